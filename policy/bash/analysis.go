@@ -90,6 +90,9 @@ type Command struct {
 	// language. Both are empty for other commands.
 	Code     string
 	Language string
+	// Effects are what the command may lose, skip or set beyond the files that it uses. They are known for git, and for
+	// programs that otherwise only read.
+	Effects []Effect
 	// Via is how the command is reached, the outermost step first. It is empty for a command of the line itself.
 	Via []Step
 	Pos Pos
@@ -104,6 +107,19 @@ const (
 	Builtin  Kind = "builtin"  // part of bash
 	Function Kind = "function" // declared on the line; its body is listed too
 	Unknown  Kind = "unknown"  // the name is not known
+)
+
+// Effect is something that a command may do beyond using files and hosts.
+type Effect string
+
+// The effects of commands.
+const (
+	DiscardsChanges Effect = "discards-changes" // git overwrites or deletes changes that are not committed
+	LosesCommits    Effect = "loses-commits"    // git drops commits that may be on no other branch
+	ReplacesPushed  Effect = "replaces-pushed"  // git replaces or deletes commits on a server
+	SkipsChecks     Effect = "skips-checks"     // git skips hooks, signatures or other checks of a project
+	SetsPrograms    Effect = "sets-programs"    // a setting of git that may name a program to run, or a host
+	ChangesSystem   Effect = "changes-system"   // it sets the clock or the name of the machine
 )
 
 // Known reports whether all words are literal.

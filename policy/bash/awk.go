@@ -76,6 +76,8 @@ func (w *walker) awkProgram(c ctx, k call, program Word) {
 			before = tokens[i-1]
 		}
 		switch {
+		case t.kind == awkString && strings.HasPrefix(t.text, "/inet") && !isAwkCommand(before, next):
+			w.fileHost(makeWord(t.text+unknown, false, false, "", program.Pos), k.index) // a part of a name
 		case t.kind == awkName && (t.text == "print" || t.text == "printf"):
 			printing, depth = true, 0
 		case t.kind == awkName && t.text == "system":
@@ -150,13 +152,24 @@ func awkEnds(t awkToken) bool {
 	return t.kind == awkSign && (t.text == ";" || t.text == "}" || t.text == "\n" || t.text == ")")
 }
 
+// isAwkCommand reports whether a string between two tokens is a whole command of | or |&, or a file of getline.
+func isAwkCommand(before, next awkToken) bool {
+	pipes := func(t awkToken) bool { return t.kind == awkSign && strings.HasPrefix(t.text, "|") && t.text != "||" }
+	return pipes(next) && (before.kind == awkSign || before.text == "") || pipes(before) && (awkEnds(next) || next.text == "") ||
+		before.kind == awkSign && before.text == "<" && (awkEnds(next) || next.text == "")
+}
+
 // awkCommand walks the command that awk runs: awk '{ system("rm x") }'. A computed command is opaque.
 func (w *walker) awkCommand(c ctx, k call, program Word, t awkToken) {
 	if t.kind != awkString {
 		w.opaque(c, program.Pos.Offset, k.index, OpaqueText, "awk runs unknown text")
 		return
 	}
-	w.shellText(c, k, "awk", literalWord(t.text, program.Pos))
+	if command := literalWord(t.text, program.Pos); strings.HasPrefix(t.text, "/inet") { // gawk connects to the host
+		w.fileHost(command, k.index)
+	} else {
+		w.shellText(c, k, "awk", command)
+	}
 }
 
 type awkKind uint8

@@ -78,7 +78,10 @@ func fileToolOf(name string) (tool, bool) {
 	case "aria2c", "axel", "lynx", "w3m", "links", "elinks", "http", "https", "httpie", "xh", "ab", "wrk", "siege", "lwp-request", "lftp", "ftp",
 		"tftp", "telnet", "ping", "ping6",
 		"traceroute", "tracepath", "mtr", "dig", "nslookup", "host", "whois", "nmap", "sftp", "rlogin", "rsh", "ssh-keyscan", "ssh-copy-id",
-		"smbclient", "ldapsearch", "redis-cli", "mongo", "mongosh":
+		"smbclient", "ldapsearch", "redis-cli", "mongo", "mongosh", "systemd-resolve", "avahi-resolve", "avahi-resolve-host-name",
+		"avahi-resolve-address", "nmblookup", "drill", "delv", "kdig", "doggo", "dog", "unbound-host", "dns-sd", "dscacheutil", "resolvectl",
+		"fping", "arping", "nping", "hping3", "tcping", "iperf", "iperf3", "ntpdate", "sntp", "rdate", "finger", "showmount", "rpcinfo", "snmpget",
+		"snmpwalk", "nbtscan", "adnshost", "dnstracer":
 		return networkTool(name), true
 	case "nc", "ncat", "netcat":
 		return tool{short: "46bCDdFhklNnrStUuvZze$c$g:G:i:I:M:m:O:o>P:p:q:s:T:V:w:X:x:", long: "exec$ sh-exec$ lua-exec^ lua-exec-internal^ output> " +
@@ -105,12 +108,14 @@ func fileToolOf(name string) (tool, bool) {
 		return tool{special: walkVim}, true
 	case "ed", "red":
 		return tool{special: walkEd}, true
-	case "emacs", "emacsclient", "mutt", "neomutt", "mail", "mailx":
+	case "emacs", "emacsclient":
+		return tool{special: walkEmacs}, true
+	case "mutt", "neomutt", "mail", "mailx":
 		return tool{special: doubtfulCode}, true
 	case "nano", "pico", "micro", "joe", "kate", "gedit", "code":
 		return tool{operands: "w*"}, true
 	case "man", "apropos", "info":
-		return tool{short: "P$H?dDfkKwWcR:L:m:M:S:s:eiIap:tTZuhVE:Xl", long: "pager$ html? preprocessor:", operands: ""}, true
+		return tool{short: "P$H?dDfkKwWcR:L:m:M:S:s:eiIap:tTZuhVE:Xl", long: "pager$ html? preprocessor:", special: walkMan, looks: true}, true
 	case "make", "gmake", "gnumake", "bmake":
 		return tool{special: makeTool}, true
 	case "dc":
@@ -154,15 +159,18 @@ func plainTool(name string) (tool, bool) {
 	case "true", "false", "echo", "printf", "sleep", "seq", "expr", "test", "[", "yes", "factor", "kill", "pkill", "pgrep", "pidof", "ps", "pstree",
 		"uname", "arch", "whoami", "id", "groups", "logname", "tty", "nproc", "uptime", "free", "vmstat", "clear", "reset", "tput", "which", "whereis",
 		"locale", "getconf", "lsblk", "lscpu", "lsusb", "lspci", "lsmod", "cal", "ncal", "basename", "dirname", "pathchk", "w", "killall", "renice",
-		"printenv", "getent", "numfmt", "command", "type":
+		"printenv", "numfmt", "command", "type":
 		return tool{operands: "-*", claims: true, looks: true}, true
+	case "getent":
+		return tool{short: "+s:iA", long: "service: no-idn no-addrconfig", special: walkGetent, claims: true, looks: true}, true
 	case "tr":
 		return tool{short: "cCdst", operands: "-*", claims: true, looks: true}, true
 	case "date":
-		return tool{short: "d*f<r<s*uRI?j", long: "date* file< reference< set* utc universal iso-8601? rfc-3339: rfc-email rfc-2822 debug resolution",
-			operands: "-*"}, true
+		return tool{short: "d*f<r<s*uRI?jnv:z:", long: "date* file< reference< set* utc universal iso-8601? rfc-3339: rfc-email rfc-2822 debug " +
+			"resolution help version", special: walkDate}, true
 	case "hostname":
-		return tool{short: "abdfF<iIsvVy", long: "file< alias fqdn ip-address short", operands: "-*"}, true
+		return tool{short: "aAbdfF<hiIsvVy", long: "file< boot alias all-fqdns all-ip-addresses domain fqdn long ip-address nis short yp help version " +
+			"verbose", special: walkHostname}, true
 	case "df", "lsof", "who", "users", "last", "sync", "fuser", "pathchk_":
 		return tool{operands: "r*", looks: true}, true
 	}
@@ -177,7 +185,7 @@ func readers(name string) tool {
 		return tool{short: "ei:n:o>rz", long: "echo input-range: head-count: output> random-source< repeat zero-terminated", operands: "r*"}
 	case "tree":
 		return tool{short: "adfhHlLmspugDFqNQrtxXJACSnco>I*P*", long: "noreport prune dirsfirst fromfile gitignore gitfile< infofile< info filelimit: " +
-			"timefmt* charset: matchdirs ignore-case metafirst si du inodes device help version output> fromtabfile", operands: "r*"}
+			"timefmt* charset: matchdirs ignore-case metafirst si du inodes device help version output> fromtabfile", special: walkTree}
 	case "column":
 		return tool{short: "c:s*o*tN:R:T:H:E:W:O:n:JdexhVr:i:p:L", long: "separator* output-separator* table table-columns: json fillrows output-width: " +
 			"table-name: table-right: table-hide: table-order: table-noheadings", operands: "r*"}
@@ -209,7 +217,7 @@ func readers(name string) tool {
 	case "file":
 		return tool{short: "bcCdEf%F*hikLlm<M<nNprsSP:v0zZe:", long: "brief checking-printout compile files-from% separator* no-dereference mime mime-type " +
 			"mime-encoding keep-going dereference magic-file< no-buffer no-pad print0 preserve-date raw special-files uncompress exclude: extension apple " +
-			"parameter: help version", operands: "r*"}
+			"parameter: help version", special: walkFileType}
 	case "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum", "cksum", "sum":
 		return tool{short: "a:bctwzl:rs", long: "algorithm: binary check tag text zero ignore-missing quiet status strict warn length: base64 raw debug",
 			operands: "r*", special: walkChecksum}
@@ -241,7 +249,7 @@ func readers(name string) tool {
 	case "wc":
 		return tool{short: "clmLw", long: "bytes chars lines max-line-length words total: files0-from%", operands: "r*"}
 	case "less":
-		return tool{special: walkLess}
+		return tool{short: `aABcCdeEfFgGiIJKLmMnNqQrRsSuUvVwWX~0123456789b:D*h:j:k^o>O>p*P*t*T<x:y:z:"*#:`, long: lessLong, special: walkLess}
 	case "xmllint":
 		return tool{long: "- xpath: schema< output> format noout html huge", short: "o>", operands: "r*"}
 	}
@@ -252,8 +260,8 @@ func readers(name string) tool {
 func searchers(name string) tool {
 	if name == "rg" {
 		return tool{
-			short: "e*f<A:B:C:g*m:j:t:T:r*M:E:d:FiIlLnNopPqsSuUvVwxz0cH.a", long: "regexp* file< pre$ pre-glob: hostname-bin$ glob* iglob* type: " +
-				"type-not: type-add: type-clear: after-context: before-context: context: max-count: max-depth: threads: replace* " +
+			short: "e*f<A:B:C:g/m:j:t:T:r*M:E:d:FiIlLnNopPqsSuUvVwxz0cH.a", long: "regexp* file< pre$ pre-glob: hostname-bin$ glob/ iglob/ type: " +
+				"type-not: type-add/ type-clear: after-context: before-context: context: max-count: max-depth: threads: replace* " +
 				"encoding: sort: sortr: color: colors: engine: ignore-file< path-separator: max-columns: max-filesize: dfa-size-limit: " +
 				"regex-size-limit: context-separator: field-match-separator: generate:", special: walkGrep,
 		}
@@ -263,7 +271,7 @@ func searchers(name string) tool {
 	}
 	return tool{
 		short: "EFGPe*f<ivwxyZzcoLlm:qsbHhnTuUA:B:C:aD:d:Ir0123456789R", long: "regexp* file< max-count: after-context: before-context: context: " +
-			"color? colour? label* binary-files: devices: directories: exclude* exclude-from< exclude-dir* include*", special: walkGrep,
+			"color? colour? label* binary-files: devices: directories: exclude* exclude-from< exclude-dir* include/", special: walkGrep,
 	}
 }
 
@@ -278,8 +286,15 @@ func networkTool(name string) tool {
 		return tool{short: "4aAbBdDfhLnOqrRUvV6c:e:F:i:I:l:m:M:N:p:Q:s:S:t:T:w:W:", operands: "h"}
 	case "traceroute", "tracepath", "mtr":
 		return tool{short: "46dFnrTIUDf:g:i:m:N:p:q:s:t:w:z:c:", operands: "h"}
-	case "dig":
+	case "dig", "drill", "delv", "kdig", "doggo", "dog":
 		return tool{special: walkDig}
+	case "resolvectl":
+		return tool{short: "+46i:p:t:c:h", long: "interface: protocol: type: class: raw? json: legend? cname? validate? synthesize? cache? zone? " +
+			"trust-anchor? network? search? service-address? service-txt? no-pager help version", special: walkResolve}
+	case "systemd-resolve", "avahi-resolve", "avahi-resolve-host-name", "avahi-resolve-address", "nmblookup", "unbound-host", "dns-sd", "dscacheutil",
+		"fping", "arping", "nping", "hping3", "tcping", "iperf", "iperf3", "ntpdate", "sntp", "rdate", "finger", "showmount", "rpcinfo", "snmpget",
+		"snmpwalk", "nbtscan", "adnshost", "dnstracer":
+		return tool{special: walkNames}
 	case "nslookup", "host", "whois", "nmap", "ssh-keyscan":
 		return tool{short: "ACdlrsTwvav46nPc:N:R:t:W:m:h&p:i<o>T:f<", long: "- script^ script-args: type: query:", operands: "h*"}
 	case "telnet", "ftp", "tftp", "rlogin", "rsh", "lftp", "sftp", "ssh-copy-id":

@@ -2,6 +2,8 @@ package bash
 
 import (
 	"strings"
+
+	"github.com/samber/lo"
 )
 
 // walkFind walks the expression of find.
@@ -62,6 +64,12 @@ func walkFind(w *walker, c ctx, k call, _ given) {
 			if i++; i < len(args) {
 				w.file(c, args[i], Reads, k.index)
 			}
+		case "-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex":
+			if i++; i < len(args) && !findExcludes(args, i-1) {
+				for _, root := range roots {
+					w.namedFiles(c, k, lo.Ternary(root.Kind == Pattern, root.Text, root.loose()), findPattern(a.Text, args[i]))
+				}
+			}
 		default:
 			if findTakesOne(a.Text) {
 				if i++; i < len(args) && args[i].Many && args[i].Kind == Partial {
@@ -79,11 +87,67 @@ func walkFind(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// findPattern returns the value of a test of find as a pattern of names: in lower case if the test ignores case, and for
+// regular expressions the pattern that comes close.
+func findPattern(test string, value Word) Word {
+	text := value.raw
+	if strings.HasPrefix(test, "-i") {
+		text = strings.ToLower(text)
+	}
+	if strings.HasSuffix(test, "regex") {
+		text = regexpAsPattern(text)
+	}
+	word := makeWord(text, false, false, value.Source, value.Pos)
+	word.also = value.also
+	return word
+}
+
+// regexpAsPattern returns a pattern of names that is close to a regular expression: ^\.env$ is .env.
+func regexpAsPattern(text string) string {
+	return strings.NewReplacer("^", "", "$", "", ".*", "*", ".+", "?*", `\.`, ".", `\(`, "{", `\)`, "}", `\|`, ",", "(", "{", ")", "}", "|", ",").Replace(text)
+}
+
+// findExcludes reports whether the files that the test at args[i] finds are left out: after ! or in a part that ends
+// in -prune and does nothing else.
+func findExcludes(args []Word, i int) bool {
+	depth := 0
+	for j := i - 1; j >= 0; j-- {
+		switch args[j].Text {
+		case ")":
+			depth++
+		case "(":
+			depth--
+		case "!", "-not":
+			if j == i-1 || depth < 0 && args[j+1].Is("(") {
+				return true
+			}
+		}
+	}
+	prunes, open := false, 0
+	for _, a := range args[i:] {
+		switch {
+		case a.Is("("):
+			open++
+		case a.Is(")"):
+			open--
+		case a.Is("-o") || a.Is("-or") || a.Is(","):
+			if prunes && open <= 0 {
+				return true
+			}
+		case a.Is("-prune"):
+			prunes = true
+		case prunes && (strings.HasPrefix(a.Text, "-exec") || strings.HasPrefix(a.Text, "-print") || strings.HasPrefix(a.Text, "-ok") || a.Is("-ls")):
+			return false
+		}
+	}
+	return false
+}
+
 // findTakesOne reports whether a test or an action of find takes exactly one value: -name '*.go', -newermt yesterday.
 func findTakesOne(test string) bool {
 	switch test {
-	case "-amin", "-atime", "-cmin", "-ctime", "-mmin", "-mtime", "-fstype", "-gid", "-group", "-ilname", "-iname", "-inum", "-ipath", "-iregex",
-		"-iwholename", "-links", "-lname", "-name", "-path", "-perm", "-regex", "-size", "-type", "-uid", "-used", "-user", "-wholename", "-xtype",
+	case "-amin", "-atime", "-cmin", "-ctime", "-mmin", "-mtime", "-fstype", "-gid", "-group", "-ilname", "-inum",
+		"-links", "-lname", "-perm", "-size", "-type", "-uid", "-used", "-user", "-xtype",
 		"-context", "-maxdepth", "-mindepth", "-regextype", "-printf", "-flags", "-mount_point", "-depth_", "-xattrname", "-Bmin", "-Btime":
 		return true
 	}
@@ -140,6 +204,16 @@ func walkFD(w *walker, c ctx, k call, _ given) {
 			continue
 		}
 		name, _, attached := strings.Cut(a.Text, "=")
+		switch {
+		case (a.Is("-e") || a.Is("--extension")) && i+1 < len(args):
+			w.namedFiles(c, k, "", makeWord("*."+strings.TrimPrefix(args[i+1].raw, "."), false, false, "", a.Pos))
+		case name == "--extension" && attached:
+			w.namedFiles(c, k, "", makeWord("*."+a.cut(len(name)+1).raw, false, false, "", a.Pos))
+		case strings.HasPrefix(a.Text, "-e") && len(a.Text) > 2:
+			w.namedFiles(c, k, "", makeWord("*."+a.cut(2).raw, false, false, "", a.Pos))
+		case !strings.HasPrefix(a.Text, "-") && strings.ContainsAny(a.Text, `^$\(|`):
+			w.namedFiles(c, k, "", makeWord(regexpAsPattern(a.raw), false, false, "", a.Pos))
+		}
 		if name == "--exec" || name == "--exec-batch" || strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "--") &&
 			strings.ContainsAny(a.Text, "xX") {
 			var words []Word

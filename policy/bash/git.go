@@ -16,9 +16,10 @@ func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) {
 			key, _, assigned := strings.Cut(o.value.Text, "=")
 			if o.value.Kind != Literal && !assigned {
 				w.opaque(c, o.value.Pos.Offset, k.index, OpaqueEnvironment, "unknown git setting")
+				w.effect(k, SetsPrograms)
 				continue
 			}
-			value := literalWord("", o.value.Pos)
+			value := literalWord("true", o.value.Pos)
 			if assigned {
 				value = o.value.cut(len(key) + 1)
 			}
@@ -34,8 +35,12 @@ func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) {
 			if o.value.Kind == Partial && !strings.Contains(o.value.Text, "=") || gitRuns(key) != 0 {
 				w.opaque(c, o.value.Pos.Offset, k.index, OpaqueEnvironment, "git runs the value of a variable: "+key)
 			}
+			w.gitSettingEffects(k, key, nil)
 		case "exec-path", "git-dir":
 			if o.given {
+				if o.name == "exec-path" {
+					w.effect(k, SetsPrograms)
+				}
 				w.opaque(c, k.at, k.index, OpaqueEnvironment, "git reads its programs or settings from "+o.value.String())
 			}
 		}
@@ -53,6 +58,8 @@ func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) {
 	}
 	first, _, _ := strings.Cut(sub, " ")
 	claimTexts(sub, args)
+	w.gitVariables(c, k)
+	w.gitEffects(c, k, sub, args)
 	switch {
 	case sub == "":
 	case aliases[strings.ToLower(sub)] != "":
@@ -73,15 +80,37 @@ func (w *walker) gitFiles(c ctx, k call, sub string, args []Word) {
 		switch {
 		case strings.HasPrefix(name, "--outp") && !strings.HasPrefix(name, "--output-ind") && (attached || i+1 < len(args)):
 			w.file(c, value, Writes, k.index)
-		case name == "--contents", name == "--pathspec-from-file", name == "--file" && (sub == "commit" || sub == "tag"):
+		case gitReadsFile(sub, name):
 			if attached || i+1 < len(args) {
 				w.file(c, value, Reads, k.index)
 			}
+		case strings.HasPrefix(a.Text, "-S") && len(a.Text) > 2 && isBlame(sub):
+			w.file(c, a.cut(2), Reads, k.index)
 		case strings.HasPrefix(a.Text, "-"):
 		case anywhere, sub == "diff" && (strings.HasPrefix(a.Text, "/") || strings.HasPrefix(a.Text, "~") || strings.Contains("/"+a.Text+"/", "/../")):
 			w.file(c, a, Reads, k.index)
 		}
 	}
+}
+
+// gitReadsFile reports whether an option of git names a file that is read.
+func gitReadsFile(sub, option string) bool {
+	switch option {
+	case "-S":
+		return isBlame(sub)
+	case "-f":
+		return sub == "grep"
+	}
+	return abbreviates(option, "--contents") || abbreviates(option, "--pathspec-from-file") || abbreviates(option, "--ignore-revs-file") ||
+		abbreviates(option, "--file") && (sub == "commit" || sub == "tag" || sub == "merge" || strings.HasPrefix(sub, "notes "))
+}
+
+// isBlame reports whether the option -S of the sub-command names a file. For others it takes a text.
+func isBlame(sub string) bool { return sub == "blame" || sub == "annotate" }
+
+// abbreviates reports whether git may take a word for a long option. It accepts ambiguous abbreviations, too.
+func abbreviates(word, option string) bool {
+	return len(word) > len("--x") && strings.HasPrefix(option, word)
 }
 
 // gitOption parses argument i as an option. It returns the name and the value, and reports whether the value is
@@ -113,6 +142,11 @@ func behindF(option string) int {
 
 // gitSetting handles a setting given on the line. The values of some settings are commands.
 func (w *walker) gitSetting(c ctx, k call, key string, value Word) {
+	if value.Kind == Literal {
+		w.gitSettingEffects(k, key, &value.Text)
+	} else {
+		w.gitSettingEffects(k, key, nil)
+	}
 	switch gitRuns(key) {
 	case '$':
 		text := value
@@ -229,7 +263,7 @@ func (w *walker) gitSub(c ctx, k call, sub string, args []Word) {
 	case "config":
 		w.gitConfig(c, k, args)
 	case "rebase", "difftool", "grep", "filter-branch", "clone", "fetch", "pull", "ls-remote", "push", "archive", "send-email", "send-pack",
-		"fetch-pack", "am", "commit", "remote add", "submodule add", "remote set-url", "request-pull":
+		"fetch-pack", "am", "commit", "init", "remote add", "submodule add", "remote set-url", "request-pull":
 		w.gitOptions(c, k, sub, args)
 	}
 }
@@ -241,12 +275,12 @@ func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
 		runs := false
 		switch sub {
 		case "rebase":
-			runs = name == "--exec" || name == "-x"
+			runs = abbreviates(name, "--exec") || name == "-x"
 			if !runs && strings.HasPrefix(a.Text, "-x") && len(a.Text) > 2 {
 				runs, value = true, a.cut(2)
 			}
 		case "difftool":
-			runs = name == "--extcmd" || name == "-x"
+			runs = abbreviates(name, "--extcmd") || name == "-x"
 			if !runs && strings.HasPrefix(a.Text, "-x") && len(a.Text) > 2 {
 				runs, value = true, a.cut(2)
 			}
@@ -254,21 +288,25 @@ func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
 			if strings.HasPrefix(a.Text, "-O") && len(a.Text) > 2 {
 				runs, value = true, a.cut(2)
 			}
-			runs = runs || name == "--open-files-in-pager" && attached
+			runs = runs || abbreviates(name, "--open-files-in-pager") && attached
 		case "filter-branch":
 			runs = strings.HasSuffix(name, "-filter") || name == "--setup"
 		case "clone", "fetch", "pull", "ls-remote", "fetch-pack":
-			runs = strings.HasPrefix(name, "--upload-pa") || strings.HasPrefix(name, "--exec") || sub == "clone" && name == "-u"
-			if sub == "clone" && (name == "--template" || name == "-c" || name == "--config") {
-				if name == "--template" {
-					w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "a git template may contain hooks")
+			runs = abbreviates(name, "--upload-pack") || abbreviates(name, "--exec") || sub == "clone" && name == "-u"
+			if sub == "clone" && (abbreviates(name, "--template") || name == "-c" || abbreviates(name, "--config")) {
+				if abbreviates(name, "--template") {
+					w.gitTemplate(c, k, a)
 				} else {
 					key, _, _ := strings.Cut(value.Text, "=")
 					w.gitSetting(c, k, key, value.cut(min(len(key)+1, len(value.raw))))
 				}
 			}
 		case "push", "send-pack", "archive":
-			runs = strings.HasPrefix(name, "--receive-pa") || strings.HasPrefix(name, "--exec")
+			runs = abbreviates(name, "--receive-pack") || abbreviates(name, "--exec")
+		case "init":
+			if abbreviates(name, "--template") {
+				w.gitTemplate(c, k, a)
+			}
 		case "send-email":
 			runs = strings.HasSuffix(name, "-cmd")
 		}
@@ -277,6 +315,12 @@ func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
 		}
 		w.gitRemote(c, k, sub, a)
 	}
+}
+
+// gitTemplate records that a new repository gets the hooks of a template.
+func (w *walker) gitTemplate(c ctx, k call, a Word) {
+	w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "a git template may contain hooks")
+	w.effect(k, SetsPrograms)
 }
 
 // gitRemote records the host of a repository, or a transport that is a command.
@@ -320,18 +364,27 @@ func (w *walker) gitConfig(c ctx, k call, args []Word) {
 	c = w.options(c, k, g)
 	ops := g.operands
 	claimAll(ops)
-	if len(ops) > 0 && ops[0].Is("set") {
-		ops = ops[1:]
+	k.stays = true
+	action := ""
+	if len(ops) > 0 && ops[0].Kind == Literal && !strings.Contains(ops[0].Text, ".") { // a word without a dot is no setting
+		action, ops = ops[0].Text, ops[1:]
 	}
-	if g.has("edit", "e", "rename-section") {
-		w.opaque(c, k.at, k.index, OpaqueEnvironment, "git config changes settings")
-	}
-	if g.has("get", "get-all", "get-regexp", "list", "l", "unset", "unset-all") || len(ops) < 2 || ops[0].Is("get") || ops[0].Is("list") ||
-		ops[0].Is("unset") {
+	is := func(names ...string) bool { return g.has(names...) || slices.Contains(names, action) }
+	switch {
+	case is("get", "get-all", "get-regexp", "get-urlmatch", "list", "l"):
 		return
-	}
-	if ops[0].Kind != Literal {
-		w.opaque(c, ops[0].Pos.Offset, k.index, OpaqueEnvironment, "unknown git setting")
+	case is("edit", "e", "rename-section", "remove-section"):
+		w.opaque(c, k.at, k.index, OpaqueEnvironment, "git config changes settings")
+		w.effect(k, SetsPrograms)
+		return
+	case is("unset", "unset-all") && len(ops) > 0:
+		w.gitSettingEffects(k, ops[0].Text, nil)
+		return
+	case len(ops) < 2 && !k.hidden:
+		return
+	case ops[0].Kind != Literal || len(ops) < 2:
+		w.opaque(c, k.at, k.index, OpaqueEnvironment, "unknown git setting")
+		w.effect(k, SetsPrograms)
 		return
 	}
 	switch {
@@ -340,7 +393,6 @@ func (w *walker) gitConfig(c ctx, k call, args []Word) {
 	case g.has("system"):
 		w.file(c, literalWord("/etc/gitconfig", ops[0].Pos), Writes, k.index)
 	}
-	k.stays = true
 	w.gitSetting(c, k, ops[0].Text, ops[1])
 }
 
@@ -365,8 +417,10 @@ func claimTexts(sub string, args []Word) {
 		case "--message", "--author", "--date", "--grep", "--format", "--pretty", "--since", "--until", "--after", "--before", "--trailer", "--committer",
 			"--subject-prefix", "--abbrev", "--color", "--decorate", "--sort", "--contains", "--merged":
 			text = true
-		case "-S", "-G", "-e":
-			text = name != "-e" || sub == "grep"
+		case "-S", "-G":
+			text = !isBlame(sub)
+		case "-e":
+			text = sub == "grep"
 		}
 		letters := strings.TrimLeft(a.Text, "aeinopqsvz-")
 		switch sub {
@@ -376,12 +430,14 @@ func claimTexts(sub string, args []Word) {
 			}
 		}
 		switch {
-		case text && attached, len(a.Text) > 2 && (strings.HasPrefix(a.Text, "-S") || strings.HasPrefix(a.Text, "-G")):
+		case text && attached, !isBlame(sub) && len(a.Text) > 2 && (strings.HasPrefix(a.Text, "-S") || strings.HasPrefix(a.Text, "-G")):
 			a.claim()
 		case text && i+1 < len(args):
 			a.claim()
 			args[i+1].claim()
 			pattern = pattern && name != "-e"
+		case pattern && gitReadsFile(sub, name):
+			pattern = false // -f names a file with patterns
 		case pattern && !strings.HasPrefix(a.Text, "-"):
 			a.claim()
 			pattern = false

@@ -18,16 +18,19 @@ import (
 //	&  a host or URL                =  the first word of a command, which takes all that follows
 //	%  a file that names others, which are read
 //	*  text that is never a file, such as a pattern or a delimiter
+//	/  a pattern of the names of files that are read
 //
 // The value of an option marked ":" still counts as a file if it looks like a path.
-const valueMarks = ":?<>^@!$&=%*"
+const valueMarks = ":?<>^@!$&=%*/"
 
 // option is one option that was given.
 type option struct {
-	name  string // such as "f" or "force"
-	mark  byte   // the mark of its value; 0 if it takes none
-	value Word
-	given bool // it has a value
+	name string // such as "f" or "force"
+	// written is a long name as given, if it is an abbreviation or unknown.
+	written string
+	mark    byte // the mark of its value; 0 if it takes none
+	value   Word
+	given   bool // it has a value
 }
 
 // given holds the options and operands of a command.
@@ -149,6 +152,9 @@ func (g *given) long(a Word, dashes int, rest []Word, long string) int {
 	}
 	full, mark, found := findLong(name, long)
 	o := option{name: full, mark: mark}
+	if full != name {
+		o.written = name
+	}
 	if !found {
 		o.name = name
 	}

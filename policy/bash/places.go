@@ -18,6 +18,7 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 	for one := range word.alternatives {
 		w.file(c, one, access, command)
 	}
+	w.fileHost(word, command)
 	if strings.HasPrefix(word.Text, "/dev/") && harmlessDevice(word.Text[len("/dev/"):]) {
 		return
 	}
@@ -48,6 +49,61 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 		}
 		w.out.Files = append(w.out.Files, f)
 	}
+}
+
+// fileHost records the host of a file that a program may read over the network: a URL, or a path of bash or gawk such as
+// /inet/tcp/0/host/80.
+func (w *walker) fileHost(word Word, command int) {
+	if name, port, found := networkPath(word); found {
+		w.addHost(name, port, word, command)
+		return
+	}
+	scheme, rest, found := strings.Cut(word.Text, "://")
+	if !found || strings.EqualFold(scheme, "file") || strings.HasPrefix(rest, "/") || strings.Contains(scheme, "/") {
+		return
+	}
+	if name, port, ok := hostOf(word.Text[urlStart(word.Text):], word.Kind == Literal); ok || word.Kind == Partial {
+		w.addHost(name, port, word, command)
+	}
+}
+
+// networkPath parses a path that bash or gawk connects to a host. The name is empty if it is not completely known.
+func networkPath(word Word) (name, port string, found bool) {
+	for _, begin := range []string{"/dev/tcp/", "/dev/udp/", "/inet/", "/inet4/", "/inet6/"} {
+		rest, isNetwork := strings.CutPrefix(word.Text, begin)
+		if !isNetwork {
+			continue
+		}
+		if begin[1] == 'i' { // protocol/local port/host/port
+			fields := strings.SplitN(rest, "/", 3)
+			if len(fields) < 3 {
+				return "", "", true
+			}
+			rest = fields[2]
+		}
+		name, port, _ = strings.Cut(rest, "/")
+		if word.Kind != Literal && port == "" {
+			name = ""
+		}
+		return strings.ToLower(name), port, true
+	}
+	return "", "", false
+}
+
+// namedFiles records the files below a directory that a program finds by a pattern of their names: find -name '*.go'. The
+// path has ** for the folders between, and the disk is not searched for it.
+func (w *walker) namedFiles(c ctx, k call, dir string, pattern Word) {
+	for one := range pattern.alternatives {
+		w.namedFiles(c, k, dir, one)
+	}
+	text := strings.TrimPrefix(strings.TrimLeft(strings.ReplaceAll(pattern.raw, unknown, "*"), "/"), "./")
+	if text == "" || strings.HasPrefix(text, "!") {
+		return
+	}
+	if dir != "" {
+		dir = strings.TrimSuffix(dir, "/") + "/"
+	}
+	w.file(c, makeWord(dir+"**/"+text, false, false, pattern.Source, pattern.Pos), Reads, k.index)
 }
 
 // endsInName reports whether the end of a word identifies the name of a file: it contains a slash or a dot, and ends
@@ -85,15 +141,9 @@ func (w *walker) redirectedFile(c ctx, r Redirect, command int) {
 			return
 		}
 	}
-	for _, network := range []string{"/dev/tcp/", "/dev/udp/"} {
-		if rest, found := strings.CutPrefix(r.Target.Text, network); found {
-			name, port, _ := strings.Cut(rest, "/")
-			if r.Target.Kind != Literal && port == "" {
-				name = ""
-			}
-			w.addHost(name, port, r.Target, command)
-			return
-		}
+	if name, port, found := networkPath(r.Target); found {
+		w.addHost(name, port, r.Target, command)
+		return
 	}
 	w.file(c, r.Target, access, command)
 }

@@ -170,6 +170,16 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 			}
 		case '*':
 			o.value.claim()
+		case '/':
+			o.value.claim()
+			pattern := o.value
+			if _, glob, typed := strings.Cut(pattern.Text, ":"); typed && o.name == "type-add" {
+				pattern = literalWord(glob, pattern.Pos)
+			}
+			if o.name == "iglob" {
+				pattern = makeWord(strings.ToLower(pattern.raw), false, false, pattern.Source, pattern.Pos)
+			}
+			w.namedFiles(c, k, "", pattern)
 		case '>':
 			if k.name == "strace" && strings.IndexAny(o.value.Text, "|!") == 0 { // it writes to a command
 				w.shellText(c, k, k.name, o.value.cut(1))

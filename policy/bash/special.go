@@ -166,9 +166,13 @@ func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table 
 			continue
 		}
 		switch o.name {
-		case "proto-default": // the scheme may be file
-			for _, a := range g.operands {
-				w.file(c, a, Uses, k.index)
+		case "proto-default": // the scheme may be file, and the path begins after the name of a host
+			if !strings.HasPrefix(strings.ToLower(o.value.raw), "http") {
+				w.file(c, makeWord(unknown, false, false, "", o.value.Pos), Uses, k.index)
+			}
+		case "url":
+			if strings.HasPrefix(o.value.Text, "@") { // a file with URLs
+				w.file(c, o.value.cut(1), Reads, k.index)
 			}
 		case "d", "data", "data-ascii", "data-binary", "json", "data-urlencode", "F", "form", "b", "cookie", "H", "header", "w", "write-out", "E",
 			"variable", "url-query":
@@ -196,6 +200,9 @@ func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table 
 				w.host(c, makeWord(name, false, false, o.value.Source, o.value.Pos), k.index)
 			}
 		}
+	}
+	if g.has("n", "netrc", "netrc-optional") {
+		w.file(c, literalWord("~/.netrc", w.place(k.at)), Reads, k.index)
 	}
 	stores := 0
 	for _, o := range g.options {
@@ -303,6 +310,113 @@ func walkDig(w *walker, c ctx, k call, _ given) {
 	}
 }
 
+// walkGetent records the names that getent looks up on the network: getent hosts name.
+func walkGetent(w *walker, c ctx, k call, g given) {
+	if len(g.operands) == 0 || g.operands[0].Kind == Literal &&
+		!slices.Contains([]string{"hosts", "ahosts", "ahostsv4", "ahostsv6", "networks", "netgroup"}, g.operands[0].Text) {
+		return
+	}
+	for _, o := range g.operands[1:] {
+		if name := strings.ToLower(o.Text); o.Kind != Literal || name != "localhost" && !strings.HasPrefix(name, "127.") && name != "::1" {
+			w.host(c, o, k.index)
+		}
+	}
+}
+
+// walkResolve records the names that resolvectl looks up.
+func walkResolve(w *walker, c ctx, k call, g given) {
+	local := []string{"status", "statistics", "dns", "domain", "show-cache", "flush-caches", "monitor"}
+	if len(g.operands) == 0 || slices.ContainsFunc(local, g.operands[0].Is) {
+		return
+	}
+	for _, o := range g.operands[1:] {
+		w.host(c, o, k.index)
+	}
+}
+
+// walkNames records every word that is neither an option nor a number as a host, because any may be looked up.
+func walkNames(w *walker, c ctx, k call, _ given) {
+	for _, a := range k.args() {
+		number := strings.Trim(a.Text, "0123456789.") == "" && strings.Count(a.Text, ".") < 2
+		if a.Kind != Literal || !number && !strings.HasPrefix(a.Text, "-") {
+			w.host(c, a, k.index)
+		}
+	}
+}
+
+// walkEmacs records the host of a remote file: emacs /ssh:host:/x, emacs /user@host:/x.
+func walkEmacs(w *walker, c ctx, k call, g given) {
+	doubtfulCode(w, c, k, g)
+	for _, a := range k.args() {
+		for one := range a.alternatives {
+			w.remoteFile(one, k.index)
+		}
+		w.remoteFile(a, k.index)
+	}
+}
+
+// remoteFile records the hosts in a file name of Emacs: one after each method, as in /ssh:a|ssh:b:/x.
+func (w *walker) remoteFile(a Word, command int) {
+	text, rooted := strings.CutPrefix(a.Text, "/")
+	end := strings.LastIndexByte(text, ':')
+	if !rooted || end < 0 || strings.Contains(text[:strings.IndexByte(text, ':')], "/") {
+		return
+	}
+	if a.Kind != Literal {
+		w.addHost("", "", a, command)
+		return
+	}
+	for hop := range strings.SplitSeq(text[:end], "|") {
+		if _, host, hasMethod := strings.Cut(hop, ":"); hasMethod {
+			hop = host
+		}
+		name, port, _ := strings.Cut(hop[strings.LastIndexByte(hop, '@')+1:], "#")
+		if name != "" {
+			w.addHost(strings.ToLower(name), port, a, command)
+		}
+	}
+}
+
+// walkDate records that date may set the clock. A word that is no format sets it, and so may an unknown option.
+func walkDate(w *walker, c ctx, k call, g given) {
+	w.tool(c, k, tool{operands: "-*"}, g)
+	if g.has("s", "set") || g.doubt || !g.has("j") && hasFunc(g.operands, func(a Word) bool { return !strings.HasPrefix(a.Text, "+") }) {
+		w.effect(k, ChangesSystem)
+	}
+}
+
+// walkHostname records that hostname may set the name of the machine.
+func walkHostname(w *walker, c ctx, k call, g given) {
+	w.tool(c, k, tool{operands: "-*"}, g)
+	if g.has("F", "file", "b", "boot") || g.doubt || len(g.operands) > 0 {
+		w.effect(k, ChangesSystem)
+	}
+}
+
+// walkFileType records the files of file. With -C, file writes a compiled list.
+func walkFileType(w *walker, c ctx, k call, g given) {
+	w.tool(c, k, tool{operands: "r*"}, g)
+	if g.has("C", "compile") {
+		w.file(c, makeWord(unknown+".mgc", false, false, "", w.place(k.at)), Writes, k.index)
+	}
+}
+
+// walkTree records the folders of tree. With -R, tree writes a list in each of them.
+func walkTree(w *walker, c ctx, k call, g given) {
+	w.tool(c, k, tool{operands: "r*"}, g)
+	if g.has("R") {
+		w.file(c, makeWord(unknown+"/00Tree.html", false, false, "", w.place(k.at)), Writes, k.index)
+	}
+}
+
+// walkMan walks the browser of man -H.
+func walkMan(w *walker, c ctx, k call, g given) {
+	w.options(c, k, g)
+	if o, found := g.last("H", "html"); found && o.given {
+		w.shellText(c, k, "man", o.value)
+	}
+}
+
 // walkNetcat records the host and port of nc, and walks the command of -e and -c: nc -e /bin/sh host 99.
 func walkNetcat(w *walker, c ctx, k call, g given) {
 	if k.name != "ncat" {
@@ -345,7 +459,7 @@ func walkRsync(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(), "vqcarRubdlLkKHpEAXogDtOJSnWxmCzhPiUNIyF046se$B:f:T>M:",
 		"rsh$ rsync-path$ include-from< exclude-from< files-from% log-file> out-format: password-file< write-batch> read-batch< only-write-batch> "+
 			"partial-dir> temp-dir> backup-dir> suffix: "+
-			"exclude* include* filter: chmod: chown: usermap: groupmap: bwlimit: timeout: contimeout: compare-dest< copy-dest< link-dest< port: "+
+			"exclude* include/ filter: chmod: chown: usermap: groupmap: bwlimit: timeout: contimeout: compare-dest< copy-dest< link-dest< port: "+
 			"address: sockopts: iconv: info: debug: max-size: min-size: max-delete: max-alloc: block-size: "+
 			"compress-level: compress-choice: skip-compress: checksum-choice: modify-window: protocol: outbuf: remote-option: log-file-format: "+
 			"stop-after: stop-at: early-input< archive delete delete-after delete-before delete-during delete-delay delete-excluded "+
@@ -669,6 +783,8 @@ func walkDatabase(w *walker, c ctx, k call, _ given) {
 			if i+1 < len(k.args()) {
 				w.host(c, k.args()[i+1], k.index)
 			}
+		case strings.HasPrefix(a.Text, "-h") && len(a.Text) > 2 && k.name != "R" && k.name != "Rscript":
+			w.host(c, a.cut(2), k.index)
 		case strings.HasPrefix(a.Text, "--host="):
 			w.host(c, a.cut(len("--host=")), k.index)
 		case !strings.HasPrefix(a.Text, "-") && (k.name == "sqlite3" && i == 0 || k.name == "m4" || k.name == "Rscript" || k.name == "octave"):
@@ -712,18 +828,31 @@ func walkOpenSSL(w *walker, c ctx, k call, _ given) {
 }
 
 // walkLess records the files of less; less +'!rm x' file runs a command.
-func walkLess(w *walker, c ctx, k call, _ given) {
-	for _, a := range k.args() {
+func walkLess(w *walker, c ctx, k call, g given) {
+	c = w.options(c, k, g)
+	if g.doubt {
+		w.opaque(c, k.at, k.index, OpaqueOption, "an unknown option of less, which may write or run a file")
+	}
+	for _, a := range g.operands {
 		switch {
 		case strings.HasPrefix(a.Text, "+") && !strings.ContainsAny(a.Text, "!|v"):
 			a.claim()
 		case strings.HasPrefix(a.Text, "+"):
 			w.opaque(c, a.Pos.Offset, k.index, OpaqueCode, "less runs the command in its first argument")
-		case !strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "+"):
+		default:
 			w.file(c, a, Reads, k.index)
 		}
 	}
 }
+
+const lessLong = "log-file> LOG-FILE> lesskey-file^ lesskey-src^ lesskey-content! lesskey-context! pattern* prompt* tag* tag-file< tabs: buffers: color* " +
+	"jump-target: max-forw-scroll: max-back-scroll: window: quotes* shift: header: line-num-width: search-options: rscroll: wheel-lines: modelines: " +
+	"match-shift: intr: autosave: chop-long-lines raw-control-chars RAW-CONTROL-CHARS quit-if-one-screen no-init ignore-case IGNORE-CASE line-numbers " +
+	"LINE-NUMBERS squeeze-blank-lines quit-at-eof QUIT-AT-EOF use-color mouse MOUSE follow-name incsearch status-column STATUS-COLUMN no-keypad tilde " +
+	"wordwrap status-line quit-on-intr no-lessopen help version quiet silent QUIET SILENT hilite-search HILITE-SEARCH hilite-unread HILITE-UNREAD " +
+	"force clear-screen CLEAR-SCREEN dumb search-skip-screen SEARCH-SKIP-SCREEN auto-buffers underline-special UNDERLINE-SPECIAL no-vbell " +
+	"long-prompt LONG-PROMPT search-screen SEARCH-SCREEN no-histdups file-size form-feed no-number-headers no-search-headers " +
+	"proc-backspace PROC-BACKSPACE proc-tab PROC-TAB proc-return PROC-RETURN show-preproc-errors exit-follow-on-close redraw-on-quit use-backslash"
 
 // walkArchiver handles cpio and pax. The names of the files that they pack or unpack are in their input.
 func walkArchiver(w *walker, c ctx, k call, _ given) {

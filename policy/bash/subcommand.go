@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -107,6 +108,11 @@ func (w *walker) subcommand(c ctx, k call, m multi) Access {
 			}
 			sub, args = args[0].Text, args[1:]
 			two := m.second == "*" || m.second != "" && strings.Contains(" "+m.second+" ", " "+sub+" ")
+			if two && k.name == "git" { // git remote -v remove x
+				if i := slices.IndexFunc(args, func(a Word) bool { return !strings.HasPrefix(a.Text, "-") }); i > 0 {
+					args = slices.Concat(args[i:i+1], args[:i], args[i+1:])
+				}
+			}
 			if two && len(args) > 0 && args[0].Kind == Literal && args[0].Text != "" && args[0].Text[0] != '-' {
 				args[0].claim()
 				sub, args = sub+" "+args[0].Text, args[1:]

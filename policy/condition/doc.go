@@ -187,8 +187,8 @@
 // The objects of shell analysis have these fields; package policy/bash says what they mean:
 //
 //	shell.Analysis: clear, unparseable, open_quote, commands, files, hosts, opaque
-//	shell.Command: name, kind, sub, words, args, operands, known, dirs, code, language, via
-//	shell.File: path, known, access, command and more
+//	shell.Command: name, kind, sub, words, args, operands, known, dirs, code, language, effects, via
+//	shell.File: path, known, access, command, exists and more
 //	shell.Host: name, port, command
 //	shell.Opaque: reason, detail, command
 //

@@ -23,7 +23,18 @@ const (
 type file struct {
 	bash.File
 
+	l    *Language
 	more bool // more files match than are listed
+}
+
+// exists reports whether the file may exist: false only if the disk says that there is none.
+func (f *file) exists() bool {
+	path, err := f.l.absolute(f.Path)
+	if err != nil || !f.Known {
+		return true
+	}
+	_, err = os.Lstat(path)
+	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }
 
 // search finds the files that the patterns of a line match.
@@ -45,7 +56,7 @@ func (l *Language) filesOf(list []bash.File) []file {
 	s := search{l: l}
 	out := make([]file, 0, len(list))
 	for _, f := range list {
-		one := file{File: f}
+		one := file{File: f, l: l}
 		if f.Word.Kind != bash.Pattern || !f.Known {
 			out = append(out, one)
 			continue

@@ -40,10 +40,12 @@ func (l *Language) pathFunctions() []Function {
 	within.Cost = 400
 	matches := asking("path.matches", l.pathMatches)
 	matches.Cost = 400
+	mayMatch := asking("path.mayMatch", l.pathMayMatch)
+	mayMatch.Cost = 400
 	return []Function{
 		matching("glob", matchGlob),
 		plain("path.clean", path.Clean), plain("path.base", path.Base), plain("path.dir", path.Dir), plain("path.ext", path.Ext),
-		resolve, within, matches,
+		resolve, within, matches, mayMatch,
 	}
 }
 

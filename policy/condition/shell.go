@@ -140,6 +140,9 @@ var (
 		field[*bash.Command]{"dirs", texts, func(c *bash.Command) ref.Val { return stringList(c.Dirs) }},
 		field[*bash.Command]{"code", cel.StringType, func(c *bash.Command) ref.Val { return types.String(c.Code) }},
 		field[*bash.Command]{"language", cel.StringType, func(c *bash.Command) ref.Val { return types.String(c.Language) }},
+		field[*bash.Command]{"effects", texts, func(c *bash.Command) ref.Val {
+			return stringList(lo.Map(c.Effects, func(e bash.Effect, _ int) string { return string(e) }))
+		}},
 		field[*bash.Command]{"via", texts, func(c *bash.Command) ref.Val {
 			return stringList(lo.Map(c.Via, func(s bash.Step, _ int) string { return string(s.Kind) }))
 		}},
@@ -149,6 +152,7 @@ var (
 		field[*file]{"known", cel.BoolType, func(f *file) ref.Val { return types.Bool(f.Known) }},
 		field[*file]{"more", cel.BoolType, func(f *file) ref.Val { return types.Bool(f.more) }},
 		field[*file]{"access", cel.StringType, func(f *file) ref.Val { return types.String(f.Access) }},
+		field[*file]{"exists", cel.BoolType, func(f *file) ref.Val { return types.Bool(f.exists()) }},
 		field[*file]{"command", cel.IntType, func(f *file) ref.Val { return types.Int(f.Command) }},
 	)
 	hostKind = kindOf("shell.Host",
