@@ -164,6 +164,11 @@ func (w *walker) noteHost(h Host) {
 		w.exhaust()
 		return
 	}
+	if n := len(w.out.Hosts); n > 0 {
+		if last := w.out.Hosts[n-1]; last.Name == h.Name && last.Port == h.Port && last.Command == h.Command && last.Pos == h.Pos {
+			return // one word, seen as a file and as a URL
+		}
+	}
 	w.out.Hosts = append(w.out.Hosts, h)
 }
 

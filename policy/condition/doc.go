@@ -162,6 +162,7 @@
 //	glob            bool                 glob(text, pattern or list): *, ?, [a-z], [!a-z], \
 //	path.within     bool                 path.within(path, dir or list): whether the path is inside, after links and .. are resolved
 //	path.matches    bool                 path.matches(path, pattern or list): ** stands for any number of names
+//	path.mayMatch   bool                 path.mayMatch(path, pattern or list): like path.matches, and the path may be a pattern itself
 //	path.resolve    string               the path with all links followed
 //	path.clean      string               path.clean, base, dir and ext read only the text, not the disk
 //	path.base       string
@@ -196,12 +197,15 @@
 //
 // Paths are relative to the workspace; "~" is the home directory. path.within is true only when the path is inside both when
 // links are followed before ".." is resolved and when they are followed after it. path.matches is true when the path matches
-// as it is written or with its links resolved, and it follows links at the beginning of the pattern: use it in rules that deny. Both
-// read the disk now, and the disk may change before the tool runs.
+// as it is written or with its links resolved, and it follows links at the beginning of the pattern: use it in rules that deny.
+// path.mayMatch is also true when the path has wildcards or braces and names a file that the pattern matches: ".env*" names
+// .env, but "*" and "*.json", which match ordinary files too, name nothing. They read the disk now, and the disk may change
+// before the tool runs.
 //
 // After a pattern, shell.files lists the files that it matches on the disk at present, because a rule can judge their names
 // and links. It lists at most 200 of them for a line, not counting links. If a pattern matches more files, its field more is
-// true; if it is too expensive to look up, known is false.
+// true; if it is too expensive to look up, known is false. A file that a program finds by a pattern of names, as in
+// find -name, is listed with that pattern and not looked up. The field exists is false only if the disk has no such file.
 //
 // A text that is not a complete URL is an error, because programs read such texts differently. So is a host that is not a
 // plain name or address with an optional port, such as good.com%2eevil.com.

@@ -12,7 +12,7 @@ import (
 // that the pattern matches.
 func (l *Language) pathMayMatch(p string) func(pattern string) (bool, error) {
 	plain := l.pathMatches(p)
-	if !strings.ContainsAny(p, "*?[{") {
+	if !strings.ContainsAny(p, "*?[{") || len(p) > maxPath {
 		return plain
 	}
 	globs := expandBraces(p)
@@ -43,12 +43,14 @@ func namesFile(glob, pattern string) bool {
 			continue
 		}
 		last := names[len(names)-len(wanted):]
-		matched, ordinary := true, true
+		matched, special := true, false
 		for i, name := range wanted {
 			matched = matched && nameFits(name, last[i])
-			ordinary = ordinary && isOrdinary(last[i], i == len(wanted)-1)
 		}
-		if matched && !ordinary {
+		for i := 0; matched && i < len(last); i++ {
+			special = special || !isOrdinary(last[i], i == len(last)-1)
+		}
+		if special {
 			return true
 		}
 	}
