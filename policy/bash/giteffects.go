@@ -261,10 +261,14 @@ func (w *walker) gitSettingEffects(k call, key string, value *string) {
 // gitVariables records the effects of variables that are settings of git: GIT_CONFIG_KEY_0, GIT_SSH_COMMAND, HUSKY.
 func (w *walker) gitVariables(c ctx, k call) {
 	for _, name := range slices.Sorted(maps.Keys(c.st.vars)) {
-		value := c.st.lookup(name).text
+		held := c.st.lookup(name)
+		value := held.text
 		known := &value
 		if !isKnown(value) {
 			known = nil
+		}
+		if value == unknown && !held.exported {
+			continue // what it was before the line
 		}
 		switch key := gitSettingOf(name); {
 		case key != "":
