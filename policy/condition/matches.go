@@ -27,7 +27,7 @@ type file struct {
 	more bool // more files match than are listed
 }
 
-// exists reports whether the file may exist: false only if the disk says that there is none.
+// exists reports whether the file may exist: it is false only if the disk has no such file.
 func (f *file) exists() bool {
 	path, err := f.l.absolute(f.Path)
 	if err != nil || !f.Known {

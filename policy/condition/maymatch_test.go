@@ -33,7 +33,7 @@ func TestAPatternNamesFiles(t *testing.T) {
 	hold(t, l, callOf(t, `{}`), conditions)
 }
 
-// A file exists unless the disk says that there is none.
+// A file exists unless the disk has no such file.
 func TestAFileOfALineExists(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "here"), nil, 0o600))
