@@ -186,7 +186,8 @@ func (r *ToolResult) IsError() bool {
 	return r.Reason != "" || r.Status == ToolFailed || r.Status == ToolUnknown
 }
 
-// Rewritten reports whether a hook changed the arguments.
+// Rewritten reports whether a hook, a person or middleware changed the arguments. The model
+// reads the changed arguments at the beginning of the result, see Prepared.NoteRewrite.
 func (r *ToolResult) Rewritten() bool {
 	return r.call != r.original && r.Call().Arguments != r.Original().Arguments
 }

@@ -391,7 +391,7 @@ func (p *Prepared) goneAnswer() (*ToolResult, error) {
 }
 
 // Result returns the result to record for a call that an executor answered with r: with a status, within its limit,
-// and with the effects and signal of the decision. An empty status becomes ToolExecuted for a call that ran and
+// with a note if its arguments were changed, and with the effects and signal of the decision. An empty status becomes ToolExecuted for a call that ran and
 // ToolNotExecuted for one that did not. A missing result, or one with an undefined status, is an error.
 //
 // The loop calls it for every result; a journal calls it to store the same result that the loop records.
@@ -410,7 +410,7 @@ func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 		}
 		r = &filled
 	}
-	return p.withDecision(p.unknown(r.CutToLimit().To(p))), nil
+	return p.withDecision(p.NoteRewrite(p.unknown(r.CutToLimit().To(p)), nil)), nil
 }
 
 // withDecision returns the result with the effects and the signal of the decision added.

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -127,7 +128,8 @@ func ExampleToolContext_Rewrite() {
 	}, hooks.ToolNamed("bash")),
 		"bash", `{"command":"make"}`)
 	// Output:
-	// executed: ran make (timeout 30)
+	// executed: ran with changed arguments: {"command":"make","timeout":30}
+	// ran make (timeout 30)
 }
 
 // A mock answers instead of the tool.
@@ -248,4 +250,28 @@ func ExampleCompiled_UnusedHooks() {
 	fmt.Println(compiled.UnusedHooks(), err)
 	// Output:
 	// [no-shell] <nil>
+}
+
+// A hook that counts calls uses a Scratch: calls of one step see it at once. They do not see each other's metadata.
+func Example_countCalls() {
+	type seen struct {
+		sync.Mutex
+		calls map[string]bool
+	}
+	commands := agent.NewScratch(func() *seen { return &seen{calls: map[string]bool{}} })
+	do(hooks.On(hooks.AtPreToolUse, "two-commands", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+		n := commands.Get(c.State())
+		n.Lock()
+		defer n.Unlock()
+		n.calls[fmt.Sprint(c.StepIndex(), c.Original().ID)] = true // a hook can be asked several times about one call
+		if len(n.calls) > 2 {
+			return c.Deny("a run makes at most two commands")
+		}
+		return c.Pass()
+	}, hooks.ToolNamed("bash")),
+		"bash", `{"command":"ls"}`, "bash", `{"command":"pwd"}`, "bash", `{"command":"make"}`)
+	// Output:
+	// executed: ran ls (timeout 0)
+	// executed: ran pwd (timeout 0)
+	// not_executed: tool "bash": denied by two-commands: a run makes at most two commands
 }

@@ -48,7 +48,8 @@ var (
 	// call.
 	Open = FailurePolicy{kind: failOpen}
 	// Abort fails the run. It is not allowed for detached hooks, because the run does
-	// not wait for them.
+	// not wait for them, nor for hooks that are only at points where the run has ended:
+	// ExecutionEnd and InterventionStopped.
 	Abort = FailurePolicy{kind: failAbort}
 )
 

@@ -161,7 +161,7 @@ func TestFactsOfACall(t *testing.T) {
 			return c.ReplaceContent(agent.ContentOf(agent.Text("a"), agent.Text("b")))
 		}),
 	}, wants("bash", `{"command":"ls","timeout":30}`))
-	assert.Equal(t, agent.ContentOf(agent.Text("a"), agent.Text("b")), w.result(0).Content)
+	assert.Equal(t, "ran with changed arguments: {\"command\":\"pwd\"}\nab", w.result(0).Text())
 	var empty hooks.Call
 	var in map[string]any
 	require.NoError(t, empty.Decode(&in), "no arguments are none")

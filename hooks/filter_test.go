@@ -211,3 +211,36 @@ func TestAFilterAppliesToThoughtsAndCalls(t *testing.T) {
 	}
 	assert.NotContains(t, agenttest.Transcript(end.State), "4711")
 }
+
+// Filters apply to the note about changed arguments, which the model reads before the result.
+func TestFiltersOfChangedArguments(t *testing.T) {
+	rewrites := before("rewrites", func(c hooks.ToolContext) hooks.Result {
+		return c.Rewrite(map[string]any{"command": "cat hunter2"})
+	})
+	for name, tc := range map[string]struct {
+		hooks []hooks.Hook
+		want  string
+	}{
+		"none": {nil, "ran with changed arguments: {\"command\":\"cat hunter2\"}\n"},
+		"a filter": {[]hooks.Hook{after("redacts", func(c hooks.ToolResultContext) hooks.Result {
+			return c.Filter(func(text string) string { return strings.ReplaceAll(text, "hunter2", "[secret]") })
+		})}, "ran with changed arguments: {\"command\":\"cat [secret]\"}\n"},
+		"a filter that fails": {[]hooks.Hook{after("redacts", func(c hooks.ToolResultContext) hooks.Result {
+			return c.Filter(func(string) string { panic("broken") })
+		})}, "ran with changed arguments: (not shown)\n"},
+		"withheld": {[]hooks.Hook{after("withholds", func(c hooks.ToolResultContext) hooks.Result {
+			assert.NotContains(t, c.Text(), "changed arguments", "hooks judge what the tool said")
+			return c.Withhold("no")
+		})}, "ran with changed arguments: (not shown)\n"},
+		"replaced": {[]hooks.Hook{after("replaces", func(c hooks.ToolResultContext) hooks.Result {
+			return c.Replace("instead")
+		})}, "ran with changed arguments: {\"command\":\"cat hunter2\"}\ninstead"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := workWith(t, append(tc.hooks, rewrites), wants("bash", ls))
+			require.NoError(t, w.err)
+			assert.Equal(t, 1, strings.Count(w.result(0).Text(), "changed arguments"))
+			assert.True(t, strings.HasPrefix(w.result(0).Text(), tc.want), w.result(0).Text())
+		})
+	}
+}

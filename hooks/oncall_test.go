@@ -119,7 +119,7 @@ func TestPatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hook := hooks.On(hooks.AtPreToolUse, "patch", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Patch(tc.patch) })
-			assert.Equal(t, tc.want, onTarget(t, hook, tc.arguments).Text())
+			assert.Equal(t, tc.want, agent.ToolAnswer(onTarget(t, hook, tc.arguments)).ToolText())
 		})
 	}
 	hook := hooks.On(hooks.AtPreToolUse, "patch", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Patch("text") })
@@ -186,5 +186,6 @@ func Example_five() {
 	// tool "read_file": denied by notes-only: read nothing but notes.txt
 	// PASSWORD=…
 	// tool "deploy": denied by asks-first: needs approval (others see what it does) and there is no person to ask
+	// ran with changed arguments: {"command":"make","timeout":60}
 	// make, 60 s
 }

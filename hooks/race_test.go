@@ -89,7 +89,7 @@ func TestToolHooksOfManyRunsAtOnce(t *testing.T) {
 			assert.Equal(t, "call_2_6", note.Or(final, ""))
 			for _, r := range (work{ending{State: final}, nil}).results() {
 				if r.Tool() == "bash" {
-					assert.Equal(t, fmt.Sprint(r.Original().Index, " ", of), r.Text())
+					assert.Equal(t, fmt.Sprint(r.Original().Index, " ", of), agent.ToolAnswer(r).ToolText())
 				}
 			}
 		})

@@ -83,7 +83,7 @@ func (v *reviewing) askControls(ctx context.Context, pool *Pool, hooks *toolHook
 		aborted = cmp.Or(aborted, err)
 	}
 	v.held.release(v.filters)
-	v.result = v.result.CutToLimit()
+	v.result = v.call.NoteRewrite(v.result.CutToLimit(), v.filters.filterEach)
 	if aborted != nil {
 		return v.filters.abort(aborted)
 	}

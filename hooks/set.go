@@ -264,11 +264,17 @@ func (h Hook) problems() []error {
 	if !h.control && h.policy.kind == failClosed {
 		say("an observer cannot fail closed because it cannot prevent anything: make it a control with On, or use Open or Abort")
 	}
+	if h.policy.kind == failAbort && len(h.points) > 0 && lo.Every(pointsAfterRun, h.points) {
+		say("it cannot abort the run, which has ended at %s: use Open, and report the failure in the hook", h.points[0])
+	}
 	if h.detached && h.policy.kind == failAbort {
 		say("a detached hook cannot abort a run that does not wait for it")
 	}
 	return wrong
 }
+
+// pointsAfterRun are the points at which the run has ended, so that no failure can change how it ended.
+var pointsAfterRun = []PointName{ExecutionEnd, InterventionStopped}
 
 // splitErrors returns the errors that are joined in err.
 func splitErrors(err error) []error {

@@ -317,6 +317,13 @@ func (l *loader) timeoutOf(e *entry) time.Duration {
 
 var failureWords = []string{"closed", "open", "abort", "retry", "continue", "block", "ignore"}
 
+// checkAbort reports a rule that could abort a run only after its end.
+func (*loader) checkAbort(r *rule, f fields, key string) {
+	if r.point.name == hooks.ExecutionEnd || r.point.name == hooks.InterventionStopped {
+		f.place(key).Wrong(`"abort": the run has ended at %s, so its failure cannot abort it: use open (rule: failure)`, r.point.name)
+	}
+}
+
 // policyOf returns the failure policy for a word.
 func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePolicy {
 	control := r.judges()
@@ -340,6 +347,7 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 		if r.act != nil && !r.await {
 			f.place(key).Wrong("%q: its failure has no effect unless the rule waits for it: set await: true (rule: waiting)", word)
 		}
+		l.checkAbort(r, f, key)
 		return hooks.Abort
 	case "retry":
 		delay := defaultRetryDelay
@@ -350,6 +358,9 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 		r.delay = delay
 		policies := map[string]hooks.FailurePolicy{"closed": hooks.Closed, "open": hooks.Open, "abort": hooks.Abort, "": otherwise}
 		then := policies[f.oneOf("then", "closed", "open", "abort")]
+		if f.plain("then") == "abort" {
+			l.checkAbort(r, f, "then")
+		}
 		if !control && f.plain("then") == "closed" {
 			f.place("then").Wrong(`"closed": a rule at %s cannot deny, so it cannot fail closed (rule: failure)`, r.point.name)
 		}

@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -494,5 +496,47 @@ hooks:
 		"grapnel.action.type": "command", "grapnel.action.target": "echo",
 	} {
 		assert.Equal(t, want, get(span, key), key)
+	}
+}
+
+// The stack of a tool's panic is in the exception event of its span; the value of the panic is nowhere.
+func TestPanicsOfTools(t *testing.T) {
+	s := newSink(t)
+	use := s.use()
+	use.Content = true
+	breaks := toolexec.Func("breaks", "", func(context.Context, struct{}) (string, error) { panic("the secret is 42") })
+	run(t, build(t, agenttest.Script(agenttest.Call("breaks", `{}`), agenttest.Say("hi")), use, capability.UseTools(breaks)))
+	span := s.span(t, "execute_tool breaks")
+	require.Len(t, span.Events, 1)
+	event := span.Events[0]
+	assert.Equal(t, "exception", event.Name)
+	of := map[attribute.Key]string{}
+	for _, kv := range event.Attributes {
+		of[kv.Key] = kv.Value.AsString()
+	}
+	assert.Equal(t, "panic", of["exception.type"])
+	assert.Contains(t, of["exception.stacktrace"], "run_test.go")
+	assert.NotContains(t, fmt.Sprint(s.spans.GetSpans()), "the secret is 42")
+}
+
+// The span of a call that ran with other arguments has both.
+func TestChangedArgumentsOnSpans(t *testing.T) {
+	for _, content := range []bool{false, true} {
+		s := newSink(t)
+		use := s.use()
+		use.Content = content
+		rewrites := hooks.On(hooks.AtPreToolUse, "rewrites", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+			return c.Rewrite(map[string]any{"n": 2})
+		})
+		takes := toolexec.Func("takes", "", func(context.Context, struct {
+			N int `json:"n"`
+		}) (string, error) {
+			return "fine", nil
+		})
+		run(t, build(t, agenttest.Script(agenttest.Call("takes", `{"n":1}`), agenttest.Say("hi")), use, capability.UseTools(takes), capability.UseHooks(rewrites)))
+		call := s.span(t, "execute_tool takes")
+		assert.Equal(t, "true", get(call, semconv.KeyRewritten))
+		assert.Equal(t, lo.Ternary(content, `{"n":2}`, ""), get(call, semconv.KeyToolArguments))
+		assert.Equal(t, lo.Ternary(content, `{"n":1}`, ""), get(call, semconv.KeyToolOriginal))
 	}
 }

@@ -232,13 +232,30 @@ func (x executor) recordAnswer(ctx context.Context, r *run, c call, p *agent.Pre
 	a.text(semconv.KeyErrorType, v.failure)
 	if x.t.content {
 		a.text(semconv.KeyToolArguments, p.Call.Arguments)
+		if v.rewritten {
+			a.text(semconv.KeyToolOriginal, p.Original.Arguments)
+		}
 		a.text(semconv.KeyToolResult, answer.Text())
 	}
 	if x.t.reasons && v.outcome != semconv.OutcomeExecuted && v.outcome != semconv.OutcomeMocked {
 		a.text(semconv.KeyReason, answer.Text())
 	}
 	a.on(c.span)
+	recordPanic(c.span, answer.Err)
 	r.markFailed(c.span, v.failure, answer.Text()) // not answer.Err, which may contain text that the hooks have not reviewed
+}
+
+// recordPanic adds the exception event of a tool that panicked, with its stack. The value of the panic is not recorded,
+// because it can hold text that the hooks have not reviewed.
+func recordPanic(span trace.Span, err error) {
+	broken, ok := errors.AsType[interface {
+		error
+		PanicStack() string
+	}](err)
+	if ok {
+		span.AddEvent(semconv.EventException, trace.WithAttributes(
+			semconv.KeyExceptionType.String(panicked), semconv.KeyExceptionStack.String(valid(broken.PanicStack()))))
+	}
 }
 
 // logCall logs a denial that does not come from a hook; logHook logs those of hooks.

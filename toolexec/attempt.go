@@ -3,6 +3,7 @@ package toolexec
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -16,7 +17,7 @@ func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c *Call) (o
 	if t.policy.Timeout > 0 {
 		return e.callWithin(ctx, t, body, *c)
 	}
-	defer recoverPanic(&err)
+	defer recoverPanic(ctx, t.name, &err)
 	out, err = body.Run(ctx, *c)
 	if err != nil {
 		if err = errguard.Check(err); ctx.Err() != nil {
@@ -26,10 +27,12 @@ func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c *Call) (o
 	return out, err
 }
 
-// recoverPanic sets err to an error for a panic; call it with defer.
-func recoverPanic(err *error) {
+// recoverPanic sets err to an error for a panic of a tool, and logs the panic with its stack; call it with defer.
+func recoverPanic(ctx context.Context, tool string, err *error) {
 	if v := recover(); v != nil {
-		*err = &PanicError{Value: v, Stack: string(debug.Stack())}
+		broken := &PanicError{Value: v, Stack: string(debug.Stack())}
+		*err = broken
+		slog.ErrorContext(ctx, "tool panicked", "tool", tool, "panic", broken.describe(), "stack", broken.Stack)
 	}
 }
 
@@ -52,7 +55,7 @@ func (e *Executor) callWithin(ctx context.Context, t *bound, body Body, c Call) 
 	f := &flight{landed: make(chan struct{}), err: errNoReturn}
 	go func() {
 		defer e.land(f)
-		defer recoverPanic(&f.err)
+		defer recoverPanic(ctx, t.name, &f.err)
 		f.out, f.err = body.Run(within, c)
 		f.err = errguard.Check(f.err)
 	}()

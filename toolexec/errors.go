@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -52,7 +53,8 @@ func shortenName(name string) string {
 	return strings.ToValidUTF8(name[:maxNameBytes], "") + "…"
 }
 
-// PanicError is returned when a tool panicked. The model is told only that it panicked.
+// PanicError is returned when a tool panicked. The model is told only that it panicked. The executor logs the panic
+// with its stack to slog.Default, without values that are not of the runtime.
 type PanicError struct {
 	// Value is the value of the panic.
 	Value any
@@ -61,6 +63,18 @@ type PanicError struct {
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
+
+// PanicStack returns the stack trace. Telemetry adds it to the span of the call.
+func (e *PanicError) PanicStack() string { return e.Stack }
+
+// describe returns the text of the runtime's own errors, and only the type of other values, which can hold text that
+// no hook has reviewed.
+func (e *PanicError) describe() string {
+	if err, ok := e.Value.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("a value of type %T", e.Value)
+}
 
 // Unwrap returns the value of the panic, if it is an error.
 func (e *PanicError) Unwrap() error {

@@ -28,7 +28,7 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	body, _ := p.Carry.(Body) // directly from any, because the runtime caches that conversion but not the one from ready
 	r, ok := p.Carry.(ready)
 	if !ok || !r.at().of(e, p.Call) {
-		again := e.prepareCall(p.Call)
+		again := e.prepareCall(ctx, p.Call)
 		if again.Disposition == agent.DisposeAnswer {
 			return mo.Ok(again.Answer)
 		}
@@ -77,7 +77,7 @@ func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared)
 	if tool := e.toolNamed(begun.Name); tool != nil {
 		if t, ok := tool.tool.(quitter); ok {
 			var broken error
-			defer recoverPanic(&broken) // the call is answered even if GiveUp panics
+			defer recoverPanic(ctx, begun.Name, &broken) // the call is answered even if GiveUp panics
 			t.GiveUp(ctx, Call{ToolCall: begun, State: s, Attempt: 1})
 		}
 	}
@@ -98,7 +98,7 @@ func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared
 		if runs == nil || runs.Load() {
 			break
 		}
-		again, broken := askRetry(t.policy.Retry, call.Attempt, err)
+		again, broken := askRetry(ctx, t, call.Attempt, err)
 		if broken != nil {
 			err = errors.Join(err, broken)
 		}
@@ -110,7 +110,7 @@ func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared
 			break
 		}
 		var unread error
-		if body, unread = t.prepareBody(p.Call); unread != nil { // the last attempt may have modified the decoded arguments
+		if body, unread = t.prepareBody(ctx, p.Call); unread != nil { // the last attempt may have modified the decoded arguments
 			err = errors.Join(err, unread)
 			break
 		}
@@ -182,7 +182,7 @@ func stopIn(err error) (*agent.SignalError, bool) {
 }
 
 // askRetry calls Retry.again, and recovers a panic.
-func askRetry(r Retry, n int, err error) (again bool, broken error) {
-	defer recoverPanic(&broken)
-	return r.again(n, err), nil
+func askRetry(ctx context.Context, t *bound, n int, err error) (again bool, broken error) {
+	defer recoverPanic(ctx, t.name, &broken)
+	return t.policy.Retry.again(n, err), nil
 }

@@ -1,15 +1,19 @@
 package toolexec_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -88,6 +92,29 @@ func TestPanicKeepsItsStack(t *testing.T) {
 	assert.EqualError(t, panicked, "panicked: the secret is 42")
 	assert.Equal(t, agent.KindTool, agent.KindOf(r.Err))
 	assert.NotContains(t, r.Text(), "secret", "a panic's text is not for the model")
+}
+
+// A developer finds the stack of a panic in the log; texts that no hook has reviewed are not in it.
+func TestPanicIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	before := slog.Default()
+	slog.SetDefault(slog.New(slog.NewJSONHandler(&log, nil)))
+	defer slog.SetDefault(before)
+	index := toolexec.Func("index", "", func(_ context.Context, in struct{ N int }) (string, error) { return []string{"a"}[in.N], nil })
+	for name, want := range map[string]string{"panicking": "a value of type string", "panicking_error": "a value of type *errors.errorString", "index": "runtime error: index out of range [7] with length 1"} {
+		for _, policy := range []toolexec.Policy{{}, {Timeout: time.Hour}} {
+			log.Reset()
+			arguments := lo.Ternary(name == "index", `{"N":7}`, `{}`)
+			r := answer(t, t.Context(), executor(t, toolexec.Options{Policy: policy}, append(troubled(), index)...), call(name, arguments))
+			assert.Equal(t, agent.ReasonPanic, r.Reason)
+			var record struct{ Level, Msg, Tool, Panic, Stack string }
+			require.NoError(t, json.Unmarshal(log.Bytes(), &record), log.String())
+			assert.Equal(t, []string{"ERROR", "tool panicked", name, want}, []string{record.Level, record.Msg, record.Tool, record.Panic})
+			assert.Contains(t, record.Stack, "execute_test.go")
+			assert.NotContains(t, log.String(), "secret")
+			assert.NotContains(t, r.Text(), "goroutine")
+		}
+	}
 }
 
 // IP-46

@@ -94,11 +94,11 @@ type placed struct {
 // checks, in this order: whether the arguments are one unambiguous JSON object, whether the tool exists, and whether
 // the arguments fit the tool's schema. Prepare is a pure function of the call and can be called again after a hook has
 // changed the call. Policy.Doubt of the tool determines Prepared.Repeats.
-func (e *Executor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
-	return mo.Ok(e.prepareCall(c))
+func (e *Executor) Prepare(ctx context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
+	return mo.Ok(e.prepareCall(ctx, c))
 }
 
-func (e *Executor) prepareCall(c *agent.ToolCall) *agent.Prepared {
+func (e *Executor) prepareCall(ctx context.Context, c *agent.ToolCall) *agent.Prepared {
 	tool := e.toolNamed(c.Name)
 	if tool == nil || !tool.strict {
 		if err := strictjson.CheckObject(argumentsOf(c)); err != nil {
@@ -109,7 +109,7 @@ func (e *Executor) prepareCall(c *agent.ToolCall) *agent.Prepared {
 		meant, _ := near.Name(c.Name, e.names)
 		return refuseCall(c, &UnknownToolError{Name: c.Name, Nearest: meant, known: e.names})
 	}
-	body, err := tool.prepareBody(c)
+	body, err := tool.prepareBody(ctx, c)
 	if err != nil {
 		return refuseCall(c, err)
 	}
@@ -133,8 +133,8 @@ func argumentsOf(c *agent.ToolCall) string {
 }
 
 // prepareBody calls the tool's Prepare, and recovers a panic.
-func (t *bound) prepareBody(c *agent.ToolCall) (body Body, err error) {
-	defer recoverPanic(&err)
+func (t *bound) prepareBody(ctx context.Context, c *agent.ToolCall) (body Body, err error) {
+	defer recoverPanic(ctx, t.name, &err)
 	body, err = t.tool.Prepare(argumentsOf(c))
 	if err == nil && body == nil {
 		err = errors.New("the tool prepared nothing")

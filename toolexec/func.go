@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -61,7 +62,11 @@ func unusable(err error) error { return fmt.Errorf("the tool is not usable: %w",
 
 // decoderFor returns a decoder for In, and recovers a panic of In's methods.
 func decoderFor[In any](schema string) (d *Decoder[In], err error) {
-	defer recoverPanic(&err)
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Value: v, Stack: string(debug.Stack())}
+		}
+	}()
 	if schema == "" {
 		return NewDecoder[In]()
 	}

@@ -103,8 +103,10 @@ const (
 	KeyWaitKind = attribute.Key("grapnel.wait.kind")
 	// KeyReasonCode is the reason why a call was not executed or its result is an error: an agent.ReasonCode.
 	KeyReasonCode = attribute.Key("grapnel.decision.reason_code")
-	// KeyRewritten reports whether a hook changed the arguments of the call.
+	// KeyRewritten reports whether a hook or a person changed the arguments of the call.
 	KeyRewritten = attribute.Key("grapnel.tool.rewritten")
+	// KeyToolOriginal holds the arguments that the model gave, if others replaced them and content is recorded.
+	KeyToolOriginal = attribute.Key("grapnel.tool.call.original_arguments")
 	// KeyResultBy is the hook that replaced or withheld the result.
 	KeyResultBy = attribute.Key("grapnel.tool.result.replaced_by")
 	// KeyAttempts is the number of times the tool was started, and KeyToolSeconds the time that it ran. A call among
@@ -194,6 +196,13 @@ const (
 	CauseAnswerOverdue = "answer_overdue"
 	CauseTimeCame      = "time_came"
 	CauseTooLate       = "too_late"
+)
+
+// The event of a tool that panicked, and its attributes, as in the conventions.
+const (
+	EventException    = "exception"
+	KeyExceptionType  = attribute.Key("exception.type")
+	KeyExceptionStack = attribute.Key("exception.stacktrace")
 )
 
 // The names of log events. All except the last two report a decision of a hook or of a person.

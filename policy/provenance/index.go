@@ -309,17 +309,17 @@ func (k *knownTool) secretsOf(c agent.ToolCall) map[key]bool {
 	return secrets
 }
 
-// answer reads a tool's answer.
+// answer reads a tool's answer, without the note about changed arguments: the tool did not say them.
 func (x *index) answer(i int, m agent.Message) {
 	c := x.calls[m.CallID()]
 	at := Place{Message: i, Call: m.CallID(), Tool: m.Tool(), Named: c.named}
 	rules := x.tracker.tool(x.state, m.Tool()).rules
 	worked := (m.Status() == agent.ToolExecuted || m.Status() == agent.ToolMocked) && !m.IsError()
 	if !worked || c.led || !rules.structured() {
-		x.wait(at, m.Text())
+		x.wait(at, m.ToolText())
 		return
 	}
-	whole := m.Text()
+	whole := m.ToolText()
 	if values, ok := fieldsOf(whole); ok {
 		authors := x.authorsOf(rules, values)
 		for _, v := range values {

@@ -493,3 +493,23 @@ func TestManyAskAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// The note about changed arguments is no answer of the tool: its values come from nowhere, and the fields behind it are
+// read as ever.
+func TestChangedArgumentsAreNoAnswer(t *testing.T) {
+	t.Parallel()
+	const evil, good = "US133000000121212121212", "SE3550000000054910000003"
+	c := user("hello")
+	call := c.next("get_payments", `{}`)
+	changed := call
+	changed.Arguments = `{"recipient":"` + evil + `"}`
+	p := &agent.Prepared{Original: &call, Call: &changed}
+	r := agent.Answer(p)
+	r.Status, r.Content = agent.ToolExecuted, agent.TextContent("- recipient: "+good+"\n")
+	noted := p.NoteRewrite(r, nil)
+	require.Contains(t, noted.Text(), evil, "the model reads it")
+	trail := c.answered(call, noted).trail(t)
+	assert.False(t, trail.FromTrusted(evil))
+	assert.False(t, trail.Seen(evil))
+	assert.True(t, trail.FromTrusted(good))
+}

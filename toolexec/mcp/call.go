@@ -131,7 +131,7 @@ func (b *call) send(ctx context.Context, s *session, c toolexec.Call, m memo) (*
 	go func() {
 		var o outcome
 		defer func() { answered <- o }()
-		defer recoverPanic(&o.err)
+		defer recoverPanic(ctx, &o.err)
 		o.result, o.err = s.sdk.CallTool(ctx, params)
 	}()
 	told := 0

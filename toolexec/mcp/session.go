@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -99,7 +101,7 @@ func greetServer(ctx context.Context, s Server, turns *serial, protocol string) 
 	go func() {
 		var o outcome
 		defer func() { greeted <- o }()
-		defer recoverPanic(&o.err)
+		defer recoverPanic(ctx, &o.err)
 		o.session, o.err = newSDKClient(c.news, c.desk).Connect(
 			context.WithValue(ctx, exchangeKey{}, x), c.gate, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	}()
@@ -150,7 +152,7 @@ func newSDKClient(n *news, d *desk) *sdk.Client {
 // the SDK panic on messages that a server can send.
 func (d *desk) onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (_ sdk.Result, err error) {
-		defer recoverPanic(&err)
+		defer recoverPanic(ctx, &err)
 		switch method {
 		case "ping", "notifications/tools/list_changed":
 			return next(ctx, method, r)
@@ -162,10 +164,12 @@ func (d *desk) onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// recoverPanic sets err to an error for a panic; call it with defer.
-func recoverPanic(err *error) {
+// recoverPanic sets err to an error for a panic, and logs the panic with its stack; call it with defer. The model can
+// read the error, so it does not hold the value.
+func recoverPanic(ctx context.Context, err *error) {
 	if v := recover(); v != nil {
-		*err = fmt.Errorf("reading its output: panic: %v", v)
+		*err = errors.New("reading its output: the client panicked")
+		slog.ErrorContext(ctx, "MCP client panicked", "panic", fmt.Sprintf("a value of type %T", v), "stack", string(debug.Stack()))
 	}
 }
 
