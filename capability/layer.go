@@ -38,6 +38,16 @@ func (l layers[T]) without(name string) layers[T] {
 	return lo.Filter(l, func(x layer[T], _ int) bool { return x.name != name })
 }
 
+// replaced returns the layers with another value for those of that name.
+func (l layers[T]) replaced(name string, value T) layers[T] {
+	return lo.Map(l, func(x layer[T], _ int) layer[T] {
+		if x.name == name {
+			x.value = value
+		}
+		return x
+	})
+}
+
 func (l layers[T]) at(place Place) layers[T] {
 	return lo.Filter(l, func(x layer[T], _ int) bool { return x.place == place })
 }

@@ -46,6 +46,7 @@ type Plan struct {
 	started       bool        // another agent starts this one and owns the pool
 	parallel      int
 	keeper        *durable.Keeper // set by UseDurability
+	telemetry     *instruments    // set by UseTelemetry
 	wrong         []error         // errors found so far, reported when the agent is built
 
 	later     hooks.Scope // declared by UseLater, and points that not every agent has

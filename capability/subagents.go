@@ -147,6 +147,7 @@ func (s Subagent) build(p Plan) (*agent.Agent, hooks.Reach, error) {
 		plan.approver = p.approver
 	}
 	plan.detached, plan.started = p.detached, true
+	plan = plan.instrumentedLike(p.telemetry)
 	if plan, err = plan.keptWith(p.keeper); err != nil {
 		return fail(fmt.Errorf("agent %q: %w", name, err))
 	}

@@ -8,12 +8,14 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/telemetry"
 )
 
 // UseTelemetry instruments the agent with OpenTelemetry: see package telemetry. A builder
 // adds the zero UseTelemetry automatically, as the outermost layer, unless the program adds
-// one. Without providers and a handler it costs nothing.
+// one. Without providers and a handler it costs nothing. Sub-agents with the zero UseTelemetry
+// have that of the agent that starts them.
 type UseTelemetry struct {
 	// Off disables it.
 	Off bool
@@ -36,10 +38,17 @@ type UseTelemetry struct {
 // Name returns "telemetry": an agent can have only one.
 func (UseTelemetry) Name() string { return "telemetry" }
 
+// instruments is what UseTelemetry has installed.
+type instruments struct {
+	telemetry *telemetry.Telemetry // nil: it is off
+	chosen    bool                 // a field of UseTelemetry is set
+}
+
 // Install puts the instrumentation outside of the hooks, where it sees values only after
 // the hooks have changed them, and a gauge between the hooks and the driver.
 func (u UseTelemetry) Install(p Plan) mo.Result[Plan] {
 	if u.Off {
+		p.telemetry = &instruments{chosen: true}
 		return mo.Ok(p)
 	}
 	t := telemetry.New(telemetry.Config{
@@ -48,7 +57,31 @@ func (u UseTelemetry) Install(p Plan) mo.Result[Plan] {
 	})
 	name := u.Name()
 	p = p.AroundRun(Outside, name, t).WrapDriver(Outside, name, t.WrapDriver).WrapExecutor(Outside, name, t.WrapExecutor)
-	p = p.WrapApprover(Outside, name, t.WrapApprover)
+	p = p.WrapApprover(Outside, name, t.WrapApprover).WrapDriver(Inside, gaugeName, t.WrapModel)
 	p.endObservers = append(slices.Clip(p.endObservers), t)
-	return mo.Ok(p.WrapDriver(Inside, "gauge", t.WrapModel))
+	p.telemetry = &instruments{t, u.Content || u.Reasons || u.Tracers != nil || u.Meters != nil || u.Logs != nil}
+	return mo.Ok(p)
+}
+
+// gaugeName is the name of the layer between the hooks and the driver.
+const gaugeName = "gauge"
+
+// instrumentedLike returns the plan with the telemetry of the agent that starts it, in the same place, unless the plan
+// chooses its own.
+func (p Plan) instrumentedLike(parent *instruments) Plan {
+	if parent == nil || p.telemetry == nil || p.telemetry.chosen {
+		return p
+	}
+	name, t := UseTelemetry{}.Name(), parent.telemetry
+	p.telemetry, p.endObservers = parent, nil
+	if t == nil {
+		p.aroundRun, p.wrapExecutor, p.wrapApprover = p.aroundRun.without(name), p.wrapExecutor.without(name), p.wrapApprover.without(name)
+		p.wrapDriver = p.wrapDriver.without(name).without(gaugeName)
+		return p
+	}
+	p.endObservers = []agent.Observer{t}
+	p.aroundRun = p.aroundRun.replaced(name, t)
+	p.wrapDriver = p.wrapDriver.replaced(name, t.WrapDriver).replaced(gaugeName, t.WrapModel)
+	p.wrapExecutor, p.wrapApprover = p.wrapExecutor.replaced(name, t.WrapExecutor), p.wrapApprover.replaced(name, t.WrapApprover)
+	return p
 }
