@@ -43,12 +43,6 @@ var constraints = []constraint{
 	{"maxItems", []string{"array"}, func(s *jsonschema.Schema, _, text string) error { return setCount(&s.MaxItems, text) }},
 }
 
-// misspelt lists tags that look like constraints but are not, with the correct names.
-var misspelt = []struct{ wrong, meant string }{
-	{"min", "minimum"}, {"max", "maximum"}, {"minlength", "minLength"}, {"maxlength", "maxLength"}, {"minitems", "minItems"},
-	{"maxitems", "maxItems"}, {"enums", "enum"}, {"oneof", "enum"},
-}
-
 // isConstrained reports whether the field has a constraint tag.
 func isConstrained(field reflect.StructField) bool {
 	return slices.ContainsFunc(constraints, func(c constraint) bool { return hasTag(field, c.keyword) })
@@ -93,10 +87,8 @@ func constrain(t reflect.Type, s *jsonschema.Schema) error {
 
 // constrainField adds the constraints in the tags of one field.
 func constrainField(field reflect.StructField, s *jsonschema.Schema) error {
-	for _, tag := range misspelt {
-		if hasTag(field, tag.wrong) {
-			return fmt.Errorf("unknown tag %s: use %s", tag.wrong, tag.meant)
-		}
+	if err := describeField(field, s); err != nil {
+		return err
 	}
 	for _, c := range constraints {
 		text, ok := field.Tag.Lookup(c.keyword)

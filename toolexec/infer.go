@@ -37,7 +37,9 @@ type SchemaSource interface{ JSONSchema() string }
 //		Tags  []string `json:"tags,omitempty" enum:"news,sport" maxItems:"3"`
 //	}
 //
-// The json tag gives a field's name, the jsonschema tag its description. A field is required unless its json tag has
+// The json tag gives a field's name, the jsonschema tag its description; the tags description, desc, doc and
+// jsonschema_description do, too. Other tags that other libraries read schemas from, such as validate, binding, default,
+// and jsonschema with keywords, are errors, which name what to use. A field is required unless its json tag has
 // omitempty or omitzero, and null is allowed only for pointers. No other members are allowed. A type with an
 // UnmarshalText method is a string, a type with UnmarshalJSON can be any value, []byte is base64; a SchemaSource
 // declares its own schema. Types without an unambiguous JSON form are errors: recursive types, channels and functions,
@@ -214,6 +216,9 @@ func (in *inference) visitFields(t reflect.Type) error {
 		}
 		if field.Anonymous && name != "" {
 			return fmt.Errorf("field %s.%s: give an embedded struct no name, or make it a plain field", t, field.Name)
+		}
+		if err := checkForeignTags(field); err != nil {
+			return fmt.Errorf("field %s.%s: %w", t, field.Name, err)
 		}
 		if err := in.visit(field.Type); err != nil {
 			return fmt.Errorf("field %s.%s: %w", t, field.Name, err)
