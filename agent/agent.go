@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,6 +135,9 @@ func chain(processors []Processor, innermost Next) Next {
 		return func(ctx context.Context, s State) mo.Result[State] { return p.Process(ctx, s, next) }
 	}, innermost)
 }
+
+// String returns the agent's name, for logs. To see its layers, print the builder.
+func (a *Agent) String() string { return fmt.Sprintf("agent %q", cmp.Or(a.config.Name, "unnamed")) }
 
 // Name returns the agent's name.
 func (a *Agent) Name() string { return a.config.Name }

@@ -41,7 +41,8 @@ type Key[T any] struct {
 // SessionKey returns a key whose value stays with the session.
 func SessionKey[T any](name string) Key[T] { return Key[T]{name: name, scope: ScopeSession} }
 
-// RunKey returns a key whose value is dropped when the next run begins.
+// RunKey returns a key whose value is dropped when the next run begins. Values are set when the
+// step is recorded, so calls of one step do not see each other's: use a Scratch to count.
 func RunKey[T any](name string) Key[T] { return Key[T]{name: name, scope: ScopeRun} }
 
 // ReservedKey returns a key whose name belongs to the framework. It is for packages of this

@@ -80,6 +80,15 @@ func (b AgentBuilder) Plan() mo.Result[capability.Plan] {
 	return mo.Ok(plan)
 }
 
+// String prints the composed stack, as Plan does, followed by the errors of the capabilities, if any.
+func (b AgentBuilder) String() string {
+	plan, err := b.install()
+	if err != nil {
+		return plan.String() + b.naming(err).Error() + "\n"
+	}
+	return plan.String()
+}
+
 // Build returns the agent, or an error that joins everything that is wrong with it, one
 // line for each problem. Building the same builder twice gives two agents that share no
 // mutable data.

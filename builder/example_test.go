@@ -16,6 +16,26 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
+// A builder prints the layers of its agent, outermost first.
+func ExampleAgentBuilder_String() {
+	fmt.Print(builder.New().
+		WithName("helper").
+		WithDriver(agenttest.Script()).
+		With(capability.UseTools(toolexec.Func("read", "Reads a file.", func(context.Context, struct {
+			Path string `json:"path"`
+		}) (string, error) {
+			return "", nil
+		})), capability.UseHooks(insideBase), capability.UseGuards{Steps: 10}))
+	// Output:
+	// agent "helper"
+	//   run            telemetry ▸ steps
+	//   step           infer, prepare, execute, record
+	//   driver         telemetry ▸ gauge ▸ agenttest.Driver
+	//   executor       telemetry ▸ HookedToolExecutor ▸ read
+	//   judge          Base, Steps(10)
+	//   PreToolUse     asks base-dir
+}
+
 // insideBase denies paths that lead out of the folder.
 var insideBase = hooks.On(hooks.AtPreToolUse, "base-dir",
 	hooks.RequireText("path", func(_ context.Context, c hooks.ToolContext, path string) hooks.Result {

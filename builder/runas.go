@@ -3,11 +3,12 @@ package builder
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"strings"
-	"unicode"
 
 	"github.com/samber/lo"
 	"github.com/samber/mo"
@@ -29,7 +30,8 @@ type Answer[T any] struct {
 // toolexec.SchemaFor, and sent to the model service. An answer that does not fit the schema
 // is returned to the model with an error; the model has three attempts in total. Services
 // require a JSON object: for any other T the model is asked for {"answer": …}, and Value is
-// the value of that member. A code fence around the answer is removed.
+// the value of that member. Text around the object, such as a code fence, is ignored if the
+// answer holds exactly one object.
 //
 // If the run ends without such an answer, RunAs returns an *agent.RunError, which holds the
 // state. This includes runs that were stopped, denied or parked, for which Run returns no
@@ -103,8 +105,11 @@ func formOf[T any]() (form[T], error) {
 // readWith returns a func that decodes an answer with the decoder.
 func readWith[In any](decoder *toolexec.Decoder[In]) func(answer string) (In, error) {
 	return func(answer string) (value In, err error) {
-		err = decoder.Decode(stripFence(answer), &value)
-		return value, ofAnswer(err)
+		object, err := findObject(answer)
+		if err != nil {
+			return value, err
+		}
+		return value, ofAnswer(decoder.Decode(object, &value))
 	}
 }
 
@@ -142,16 +147,48 @@ func ofAnswer(err error) error {
 	return err
 }
 
-// stripFence returns the answer without a code fence, which models often put around JSON.
-func stripFence(answer string) string {
+// findObject returns the JSON object in an answer: the only one in the text. An answer that is JSON, or that begins as a
+// broken object, is returned unchanged, so that the decoder names its mistakes.
+func findObject(answer string) (string, error) {
 	text := strings.TrimSpace(answer)
-	body, opened := strings.CutPrefix(text, "```")
-	body, closed := strings.CutSuffix(body, "```")
-	if !opened || !closed {
-		return text
+	if json.Valid([]byte(text)) {
+		return text, nil
 	}
-	return strings.TrimSpace(strings.TrimLeftFunc(body, unicode.IsLetter)) // without the word json
+	var found []string
+	rest := text
+	for range mostBraces {
+		at := strings.IndexByte(rest, '{')
+		if at < 0 {
+			break
+		}
+		rest = rest[at:]
+		var object json.RawMessage
+		err := json.NewDecoder(strings.NewReader(rest)).Decode(&object)
+		switch {
+		case err == nil:
+			found, rest = append(found, string(object)), rest[len(object):]
+		case len(rest) == len(text):
+			return text, nil
+		case errors.Is(err, io.ErrUnexpectedEOF): // what follows is a part of it
+			return "", errNotJSON
+		default:
+			rest = rest[1:]
+		}
+	}
+	switch {
+	case len(found) > 1 || strings.Contains(rest, "{"):
+		return "", errors.New("the answer has text around several objects: answer with one JSON object and no other text")
+	case len(found) == 0:
+		return "", errNotJSON
+	}
+	return found[0], nil
 }
+
+// mostBraces is the maximum number of places in an answer where an object can begin.
+const mostBraces = 100
+
+// errNotJSON is returned for an answer without a JSON object.
+var errNotJSON = errors.New("the answer is not JSON: answer with one JSON object and no other text")
 
 // formName returns a name for T that every service accepts.
 func formName[T any]() string {

@@ -40,6 +40,9 @@ func TestAnswerOfTheRightForm(t *testing.T) {
 		"in white space":            "\n  " + good + "\n",
 		"in a code fence":           "```json\n" + good + "\n```",
 		"in a fence without a word": "```\n" + good + "\n```\n",
+		"after text":                "Here is the forecast for {city}:\n" + good,
+		"before text":               good + "\nAnything else?",
+		"in a fence between texts":  "Sure!\n```json\n" + good + "\n```\nI hope that this {helps}.",
 		"in a fence on one line":    "```" + good + "```",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,6 +74,34 @@ func TestWrongAnswerIsSentBack(t *testing.T) {
 	assert.Contains(t, back.Text(), "Your answer does not have the form that was asked for: ")
 	assert.Contains(t, back.Text(), "/town")
 	assert.NotContains(t, back.Text(), "arguments", "there are none")
+}
+
+// The model is told what is wrong with an answer that is no JSON object, and how to answer.
+func TestAnswersThatAreNoObject(t *testing.T) {
+	const alone = "answer with one JSON object and no other text"
+	for answer, want := range map[string]string{
+		"nothing fits, true":                   "the answer is not JSON: " + alone,
+		"42 degrees":                           "the answer is not JSON: " + alone,
+		"It rains.":                            "the answer is not JSON: " + alone,
+		"see {city}":                           "the answer is not JSON: " + alone,
+		"either " + good + " or " + good:       "text around several objects: " + alone,
+		"x " + strings.Repeat("{", 200) + good: "text around several objects: " + alone,
+		"null":                                 "expected one JSON object, got null",
+		"[" + good + "]":                       "expected one JSON object, got array",
+		good[:len(good)-1]:                     "ends",
+		`Here: {"answer": ` + good:             "the answer is not JSON: " + alone,
+		"The answer: " + `{"town":"Bergen"}` + ", fine": "/town",
+	} {
+		t.Run(answer[:min(20, len(answer))], func(t *testing.T) {
+			got, err := ask(t, agenttest.Script(agenttest.Say(answer), agenttest.Say(good)))
+			require.NoError(t, err)
+			assert.Equal(t, 2, got.State.RunStepCount())
+			told := got.State.Message(2)
+			assert.Equal(t, "output", told.Source())
+			assert.Contains(t, told.Text(), want)
+			assert.NotContains(t, told.Text(), "arguments")
+		})
+	}
 }
 
 func TestThreeWrongAnswersAreAnError(t *testing.T) {

@@ -51,6 +51,9 @@ func checkTokens(args string) error {
 		_, err := dec.ReadToken()
 		return explain(err)
 	default:
+		if !jsontext.Value(args).IsValid(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)) { // text that only begins like a value
+			return errorAt("", "expected one JSON object, got text that is not JSON")
+		}
 		return errorAt("", "expected one JSON object, got %s", kindName(kind))
 	}
 	var open []map[string]string // by depth: the names seen so far, folded → as written
