@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// A model that is not told about changed arguments reads the result as that of the call that it asked for. The result
-// of a call that ran with other arguments therefore begins with a note, a text part of its own.
+// A model that does not know about changed arguments takes the result for its own call's. If a call ran with other
+// arguments, its result therefore begins with a note, a text part of its own.
 
 // rewriteNoteName is the name of the part with the note, so that programs can tell it from the tool's text.
 const rewriteNoteName = "changed arguments"
@@ -61,8 +61,8 @@ func (p *Prepared) NoteRewrite(r *ToolResult, filter func(text string) string) *
 	return &n
 }
 
-// ToolText returns the text of a tool's answer without the note about changed arguments: what the tool or a hook said.
-// For other messages it is Text.
+// ToolText returns the text of a tool's answer without the note about changed arguments. For other messages, it
+// returns Text.
 func (m Message) ToolText() string {
 	if r := m.read().result; r != nil && r.Rewritten() && r.Content.hasRewriteNote() {
 		return ContentOf(r.Content.list()[1:]...).Text()

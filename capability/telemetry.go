@@ -15,7 +15,7 @@ import (
 // UseTelemetry instruments the agent with OpenTelemetry: see package telemetry. A builder
 // adds the zero UseTelemetry automatically, as the outermost layer, unless the program adds
 // one. Without providers and a handler it costs nothing. Sub-agents with the zero UseTelemetry
-// have that of the agent that starts them.
+// use the telemetry of the agent that starts them.
 type UseTelemetry struct {
 	// Off disables it.
 	Off bool
@@ -38,7 +38,7 @@ type UseTelemetry struct {
 // Name returns "telemetry": an agent can have only one.
 func (UseTelemetry) Name() string { return "telemetry" }
 
-// instruments is what UseTelemetry has installed.
+// instruments holds the telemetry that UseTelemetry has installed.
 type instruments struct {
 	telemetry *telemetry.Telemetry // nil: it is off
 	chosen    bool                 // a field of UseTelemetry is set

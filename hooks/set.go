@@ -273,7 +273,7 @@ func (h Hook) problems() []error {
 	return wrong
 }
 
-// pointsAfterRun are the points at which the run has ended, so that no failure can change how it ended.
+// pointsAfterRun lists the points at which the run has ended, so that a failure cannot change its end.
 var pointsAfterRun = []PointName{ExecutionEnd, InterventionStopped}
 
 // splitErrors returns the errors that are joined in err.

@@ -54,7 +54,7 @@ func shortenName(name string) string {
 }
 
 // PanicError is returned when a tool panicked. The model is told only that it panicked. The executor logs the panic
-// with its stack to slog.Default, without values that are not of the runtime.
+// with its stack to slog.Default. It logs the texts of errors of the Go runtime, and only the types of other values.
 type PanicError struct {
 	// Value is the value of the panic.
 	Value any
@@ -67,8 +67,8 @@ func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value
 // PanicStack returns the stack trace. Telemetry adds it to the span of the call.
 func (e *PanicError) PanicStack() string { return e.Stack }
 
-// describe returns the text of the runtime's own errors, and only the type of other values, which can hold text that
-// no hook has reviewed.
+// describe returns the text of an error of the Go runtime, and only the type of other values, because no hook has
+// reviewed their texts.
 func (e *PanicError) describe() string {
 	if err, ok := e.Value.(runtime.Error); ok {
 		return err.Error()
