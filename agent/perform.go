@@ -426,8 +426,8 @@ func (p *Prepared) withDecision(r *ToolResult) *ToolResult {
 	return &fixed
 }
 
-// execute runs a call. While it does, the call can begin.
-func (a *Agent) execute(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
+// executeOpen runs a call. While it does, the call can begin.
+func (a *Agent) executeOpen(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
 	judged, step := &s.read().live.judged, s.RunStepCount()
 	judged.setOpen(step, p.Original, true)
 	defer judged.setOpen(step, p.Original, false)
@@ -454,7 +454,7 @@ func (a *Agent) executeCall(ctx context.Context, s State, i int, p *Prepared) (*
 	var r *ToolResult
 	var err error
 	if p.Disposition == DisposeRun {
-		r, err = a.execute(ctx, s, p).Get()
+		r, err = a.executeOpen(ctx, s, p).Get()
 	} else {
 		r, err = HandleAnswer(ctx, a.executorFor(s), s, p).Get()
 	}

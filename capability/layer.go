@@ -38,8 +38,8 @@ func (l layers[T]) without(name string) layers[T] {
 	return lo.Filter(l, func(x layer[T], _ int) bool { return x.name != name })
 }
 
-// replaced returns the layers with another value in each layer that has the name.
-func (l layers[T]) replaced(name string, value T) layers[T] {
+// replace returns the layers with another value in each layer that has the name.
+func (l layers[T]) replace(name string, value T) layers[T] {
 	return lo.Map(l, func(x layer[T], _ int) layer[T] {
 		if x.name == name {
 			x.value = value

@@ -80,8 +80,8 @@ func (p Plan) instrumentedLike(parent *instruments) Plan {
 		return p
 	}
 	p.endObservers = []agent.Observer{t}
-	p.aroundRun = p.aroundRun.replaced(name, t)
-	p.wrapDriver = p.wrapDriver.replaced(name, t.WrapDriver).replaced(gaugeName, t.WrapModel)
-	p.wrapExecutor, p.wrapApprover = p.wrapExecutor.replaced(name, t.WrapExecutor), p.wrapApprover.replaced(name, t.WrapApprover)
+	p.aroundRun = p.aroundRun.replace(name, t)
+	p.wrapDriver = p.wrapDriver.replace(name, t.WrapDriver).replace(gaugeName, t.WrapModel)
+	p.wrapExecutor, p.wrapApprover = p.wrapExecutor.replace(name, t.WrapExecutor), p.wrapApprover.replace(name, t.WrapApprover)
 	return p
 }

@@ -41,7 +41,7 @@ func TestDecisionsBeforeACall(t *testing.T) {
 		"stop":    {func(c hooks.ToolContext) hooks.Result { return c.Stop("halt") }, hooks.StopRun, "halt", false, "not executed: run stopped by guard: halt", agent.StatusStopped},
 		"ask":     {func(c hooks.ToolContext) hooks.Result { return c.Ask("sure?") }, hooks.Ask, "sure?", false, `tool "bash": denied by guard: needs approval (sure?) and there is no person to ask`, agent.StatusDone},
 		"mock":    {func(c hooks.ToolContext) hooks.Result { return c.Mock("fake") }, hooks.Mock, "", false, "fake", agent.StatusDone},
-		"rewrite": {func(c hooks.ToolContext) hooks.Result { return c.Rewrite(map[string]any{"command": "pwd"}) }, hooks.Rewrite, "", true, "ok", agent.StatusDone},
+		"rewrite": {func(c hooks.ToolContext) hooks.Result { return c.Rewrite(map[string]any{"command": "pwd"}) }, hooks.Rewrite, "", true, "ran with changed arguments: {\"command\":\"pwd\"}\nok", agent.StatusDone},
 		"fail":    {func(c hooks.ToolContext) hooks.Result { return c.Fail(errBoom) }, hooks.Deny, "the hook could not decide: boom", false, `tool "bash": not executed: guard: the hook could not decide: boom`, agent.StatusDone},
 		"panic":   {func(hooks.ToolContext) hooks.Result { panic(errBoom) }, hooks.Deny, "the hook could not decide: panic: boom", false, `tool "bash": not executed: guard: the hook could not decide: panic: boom`, agent.StatusDone},
 	} {
