@@ -28,8 +28,8 @@ func ExampleAgentBuilder_String() {
 		})), capability.UseHooks(insideBase), capability.UseGuards{Steps: 10}))
 	// Output:
 	// agent "helper"
-	//   run            telemetry ▸ steps
-	//   step           infer, prepare, execute, record
+	//   run            telemetry ▸ HookProcessor ▸ steps
+	//   step           HookProcessor ▸ infer, prepare, execute, record
 	//   driver         telemetry ▸ gauge ▸ agenttest.Driver
 	//   executor       telemetry ▸ HookedToolExecutor ▸ read
 	//   judge          Base, Steps(10)
