@@ -52,7 +52,7 @@ hooks:
 	results := lo.Filter(lines, func(line string, _ int) bool { return strings.HasPrefix(line, "tool ") })
 	require.Len(t, results, 5)
 	assert.Equal(t, `tool read (not_executed): tool "read": denied by guard/judge: that is secret`, results[0])
-	assert.Equal(t, `tool read (executed): ran {"path":"renamed"}`, results[1])
+	assert.Equal(t, `tool read (executed): ran with changed arguments: {"path":"renamed"}`, results[1])
 	assert.Contains(t, results[2], `not executed: guard/judge: the hook could not decide: command: invalid decision`)
 	assert.Contains(t, results[3], `not executed: guard/judge: the hook could not decide: command:`)
 	assert.Equal(t, `tool read (executed): ran {"path":"fine"}`, results[4])

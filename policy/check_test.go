@@ -139,7 +139,7 @@ hooks:
     - {id: does, decision: rewrite, set: {a: "2"}, mode: enforce}
 `)
 	final, seen := run(t, p, []string{"t"}, agenttest.Call("t", `{"a":1}`), agenttest.Say("done"))
-	assert.Contains(t, agenttest.Transcript(final), `tool t (executed): ran {"a":2}`)
+	assert.Contains(t, agenttest.Transcript(final), "tool t (executed): ran with changed arguments: {\"a\":2}\nran {\"a\":2}")
 	shadows := lo.Filter(agenttest.Of[hooks.Event](seen), func(e hooks.Event, _ int) bool { return e.Shadow && e.Kind != hooks.HookStart })
 	require.Len(t, shadows, 4, "they are asked again about the rewrite")
 	for _, about := range lo.Chunk(shadows, 2) {
