@@ -9,10 +9,14 @@ import (
 
 // answer converts output to an Answer. At points that guard something, the whole output must be a decision and complete; at
 // points that can only stop a run, output that looks like a decision must be one, and other text is output; where no
-// decision is needed, all text is output.
+// decision is needed, all text is output. Only where a coordinator's run waits for the decision, empty output and {} are invalid.
 func (r *Request) answer(kind, output string, truncated bool) (*Answer, error) {
 	a := &Answer{Output: output, Truncated: truncated}
 	if !r.Decides || !r.strict && !claims(output) {
+		return a, nil
+	}
+	if d := refusal(r.Point, output); d != nil {
+		a.Decision = d
 		return a, nil
 	}
 	if truncated {
@@ -24,6 +28,9 @@ func (r *Request) answer(kind, output string, truncated bool) (*Answer, error) {
 	}
 	if err != nil {
 		return nil, newFault(kind, FaultAnswer, "%w; output: %s", err, excerpt(output))
+	}
+	if d == nil && decidesRun(r.Point) {
+		return nil, missingDecision(kind, r.Point, output)
 	}
 	if d != nil && !slices.Contains(r.Decisions, d.Decision) {
 		return nil, newFault(kind, FaultAnswer, "decision %s is not allowed at %s", d.Decision, r.Point)

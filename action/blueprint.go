@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/samber/lo"
 
@@ -68,51 +71,124 @@ func endOfRun(s agent.Status) string {
 	return "failed"
 }
 
+// decidesRun reports whether the answer at a point lets a coordinator's run begin, or its result be stored. There an answer without a
+// decision is invalid.
+func decidesRun(point hooks.PointName) bool {
+	return point == hooks.RunStart || point == hooks.RunResult
+}
+
+// refusalAt is the decision that blocks a run at RunStart, and withholds its result at RunResult.
+var refusalAt = map[hooks.PointName]hooks.Decision{hooks.RunStart: hooks.Deny, hooks.RunResult: hooks.Withhold}
+
+// refusal returns the decision of output that blocks a run or withholds its result: an object whose action is block, or whose
+// decision is deny or withhold. It returns nil for other output. Nothing else in the output matters, neither members of wrong types nor
+// text that is cut off: a hook that has said block is not a failed hook that on_error lets pass.
+func refusal(point hooks.PointName, output string) *Decision {
+	word := refusalAt[point]
+	if word == "" {
+		return nil
+	}
+	d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(output, "\uFEFF")))
+	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
+		return nil
+	}
+	var refused, blocks bool
+	var reason, blockReason string
+	for d.More() {
+		name, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil {
+			break
+		}
+		switch name {
+		case "action":
+			blocks = blocks || isText(value, "block")
+		case "decision":
+			refused = refused || isText(value, string(word))
+		case "block_reason":
+			blockReason = reasonOf(value)
+		case "reason":
+			reason = reasonOf(value)
+		}
+	}
+	switch {
+	case blocks:
+		return &Decision{Decision: word, Reason: blockReason}
+	case refused:
+		return &Decision{Decision: word, Reason: reason}
+	}
+	return nil
+}
+
+// isText reports whether a JSON value is a text.
+func isText(value json.RawMessage, text string) bool {
+	var is string
+	return json.Unmarshal(value, &is) == nil && is == text && string(value) != "null"
+}
+
+// reasonOf returns a reason as text; a value of another type as JSON. Null is no reason.
+func reasonOf(value json.RawMessage) string {
+	var text string
+	if json.Unmarshal(value, &text) != nil {
+		return string(value)
+	}
+	return strings.TrimSpace(text)
+}
+
 // blueprintDecision reads a decision in the format of hooks made for blueprints alone. At RunStart, it is {"action": "continue",
-// "parameters": {…}} or {"action": "block", "block_reason": "…"}; at RunResult, result_text or result_data are in the place of parameters,
-// and block withholds the result. It is nil for a text in another format, and at other points.
+// "parameters": {…}}; at RunResult, result_text or result_data are in the place of parameters. A member that is null is missing, and
+// block_reason does not matter. It returns nil for a text in another format, and at other points. It is called after refusal.
 func blueprintDecision(point hooks.PointName, text string) (*Decision, error) {
-	if point != hooks.RunStart && point != hooks.RunResult || strictjson.CheckObject(text) != nil {
+	if !decidesRun(point) || strictjson.CheckObject(text) != nil {
 		return nil, nil //nolint:nilerr // another format is no error: the caller reads it
 	}
-	if _, ok := strictjson.Lookup(text, "/action"); !ok {
-		return nil, nil
-	}
-	var in struct {
-		Action      string          `json:"action"`
-		Parameters  json.RawMessage `json:"parameters"`
-		ResultText  *string         `json:"result_text"`
-		ResultData  json.RawMessage `json:"result_data"`
-		BlockReason *string         `json:"block_reason"`
-	}
-	if err := strictjson.UnmarshalStrict(text, &in); err != nil {
+	var in map[string]json.RawMessage
+	if err := strictjson.Unmarshal(text, &in); err != nil {
 		return nil, fmt.Errorf("invalid decision: %w", err)
 	}
-	replaces := in.Parameters != nil || in.ResultText != nil || in.ResultData != nil
-	switch {
-	case in.Action == "block" && !replaces && point == hooks.RunStart:
-		return &Decision{Decision: hooks.Deny, Reason: lo.FromPtr(in.BlockReason)}, nil
-	case in.Action == "block" && !replaces:
-		return &Decision{Decision: hooks.Withhold, Reason: lo.FromPtr(in.BlockReason)}, nil
-	case in.Action != "continue" || in.BlockReason != nil:
-		return nil, fmt.Errorf("invalid decision: expected action continue (%s optional) or block (block_reason optional)",
-			lo.Ternary(point == hooks.RunStart, "parameters", "result_text or result_data"))
-	case !replaces:
-		return &Decision{Decision: hooks.Allow}, nil
-	case point == hooks.RunStart && in.ResultText == nil && in.ResultData == nil:
-		if err := strictjson.CheckObject(string(in.Parameters)); err != nil {
-			return nil, fmt.Errorf("invalid decision: parameters: %w", err)
-		}
-		return &Decision{Decision: hooks.Rewrite, Arguments: in.Parameters}, nil
-	case point == hooks.RunResult && in.Parameters == nil && in.ResultData == nil:
-		return &Decision{Decision: hooks.Replace, Result: in.ResultText}, nil
-	case point == hooks.RunResult && in.Parameters == nil && in.ResultText == nil:
-		if err := strictjson.CheckObject(string(in.ResultData)); err != nil {
-			return nil, fmt.Errorf("invalid decision: result_data: %w", err)
-		}
-		return &Decision{Decision: hooks.Replace, Result: new(string(in.ResultData))}, nil
+	action, given := in["action"]
+	if !given {
+		return nil, nil
 	}
-	return nil, fmt.Errorf("invalid decision: %s cannot change %s", point,
-		lo.Ternary(point == hooks.RunStart, "the result: leave out result_text and result_data",
-			"the parameters, and it changes either result_text or result_data"))
+	if !isText(action, "continue") {
+		return nil, fmt.Errorf("invalid decision: action is %s: expected continue or block", excerpt(string(action)))
+	}
+	maps.DeleteFunc(in, func(name string, value json.RawMessage) bool {
+		return name == "action" || name == "block_reason" || string(value) == "null"
+	})
+	changes := changesAt[point]
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		if !slices.Contains(changes, name) {
+			return nil, fmt.Errorf("invalid decision: %s: continue at %s takes only %s", name, point, strings.Join(changes, " or "))
+		}
+	}
+	if len(in) > 1 {
+		return nil, fmt.Errorf("invalid decision: it changes both %s: leave one of them out", strings.Join(changes, " and "))
+	}
+	for name, value := range in {
+		if name == "result_text" {
+			var result string
+			if err := strictjson.Unmarshal(value, &result); err != nil {
+				return nil, fmt.Errorf("invalid decision: result_text: %w", err)
+			}
+			return &Decision{Decision: hooks.Replace, Result: &result}, nil
+		}
+		if err := strictjson.CheckObject(string(value)); err != nil {
+			return nil, fmt.Errorf("invalid decision: %s: %w", name, err)
+		}
+		if name == "parameters" {
+			return &Decision{Decision: hooks.Rewrite, Arguments: value}, nil
+		}
+		return &Decision{Decision: hooks.Replace, Result: new(string(value))}, nil
+	}
+	return &Decision{Decision: hooks.Allow}, nil
+}
+
+// changesAt lists the members that continue may have.
+var changesAt = map[hooks.PointName][]string{hooks.RunStart: {"parameters"}, hooks.RunResult: {"result_text", "result_data"}}
+
+// missingDecision is the failure of an action that has answered without a decision where one is required.
+func missingDecision(kind string, point hooks.PointName, output string) error {
+	return newFault(kind, FaultAnswer, `invalid decision: %s requires an answer: expected {"action": "continue"} or {"action": "block"}; output: %s`,
+		point, excerpt(output))
 }

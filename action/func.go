@@ -56,8 +56,15 @@ func (f Func) Action(h Host) mo.Result[Action] {
 		if err != nil {
 			return nil, err
 		}
-		if d == nil || !r.Decides {
+		switch {
+		case !r.Decides:
 			return &Answer{}, nil
+		case d == nil && decidesRun(r.Point):
+			return nil, missingDecision(f.Type(), r.Point, "")
+		case d == nil:
+			return &Answer{}, nil
+		case d.Decision == refusalAt[r.Point]: // whatever else it says
+			return &Answer{Decision: &Decision{Decision: d.Decision, Reason: d.Reason}}, nil
 		}
 		if err := d.Validate(); err != nil {
 			return nil, &Error{f.Type(), FaultAnswer, err}

@@ -44,8 +44,8 @@ type Host struct {
 // defaultSpawnDepth is the default of Host.MaxDepth.
 const defaultSpawnDepth = 3
 
-// Body is a Go function that a func action calls. A nil Decision means no opinion. The function must honour ctx and be
-// safe for concurrent use. If it returns an error or panics, the action fails.
+// Body is a Go function that a func action calls. A nil Decision means no opinion, and at RunStart and RunResult a
+// failure. The function must honour ctx and be safe for concurrent use. If it returns an error or panics, the action fails.
 type Body func(ctx context.Context, r *Request) (*Decision, error)
 
 // ToolCaller calls a tool of an MCP server. It must honour ctx and be safe for concurrent use.

@@ -256,12 +256,13 @@ func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
 		ctx.SetHeader("Retry-After", "1")
 		a.refuse(ctx, http.StatusTooManyRequests, "the token of "+about.Name+" has sent too many requests: wait a second")
 	default:
-		if err := a.audit(ctx, about); err != nil {
-			a.log.Error("writing to the audit log", "error", err)
+		ctx, err := a.audit(huma.WithValue(ctx, identityKey{}, about))
+		if err != nil {
+			a.log.Error("recording a request", "error", err)
 			a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer, and changes must be recorded: try again")
 			return
 		}
-		next(huma.WithValue(ctx, identityKey{}, about))
+		next(ctx)
 	}
 }
 

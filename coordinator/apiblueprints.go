@@ -15,9 +15,13 @@ func (a *api) addBlueprints() {
 		Body    Blueprint
 		RawBody []byte
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/blueprints", "create-blueprint", "Create a blueprint", Admin, withStatusCreated, withAudit),
+	huma.Register(a.huma, route(http.MethodPost, "/blueprints", "create-blueprint", "Create a blueprint", Admin, withStatusCreated, withOwnAudit),
 		func(ctx context.Context, in *createInput) (*blueprintOutput, error) {
-			b, err := ParseBlueprint(in.RawBody)
+			err := a.record(ctx, "", in.Body.Name)
+			var b *Blueprint
+			if err == nil {
+				b, err = ParseBlueprint(in.RawBody)
+			}
 			if err != nil {
 				return nil, a.problem("creating a blueprint", err)
 			}
@@ -61,13 +65,13 @@ func (a *api) addBlueprints() {
 		RawBody []byte
 	}
 	huma.Register(a.huma, route(http.MethodPatch, "/blueprints/{name}", "update-blueprint",
-		"Change members of a blueprint: absent ones stay, null and {} clear", Admin, withAudit),
+		"Change members of a blueprint: absent ones stay, null and {} clear", Admin),
 		func(ctx context.Context, in *updateInput) (*blueprintOutput, error) {
 			s, err := a.c.UpdateBlueprint(ctx, in.Name, in.RawBody, identityOf(ctx).Name)
 			return &blueprintOutput{s}, a.problem("updating a blueprint", err)
 		})
 
-	huma.Register(a.huma, route(http.MethodDelete, "/blueprints/{name}", "delete-blueprint", "Delete a blueprint", Admin, withAudit),
+	huma.Register(a.huma, route(http.MethodDelete, "/blueprints/{name}", "delete-blueprint", "Delete a blueprint", Admin),
 		func(ctx context.Context, in *struct {
 			Name string `path:"name"`
 		},
@@ -91,10 +95,13 @@ func (a *api) addTokens() {
 			Text string `json:"token" doc:"The token. It is not stored and cannot be read again."`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/tokens", "create-token", "Create a token", Admin, withStatusCreated, withAudit),
+	huma.Register(a.huma, route(http.MethodPost, "/tokens", "create-token", "Create a token", Admin, withStatusCreated, withOwnAudit),
 		func(ctx context.Context, in *newTokenInput) (*newTokenOutput, error) {
 			out := &newTokenOutput{}
-			var err error
+			err := a.record(ctx, "", in.Body.Name+", role "+string(in.Body.Role))
+			if err != nil {
+				return nil, a.problem("creating a token", err)
+			}
 			out.Body.Text, out.Body.Token, err = a.c.NewToken(ctx, in.Body.Name, in.Body.Role, seconds(in.Body.TTLSeconds), identityOf(ctx).Name)
 			return out, a.problem("creating a token", err)
 		})
@@ -112,7 +119,7 @@ func (a *api) addTokens() {
 			return out, a.problem("listing tokens", err)
 		})
 
-	huma.Register(a.huma, route(http.MethodDelete, "/tokens/{id}", "revoke-token", "Revoke a token", Admin, withAudit),
+	huma.Register(a.huma, route(http.MethodDelete, "/tokens/{id}", "revoke-token", "Revoke a token", Admin),
 		func(ctx context.Context, in *struct {
 			ID string `path:"id"`
 		},

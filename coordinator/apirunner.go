@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -61,6 +62,15 @@ func (a *api) addRunner() {
 	huma.Register(a.huma, route(http.MethodGet, "/runner/runs", "claim-runs", "Wait for signals and for runs to execute", RunnerRole),
 		func(ctx context.Context, in *claimInput) (*claimOutput, error) {
 			claim, err := a.c.claim(ctx, *in)
+			if err == nil && len(claim.Runs) > 0 {
+				ids := lo.Map(claim.Runs, func(r ClaimedRun, _ int) string { return string(r.RunID) })
+				err = a.record(ctx, "", strings.Join(ids, " "))
+				for _, r := range claim.Runs {
+					if err != nil {
+						err = errors.Join(err, a.c.store.Release(context.WithoutCancel(ctx), r.Stored.Lease(), 0))
+					}
+				}
+			}
 			return &claimOutput{claim}, a.problem("claiming runs", err)
 		})
 
@@ -135,8 +145,13 @@ func (a *api) addRunner() {
 			return out, a.problem("reading a journal", err)
 		})
 
-	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/journal", "write-journal", "Write to the journal of a run", RunnerRole, withLargeBody),
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/journal", "write-journal", "Write to the journal of a run", RunnerRole, withLargeBody, withOwnAudit),
 		func(ctx context.Context, in *runnerRequest[JournalCommit]) (*struct{}, error) {
+			if u := in.Body.Update; u != nil && u.Status != "" && u.Status != durable.StatusRunning {
+				if err := a.record(ctx, "", string(u.Status)); err != nil {
+					return nil, a.problem("writing to a journal", err)
+				}
+			}
 			return nil, a.problem("writing to a journal", a.writeJournal(ctx, in.place(), in.Body))
 		})
 
@@ -150,7 +165,7 @@ func (a *api) addRunner() {
 			Signals []durable.Signal `json:"signals"`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/renew", "renew-lease", "Keep a run, and receive its signals", RunnerRole),
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/renew", "renew-lease", "Keep a run, and receive its signals", RunnerRole, withoutAudit),
 		func(ctx context.Context, in *runnerRequest[renewBody]) (*renewOutput, error) {
 			out := &renewOutput{}
 			r, err := a.findHeld(ctx, in.place(), in.Body.Epoch)
@@ -234,7 +249,7 @@ func (a *api) addReports() {
 		Epoch  int64           `json:"epoch"`
 		Events []reportedEvent `json:"events" maxItems:"1000"`
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/events", "report-events", "Report events of a run", RunnerRole),
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/events", "report-events", "Report events of a run", RunnerRole, withoutAudit),
 		func(ctx context.Context, in *runnerRequest[eventsBody]) (*struct{}, error) {
 			var c durable.Commit
 			for _, e := range in.Body.Events {
@@ -328,10 +343,16 @@ func (a *api) report(ctx context.Context, in runnerPlace, epoch int64, commit fu
 		return err
 	}
 	l := durable.Lease{Run: r.ID, Owner: ownerOf(ctx, in.runner), Epoch: epoch}
-	if !r.Status.Ended() && r.Owner != l.Owner { // the end of a run may be reported again
+	if !mayCommit(r, l) {
 		return durable.ErrStale
 	}
 	return a.c.RunnerStore().Commit(ctx, l, commit(&b.Blueprint))
+}
+
+// mayCommit reports whether a runner has a run, or may have had it: the end of a run may be reported again, also while on_result hooks
+// decide about it.
+func mayCommit(r durable.Run, l durable.Lease) bool {
+	return r.Status.Ended() || r.Owner == l.Owner || r.Phase == KindHooks && r.Epoch >= l.Epoch && r.Labels[labelResult] != ""
 }
 
 // findOwn returns a run that the runner has.
@@ -380,15 +401,17 @@ func (a *api) writeJournal(ctx context.Context, in runnerPlace, j JournalCommit)
 	if err != nil {
 		return err
 	}
-	if !r.Status.Ended() && r.Owner != l.Owner {
+	if !mayCommit(r, l) {
 		return durable.ErrStale
 	}
 	if j.ID != "" && a.c.commits.is(l, j.ID) {
 		return nil
 	}
 	c := j.toCommit()
-	if err := checkCommit(r, c); err != nil {
-		return err
+	if r.Owner == l.Owner { // otherwise it can only be a repetition
+		if err := checkCommit(r, c); err != nil {
+			return err
+		}
 	}
 	err = a.c.RunnerStore().Commit(ctx, l, c)
 	if wrong, ok := errors.AsType[*durable.SeqError](err); ok && len(j.Entries) > 0 && wrong.Want > wrong.Got {

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -67,12 +68,16 @@ func (a *api) addRuns() {
 		Key  string `header:"Idempotency-Key" doc:"The same as idempotency_key."`
 		Body RunRequest
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/runs", "submit-run", "Submit a run of a blueprint", Operator, withStatusCreated),
+	huma.Register(a.huma, route(http.MethodPost, "/runs", "submit-run", "Submit a run of a blueprint", Operator, withStatusCreated, withOwnAudit),
 		func(ctx context.Context, in *submitInput) (*submitOutput, error) {
 			if in.Body.IdempotencyKey == "" {
 				in.Body.IdempotencyKey = in.Key
 			}
-			r, err := a.c.Submit(ctx, in.Body, identityOf(ctx).Name)
+			err := a.record(ctx, "", in.Body.AgentName)
+			var r durable.Run
+			if err == nil {
+				r, err = a.c.Submit(ctx, in.Body, identityOf(ctx).Name)
+			}
 			if err != nil {
 				return nil, a.problem("submitting a run", err)
 			}
@@ -130,7 +135,7 @@ func (a *api) addRuns() {
 	}
 	huma.Register(a.huma, route(http.MethodPost, "/runs/{id}/stop", "stop-run", "Stop a run", Operator, func(o *huma.Operation) {
 		o.DefaultStatus = http.StatusAccepted
-	}, withAudit), func(ctx context.Context, in *stopInput) (*struct{}, error) {
+	}), func(ctx context.Context, in *stopInput) (*struct{}, error) {
 		return nil, a.problem("stopping a run", a.c.Stop(ctx, agent.RunID(in.ID), in.Body.Reason, identityOf(ctx).Name))
 	})
 
@@ -144,17 +149,12 @@ func (a *api) addRuns() {
 			Events []EventView `json:"events"`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodGet, "/runs/{id}/events", "list-events", "Read the events of a run", Viewer),
+	huma.Register(a.huma, route(http.MethodGet, "/runs/{id}/events", "list-events",
+		"Read the events of a run: its own, how it has ended, and those of the hooks after it", Viewer),
 		func(ctx context.Context, in *eventsInput) (*runEventsOutput, error) {
+			events, err := a.c.listEvents(ctx, agent.RunID(in.ID), in.After, in.Limit)
 			out := &runEventsOutput{}
-			out.Body.Events = []EventView{}
-			if _, err := a.c.findRun(ctx, agent.RunID(in.ID)); err != nil {
-				return nil, a.problem("reading events", err)
-			}
-			events, err := a.c.store.Events(ctx, agent.RunID(in.ID), in.After, in.Limit)
-			for _, e := range events {
-				out.Body.Events = append(out.Body.Events, eventView(e))
-			}
+			out.Body.Events = append([]EventView{}, events...)
 			return out, a.problem("reading events", err)
 		})
 }
@@ -173,6 +173,57 @@ func eventView(e durable.Event) EventView {
 		v.Data = e.Data
 	}
 	return v
+}
+
+// listEvents returns at most limit events after the one with a number, in the order of the stream: those of the run, its end, and those of
+// the hooks after it. They are numbered from one.
+func (c *Coordinator) listEvents(ctx context.Context, id agent.RunID, after int64, limit int) (all []EventView, err error) {
+	r, err := c.findRun(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	add := func(of agent.RunID, before int64) error {
+		events, err := c.store.Events(ctx, of, max(0, after-before), limit-len(all))
+		for _, e := range events {
+			v := eventView(e)
+			v.Seq += before
+			all = append(all, v)
+		}
+		return err
+	}
+	if err := add(r.ID, 0); err != nil || !r.Status.Ended() || len(all) == limit {
+		return all, err
+	}
+	end := r.Events + 1
+	if after < end {
+		name, data, err := c.endOf(ctx, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, EventView{Seq: end, Time: r.Updated.UTC(), Type: name, Data: data})
+	}
+	finish, ok, err := c.finishRun(ctx, r)
+	if err != nil || !ok || len(all) == limit {
+		return all, err
+	}
+	return all, add(finish.ID, end)
+}
+
+// endOf returns the type and the data of the event that a run has ended.
+func (c *Coordinator) endOf(ctx context.Context, id agent.RunID) (name string, data []byte, err error) {
+	d, err := c.Run(ctx, id)
+	if err != nil {
+		return "", nil, err
+	}
+	name = cmp.Or(map[Status]string{Completed: EventRunCompleted, Failed: EventRunFailed}[d.Status], EventRunStopped)
+	data, err = json.Marshal(struct {
+		Run
+
+		ResultText *string         `json:"result_text"`
+		ResultData json.RawMessage `json:"result_data"`
+		Error      *string         `json:"error"`
+	}{d.Run, d.ResultText, d.ResultData, d.Error})
+	return name, data, err
 }
 
 // Stop stops a run.

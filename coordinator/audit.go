@@ -6,26 +6,30 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/time/rate"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
 // kindAudit is the kind of the documents of the audit log; their names are in the order of time.
 const kindAudit = "audit"
 
-// auditKey is the key in the metadata of an operation that is recorded.
+// auditKey is the key in the metadata of an operation that is not recorded, or that records itself: all others are that change something.
 const auditKey = "audit"
 
-// withAudit lets an operation be recorded before it is carried out.
-func withAudit(o *huma.Operation) { o.Metadata[auditKey] = true }
+// withOwnAudit says that the handler of an operation calls record when it changes something, with what the path does not say.
+func withOwnAudit(o *huma.Operation) { o.Metadata[auditKey] = "own" }
 
-// AuditEntry is a request that changes what all runs depend on. Runs themselves say who has submitted them, and the answers of people
-// are in the audit log of the store.
+// withoutAudit says that what an operation writes is in the run, with the runner: its lease, its journal or its events.
+func withoutAudit(o *huma.Operation) { o.Metadata[auditKey] = "none" }
+
+// AuditEntry is a request that changes something. The answers of people are in the audit log of the store, too.
 type AuditEntry struct {
 	// ID orders the entries.
 	ID   string    `json:"id"`
@@ -36,28 +40,55 @@ type AuditEntry struct {
 	// Operation is the ID of the operation in the OpenAPI document, Path the path of the request.
 	Operation string `json:"operation"`
 	Path      string `json:"path"`
+	// Run is the run that the request is about, unless Path has it. Detail is what is changed, such as the name of a blueprint, the
+	// signal to the run, or the runner.
+	Run    agent.RunID `json:"run_id,omitempty"`
+	Detail string      `json:"detail,omitempty"`
 }
 
 // auditTime is the form of times in the names of entries: they have one length.
 const auditTime = "20060102T150405.000000000Z"
 
-// audit records an operation that is to be recorded, before it is carried out: whether it succeeds is not known yet.
-func (a *api) audit(ctx huma.Context, by Token) error {
-	o := ctx.Operation()
-	if o.Metadata[auditKey] == nil {
-		return nil
+// auditTarget is what the audit log says about a request besides its author.
+type auditTarget struct{ operation, path, runner string }
+
+type auditTargetKey struct{}
+
+// audit returns ctx for record, and records an operation that changes something before it is carried out: whether it succeeds is not
+// known yet.
+func (a *api) audit(ctx huma.Context) (huma.Context, error) {
+	o, at := ctx.Operation(), ctx.URL()
+	target := auditTarget{operation: o.OperationID, path: at.Path}
+	if o.Metadata[roleKey] == RunnerRole {
+		target.runner = ctx.Header("Grapnel-Runner")
+	}
+	ctx = huma.WithValue(ctx, auditTargetKey{}, target)
+	if o.Method == http.MethodGet || o.Metadata[auditKey] != nil {
+		return ctx, nil
+	}
+	return ctx, a.record(ctx.Context(), "", "")
+}
+
+// record writes to the audit log what a request is about to change. The operation must not be carried out when that fails.
+func (a *api) record(ctx context.Context, run agent.RunID, detail string) error {
+	by := identityOf(ctx)
+	target, _ := ctx.Value(auditTargetKey{}).(auditTarget)
+	if target.runner != "" {
+		detail = strings.TrimSpace("runner " + target.runner + " " + detail)
 	}
 	now := time.Now().UTC()
-	at := ctx.URL()
 	entry := AuditEntry{
-		ID: now.Format(auditTime) + "-" + rand.Text()[:8], Time: now, By: by.Name, TokenID: by.ID, Operation: o.OperationID, Path: at.Path,
+		ID: now.Format(auditTime) + "-" + rand.Text()[:8], Time: now, By: by.Name, TokenID: by.ID, Operation: target.operation, Path: target.path,
+		Run: run, Detail: detail,
 	}
 	data, err := json.Marshal(entry)
-	if err != nil {
-		return err
+	if err == nil {
+		_, err = a.c.store.PutDocument(ctx, durable.Document{Kind: kindAudit, Name: entry.ID, By: by.Name, Data: data})
 	}
-	_, err = a.c.store.PutDocument(ctx.Context(), durable.Document{Kind: kindAudit, Name: entry.ID, By: by.Name, Data: data})
-	return err
+	if err != nil {
+		return fmt.Errorf("writing to the audit log: %w", err)
+	}
+	return nil
 }
 
 // AuditLog returns at most limit entries after the one with an ID, oldest first.
@@ -86,7 +117,7 @@ func (a *api) addAudit() {
 			Entries []AuditEntry `json:"entries"`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodGet, "/audit", "read-audit-log", "Read who has changed blueprints and tokens, and stopped runs", Admin),
+	huma.Register(a.huma, route(http.MethodGet, "/audit", "read-audit-log", "Read who has changed what, and when", Admin),
 		func(ctx context.Context, in *auditInput) (*auditOutput, error) {
 			all, err := a.c.AuditLog(ctx, in.After, in.Limit)
 			out := &auditOutput{}

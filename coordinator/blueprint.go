@@ -94,6 +94,9 @@ func (e *InvalidError) Error() string {
 	return strings.Join(lo.Map(e.Fields, func(f FieldError, _ int) string { return f.Field + ": " + f.Message }), "; ")
 }
 
+// Retryable returns false: the same request stays invalid.
+func (*InvalidError) Retryable() bool { return false }
+
 // mistakes collects what is wrong.
 type mistakes []FieldError
 

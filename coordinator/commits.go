@@ -16,6 +16,7 @@ type lastCommits struct {
 }
 
 type lastCommit struct {
+	owner string
 	epoch int64
 	id    string
 }
@@ -27,7 +28,7 @@ const maxCommits = 10_000
 func (c *lastCommits) is(l durable.Lease, id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ids[l.Run] == lastCommit{l.Epoch, id}
+	return c.ids[l.Run] == lastCommit{l.Owner, l.Epoch, id}
 }
 
 // note notes the last commit of a run.
@@ -43,5 +44,5 @@ func (c *lastCommits) note(l durable.Lease, id string) {
 			c.order = c.order[1:]
 		}
 	}
-	c.ids[l.Run] = lastCommit{l.Epoch, id}
+	c.ids[l.Run] = lastCommit{l.Owner, l.Epoch, id}
 }

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/policy"
 )
 
 // The types of the events of hooks around runs. They are the names of stored events; their data is a HookEvent.
@@ -40,7 +42,7 @@ type HookEvent struct {
 	// TargetType is the type of the action, TargetName its agent, host, program or func.
 	TargetType string `json:"target_type"`
 	TargetName string `json:"target_name"`
-	// HookRunID is the run that the hook has started.
+	// HookRunID is the run that this call of the hook has started.
 	HookRunID agent.RunID `json:"hook_run_id,omitempty"`
 	// DurationMS is how long the hook took, in milliseconds; absent in hook_start.
 	DurationMS *int64 `json:"duration_ms,omitempty"`
@@ -51,7 +53,8 @@ type HookEvent struct {
 	Before                json.RawMessage `json:"before,omitzero"`
 	After                 json.RawMessage `json:"after,omitzero"`
 	BlockReason           string          `json:"block_reason,omitempty"`
-	// Error is why the hook has failed, OnErrorBehavior what followed: block, continue or retry.
+	// Error is why the hook has failed, OnErrorBehavior what followed: block, continue or retry. After a run nothing follows: there it is
+	// the on_error of the hook.
 	Error           string `json:"error,omitempty"`
 	OnErrorBehavior string `json:"on_error_behavior,omitempty"`
 }
@@ -89,38 +92,42 @@ type eventLog struct {
 	writing sync.Mutex // held while events are written or dropped
 
 	mu      sync.Mutex
-	started map[askID]time.Time
-	ended   map[askID]bool
-	asked   map[string]int         // how often each hook was asked in this process
-	runs    map[string]agent.RunID // by the hook
-	// notAwaited are the hooks whose actions are not awaited. Such a hook has two calls: one that begins the action, and one, without an
+	started map[hookCall]time.Time
+	ended   map[hookCall]bool
+	asked   map[string]int // how often each hook was asked in this process
+	// runs are the runs that calls have started, and known those of them that are in written events: these were submitted.
+	runs, known map[hookCall]agent.RunID
+	// rules are the rules of the hooks. A hook whose action is not awaited has two calls: one that begins the action, and one, without an
 	// origin, that is the action. Begun are the origins of the first ones, by the hook, and their ends, which count if no action follows.
-	notAwaited map[string]bool
-	begun      map[string]*hooks.Origin
-	ends       []heldEnd
-	waiting    []heldEvent
+	rules   map[string]policy.Rule
+	begun   map[string]*hooks.Origin
+	ends    []*waitingEvent
+	waiting []*waitingEvent
 	// failures are the hooks that have failed, by their types and names, in the order in which they were called first.
 	failures []failedHook
 	// report receives each event when it is written; nil for none.
-	report func(heldEvent)
+	report func(waitingEvent)
 }
 
 // failedHook is a hook whose last call has failed.
 type failedHook struct{ hook, text string }
 
-// heldEvent is an event that is written with the journal, and then reported.
-type heldEvent struct {
-	stored durable.Event
-	event  HookEvent
+// waitingEvent is an event that is written with the journal, and then reported.
+type waitingEvent struct {
+	HookEvent
+
+	call   hookCall
 	hook   hooks.Event
 	within context.Context //nolint:containedctx // of the call of the hook, which has its span
+	// held is set for the beginning of a call that will start a run: it is written when the run is known, or with the outcome.
+	held bool
 }
 
 // newEventLog returns the log for a run, with the events that were written for its hooks.
 func newEventLog(about durable.Run, written []durable.Event) *eventLog {
 	l := &eventLog{
-		about: about, started: map[askID]time.Time{}, ended: map[askID]bool{}, asked: map[string]int{}, runs: map[string]agent.RunID{},
-		notAwaited: map[string]bool{}, begun: map[string]*hooks.Origin{},
+		about: about, started: map[hookCall]time.Time{}, ended: map[hookCall]bool{}, asked: map[string]int{},
+		runs: map[hookCall]agent.RunID{}, known: map[hookCall]agent.RunID{}, rules: map[string]policy.Rule{}, begun: map[string]*hooks.Origin{},
 	}
 	times := map[string]int{}
 	for _, e := range written {
@@ -128,22 +135,27 @@ func newEventLog(about durable.Run, written []durable.Event) *eventLog {
 		if !isHookEvent(e.Name) || json.Unmarshal(e.Data, &h) != nil {
 			continue
 		}
-		hook := h.HookType + " " + h.Hook
 		if h.EventType == EventHookStart {
-			times[hook]++
-			l.started[askID{hook, times[hook]}] = h.Timestamp
+			times[h.Hook]++
+		}
+		call := hookCall{h.Hook, times[h.Hook]}
+		if h.HookRunID != "" {
+			l.runs[call], l.known[call] = h.HookRunID, h.HookRunID
+		}
+		if h.EventType == EventHookStart {
+			l.started[call] = h.Timestamp
 		} else {
-			l.ended[askID{hook, times[hook]}] = true
+			l.ended[call] = true
 			l.noteFailure(h)
 		}
 	}
 	return l
 }
 
-// askID identifies one call of a hook. Hooks are called in the same order again when another process continues.
-type askID struct {
-	hook string // its type and name
-	time int    // counted from one
+// hookCall identifies one call of a hook. Hooks are called in the same order again when another process continues.
+type hookCall struct {
+	hook string
+	time int // counted from one
 }
 
 func isHookEvent(name string) bool {
@@ -181,20 +193,40 @@ func (l *eventLog) describeFailure(point hooks.PointName, hook string, otherwise
 	return fmt.Sprintf("%s hook %s failed: %v", hookTypes[point], hook, otherwise)
 }
 
-// noteRun notes the run that a hook has started.
+// noteRun notes the run that the current call of a hook has started. Its beginning may be written then.
 func (l *eventLog) noteRun(hook string, id agent.RunID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.runs[hook] = id
+	call := hookCall{hook, max(l.asked[hook], 1)}
+	l.runs[call] = id
+	for _, e := range l.waiting {
+		if e.call == call && e.held {
+			e.HookRunID, e.held = id, false
+		}
+	}
+}
+
+// submitted returns the run that the current call of a hook has started before a crash; empty for none.
+func (l *eventLog) submitted(hook string) agent.RunID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known[hookCall{hook, l.asked[hook]}]
 }
 
 // noteWaits notes the runs that hooks wait for, or have waited for: when the result of one is in the journal, its hook is not
-// called again.
+// called again. The last call of the hook has started it.
 func (l *eventLog) noteWaits(waits []durable.Wait) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, w := range waits {
-		if w.Kind == durable.WaitChild && strings.HasPrefix(w.ID, hookWaitPrefix) {
-			l.noteRun(w.Tool, w.Child)
+		if w.Kind != durable.WaitChild || !strings.HasPrefix(w.ID, hookWaitPrefix) {
+			continue
 		}
+		call := hookCall{w.Tool, 1}
+		for !l.started[hookCall{w.Tool, call.time + 1}].IsZero() {
+			call.time++
+		}
+		l.runs[call] = w.Child
 	}
 }
 
@@ -209,67 +241,72 @@ func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	isAction := l.notAwaited[he.Hook] && he.Origin == nil
+	rule := l.rules[he.Hook]
+	notAwaited := rule.Action != "" && !rule.Await
+	isAction := notAwaited && he.Origin == nil
+	if he.Kind == hooks.HookStart && !isAction {
+		l.asked[he.Hook]++
+	}
+	call := hookCall{he.Hook, l.asked[he.Hook]}
+	now := time.Now()
 	switch {
 	case isAction && he.Kind == hooks.HookStart:
+		l.started[call] = now // it may have waited for others
 		return
 	case isAction:
 		he.Origin = l.begun[he.Hook]
-		if he.Kind == hooks.HookSkipped {
-			he.Kind, he.Err = hooks.HookFailed, errors.New(he.Reason)
-		}
-	case l.notAwaited[he.Hook]:
+	case notAwaited:
 		l.begun[he.Hook] = he.Origin
 	}
-	now := time.Now()
+	if he.Kind == hooks.HookSkipped && (isAction || he.Err != nil) { // it was not called, or took too long and goes on
+		if he.Kind = hooks.HookFailed; he.Err == nil {
+			he.Err = errors.New(he.Reason)
+		}
+	}
 	h := HookEvent{
-		SessionID: l.about.Session, RunID: l.about.ID, Timestamp: now.UTC(), Hook: he.Hook, HookType: hookTypes[he.Point], HookRunID: l.runs[he.Hook],
+		SessionID: l.about.Session, RunID: l.about.ID, Timestamp: now.UTC(), Hook: he.Hook, HookType: hookTypes[he.Point], HookRunID: l.runs[call],
 	}
 	if he.Origin != nil {
 		h.TargetType, h.TargetName = he.Origin.Action, he.Origin.Target
 	}
-	hook := h.HookType + " " + h.Hook
-	if he.Kind == hooks.HookStart {
-		l.asked[hook]++
-	}
-	key := askID{hook, l.asked[hook]}
 	switch he.Kind {
 	case hooks.HookStart:
-		if _, before := l.started[key]; before {
+		if _, before := l.started[call]; before {
 			return
 		}
-		l.started[key] = now
+		l.started[call] = now
 		h.EventType = EventHookStart
 	case hooks.HookComplete, hooks.HookBlocked, hooks.HookFailed, hooks.HookTimeout:
-		if l.ended[key] {
+		if l.ended[call] {
 			return
 		}
-		took := now.Sub(l.started[key]).Milliseconds()
+		took := now.Sub(l.started[call]).Milliseconds()
 		h.DurationMS = &took
 		l.describe(&h, he)
 	default:
 		return
 	}
-	data, _ := json.Marshal(h) //nolint:errchkjson // texts and numbers can always be written
 	if h.DurationMS != nil {
 		he.At, he.Duration = now, time.Duration(*h.DurationMS)*time.Millisecond
 	}
-	event := heldEvent{durable.Event{At: now, Name: h.EventType, Data: data}, h, he, ctx}
-	if h.EventType == EventHookComplete && l.notAwaited[he.Hook] && !isAction {
-		l.ends = append(l.ends, heldEnd{key, event})
+	event := &waitingEvent{h, call, he, ctx, h.EventType == EventHookStart && rule.Action == (action.Agent{}).Type()}
+	if h.EventType == EventHookComplete && notAwaited && !isAction {
+		l.ends = append(l.ends, event)
 		return
 	}
-	if h.EventType != EventHookStart {
-		l.ended[key] = true
-		l.noteFailure(h)
-	}
-	l.waiting = append(l.waiting, event)
+	l.add(event)
 }
 
-// heldEnd is the end of a call that begins an action which is not awaited.
-type heldEnd struct {
-	call  askID
-	event heldEvent
+// add adds an event to those that wait. An outcome lets the beginning of its call be written.
+func (l *eventLog) add(event *waitingEvent) {
+	if event.EventType != EventHookStart {
+		l.ended[event.call] = true
+		l.noteFailure(event.HookEvent)
+		for _, e := range l.waiting {
+			e.held = e.held && e.call != event.call
+		}
+	}
+	l.waiting = append(l.waiting, event)
 }
 
 // endBegun adds the ends of the calls that have begun no action. Call it when all actions have ended.
@@ -278,15 +315,14 @@ func (l *eventLog) endBegun() {
 	defer l.mu.Unlock()
 	for _, end := range l.ends {
 		if !l.ended[end.call] {
-			l.ended[end.call] = true
-			l.waiting = append(l.waiting, end.event)
+			l.add(end)
 		}
 	}
 	l.ends = nil
 }
 
 // describe sets the outcome of a hook.
-func (*eventLog) describe(h *HookEvent, e hooks.Event) {
+func (l *eventLog) describe(h *HookEvent, e hooks.Event) {
 	atStart := e.Point == hooks.RunStart
 	switch e.Kind {
 	case hooks.HookBlocked:
@@ -297,13 +333,9 @@ func (*eventLog) describe(h *HookEvent, e hooks.Event) {
 		if e.Kind == hooks.HookTimeout || ok && fault.Fault == action.FaultTimeout {
 			h.EventType = EventHookTimeout
 		}
-		switch e.Policy {
-		case "closed", "abort":
-			h.OnErrorBehavior = "block"
-		case "retry":
-			h.OnErrorBehavior = "retry"
-		default:
-			h.OnErrorBehavior = "continue"
+		h.OnErrorBehavior = behaviours[cmp.Or(e.Policy, "open")]
+		if word := l.rules[e.Hook].OnFailure; e.Policy != "retry" && word != "retry" && word != "" && !decidesRun(e.Point) {
+			h.OnErrorBehavior = behaviours[word]
 		}
 		if e.Err != nil {
 			h.Error = e.Err.Error()
@@ -319,6 +351,11 @@ func (*eventLog) describe(h *HookEvent, e hooks.Event) {
 	}
 }
 
+// behaviours are the names of failure policies, and of the values of on_error, in events.
+var behaviours = map[string]string{
+	"closed": "block", "block": "block", "abort": "block", "retry": "retry", "open": "continue", "continue": "continue", "ignore": "continue",
+}
+
 // dropEnds removes the ends of hooks that wait to be written: their firing ended because something waits in the store.
 func (l *eventLog) dropEnds() {
 	l.writing.Lock()
@@ -326,32 +363,42 @@ func (l *eventLog) dropEnds() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ends = nil
-	l.waiting = slices.DeleteFunc(l.waiting, func(e heldEvent) bool { return e.stored.Name != EventHookStart })
+	l.waiting = slices.DeleteFunc(l.waiting, func(e *waitingEvent) bool { return e.EventType != EventHookStart })
 	l.failures = nil
 }
 
 // write calls do with the events so far, and removes them if it succeeds. Calls wait for each other, so that no event is written
-// twice: an action may still run when the run of its hook ends. Without always, do is not called when there are no events.
+// twice: an action may still run when the run of its hook ends. Without always, do is not called when there are no events, and held
+// events stay.
 func (l *eventLog) write(always bool, do func(events []durable.Event) error) error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	l.mu.Lock()
-	events := slices.Clone(l.waiting)
+	writing := lo.Filter(l.waiting, func(e *waitingEvent, _ int) bool { return always || !e.held })
+	events := lo.Map(writing, func(e *waitingEvent, _ int) durable.Event {
+		data, _ := json.Marshal(e.HookEvent) //nolint:errchkjson // texts and numbers can always be written
+		return durable.Event{At: e.Timestamp, Name: e.EventType, Data: data}
+	})
 	l.mu.Unlock()
 	if len(events) == 0 && !always {
 		return nil
 	}
-	if err := do(lo.Map(events, func(e heldEvent, _ int) durable.Event { return e.stored })); err != nil {
+	if err := do(events); err != nil {
 		return err
 	}
-	for _, e := range events {
-		if l.report != nil {
-			l.report(e)
+	l.mu.Lock()
+	for _, e := range writing {
+		if e.HookRunID != "" {
+			l.known[e.call] = e.HookRunID
 		}
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.waiting = l.waiting[len(events):]
+	l.waiting = slices.DeleteFunc(l.waiting, func(e *waitingEvent) bool { return slices.Contains(writing, e) })
+	l.mu.Unlock()
+	if l.report != nil {
+		for _, e := range writing {
+			l.report(*e)
+		}
+	}
 	return nil
 }
 
@@ -359,7 +406,7 @@ func (l *eventLog) write(always bool, do func(events []durable.Event) error) err
 const noReason = "No reason provided"
 
 func orNoReason(reason string) string {
-	if reason == "" {
+	if strings.TrimSpace(reason) == "" {
 		return noReason
 	}
 	return reason

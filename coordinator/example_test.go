@@ -34,7 +34,7 @@ func Example() {
 		if string(r.Parameters) == `{"month":"May"}` {
 			return &action.Decision{Decision: hooks.Deny, Reason: "May is closed"}, nil
 		}
-		return nil, nil
+		return &action.Decision{Decision: hooks.Allow}, nil
 	}
 	c, err := coordinator.New(coordinator.Options{Store: store, Host: action.Host{Funcs: map[string]action.Body{"closed": closed}}})
 	if err != nil {

@@ -1,7 +1,6 @@
 package coordinator_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -150,32 +149,10 @@ func TestStream(t *testing.T) {
 		"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}}}`)
 	id := b.submit("job", `{}`)
 	b.work(id)
-	s := b.serve()
-	token, _, err := b.c.NewToken(t.Context(), "v", coordinator.Viewer, 0, "test")
-	require.NoError(t, err)
-	read := func(last string) (ids, names []string) {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/runs/"+string(id)+"/stream", nil)
-		require.NoError(t, err)
-		r.Header.Set("Authorization", "Bearer "+token)
-		r.Header.Set("Last-Event-ID", last)
-		response, err := http.DefaultClient.Do(r)
-		require.NoError(t, err)
-		defer response.Body.Close()
-		require.Equal(t, http.StatusOK, response.StatusCode)
-		for lines := bufio.NewScanner(response.Body); lines.Scan(); {
-			if id, ok := strings.CutPrefix(lines.Text(), "id: "); ok {
-				ids = append(ids, id)
-			}
-			if name, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
-				names = append(names, name)
-			}
-		}
-		return ids, names
-	}
-	ids, names := read("")
+	names, ids := b.stream(id, "")
 	assert.Equal(t, []string{"hook_start", "hook_complete", "run_completed", "hook_start", "hook_complete"}, names)
 	for i, last := range ids {
-		more, _ := read(last)
+		_, more := b.stream(id, last)
 		assert.Equal(t, ids[i+1:], append([]string{}, more...), "after %s", last)
 	}
 }

@@ -148,7 +148,7 @@ func (b *bench) work(id agent.RunID) coordinator.RunDetail {
 func changeOnce(from, to string) action.Body {
 	return func(_ context.Context, r *action.Request) (*action.Decision, error) {
 		if string(r.Parameters) != from {
-			return nil, nil //nolint:nilnil // no opinion
+			return &action.Decision{Decision: hooks.Allow}, nil
 		}
 		return &action.Decision{Decision: hooks.Rewrite, Arguments: json.RawMessage(to)}, nil
 	}

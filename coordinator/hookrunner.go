@@ -128,12 +128,12 @@ func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durabl
 }
 
 // reportHook reports an event of a hook that is stored.
-func (c *Coordinator) reportHook(e heldEvent) {
-	if e.event.EventType != EventHookStart {
+func (c *Coordinator) reportHook(e waitingEvent) {
+	if e.HookEvent.EventType != EventHookStart {
 		c.telemetry.Observe(e.within, e.hook)
 	}
 	if c.observe != nil {
-		c.observe(e.event)
+		c.observe(e.HookEvent)
 	}
 }
 
@@ -149,7 +149,7 @@ func (o *occasion) compile(ctx context.Context) error {
 		return fmt.Errorf("the hooks of blueprint %q: %w", o.blueprint.Name, err)
 	}
 	for _, r := range rules.Rules() {
-		o.events.notAwaited[r.Hook()] = r.Action != "" && !r.Await
+		o.events.rules[r.Hook()] = r
 	}
 	list, err := rules.Hooks()
 	if err != nil {
@@ -225,18 +225,28 @@ func (o *occasion) end(ctx context.Context, status durable.Status, reason agent.
 
 // fire fires a point. It returns firing.ErrParked when a hook waits in the store: that is recorded.
 func (o *occasion) fire(ctx context.Context, point hooks.PointName, about hooks.BlueprintRun) (hooks.BlueprintRun, error, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	firingCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	now := time.Now()
 	if o.own.Updated.After(now) { // by the clock of the store, which has decided that the run is ready
 		now = o.own.Updated
 	}
 	place := &firing.Place{Run: o.scope.Run(), Waits: o.waits, Now: now, Cancel: cancel}
-	run, _, denied, err := o.scope.Blueprint(parking.Into(ctx, place), agent.NewState(), hooks.Firing{Point: point}, about)
-	if !errors.Is(err, firing.ErrParked) && !errors.Is(context.Cause(ctx), firing.ErrParked) {
+	run, _, denied, err := o.scope.Blueprint(parking.Into(firingCtx, place), agent.NewState(), hooks.Firing{Point: point}, about)
+	if !errors.Is(err, firing.ErrParked) && !errors.Is(context.Cause(firingCtx), firing.ErrParked) {
 		return run, denied, err
 	}
 	o.events.dropEnds()
+	// Actions that are not awaited have their own time: they end before the run waits, and that does not shorten the wait.
+	parked := time.Now()
+	if err := o.scope.Drain(ctx); err != nil { // another process continues
+		return run, nil, err
+	}
+	for i := range place.Parked {
+		if w := &place.Parked[i]; !w.Deadline.IsZero() {
+			w.Deadline = w.Deadline.Add(time.Since(parked))
+		}
+	}
 	err = o.update(context.WithoutCancel(ctx), durable.Update{Status: durable.StatusWaiting, Waits: place.Parked}, place.Jobs...)
 	return run, nil, cmp.Or(err, firing.ErrParked)
 }
@@ -413,6 +423,9 @@ func (s starter) StartAgent(ctx context.Context, start action.AgentStart) mo.Res
 func (s starter) startRun(ctx context.Context, start action.AgentStart) (string, error) {
 	o, key := s.o, start.Request.IdempotencyKey
 	place, awaited := parking.From(ctx).(*firing.Place)
+	if !awaited && o.events.submitted(start.Request.Hook) != "" { // before a crash
+		return "", nil
+	}
 	if awaited {
 		for _, w := range place.Waits {
 			if w.ID == hookWaitPrefix+key {
@@ -435,9 +448,13 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 	if !awaited { // the commit may be repeated by another process
 		once = hashKey("hook", key)
 	}
+	var deadline time.Time // of a run that nothing waits for: the time limit of the hook, if the blueprint has one
+	if limit := o.events.rules[start.Request.Hook].Timeout; !awaited && limit > 0 {
+		deadline = time.Now().Add(limit)
+	}
 	jobs, err := o.c.jobsOf(ctx, &b, start.Input, durable.Job{
 		IdempotencyKey: once, Session: newSessionID(hookSessionPrefix), Parent: o.about.ID, Root: cmp.Or(o.about.Root, o.about.ID), By: o.about.By,
-		Priority: o.about.Priority, Labels: map[string]string{
+		Priority: o.about.Priority, Deadline: deadline, Labels: map[string]string{
 			LabelHook: hookTypes[start.Request.Point], labelSession: sessionBegin, labelParentSession: string(o.about.Session),
 		},
 	}, again)
@@ -449,7 +466,7 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 	}
 	o.events.noteRun(start.Request.Hook, jobs[0].ID)
 	if !awaited {
-		return "", o.journal.Commit(ctx, durable.Commit{Jobs: jobs}, nil)
+		return "", o.update(ctx, durable.Update{}, jobs...)
 	}
 	w := durable.Wait{
 		Run: o.own.ID, ID: hookWaitPrefix + key, Kind: durable.WaitChild, Hash: string(jobs[0].ID), Tool: start.Request.Hook, Child: jobs[0].ID,

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -142,4 +144,34 @@ func TestRunThatCannotBeExecuted(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, coordinator.Stopped, d.Status)
 	assert.Empty(t, d.LastError)
+}
+
+// noKey is the error of a runner that lacks a key.
+type noKey struct{}
+
+func (noKey) Error() string   { return "no key is set" }
+func (noKey) Retryable() bool { return false }
+
+// A run whose agent can never be built has failed with the reason, which its on_result hooks have seen, and is not tried again.
+func TestRunThatCanNeverBeExecuted(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "clerk", "type": "autonomous", "hooks": {
+		"on_result": {"type": "command", "argv": ["echo", "{\"action\": \"continue\"}"], "on_error": "block"}}}`)
+	k := durable.Keep(b.c.RunnerStore(), durable.Options{})
+	o := coordinator.RunnerOptions{Agents: func(context.Context, registry.Definition, []hooks.Hook) (*agent.Agent, func() error, error) {
+		return nil, nil, noKey{}
+	}}
+	runners := b.c.Runners(k, o)
+	maps.Copy(runners, b.c.HookRunners(k))
+	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: runners, Labels: b.c.Labels(o, nil)})
+	require.NoError(t, err)
+	id := b.submit("clerk", `{"prompt": "x"}`)
+	for range 3 {
+		require.NoError(t, w.ExecuteReady(t.Context()))
+	}
+	d, err := b.c.Run(t.Context(), id)
+	require.NoError(t, err)
+	assert.Equal(t, coordinator.Failed, d.Status)
+	assert.Contains(t, lo.FromPtr(d.Error), `agent of blueprint "clerk": no key is set`)
+	assert.Equal(t, []string{"hook_start", "hook_complete"}, eventTypes(d))
 }

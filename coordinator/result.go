@@ -24,18 +24,21 @@ import (
 const labelResult = reservedPrefix + "result"
 
 // entryResult is the kind of the journal entry with a result that on_result hooks have not seen. Its key is the fingerprint of the
-// commit that would have ended the run.
+// commit that would have ended the run, and its runner.
 const entryResult durable.EntryKind = "result_before_hooks"
 
 // heldResult is the data of an entryResult.
 type heldResult struct {
-	Reason agent.StopReason `json:"reason,omitempty"`
-	Steps  int              `json:"steps,omitempty"`
-	Result json.RawMessage  `json:"result,omitempty"`
+	// Status is how the run ends; empty for completed.
+	Status  durable.Status   `json:"status,omitempty"`
+	Reason  agent.StopReason `json:"reason,omitempty"`
+	Blocked bool             `json:"blocked,omitempty"`
+	Steps   int              `json:"steps,omitempty"`
+	Result  json.RawMessage  `json:"result,omitempty"`
 }
 
-// RunnerStore returns the store of the coordinator for the keeper of a worker that executes runs of blueprints. In it, a run that is
-// complete goes to its on_result hooks, if it has any, before its result is stored.
+// RunnerStore returns the store of the coordinator for the keeper of a worker that executes runs of blueprints. In it, a run whose runner
+// has ended it goes to its on_result hooks, if it has any, before its result or error is stored.
 func (c *Coordinator) RunnerStore() durable.Store { return resultStore{c.store} }
 
 // resultStore holds results for on_result hooks.
@@ -51,7 +54,7 @@ type ResultHolder interface{ HoldsResults() }
 
 // Commit writes to a run. A commit with a result that on_result hooks must see first passes the run on to them instead.
 func (s resultStore) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
-	if c.Update.Status != durable.StatusCompleted {
+	if !c.Update.Status.Ended() {
 		return s.Store.Commit(ctx, l, c)
 	}
 	r, err := s.Run(ctx, l.Run)
@@ -61,14 +64,21 @@ func (s resultStore) Commit(ctx context.Context, l durable.Lease, c durable.Comm
 	if r.Labels[labelResult] == "" || r.Phase == KindHooks && r.Owner != "" {
 		return s.Store.Commit(ctx, l, c)
 	}
-	key := hex.EncodeToString(c.Fingerprint(l))
-	if r.Owner == "" && r.Epoch == l.Epoch && s.isHeld(ctx, r, key) {
-		return nil // a repetition
+	if c.Update.Status == durable.StatusCancelled && r.CancelReason != "" { // what the runner says about it is not shown
+		c.Update.Result, err = json.Marshal(durable.Result{Error: (&durable.CancelledError{Reason: r.CancelReason}).Error()})
+		if err != nil {
+			return err
+		}
+		return s.Store.Commit(ctx, l, c)
 	}
+	key := hex.EncodeToString(c.Fingerprint(l)) + " " + l.Owner
 	if r.Owner != l.Owner || r.Epoch != l.Epoch {
-		return durable.ErrStale
+		if held, err := s.isHeld(ctx, r, key); err != nil || held { // a repetition
+			return err
+		}
+		return s.Store.Commit(ctx, l, c) // which refuses it, unless it has ended the run
 	}
-	data, err := json.Marshal(heldResult{c.Update.Reason, c.Update.Steps, c.Update.Result})
+	data, err := json.Marshal(heldResult{c.Update.Status, c.Update.Reason, c.Update.Blocked, c.Update.Steps, c.Update.Result})
 	if err != nil {
 		return err
 	}
@@ -78,10 +88,10 @@ func (s resultStore) Commit(ctx context.Context, l durable.Lease, c durable.Comm
 	return s.Store.Commit(ctx, l, c)
 }
 
-// isHeld reports whether the last entry of a run is a result with a key.
-func (s resultStore) isHeld(ctx context.Context, r durable.Run, key string) bool {
-	entries, err := s.Entries(ctx, r.ID, r.Entries-1)
-	return err == nil && len(entries) == 1 && entries[0].Kind == entryResult && entries[0].Key == key
+// isHeld reports whether a run has, or had, a result with a key that its hooks must see.
+func (s resultStore) isHeld(ctx context.Context, r durable.Run, key string) (bool, error) {
+	entries, err := s.Entries(ctx, r.ID, 0)
+	return slices.ContainsFunc(entries, func(e durable.Entry) bool { return e.Kind == entryResult && e.Key == key }), err
 }
 
 // resultOf returns the last result in a journal that on_result hooks must see, nil for none, and the entries after it. Only these are of
@@ -115,8 +125,12 @@ func (o *occasion) result(ctx context.Context, held *heldResult) error {
 	if err != nil {
 		return err
 	}
-	about := hooks.BlueprintRun{Parameters: params, Status: agent.StatusDone}
+	status := cmp.Or(held.Status, durable.StatusCompleted)
+	about := hooks.BlueprintRun{Parameters: params, Status: durable.Run{Status: status, Reason: held.Reason, Blocked: held.Blocked}.AgentStatus()}
 	about.ResultText, about.ResultData = resultMembers(&o.blueprint.Blueprint, r)
+	if r.Error != "" {
+		about.Err = errors.New(r.Error)
+	}
 	before := about
 	run, _, err := o.fire(ctx, hooks.RunResult, about)
 	anyway := context.WithoutCancel(ctx)
@@ -134,9 +148,13 @@ func (o *occasion) result(ctx context.Context, held *heldResult) error {
 		return err
 	}
 	if run.ResultText != before.ResultText || string(run.ResultData) != string(before.ResultData) {
-		r.Text, r.Data = run.ResultText, run.ResultData
-		if o.blueprint.isResultData(run.ResultText) {
-			r.Text, r.Data = "", json.RawMessage(run.ResultText)
+		switch {
+		case status != durable.StatusCompleted: // what a hook returns is in the place of the error, too
+			r.Text, r.Data, r.Error = "", nil, run.ResultText
+		case o.blueprint.isResultData(run.ResultText):
+			r.Text, r.Data, r.Error = "", json.RawMessage(run.ResultText), ""
+		default:
+			r.Text, r.Data, r.Error = run.ResultText, run.ResultData, ""
 		}
 	}
 	result, err := json.Marshal(r)
@@ -144,7 +162,7 @@ func (o *occasion) result(ctx context.Context, held *heldResult) error {
 		return err
 	}
 	return o.update(anyway, durable.Update{
-		Status: durable.StatusCompleted, Reason: cmp.Or(held.Reason, agent.StopCompleted), Steps: held.Steps, Result: result,
+		Status: status, Reason: cmp.Or(held.Reason, agent.StopCompleted), Blocked: held.Blocked, Steps: held.Steps, Result: result,
 	})
 }
 
@@ -165,7 +183,8 @@ func (b *Blueprint) isResultData(text string) bool {
 	return b.Type == Procedural && strictjson.CheckObject(text) == nil
 }
 
-// checkedResult is an action whose replacement of a result is checked: if the blueprint does not accept it, the hook has failed.
+// checkedResult is an action whose replacement of the result of a completed run is checked: if the blueprint does not accept it, the hook
+// has failed.
 type checkedResult struct {
 	action.Action
 
@@ -175,7 +194,8 @@ type checkedResult struct {
 // Do performs the action and checks the result that it returns.
 func (a checkedResult) Do(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
 	answer, err := a.Action.Do(ctx, r).Get()
-	if err != nil || answer == nil || answer.Decision == nil || answer.Decision.Decision != hooks.Replace || answer.Decision.Result == nil {
+	if err != nil || answer == nil || answer.Decision == nil || answer.Decision.Decision != hooks.Replace || answer.Decision.Result == nil ||
+		r.Status != agent.StatusDone {
 		return mo.TupleToResult(answer, err)
 	}
 	if err := a.blueprint.checkOutputText(*answer.Decision.Result); err != nil {

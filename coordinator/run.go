@@ -65,9 +65,13 @@ func missedStart(r durable.Run) bool {
 	return r.Status == durable.StatusCancelled && r.Attempts == 0 && !r.StartBy.IsZero() && !r.Updated.Before(r.StartBy)
 }
 
-// timedOut reports whether a run has ended because its time was over.
+// deadlineReason is the CancelReason of a run whose deadline has passed, as stores set it.
+const deadlineReason = "the deadline has passed"
+
+// timedOut reports whether a run has ended because its time was over, whatever its runner has reported then.
 func timedOut(r durable.Run) bool {
-	late := r.Status == durable.StatusCancelled && !r.Deadline.IsZero() && !r.Updated.Before(r.Deadline)
+	late := r.Status != durable.StatusCompleted && !r.Deadline.IsZero() && !r.Updated.Before(r.Deadline) &&
+		(r.CancelReason == "" || r.CancelReason == deadlineReason)
 	return r.Reason == agent.StopTimeLimit || late || missedStart(r)
 }
 

@@ -95,17 +95,21 @@ func (r *runnerBase) blueprintOf(ctx context.Context, about durable.Run) (*Store
 	return &b, nil
 }
 
-// EventRunnerError is the type of the event that a runner could not execute a run, and why. It will be tried again. Of many attempts, only
-// some have the event.
+// EventRunnerError is the type of the event that a runner could not execute a run, and why. It will be tried again, unless the error stays
+// the same: then the run has failed with it. Of many attempts, only some have the event.
 const EventRunnerError = "runner_error"
 
-// endOrNote ends a run that cannot be executed if it is cancelled. Otherwise it notes why in the events of the run, and returns the error.
+// endOrNote ends a run that cannot be executed if it is cancelled, or if no further attempt could execute it. Otherwise it notes why in the
+// events of the run. It returns the error unless the run is cancelled.
 func (r *runnerBase) endOrNote(ctx context.Context, about durable.Run, failure error) error {
 	ctx, x := r.keeper.Open(ctx, about)
 	defer x.Close()
 	anyway := context.WithoutCancel(ctx)
 	if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); ok {
 		return x.End(anyway, durable.StatusCancelled, agent.StopUser, durable.Result{Error: cancelled.Error()})
+	}
+	if !agent.Retryable(failure) {
+		return errors.Join(failure, x.End(anyway, durable.StatusFailed, agent.StopError, durable.Result{Error: failure.Error()}))
 	}
 	if n := about.Attempts; n&(n-1) == 0 { // the first, second, fourth, eighth, …
 		data, err := json.Marshal(runnerError{failure.Error()})

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -17,7 +18,7 @@ import (
 )
 
 // storeMethods are the methods of durable.Store that operators may call over HTTP: those that read runs and what they wait for, and
-// those that steer runs. Answers go through decide, which checks them.
+// those that steer runs, which are recorded. Answers go through decide, which checks them.
 var storeMethods = []string{
 	"AuditRecords", "DenyTools", "Entries", "Events", "Input", "List", "OpenWaits", "QueueServices", "Queues", "Result", "Run", "SetDenyTools", "Signal",
 	"SubmittedInput", "Waits", "Waivers",
@@ -48,12 +49,12 @@ func (a *api) addStore() {
 			Results []json.RawMessage `json:"results"`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/store/{method}", "call-store", "Read and steer runs: for grapnel runs --server", Viewer),
+	huma.Register(a.huma, route(http.MethodPost, "/store/{method}", "call-store", "Read and steer runs: for grapnel runs --server", Viewer, withOwnAudit),
 		func(ctx context.Context, in *storeInput) (*storeOutput, error) {
 			if about := identityOf(ctx); !about.Role.allows(Operator) && !slices.Contains(viewerMethods, in.Method) {
 				return nil, huma.NewError(http.StatusForbidden, missingRole(about, Operator))
 			}
-			results, err := a.c.callStore(ctx, in.Method, in.Body, identityOf(ctx).Name)
+			results, err := a.callStore(ctx, in.Method, in.Body)
 			out := &storeOutput{}
 			out.Body.Results = results
 			return out, a.problem("reading the store", err)
@@ -61,19 +62,22 @@ func (a *api) addStore() {
 
 	type answerInput struct{ Body StoreAnswer }
 	type answerOutput struct{ Body durable.Wait }
-	huma.Register(a.huma, route(http.MethodPost, "/store-answers", "answer", "Answer what a run waits for: for grapnel approvals --server", Operator),
+	huma.Register(a.huma, route(http.MethodPost, "/store-answers", "answer", "Answer what a run waits for: for grapnel approvals --server", Operator, withOwnAudit),
 		func(ctx context.Context, in *answerInput) (*answerOutput, error) {
+			if err := a.record(ctx, in.Body.Run, in.Body.Answer.Verdict.String()+" "+in.Body.Wait); err != nil {
+				return nil, a.answerProblem(err)
+			}
 			w, err := a.c.answer(ctx, in.Body, approval.Principal{Name: identityOf(ctx).Name, Roles: []string{string(identityOf(ctx).Role)}})
 			return &answerOutput{w}, a.answerProblem(err)
 		})
 }
 
 // callStore calls a method of the store. Its arguments are JSON; names of authors in them are replaced by that of the caller.
-func (c *Coordinator) callStore(ctx context.Context, name string, args []json.RawMessage, by string) ([]json.RawMessage, error) {
+func (a *api) callStore(ctx context.Context, name string, args []json.RawMessage) ([]json.RawMessage, error) {
 	if !slices.Contains(storeMethods, name) {
 		return nil, fmt.Errorf("method %q: %w", name, durable.ErrNotFound)
 	}
-	method := reflect.ValueOf(c.store).MethodByName(name)
+	method := reflect.ValueOf(a.c.store).MethodByName(name)
 	of := method.Type()
 	if len(args) != of.NumIn()-1 {
 		return nil, &InvalidError{[]FieldError{{"body", fmt.Sprintf("%s takes %d arguments, not %d", name, of.NumIn()-1, len(args))}}}
@@ -86,16 +90,14 @@ func (c *Coordinator) callStore(ctx context.Context, name string, args []json.Ra
 		}
 		switch v := value.Interface().(type) {
 		case *durable.Signal:
-			v.By = by
+			v.By = identityOf(ctx).Name
 		case *durable.Switch:
-			v.By = by
+			v.By = identityOf(ctx).Name
 		}
 		in = append(in, value.Elem())
 	}
-	if name == "Signal" {
-		if err := c.checkSignal(ctx, in[1].Interface()); err != nil {
-			return nil, err
-		}
+	if err := a.checkCall(ctx, in[1:]); err != nil {
+		return nil, err
 	}
 	call := method.Call
 	if of.IsVariadic() {
@@ -116,13 +118,26 @@ func (c *Coordinator) callStore(ctx context.Context, name string, args []json.Ra
 	return out, nil
 }
 
+// checkCall checks and records a call that steers something, which its arguments tell.
+func (a *api) checkCall(ctx context.Context, args []reflect.Value) error {
+	for i, arg := range args {
+		switch v := arg.Interface().(type) {
+		case durable.Switch:
+			return a.record(ctx, "", strings.TrimSpace(fmt.Sprintf("on %t %s", v.On, v.Reason)))
+		case durable.Signal:
+			run, _ := args[i-1].Interface().(agent.RunID)
+			if err := a.c.checkSignal(ctx, run); err != nil {
+				return err
+			}
+			return a.record(ctx, run, strings.TrimSpace(string(v.Kind)+" "+v.Text))
+		}
+	}
+	return nil
+}
+
 // checkSignal returns an error for a signal to a run that calls the hooks after another one, or tells a session how one has ended: no client
 // steers these, so that a run cannot be kept out of an audit log.
-func (c *Coordinator) checkSignal(ctx context.Context, id any) error {
-	run, ok := id.(agent.RunID)
-	if !ok {
-		return fmt.Errorf("a signal to %v: expected the ID of a run", id)
-	}
+func (c *Coordinator) checkSignal(ctx context.Context, run agent.RunID) error {
 	r, err := c.store.Run(ctx, run)
 	if err != nil {
 		return err

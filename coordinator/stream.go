@@ -91,21 +91,7 @@ func (s *stream) write(ctx context.Context) error {
 		if err := s.follow(ctx, s.run.ID, "run"); err != nil {
 			return err
 		}
-		d, err := s.a.c.Run(ctx, s.run.ID)
-		if err != nil {
-			return err
-		}
-		name := map[Status]string{Completed: EventRunCompleted, Failed: EventRunFailed}[d.Status]
-		if name == "" {
-			name = EventRunStopped
-		}
-		data, err := json.Marshal(struct {
-			Run
-
-			ResultText *string         `json:"result_text"`
-			ResultData json.RawMessage `json:"result_data"`
-			Error      *string         `json:"error"`
-		}{d.Run, d.ResultText, d.ResultData, d.Error})
+		name, data, err := s.a.c.endOf(ctx, s.run.ID)
 		if err != nil {
 			return err
 		}

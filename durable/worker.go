@@ -23,7 +23,8 @@ type Runner interface {
 	// Execute executes a run whose lease the worker has, until the run ends, waits or is suspended. When ctx
 	// is done with the cause agent.ErrSuspended, it stops at once, so that another worker can continue. An
 	// error says that the run could not be executed. Afterwards the worker releases the lease if the run
-	// still has it; after an error, the run is ready again only after a while.
+	// still has it; after an error, the run is ready again only after a while. A run whose error stays the
+	// same, such as a missing key, has failed with it: see agent.Retryable.
 	Execute(ctx context.Context, r Run) error
 	// Suspend makes all calls of Execute return as soon as they can without losing work, such as at the
 	// end of a step. It does not wait for them.
@@ -333,11 +334,24 @@ func (w *Worker) release(ctx context.Context, r Run, failed error) (stored Run, 
 		return stored, nil
 	}
 	delay := time.Duration(0)
+	if failed != nil && !agent.Retryable(failed) {
+		return w.end(ctx, r, failed)
+	}
 	if failed != nil {
 		delay = retryDelay(r.Attempts)
 	}
 	if err := w.store.Release(ctx, r.Lease(), delay); err != nil && !errors.Is(err, ErrStale) {
 		return stored, fmt.Errorf("releasing run %s: %w", r.ID, err)
+	}
+	return w.store.Run(ctx, r.ID)
+}
+
+// end ends a run that no further attempt could execute.
+func (w *Worker) end(ctx context.Context, r Run, failed error) (stored Run, err error) {
+	result := Result{Error: failed.Error()}
+	u := Update{Status: StatusFailed, Reason: agent.StopError, Result: result.encode()}
+	if err := w.store.Commit(ctx, r.Lease(), Commit{Update: u}); err != nil && !errors.Is(err, ErrStale) {
+		return r, fmt.Errorf("ending run %s: %w", r.ID, err)
 	}
 	return w.store.Run(ctx, r.ID)
 }

@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/drivers"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -305,6 +307,42 @@ func TestARunThatCannotBeExecuted(t *testing.T) {
 	e = c.next(t, durable.WorkerReleased)
 	assert.Equal(t, durable.StatusCompleted, e.Run.Status)
 	assert.Equal(t, 2, e.Run.Attempts)
+}
+
+// lackingRunner has an error that stays the same.
+type lackingRunner struct {
+	durable.Runner
+
+	err error
+}
+
+func (r *lackingRunner) Execute(context.Context, durable.Run) error { return r.err }
+
+// A run that can never be executed has failed with the reason, and is not tried again.
+func TestARunThatCanNeverBeExecuted(t *testing.T) {
+	for name, lacks := range map[string]error{
+		"no key": fmt.Errorf("agent: %w", &drivers.ConfigError{Err: errors.New("no key is set")}),
+		"joined": errors.Join(errors.New("closing"), &drivers.Error{Kind: agent.KindAuth, Message: "no key is set"}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, w := openStore(t), newWorld()
+			keeper := durable.Keep(store, durable.Options{})
+			inner := durable.AgentRunner(keeper, durable.AgentMap{"clerk": w.agent(t, keeper)})
+			worker, err := durable.NewWorker(store, durable.WorkerOptions{
+				Runners: map[durable.Kind]durable.Runner{durable.KindAgent: &lackingRunner{inner, lacks}},
+			})
+			require.NoError(t, err)
+			id := submitClerk(t, store, nil).ID
+			require.NoError(t, worker.ExecuteReady(t.Context()))
+			r, err := store.Run(t.Context(), id)
+			require.NoError(t, err)
+			assert.Equal(t, durable.StatusFailed, r.Status)
+			assert.Equal(t, 1, r.Attempts)
+			result, err := durable.ResultOf(t.Context(), store, id)
+			require.NoError(t, err)
+			assert.Contains(t, result.Error, "no key is set")
+		})
+	}
 }
 
 // A worker without a store reports that and tries again.

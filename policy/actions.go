@@ -86,6 +86,7 @@ func (l *loader) action(r *rule, e *entry) {
 	}
 	r.ofRun = around && e.oneOf("request", "run", "full") != "full"
 	r.timeout = l.timeoutOf(e)
+	r.ownTimeout = r.timeout
 	onTimeout := e.oneOf("on_timeout", lo.Ternary(r.kind == "gate",
 		[]string{"abort", "continue", "skip", "reject", "approve"}, []string{"abort", "continue", "skip"})...)
 	r.onTimeout = lo.Ternary(onTimeout == "skip", "continue", onTimeout)
@@ -206,8 +207,13 @@ func (l *loader) awaited(r *rule, e *entry) bool {
 // declareAction returns the action that the rule declares, or nil for an unknown type.
 func (l *loader) declareAction(r *rule, e *entry) action.Declared {
 	f, limit := e.fields, r.timeout
-	if limit == 0 && r.kind == "shell" && r.point.source == ofPipelines {
+	waits := r.kind == "gate" || r.kind == "webhook" && r.await // for a person
+	switch {
+	case limit != 0:
+	case r.kind == "shell" && r.point.source == ofPipelines:
 		limit = pipelineShellTimeout
+	case e.doc.kind == Blueprints && r.point.source == ofRuns && !waits:
+		limit = blueprintTimeout
 	}
 	switch r.kind {
 	case "command":

@@ -10,8 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 )
 
-// AP-14, AP-16, AP-25: at the points of pipelines, what an entry leaves open is what the document that pipelines come
-// from says. At other points it is the action's own.
+// AP-14, AP-16, AP-25, CO-29: at the points of pipelines and around the runs of blueprints, what an entry leaves open is what the
+// document that they come from says. At other points it is the action's own.
 func TestDefaultsOfSourceDocuments(t *testing.T) {
 	type compiled struct {
 		limit   time.Duration // of the work, without the time that it has to end
@@ -39,7 +39,14 @@ func TestDefaultsOfSourceDocuments(t *testing.T) {
 		"a webhook without retries":         {Pipelines, "on_error: {type: webhook, " + web + ", retries: 0}", compiled{30 * time.Second, 0, 0, 5 * time.Second}},
 		"a webhook that is waited for":      {Pipelines, "on_error: {type: webhook, " + web + ", await: true, retries: 2, on_failure: abort}", compiled{time.Hour, 0, 2, 5 * time.Second}},
 		"a webhook that is tried again":     {Pipelines, "on_error: {type: webhook, " + web + ", await: true, on_failure: retry, retries: 2}", compiled{time.Hour, 2, 0, 0}},
-		"on_error is on_failure":            {Blueprints, "on_run_start: {type: http, " + web + ", on_error: retry, retries: 2}", compiled{30 * time.Second, 2, 0, 0}},
+		"on_error is on_failure":            {Blueprints, "on_run_start: {type: http, " + web + ", on_error: retry, retries: 2}", compiled{300 * time.Second, 2, 0, 0}},
+		"a command of a blueprint":          {Blueprints, "on_run_start: {type: command, argv: ['true']}", compiled{limit: 300 * time.Second}},
+		"a shell of a blueprint":            {Blueprints, "on_result: {type: shell, command: 'true'}", compiled{limit: 300 * time.Second}},
+		"a request of a blueprint":          {Blueprints, "on_run_finish: {type: http, " + web + "}", compiled{300 * time.Second, 0, 0, 5 * time.Second}},
+		"a request that is not awaited":     {Blueprints, "on_error: {type: webhook, " + web + ", mode: async}", compiled{300 * time.Second, 0, 0, 5 * time.Second}},
+		"a blueprint with a time limit":     {Blueprints, "on_timeout: {type: command, argv: ['true'], timeout_seconds: 7}", compiled{limit: 7 * time.Second}},
+		"a person of a blueprint":           {Blueprints, "on_run_start: {type: webhook, " + web + ", await: true}", compiled{time.Hour, 0, 0, 5 * time.Second}},
+		"a tool call of a blueprint":        {Blueprints, "on_tool_call: {type: command, argv: ['true']}", compiled{limit: 600 * time.Second}},
 		"a webhook of an agent":             {Policies, "StepEnd: {type: webhook, " + web + ", observe: true, await: false}", compiled{30 * time.Second, 0, 0, 5 * time.Second}},
 		"a request with retries":            {Policies, "StepEnd: {type: http, " + web + ", retries: 3}", compiled{4*30*time.Second + 3*5*time.Second, 0, 3, 5 * time.Second}},
 	} {

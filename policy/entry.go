@@ -296,7 +296,7 @@ func (l *loader) failure(r *rule, e *entry) {
 			f = f.with(e.of[own])
 		}
 	}
-	r.failure = l.policyOf(r, f, key, word)
+	r.failure, r.onFailure = l.policyOf(r, f, key, word), word
 	if r.timeout == 0 {
 		r.timeout = l.timeoutOf(e)
 	}
@@ -373,11 +373,12 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 }
 
 // The default number and delay of retries and, at the points of pipelines, the default time limit of a shell action
-// and the default port of a callback.
+// and the default port of a callback. In blueprints, the time limit of hooks around runs does not depend on their type.
 const (
 	defaultRetries       = 3
 	defaultRetryDelay    = 5 * time.Second
 	pipelineShellTimeout = 300 * time.Second
+	blueprintTimeout     = 300 * time.Second
 	pipelineCallbackPort = 8765
 )
 

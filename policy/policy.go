@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/samber/lo"
 	"github.com/samber/mo"
@@ -149,6 +150,9 @@ type Rule struct {
 	Priority int     `json:"priority"`
 	// Failure is what happens when it fails to decide.
 	Failure string `json:"failure"`
+	// OnFailure and Timeout are the values of on_failure, or on_error, and timeout in the file; empty and zero for the defaults.
+	OnFailure string        `json:"-"`
+	Timeout   time.Duration `json:"-"`
 }
 
 // Hook returns the name of the rule's hook.
@@ -173,6 +177,7 @@ func (r *rule) publicRule() Rule {
 		Policy: r.policyName(), ID: r.id, Description: r.description, Layer: layerNames[r.doc.layer],
 		File: r.place.File(), Line: r.place.Line, Column: r.place.Column, Point: r.point.name, Order: r.order, Match: r.match.text,
 		Await: r.await, Mode: r.mode(), Waiver: r.waiver, Priority: r.priority, Failure: r.failure.String(),
+		OnFailure: r.onFailure, Timeout: r.ownTimeout,
 	}
 	if r.when != nil {
 		out.When = r.when.String()

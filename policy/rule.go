@@ -54,13 +54,15 @@ type rule struct {
 	ofRun     bool // the action receives what is about a coordinator's run, and nothing else
 	onTimeout string
 
-	timeout  time.Duration
-	failure  hooks.FailurePolicy
-	tries    int
-	delay    time.Duration
-	priority int
-	shadow   bool
-	waiver   *Waiver
+	timeout    time.Duration
+	ownTimeout time.Duration // as the file has it; zero for the default
+	failure    hooks.FailurePolicy
+	onFailure  string // the word for failure in the file; empty for the default
+	tries      int
+	delay      time.Duration
+	priority   int
+	shadow     bool
+	waiver     *Waiver
 
 	watch func(r Rule, j Judgement) // nil if there is no watcher
 	now   func() time.Time          // nil means the current time
@@ -193,7 +195,7 @@ func (u *use) answer(ctx context.Context, c hooks.Context) hooks.Result {
 		u.reportJudgement(ctx, in, ok, err)
 		switch {
 		case err != nil && u.point.source == ofPipelines:
-			u.reportSkip(ctx, c, fmt.Sprintf("its condition failed: %v", err))
+			u.reportSkip(ctx, c, fmt.Sprintf("its condition failed: %v", err), nil)
 			return hooks.Result{}
 		case err != nil:
 			return failRule(c, fmt.Errorf("when: %w", err))
@@ -357,7 +359,7 @@ func (u *use) verdictsOfGate() (onTimeout, onFailure string) {
 func (u *use) late(ctx context.Context, c hooks.Context, err error) hooks.Result {
 	switch u.onTimeout {
 	case "continue":
-		u.reportSkip(ctx, c, fmt.Sprintf("continuing without an answer: %v", err))
+		u.reportSkip(ctx, c, fmt.Sprintf("continuing without an answer: %v", err), err)
 		return hooks.Result{}
 	case "abort":
 		for _, word := range []string{"stop", "deny", "withhold"} {
@@ -396,11 +398,11 @@ func (u *use) detach(ctx context.Context, c hooks.Context, do action.Action, req
 	})
 }
 
-// reportSkip tells the observer of the run that a rule was skipped, and why.
-func (r *rule) reportSkip(ctx context.Context, c hooks.Context, why string) {
+// reportSkip tells the observer of the run that a rule was skipped, and why. Failed is the error of its action, if that was called.
+func (r *rule) reportSkip(ctx context.Context, c hooks.Context, why string, failed error) {
 	c.Tell(ctx, hooks.Event{
 		Kind: hooks.HookSkipped, Run: c.Run(), Step: c.StepIndex(), Hook: r.name(), Point: c.Point(), Control: r.judges(),
-		Reason: why, Origin: r.origin(),
+		Reason: why, Err: failed, Origin: r.origin(),
 	})
 }
 

@@ -41,6 +41,7 @@ func (c *Checker) Add(d coordinator.RunDetail, events []coordinator.EventView) {
 	}
 	r := &run{d: d, events: events, over: isOver(d.Status)}
 	r.checkNumbers()
+	r.cutEnd()
 	r.checkHooks()
 	r.checkBefore()
 	r.checkAfter()
@@ -141,6 +142,22 @@ func (r *run) checkNumbers() {
 		}
 		last = max(last, e.Seq)
 	}
+}
+
+// cutEnd checks how the events say that the run has ended, and removes that and what follows: the events of the hooks after the run.
+func (r *run) cutEnd() {
+	ends := map[string]coordinator.Status{
+		coordinator.EventRunCompleted: coordinator.Completed, coordinator.EventRunFailed: coordinator.Failed, coordinator.EventRunStopped: coordinator.Stopped,
+	}
+	at := slices.IndexFunc(r.events, func(e coordinator.EventView) bool { return ends[e.Type] != "" })
+	if at < 0 {
+		return
+	}
+	end := r.events[at]
+	if ends[end.Type] != r.d.Status {
+		r.report("event %d says %s, and the run is %s", end.Seq, end.Type, r.d.Status)
+	}
+	r.events = r.events[:at]
 }
 
 // hookEvents returns the events of hooks of some types.

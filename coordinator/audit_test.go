@@ -1,0 +1,169 @@
+package coordinator_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Every operation that changes something is in the audit log: who, when and what. An operation that this test does not know fails it.
+func TestEveryChangeIsAudited(t *testing.T) {
+	b := newBench(t)
+	s := b.serve()
+	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`, `{"name": "clerk", "type": "autonomous"}`)
+	clients := map[coordinator.Role]plain{}
+	for _, role := range []coordinator.Role{coordinator.Operator, coordinator.Admin, coordinator.RunnerRole} {
+		clients[role] = b.plain(s, role)
+	}
+	last := ""
+	entries := func() []map[string]any {
+		status, text := clients[coordinator.Admin].send(http.MethodGet, "/audit?limit=1000&after="+last, "", nil)
+		require.Equal(t, http.StatusOK, status)
+		var all struct{ Entries []map[string]any }
+		require.NoError(t, json.Unmarshal(text, &all))
+		if len(all.Entries) > 0 {
+			last, _ = all.Entries[len(all.Entries)-1]["id"].(string)
+		}
+		return all.Entries
+	}
+	entries()
+	claimAll := func() {
+		clients[coordinator.RunnerRole].send(http.MethodGet, "/runner/runs?wait_seconds=0&limit=100", "r1", nil)
+	}
+	claimed := func(name string) (id agent.RunID, epoch int64) {
+		claimAll()
+		id = b.submit(name, lo.Ternary(name == "clerk", `{"prompt": "x"}`, `{}`))
+		claim := clients[coordinator.RunnerRole].claim("r1")
+		require.Len(t, claim.Runs, 1)
+		entries()
+		return id, claim.Runs[0].Epoch
+	}
+	// Each returns the path and the body of a request, and what the record says besides its path.
+	type change struct {
+		role    coordinator.Role
+		request func() (path string, body any, run agent.RunID, detail string)
+	}
+	report := func(what string, more map[string]any) change {
+		return change{coordinator.RunnerRole, func() (string, any, agent.RunID, string) {
+			id, epoch := claimed("job")
+			return "/runner/runs/" + string(id) + "/" + what, lo.Assign(map[string]any{"epoch": epoch}, more), "", "runner r1"
+		}}
+	}
+	at := func(role coordinator.Role, path string, body any, detail string) change {
+		return change{role, func() (string, any, agent.RunID, string) { return path, body, "", detail }}
+	}
+	waiting := func() (id agent.RunID, w durable.Wait) {
+		id, epoch := claimed("job")
+		require.Less(t, clients[coordinator.RunnerRole].report("r1", id, "park", map[string]any{"epoch": epoch, "questions": []any{map[string]any{"id": "q", "reason": "Go on?"}}}), 300)
+		waits, err := b.store.Waits(t.Context(), id)
+		require.NoError(t, err)
+		entries()
+		return id, waits[0]
+	}
+	changes := map[string]change{
+		"POST /blueprints": at(coordinator.Admin, "/blueprints",
+			map[string]any{"name": "new", "type": "procedural", "command": map[string]any{"argv": []string{"true"}}}, "new"),
+		"PATCH /blueprints/{name}":  at(coordinator.Admin, "/blueprints/new", map[string]any{"description": "d"}, ""),
+		"DELETE /blueprints/{name}": at(coordinator.Admin, "/blueprints/new", nil, ""),
+		"POST /tokens":              at(coordinator.Admin, "/tokens", map[string]any{"name": "ci", "role": "operator"}, "ci, role operator"),
+		"POST /runs":                at(coordinator.Operator, "/runs", map[string]any{"agent_name": "job"}, "job"),
+		"DELETE /tokens/{id}": {coordinator.Admin, func() (string, any, agent.RunID, string) {
+			_, token, err := b.c.NewToken(t.Context(), "old", coordinator.Viewer, 0, "test")
+			require.NoError(t, err)
+			return "/tokens/" + token.ID, nil, "", ""
+		}},
+		"POST /runs/{id}/stop": {coordinator.Operator, func() (string, any, agent.RunID, string) {
+			return "/runs/" + string(b.submit("job", `{}`)) + "/stop", map[string]any{}, "", ""
+		}},
+		"POST /sessions/{id}/resume": {coordinator.Operator, func() (string, any, agent.RunID, string) {
+			r := b.submitWith(coordinator.RunRequest{AgentName: "clerk", Parameters: []byte(`{"prompt": "x"}`)})
+			require.NoError(t, b.c.Stop(t.Context(), r.ID, "", ""))
+			return "/sessions/" + string(r.Session) + "/resume", map[string]any{"prompt": "y"}, "", ""
+		}},
+		"POST /store/{method}": at(coordinator.Operator, "/store/SetDenyTools", []any{durable.Switch{On: true, Reason: "fire", By: "forged"}}, "on true fire"),
+		"POST /store/{method} Signal": {coordinator.Operator, func() (string, any, agent.RunID, string) {
+			id := b.submit("job", `{}`)
+			return "/store/Signal", []any{id, durable.Signal{Kind: durable.SignalPause, Text: "later", By: "forged"}}, id, "pause later"
+		}},
+		"POST /store-answers": {coordinator.Operator, func() (string, any, agent.RunID, string) {
+			id, w := waiting()
+			text, err := json.Marshal(coordinator.StoreAnswer{Run: id, Wait: w.ID, Hash: w.Hash, Answer: agent.Approval{Verdict: agent.Approve, By: "forged"}})
+			require.NoError(t, err)
+			return "/store-answers", json.RawMessage(text), id, "approve " + w.ID
+		}},
+		"GET /runner/runs": {coordinator.RunnerRole, func() (string, any, agent.RunID, string) {
+			claimAll()
+			return "/runner/runs?wait_seconds=0", nil, "", "runner r1 " + string(b.submit("job", `{}`))
+		}},
+		"POST /runner/runs/{id}/journal": {coordinator.RunnerRole, func() (string, any, agent.RunID, string) {
+			id, epoch := claimed("clerk")
+			return "/runner/runs/" + string(id) + "/journal", map[string]any{"epoch": epoch, "commit_id": "c", "update": map[string]any{"status": "failed"}}, "", "runner r1 failed"
+		}},
+		"POST /runner/runs/{id}/release":   report("release", nil),
+		"POST /runner/runs/{id}/started":   report("started", nil),
+		"POST /runner/runs/{id}/completed": report("completed", map[string]any{"result_text": "done"}),
+		"POST /runner/runs/{id}/failed":    report("failed", map[string]any{"error": "no"}),
+		"POST /runner/runs/{id}/stopped":   report("stopped", nil),
+		"POST /runner/runs/{id}/park":      report("park", map[string]any{"questions": []any{map[string]any{"id": "q", "reason": "Go on?"}}}),
+	}
+	inRun := []string{"POST /runner/runs/{id}/renew", "POST /runner/runs/{id}/events"} // the lease and the events of the run have them
+
+	var described struct {
+		Paths map[string]map[string]struct{ OperationID string }
+	}
+	status, text := clients[coordinator.Admin].send(http.MethodGet, "/openapi.json", "r1", nil)
+	require.Equal(t, http.StatusOK, status)
+	require.NoError(t, json.Unmarshal(text, &described))
+	operations := map[string]string{}
+	for path, methods := range described.Paths {
+		for method, o := range methods {
+			route := strings.ToUpper(method) + " " + path
+			operations[route] = o.OperationID
+			if method != "get" && !lo.Contains(inRun, route) {
+				assert.Contains(t, changes, route, "say how it is recorded: this operation is new")
+			}
+		}
+	}
+	order := lo.Keys(changes)
+	lo.ForEach([]string{"DELETE /blueprints/{name}", "PATCH /blueprints/{name}", "POST /blueprints"}, func(first string, _ int) {
+		order = append([]string{first}, lo.Without(order, first)...) // a blueprint is created, changed and deleted
+	})
+	for _, route := range order {
+		c := changes[route]
+		method, _, _ := strings.Cut(route, " ")
+		path, body, run, detail := c.request()
+		entries()
+		status, text := clients[c.role].send(method, path, "r1", body)
+		require.Less(t, status, 300, "%s: %s", route, text)
+		path, _, _ = strings.Cut(path, "?")
+		all := entries()
+		require.Len(t, all, 1, route)
+		want := map[string]any{"by": string(c.role), "operation": operations[strings.TrimSuffix(route, " Signal")], "path": path}
+		if run != "" {
+			want["run_id"] = string(run)
+		}
+		if detail != "" {
+			want["detail"] = detail
+		}
+		assert.Equal(t, want, lo.OmitByKeys(all[0], []string{"id", "time", "token_id"}), route)
+		assert.NotEmpty(t, all[0]["token_id"])
+		assert.NotEmpty(t, all[0]["time"])
+		if route == "GET /runner/runs" { // nothing is claimed
+			clients[c.role].send(method, "/runner/runs?wait_seconds=0", "r1", nil)
+			assert.Empty(t, entries())
+		}
+	}
+	for _, method := range []string{"Run", "List", "DenyTools"} { // which only read
+		clients[coordinator.Operator].send(http.MethodPost, "/store/"+method, "r1", []any{})
+		assert.Empty(t, entries())
+	}
+}
