@@ -202,7 +202,7 @@ func (c *Coordinator) listEvents(ctx context.Context, id agent.RunID, after int6
 		}
 		all = append(all, EventView{Seq: end, Time: r.Updated.UTC(), Type: name, Data: data})
 	}
-	finish, ok, err := c.finishRun(ctx, r)
+	finish, ok, err := finishRunOf(ctx, c.store, r)
 	if err != nil || !ok || len(all) == limit {
 		return all, err
 	}
