@@ -136,7 +136,12 @@ func TestOperatorStore(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, durable.StatusCancelled, r.Status)
 
-	_, err = b.client(s, coordinator.Viewer).OperatorStore().Run(t.Context(), id)
+	viewer := b.client(s, coordinator.Viewer).OperatorStore()
+	t.Cleanup(func() { require.NoError(t, viewer.Close()) })
+	_, err = viewer.Run(t.Context(), id)
+	require.NoError(t, err)
+	require.ErrorContains(t, viewer.SetDenyTools(t.Context(), durable.Switch{}), "role viewer")
+	_, err = viewer.Entries(t.Context(), id, 0)
 	require.ErrorContains(t, err, "role viewer")
 	p := b.plain(s, coordinator.Admin)
 	for path, body := range map[string]any{"Delete": []string{string(id)}, "Document": []any{"token", "x", 0}, "Answer": []any{id}, "run": []any{id}} {

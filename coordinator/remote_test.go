@@ -124,7 +124,7 @@ func TestRoles(t *testing.T) {
 	routes := map[string][]coordinator.Role{
 		"GET /blueprints": all, "POST /blueprints": admin, "GET /blueprints/{name}": all, "PATCH /blueprints/{name}": admin,
 		"DELETE /blueprints/{name}": admin, "GET /runs": all, "POST /runs": operate, "GET /runs/{id}": all, "POST /runs/{id}/stop": operate,
-		"POST /sessions/{id}/resume": operate, "GET /sessions": all, "GET /sessions/{id}": all, "GET /audit": admin, "POST /store/{method}": operate, "POST /store-answers": operate,
+		"POST /sessions/{id}/resume": operate, "GET /sessions": all, "GET /sessions/{id}": all, "GET /audit": admin, "POST /store/{method}": all, "POST /store-answers": operate,
 		"GET /runs/{id}/events": all, "GET /runs/{id}/stream": all, "GET /tokens": admin, "POST /tokens": admin, "DELETE /tokens/{id}": admin,
 		"GET /runner/runs": runner, "GET /runner/runs/{id}": runner, "GET /runner/blueprints/{name}": runner, "GET /runner/deny-tools": runner,
 		"GET /runner/runs/{id}/journal": runner, "POST /runner/runs/{id}/journal": runner, "POST /runner/runs/{id}/renew": runner,
