@@ -78,6 +78,9 @@ const (
 	ReasonInvalid ReasonCode = "invalid_arguments"
 	// ReasonUnknownTool: no tool has that name.
 	ReasonUnknownTool ReasonCode = "unknown_tool"
+	// ReasonUnfinishedReply: the model service withheld the reply, ended it because of
+	// an error, or cut it before the call was complete.
+	ReasonUnfinishedReply ReasonCode = "unfinished_reply"
 	// ReasonRunStopped: the run was stopped before the call could run, or by the
 	// tool itself.
 	ReasonRunStopped ReasonCode = "run_stopped"

@@ -92,7 +92,7 @@ var Base Criterion = base{}
 type base struct{}
 
 // goesOn reports whether Base lets the run take a step: the run has no stop signal, and
-// it has just begun or its last step called tools.
+// it has just begun, or its last step called tools or was paused.
 func (s State) goesOn() bool {
 	d := s.read()
 	if d.signal != nil {
@@ -102,7 +102,7 @@ func (s State) goesOn() bool {
 		return true
 	}
 	last, _ := d.steps.Last()
-	return last.read().failure == nil && len(last.read().message.list()) > 0
+	return last.read().failure == nil && (len(last.read().message.list()) > 0 || s.pausesAgain())
 }
 
 func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
@@ -118,10 +118,10 @@ func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
 		return mo.Ok(Evaluation{Verdict: Forbid, Signal: Signal{
 			Reason: StopError, Message: last.Failure().Text, Source: baseSource,
 		}})
-	case last.Message().CallCount() > 0:
+	case last.Message().CallCount() > 0, s.pausesAgain():
 		return mo.Ok(Evaluation{Verdict: AllowContinuation})
 	}
-	if wrong := checkOutput(s, last); wrong.Verdict != NoOpinion {
+	if wrong := checkOutput(s); wrong.Verdict != NoOpinion {
 		return mo.Ok(wrong)
 	}
 	signal := last.EndSignal()
@@ -134,12 +134,12 @@ var outputAttempts = ReservedKey[int](reserved.Show(), "agent.output_attempts", 
 
 // checkOutput accepts an answer of the required form, and asks the model again after
 // any other answer, until the attempts are used up.
-func checkOutput(s State, last StepRecord) Evaluation {
+func checkOutput(s State) Evaluation {
 	out := s.Request().Output
 	if out == nil || out.Check == nil {
 		return Evaluation{}
 	}
-	err := out.Check(last.Message().Text())
+	err := out.Check(s.Answer())
 	if err == nil {
 		return Evaluation{}
 	}

@@ -216,14 +216,29 @@ func (s State) LastMessage() mo.Option[Message] {
 }
 
 // Answer returns the text of the model's last message, the final answer of a run that
-// is done.
+// is done. If the service paused the turn, the text begins with that of the paused replies.
 func (s State) Answer() string {
 	for _, m := range s.MessagesBackward() {
 		if m.Role() == RoleAssistant {
-			return m.Text()
+			return s.pausedText(m) + m.Text()
 		}
 	}
 	return ""
+}
+
+// pausedText returns the text of the paused replies that the model's last message continues.
+func (s State) pausedText(last Message) (text string) {
+	continued := false
+	for _, r := range s.RunStepsBackward() {
+		switch b := r.read(); {
+		case continued && b.paused():
+			text = b.message.Text() + text
+		case continued || b.message.Text() != last.Text():
+			return text
+		}
+		continued = true
+	}
+	return text
 }
 
 // Steps iterates over all steps of the session, oldest first.

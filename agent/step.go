@@ -19,6 +19,8 @@ const (
 	FinishToolCalls FinishReason = "tool_calls"
 	FinishFilter    FinishReason = "content_filter"
 	FinishError     FinishReason = "error"
+	// FinishPause: the service paused a long turn. The next step continues it.
+	FinishPause FinishReason = "pause_turn"
 )
 
 // Usage is the consumption of model calls.
@@ -192,7 +194,7 @@ func (r StepRecord) Kind() StepKind {
 	switch b := r.read(); {
 	case b.failure != nil:
 		return StepFailure
-	case b.message.CallCount() > 0:
+	case b.message.CallCount() > 0, b.paused(): // a service pauses while its own tools run
 		return StepToolExecution
 	}
 	return StepFinalResponse
@@ -203,13 +205,14 @@ var finishTexts = map[FinishReason]string{
 	FinishLength: "the reply was cut at its token limit",
 	FinishFilter: "the model service withheld the reply, or the rest of it",
 	FinishError:  "the model service ended the reply because of an error",
+	FinishPause:  "the model service paused the reply too often",
 }
 
 // EndSignal returns the signal for a run that ends by itself with this step, without
 // a Source: StopCompleted, StopFinishReason or StopEmptyReply.
 func (r StepRecord) EndSignal() Signal {
 	reply := r.Reply()
-	text, unusual := finishTexts[reply.FinishReason]
+	text, unusual := finishTexts[FinishReasonOf(string(reply.FinishReason))]
 	empty := reply.Empty()
 	if !unusual && !empty {
 		return Signal{Reason: StopCompleted}

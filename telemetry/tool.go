@@ -198,7 +198,7 @@ func verdictOf(c call, p *agent.Prepared, r *agent.ToolResult) verdict {
 		v.outcome = semconv.OutcomeExecuted
 	case given.Denied(), given.Reason == agent.ReasonRunStopped && c.weight == forbidden:
 		v.outcome = semconv.OutcomeDenied
-	case given.Reason == agent.ReasonRunStopped, given.Reason == agent.ReasonCancelled:
+	case given.Reason == agent.ReasonRunStopped, given.Reason == agent.ReasonCancelled, given.Reason == agent.ReasonUnfinishedReply:
 		v.outcome, v.winner = semconv.OutcomeNotExecuted, ""
 	default: // invalid arguments, unknown tool
 		v.outcome, v.failure = semconv.OutcomeFailed, string(cmp.Or(given.Reason, agent.ReasonError))

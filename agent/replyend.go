@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// finishWords are the words of services for the finish reasons, in lower case.
+var finishWords = map[FinishReason][]string{
+	FinishStop: {
+		"stop", "end_turn", "end_of_turn", "eos", "eos_token", "stop_sequence", "stop_token", "stop_criteria_met", "complete", "completed",
+		"finish", "finished", "done",
+	},
+	FinishLength: {
+		"length", "max_tokens", "max_output_tokens", "max_length", "model_length", "model_context_window_exceeded",
+	},
+	FinishToolCalls: {"tool_calls", "tool_call", "tool_use", "function_call", "function_calls"},
+	FinishPause:     {"pause_turn", "pause"},
+	FinishFilter: {
+		"content_filter", "content_filtered", "refusal", "refused", "safety", "blocked", "blocklist", "prohibited_content", "recitation", "spii",
+		"sensitive", "guardrail_intervened", "moderation",
+	},
+	FinishError: {
+		"error", "failed", "failure", "network_error", "server_error", "internal_error", "abort", "aborted", "cancelled", "canceled", "timeout",
+		"insufficient_system_resource", "malformed_function_call", "malformed_tool_use", "malformed_model_output", "malformed_response",
+		"unexpected_tool_call",
+	},
+}
+
+// FinishReasonOf returns the finish reason for a service's own word, such as "max_tokens" or "SAFETY". Unknown words
+// are returned as they are.
+func FinishReasonOf(word string) FinishReason {
+	plain := strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(strings.TrimSpace(word)))
+	for reason, words := range finishWords {
+		if slices.Contains(words, plain) {
+			return reason
+		}
+	}
+	return FinishReason(word)
+}
+
+// refuseCall returns the answer to call i of a reply if the call must not run, and nil if it may. No call runs of a reply
+// that the service withheld, ended because of an error, or ended for an unknown reason. In a reply that was cut, the last
+// call may lack arguments, although what arrived can be read.
+func (s *Step) refuseCall(i int) *ToolResult {
+	if s.FinishReason == FinishToolCalls { // as in most replies with calls
+		return nil
+	}
+	why := ""
+	switch reason := FinishReasonOf(string(s.FinishReason)); reason {
+	case "", FinishStop, FinishToolCalls, FinishPause:
+		return nil
+	case FinishLength:
+		if i < s.Message.CallCount()-1 {
+			return nil
+		}
+		why = finishTexts[reason] + ", so the call may be incomplete: make it again, shorter"
+	case FinishFilter, FinishError:
+		why = finishTexts[reason]
+	default:
+		why = fmt.Sprintf("the model service ended the reply for the unknown reason %q", s.FinishReason)
+	}
+	return NotExecuted(&s.Message.list()[i], ReasonUnfinishedReply, "", "not executed: "+why)
+}
+
+// maxPauses is the number of paused replies in a row after which the run ends, so that a service that always pauses
+// does not keep it going.
+const maxPauses = 16
+
+// paused reports whether the service paused the model's turn: the next step continues it.
+func (b *stepBody) paused() bool {
+	return b.failure == nil && b.finish == FinishPause && len(b.message.list()) == 0
+}
+
+// pausesAgain reports whether the last step was paused, and the run may continue its turn.
+func (s State) pausesAgain() bool {
+	n := 0
+	for _, r := range s.RunStepsBackward() {
+		if !r.read().paused() {
+			break
+		}
+		n++
+	}
+	return n > 0 && n < maxPauses
+}
