@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -43,19 +44,18 @@ var (
 	}
 )
 
-// exportersOf returns the exporters of a signal that the environment selects, or no exporters and an error.
+// exportersOf returns the exporters of a signal that the environment selects. It reports wrong ones and leaves them out.
 func exportersOf[E interface {
 	Shutdown(ctx context.Context) error
-}](s *setup, of signal[E]) ([]E, error) {
+}](s *setup, of signal[E]) (out []E) {
 	variable := "OTEL_" + of.name + "_EXPORTER"
 	names := splitWords(os.Getenv(variable))
 	if len(names) == 0 && cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_"+of.name+"_ENDPOINT")) != "" {
 		names = []string{"otlp"}
 	}
-	var out []E
-	var wrong error
 	for _, name := range names {
 		var e E
+		var wrong error
 		switch name {
 		case "none":
 			continue
@@ -67,12 +67,10 @@ func exportersOf[E interface {
 			wrong = errors.New("unknown exporter: use otlp, console or none")
 		}
 		if wrong != nil {
-			for _, made := range out {
-				wrong = errors.Join(wrong, made.Shutdown(s.ctx))
-			}
-			return nil, fmt.Errorf("%s: %q: %w", variable, name, wrong)
+			otel.Handle(fmt.Errorf("%s: %q is left out: %w", variable, name, wrong))
+			continue
 		}
 		out = append(out, e)
 	}
-	return out, nil
+	return out
 }

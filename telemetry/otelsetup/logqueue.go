@@ -25,25 +25,42 @@ type logExporter interface {
 	Shutdown(ctx context.Context) error
 }
 
-// logLimits are the limits of a queue of log events.
-type logLimits struct {
+// batchLimits are the limits of a queue of spans or log events.
+type batchLimits struct {
 	queue, batch int           // maximum numbers of events
 	delay        time.Duration // maximum wait of the first event of a batch
 	timeout      time.Duration // limit for the export of a batch
 }
 
-// logLimitsFromEnv reads the variables OTEL_BLRP_….
-func logLimitsFromEnv() logLimits {
+// batchLimitsFromEnv reads the variables with a prefix. Delay is the default delay in milliseconds.
+func batchLimitsFromEnv(prefix string, delay int) batchLimits {
 	const most = 1 << 20
-	milliseconds := func(variable string, otherwise int) time.Duration {
-		return time.Duration(limitFromEnv(variable, otherwise, 1<<40)) * time.Millisecond
+	milliseconds := func(name string, otherwise int) time.Duration {
+		return time.Duration(limitFromEnv(prefix+name, otherwise, 1<<40)) * time.Millisecond
 	}
-	l := logLimits{
-		queue: limitFromEnv("OTEL_BLRP_MAX_QUEUE_SIZE", 2048, most), batch: limitFromEnv("OTEL_BLRP_MAX_EXPORT_BATCH_SIZE", 512, most),
-		delay: milliseconds("OTEL_BLRP_SCHEDULE_DELAY", 1000), timeout: milliseconds("OTEL_BLRP_EXPORT_TIMEOUT", 30_000),
+	l := batchLimits{
+		queue: limitFromEnv(prefix+"MAX_QUEUE_SIZE", 2048, most), batch: limitFromEnv(prefix+"MAX_EXPORT_BATCH_SIZE", 512, most),
+		delay: milliseconds("SCHEDULE_DELAY", delay), timeout: milliseconds("EXPORT_TIMEOUT", 30_000),
 	}
 	l.batch = min(l.batch, l.queue)
 	return l
+}
+
+// numbers are the variables with numbers that the SDK reads. It replaces a wrong value by the default without a word.
+var numbers = []string{
+	"OTEL_METRIC_EXPORT_INTERVAL", "OTEL_METRIC_EXPORT_TIMEOUT", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
+	"OTEL_SPAN_EVENT_COUNT_LIMIT", "OTEL_SPAN_LINK_COUNT_LIMIT", "OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT", "OTEL_LINK_ATTRIBUTE_COUNT_LIMIT",
+}
+
+// checkNumbers reports wrong values of the variables that the SDK reads.
+func checkNumbers() {
+	for _, variable := range numbers {
+		if text := os.Getenv(variable); text != "" {
+			if _, err := strconv.Atoi(text); err != nil {
+				otel.Handle(fmt.Errorf("%s: expected a number, got %q: using the default", variable, text))
+			}
+		}
+	}
 }
 
 // limitFromEnv reads a number from 1 to most. For any other value, it reports an error and returns the
@@ -66,7 +83,7 @@ func limitFromEnv(variable string, otherwise, most int) int {
 type logQueue struct {
 	exporter logExporter
 	from     *resource.Resource
-	limits   logLimits
+	limits   batchLimits
 	records  chan *otlp.LogRecord
 	ctx      context.Context //nolint:containedctx // context of all exports; cancelled when the time for a shutdown is over
 	cancel   context.CancelFunc
@@ -79,7 +96,7 @@ type logQueue struct {
 }
 
 // startLogQueue starts a queue, which Shutdown ends.
-func startLogQueue(e logExporter, from *resource.Resource, limits logLimits) *logQueue {
+func startLogQueue(e logExporter, from *resource.Resource, limits batchLimits) *logQueue {
 	q := &logQueue{
 		exporter: e, from: from, limits: limits,
 		records: make(chan *otlp.LogRecord, limits.queue), done: make(chan struct{}),

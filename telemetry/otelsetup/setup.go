@@ -40,6 +40,9 @@ type Config struct {
 // does not set up signals that the environment does not enable. Shutdown exports the remaining data and
 // stops everything that Start started; it returns when that is done or ctx ends. After an error, nothing
 // is running.
+//
+// A variable with a wrong value is a warning, reported with otel.Handle, and does not turn telemetry off: the
+// rest of its value is used, or the default. Only an exporter whose name or endpoint is wrong is left out.
 func Start(ctx context.Context, c Config) (shutdown func(context.Context) error, err error) {
 	var end ending
 	if disabled() {
@@ -54,30 +57,24 @@ func Start(ctx context.Context, c Config) (shutdown func(context.Context) error,
 			shutdown = nil
 		}
 	}()
-	propagator, wrong := propagatorOf(os.Getenv("OTEL_PROPAGATORS"))
+	propagator := propagatorOf(os.Getenv("OTEL_PROPAGATORS"))
 	from, err := resource.New(ctx,
 		resource.WithAttributes(attribute.String("service.name", cmp.Or(c.Service, "grapnel")), attribute.String("service.instance.id", instance())),
 		resource.WithTelemetrySDK(), resource.WithFromEnv())
-	if err = errors.Join(wrong, err); err != nil {
+	if errors.Is(err, resource.ErrPartialResource) {
+		otel.Handle(fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: expected name=value, separated by commas: using the other entries: %w", err))
+		err = nil
+	}
+	if err != nil {
 		return nil, err
 	}
+	checkNumbers()
 	console := &lockedWriter{to: c.Console}
 	if c.Console == nil {
 		console.to = os.Stdout
 	}
 	setup := &setup{ctx, c, from, console}
-	traces, err := setup.traces(&end)
-	if err != nil {
-		return nil, err
-	}
-	metrics, err := setup.metrics(&end)
-	if err != nil {
-		return nil, err
-	}
-	logs, err := setup.logs(&end)
-	if err != nil {
-		return nil, err
-	}
+	traces, metrics, logs := setup.traces(&end), setup.metrics(&end), setup.logs(&end)
 	if traces != nil {
 		otel.SetTracerProvider(traces)
 	}
@@ -123,30 +120,32 @@ type setup struct {
 	console io.Writer
 }
 
-func (s *setup) traces(end *ending) (*sdktrace.TracerProvider, error) {
+func (s *setup) traces(end *ending) *sdktrace.TracerProvider {
 	options := []sdktrace.TracerProviderOption{sdktrace.WithResource(s.from)}
 	for _, p := range s.c.Spans {
 		options = append(options, sdktrace.WithSpanProcessor(p))
 	}
-	exporters, err := exportersOf(s, traceExporters)
-	if err == nil && len(exporters)+len(s.c.Spans) == 0 {
-		return nil, nil
+	exporters := exportersOf(s, traceExporters)
+	if len(exporters)+len(s.c.Spans) == 0 {
+		return nil
 	}
+	limits := batchLimitsFromEnv("OTEL_BSP_", 5000)
 	for _, e := range exporters {
 		if s.c.Bare {
 			e = bareSpans{e}
 		}
-		options = append(options, sdktrace.WithBatcher(e))
+		options = append(options, sdktrace.WithBatcher(e, sdktrace.WithMaxQueueSize(limits.queue), sdktrace.WithMaxExportBatchSize(limits.batch),
+			sdktrace.WithBatchTimeout(limits.delay), sdktrace.WithExportTimeout(limits.timeout)))
 	}
 	provider := sdktrace.NewTracerProvider(options...)
 	*end = append(*end, provider.Shutdown)
-	return provider, err
+	return provider
 }
 
-func (s *setup) metrics(end *ending) (*sdkmetric.MeterProvider, error) {
-	exporters, err := exportersOf(s, metricExporters)
+func (s *setup) metrics(end *ending) *sdkmetric.MeterProvider {
+	exporters := exportersOf(s, metricExporters)
 	if len(exporters) == 0 {
-		return nil, err
+		return nil
 	}
 	options := []sdkmetric.Option{sdkmetric.WithResource(s.from)}
 	for _, e := range exporters {
@@ -154,25 +153,25 @@ func (s *setup) metrics(end *ending) (*sdkmetric.MeterProvider, error) {
 	}
 	provider := sdkmetric.NewMeterProvider(options...)
 	*end = append(*end, provider.Shutdown)
-	return provider, err
+	return provider
 }
 
-func (s *setup) logs(end *ending) (*logHandler, error) {
-	exporters, err := exportersOf(s, logExporters)
+func (s *setup) logs(end *ending) *logHandler {
+	exporters := exportersOf(s, logExporters)
 	if len(exporters) == 0 {
-		return nil, err
+		return nil
 	}
-	h, limits := &logHandler{bare: s.c.Bare}, logLimitsFromEnv()
+	h, limits := &logHandler{bare: s.c.Bare}, batchLimitsFromEnv("OTEL_BLRP_", 1000)
 	for _, e := range exporters {
 		q := startLogQueue(e, s.from, limits)
 		h.to = append(h.to, q)
 		*end = append(*end, q.Shutdown)
 	}
-	return h, err
+	return h
 }
 
-// propagatorOf returns the propagator for a list of names.
-func propagatorOf(names string) (propagation.TextMapPropagator, error) {
+// propagatorOf returns the propagator for a list of names. It reports unknown names and ignores them.
+func propagatorOf(names string) propagation.TextMapPropagator {
 	var list []propagation.TextMapPropagator
 	for _, name := range splitWords(cmp.Or(names, "tracecontext,baggage")) {
 		switch name {
@@ -182,10 +181,10 @@ func propagatorOf(names string) (propagation.TextMapPropagator, error) {
 			list = append(list, propagation.Baggage{})
 		case "none":
 		default:
-			return nil, fmt.Errorf("OTEL_PROPAGATORS: unknown propagator %q: use tracecontext, baggage or none", name)
+			otel.Handle(fmt.Errorf("OTEL_PROPAGATORS: unknown propagator %q: use tracecontext, baggage or none", name))
 		}
 	}
-	return propagation.NewCompositeTextMapPropagator(list...), nil
+	return propagation.NewCompositeTextMapPropagator(list...)
 }
 
 // splitWords returns the words of a comma-separated list.

@@ -214,29 +214,42 @@ func TestPropagators(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereIsSaid(t *testing.T) {
+// A variable with a wrong value is a warning, and the rest of the configuration is used.
+func TestWrongVariablesAreWarnings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		pairs []string
-		want  string
+		warns string
+		says  []string // in the output of the console exporters
 	}{
-		"protocol": {[]string{"OTEL_TRACES_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json"},
-			`setting up telemetry: OTEL_TRACES_EXPORTER: "otlp": OTEL_EXPORTER_OTLP_PROTOCOL: unknown protocol "http/json": use http/protobuf or grpc`},
-		"protocol of one signal": {[]string{"OTEL_TRACES_EXPORTER=console", "OTEL_LOGS_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_LOGS_PROTOCOL=kafka"},
-			`OTEL_LOGS_EXPORTER: "otlp": OTEL_EXPORTER_OTLP_LOGS_PROTOCOL: unknown protocol "kafka"`},
-		"exporter":   {[]string{"OTEL_METRICS_EXPORTER=prometheus"}, `OTEL_METRICS_EXPORTER: "prometheus": unknown exporter: use otlp, console or none`},
-		"second":     {[]string{"OTEL_TRACES_EXPORTER=console,zipkin"}, `OTEL_TRACES_EXPORTER: "zipkin": unknown exporter`},
-		"propagator": {[]string{"OTEL_PROPAGATORS=b3"}, `OTEL_PROPAGATORS: unknown propagator "b3"`},
-		"resource":   {[]string{"OTEL_RESOURCE_ATTRIBUTES=nonsense"}, `setting up telemetry: `},
+		"resource":         {[]string{"OTEL_RESOURCE_ATTRIBUTES=team=blue,deployment"}, "OTEL_RESOURCE_ATTRIBUTES: expected name=value", []string{"blue"}},
+		"resource, escape": {[]string{"OTEL_RESOURCE_ATTRIBUTES=team=%zz"}, "invalid URL escape", []string{"%zz"}},
+		"protocol":         {[]string{"OTEL_METRICS_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_PROTOCOL=http/json"}, `unknown protocol "http/json"`, nil},
+		"exporter":         {[]string{"OTEL_METRICS_EXPORTER=prometheus"}, `OTEL_METRICS_EXPORTER: "prometheus" is left out: unknown exporter`, nil},
+		"second":           {[]string{"OTEL_TRACES_EXPORTER=zipkin,console"}, `OTEL_TRACES_EXPORTER: "zipkin" is left out`, nil},
+		"endpoint": {[]string{"OTEL_METRICS_EXPORTER=otlp", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=nowhere"},
+			`OTEL_METRICS_EXPORTER: "otlp" is left out: OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: not an endpoint`, nil},
+		"propagator":     {[]string{"OTEL_PROPAGATORS=b3,baggage"}, `OTEL_PROPAGATORS: unknown propagator "b3"`, nil},
+		"sampler":        {[]string{"OTEL_TRACES_SAMPLER=sometimes"}, "sometimes", nil},
+		"sampler's part": {[]string{"OTEL_TRACES_SAMPLER=traceidratio", "OTEL_TRACES_SAMPLER_ARG=half"}, "half", nil},
+		"queue":          {[]string{"OTEL_BSP_MAX_QUEUE_SIZE=-1"}, "OTEL_BSP_MAX_QUEUE_SIZE: expected a number from 1", nil},
+		"batch":          {[]string{"OTEL_BSP_SCHEDULE_DELAY=soon"}, "OTEL_BSP_SCHEDULE_DELAY: expected a number", nil},
+		"limit":          {[]string{"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=few"}, `OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: expected a number, got "few"`, nil},
+		"interval":       {[]string{"OTEL_METRIC_EXPORT_INTERVAL=1s"}, `OTEL_METRIC_EXPORT_INTERVAL: expected a number`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			environment(t, tc.pairs...)
-			seen := tracetest.NewSpanRecorder()
-			shutdown, err := otelsetup.Start(t.Context(), otelsetup.Config{Console: io.Discard, Spans: []sdktrace.SpanProcessor{seen}})
-			require.ErrorContains(t, err, tc.want)
-			assert.Nil(t, shutdown)
+			environment(t, append([]string{"OTEL_TRACES_EXPORTER=console"}, tc.pairs...)...)
+			var warned []string
+			otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { warned = append(warned, err.Error()) }))
+			var out bytes.Buffer
+			shutdown, err := otelsetup.Start(t.Context(), otelsetup.Config{Console: &out})
+			require.NoError(t, err)
+			assert.Contains(t, strings.Join(warned, "\n"), tc.warns)
 			_, span := otel.Tracer("test").Start(t.Context(), "a-span")
-			assert.False(t, span.IsRecording(), "nothing is left behind")
 			span.End()
+			_ = shutdown(context.Background()) // nothing receives metrics
+			for _, want := range append([]string{"a-span", "grapnel"}, tc.says...) {
+				assert.Contains(t, out.String(), want)
+			}
 		})
 	}
 }

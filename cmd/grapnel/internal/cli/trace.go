@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samber/lo"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -28,12 +27,11 @@ type traced struct{}
 func tracesRuns(ctx context.Context) bool { return ctx.Value(traced{}) != nil }
 
 // withTelemetry calls f with a context in which runs report to OpenTelemetry, if the environment configures
-// it; if that cannot be set up, withTelemetry writes a warning on w. With a path, it writes the spans to that
+// it; it writes warnings about the configuration on w. With a path, it writes the spans to that
 // file, one JSON object per line, and shows them as a tree on w when f has returned.
 func withTelemetry(ctx context.Context, path string, w io.Writer, f func(context.Context) error) (err error) {
 	setup := otelsetup.Config{Service: "grapnel", Console: w}
 	var tree *otelsetup.Tree
-	var spans *os.File
 	if path != "" {
 		file, opening := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 		if opening != nil {
@@ -49,14 +47,11 @@ func withTelemetry(ctx context.Context, path string, w io.Writer, f func(context
 		}
 		ctx = context.WithValue(ctx, traced{}, true)
 		setup.Bare = !telemetry.ContentFromEnv() // reasons are only for the file and the tree
-		spans = file
 	}
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { fmt.Fprintf(w, "grapnel: warning: telemetry: %v\n", err) }))
 	shutdown, err := otelsetup.Start(ctx, setup)
 	if err != nil {
-		fmt.Fprintf(w, "grapnel: warning: no telemetry is sent: %v\n", err)
-		if tree, shutdown, err = traceTo(spans); err != nil {
-			return fmt.Errorf("--trace %s: %w", path, err)
-		}
+		return err
 	}
 	err = f(telemetry.FromEnviron(ctx, os.Getenv))
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
@@ -79,22 +74,6 @@ func spansTo(file *os.File) (*otelsetup.Tree, []sdktrace.SpanProcessor, error) {
 	}
 	tree := &otelsetup.Tree{}
 	return tree, []sdktrace.SpanProcessor{tree, sdktrace.NewSimpleSpanProcessor(lines)}, nil
-}
-
-// traceTo sets up only --trace; the file is nil without that flag.
-func traceTo(file *os.File) (tree *otelsetup.Tree, shutdown func(context.Context) error, err error) {
-	if file == nil {
-		return nil, func(context.Context) error { return nil }, nil
-	}
-	tree, processors, err := spansTo(file)
-	if err != nil {
-		return nil, nil, err
-	}
-	provider := sdktrace.NewTracerProvider(lo.Map(processors, func(p sdktrace.SpanProcessor, _ int) sdktrace.TracerProviderOption {
-		return sdktrace.WithSpanProcessor(p)
-	})...)
-	otel.SetTracerProvider(provider)
-	return tree, provider.Shutdown, nil
 }
 
 // showTree writes the tree on w, or the reason why there is none.

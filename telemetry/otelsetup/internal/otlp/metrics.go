@@ -26,7 +26,7 @@ func Metrics(context.Context) (sdkmetric.Exporter, error) {
 	case "lowmemory":
 		e.temporality = sdkmetric.LowMemoryTemporalitySelector
 	default:
-		return nil, fmt.Errorf("%s: unknown temporality %q: use cumulative, delta or lowmemory", variable, value)
+		warn(variable, fmt.Errorf("unknown temporality %q: using cumulative; others are delta and lowmemory", value))
 	}
 	switch value, variable := of.get("DEFAULT_HISTOGRAM_AGGREGATION"); strings.ToLower(value) {
 	case "", "explicit_bucket_histogram":
@@ -38,7 +38,7 @@ func Metrics(context.Context) (sdkmetric.Exporter, error) {
 			return sdkmetric.DefaultAggregationSelector(kind)
 		}
 	default:
-		return nil, fmt.Errorf("%s: unknown aggregation %q: use explicit_bucket_histogram or base2_exponential_bucket_histogram", variable, value)
+		warn(variable, fmt.Errorf("unknown aggregation %q: using explicit_bucket_histogram; the other one is base2_exponential_bucket_histogram", value))
 	}
 	return e, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -298,12 +299,23 @@ func TestPartialSuccess(t *testing.T) {
 	}
 }
 
+// A wrong value is a warning, and the exporter sends what it can; an endpoint has no substitute.
 func TestWrongSettings(t *testing.T) {
 	for pair, want := range map[string]string{
-		"OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318":                           "OTEL_EXPORTER_OTLP_ENDPOINT: not an endpoint",
-		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=ftp://x":                          "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: not an endpoint",
-		"OTEL_EXPORTER_OTLP_HEADERS=a":                                         "OTEL_EXPORTER_OTLP_HEADERS: not a list",
-		"OTEL_EXPORTER_OTLP_TIMEOUT=soon":                                      "OTEL_EXPORTER_OTLP_TIMEOUT: expected a number",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=localhost:4318":  "OTEL_EXPORTER_OTLP_ENDPOINT: not an endpoint",
+		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=ftp://x": "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: not an endpoint",
+	} {
+		t.Run(pair, func(t *testing.T) {
+			listen(t, &collector{}, pair)
+			_, err := otlp.Metrics(t.Context())
+			require.ErrorContains(t, err, want)
+		})
+	}
+	for pair, want := range map[string]string{
+		"OTEL_EXPORTER_OTLP_HEADERS=a,b=2,=3,c d=4,e=%0a,f=%2":                 "OTEL_EXPORTER_OTLP_HEADERS: an entry is left out",
+		"OTEL_EXPORTER_OTLP_TIMEOUT=soon":                                      "OTEL_EXPORTER_OTLP_TIMEOUT: expected a number of milliseconds: using 10000",
+		"OTEL_EXPORTER_OTLP_TIMEOUT=-1":                                        "OTEL_EXPORTER_OTLP_TIMEOUT: expected a number",
+		"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=http/json":                        "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: unknown protocol",
 		"OTEL_EXPORTER_OTLP_METRICS_COMPRESSION=zip":                           "OTEL_EXPORTER_OTLP_METRICS_COMPRESSION: unknown",
 		"OTEL_EXPORTER_OTLP_CERTIFICATE=/none":                                 "OTEL_EXPORTER_OTLP_CERTIFICATE: open",
 		"OTEL_EXPORTER_OTLP_CLIENT_KEY=/none":                                  "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: open",
@@ -311,9 +323,22 @@ func TestWrongSettings(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION=exponential": "unknown aggregation",
 	} {
 		t.Run(pair, func(t *testing.T) {
-			listen(t, &collector{}, pair)
-			_, err := otlp.Metrics(t.Context())
-			require.ErrorContains(t, err, want)
+			c := &collector{}
+			listen(t, c, pair)
+			var warned []string
+			otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { warned = append(warned, err.Error()) }))
+			exporter, err := otlp.Metrics(t.Context())
+			require.NoError(t, err)
+			require.Len(t, warned, 1)
+			assert.Contains(t, warned[0], want)
+			require.NoError(t, exporter.Export(t.Context(), &metricdata.ResourceMetrics{Resource: resource.Empty()}))
+			require.Len(t, c.headers, 1)
+			if strings.Contains(pair, "HEADERS") {
+				assert.Equal(t, "2", c.headers[0].Get("B"), "the entry that is right")
+				assert.Empty(t, c.headers[0].Get("E"))
+				assert.NotContains(t, warned[0], "%0a", "an entry may be a secret")
+			}
+			require.NoError(t, exporter.Shutdown(t.Context()))
 		})
 	}
 }

@@ -13,8 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/samber/lo"
+	"go.opentelemetry.io/otel"
 )
 
 // signal is a kind of telemetry: its name in variables, its path below a common endpoint, and its service for
@@ -45,45 +47,46 @@ func (s signal) get(name string) (value, variable string) {
 	return strings.TrimSpace(os.Getenv(prefix + name)), prefix + name
 }
 
-// settings reads the environment. The error joins all mistakes.
+// warn reports a wrong value of a variable: the rest of the value is used, or the default.
+func warn(variable string, err error) {
+	if err != nil {
+		otel.Handle(fmt.Errorf("%s: %w", variable, err))
+	}
+}
+
+// settings reads the environment. It warns of wrong values. The error is about the endpoint, which has no substitute.
 func (s signal) settings() (settings, error) {
 	out := settings{header: http.Header{"User-Agent": {"Grapnel OTLP exporter"}}, timeout: 10 * time.Second}
-	var wrong []error
-	note := func(variable string, err error) {
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %w", variable, err))
-		}
-	}
 	switch value, variable := s.get("PROTOCOL"); value {
 	case "", "http/protobuf":
 	case "grpc":
 		out.grpc = true
 	default:
-		note(variable, fmt.Errorf("unknown protocol %q: use http/protobuf or grpc", value))
+		warn(variable, fmt.Errorf("unknown protocol %q: using http/protobuf; the other one is grpc", value))
 	}
-	variable, err := s.readEndpoint(&out)
-	note(variable, err)
+	if variable, err := s.readEndpoint(&out); err != nil {
+		return out, fmt.Errorf("%s: %w", variable, err)
+	}
 	// Headers for all signals come first, so that those for this signal override them.
 	for _, variable := range []string{prefix + "HEADERS", prefix + s.name + "_HEADERS"} {
-		note(variable, addHeaders(out.header, os.Getenv(variable)))
+		warn(variable, addHeaders(out.header, os.Getenv(variable)))
 	}
 	if value, variable := s.get("TIMEOUT"); value != "" {
-		milliseconds, err := strconv.Atoi(value)
-		if err != nil || milliseconds <= 0 {
-			note(variable, errors.New("expected a number of milliseconds"))
+		if milliseconds, err := strconv.Atoi(value); err == nil && milliseconds > 0 && milliseconds < 1<<40 {
+			out.timeout = time.Duration(milliseconds) * time.Millisecond
+		} else {
+			warn(variable, fmt.Errorf("expected a number of milliseconds: using %d", out.timeout.Milliseconds()))
 		}
-		out.timeout = time.Duration(milliseconds) * time.Millisecond
 	}
 	switch value, variable := s.get("COMPRESSION"); value {
 	case "", "none":
 	case "gzip":
 		out.gzip = true
 	default:
-		note(variable, fmt.Errorf("unknown compression %q: use gzip or none", value))
+		warn(variable, fmt.Errorf("unknown compression %q: using none; the other one is gzip", value))
 	}
-	variable, err = s.readTLS(&out)
-	note(variable, err)
-	return out, errors.Join(wrong...)
+	warn(s.readTLS(&out))
+	return out, nil
 }
 
 // readEndpoint reads the endpoint of the signal. With an error, it returns the name of the invalid variable.
@@ -96,7 +99,7 @@ func (s signal) readEndpoint(out *settings) (variable string, err error) {
 			insecure, variable := s.get("INSECURE")
 			plain, err := strconv.ParseBool(cmp.Or(insecure, "false"))
 			if err != nil {
-				return variable, errors.New("use true or false")
+				warn(variable, errors.New("expected true or false: using false"))
 			}
 			value = lo.Ternary(plain, "http://", "https://") + value
 		}
@@ -118,20 +121,29 @@ func (s signal) readEndpoint(out *settings) (variable string, err error) {
 	return variable, nil
 }
 
-// addHeaders parses a list such as "a=1,b=2" with values encoded as in URLs.
-func addHeaders(h http.Header, list string) error {
+// addHeaders parses a list such as "a=1,b=2" with values encoded as in URLs. It leaves wrong entries out; its error does
+// not show them, because they may be secrets.
+func addHeaders(h http.Header, list string) (wrong error) {
 	for entry := range strings.SplitSeq(list, ",") {
 		if strings.TrimSpace(entry) == "" {
 			continue
 		}
 		name, value, ok := strings.Cut(entry, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(value))
-		if name = strings.TrimSpace(name); !ok || name == "" || err != nil {
-			return errors.New("not a list of headers: expected name=value, separated by commas, with %2C for a comma in a value")
+		if name = strings.TrimSpace(name); !ok || !isHeaderName(name) || err != nil || strings.ContainsFunc(value, unicode.IsControl) {
+			wrong = errors.New("an entry is left out: expected name=value, separated by commas, with %2C for a comma in a value")
+			continue
 		}
 		h.Set(name, value)
 	}
-	return nil
+	return wrong
+}
+
+// isHeaderName reports whether HTTP accepts a name of a header.
+func isHeaderName(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)
+	})
 }
 
 // readTLS reads certificates. With an error, it returns the name of the invalid variable.
