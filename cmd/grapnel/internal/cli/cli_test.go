@@ -45,6 +45,8 @@ func TestExitCodes(t *testing.T) {
 	} {
 		assert.Equal(t, tc.want, exitCode(agent.Checkpoint(agent.NewState()).WithStatus(tc.status), tc.err, tc.cause), "%+v", tc)
 	}
+	empty := agent.NewState().WithStop(agent.Signal{Reason: agent.StopFinishReason, Details: map[string]any{"emptyReply": true}})
+	assert.Equal(t, 1, exitCode(agent.Checkpoint(empty).WithStatus(agent.StatusDone), nil, nil), "an empty answer")
 }
 
 func TestReport(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 )
 
 // The exit codes.
@@ -25,7 +26,7 @@ const (
 
 const exitHelp = `Exit codes:
   0    done: the model gave its answer
-  1    failed: an error ended the run, or its answer could not be written
+  1    failed: an error ended the run, its answer is empty, or it could not be written
   2    the command, the agent file or the environment is wrong; no run began
   3    stopped: by a guard (steps, tokens, cost, time), a hook or a criterion
   4    denied: a hook denied the input
@@ -72,6 +73,9 @@ func (e *signalError) code() int {
 func exitCode(s agent.State, err, cause error) int {
 	switch s.Status() {
 	case agent.StatusDone:
+		if !timeline.HasAnswer(s) {
+			return exitFailed
+		}
 		return exitDone
 	case agent.StatusStopped:
 		return exitStopped

@@ -323,8 +323,12 @@ func (r *runs) showEnd(ctx context.Context, k *kept, about durable.Run, asJSON b
 		text := lo.CoalesceOrEmpty(string(result.Data), strings.TrimSuffix(result.Text, "\n"))
 		_, err = fmt.Fprintln(r.std.out, text)
 	}
-	if about.Status != durable.StatusCompleted {
+	hasAnswer := about.Status != durable.StatusCompleted || about.Kind != durable.KindAgent || strings.TrimSpace(result.Text+string(result.Data)) != ""
+	if about.Status != durable.StatusCompleted || !hasAnswer {
 		text := fmt.Sprintf("%s has ended as %s", short(about.ID), about.Status)
+		if !hasAnswer {
+			text = short(about.ID) + " has ended without an answer"
+		}
 		if result.Error != "" {
 			text += ": " + result.Error
 		} else if about.Reason != "" {
@@ -334,6 +338,9 @@ func (r *runs) showEnd(ctx context.Context, k *kept, about durable.Run, asJSON b
 	}
 	if err != nil {
 		return fmt.Errorf("writing the result: %w", err)
+	}
+	if !hasAnswer {
+		return exitOf(exitFailed)
 	}
 	return exitOf(exitCodeOf(about))
 }

@@ -19,7 +19,7 @@ func Verdict(s agent.State, err error) string {
 		if signal.Reason == agent.StopCompleted {
 			return "done: the model gave its answer"
 		}
-		return fmt.Sprintf("done: %s (%s)", orReason(message, signal.Reason), signal.Reason)
+		return fmt.Sprintf("%s: %s (%s)", lo.Ternary(HasAnswer(s), "done", "done without an answer"), orReason(message, signal.Reason), signal.Reason)
 	case agent.StatusFailed:
 		if failed, ok := errors.AsType[*agent.RunError](err); ok {
 			err = failed.Err
@@ -44,6 +44,11 @@ func Verdict(s agent.State, err error) string {
 		return fmt.Sprintf("cancelled: in step %d, %s", s.RunStepCount()+1, message)
 	}
 	return fmt.Sprintf("stopped: %s%s (%s)", orReason(message, signal.Reason), byWhom(by), signal.Reason)
+}
+
+// HasAnswer reports whether the final reply of a run that is done is not empty.
+func HasAnswer(s agent.State) bool {
+	return s.StopSignal().OrEmpty().Details["emptyReply"] != true
 }
 
 func orReason(message string, reason agent.StopReason) string {
