@@ -77,8 +77,8 @@
 // not JSON.
 //
 // The finish reasons are stop (end_turn, stop_sequence), tool_calls, length (max_tokens,
-// model_context_window_exceeded) and content_filter (refusal); other reasons, such as pause_turn, keep the
-// service's name.
+// model_context_window_exceeded), content_filter (refusal) and pause_turn, after which the run sends the reply
+// back and continues. Thinking at the end of a reply is not sent back, because the service refuses it.
 //
 // Next also streams when a reply may be longer than 21,333 tokens, which is as much as a model writes in ten
 // minutes: the service requires such replies to be streamed. The driver waits for a silent stream until the

@@ -94,7 +94,7 @@ func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 	if d.features.Streaming && d.maxTokens(s.Request()) > longOutput {
 		return d.Stream(ctx, s, func(agent.Delta) {})
 	}
-	return d.result(ctx, s, false, func(res *http.Response) (*reply, error) { return readReply(res.Body) })
+	return d.result(ctx, s, false, func(agent.Delta) {})
 }
 
 // Stream returns the model's next turn and passes its pieces to emit while they arrive. It returns the same
@@ -107,11 +107,13 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 		}
 		return result
 	}
-	return d.result(ctx, s, true, func(res *http.Response) (*reply, error) { return readStream(res, emit) })
+	return d.result(ctx, s, true, emit)
 }
 
-// result sends the request, reads the reply, and converts an error for callers.
-func (d *Driver) result(ctx context.Context, s agent.State, stream bool, read func(*http.Response) (*reply, error)) mo.Result[agent.Step] {
+// result sends the request, reads the reply, calls emit with its pieces, and converts an error for callers. Some
+// endpoints answer with a whole reply although a stream was requested, and others with a stream although none was, so
+// the first bytes decide.
+func (d *Driver) result(ctx context.Context, s agent.State, stream bool, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if ctx.Err() != nil {
 		return mo.Err[agent.Step](context.Cause(ctx))
 	}
@@ -120,8 +122,12 @@ func (d *Driver) result(ctx context.Context, s agent.State, stream bool, read fu
 	if err == nil {
 		defer func() { _ = res.Body.Close() }()
 		a.answer, a.requestID = res.Header, requestID(res.Header)
+		read := readUnstreamed
+		if service.IsStream(res) {
+			read = readStream
+		}
 		var r *reply
-		if r, err = read(res); err == nil {
+		if r, err = read(res, emit); err == nil {
 			return mo.Ok(r.step(d.prices, a.model))
 		}
 	}

@@ -226,7 +226,7 @@ func TestNoStreaming(t *testing.T) {
 	var text strings.Builder
 	require.NoError(t, d.Stream(t.Context(), hello, func(d agent.Delta) { text.WriteString(d.Text) }).Error())
 	assert.Equal(t, "ok", text.String())
-	assert.NotContains(t, endpoint.Requests()[0].JSON(t), "stream")
+	assert.Equal(t, false, endpoint.Requests()[0].JSON(t)["stream"])
 }
 
 // TestCancelled: the error is the cause for which the context ended.

@@ -81,24 +81,24 @@ func keep(text string, calls int, block json.RawMessage) agent.Part {
 	return agent.Reasoning(text, opaque+strconv.Itoa(calls)+":"+string(block))
 }
 
-// keptBlock returns the block in a part, and how many calls come before it. Ok is false for parts of other
-// services, because the service refuses reasoning without its signature.
-func keptBlock(p agent.Part) (block sdk.ContentBlockParamUnion, calls int, ok bool) {
+// keptBlock returns the block in a part, how many calls come before it, and whether it is thinking. Ok is false for
+// parts of other services, because the service refuses reasoning without its signature.
+func keptBlock(p agent.Part) (block sdk.ContentBlockParamUnion, calls int, isThinking, ok bool) {
 	rest, ok := strings.CutPrefix(p.Opaque, opaque)
 	if !ok {
-		return block, 0, false
+		return block, 0, false, false
 	}
 	before, raw, _ := strings.Cut(rest, ":")
 	calls, err := strconv.Atoi(before)
 	var fields map[string]json.RawMessage
 	if err != nil || json.Unmarshal([]byte(raw), &fields) != nil || fields == nil {
-		return block, 0, false
+		return block, 0, false, false
 	}
-	if string(fields["type"]) != `"thinking"` {
-		return param.Override[sdk.ContentBlockParamUnion](json.RawMessage(raw)), calls, true
+	if kind := string(fields["type"]); kind != `"thinking"` {
+		return param.Override[sdk.ContentBlockParamUnion](json.RawMessage(raw)), calls, kind == `"redacted_thinking"`, true
 	}
 	if fields["thinking"], err = json.Marshal(p.Text); err != nil {
-		return block, 0, false
+		return block, 0, false, false
 	}
-	return param.Override[sdk.ContentBlockParamUnion](fields), calls, true
+	return param.Override[sdk.ContentBlockParamUnion](fields), calls, true, true
 }

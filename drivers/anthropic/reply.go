@@ -57,10 +57,13 @@ func blockOf(raw string) (*block, error) {
 	return b, nil
 }
 
-// arguments returns the arguments of a call as the model wrote them.
+// arguments returns the arguments of a call as the model wrote them. Some endpoints send them as text.
 func (b *block) arguments() string {
 	if len(b.more) > 0 {
 		return string(b.more)
+	}
+	if text := ""; len(b.Input) > 0 && json.Unmarshal(b.Input, &text) == nil {
+		return text // empty for null
 	}
 	return string(b.Input)
 }
@@ -115,7 +118,7 @@ func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 	}
 	return agent.Step{
 		Message:      agent.AssistantContent(agent.ContentOf(parts...), calls...),
-		FinishReason: finishReason(r.stop), Usage: r.used(prices, asked), Model: r.model, ID: r.id,
+		FinishReason: agent.FinishReasonOf(string(r.stop)), Usage: r.used(prices, asked), Model: r.model, ID: r.id,
 	}
 }
 
@@ -140,21 +143,6 @@ func (b *block) rawBlock() json.RawMessage {
 		return b.raw
 	}
 	return raw
-}
-
-// finishReason translates the service's stop reason. Unknown reasons keep the service's name.
-func finishReason(stop sdk.StopReason) agent.FinishReason {
-	switch stop {
-	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence:
-		return agent.FinishStop
-	case sdk.StopReasonToolUse:
-		return agent.FinishToolCalls
-	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
-		return agent.FinishLength
-	case sdk.StopReasonRefusal:
-		return agent.FinishFilter
-	}
-	return agent.FinishReason(stop) // such as pause_turn
 }
 
 // used returns the usage of the reply. The service reports input that it read from or wrote to a cache

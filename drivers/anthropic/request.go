@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -29,9 +30,7 @@ func (d *Driver) request(s agent.State, stream bool) ([]byte, []option.RequestOp
 	if err != nil {
 		return nil, nil, err
 	}
-	if stream {
-		extra["stream"] = json.RawMessage("true")
-	}
+	extra["stream"] = json.RawMessage(strconv.FormatBool(stream)) // also false: some endpoints stream unless told otherwise
 	out, err := d.head(s, extra)
 	if err != nil {
 		return nil, nil, err
@@ -176,10 +175,11 @@ func (d *Driver) tools(r agent.Request, p *sdk.MessageNewParams) error {
 		if spec.Parameters == "" {
 			tool.InputSchema.Properties = map[string]any{}
 		} else {
-			if !service.IsObject(spec.Parameters) {
-				return fmt.Errorf("the parameters of tool %q are not a JSON object", spec.Name)
+			schema, err := service.ToolSchema(spec.Parameters)
+			if err != nil {
+				return fmt.Errorf("the parameters of tool %q %w", spec.Name, err)
 			}
-			tool.InputSchema = param.Override[sdk.ToolInputSchemaParam](json.RawMessage(spec.Parameters))
+			tool.InputSchema = param.Override[sdk.ToolInputSchemaParam](json.RawMessage(schema))
 		}
 		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: tool})
 	}

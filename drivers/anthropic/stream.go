@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"mime"
 	"net/http"
 	"time"
 
@@ -26,9 +25,6 @@ var errCut = errors.New("the stream ended in the middle of the reply")
 
 // readStream reads a streamed reply and calls emit with its pieces.
 func readStream(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
-	if mediaType, _, _ := mime.ParseMediaType(answer.Header.Get("Content-Type")); mediaType == "application/json" || service.IsJSON(answer) {
-		return readUnstreamed(answer, emit)
-	}
 	a := arrival{emit: emit, open: map[int64]*block{}}
 	decoder := &namingDecoder{Decoder: ssestream.NewDecoder(answer)}
 	stream := ssestream.NewStream[sdk.MessageStreamEventUnion](decoder, nil)
@@ -96,7 +92,7 @@ func typeOf(data []byte) string {
 	return head.Type
 }
 
-// readUnstreamed reads the reply of an endpoint that does not stream.
+// readUnstreamed reads a reply in one piece, and calls emit with it.
 func readUnstreamed(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
 	r, err := readReply(answer.Body)
 	if err == nil {
@@ -109,8 +105,37 @@ func readUnstreamed(answer *http.Response, emit func(agent.Delta)) (*reply, erro
 type arrival struct {
 	reply reply
 	open  map[int64]*block // by the index in the stream
+	last  int64            // the index of the block that began last
 	calls int
 	emit  func(agent.Delta)
+}
+
+// indexOf returns the index of an event's block: without an index, the block that began last.
+func (a *arrival) indexOf(e sdk.MessageStreamEventUnion) int64 {
+	if !e.JSON.Index.Valid() {
+		return a.last
+	}
+	return e.Index
+}
+
+// blockTypes are the types of blocks that may begin with a piece, by the type of the piece: some endpoints leave out
+// the beginning of a block.
+var blockTypes = map[string]string{"text_delta": "text", "thinking_delta": "thinking"}
+
+// blockAt returns the open block that a piece belongs to.
+func (a *arrival) blockAt(e sdk.MessageStreamEventUnion) (*block, error) {
+	index := a.indexOf(e)
+	if _, ok := a.open[index]; !ok {
+		kind, ok := blockTypes[e.Delta.Type]
+		if !ok {
+			return nil, &service.BrokenError{Err: fmt.Errorf("received a piece of content block %d before its beginning", index)}
+		}
+		a.last = index
+		if err := a.begin(index, `{"type":"`+kind+`"}`); err != nil {
+			return nil, err
+		}
+	}
+	return a.open[index], nil
 }
 
 // takeEvent adds an event to the reply; done reports whether the reply is complete. Unknown kinds of events
@@ -121,17 +146,18 @@ func (a *arrival) takeEvent(e sdk.MessageStreamEventUnion) (done bool, err error
 		a.reply.id, a.reply.model, a.reply.usage = e.Message.ID, e.Message.Model, e.Message.Usage
 		a.reply.stop = e.Message.StopReason
 	case "content_block_start":
+		a.last = e.Index
 		return false, a.begin(e.Index, e.ContentBlock.RawJSON())
 	case "content_block_delta":
-		b, ok := a.open[e.Index]
-		if !ok {
-			return false, &service.BrokenError{Err: fmt.Errorf("received a piece of content block %d before its beginning", e.Index)}
+		b, err := a.blockAt(e)
+		if err != nil {
+			return false, err
 		}
 		a.piece(b, e.Delta)
 	case "content_block_stop":
-		if b, ok := a.open[e.Index]; ok {
+		if b, ok := a.open[a.indexOf(e)]; ok {
 			a.end(b)
-			delete(a.open, e.Index)
+			delete(a.open, a.indexOf(e))
 		}
 	case "message_delta":
 		if e.Delta.StopReason != "" {
@@ -191,7 +217,9 @@ func (a *arrival) piece(b *block, piece sdk.MessageStreamEventUnionDelta) {
 // end emits the arguments of a call if they came at the beginning of the block instead of in pieces.
 func (a *arrival) end(b *block) {
 	if b.Type == "tool_use" && !b.ended && len(b.more) == 0 && len(b.Input) > 0 {
-		a.emit(agent.Delta{Call: agent.ToolCall{Arguments: string(b.Input)}, CallIndex: b.call})
+		if arguments := b.arguments(); arguments != "" {
+			a.emit(agent.Delta{Call: agent.ToolCall{Arguments: arguments}, CallIndex: b.call})
+		}
 	}
 	b.ended = true
 }

@@ -76,6 +76,8 @@ func ends(reason string) string {
 
 func TestFaults(t *testing.T) { modeltest.TestFaults(t, faults(onClient)) }
 
+func TestShapes(t *testing.T) { modeltest.TestShapes(t, faults(onClient)) }
+
 // TestFaultsOfVertex: the token is kept as secret as a key.
 func TestFaultsOfVertex(t *testing.T) {
 	modeltest.TestFaults(t, faults(func(t *testing.T, baseURL string, client *http.Client) agent.Driver {
@@ -110,7 +112,7 @@ func TestVertex(t *testing.T) {
 	const models = "/v1/projects/my-project/locations/global/publishers/anthropic/models/"
 	const messages = `"messages":[{"role":"user","content":[{"text":"hello","type":"text"}]}],"anthropic_version":"vertex-2023-10-16"`
 	for i, want := range []struct{ path, body string }{
-		{models + "claude-test@20250929:rawPredict", `{"max_tokens":100,` + messages + `}`},
+		{models + "claude-test@20250929:rawPredict", `{"max_tokens":100,"stream":false,` + messages + `}`},
 		{models + "claude-test@20250929:streamRawPredict", `{"max_tokens":100,"stream":true,` + messages + `}`},
 		{models + "count-tokens:rawPredict", `{"model":"claude-test@20250929",` + messages + `}`},
 	} {
@@ -158,7 +160,9 @@ func faults(build func(t *testing.T, baseURL string, client *http.Client) agent.
 				`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":" br"}}`,
 				`{"type":"content_block_stop","index":0}`, ends("tool_use"), stop),
 		},
-		Arguments: `{"text": "it br`,
+		Arguments:  `{"text": "it br`,
+		Shapes:     shapes(),
+		Unfinished: unfinished(),
 		Errors: map[agent.ErrorKind][]modeltest.Reply{
 			agent.KindRateLimit:  {failing(429, "rate_limit_error")},
 			agent.KindOverloaded: {failing(529, "overloaded_error"), failing(500, "overloaded_error"), failing(503, "")},

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
@@ -36,6 +37,9 @@ func (d *Driver) appendMessages(out []byte, s agent.State) ([]byte, error) {
 			continue
 		}
 		blocks, err := d.messages.Of(m)
+		if err == nil && i == s.MessageCount()-1 && m.Role() == agent.RoleAssistant {
+			blocks, err = d.lastBlocks(m, blocks)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -172,30 +176,51 @@ func (d *Driver) resultBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, er
 	return []sdk.ContentBlockParamUnion{{OfToolResult: result}}, nil
 }
 
+// lastBlocks returns the blocks of a reply that ends the messages, which the service continues. The service refuses
+// white space at the end of its text.
+func (d *Driver) lastBlocks(m agent.Message, blocks string) (string, error) {
+	var parts []agent.Part
+	for _, p := range m.Content().Parts() {
+		parts = append(parts, p)
+	}
+	last := len(parts) - 1
+	if last < 0 || parts[last].Kind != agent.PartText || m.CallCount() > 0 {
+		return blocks, nil
+	}
+	parts[last].Text = strings.TrimRightFunc(parts[last].Text, unicode.IsSpace)
+	raw, err := d.blocksOf(agent.AssistantContent(agent.ContentOf(parts...)))
+	return string(raw), err
+}
+
 // assistantBlocks returns the blocks of a reply: parts and calls in their original order, if it is known. An
-// empty reply has no blocks.
+// empty reply has no blocks. The service refuses a reply that ends in thinking, as one that was cut does, so such
+// thinking is left out.
 func assistantBlocks(m agent.Message) []sdk.ContentBlockParamUnion {
 	var blocks []sdk.ContentBlockParamUnion
-	called := 0
+	called, said := 0, 0 // said is the number of blocks up to the last that is not thinking
 	callUpTo := func(n int) {
 		for ; called < min(n, m.CallCount()); called++ {
 			c := m.Call(called)
 			blocks = append(blocks, sdk.NewToolUseBlock(wireID(c.ID), service.Arguments(c.Arguments), c.Name))
+			said = len(blocks)
 		}
 	}
 	for _, p := range m.Content().Parts() {
 		switch {
 		case p.Kind == agent.PartText && !isBlank(p.Text):
 			blocks = append(blocks, sdk.NewTextBlock(p.Text))
+			said = len(blocks)
 		case p.Kind == agent.PartReasoning:
-			if block, calls, ok := keptBlock(p); ok {
+			if block, calls, isThinking, ok := keptBlock(p); ok {
 				callUpTo(calls)
-				blocks = append(blocks, block)
+				if blocks = append(blocks, block); !isThinking {
+					said = len(blocks)
+				}
 			}
 		}
 	}
 	callUpTo(m.CallCount())
-	return blocks
+	return blocks[:said]
 }
 
 // plainID matches the ids of calls that the service accepts.

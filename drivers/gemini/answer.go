@@ -95,7 +95,7 @@ func readAnswer(text []byte) (*answer, error) {
 			if p == nil || p.Call == nil {
 				continue
 			}
-			if args := bytes.TrimSpace(p.Call.Args); len(args) > 0 && args[0] != '{' && string(args) != "null" {
+			if args := bytes.TrimSpace(p.Call.Args); len(args) > 0 && args[0] != '{' && args[0] != '"' && string(args) != "null" {
 				return nil, errShape
 			}
 		}
@@ -138,9 +138,13 @@ func readError(text []byte) error {
 	return &apiError{Code: service.ErrorStatus(words(loose.Code)), Message: e.Message, Status: words(loose.Status)}
 }
 
-// compact returns the arguments of a call without white space; empty when there are none.
+// compact returns the arguments of a call without white space; empty when there are none. Some endpoints send them as
+// text, which stays as it is.
 func (c *replyCall) compact() string {
 	var out bytes.Buffer
+	if text := ""; json.Unmarshal(c.Args, &text) == nil {
+		return text // empty for null
+	}
 	if json.Compact(&out, c.Args) != nil || out.String() == "null" {
 		return ""
 	}

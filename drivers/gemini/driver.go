@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 
 	"github.com/samber/lo"
@@ -86,23 +85,7 @@ func (d *Driver) Features() agent.Features { return d.features }
 // Next returns the model's next turn. A failed call is a *drivers.Error; when ctx ends, the error is its
 // cause.
 func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
-	return d.ask(ctx, s, func(q question, x *exchange) (agent.Step, error) {
-		res, err := d.post(ctx, x, q.model, "generateContent", "application/json", q.body)
-		if err != nil {
-			return agent.Step{}, err
-		}
-		defer func() { _ = res.Body.Close() }()
-		if err := x.readAll(res); err != nil {
-			return agent.Step{}, err
-		}
-		said, err := readAnswer(x.text)
-		if err != nil {
-			return agent.Step{}, err
-		}
-		r := d.reply(q, s)
-		r.add(said, func(agent.Delta) {})
-		return r.step(false)
-	})
+	return d.ask(ctx, s, "generateContent", "application/json", func(agent.Delta) {})
 }
 
 // Stream returns the model's next turn and passes its pieces to emit while they arrive. It returns the same
@@ -115,28 +98,37 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 		}
 		return result
 	}
-	return d.ask(ctx, s, func(q question, x *exchange) (agent.Step, error) {
-		res, err := d.post(ctx, x, q.model, "streamGenerateContent?alt=sse", "text/event-stream", q.body)
+	return d.ask(ctx, s, "streamGenerateContent?alt=sse", "text/event-stream", emit)
+}
+
+// read posts the request to a method and reads the reply. Some endpoints answer with a list of pieces or a whole reply
+// although a stream was requested, and others with a stream although none was, so the first bytes decide.
+func (d *Driver) read(ctx context.Context, s agent.State, q question, x *exchange, method, accept string, emit func(agent.Delta)) (agent.Step, error) {
+	res, err := d.post(ctx, x, q.model, method, accept, q.body)
+	if err != nil {
+		return agent.Step{}, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	r := d.reply(q, s)
+	add := func(said *answer) { r.add(said, emit) }
+	if !service.IsStream(res) {
+		pieces, err := x.readWhole(res)
 		if err != nil {
 			return agent.Step{}, err
 		}
-		defer func() { _ = res.Body.Close() }()
-		r := d.reply(q, s)
-		if err := x.readStream(res, func(said *answer) { r.add(said, emit) }); err != nil && !r.complete() {
-			return agent.Step{}, err
+		for _, piece := range pieces {
+			add(piece)
 		}
-		return r.step(true)
-	})
+		return r.step(len(pieces) > 1)
+	}
+	if err := x.readStream(res, add); err != nil && !r.complete() {
+		return agent.Step{}, err
+	}
+	return r.step(true)
 }
 
 // readStream calls add with each piece of a streamed reply.
 func (x *exchange) readStream(res *http.Response, add func(*answer)) error {
-	if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != "text/event-stream" {
-		if err := x.readAll(res); err != nil {
-			return err
-		}
-		return cmp.Or(readError(x.text), errShape)
-	}
 	for stream := (events{bufio.NewReader(res.Body)}); ; {
 		data, other, err := stream.readEvent()
 		switch {
@@ -158,8 +150,8 @@ func (x *exchange) readStream(res *http.Response, add func(*answer)) error {
 	}
 }
 
-// ask prepares a request for Next or Stream, calls call with it and converts the error.
-func (d *Driver) ask(ctx context.Context, s agent.State, call func(question, *exchange) (agent.Step, error)) mo.Result[agent.Step] {
+// ask prepares a request for Next or Stream, posts it to a method, reads the reply and converts the error.
+func (d *Driver) ask(ctx context.Context, s agent.State, method, accept string, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if ctx.Err() != nil {
 		return mo.Err[agent.Step](context.Cause(ctx))
 	}
@@ -172,7 +164,7 @@ func (d *Driver) ask(ctx context.Context, s agent.State, call func(question, *ex
 		return mo.Err[agent.Step](d.refusal(q.model, err))
 	}
 	x := &exchange{}
-	step, err := call(q, x)
+	step, err := d.read(ctx, s, q, x, method, accept, emit)
 	switch {
 	case err == nil:
 		return mo.Ok(step)

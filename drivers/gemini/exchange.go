@@ -48,6 +48,29 @@ func (x *exchange) readAll(res *http.Response) (err error) {
 	return err
 }
 
+// readWhole reads an answer in one piece: a reply, or a list with its pieces.
+func (x *exchange) readWhole(res *http.Response) ([]*answer, error) {
+	if err := x.readAll(res); err != nil {
+		return nil, err
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(x.text, &list) != nil || readError(x.text) != nil {
+		list = []json.RawMessage{x.text}
+	}
+	var pieces []*answer
+	for _, text := range list {
+		piece, err := readAnswer(text)
+		if err != nil {
+			return nil, err
+		}
+		pieces = append(pieces, piece)
+	}
+	if len(pieces) == 0 {
+		return nil, errShape
+	}
+	return pieces, nil
+}
+
 // joinBody returns the body of a request: contents, an object that has no closing brace yet, and the other
 // members. The contents are already encoded; an encoder would parse and write them again for each request.
 func joinBody(contents []byte, rest map[string]any) ([]byte, error) {

@@ -193,8 +193,8 @@ func TestRepliesOfNoUse(t *testing.T) {
 		`{"candidates":[{"finishReason":"MISSING_THOUGHT_SIGNATURE"}]}`:                                                  "bad_request MISSING_THOUGHT_SIGNATURE the reply ended with the reason MISSING_THOUGHT_SIGNATURE",
 		`{"candidates":[]}`:     "broken_stream  the answer holds no reply",
 		`{"candidates":[null]}`: "broken_stream  the answer does not have the form of the Gemini API: {\"candidates\":[null]}",
-		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":"{}"}}]},"finishReason":"STOP"}]}`: `broken_stream  the answer does not have the form of the Gemini API: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":"{}"}}]},"finishReason":"STOP"}]}`,
-		`{"candidates":[{"content":{"parts":[{"functionCall":{"args":{}}}]},"finishReason":"STOP"}]}`:              "broken_stream  a tool call of the reply has no name",
+		`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":[1]}}]},"finishReason":"STOP"}]}`: `broken_stream  the answer does not have the form of the Gemini API: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","args":[1]}}]},"finishReason":"STOP"}]}`,
+		`{"candidates":[{"content":{"parts":[{"functionCall":{"args":{}}}]},"finishReason":"STOP"}]}`:             "broken_stream  a tool call of the reply has no name",
 		`{"candidates":"none"}`: `broken_stream  the answer does not have the form of the Gemini API: {"candidates":"none"}`,
 	} {
 		t.Run(body, func(t *testing.T) {

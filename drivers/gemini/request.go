@@ -129,10 +129,14 @@ func (d *Driver) tools(r agent.Request, body map[string]any) error {
 	}
 	declared := make([]declaration, 0, r.Tools.Len())
 	for _, spec := range r.Tools.All() {
-		if spec.Parameters != "" && !service.IsObject(spec.Parameters) {
-			return fmt.Errorf("the parameters of tool %q are not a JSON object", spec.Name)
+		schema := spec.Parameters
+		if schema != "" {
+			var err error
+			if schema, err = service.ToolSchema(schema); err != nil {
+				return fmt.Errorf("the parameters of tool %q %w", spec.Name, err)
+			}
 		}
-		declared = append(declared, declaration{spec.Name, spec.Description, json.RawMessage(spec.Parameters)})
+		declared = append(declared, declaration{spec.Name, spec.Description, json.RawMessage(schema)})
 	}
 	body["tools"] = []any{map[string]any{"functionDeclarations": declared}}
 

@@ -66,6 +66,8 @@ var service = modeltest.Service{
 		agent.KindModel:   {refusal(500, "INTERNAL", modeltest.Sentence, "")},
 		agent.KindTimeout: {refusal(504, "DEADLINE_EXCEEDED", modeltest.Sentence, "")},
 	},
+	Shapes:     shapes(),
+	Unfinished: unfinished(),
 	StreamErrors: map[agent.ErrorKind][]string{
 		agent.KindOverloaded: {
 			`data: {"error": {"code": 503, "message": "` + modeltest.Sentence + `", "status": "UNAVAILABLE"}}` + "\n\n",
@@ -81,6 +83,8 @@ func refusal(status int, state, message, details string) modeltest.Reply {
 }
 
 func TestFaults(t *testing.T) { modeltest.TestFaults(t, service) }
+
+func TestShapes(t *testing.T) { modeltest.TestShapes(t, service) }
 
 // TestFaultsOfVertex: the token is kept as secret as a key.
 func TestFaultsOfVertex(t *testing.T) {

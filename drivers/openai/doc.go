@@ -108,7 +108,11 @@
 // Reasoning that compatible servers return (reasoning_content, reasoning) becomes a reasoning part. It is
 // sent back only under the name in Dialect.Reasoning. Reasoning of other services, which is more than text,
 // is not sent. OpenAI counts its reasoning tokens but does not return the reasoning. A refusal is the text of
-// the answer, with agent.FinishFilter. Finish reasons that OpenAI does not have are passed on unchanged.
+// the answer, with agent.FinishFilter. Words of other services for the finish reason are translated.
+//
+// The driver reads calls, content and reasoning in the shapes of many services: calls without an index or an
+// id, or with changing ones; names and whole calls that are repeated; content as a list of parts; a whole reply
+// instead of a stream, and the reverse.
 //
 // A streamed reply is complete when the service sends [DONE], or a finish reason and then the usage. A stream
 // that ends earlier is an error of agent.KindBrokenStream, regardless of the pieces that arrived.

@@ -101,7 +101,7 @@ func TestNoAnswer(t *testing.T) {
 
 // TestContentThatIsNotText: what cannot be read is not taken for nothing.
 func TestContentThatIsNotText(t *testing.T) {
-	body := strings.Replace(good, `"ok"`, `[{"type":"text","text":"ok"}]`, 1)
+	body := strings.Replace(good, `"ok"`, `7`, 1)
 	endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", body))
 	err := newDriver(t, endpoint.URL).Next(t.Context(), agent.NewState(agent.UserText("hello"))).Error()
 	require.ErrorContains(t, err, "the reply's content is not text")
@@ -113,8 +113,8 @@ func TestStreamsThatAreNone(t *testing.T) {
 	for name, c := range map[string]struct{ body, says string }{
 		"nothing":          {"data: [DONE]\n\n", "the stream was empty"},
 		"no end":           {"data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\n", "the stream ended before the reply was complete"},
-		"a list of parts":  {"data: {\"choices\":[{\"delta\":{\"content\":[]}}]}\n\n", "the reply's content is not text"},
-		"a nameless call":  {"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\"}]}}]}\n\ndata: [DONE]\n\n", "tool call 0 of the reply has no name"},
+		"a number":         {"data: {\"choices\":[{\"delta\":{\"content\":7}}]}\n\n", "the reply's content is not text"},
+		"a nameless call":  {"data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"arguments\":\"{}\"}}]}}]}\n\ndata: [DONE]\n\n", "tool call 0 of the reply has no name"},
 		"another choice":   {"data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n", "the stream was empty"},
 		"an error as text": {"data: {\"error\":\"out of memory\"}\n\n", "the call failed: out of memory"},
 	} {

@@ -128,40 +128,11 @@ func TestTextInPieces(t *testing.T) {
 	assert.Equal(t, "a\uFFFDb\uFFFD", p.String())
 }
 
-// TestCallsWithoutNumbers: calls are told apart by their ids, and by being whole where
-// there are none.
-func TestCallsWithoutNumbers(t *testing.T) {
-	type piece struct{ id, name, arguments string }
-	for name, c := range map[string]struct {
-		pieces []piece
-		want   []piece
-	}{
-		"ids":                  {[]piece{{"a", "x", "{}"}, {"b", "x", "{}"}}, []piece{{"a", "x", "{}"}, {"b", "x", "{}"}}},
-		"no ids":               {[]piece{{"", "x", `{"n":1}`}, {"", "x", `{"n":2}`}}, []piece{{"", "x", `{"n":1}`}, {"", "x", `{"n":2}`}}},
-		"a name with each":     {[]piece{{"a", "x", `{"n"`}, {"a", "x", ":1}"}}, []piece{{"a", "x", `{"n":1}`}}},
-		"the same, without":    {[]piece{{"", "x", `{"n"`}, {"", "x", ":1}"}, {"", "x", ""}}, []piece{{"", "x", `{"n":1}`}}},
-		"space behind":         {[]piece{{"", "x", "{}"}, {"", "", "\n"}}, []piece{{"", "x", "{}\n"}}},
-		"arguments come first": {[]piece{{"a", "", "{"}, {"", "x", "}"}}, []piece{{"a", "x", "{}"}}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var r reply
-			for _, p := range c.pieces {
-				r.call(0, p.id, p.name, p.arguments)
-			}
-			var got []piece
-			for _, call := range r.calls {
-				got = append(got, piece{call.id, call.name, call.arguments.String()})
-			}
-			assert.Equal(t, c.want, got)
-		})
-	}
-}
-
 // TestHalfACharacterAtTheEnd: what was held back is told of when nothing follows.
 func TestHalfACharacterAtTheEnd(t *testing.T) {
 	var told string
 	r := reply{emit: func(d agent.Delta) { told += d.Text + "|" + d.Call.Arguments + "|" }}
-	r.call(0, "a", "x", "1\xe2")
+	r.addPiece(callPiece{0, "a", "x", "1\xe2"})
 	require.NoError(t, r.say(gjson.Parse("{\"content\":\"2\xe2\"}")))
 	step, err := driverFor(t).step(&asking{}, &r)
 	require.NoError(t, err)

@@ -106,7 +106,7 @@ func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 			return agent.Step{}, err
 		}
 		defer res.Body.Close()
-		return d.api.readWhole(d, a, res, nil)
+		return d.read(a, res, nil)
 	})
 }
 
@@ -126,14 +126,25 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 			return agent.Step{}, err
 		}
 		defer res.Body.Close()
-		return d.api.readStream(d, a, res, emit)
+		return d.read(a, res, emit)
 	})
 }
 
-// asking holds the data of one call for its errors. The id is empty until the answer arrives.
+// read reads a reply, and calls emit with its pieces unless emit is nil. Some services answer with a whole reply
+// although a stream was requested, and others with a stream although none was, so the first bytes decide.
+func (d *Driver) read(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
+	if service.IsStream(res) {
+		return d.api.readStream(d, a, res, emit)
+	}
+	return d.api.readWhole(d, a, res, emit)
+}
+
+// asking holds the data of one call: for its errors the model and the request's id, which is empty until the answer
+// arrives; and the tools of the request.
 type asking struct {
 	model     string
 	requestID string
+	tools     agent.Tools
 }
 
 // result converts a call's error for callers.
@@ -141,7 +152,7 @@ func (d *Driver) result(ctx context.Context, s agent.State, call func(*asking) (
 	if ctx.Err() != nil {
 		return mo.Err[agent.Step](context.Cause(ctx))
 	}
-	a := &asking{model: lo.CoalesceOrEmpty(s.Request().Model, d.features.Model)}
+	a := &asking{model: lo.CoalesceOrEmpty(s.Request().Model, d.features.Model), tools: s.Request().Tools}
 	step, err := call(a)
 	switch {
 	case err == nil:

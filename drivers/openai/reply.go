@@ -23,7 +23,7 @@ func (d *Driver) readWhole(a *asking, res *http.Response, emit func(agent.Delta)
 		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", err)}
 	}
 	if !json.Valid(text) {
-		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("the reply is not a chat completion: %s", service.Excerpt(string(text), d.redact))}
+		return agent.Step{}, service.NotJSON("a chat completion", text, d.redact)
 	}
 	c := gjson.ParseBytes(text)
 	if said := errorInside(c); said != nil {
@@ -33,16 +33,14 @@ func (d *Driver) readWhole(a *asking, res *http.Response, emit func(agent.Delta)
 	if len(choices) == 0 {
 		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("the reply has no choices: %s", service.Excerpt(string(text), d.redact))}
 	}
-	r := reply{emit: emit}
+	r := reply{tools: a.tools, emit: emit}
 	r.addHead(c)
 	r.finish = choices[0].Get("finish_reason").String()
 	m := choices[0].Get("message")
 	if err := r.say(m); err != nil {
 		return agent.Step{}, err
 	}
-	for i, call := range listOf(m.Get("tool_calls")) {
-		r.addCall(int64(i), call)
-	}
+	r.addCalls(m)
 	return d.step(a, &r)
 }
 
@@ -51,17 +49,12 @@ type reply struct {
 	id, model, tier, finish string
 	text, reasoning         textPieces
 	refused                 bool
+	tools                   agent.Tools // the tools of the request
 	calls                   []*callPieces
+	nextID                  string        // the id of a call of which nothing else has arrived
 	at                      map[int64]int // the position in calls by the index in the stream
 	usage                   mo.Option[gjson.Result]
 	emit                    func(agent.Delta) // nil when the reply is not streamed
-}
-
-// callPieces is a tool call that is being read.
-type callPieces struct {
-	id, name  string
-	arguments textPieces
-	told      bool // whether its first piece was emitted
 }
 
 // addHead adds the members next to the choices of a reply or of a piece of one. Services use different types
@@ -75,19 +68,69 @@ func (r *reply) addHead(c gjson.Result) {
 	}
 }
 
-// say adds a piece of reasoning, text or refusal. Reasoning has two names; a service uses one of them, or
-// both for the same text.
+// say adds a piece of reasoning, text or refusal. Reasoning has several names; a service uses one of them, or
+// two for the same text. Content is text, or a list of parts, which can be reasoning, too.
 func (r *reply) say(m gjson.Result) error {
-	content, refusal := m.Get("content"), m.Get("refusal").String()
-	if content.Type != gjson.Null && content.Type != gjson.String {
+	content := m.Get("content")
+	if content.Type != gjson.Null && content.Type != gjson.String && content.Type != gjson.JSON {
 		return &service.BrokenError{Err: errors.New("the reply's content is not text")}
 	}
-	thought := lo.CoalesceOrEmpty(textOf(m.Get("reasoning_content")), textOf(m.Get("reasoning")))
-	r.tell(agent.Delta{Reasoning: r.reasoning.add(thought)})
-	r.tell(agent.Delta{Text: r.text.add(content.String())})
-	r.tell(agent.Delta{Text: r.text.add(refusal)})
-	r.refused = r.refused || refusal != ""
+	r.sayReasoning(lo.CoalesceOrEmpty(textIn(m.Get("reasoning_content")), textIn(m.Get("reasoning")), textIn(m.Get("thinking"))))
+	r.sayPart(content)
+	r.sayRefusal(textOf(m.Get("refusal")))
 	return nil
+}
+
+// sayPart adds a part of the content. Parts of other kinds, such as references, have no text.
+func (r *reply) sayPart(part gjson.Result) {
+	if part.IsArray() {
+		part.ForEach(func(_, inner gjson.Result) bool {
+			r.sayPart(inner)
+			return true
+		})
+		return
+	}
+	if !part.IsObject() {
+		r.sayText(textOf(part))
+		return
+	}
+	switch kind := textOf(part.Get("type")); kind {
+	case "", "text", "output_text":
+		r.sayText(textIn(part))
+	case "thinking", "reasoning", "reasoning_text", "reasoning_content", "summary_text":
+		r.sayReasoning(textIn(part))
+	case "refusal":
+		r.sayRefusal(textIn(part))
+	}
+}
+
+func (r *reply) sayText(text string) { r.tell(agent.Delta{Text: r.text.add(text)}) }
+
+func (r *reply) sayReasoning(thought string) {
+	r.tell(agent.Delta{Reasoning: r.reasoning.add(thought)})
+}
+
+func (r *reply) sayRefusal(refusal string) {
+	r.refused = r.refused || refusal != ""
+	r.sayText(refusal)
+}
+
+// partTexts are the members of a part that hold its text, in any of the common forms.
+var partTexts = []string{"text", "thinking", "reasoning", "reasoning_content", "refusal", "content", "summary", "value"}
+
+// textIn returns the text of a text, of a part, or of a list of these.
+func textIn(v gjson.Result) string {
+	switch {
+	case v.IsArray():
+		return strings.Join(lo.Map(v.Array(), func(part gjson.Result, _ int) string { return textIn(part) }), "")
+	case v.IsObject():
+		for _, name := range partTexts {
+			if text := textIn(v.Get(name)); text != "" {
+				return text
+			}
+		}
+	}
+	return textOf(v)
 }
 
 // listOf returns the members of a list, and nil for other values.
@@ -106,41 +149,6 @@ func textOf(v gjson.Result) string {
 	return v.String()
 }
 
-func (r *reply) addCall(index int64, call gjson.Result) {
-	f := call.Get("function")
-	r.call(index, call.Get("id").String(), f.Get("name").String(), f.Get("arguments").String())
-}
-
-// call adds a piece of the call at an index. Services that do not number their calls give each call a new id,
-// or send each call in one piece.
-func (r *reply) call(index int64, id, name, arguments string) {
-	place, ok := r.at[index]
-	if !ok || id != "" && r.calls[place].id != "" && id != r.calls[place].id ||
-		id == "" && name != "" && strings.HasPrefix(arguments, "{") && service.IsObject(r.calls[place].arguments.String()) {
-		place = len(r.calls)
-		r.calls = append(r.calls, &callPieces{})
-		if r.at == nil {
-			r.at = map[int64]int{}
-		}
-		r.at[index] = place
-	}
-	c := r.calls[place]
-	piece := c.arguments.add(arguments)
-	switch {
-	case c.told:
-		if piece != "" {
-			r.tell(agent.Delta{Call: agent.ToolCall{Arguments: piece}, CallIndex: place})
-		}
-		return
-	case c.id == "":
-		c.id = id
-	}
-	if c.name = name; name != "" { // the call can be emitted now, with the arguments that came before its name
-		c.told = true
-		r.tell(agent.Delta{Call: agent.ToolCall{ID: c.id, Name: name, Arguments: c.arguments.String()}, CallIndex: place})
-	}
-}
-
 func (r *reply) tell(d agent.Delta) {
 	if r.emit != nil && d != (agent.Delta{}) {
 		r.emit(d)
@@ -152,9 +160,12 @@ func (r *reply) end() {
 	r.tell(agent.Delta{Reasoning: r.reasoning.end()})
 	r.tell(agent.Delta{Text: r.text.end()})
 	for i, c := range r.calls {
-		if piece := c.arguments.end(); piece != "" {
+		piece := c.arguments.add(c.placeholder) + c.arguments.end()
+		c.placeholder = ""
+		if c.told && piece != "" {
 			r.tell(agent.Delta{Call: agent.ToolCall{Arguments: piece}, CallIndex: i})
 		}
+		r.tellCall(i, true)
 	}
 }
 
@@ -186,16 +197,16 @@ func (d *Driver) step(a *asking, r *reply) (agent.Step, error) {
 }
 
 // finishReason returns the reason why the model stopped. Although there are calls, services send "stop" if a
-// tool call was required, and some services always do. Reasons that OpenAI does not have are passed on
-// unchanged.
+// tool call was required, and some services always do.
 func (r *reply) finishReason() agent.FinishReason {
+	reason := agent.FinishReasonOf(r.finish)
 	switch {
 	case r.refused:
 		return agent.FinishFilter
-	case r.finish == "function_call", r.finish == "stop" && len(r.calls) > 0:
+	case reason == agent.FinishStop && len(r.calls) > 0:
 		return agent.FinishToolCalls
 	}
-	return agent.FinishReason(r.finish) // stop, length, tool_calls, content_filter, error
+	return reason
 }
 
 // used returns the usage of the reply. Its cost is unknown when the service did not report the usage, and

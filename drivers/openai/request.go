@@ -34,11 +34,9 @@ func (d *Driver) request(model string, s agent.State, stream bool) ([]byte, erro
 	}
 	var o object
 	o.set("model", model)
-	if stream {
-		o.set("stream", true)
-		if !d.dialect.NoStreamUsage {
-			o.set("stream_options", map[string]bool{"include_usage": true})
-		}
+	o.set("stream", stream) // also false: some services stream unless told otherwise
+	if stream && !d.dialect.NoStreamUsage {
+		o.set("stream_options", map[string]bool{"include_usage": true})
 	}
 	if r.MaxOutputTokens > 0 {
 		o.set(d.dialect.MaxTokens, r.MaxOutputTokens)

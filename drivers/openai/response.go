@@ -24,7 +24,7 @@ func (d *Driver) readResponse(a *asking, res *http.Response, emit func(agent.Del
 		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", err)}
 	}
 	if !json.Valid(text) {
-		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("the reply is not a response: %s", service.Excerpt(string(text), d.redact))}
+		return agent.Step{}, service.NotJSON("a response", text, d.redact)
 	}
 	r := response{emit: emit}
 	if err := r.end(gjson.ParseBytes(text), ""); err != nil {
@@ -100,7 +100,7 @@ func (r *response) end(c gjson.Result, status string) error {
 		case "", "max_output_tokens":
 			r.finish = agent.FinishLength
 		default:
-			r.finish = agent.FinishReason(reason) // such as content_filter
+			r.finish = agent.FinishReasonOf(reason) // such as content_filter
 		}
 	}
 	for _, item := range r.items { // items that the service did not close
@@ -217,12 +217,13 @@ func (r *response) complete(index int64, raw gjson.Result) error {
 	return nil
 }
 
-// argumentsOf returns the arguments of a call as text; some services send an object, whose JSON is used.
+// argumentsOf returns the arguments of a call as text; some services send an object, whose JSON is used. Any other
+// value stays as it is, and is malformed.
 func argumentsOf(v gjson.Result) string {
-	if v.IsObject() {
-		return v.Raw
+	if v.Type == gjson.String || v.Type == gjson.Null {
+		return textOf(v)
 	}
-	return textOf(v)
+	return v.Raw
 }
 
 // close emits the text of an item that was held back.

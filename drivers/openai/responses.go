@@ -47,9 +47,7 @@ func (d *Driver) responsesRequest(model string, s agent.State, stream bool) ([]b
 	}
 	var o object
 	o.set("model", model)
-	if stream {
-		o.set("stream", true)
-	}
+	o.set("stream", stream) // also false: some services stream unless told otherwise
 	if _, ok := r.Options.Option("store"); !ok {
 		o.set("store", false)
 	}

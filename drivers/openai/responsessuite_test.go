@@ -91,7 +91,7 @@ func TestResponsesFaults(t *testing.T) {
 		return `{"id":"fc_1","type":"function_call","status":"` + status + `","arguments":"` + arguments + `","call_id":"call_1","name":"echo"}`
 	}
 	const broken = `{\"text\": \"it br`
-	modeltest.TestFaults(t, modeltest.Service{
+	s := modeltest.Service{
 		New: responsesOnClient,
 		Whole: modeltest.Exchange{
 			Body: responseOf("completed", "null", message("completed", `{"type":"output_text","annotations":[],"logprobs":[],"text":"Good day!"}`)),
@@ -136,5 +136,8 @@ func TestResponsesFaults(t *testing.T) {
 			agent.KindBadRequest:    {failed("invalid_prompt"), failed("image_parse_error"), nested("invalid_request_error", "null")},
 			agent.KindTimeout:       {failed("vector_store_timeout")},
 		},
-	})
+	}
+	s.Shapes, s.Unfinished = responsesShapes()
+	modeltest.TestFaults(t, s)
+	modeltest.TestShapes(t, s)
 }

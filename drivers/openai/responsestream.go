@@ -19,12 +19,6 @@ import (
 // readResponseStream reads a response that arrives as events. It is complete with response.completed or
 // response.incomplete; a stream that ends without one of these is broken.
 func (d *Driver) readResponseStream(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
-	if isStream, err := isStream(res); !isStream || err != nil {
-		if err != nil {
-			return agent.Step{}, err
-		}
-		return d.readResponse(a, res, emit)
-	}
 	r := response{emit: emit}
 	stream := &events{from: bufio.NewReader(res.Body)}
 	for {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 
 	"github.com/samber/lo"
@@ -20,13 +19,7 @@ import (
 // readStream reads a reply that arrives in pieces. The reply is complete when the service sends [DONE], or
 // the finish reason and then the usage; a stream that ends without these is broken.
 func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
-	if isStream, err := isStream(res); !isStream || err != nil {
-		if err != nil {
-			return agent.Step{}, err
-		}
-		return d.readWhole(a, res, emit)
-	}
-	r := reply{emit: emit}
+	r := reply{tools: a.tools, emit: emit}
 	done, err := r.readEvents(&events{from: bufio.NewReader(res.Body)})
 	if err != nil {
 		return agent.Step{}, err
@@ -38,17 +31,6 @@ func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta
 		return agent.Step{}, &service.BrokenError{Err: errors.New("the stream was empty")}
 	}
 	return d.step(a, &r)
-}
-
-// isStream reports whether an answer is a stream. A service that cannot stream answers with the whole reply; a web page is an error.
-func isStream(res *http.Response) (bool, error) {
-	switch kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind {
-	case "application/json":
-		return false, nil
-	case "text/html":
-		return false, &service.BrokenError{Err: errors.New("the answer is a web page, not a stream: check the base URL")}
-	}
-	return !service.IsJSON(res), nil
 }
 
 // readEvents adds the pieces of a stream, and reports whether the service sent [DONE].
@@ -90,37 +72,45 @@ func (r *reply) add(c gjson.Result) error {
 		}
 		r.finish = lo.CoalesceOrEmpty(choice.Get("finish_reason").String(), r.finish)
 		m := choice.Get("delta")
+		if !m.IsObject() {
+			m = choice.Get("message") // the whole reply in one piece
+		}
 		if err := r.say(m); err != nil {
 			return err
 		}
-		for _, call := range listOf(m.Get("tool_calls")) {
-			r.addCall(call.Get("index").Int(), call)
-		}
+		r.addCalls(m)
 	}
 	return nil
 }
 
 // events reads the data of a stream of server-sent events.
-type events struct{ from *bufio.Reader }
+type events struct {
+	from *bufio.Reader
+	next []byte // the data of the next event, if it was read already
+}
 
-// readEvent returns the data of the next event: its lines, each with a line break. It drops an event that the
-// end of the stream cuts off. The error is io.EOF at the end.
+// readEvent returns the data of the next event: its lines, each with a line break. Some services leave out the empty
+// line after an event, so a line after a whole value begins another event. It drops an event that the end of the stream
+// cuts off. The error is io.EOF at the end.
 func (e *events) readEvent() ([]byte, error) {
-	var data []byte
+	data := e.next
+	e.next = nil
 	for {
 		line, err := e.from.ReadBytes('\n')
 		if err != nil {
 			return nil, err
 		}
 		line = bytes.TrimRight(line, "\r\n")
-		if len(line) == 0 {
-			if len(data) > 0 {
+		if name, value, _ := bytes.Cut(line, []byte(":")); string(name) == "data" {
+			value = append(bytes.TrimPrefix(value, []byte(" ")), '\n')
+			if len(data) > 0 && json.Valid(data) {
+				e.next = value
 				return data, nil
 			}
-			continue
+			data = append(data, value...)
 		}
-		if name, value, _ := bytes.Cut(line, []byte(":")); string(name) == "data" {
-			data = append(append(data, bytes.TrimPrefix(value, []byte(" "))...), '\n')
+		if len(data) > 0 && len(line) == 0 {
+			return data, nil
 		}
 	}
 }

@@ -50,6 +50,8 @@ func TestFaults(t *testing.T) {
 	modeltest.TestFaults(t, faults(onClient))
 }
 
+func TestShapes(t *testing.T) { modeltest.TestShapes(t, faults(onClient)) }
+
 // TestFaultsOfAzure: a token is kept as secret as a key, and an address with a deployment in it changes nothing else.
 func TestFaultsOfAzure(t *testing.T) {
 	modeltest.TestFaults(t, faults(func(t *testing.T, baseURL string, client *http.Client) agent.Driver {
@@ -96,7 +98,9 @@ func faults(build func(t *testing.T, baseURL string, client *http.Client) agent.
 				"data: [DONE]\n\n",
 			},
 		},
-		Arguments: `{"text": "it br`,
+		Arguments:  `{"text": "it br`,
+		Shapes:     shapes(),
+		Unfinished: unfinished(),
 		Errors: map[agent.ErrorKind][]modeltest.Reply{
 			agent.KindRateLimit: {failing(429, "requests", `"rate_limit_exceeded"`), failing(429, "", "null")},
 			agent.KindOverloaded: {

@@ -90,9 +90,9 @@ func encodeTools(tools agent.Tools) ([]byte, error) {
 func functionsOf(tools agent.Tools) ([]functionJSON, error) {
 	var list []functionJSON
 	for _, spec := range tools.All() {
-		schema := lo.CoalesceOrEmpty(spec.Parameters, `{"type":"object","properties":{}}`)
-		if !service.IsObject(schema) {
-			return nil, fmt.Errorf("the parameters of tool %q are not a JSON object", spec.Name)
+		schema, err := service.ToolSchema(spec.Parameters)
+		if err != nil {
+			return nil, fmt.Errorf("the parameters of tool %q %w", spec.Name, err)
 		}
 		list = append(list, functionJSON{spec.Name, spec.Description, json.RawMessage(schema)})
 	}

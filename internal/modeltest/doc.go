@@ -6,6 +6,8 @@
 //
 //	func TestFaults(t *testing.T) { modeltest.TestFaults(t, service) }
 //
+//	func TestShapes(t *testing.T) { modeltest.TestShapes(t, service) }
+//
 //	func TestMock(t *testing.T) { modeltest.TestMock(t, service) }
 //
 //	func TestModel(t *testing.T) {

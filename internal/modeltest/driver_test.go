@@ -344,7 +344,7 @@ func (c chat) failure(status int, body []byte, header http.Header) error {
 	case "server_is_overloaded":
 		e.Kind = agent.KindOverloaded
 	}
-	e.After = drivers.RetryAfter(header, time.Now())
+	e.After, e.Retry = drivers.RetryAfter(header, time.Now()), drivers.ShouldRetry(header)
 	return e
 }
 

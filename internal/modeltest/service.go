@@ -35,6 +35,13 @@ type Service struct {
 	Items bool
 	// StreamErrors are frames that report a failure in a stream that began normally.
 	StreamErrors map[agent.ErrorKind][]string
+
+	// The following are for TestShapes.
+
+	// Shapes are good replies in the shapes of other implementations of the protocol, by the name of the shape.
+	Shapes map[string]Shape
+	// Unfinished are replies with a call of the tool "echo" that the service withheld or ended because of an error.
+	Unfinished map[string]Exchange
 }
 
 // Exchange is one reply in its two forms.

@@ -1,7 +1,9 @@
 package service
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -24,6 +26,14 @@ func (e *BrokenError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *BrokenError) Unwrap() error { return e.Err }
+
+// NotJSON returns the error for a reply that is not JSON; wanted is what it should be.
+func NotJSON(wanted string, text []byte, redact func(string) string) error {
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")) {
+		return &BrokenError{errors.New("the answer is a web page: check the base URL")}
+	}
+	return &BrokenError{fmt.Errorf("the reply is not %s: %s", wanted, Excerpt(string(text), redact))}
+}
 
 // RefusalError is returned when a service answers with an error instead of a reply. The status is zero if the error
 // is inside a reply.

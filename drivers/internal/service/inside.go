@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -48,27 +51,40 @@ func KindOfNames(names ...string) agent.ErrorKind {
 	return agent.KindModel
 }
 
-// IsJSON reports whether an answer is JSON and not a stream of events, judged by its first bytes, not by
-// its media type. The body of the answer still contains the bytes that IsJSON reads.
-func IsJSON(answer *http.Response) bool {
-	const longest = 512
+// IsStream reports whether an answer is a stream of events, judged by its first line, not by its media type, which
+// many services do not set. The body of the answer still contains the bytes that IsStream reads. An empty line follows
+// the body of a stream, because some services leave out the one after the last event.
+func IsStream(answer *http.Response) bool {
 	from := bufio.NewReader(answer.Body)
-	answer.Body = readCloser{from, answer.Body}
-	for n := 1; n <= longest; n++ {
-		begin, err := from.Peek(n)
+	isStream := beginsStream(from)
+	answer.Body = readCloser{lo.Ternary[io.Reader](isStream, io.MultiReader(from, strings.NewReader("\n\n")), from), answer.Body}
+	return isStream
+}
+
+func beginsStream(from *bufio.Reader) bool {
+	begin := 0 // the number of bytes of white space
+	for n := 1; n <= from.Size(); n++ {
+		text, err := from.Peek(n)
 		if err != nil {
 			return false
 		}
-		switch begin[n-1] {
-		case ' ', '\t', '\r', '\n':
-		case '{', '[':
-			return true
-		default:
+		if begin == n-1 && strings.ContainsRune(" \t\r\n", rune(text[n-1])) {
+			begin = n
+			continue
+		}
+		if text[n-1] == ':' {
+			field := string(text[begin : n-1])
+			return slices.Contains(streamFields, field)
+		}
+		if n-begin > len("retry:") {
 			return false
 		}
 	}
 	return false
 }
+
+// streamFields are the fields of a stream of server-sent events; a comment has no name.
+var streamFields = []string{"data", "event", "id", "retry", ""}
 
 type readCloser struct {
 	io.Reader

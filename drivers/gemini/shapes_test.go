@@ -1,0 +1,43 @@
+package gemini_test
+
+import (
+	"strings"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/modeltest"
+)
+
+// candidate returns a reply with these parts.
+func candidate(parts, finish string) string {
+	return `{"candidates":[{"content":{"role":"model","parts":[` + parts + `]},"finishReason":"` + finish + `","index":0}],` +
+		`"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":3},"modelVersion":"gemini-3.8-flash"}`
+}
+
+// shapes returns replies in the shapes of other endpoints.
+func shapes() map[string]modeltest.Shape {
+	list := "[" + candidate(`{"text":"Good "}`, "") + ",\n" + candidate(`{"text":"day!"}`, "STOP") + "]"
+	echo := []agent.ToolCall{{Name: "echo", Arguments: `{"n":1}`}}
+	text := candidate(`{"functionCall":{"name":"echo","args":"{\"n\":1}"}}`, "STOP")
+	calling := candidate(`{"functionCall":{"name":"echo","args":{"n":1}}}`, "FUNCTION_CALL")
+	return map[string]modeltest.Shape{
+		"the arguments are text": {
+			Exchange: modeltest.Exchange{Body: text, Frames: []string{"data: " + text + "\n\n"}}, Calls: echo,
+		},
+		"a list of pieces":                     {Exchange: modeltest.Exchange{Body: list, Frames: []string{list}}, Text: "Good day!"},
+		"the finish reason of another service": {Exchange: modeltest.Exchange{Body: calling, Frames: []string{"data: " + calling + "\n\n"}}, Calls: echo},
+		"a stream that ends like that of OpenAI": {
+			Exchange: modeltest.Exchange{Frames: []string{"data: " + candidate(`{"text":"Good day!"}`, "STOP") + "\n\n", "data: [DONE]\n\n"}}, Text: "Good day!",
+		},
+	}
+}
+
+// unfinished returns replies with a call that must not run.
+func unfinished() map[string]modeltest.Exchange {
+	out := map[string]modeltest.Exchange{}
+	for _, reason := range strings.Fields("SAFETY RECITATION PROHIBITED_CONTENT BLOCKLIST SPII MODEL_ARMOR MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL " +
+		"OTHER MAX_TOKENS NEVER_HEARD_OF") {
+		body := candidate(`{"functionCall":{"id":"a","name":"echo","args":{"n":1}}}`, reason)
+		out[reason] = modeltest.Exchange{Body: body, Frames: []string{"data: " + body + "\n\n"}}
+	}
+	return out
+}

@@ -1,0 +1,242 @@
+package openai
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
+)
+
+// callPieces is a tool call that is being read.
+type callPieces struct {
+	id, name  string
+	arguments textPieces
+	// placeholder is an empty object that came before any other arguments. It counts only if no others follow.
+	placeholder string
+	told        bool // whether its first piece was emitted
+}
+
+// callPiece is a piece of a call as it arrived. Index is -1 if the piece has none.
+type callPiece struct {
+	index               int64
+	id, name, arguments string
+}
+
+// pieceOf reads a piece of a call. Some services send an object as the arguments instead of its text.
+func pieceOf(call gjson.Result) callPiece {
+	p := callPiece{index: -1, id: call.Get("id").String(), name: call.Get("function.name").String(), arguments: argumentsOf(call.Get("function.arguments"))}
+	if index := call.Get("index"); index.Type == gjson.Number || index.Type == gjson.String {
+		p.index = index.Int()
+	}
+	return p
+}
+
+// begins reports whether the arguments of the piece begin an object.
+func (p callPiece) begins() bool { return strings.HasPrefix(strings.TrimSpace(p.arguments), "{") }
+
+// blank reports whether the piece has no arguments.
+func (p callPiece) blank() bool { return strings.TrimSpace(p.arguments) == "" }
+
+// whole reports whether the arguments that have arrived are one object.
+func (c *callPieces) whole() bool {
+	text := strings.TrimRight(c.arguments.String(), " \t\r\n")
+	return strings.HasSuffix(text, "}") && service.IsObject(text)
+}
+
+// started reports whether any arguments have arrived.
+func (c *callPieces) started() bool { return c.placeholder != "" || c.arguments.String() != "" }
+
+// repeats reports whether the piece repeats all arguments of a call.
+func (p callPiece) repeats(c *callPieces) bool {
+	return strings.TrimSpace(p.arguments) == strings.TrimSpace(c.arguments.String()) && c.whole()
+}
+
+// addCalls adds the pieces of calls in a delta. Pieces without an index that come together have their position as the
+// index. Older services send a single call as function_call.
+func (r *reply) addCalls(delta gjson.Result) {
+	list := listOf(delta.Get("tool_calls"))
+	if one := delta.Get("tool_calls"); one.IsObject() {
+		list = []gjson.Result{one}
+	}
+	for i, call := range list {
+		p := pieceOf(call)
+		if p.index < 0 && len(list) > 1 {
+			p.index = int64(i)
+		}
+		r.addPiece(p)
+	}
+	if old := delta.Get("function_call"); old.IsObject() {
+		r.addPiece(callPiece{index: -1, name: old.Get("name").String(), arguments: argumentsOf(old.Get("arguments"))})
+	}
+}
+
+// addPiece adds a piece to its call, or begins a call with it.
+func (r *reply) addPiece(p callPiece) {
+	place := r.callOf(p)
+	if place < 0 {
+		if p.name == "" && p.blank() { // nothing yet, except perhaps the id
+			r.nextID = p.id
+			return
+		}
+		place = len(r.calls)
+		r.calls = append(r.calls, &callPieces{id: r.nextID})
+		r.nextID = ""
+	}
+	if indexed := r.hasIndex(p.index); p.index >= 0 && (p.name != "" || place == len(r.calls)-1 && !indexed) {
+		r.at[p.index] = place
+	}
+	c := r.calls[place]
+	if c.id == "" && !c.told {
+		c.id = p.id
+	}
+	if !c.told {
+		c.name = r.joinNames(c.name, p.name)
+	}
+	if !p.repeats(c) {
+		r.addArguments(place, p)
+	}
+	r.tellCall(place, false)
+}
+
+// hasIndex reports whether a call has an index. It makes the index of calls on first use.
+func (r *reply) hasIndex(index int64) bool {
+	if r.at == nil {
+		r.at = map[int64]int{}
+	}
+	_, ok := r.at[index]
+	return ok
+}
+
+// addArguments adds the arguments of a piece, and emits them if the call's name was emitted.
+func (r *reply) addArguments(place int, p callPiece) {
+	c := r.calls[place]
+	switch {
+	case p.arguments == "":
+		return
+	case !c.started() && strings.TrimSpace(p.arguments) == "{}":
+		c.placeholder = p.arguments
+		return
+	case c.placeholder != "" && p.begins():
+		c.placeholder = ""
+	}
+	piece := c.arguments.add(c.placeholder + p.arguments)
+	c.placeholder = ""
+	if c.told && piece != "" {
+		r.tell(agent.Delta{Call: agent.ToolCall{Arguments: piece}, CallIndex: place})
+	}
+}
+
+// tellCall emits the first piece of a call once its name is complete. A name that is no tool of the request, or the
+// beginning of a longer one, may continue, so it waits for arguments or for the end of the reply.
+func (r *reply) tellCall(place int, end bool) {
+	c := r.calls[place]
+	if c.told || c.name == "" {
+		return
+	}
+	if !end && r.tools.Len() > 0 && (!r.isTool(c.name) || !c.started() && r.beginsTool(c.name, c.name)) {
+		return
+	}
+	c.told = true
+	r.tell(agent.Delta{Call: agent.ToolCall{ID: c.id, Name: c.name, Arguments: c.arguments.String()}, CallIndex: place})
+}
+
+// callOf returns the position of the call that a piece belongs to; -1 if the piece begins a new one.
+//
+// OpenAI sends the id and the name with a call's first piece, and an index with every piece. Other services leave the
+// index or the id out, repeat or change the id, repeat the name, count pieces instead of calls, or give all calls the
+// index 0. So a piece belongs to the call with its id, else to the call with its index, else to the last call, and
+//
+//   - a piece without a name continues that call: only the first piece of a call must have a name. Exception: the
+//     call is whole, and the piece has an unknown id or index and begins an object.
+//   - a piece with another name begins a call.
+//   - a piece with the same name begins a call if that call is whole, unless the piece repeats its arguments or has
+//     none; it continues a call whose arguments are not whole, because these cannot be abandoned.
+//   - a new id or index with a name begins a call, unless its arguments can only continue.
+func (r *reply) callOf(p callPiece) int {
+	last := len(r.calls) - 1
+	if last < 0 {
+		return -1
+	}
+	if place := r.withID(p.id); place >= 0 {
+		return keepIf(place, r.continues(r.calls[place], p))
+	}
+	place, indexed := last, p.index >= 0 && r.hasIndex(p.index)
+	if indexed {
+		place = r.at[p.index]
+	}
+	c := r.calls[place]
+	otherID := p.id != "" && c.id != "" // it is not the same id
+	partial := c.arguments.String() != "" && !c.whole()
+	switch {
+	case p.name == "":
+		unknown := otherID || p.index >= 0 && !indexed
+		return keepIf(place, !unknown || !c.whole() || !p.begins())
+	case !r.sameName(c, p.name):
+		return -1
+	case partial && !p.begins() && !p.blank():
+		return place
+	case otherID:
+		return keepIf(place, indexed && !c.started() && !p.blank())
+	case indexed:
+		return keepIf(place, r.continues(c, p))
+	case p.index >= 0:
+		return keepIf(place, c.name == "")
+	}
+	return keepIf(place, partial || !c.started() && !p.blank() || c.name == "" || c.id != "" && p.repeats(c))
+}
+
+// continues reports whether a piece with the id or the index of a call is a piece of that call.
+func (r *reply) continues(c *callPieces, p callPiece) bool {
+	return p.name == "" || r.sameName(c, p.name) && (!c.whole() || !p.begins() || p.repeats(c))
+}
+
+// keepIf returns place, or -1 if the piece does not belong to that call.
+func keepIf(place int, belongs bool) int {
+	if !belongs {
+		return -1
+	}
+	return place
+}
+
+// withID returns the position of the newest call with an id; -1 if there is none.
+func (r *reply) withID(id string) int {
+	for i := len(r.calls) - 1; i >= 0 && id != ""; i-- {
+		if r.calls[i].id == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// sameName reports whether a name that arrived is the name of a call, or can be a piece of it.
+func (r *reply) sameName(c *callPieces, piece string) bool {
+	return c.name == "" || c.name == piece || !c.told && r.joinNames(c.name, piece) != c.name
+}
+
+// joinNames returns the name of a call after a piece of its name has arrived. Some services repeat the name, others
+// send it in pieces, which the names of the tools tell.
+func (r *reply) joinNames(name, piece string) string {
+	switch {
+	case name == "":
+		return piece
+	case piece == "" || name == piece || r.isTool(piece):
+		return name
+	case r.beginsTool(name+piece, ""):
+		return name + piece
+	}
+	return name
+}
+
+func (r *reply) isTool(name string) bool { return r.tools.ByName(name).IsPresent() }
+
+// beginsTool reports whether the name of a tool other than but begins with a text.
+func (r *reply) beginsTool(text, but string) bool {
+	for _, spec := range r.tools.All() {
+		if spec.Name != but && strings.HasPrefix(spec.Name, text) {
+			return true
+		}
+	}
+	return false
+}
