@@ -1,12 +1,12 @@
 package openai
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // callPieces is a tool call that is being read.
@@ -16,6 +16,10 @@ type callPieces struct {
 	// placeholder is an empty object that came before any other arguments. It counts only if no others follow.
 	placeholder string
 	told        bool // whether its first piece was emitted
+	// depth is the number of open braces and brackets in the arguments. InText and escaped are about the end of the
+	// arguments: within a text, after a backslash.
+	depth           int
+	inText, escaped bool
 }
 
 // callPiece is a piece of a call as it arrived. Index is -1 if the piece has none.
@@ -39,10 +43,27 @@ func (p callPiece) begins() bool { return strings.HasPrefix(strings.TrimSpace(p.
 // blank reports whether the piece has no arguments.
 func (p callPiece) blank() bool { return strings.TrimSpace(p.arguments) == "" }
 
-// whole reports whether the arguments that have arrived are one object.
+// whole reports whether the arguments that have arrived are whole: no brace is open.
 func (c *callPieces) whole() bool {
-	text := strings.TrimRight(c.arguments.String(), " \t\r\n")
-	return strings.HasSuffix(text, "}") && service.IsObject(text)
+	return c.depth == 0 && !c.inText && strings.HasPrefix(strings.TrimLeft(c.arguments.String(), " \t\r\n"), "{")
+}
+
+// follow counts the open braces after a piece of arguments. It reads each byte once, however many pieces there are.
+func (c *callPieces) follow(piece string) {
+	for i := range len(piece) {
+		switch b := piece[i]; {
+		case c.escaped:
+			c.escaped = false
+		case c.inText:
+			c.escaped, c.inText = b == '\\', b != '"'
+		case b == '"':
+			c.inText = true
+		case b == '{', b == '[':
+			c.depth++
+		case b == '}', b == ']':
+			c.depth--
+		}
+	}
 }
 
 // started reports whether any arguments have arrived.
@@ -74,6 +95,9 @@ func (r *reply) addCalls(delta gjson.Result) {
 
 // addPiece adds a piece to its call, or begins a call with it.
 func (r *reply) addPiece(p callPiece) {
+	if r.at == nil {
+		r.at, r.withID = map[int64]int{}, map[string]int{}
+	}
 	place := r.callOf(p)
 	if place < 0 {
 		if p.name == "" && p.blank() { // nothing yet, except perhaps the id
@@ -81,15 +105,16 @@ func (r *reply) addPiece(p callPiece) {
 			return
 		}
 		place = len(r.calls)
-		r.calls = append(r.calls, &callPieces{id: r.nextID})
-		r.nextID = ""
+		r.calls = append(r.calls, &callPieces{})
+		p.id, r.nextID = cmp.Or(p.id, r.nextID), ""
 	}
 	if indexed := r.hasIndex(p.index); p.index >= 0 && (p.name != "" || place == len(r.calls)-1 && !indexed) {
 		r.at[p.index] = place
 	}
 	c := r.calls[place]
-	if c.id == "" && !c.told {
+	if c.id == "" && !c.told && p.id != "" {
 		c.id = p.id
+		r.withID[p.id] = place
 	}
 	if !c.told {
 		c.name = r.joinNames(c.name, p.name)
@@ -100,11 +125,8 @@ func (r *reply) addPiece(p callPiece) {
 	r.tellCall(place, false)
 }
 
-// hasIndex reports whether a call has an index. It makes the index of calls on first use.
+// hasIndex reports whether a call has an index.
 func (r *reply) hasIndex(index int64) bool {
-	if r.at == nil {
-		r.at = map[int64]int{}
-	}
 	_, ok := r.at[index]
 	return ok
 }
@@ -121,8 +143,10 @@ func (r *reply) addArguments(place int, p callPiece) {
 	case c.placeholder != "" && p.begins():
 		c.placeholder = ""
 	}
-	piece := c.arguments.add(c.placeholder + p.arguments)
+	all := c.placeholder + p.arguments
 	c.placeholder = ""
+	c.follow(all)
+	piece := c.arguments.add(all)
 	if c.told && piece != "" {
 		r.tell(agent.Delta{Call: agent.ToolCall{Arguments: piece}, CallIndex: place})
 	}
@@ -159,7 +183,7 @@ func (r *reply) callOf(p callPiece) int {
 	if last < 0 {
 		return -1
 	}
-	if place := r.withID(p.id); place >= 0 {
+	if place, ok := r.withID[p.id]; ok {
 		return keepIf(place, r.continues(r.calls[place], p))
 	}
 	place, indexed := last, p.index >= 0 && r.hasIndex(p.index)
@@ -198,16 +222,6 @@ func keepIf(place int, belongs bool) int {
 		return -1
 	}
 	return place
-}
-
-// withID returns the position of the newest call with an id; -1 if there is none.
-func (r *reply) withID(id string) int {
-	for i := len(r.calls) - 1; i >= 0 && id != ""; i-- {
-		if r.calls[i].id == id {
-			return i
-		}
-	}
-	return -1
 }
 
 // sameName reports whether a name that arrived is the name of a call, or can be a piece of it.

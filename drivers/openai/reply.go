@@ -51,8 +51,9 @@ type reply struct {
 	refused                 bool
 	tools                   agent.Tools // the tools of the request
 	calls                   []*callPieces
-	nextID                  string        // the id of a call of which nothing else has arrived
-	at                      map[int64]int // the position in calls by the index in the stream
+	nextID                  string         // the id of a call of which nothing else has arrived
+	at                      map[int64]int  // the position in calls by the index in the stream
+	withID                  map[string]int // the position of the newest call with an id
 	usage                   mo.Option[gjson.Result]
 	emit                    func(agent.Delta) // nil when the reply is not streamed
 }

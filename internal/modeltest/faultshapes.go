@@ -23,7 +23,7 @@ func TestShapes(t *testing.T, s Service) {
 		name string
 		test func(t *testing.T, streaming bool)
 	}{
-		{"shapes", s.testShapes},
+		{"shapes", s.testOddShapes},
 		{"answer in the other form", s.testOtherForm},
 		{"calls of an unfinished reply", s.testUnfinished},
 		{"schemas of tools", s.testToolSchemas},
@@ -47,9 +47,9 @@ type Shape struct {
 // shapeTools are the tools of the requests for shapes.
 var shapeTools = agent.ToolsOf(agent.ToolSpec{Name: "echo"}, agent.ToolSpec{Name: "look"}, agent.ToolSpec{Name: "look_up_all"})
 
-// testShapes checks replies in the shapes of other implementations, and that the pieces that a driver emits add up to
+// testOddShapes checks replies in the shapes of other implementations, and that the pieces that a driver emits add up to
 // the reply.
-func (s Service) testShapes(t *testing.T, streaming bool) {
+func (s Service) testOddShapes(t *testing.T, streaming bool) {
 	t.Helper()
 	for name, shape := range s.Shapes {
 		t.Run(name, func(t *testing.T) {

@@ -154,7 +154,7 @@ func (m *merging) flatten(schema fields, depth int) (out members) {
 	}
 	properties, _ := schema.get("properties")
 	for _, property := range fieldsOf(properties) {
-		out.add(property.name, compact(property.value))
+		out.add(property.name, compactJSON(property.value))
 	}
 	out.require(schema.names("required")...)
 	all := schema.list("allOf")
@@ -209,7 +209,7 @@ func (m *merging) object(all members) string {
 	for _, f := range m.root {
 		switch {
 		case slices.Contains(combining, f.name):
-			described = append(described, quote(f.name)+":"+compact(f.value))
+			described = append(described, quote(f.name)+":"+compactJSON(f.value))
 		case f.name == "additionalProperties" && string(f.value) == "false": // it would forbid members of alternatives
 		case !slices.Contains([]string{"type", "properties", "required", "description"}, f.name):
 			set(f.name, string(f.value))
@@ -242,7 +242,7 @@ func quote(text string) string {
 	return string(raw)
 }
 
-func compact(raw []byte) string {
+func compactJSON(raw []byte) string {
 	var out bytes.Buffer
 	if json.Compact(&out, raw) != nil {
 		return string(raw)
