@@ -187,7 +187,7 @@ func blueprintDecision(point hooks.PointName, text string) (*Decision, error) {
 // changesAt lists the members that continue may have.
 var changesAt = map[hooks.PointName][]string{hooks.RunStart: {"parameters"}, hooks.RunResult: {"result_text", "result_data"}}
 
-// missingDecision is the failure of an action that has answered without a decision where one is required.
+// missingDecision returns the failure of an action that has answered without a decision where one is required.
 func missingDecision(kind string, point hooks.PointName, output string) error {
 	return newFault(kind, FaultAnswer, `invalid decision: %s requires an answer: expected {"action": "continue"} or {"action": "block"}; output: %s`,
 		point, excerpt(output))

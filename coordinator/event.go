@@ -206,8 +206,8 @@ func (l *eventLog) noteRun(hook string, id agent.RunID) {
 	}
 }
 
-// submitted returns the run that the current call of a hook has started before a crash; empty for none.
-func (l *eventLog) submitted(hook string) agent.RunID {
+// knownRun returns the run that the current call of a hook has started before a crash; empty for none.
+func (l *eventLog) knownRun(hook string) agent.RunID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.known[hookCall{hook, l.asked[hook]}]

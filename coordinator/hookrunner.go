@@ -423,7 +423,7 @@ func (s starter) StartAgent(ctx context.Context, start action.AgentStart) mo.Res
 func (s starter) startRun(ctx context.Context, start action.AgentStart) (string, error) {
 	o, key := s.o, start.Request.IdempotencyKey
 	place, awaited := parking.From(ctx).(*firing.Place)
-	if !awaited && o.events.submitted(start.Request.Hook) != "" { // before a crash
+	if !awaited && o.events.knownRun(start.Request.Hook) != "" { // before a crash
 		return "", nil
 	}
 	if awaited {
