@@ -74,6 +74,7 @@ var layers = map[string]layer{
 	"internal/near":       {Modules: values},
 	"internal/nils":       {},
 	"internal/lazy":       {},
+	"internal/invisible":  {},
 	"internal/version":    {},
 	"internal/markup":     {},
 	"internal/rooted":     {},
@@ -184,7 +185,7 @@ var layers = map[string]layer{
 
 	// Ready-made hooks.
 	"hooks/basedir":   {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
-	"hooks/redact":    {Ours: []string{"agent", "hooks", "hooks/internal/scrub", "internal/strictjson"}, Modules: core},
+	"hooks/redact":    {Ours: []string{"agent", "hooks", "hooks/internal/scrub", "internal/invisible", "internal/strictjson"}, Modules: core},
 	"hooks/ratelimit": {Ours: []string{"agent", "hooks", "internal/reserved"}, Modules: append(core, "golang.org/x/time")},
 	"hooks/budget":    {Ours: []string{"agent", "hooks"}, Modules: core},
 	"hooks/audit":     {Ours: []string{"agent", "hooks"}, Modules: core},
@@ -192,7 +193,7 @@ var layers = map[string]layer{
 	"hooks/loops":     {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"hooks/mock":      {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"hooks/judge":     {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
-	"hooks/pii":       {Ours: []string{"agent", "hooks", "hooks/internal/scrub", "internal/lazy"}, Modules: core},
+	"hooks/pii":       {Ours: []string{"agent", "hooks", "hooks/internal/scrub", "internal/invisible", "internal/lazy"}, Modules: core},
 
 	"hooks/internal/scrub": {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
 
@@ -219,7 +220,7 @@ var layers = map[string]layer{
 	"coordinator/client": {Ours: []string{"agent", "coordinator", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {
 		Ours: []string{
-			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance", "policy/tools",
+			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance", "internal/invisible", "policy/tools",
 			"internal/lazy", "internal/parking", "internal/reserved", "internal/strictjson", "internal/version", "internal/yamlfile",
 		},
 		Modules: append(values, "cel.dev/cel-go"),

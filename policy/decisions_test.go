@@ -86,6 +86,10 @@ func TestDecisions(t *testing.T) {
 			`PostInference: [{id: r, decision: redact, patterns: ['\d{3}-\d{3}'], with: '#'}]`, hookstest.Reply("call 123-456"),
 			hooks.Replace, leaves("call #"),
 		},
+		"redact a split match": {
+			`PostInference: [{id: r, decision: redact, patterns: ['\d{3}-\d{3}'], with: '#'}]`, hookstest.Reply("call 12\u00ad3-4\x1b[1m5\r\n6 now"),
+			hooks.Replace, leaves("call # now"),
+		},
 		"redact a result": {
 			`PostToolUse: [{id: r, decision: redact, secrets: true, patterns: ['item-\d+']}]`,
 			hookstest.ToolResult("read", `{}`, `{"a":"item-\u0031 ghp_0123456789abcdefghijklmnopqrstuvwxyz"}`),

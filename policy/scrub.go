@@ -10,6 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/pii"
 	"github.com/grapnel-go/grapnel/hooks/redact"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
 // secretKinds and piiKinds return the kinds that a rule can redact. The first compiles every pattern of package redact.
@@ -60,8 +61,17 @@ func (s *scrubber) text(text string) string {
 	}
 	for _, p := range s.patterns {
 		text = p.ReplaceAllLiteralString(text, s.with)
+		find := func(visible invisible.Text) []invisible.Match { return s.find(p, visible.Visible) }
+		text = invisible.ReplaceOverBreaks(invisible.Replace(text, find), find)
 	}
 	return text
+}
+
+// find returns the matches of a pattern.
+func (s *scrubber) find(pattern *regexp.Regexp, text string) []invisible.Match {
+	return lo.FilterMap(pattern.FindAllStringIndex(text, -1), func(at []int, _ int) (invisible.Match, bool) {
+		return invisible.Match{From: at[0], To: at[1], Start: at[0], End: at[1], With: func() string { return s.with }}, at[0] < at[1]
+	})
 }
 
 // at returns the answer at a point: a filter at points with filters. Elsewhere it has no opinion if there is nothing to

@@ -14,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/internal/scrub"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
@@ -157,8 +158,31 @@ func (f *Filter) walker(counts Counts) scrub.Walker {
 	}
 }
 
-// replace returns the text from byte from on, without personal data.
+// replace returns the text from byte from on, without personal data, also where characters that do not print split it.
 func (f *Filter) replace(text string, from int, counts Counts) string {
+	text = invisible.Replace(text, func(visible invisible.Text) []invisible.Match { return f.findSplit(visible, from, counts) })
+	return f.replaceVisible(text, from, counts)
+}
+
+// findSplit returns the personal data in a visible text that begins at byte from of the original or behind it.
+func (f *Filter) findSplit(visible invisible.Text, from int, counts Counts) []invisible.Match {
+	var split []invisible.Match
+	for _, p := range f.finder.find(visible.Visible, func(p found) bool { return f.except[p.of.normal(visible.Visible[p.from:p.to])] }) {
+		if start, _ := visible.Span(p.from, p.to); start < from {
+			continue
+		}
+		split = append(split, invisible.Match{From: p.from, To: p.to, Start: p.from, End: p.to, With: func() string {
+			for _, kind := range p.uniqueKinds() {
+				counts[kind]++
+			}
+			return f.instead(p, visible.Visible[p.from:p.to])
+		}})
+	}
+	return split
+}
+
+// replaceVisible works like replace, and reads the text as it is.
+func (f *Filter) replaceVisible(text string, from int, counts Counts) string {
 	var b strings.Builder
 	end := from
 	passOver := func(p found) bool {

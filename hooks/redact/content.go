@@ -5,6 +5,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks/internal/scrub"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
 // Text returns the text without its secrets, and the number of replacements.
@@ -41,6 +42,9 @@ func (r *Redactor) walker(counts Counts) scrub.Walker {
 
 // plain returns a text that is not JSON without its secrets.
 func (r *Redactor) plain(text string, counts Counts) string {
+	text = invisible.Replace(text, func(visible invisible.Text) []invisible.Match {
+		return r.findAll(visible.Visible, counts, func(rule) bool { return true })
+	})
 	for _, l := range r.literals {
 		if n := strings.Count(text, l.text); n > 0 {
 			counts[l.kind] += n
@@ -51,5 +55,31 @@ func (r *Redactor) plain(text string, counts Counts) string {
 	for _, rule := range r.rules {
 		text = rule.replace(text, lower, counts)
 	}
-	return text
+	// Line breaks split only literals and secrets that are known by their own form: the form of a name with a value is also
+	// found where two lines meet.
+	return invisible.ReplaceOverBreaks(text, func(joined invisible.Text) []invisible.Match {
+		return r.findAll(joined.Visible, counts, func(rule rule) bool { return rule.not == nil })
+	})
+}
+
+// findAll returns the matches of the literals and of the rules that use accepts.
+func (r *Redactor) findAll(text string, counts Counts, use func(rule) bool) []invisible.Match {
+	var found []invisible.Match
+	for _, l := range r.literals {
+		for at := 0; ; at += len(l.text) {
+			next := strings.Index(text[at:], l.text)
+			if next < 0 {
+				break
+			}
+			at += next
+			found = append(found, matchOf(l.kind, at, at+len(l.text), counts))
+		}
+	}
+	lower := strings.ToLower(text)
+	for _, rule := range r.rules {
+		if use(rule) && rule.mayMatch(lower) {
+			found = append(found, rule.find(text, counts)...)
+		}
+	}
+	return found
 }

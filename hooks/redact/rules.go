@@ -14,6 +14,7 @@ import (
 
 	"github.com/samber/lo"
 
+	"github.com/grapnel-go/grapnel/internal/invisible"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -103,6 +104,9 @@ var (
 // setAs returns the kind of secret that the member's name implies for its value, and the prefix of the value that is not
 // secret. The kind is empty if the value is not a secret.
 func (r *Redactor) setAs(name, value string) (scheme, kind string) {
+	if visible, ok := invisible.Remove(name); ok {
+		name = visible.Visible
+	}
 	switch {
 	case setName().MatchString(name):
 		kind = kindSet
@@ -118,30 +122,47 @@ func (r *Redactor) setAs(name, value string) (scheme, kind string) {
 
 // replace replaces the matches of the rule with marks. Lower is the text in lower case.
 func (r rule) replace(text, lower string, counts Counts) string {
-	if len(r.hint) > 0 && !lo.SomeBy(r.hint, func(hint string) bool { return strings.Contains(lower, hint) }) {
+	if !r.mayMatch(lower) {
 		return text
 	}
 	var b strings.Builder
 	end := 0
-	for _, at := range r.re.FindAllStringSubmatchIndex(text, -1) {
-		from, to := at[0], at[1]
-		for group := 2; group < len(at); group += 2 {
-			if at[group] >= 0 {
-				from, to = at[group], at[group+1]
-				break
-			}
-		}
-		if from == to || r.not != nil && r.not.MatchString(text[from:to]) {
-			continue
-		}
-		counts[r.kind]++
-		b.WriteString(text[end:from] + markOf(r.kind))
-		end = to
+	for _, m := range r.find(text, counts) {
+		b.WriteString(text[end:m.From] + m.With())
+		end = m.To
 	}
 	if end == 0 {
 		return text
 	}
 	return b.String() + text[end:]
+}
+
+// mayMatch reports whether a text, in lower case, can have a match.
+func (r rule) mayMatch(lower string) bool {
+	return len(r.hint) == 0 || lo.SomeBy(r.hint, func(hint string) bool { return strings.Contains(lower, hint) })
+}
+
+// find returns the matches of the rule, whose marks count them.
+func (r rule) find(text string, counts Counts) []invisible.Match {
+	var found []invisible.Match
+	for _, at := range r.re.FindAllStringSubmatchIndex(text, -1) {
+		m := matchOf(r.kind, at[0], at[1], counts)
+		for group := 2; group < len(at); group += 2 {
+			if at[group] >= 0 {
+				m.From, m.To = at[group], at[group+1]
+				break
+			}
+		}
+		if m.From < m.To && (r.not == nil || !r.not.MatchString(text[m.From:m.To])) {
+			found = append(found, m)
+		}
+	}
+	return found
+}
+
+// matchOf returns a match, whose mark counts it.
+func matchOf(kind string, from, to int, counts Counts) invisible.Match {
+	return invisible.Match{From: from, To: to, Start: from, End: to, With: func() string { counts[kind]++; return markOf(kind) }}
 }
 
 // markOf returns the mark that replaces a secret.

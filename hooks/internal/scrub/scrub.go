@@ -50,7 +50,7 @@ func (w Walker) text(text string, depth int) string {
 
 // IsJSON reports whether a text is a JSON object, list or string.
 func IsJSON(text string) bool {
-	trimmed := strings.TrimSpace(text)
+	trimmed := strings.TrimSpace(strings.TrimPrefix(text, "\ufeff"))
 	return trimmed != "" && strings.ContainsRune(`{["`, rune(trimmed[0])) && json.Valid([]byte(trimmed))
 }
 

@@ -1,0 +1,127 @@
+// Package invisible removes characters that do not print, so that a search finds text that they split: soft hyphens,
+// zero-width and bidirectional marks, variation selectors, control characters and the escape sequences of terminals.
+//
+//	hidden, ok := invisible.Remove("ghp\u00ad_abc")
+//	// hidden.Visible is "ghp_abc", and hidden.Span(0, 4) is the place of "ghp\u00ad_" in the original.
+//
+// Replace searches the visible text, replaces what it finds in the original, and changes no other byte.
+package invisible
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Text is a text without some of its characters.
+type Text struct {
+	Visible string
+	at      []int // by byte of Visible, its place in the original
+}
+
+// Span returns the place in the original of a part of Visible that is not empty.
+func (t Text) Span(from, to int) (start, end int) { return t.at[from], t.at[to-1] + 1 }
+
+// Match is a part of a visible text to replace. Start and End are the match that it is in, such as a name with its value.
+type Match struct {
+	From, To, Start, End int
+	With                 func() string
+}
+
+// Replace replaces the matches that removed characters split, and leaves others for a search in the text itself. Of
+// overlapping matches it replaces the first, up to the end of the last. It calls find for each way to read the text: a
+// terminal also hides letters after an escape character, other readers only the escape character.
+func Replace(text string, find func(Text) []Match) string { return replaceSplit(text, false, find) }
+
+// ReplaceOverBreaks works like Replace, and removes line breaks, too.
+func ReplaceOverBreaks(text string, find func(Text) []Match) string {
+	return replaceSplit(text, true, find)
+}
+
+func replaceSplit(text string, breaks bool, find func(Text) []Match) string {
+	var matches []Match // in places of the text
+	for _, escape := range []*regexp.Regexp{longSequence, sequence} {
+		visible, ok := removeFrom(text, breaks, escape)
+		if !ok {
+			continue
+		}
+		for _, m := range find(visible) {
+			if start, end := visible.Span(m.Start, m.End); end-start > m.End-m.Start {
+				m.From, m.To = visible.Span(m.From, m.To)
+				matches = append(matches, m)
+			}
+		}
+	}
+	slices.SortStableFunc(matches, func(a, b Match) int { return a.From - b.From })
+	var b strings.Builder
+	done := 0
+	for i := 0; i < len(matches); {
+		m := matches[i]
+		for i++; i < len(matches) && matches[i].From < m.To; i++ {
+			m.To = max(m.To, matches[i].To)
+		}
+		b.WriteString(text[done:m.From] + m.With())
+		done = m.To
+	}
+	return b.String() + text[done:]
+}
+
+// Remove returns a text without characters that do not print. It returns false if there are none. Line feeds and tabs stay,
+// and carriage returns before a line feed.
+func Remove(text string) (Text, bool) { return removeFrom(text, false, sequence) }
+
+// sequence matches an escape sequence of a terminal, longSequence only those with a bracket: control sequences and commands
+// to the operating system.
+var (
+	sequence     = regexp.MustCompile(`^(?:\x{9b}[0-?]*[ -/]*[@-~]|\x1b(?:[0-Z\\^-~]|[ -/]+[0-~])|` + long + `)`)
+	longSequence = regexp.MustCompile(`^(?:` + long + `)`)
+)
+
+const long = `\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,999}(?:\x07|\x1b\\)`
+
+func removeFrom(text string, breaks bool, escape *regexp.Regexp) (Text, bool) {
+	if !hasAny(text, breaks) {
+		return Text{}, false
+	}
+	visible, at := make([]byte, 0, len(text)), make([]int, 0, len(text))
+	removed := false
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		switch isBreak := r == '\n' || r == '\r' && i+1 < len(text) && text[i+1] == '\n'; {
+		case r == utf8.RuneError && size == 1:
+		case r == '\x1b' || r == '\u009b':
+			size = max(size, len(escape.FindString(text[i:min(len(text), i+1100)])))
+			i, removed = i+size, true
+			continue
+		case isBreak && breaks, !isBreak && IsInvisible(r):
+			i, removed = i+size, true
+			continue
+		}
+		for end := i + size; i < end; i++ {
+			visible, at = append(visible, text[i]), append(at, i)
+		}
+	}
+	return Text{string(visible), at}, removed
+}
+
+// hasAny reports whether a text may hold a character to remove, at the cost of one look at each byte.
+func hasAny(text string, breaks bool) bool {
+	for i := range len(text) {
+		if c := text[i]; c >= utf8.RuneSelf || c < ' ' && c != '\t' && (c != '\n' || breaks) || c == 0x7f {
+			return true
+		}
+	}
+	return false
+}
+
+// IsInvisible reports whether a character does not print and is neither a tab nor a line feed: a control or format
+// character, a variation selector, a filler, or a code point that is ignored.
+func IsInvisible(r rune) bool {
+	const brailleBlank = 0x2800
+	if r < 0xa0 {
+		return r != '\t' && r != '\n' && unicode.IsControl(r)
+	}
+	return r == brailleBlank || unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}

@@ -1,0 +1,68 @@
+package invisible
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"pgregory.net/rapid"
+)
+
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a\u00adb\ufeffc\x00d\u200be\u2066f\ufe0fg\u034fh\u202ei\U000e0041j\u3164k\u2800l\x7fm\u0085n": "abcdefghijklmn",
+		"a\x1b[31mb\x1b[0mc\x1b]0;title\x07d\x1b(Be\u009b1mf\x1bMg":                                    "abcdefg",
+		"a\rb\r\nc\td": "ab\r\nc\td",
+		"\x1b":         "",
+		"é\u0301\xffz": "é\u0301\xffz",
+	} {
+		got, ok := Remove(text)
+		assert.Equal(t, want != text, ok, "%q", text)
+		if ok {
+			assert.Equal(t, want, got.Visible, "%q", text)
+		}
+	}
+	_, ok := Remove("plain text\n")
+	assert.False(t, ok)
+}
+
+// Replace changes only what a removed character splits, and reads an escape character with and without the letter behind it.
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	find := func(text Text) []Match {
+		at := strings.Index(text.Visible, "key")
+		if at < 0 {
+			return nil
+		}
+		return []Match{{From: at, To: at + 3, Start: at, End: at + 3, With: func() string { return "*" }}}
+	}
+	for text, want := range map[string]string{
+		"\u200bk\u200bey\u200b": "\u200b*\u200b", "\u200bkey": "\u200bkey", "k\x1bey": "*", "k\x1bMey": "*", "k\u009bey": "*", "k\u009bmey": "*",
+		"k\x1b[1me\x1by": "*", "k\r\ney": "k\r\ney", "k\x1b]x": "k\x1b]x",
+	} {
+		assert.Equal(t, want, Replace(text, find), "%q", text)
+	}
+	assert.Equal(t, "a\n*\r\nb", ReplaceOverBreaks("a\nk\r\ne\ny\r\nb", find))
+}
+
+// A span of the visible text is the same text in the original, with what was removed inside of it.
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SliceOf(rapid.SampledFrom([]string{"a", "é", "😀", "\xff", "\n", "\u200b", "\u00ad", "\x00", "\x1b[1m", "\x1b", "["})).Draw(t, "parts")
+		text := strings.Join(parts, "")
+		got, ok := Remove(text)
+		if !ok || got.Visible == "" {
+			return
+		}
+		from := rapid.IntRange(0, len(got.Visible)-1).Draw(t, "from")
+		to := rapid.IntRange(from+1, len(got.Visible)).Draw(t, "to")
+		start, end := got.Span(from, to)
+		if again, removed := Remove(text[start:end]); removed {
+			assert.Equal(t, got.Visible[from:to], again.Visible, "%q", text)
+		} else {
+			assert.Equal(t, got.Visible[from:to], text[start:end], "%q", text)
+		}
+	})
+}
