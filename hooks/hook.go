@@ -34,6 +34,7 @@ type Hook struct {
 	shadow   bool
 	origin   *Origin
 	matchers []Matcher
+	implied  []Matcher // for Gaps only
 }
 
 // On returns a control: it is asked at its point, and its answer has an effect. It is
@@ -110,6 +111,13 @@ func (h Hook) InShadow() Hook { h.shadow = true; return h }
 
 // IsShadow reports whether the hook is in shadow: asked, but without effect.
 func (h Hook) IsShadow() bool { return h.shadow }
+
+// Implying returns the hook with matchers that must match for the hook to do something, as far as that is known before it is
+// called, such as from a condition. They do not choose when the hook is called: only Gaps reads them.
+func (h Hook) Implying(matchers ...Matcher) Hook {
+	h.implied = append(slices.Clip(h.implied), matchers...)
+	return h
+}
 
 // From returns the hook with the policy rule that it implements, or nil if there is
 // none. The origin is shared and must not be modified.

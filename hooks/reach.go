@@ -224,7 +224,7 @@ func (r *reachable) findGaps(h Hook) []Gap {
 			w.addGap(Gap{Point: at, Never: true, Text: fmt.Sprintf("the agent never reaches %s: %s", at, comingTo(at))})
 		}
 	}
-	matcher := And(h.matchers...)
+	matcher := And(slices.Concat(h.matchers, h.implied)...)
 	w.walk(&matcher, v.tools)
 	if v.never(&matcher) || v.neverOneAgent(&matcher) {
 		for i := range w.found {

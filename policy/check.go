@@ -69,10 +69,10 @@ func (p *Policy) Check(tools ...string) []Warning {
 }
 
 // Missing returns warnings about tools, arguments, agents and points that rules name and an agent lacks, from the gaps
-// that capability.Plan.Gaps returned. Tools and arguments count as lacking only if the sub-agents lack them, too. Rules
-// of the library and of required policies are meant for any agent and are omitted.
+// that capability.Plan.Gaps returned, and about conditions that can never be true. Tools and arguments count as lacking
+// only if the sub-agents lack them, too. Rules of the library and of required policies are meant for any agent and are omitted.
 func (p *Policy) Missing(gaps []hooks.Gap) []Warning {
-	return lo.Uniq(lo.FilterMap(gaps, func(g hooks.Gap, _ int) (Warning, bool) {
+	missing := lo.FilterMap(gaps, func(g hooks.Gap, _ int) (Warning, bool) {
 		if g.Origin == nil {
 			return Warning{}, false
 		}
@@ -82,7 +82,33 @@ func (p *Policy) Missing(gaps []hooks.Gap) []Warning {
 		}
 		w := r.missingWarning(g)
 		return w, !strings.HasPrefix(w.File, library.Prefix) && !strings.HasPrefix(r.place.File(), library.Prefix)
-	}))
+	})
+	for _, r := range p.rules {
+		if !r.doc.required && !strings.HasPrefix(r.place.File(), library.Prefix) {
+			missing = append(missing, r.neverTrue()...)
+		}
+	}
+	return lo.Uniq(missing)
+}
+
+// neverTrue returns a warning about a condition that no event can meet, whatever the agent has.
+func (r *rule) neverTrue() []Warning {
+	if r.when == nil {
+		return nil
+	}
+	value, constant := r.when.Constant()
+	both := r.when.Contradiction()
+	var w Warning
+	switch {
+	case constant && !value:
+		w = warningAt(r.place, "condition", r.name(), "its condition is always false: the rule never applies")
+	case both != "":
+		w = warningAt(r.place, "condition", r.name(), "its condition can never be true: %s", both)
+	default:
+		return nil
+	}
+	w.Never = true
+	return []Warning{w}
 }
 
 // missingWarning returns the warning about a gap, at the place of the missing name.
@@ -116,8 +142,19 @@ func (p *Policy) probes() []hooks.Hook {
 		if r.judges() {
 			h = r.point.control(r.name(), func(context.Context, hooks.Context) hooks.Result { return hooks.Result{} })
 		}
-		return h.Matching(r.match.matchers...).From(r.origin())
+		return h.Matching(r.match.matchers...).Implying(r.impliedMatchers()...).From(r.origin())
 	})
+}
+
+// impliedMatchers returns the matchers that the rule's condition implies.
+func (r *rule) impliedMatchers() []hooks.Matcher {
+	if r.when == nil {
+		return nil
+	}
+	if _, constant := r.when.Constant(); constant {
+		return nil
+	}
+	return r.when.ImpliedMatchers()
 }
 
 // checkWith works like Check, but uses the given warnings about tools.
@@ -130,12 +167,10 @@ func (p *Policy) checkWith(known []Warning) []Warning {
 			out = append(out, w)
 		}
 		if r.when != nil {
-			if value, known := r.when.Constant(); known {
-				w := warningAt(r.place, "condition", r.name(), "its condition is always %t%s", value,
-					lo.Ternary(value, ": it can be removed", ": the rule never applies"))
-				w.Never = !value
-				out = append(out, w)
+			if value, known := r.when.Constant(); known && value {
+				out = append(out, warningAt(r.place, "condition", r.name(), "its condition is always true: it can be removed"))
 			}
+			out = append(out, r.neverTrue()...)
 		}
 		switch {
 		case r.waiver != nil && r.waiver.over():
@@ -148,6 +183,7 @@ func (p *Policy) checkWith(known []Warning) []Warning {
 				r.waiver.Expires.Format("2006-01-02"), r.waiver.Owner, r.waiver.Reason))
 		}
 	}
+	out = lo.Uniq(out) // Missing has reported conditions, too
 	slices.SortStableFunc(out, func(a, b Warning) int {
 		if a.File != b.File {
 			return strings.Compare(a.File, b.File)

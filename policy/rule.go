@@ -131,7 +131,7 @@ func (r *rule) newHook(do action.Action) hooks.Hook {
 	default:
 		h = r.point.control(r.name(), u.answer)
 	}
-	h = h.Matching(r.match.matchers...).WithPriority(r.priority).WithFailure(r.failure).From(r.origin())
+	h = h.Matching(r.match.matchers...).Implying(r.impliedMatchers()...).WithPriority(r.priority).WithFailure(r.failure).From(r.origin())
 	if r.timeout > 0 && r.await {
 		h = h.WithTimeout(r.timeout)
 	}

@@ -23,15 +23,17 @@ import (
 
 // comparisons are the operators and functions that compare values.
 var comparisons = map[string]func(original operation) operation{
-	operators.Equals: func(operation) operation { return func(args []ref.Val) ref.Val { return equal(args[0], args[1]) } },
-	operators.NotEquals: func(operation) operation {
-		return func(args []ref.Val) ref.Val { return opposite(equal(args[0], args[1])) }
+	operators.Equals: func(operation) operation {
+		return func(args []ref.Val) ref.Val { return equalValues(args[0], args[1]) }
 	},
-	operators.Less:          ordered(func(order int) bool { return order < 0 }),
-	operators.LessEquals:    ordered(func(order int) bool { return order <= 0 }),
-	operators.Greater:       ordered(func(order int) bool { return order > 0 }),
-	operators.GreaterEquals: ordered(func(order int) bool { return order >= 0 }),
-	operators.In:            func(original operation) operation { return contained(original) },
+	operators.NotEquals: func(operation) operation {
+		return func(args []ref.Val) ref.Val { return opposite(equalValues(args[0], args[1])) }
+	},
+	operators.Less:          compareWith(func(order int) bool { return order < 0 }),
+	operators.LessEquals:    compareWith(func(order int) bool { return order <= 0 }),
+	operators.Greater:       compareWith(func(order int) bool { return order > 0 }),
+	operators.GreaterEquals: compareWith(func(order int) bool { return order >= 0 }),
+	operators.In:            func(original operation) operation { return findIn(original) },
 	"double":                exactConversion,
 	"math.@max":             amongComparable,
 	"math.@min":             amongComparable,
@@ -58,8 +60,8 @@ func (d *dialect) compareExactly(i interpreter.InterpretableV2) (interpreter.Int
 	return i, nil
 }
 
-// equal compares two values. Lists and maps that differ in one element differ, even if another element is an error.
-func equal(a, b ref.Val) ref.Val {
+// equalValues compares two values. Lists and maps that differ in one element differ, even if another element is an error.
+func equalValues(a, b ref.Val) ref.Val {
 	if types.IsUnknownOrError(a) {
 		return a
 	}
@@ -89,7 +91,7 @@ func equalLists(a, b traits.Lister) ref.Val {
 	}
 	var result ref.Val = types.True
 	for i, n := types.Int(0), size.(types.Int); i < n; i++ { //nolint:forcetypeassert // sizes are ints
-		switch same := equal(a.Get(i), b.Get(i)); {
+		switch same := equalValues(a.Get(i), b.Get(i)); {
 		case same == types.False:
 			return types.False
 		case same != types.True && result == types.True:
@@ -110,7 +112,7 @@ func equalMaps(a, b traits.Mapper) ref.Val {
 		if !there {
 			return types.False
 		}
-		switch same := equal(a.Get(key), other); {
+		switch same := equalValues(a.Get(key), other); {
 		case same == types.False:
 			return types.False
 		case same != types.True && result == types.True:
@@ -128,8 +130,8 @@ func opposite(v ref.Val) ref.Val {
 	return v
 }
 
-// ordered returns an operator that compares whole numbers with doubles exactly, and other values like CEL.
-func ordered(is func(order int) bool) func(operation) operation {
+// compareWith returns an operator that compares whole numbers with doubles exactly, and other values like CEL.
+func compareWith(is func(order int) bool) func(operation) operation {
 	return func(original operation) operation {
 		return func(args []ref.Val) ref.Val {
 			switch order, mixed, known := compareNumbers(args[0], args[1]); {
@@ -143,8 +145,8 @@ func ordered(is func(order int) bool) func(operation) operation {
 	}
 }
 
-// contained returns the operator in: for a list, whether an element is equal to the value.
-func contained(original operation) operation {
+// findIn returns the operator in: for a list, whether an element is equal to the value.
+func findIn(original operation) operation {
 	return func(args []ref.Val) ref.Val {
 		list, ok := args[1].(traits.Lister)
 		if !ok {
@@ -152,7 +154,7 @@ func contained(original operation) operation {
 		}
 		var result ref.Val = types.False
 		for i, n := types.Int(0), list.Size().(types.Int); i < n; i++ { //nolint:forcetypeassert // sizes are ints
-			switch same := equal(args[0], list.Get(i)); {
+			switch same := equalValues(args[0], list.Get(i)); {
 			case same == types.True:
 				return types.True
 			case same != types.False && result == types.False:

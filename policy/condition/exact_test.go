@@ -139,9 +139,9 @@ func TestOtherValuesCompareAsInCEL(t *testing.T) {
 	for _, a := range values {
 		for _, b := range values {
 			x, y := valueOf(a), valueOf(b)
-			assert.Equal(t, types.Equal(x, y), equal(x, y), "%v %v", a, b)
+			assert.Equal(t, types.Equal(x, y), equalValues(x, y), "%v %v", a, b)
 		}
 	}
-	assert.Equal(t, types.False, equal(types.Double(math.NaN()), types.Double(math.NaN())))
-	assert.Equal(t, types.False, equal(types.Int(1), types.Double(math.NaN())))
+	assert.Equal(t, types.False, equalValues(types.Double(math.NaN()), types.Double(math.NaN())))
+	assert.Equal(t, types.False, equalValues(types.Int(1), types.Double(math.NaN())))
 }
