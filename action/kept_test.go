@@ -17,6 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/once"
@@ -45,7 +46,7 @@ func resumed(t *testing.T, does func(ctx context.Context, c hooks.ToolContext) h
 	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	require.True(t, s.Waiting())
-	require.NoError(t, durable.Approve(t.Context(), store, s.Run().ID, s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve}))
+	require.NoError(t, durabletest.Approve(t.Context(), store, s.Run().ID, s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve}))
 	a, k := made()
 	s, err = k.Resume(t.Context(), a, s.Run().ID, durable.TakeFree).Get()
 	require.NoError(t, err)

@@ -227,8 +227,8 @@ func TestApprovalsAreTold(t *testing.T) {
 		want     agent.Approval
 	}{
 		"a person":                 {says, agent.Question{By: "guard"}, agent.Approval{Verdict: agent.Approve, By: "ann", Reason: "fine"}},
-		"a deadline that approves": {waits, agent.Question{By: "guard", Within: time.Minute, OnTimeout: agent.Approve}, agent.Approval{Verdict: agent.Approve, By: "timeout", Reason: "no answer came in time"}},
-		"a deadline that does not": {waits, agent.Question{By: "guard", Within: time.Minute}, agent.Approval{Verdict: agent.RejectAndEnd, By: "timeout", Reason: "no answer came in time"}},
+		"a deadline that approves": {waits, agent.Question{By: "guard", Within: time.Minute, OnTimeout: agent.Approve}, agent.Approval{Verdict: agent.Approve, Author: agent.AuthorDeadline, By: "timeout", Reason: "no answer came in time"}},
+		"a deadline that does not": {waits, agent.Question{By: "guard", Within: time.Minute}, agent.Approval{Verdict: agent.RejectAndEnd, Author: agent.AuthorDeadline, By: "timeout", Reason: "no answer came in time"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -244,7 +244,7 @@ func TestApprovalsAreTold(t *testing.T) {
 				assert.Equal(t, []agent.Approval{told[0].Approval}, told[0].Answers)
 				told[0].Approval.At = time.Time{}
 				assert.Equal(t, tc.want, told[0].Approval)
-				assert.Equal(t, tc.want.By == "timeout", told[0].Approval.TimedOut())
+				assert.Equal(t, tc.want.Author == agent.AuthorDeadline, told[0].Approval.TimedOut())
 				assert.Equal(t, "write", told[0].Call.Name)
 				assert.Equal(t, "approval.completed", told[0].EventName())
 				assert.Len(t, agenttest.Of[agent.ApprovalRequested](events), 1)

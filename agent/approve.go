@@ -2,7 +2,11 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -21,9 +25,10 @@ const mostRounds = 4
 func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*Prepared) (decided []*Prepared, parked []*Intervention, err error) {
 	for round := 0; ; round++ {
 		pending := make([]*Prepared, 0, len(batch))
-		for _, p := range batch {
+		for i, p := range batch {
 			if p.Disposition == DisposeAsk {
-				pending = append(pending, p)
+				batch[i] = p.withTool(a.toolFor(s, p.Call.Name))
+				pending = append(pending, batch[i])
 			}
 		}
 		if len(pending) == 0 {
@@ -36,7 +41,7 @@ func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*P
 		if err != nil {
 			return settleCalls(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, fmt.Errorf("asking for approval: %w", err)
 		}
-		if parked := park(m, batch, answers, a.toolsFor(s), time.Now()); parked != nil {
+		if parked := park(s, m, batch, answers, time.Now()); parked != nil {
 			return nil, parked, nil
 		}
 		next := 0
@@ -66,7 +71,7 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 		}
 	}
 	asked := time.Now()
-	answers, err := a.approver.Approve(ctx, s, pending).Get()
+	answers, err := approveSafely(ctx, a.approver, s, pending)
 	if err == nil && len(answers) != len(pending) {
 		err = fmt.Errorf("the approver gave %d answers to %d questions", len(answers), len(pending))
 	}
@@ -75,11 +80,17 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 	}
 	took := time.Since(asked)
 	for i, p := range pending {
-		onTimeout, within := p.Questions().OnTimeout(), p.Questions().Within()
-		if a := answers[i]; within <= 0 || took <= within || a.Verdict != Approve || a.By == byTimeout && onTimeout == Approve {
+		if p.Questions().Decision() != nil { // answered while the run was parked
 			continue
 		}
-		answers[i] = Approval{Verdict: onTimeout, By: byTimeout, Reason: errNoAnswer.Error()} // the answer came too late
+		onTimeout, within := p.Questions().OnTimeout(), p.Questions().Within()
+		late := within > 0 && took >= within
+		switch a := answers[i]; {
+		case a.TimedOut() && (!late || a.Verdict != onTimeout):
+			return nil, errors.New("the approver answered as if a deadline had passed")
+		case late && took > within && a.Verdict == Approve && !a.TimedOut(): // the answer came too late
+			answers[i] = Approval{Verdict: onTimeout, Author: AuthorDeadline, By: byTimeout, Reason: errNoAnswer.Error()}
+		}
 	}
 	for i := range answers {
 		if answers[i].At.IsZero() && answers[i].Verdict.final() {
@@ -102,8 +113,18 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 	return answers, nil
 }
 
+// approveSafely calls an approver. A panic becomes an error, so that it approves nothing and does not escape the run.
+func approveSafely(ctx context.Context, x Approver, s State, pending []*Prepared) (answers []Approval, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			answers, err = nil, fmt.Errorf("the approver panicked: %v\n\n%s", v, debug.Stack())
+		}
+	}()
+	return x.Approve(ctx, s, pending).Get()
+}
+
 // park returns the interventions that the step waits for if an answer was postponed, and nil otherwise.
-func park(m Message, batch []*Prepared, answers []Approval, tools []Tools, now time.Time) []*Intervention {
+func park(s State, m Message, batch []*Prepared, answers []Approval, now time.Time) []*Intervention {
 	later, ends := false, false
 	for _, answer := range answers {
 		later = later || answer.Verdict == Park
@@ -132,30 +153,71 @@ func park(m Message, batch []*Prepared, answers []Approval, tools []Tools, now t
 		if answer.Arguments != "" && !asked.Begun { // a hook changed the call that the person is asked about
 			asked.Call.Arguments = answer.Arguments
 		}
-		asked.Schema = schemaOf(tools, asked.Call.Name)
-		waits[i] = asked
+		before := s.read().open.at(i)
+		if before.asksTheSame(asked) {
+			waits[i] = before.asked // decided: it is not asked again
+			continue
+		}
+		asked.Round = before.round() + 1
+		waits[i] = new(asked.WithID(s.Run().ID, s.RunStepCount()))
 	}
 	return waits
 }
 
-// toolsFor returns the tools that the agent knows in this step: those that the model was offered, and its own.
-func (a *Agent) toolsFor(s State) []Tools { return []Tools{s.Request().Tools, a.config.Request.Tools} }
+// asksTheSame reports whether the call was asked about in the same words, and decided.
+func (c *openCall) asksTheSame(i *Intervention) bool {
+	if c == nil || c.asked == nil || c.asked.used || c.asked.Begun != i.Begun || !c.asked.Call.IsSame(i.Call) ||
+		c.asked.Schema != i.Schema || c.asked.Description != i.Description {
+		return false
+	}
+	was := c.asked.Answer()
+	return was != nil && i.Answer() != nil && slices.EqualFunc(c.asked.Questions, i.Questions, Question.isSame)
+}
 
-// schemaOf returns the schema of the arguments of a tool; empty when it is unknown.
-func schemaOf(tools []Tools, name string) string {
-	for _, known := range tools {
+// toolFor returns what the agent knows of a tool in this step: among those that the model was offered, and its own.
+func (a *Agent) toolFor(s State, name string) ToolSpec {
+	for _, known := range []Tools{s.Request().Tools, a.config.Request.Tools} {
 		if spec, ok := known.ByName(name).Get(); ok {
-			return spec.Parameters
+			return spec
 		}
 	}
-	return ""
+	return ToolSpec{}
+}
+
+// withTool returns the call with what a person could see of its tool.
+func (p *Prepared) withTool(spec ToolSpec) *Prepared {
+	q := *p
+	q.keepRest(func(rest *preparedRest) {
+		rest.schema, rest.description = spec.Parameters, ""
+		if spec.External {
+			rest.description = spec.Description
+		}
+	})
+	return &q
+}
+
+// isAbout reports whether a tool, if another party describes it, is still the one that the person could see.
+func (i *Intervention) isAbout(spec ToolSpec) bool {
+	switch {
+	case !spec.External && i.Description == "":
+		return true
+	case !spec.External || spec.Description != i.Description:
+		return false
+	}
+	return spec.Parameters == i.Schema || sameJSON(spec.Parameters, i.Schema)
+}
+
+// sameJSON reports whether two JSON texts have the same value.
+func sameJSON(a, b string) bool {
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
 }
 
 // interventionAbout returns the intervention that asks a person about a call.
 func interventionAbout(p *Prepared, now time.Time) *Intervention {
 	i := &Intervention{
 		Original: *p.Original, Call: *p.Call, Questions: p.Questions(), Asked: now, Begun: p.Begun,
-		prepared: p.Call.Hash(), input: p.more().input,
+		Schema: p.more().schema, Description: p.more().description, prepared: p.Call.digest(), input: p.more().input,
 	}
 	if within := p.Questions().Within(); within > 0 {
 		i.Deadline = now.Add(within)
@@ -260,12 +322,12 @@ func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer 
 	if err != nil {
 		return nil, fmt.Errorf("tool %q: preparing call %s as a person changed it: %w", call.Name, call.ID, err)
 	}
-	again := *q
+	again := *q.withTool(a.toolFor(s, q.Call.Name))
 	again.Original = p.Original
 	if len(again.Questions()) == 0 {
 		again.SetQuestions(p.Questions().WithoutAnswers())
 	}
-	same := again.Call.Hash() == call.Hash()
+	same := again.Call.IsSame(call)
 	switch {
 	case again.Disposition == DisposeRun, again.Disposition == DisposeAsk && same:
 		if !same { // a control changed the call without asking: the approval was for other arguments
@@ -316,7 +378,7 @@ func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Re
 		}
 		return mo.Ok(answers)
 	}
-	more, err := x.ask.Approve(ctx, s, rest).Get()
+	more, err := approveSafely(ctx, x.ask, s, rest)
 	if err == nil && len(more) != len(rest) {
 		err = fmt.Errorf("the approver gave %d answers to %d questions", len(more), len(rest))
 	}
@@ -332,7 +394,7 @@ func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Re
 // withStored returns a call with the questions that were asked about it before the run was parked, and their answers. A
 // stored question stays even when no control asks it any more. Its answer counts only for the call that the person was
 // asked about; an answer that changes the arguments counts only when it decides the call.
-func (o *openStep) withStored(i int, p *Prepared) *Prepared {
+func (o *openStep) withStored(i int, p *Prepared, tool ToolSpec) *Prepared {
 	c := o.at(i)
 	if c == nil || c.asked == nil || c.asked.used || p.Disposition != DisposeRun && p.Disposition != DisposeAsk {
 		return p
@@ -340,6 +402,9 @@ func (o *openStep) withStored(i int, p *Prepared) *Prepared {
 	stored := c.asked.storedFor(*p.Call).withoutKind(QuestionInput) // see resumeInput
 	if len(stored) == 0 {
 		return p
+	}
+	if !c.asked.isAbout(tool) {
+		stored = stored.withoutApprovals()
 	}
 	q := *p
 	q.Disposition = DisposeAsk

@@ -42,7 +42,8 @@ func (a *Agent) awaitPending(
 	for i, w := range pending {
 		if w.input != nil {
 			given, _ := batch[i].Input()
-			asking, places = append(asking, batch[i].asking(w.input.Request, len(given)+1)), append(places, i)
+			one := batch[i].asking(w.input.Request, len(given)+1).withTool(a.toolFor(waiting, batch[i].Call.Name))
+			asking, places = append(asking, one), append(places, i)
 		}
 	}
 	if len(asking) == 0 {
@@ -68,6 +69,8 @@ func (a *Agent) awaitPending(
 	for n, i := range places {
 		asked := interventionAbout(asking[n], time.Now())
 		asked.input = nil // that of the call is newer
+		asked.Round = calls[i].round() + 1
+		*asked = asked.WithID(waiting.Run().ID, waiting.RunStepCount())
 		if wrong := asked.CheckInput(answers[n]); wrong != nil && answers[n].Verdict == Approve {
 			unanswered[i] = asking[n].noInput(ReasonInvalid, fmt.Sprintf("the answer of %s does not fit: %v", orPerson(answers[n].By), wrong))
 		} else if !answers[n].Verdict.final() && !later && !ends {

@@ -27,7 +27,7 @@ func (c *openCall) begin(p *Prepared) {
 	}
 	switch {
 	case p.Approval() != nil && !c.asked.approved(&call):
-		c.ask(approvedIntervention(p))
+		c.ask(c.approvedIntervention(p))
 	case c.asked == nil || c.asked.Answer() == nil:
 		return
 	}
@@ -38,8 +38,9 @@ func (c *openCall) begin(p *Prepared) {
 
 // approvedIntervention returns the intervention for a call that was approved immediately,
 // without parking the run.
-func approvedIntervention(p *Prepared) *Intervention {
+func (c *openCall) approvedIntervention(p *Prepared) *Intervention {
 	i := interventionAbout(p, time.Now())
+	i.Round = c.round() + 1
 	i.Questions, i.input = i.Questions.WithAnswer(*p.Approval()), nil
 	return i
 }
@@ -51,6 +52,14 @@ func (i *Intervention) approved(c *ToolCall) bool {
 	}
 	a := i.Answer()
 	return a != nil && (a.Arguments == c.Arguments || i.Covers(*c))
+}
+
+// round returns how often a person was asked about the call.
+func (c *openCall) round() int {
+	if c == nil || c.asked == nil {
+		return 0
+	}
+	return c.asked.Round
 }
 
 // ask replaces the question that was asked before. Questions that were answered before the
@@ -83,26 +92,25 @@ func (o *openStep) callBegun(i int) *ToolCall {
 }
 
 // answeredEarlier reports whether a question was answered before the call began.
-func (c *openCall) answeredEarlier(q Question) bool {
-	if c.asked == nil {
+func (c *openCall) answeredEarlier(q Question, tool ToolSpec) bool {
+	if c.asked == nil || !c.asked.isAbout(tool) {
 		return false
 	}
-	same := func(e Question) bool { return q.SameAsker(e) && e.Reason == q.Reason }
-	return c.asked.used && slices.ContainsFunc(c.asked.Questions, same) || slices.ContainsFunc(c.asked.earlier, same)
+	return c.asked.used && slices.ContainsFunc(c.asked.Questions, q.isSame) || slices.ContainsFunc(c.asked.earlier, q.isSame)
 }
 
 // resumePrepared returns the decision on a call that has begun; p is the executor's new
 // decision on it. The call keeps its journalled arguments.
-func (c *openCall) resumePrepared(p *Prepared, original *ToolCall) *Prepared {
+func (c *openCall) resumePrepared(p *Prepared, original *ToolCall, tool ToolSpec) *Prepared {
 	q := *p
 	q.Original, q.Begun, q.inDoubt = original, true, c.mayHaveHappened()
-	if q.Call.Hash() != c.begun.Hash() {
+	if !q.Call.IsSame(*c.begun) {
 		q.Carry, q.Strict = nil, false
 	}
 	q.Call = c.begun
 	if q.Disposition == DisposeAsk {
 		q.Answer = nil // a mock cannot replace a call that has begun
-		if q.SetQuestions(lo.Reject(q.Questions(), func(one Question, _ int) bool { return c.answeredEarlier(one) })); len(q.Questions()) == 0 {
+		if q.SetQuestions(lo.Reject(q.Questions(), func(one Question, _ int) bool { return c.answeredEarlier(one, tool) })); len(q.Questions()) == 0 {
 			q.Disposition = DisposeRun
 			q.grant(original.ID)
 		}

@@ -187,11 +187,11 @@ func TestAnAnswerBehindTheDeadline(t *testing.T) {
 			s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 			require.NoError(t, err)
 			i, _ := agent.Checkpoint(s).Intervention("1")
-			s = s.WithApprovalAt("1", agent.Approval{Verdict: agent.Approve, By: "ann"}, i.Deadline.Add(tc.after))
+			s = s.WithApprovalAt(s.Interventions()[0].ID, agent.Approval{Verdict: agent.Approve, By: "ann"}, i.Deadline.Add(tc.after))
 			i, _ = agent.Checkpoint(s).Intervention("1")
 			require.NotNil(t, i.Answer())
 			assert.Equal(t, tc.want, i.Answer().Verdict)
-			late := s.WithApprovalAt("1", agent.Approval{Verdict: agent.Approve}, i.Asked)
+			late := s.WithApprovalAt(s.Interventions()[0].ID, agent.Approval{Verdict: agent.Approve}, i.Asked)
 			assert.Equal(t, s, late, "it is answered")
 		})
 	}

@@ -20,6 +20,14 @@ type ToolCall struct {
 	Index int `json:"-"`
 }
 
+// IsSame reports whether both calls are of one tool with the same arguments.
+func (c ToolCall) IsSame(other ToolCall) bool {
+	return c.Name == other.Name && cmp.Or(c.Arguments, "{}") == cmp.Or(other.Arguments, "{}")
+}
+
+// digest returns a digest of what the call does.
+func (c ToolCall) digest() string { return digest("call", c.Name, cmp.Or(c.Arguments, "{}")) }
+
 // numberCalls returns a copy of the calls with their positions set.
 func numberCalls(calls []ToolCall) []ToolCall {
 	if len(calls) == 0 {

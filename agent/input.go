@@ -3,7 +3,6 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/samber/lo"
@@ -199,15 +198,4 @@ func (i Intervention) CheckInput(a Approval) error {
 		return nil
 	}
 	return r.checkContent(a.Input)
-}
-
-// Hash identifies what is decided: the call, and the input that it asks for. An answer counts only for the same hash.
-func (i Intervention) Hash() string {
-	one, ok := lo.Find(i.Questions, func(one Question) bool { return one.Kind == QuestionInput })
-	if !ok {
-		return i.Call.Hash()
-	}
-	r := one.Input
-	parts := []string{i.Call.Arguments, strconv.Itoa(r.Number), r.By, r.Message, r.Schema, r.URL}
-	return ToolCall{Name: i.Call.Name, Arguments: strings.Join(lo.Map(parts, func(part string, _ int) string { return strconv.Quote(part) }), ",")}.Hash()
 }

@@ -166,13 +166,13 @@ func TestInputParksTheRun(t *testing.T) {
 	assert.True(t, i.Begun)
 	assert.Empty(t, agent.Checkpoint(s).CallsInDoubt())
 	assert.Equal(t, agent.QuestionInput, i.Questions[0].Kind)
-	first := i.Hash()
+	first := i.ID
 	answer(agent.Approval{Verdict: agent.Approve, By: "ann", Input: `{"name":"A"}`}) // does not fit: nothing changes
-	assert.Equal(t, first, s.Interventions()[0].Hash())
+	assert.Equal(t, first, s.Interventions()[0].ID)
 	assert.Equal(t, 1, runs)
 	answer(agent.Approval{Verdict: agent.Approve, By: "ann", Input: `{"name":"Ann"}`})
 	require.True(t, s.Waiting())
-	assert.NotEqual(t, first, s.Interventions()[0].Hash(), "an answer to the first request is none to the second")
+	assert.NotEqual(t, first, s.Interventions()[0].ID, "an answer to the first request is none to the second")
 	answer(agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"})
 	assert.Equal(t, agent.StatusDone, s.Status())
 	assert.Equal(t, `1 {"name":"Ann"} false`, lastResult(t, s).Text())

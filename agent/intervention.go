@@ -2,31 +2,22 @@ package agent
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/samber/lo"
 )
 
-// Hash identifies a call: SHA-256 of its tool and its arguments, in hexadecimal. An
-// approval counts only for the call with the same hash.
-func (c ToolCall) Hash() string {
-	h := sha256.New()
-	h.Write([]byte(c.Name))
-	h.Write([]byte{0})
-	arguments := c.Arguments
-	if arguments == "" {
-		arguments = "{}"
-	}
-	h.Write([]byte(arguments))
-	return hex.EncodeToString(h.Sum(nil))
-}
-
-// Intervention is a tool call that waits, or waited, for a person. It is a plain value.
+// Intervention is a tool call that waits, or waited, for a person: the card that the person
+// is shown. It is a plain value.
 type Intervention struct { //nolint:recvcheck // decoding needs a pointer
+	// ID identifies the card: see WithID. An answer names it, so that it never counts for
+	// anything else that is asked about the same call later.
+	ID string `json:"id,omitempty"`
+	// Round counts how often a person was asked about the call in its step, from one.
+	Round int `json:"round,omitempty"`
 	// Original is the call that the model asked for, Call the one that would run: the
 	// person is asked about Call.
 	Original ToolCall `json:"original"`
@@ -50,11 +41,27 @@ type Intervention struct { //nolint:recvcheck // decoding needs a pointer
 	// Schema is the JSON Schema of the tool's arguments when the run parked, as JSON text; empty
 	// when it is unknown. An answer with other arguments must fit it.
 	Schema string `json:"schema,omitempty"`
+	// Description is what another party says about its tool: see ToolSpec.External. It is empty for other tools.
+	Description string `json:"description,omitempty"`
 
-	prepared string     // hash of the call that the controls wanted approval for
+	prepared string     // digest of the call that the controls wanted approval for
 	used     bool       // the call has begun since, which used up the answer
 	earlier  []Question // answered before the call began
 	input    *callInput // of the call
+}
+
+// WithID returns the intervention with its ID: a digest of the run, the step, the round, the call, what the person is told
+// about its tool, and the IDs of its questions. A call that is asked about again has another round, and so another ID.
+func (i Intervention) WithID(run RunID, step int) Intervention {
+	parts := []string{
+		"card", string(run), strconv.Itoa(step), strconv.Itoa(i.Round), i.CallID(), i.Original.Name, i.Original.Arguments,
+		i.Call.Name, i.Call.Arguments, strconv.FormatBool(i.Begun), i.Schema, i.Description,
+	}
+	for _, q := range i.Questions {
+		parts = append(parts, q.ID())
+	}
+	i.ID = digest(parts...)
+	return i
 }
 
 // Answer returns the answer that decides the call: see Questions.Decision. It is nil
@@ -91,6 +98,7 @@ func (i *Intervention) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	i.Questions = migratedQuestions(i.Questions, form.Question, form.Answer)
+	i.ID = cmp.Or(i.ID, i.CallID()) // earlier versions asked by the call
 	return i.Questions.check()
 }
 
@@ -111,8 +119,7 @@ func migratedQuestions(questions Questions, single *Question, answer *Approval) 
 // Covers reports whether c is the call that the person was asked about, or the call as
 // the controls had prepared it before a hook showed the person something else.
 func (i Intervention) Covers(c ToolCall) bool {
-	hash := c.Hash()
-	return hash == i.prepared || hash == i.Call.Hash()
+	return c.digest() == i.prepared || c.IsSame(i.Call)
 }
 
 // CallID returns a name that is unique among the calls that the state waits for: the id
@@ -134,10 +141,15 @@ func (s State) Interventions() []Intervention {
 	for i := range open.calls {
 		c := &open.calls[i]
 		if c.asked != nil {
-			list = append(list, *c.asked)
+			asked := *c.asked
+			asked.ID = cmp.Or(asked.ID, asked.CallID())
+			list = append(list, asked)
 		}
 		for _, below := range c.child.Interventions() {
 			below.Path = open.path(open.reply.Message.list()[i].ID, below.CallID(), list)
+			if below.ID == below.Original.ID { // earlier versions asked by the call
+				below.ID = below.Path
+			}
 			if below.Child.ID == "" {
 				below.Child = c.child.Run()
 			}
@@ -178,16 +190,19 @@ func (s State) Waiting() bool {
 // WithApproval returns a parked state with an answer that is given now: see
 // WithApprovalAt.
 func (s State) WithApproval(callID string, answer Approval) State {
-	return s.WithApprovalAt(callID, answer, time.Now())
+	asked, ok := lo.Find(s.Interventions(), func(i Intervention) bool { return i.CallID() == callID })
+	if !ok {
+		return s
+	}
+	return s.WithApprovalAt(asked.ID, answer, time.Now())
 }
 
-// WithApprovalAt returns a parked state with an answer about a call: see
+// WithApprovalAt returns a parked state with an answer to the Intervention with that ID: see
 // Intervention.WithAnswer. Now is the time of the answer; zero means the present. An
 // answer at or after the deadline does not count: Questions.OnTimeout decides. The state
-// does not change when the run is not parked, when no person is asked about such a call,
-// when the call was decided, or when the answer changes the arguments of a call that has
-// begun.
-func (s State) WithApprovalAt(callID string, answer Approval, now time.Time) State {
+// does not change when the run is not parked, when it does not ask that any more, when the
+// call was decided, or when the answer changes the arguments of a call that has begun.
+func (s State) WithApprovalAt(id string, answer Approval, now time.Time) State {
 	if !s.Parked() || !answer.Verdict.final() {
 		return s
 	}
@@ -199,7 +214,7 @@ func (s State) WithApprovalAt(callID string, answer Approval, now time.Time) Sta
 	}
 	return s.withAnswers(func(i Intervention) *Approval {
 		switch {
-		case i.CallID() != callID:
+		case i.ID != id:
 			return nil
 		case i.expired(now):
 			return i.timeout()
@@ -217,7 +232,7 @@ func (i *Intervention) expired(now time.Time) bool {
 
 // timeout returns the answer that counts when the deadline has passed.
 func (i *Intervention) timeout() *Approval {
-	return &Approval{Verdict: i.Questions.OnTimeout(), By: byTimeout, Reason: errNoAnswer.Error()}
+	return &Approval{Verdict: i.Questions.OnTimeout(), Author: AuthorDeadline, By: byTimeout, Reason: errNoAnswer.Error()}
 }
 
 // Takes reports whether the call accepts this answer: the arguments of a call that has

@@ -48,8 +48,10 @@ type callInputJSON struct {
 
 // interventionJSON is a question to a person; the original call is in the reply.
 type interventionJSON struct {
+	ID        string    `json:"id,omitempty"`
+	Round     int       `json:"round,omitempty"`
 	Call      ToolCall  `json:"call"`
-	Prepared  string    `json:"prepared"` // hash of the call that needs approval
+	Prepared  string    `json:"prepared"` // digest of the call that needs approval
 	Questions Questions `json:"questions,omitempty"`
 	Asked     time.Time `json:"asked"`
 	Deadline  time.Time `json:"deadline,omitzero"`
@@ -61,8 +63,9 @@ type interventionJSON struct {
 	Begun   bool       `json:"begun,omitempty"`
 	Used    bool       `json:"used,omitempty"`
 	Earlier []Question `json:"earlier,omitempty"`
-	// Schema is the schema of the arguments.
-	Schema string `json:"schema,omitempty"`
+	// Schema is the schema of the arguments, Description what another party says about its tool.
+	Schema      string `json:"schema,omitempty"`
+	Description string `json:"description,omitempty"`
 }
 
 // effectJSON is the JSON form of an effect: a message, a context or a key.
@@ -105,9 +108,9 @@ func (c *openCall) form(old *openCall) (openCallJSON, error) {
 	form := openCallJSON{Begun: c.begun}
 	if a := c.asked; a != nil {
 		form.Asked = &interventionJSON{
-			Call: a.Call, Prepared: a.prepared, Questions: a.Questions,
+			ID: a.ID, Round: a.Round, Call: a.Call, Prepared: a.prepared, Questions: a.Questions,
 			Asked: a.Asked.UTC(), Deadline: a.Deadline.UTC(),
-			Begun: a.Begun, Used: a.used, Earlier: a.earlier, Schema: a.Schema,
+			Begun: a.Begun, Used: a.used, Earlier: a.earlier, Schema: a.Schema, Description: a.Description,
 		}
 	}
 	if in := c.input; in != nil {
@@ -184,7 +187,7 @@ func (f *openCallJSON) toOpenCall(original ToolCall) openCall {
 		call := a.Call
 		call.Index = original.Index
 		c.asked = &Intervention{
-			Original: original, Call: call, Questions: migratedQuestions(a.Questions, a.Question, a.Answer),
+			ID: a.ID, Round: a.Round, Description: a.Description, Original: original, Call: call, Questions: migratedQuestions(a.Questions, a.Question, a.Answer),
 			Asked: a.Asked, Deadline: a.Deadline, prepared: a.Prepared, Begun: a.Begun, earlier: a.Earlier, Schema: a.Schema,
 			used: a.Used || f.Begun != nil && !a.Begun && a.Answer != nil, // version 1 does not record it
 		}

@@ -95,7 +95,7 @@ func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, resu
 			given, _ := p.Input()
 			c.input = &callInput{state: pending[i].input.State, given: given, open: true}
 		case c.asked == nil && p.Approval() != nil:
-			c.asked = approvedIntervention(p)
+			c.asked = c.approvedIntervention(p)
 		}
 	}
 	return s.acceptMessages().withOpen(open)

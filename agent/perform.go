@@ -187,10 +187,10 @@ func (a *Agent) prepareCalls(ctx context.Context, s State, reply *Step, batch []
 			return settleCalls(m, batch, ReasonRunStopped, "not executed: the run failed"), nil, err
 		}
 		if begun != nil {
-			p = open.resumeInput(i, open.at(i).resumePrepared(p, call))
+			p = open.resumeInput(i, open.at(i).resumePrepared(p, call, a.toolFor(s, call.Name)))
 		}
 		if open != nil {
-			p = open.withStored(i, p)
+			p = open.withStored(i, p, a.toolFor(s, p.Call.Name))
 		}
 		batch = append(batch, p)
 		switch p.Disposition {

@@ -1,9 +1,13 @@
 package agent
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,6 +78,33 @@ type Gate struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
+// ID identifies the question by everything but its time limit and its answers. Approval.Covers names questions by it. A question
+// that is asked again keeps its answers only if its ID is the same.
+func (q Question) ID() string {
+	parts := []string{
+		"question", string(q.Kind), q.By, q.Rule, q.Reason, q.OnTimeout.String(), strconv.FormatBool(q.Required),
+		strconv.Itoa(q.Layer), strconv.Itoa(q.Priority), strconv.Itoa(max(q.Quorum, 1)), strconv.Itoa(len(q.Approvers)),
+	}
+	parts = append(parts, q.Approvers...)
+	if g := q.Gate; g != nil {
+		parts = append(parts, g.Kind, g.Host, string(g.Data))
+	}
+	if r := q.Input; r != nil {
+		parts = append(parts, r.By, r.Message, r.Schema, r.URL, strconv.Itoa(r.Number))
+	}
+	return digest(parts...)
+}
+
+// digest returns a hash of some texts, 32 hexadecimal digits.
+func digest(parts ...string) string {
+	var text []byte
+	for _, part := range parts {
+		text = append(binary.AppendUvarint(text, uint64(len(part))), part...)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
 // Decision returns the answer that decides the question, or nil while it is open. A
 // rejection takes precedence over an approval, a stricter rejection over another. A passed deadline
 // decides without a quorum.
@@ -109,6 +140,8 @@ func (q Question) Restricted() bool { return len(q.Approvers) > 0 || q.Quorum > 
 // Admits reports whether an answer to the question counts.
 func (q Question) Admits(a Approval) bool {
 	switch {
+	case !a.covers(q):
+		return false
 	case q.Kind == QuestionGate:
 		return a.Gate == q.By || a.Gate == "" && (a.Verdict != Approve || a.TimedOut())
 	case a.Gate != "":
@@ -136,10 +169,22 @@ func strictestAnswer(answers []Approval) *Approval {
 	return new(*decides)
 }
 
-// SameAsker reports whether two questions are the same question asked again: of the same
-// kind, by the same hook, both from a required policy or both not.
-func (q Question) SameAsker(other Question) bool {
+// isSame reports whether two questions differ at most in their time limits and answers.
+func (q Question) isSame(other Question) bool { return q.hasAskerOf(other) && q.ID() == other.ID() }
+
+// hasAskerOf reports whether the same hook asks both questions: they are of one kind, both from a required policy or both not.
+func (q Question) hasAskerOf(other Question) bool {
 	return q.Kind == other.Kind && q.By == other.By && q.Required == other.Required
+}
+
+// answersFrom returns the answers to an earlier question that count for this one. A rejection by somebody whom the same hook
+// has asked counts; an approval only if nothing about the question has changed, and one by a deadline only if its time limit has not
+// changed either.
+func (q Question) answersFrom(earlier Question) []Approval {
+	same := q.ID() == earlier.ID()
+	return lo.Filter(earlier.Answers, func(a Approval, _ int) bool {
+		return a.Verdict != Approve || same && (!a.TimedOut() || q.Within == earlier.Within)
+	})
 }
 
 // Questions are all questions about one call, in the order of the hooks that ask. A
@@ -210,7 +255,7 @@ func (q Questions) Answers() []Approval {
 
 // isSame reports whether two answers are one answer to several questions.
 func (a Approval) isSame(other Approval) bool {
-	return a.Verdict == other.Verdict && a.By == other.By && a.Identity == other.Identity && a.Gate == other.Gate && a.At.Equal(other.At)
+	return a.Verdict == other.Verdict && a.Author == other.Author && a.By == other.By && a.Identity == other.Identity && a.Gate == other.Gate && a.At.Equal(other.At)
 }
 
 // Decision returns the answer that decides the call: the strictest rejection of any
@@ -268,7 +313,7 @@ func (q Questions) WithAnswer(a Approval) Questions {
 // in asked, after the approvals of the same arguments that were given there.
 func (q Questions) withAnswerToThose(asked Questions, a Approval) Questions {
 	return q.each(func(one *Question) {
-		known, ok := lo.Find(asked, one.SameAsker)
+		known, ok := lo.Find(asked, one.isSame)
 		if !ok || one.Decision() != nil {
 			return
 		}
@@ -300,19 +345,34 @@ func (q Questions) asPrepared() Questions {
 	})
 }
 
-// withAnswersOf returns the questions with the answers that the same questions have in
-// given.
+// withAnswersOf returns the questions with the answers from given that count for them.
 func (q Questions) withAnswersOf(given Questions) Questions {
 	return q.each(func(one *Question) {
-		if known, ok := lo.Find(given, one.SameAsker); ok {
-			one.Answers = known.Answers
+		known, ok := lo.Find(given, one.isSame)
+		if !ok {
+			known, ok = lo.Find(given, one.hasAskerOf)
+		}
+		if ok {
+			one.Answers = one.answersFrom(known)
 		}
 	})
 }
 
+// withoutApprovals returns the questions with only the rejections among their answers.
+func (q Questions) withoutApprovals() Questions {
+	return q.each(func(one *Question) {
+		one.Answers = lo.Filter(one.Answers, func(a Approval, _ int) bool { return a.Verdict != Approve })
+	})
+}
+
+// covered returns the IDs of the open questions that an answer covers, each once.
+func (q Questions) covered(a Approval) []string {
+	return lo.Uniq(lo.FilterMap(q.Open(), func(one Question, _ int) (string, bool) { return one.ID(), a.covers(one) }))
+}
+
 // union returns the questions, followed by the questions in more that q does not have.
 func (q Questions) union(more Questions) Questions {
-	return append(slices.Clip(q), lo.Filter(more, func(one Question, _ int) bool { return !slices.ContainsFunc(q, one.SameAsker) })...)
+	return append(slices.Clip(q), lo.Filter(more, func(one Question, _ int) bool { return !slices.ContainsFunc(q, one.hasAskerOf) })...)
 }
 
 func (q Questions) each(change func(*Question)) Questions {

@@ -22,7 +22,7 @@ func verified(identity string, roles ...string) agent.Approval {
 
 // late is the answer of a passed deadline.
 func late(verdict agent.ApprovalVerdict) agent.Approval {
-	return agent.Approval{Verdict: verdict, By: "timeout"}
+	return agent.Approval{Verdict: verdict, Author: agent.AuthorDeadline, By: "timeout"}
 }
 
 // A question with approvers or a quorum admits verified people only, and a gate its own event only.

@@ -49,6 +49,9 @@ type ToolSpec struct {
 	// Parameters is the JSON Schema of the arguments, as JSON text. Empty means an
 	// object without members.
 	Parameters string
+	// External marks a tool that another party describes, such as an MCP server: an approval of its call counts only while it has
+	// the description and the parameters that the person could see.
+	External bool
 	// Purpose, unless nil, says what the tool does, for policies; the model is not told. It must not be changed.
 	Purpose *Purpose
 }

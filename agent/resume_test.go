@@ -375,6 +375,8 @@ func TestASessionParksAndGoesOn(t *testing.T) {
 	require.ErrorIs(t, err, agent.ErrParked)
 	assert.True(t, c.State().Waiting(), "it is not lost")
 	require.NoError(t, c.Approve("1", agent.Approval{Verdict: agent.Approve}))
+	assert.True(t, c.State().Waiting(), "an answer names what was asked, not the call")
+	require.NoError(t, c.Approve(s.Interventions()[0].ID, agent.Approval{Verdict: agent.Approve}))
 	s, err = c.Resume(t.Context()).Get()
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusDone, s.Status())

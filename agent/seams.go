@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/samber/mo"
@@ -126,7 +127,9 @@ type preparedRest struct {
 	effects   Effects    // of the executor's Prepare: they become part of the result
 	judged    *judgement // recorded by hooks outside of a run
 	input     *callInput // nil for a call that has not asked for input
-	granted   string     // the id of the call that a person, or a hook that answers for a person, has approved
+	// schema and description are what a person could see of the tool: see Intervention.
+	schema, description string
+	granted             string // the id of the call that a person, or a hook that answers for a person, has approved
 }
 
 var noRest preparedRest
@@ -195,22 +198,45 @@ func (f ApproverFunc) askWithin(ctx context.Context, s State, p *Prepared) (Appr
 	defer cancel()
 	a, err := f(limited, s, p)
 	if ctx.Err() == nil && errors.Is(context.Cause(limited), errNoAnswer) && (err != nil || a.Verdict != Park) { // an answer after the deadline does not count
-		return Approval{Verdict: p.Questions().OnTimeout(), By: byTimeout, Reason: errNoAnswer.Error()}, nil
+		return Approval{Verdict: p.Questions().OnTimeout(), Author: AuthorDeadline, By: byTimeout, Reason: errNoAnswer.Error()}, nil
 	}
 	return a, err
 }
 
 var errNoAnswer = errors.New("no answer came in time")
 
-// byTimeout is the value of By in an answer that a passed deadline decided.
+// byTimeout is what people read as the author of an answer that a passed deadline decided. What decided is in Author.
 const byTimeout = "timeout"
 
-// TimedOut reports whether a passed deadline decided instead of a person. By is then "timeout".
-func (a Approval) TimedOut() bool { return a.By == byTimeout }
+// TimedOut reports whether a passed deadline decided instead of a person.
+func (a Approval) TimedOut() bool { return a.Author == AuthorDeadline }
+
+// covers reports whether the answer is about a question of its card.
+func (a Approval) covers(q Question) bool {
+	return len(a.Covers) == 0 || slices.Contains(a.Covers, q.ID())
+}
+
+// Author is the kind of author that an answer has. Names never say it.
+type Author string
+
+// The kinds of authors.
+const (
+	// AuthorPerson is a person, or a program that answers in a person's name.
+	AuthorPerson Author = ""
+	// AuthorHook is a hook that answers for a person.
+	AuthorHook Author = "hook"
+	// AuthorDeadline is the deadline of the questions. Only the framework gives such an answer.
+	AuthorDeadline Author = "deadline"
+)
 
 // Approval is a person's answer. The zero Approval is a rejection.
 type Approval struct {
 	Verdict ApprovalVerdict `json:"verdict"`
+	// Author is the kind of author.
+	Author Author `json:"author,omitempty"`
+	// Covers are the IDs of the questions that the answer is about: see Question.ID. Without any, it is about all open
+	// questions of the card that its author may answer.
+	Covers []string `json:"covers,omitempty"`
 	// By names the person.
 	By string `json:"by,omitempty"`
 	// Identity is who the person is, if that was verified: the name that Question.Approvers and quorums go by.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/samber/mo"
 )
@@ -104,11 +105,11 @@ func (c *Session) RunWith(ctx context.Context, settings RunSettings, input ...Me
 	return result
 }
 
-// Approve records a person's answer about a call that the last run waits for: see
-// State.WithApproval. While a run is in progress, it returns ErrSessionBusy; after Close,
+// Approve records a person's answer to the Intervention with that ID, if the last run waits for it: see
+// State.WithApprovalAt. While a run is in progress, it returns ErrSessionBusy; after Close,
 // ErrSessionClosed.
-func (c *Session) Approve(callID string, answer Approval) error {
-	return c.turn(func(s State, settings RunSettings) { settings.onEnd(s.WithApproval(callID, answer)) })
+func (c *Session) Approve(id string, answer Approval) error {
+	return c.turn(func(s State, settings RunSettings) { settings.onEnd(s.WithApprovalAt(id, answer, time.Now())) })
 }
 
 // Resume calls Agent.Resume on the state of the session.

@@ -117,7 +117,7 @@ func TestAttackApprovalAtZeroTime(t *testing.T) {
 	a := built(t, b)
 	s := final(t, a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
 	require.True(t, s.Waiting())
-	final(t, a.Resume(t.Context(), s.WithApprovalAt(s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve}, time.Time{})).Get)
+	final(t, a.Resume(t.Context(), s.WithApprovalAt(s.Interventions()[0].ID, agent.Approval{Verdict: agent.Approve}, time.Time{})).Get)
 	assert.Empty(t, paid)
 }
 

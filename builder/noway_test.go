@@ -26,6 +26,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability/kit"
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/mock"
@@ -689,7 +690,7 @@ func (w *walk) run(t *testing.T, a builder.AgentBuilder) agent.State {
 func (w *walk) resume(t *testing.T, a builder.AgentBuilder, s agent.State, answer agent.Approval) agent.State {
 	t.Helper()
 	require.Len(t, s.Interventions(), 1)
-	require.NoError(t, durable.Approve(t.Context(), w.store, s.Run().ID, s.Interventions()[0].CallID(), answer))
+	require.NoError(t, durabletest.Approve(t.Context(), w.store, s.Run().ID, s.Interventions()[0].CallID(), answer))
 	return final(t, w.keeper.Resume(t.Context(), built(t, a), s.Run().ID, durable.TakeFree).Get)
 }
 

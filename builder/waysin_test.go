@@ -97,7 +97,7 @@ var waysIn = map[string]wayIn{
 		require.ErrorContains(t, err, "the state has input that no hook has accepted")
 		_, err = built(t, a).RunWith(t.Context(), agent.RunSettings{Resume: true}, c.State(), agent.UserText(text)).Get()
 		require.ErrorContains(t, err, "input is not allowed")
-		require.NoError(t, c.Approve("call", agent.Approval{Verdict: agent.Approve}))
+		require.NoError(t, c.Approve(c.State().Interventions()[0].ID, agent.Approval{Verdict: agent.Approve}))
 		require.Equal(t, agent.StatusDone, ended(c.Resume(t.Context()).Get()).Status())
 		return ended(c.Run(t.Context(), agent.UserText(text)).Get())
 	},

@@ -12,6 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
 )
@@ -42,7 +43,7 @@ func TestConversationOfADurableRun(t *testing.T) {
 	parked, err := a.Session(agent.NewState()).Run(t.Context(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	require.True(t, parked.Waiting())
-	require.NoError(t, durable.Approve(t.Context(), store, parked.Run().ID, parked.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve}))
+	require.NoError(t, durabletest.Approve(t.Context(), store, parked.Run().ID, parked.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve}))
 
 	k, b := kept("two")
 	final, err := k.Resume(t.Context(), b, parked.Run().ID, durable.TakeFree).Get()

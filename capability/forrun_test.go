@@ -15,6 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
 )
@@ -273,7 +274,7 @@ func TestAKeptRunGoesOnOnlyWithItsControls(t *testing.T) {
 	parked, err := kept(one).RunWith(t.Context(), agent.RunSettings{Hooks: set}, agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	id := parked.Run().ID
-	require.NoError(t, durable.Approve(t.Context(), store, id, parked.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve}))
+	require.NoError(t, durabletest.Approve(t.Context(), store, id, parked.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve}))
 
 	_, err = one.Resume(t.Context(), kept(one), id, durable.TakeFree).Get()
 	missing, ok := errors.AsType[*agent.MissingHooksError](err)

@@ -24,6 +24,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/registry"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -80,19 +81,20 @@ func testApproval(t *testing.T, own bool) {
 	assert.Contains(t, string(text), `"a payment"`)
 	status, text = operator.sendFor("application/json", http.MethodGet, at, nil)
 	require.Equal(t, http.StatusOK, status, string(text))
-	var shown struct{ Question struct{ Hash string } }
+	var shown struct{ Question struct{ Wait string } }
 	require.NoError(t, json.Unmarshal(text, &shown))
 	if own {
 		store := b.client(s, coordinator.Operator).OperatorStore()
-		wait, err := durable.FindWait(t.Context(), store, id, d.WaitsFor[0].Wait)
+		wait, err := durabletest.FindWait(t.Context(), store, id, d.WaitsFor[0].Wait)
 		require.NoError(t, err)
-		wait.Hash = "another"
-		_, err = durable.Decide(t.Context(), store, wait, agent.Approval{Verdict: agent.Approve})
-		require.ErrorContains(t, err, "no longer waits for that")
-		require.NoError(t, durable.Approve(t.Context(), store, id, wait.ID, agent.Approval{Verdict: agent.Approve, By: "forged", Identity: "forged"}))
-		require.Error(t, durable.Approve(t.Context(), store, id, wait.ID, agent.Approval{Verdict: agent.Approve}))
+		another := wait
+		another.ID = "another"
+		_, err = durable.Decide(t.Context(), store, another, agent.Approval{Verdict: agent.Approve})
+		require.ErrorContains(t, err, "does not ask that")
+		require.NoError(t, durabletest.Approve(t.Context(), store, id, wait.ID, agent.Approval{Verdict: agent.Approve, By: "forged", Identity: "forged"}))
+		require.Error(t, durabletest.Approve(t.Context(), store, id, wait.ID, agent.Approval{Verdict: agent.Approve}))
 	} else {
-		status, text = operator.sendFor("application/json", http.MethodPost, at, map[string]string{"verdict": "approve", "hash": shown.Question.Hash})
+		status, text = operator.sendFor("application/json", http.MethodPost, at, map[string]string{"verdict": "approve", "wait": shown.Question.Wait})
 		require.Equal(t, http.StatusOK, status, string(text))
 	}
 	require.NoError(t, w.ExecuteReady(t.Context()))

@@ -219,7 +219,7 @@ func (l *eventLog) noteWaits(waits []durable.Wait) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, w := range waits {
-		if w.Kind != durable.WaitChild || !strings.HasPrefix(w.ID, hookWaitPrefix) {
+		if w.Kind != durable.WaitChild || !strings.HasPrefix(w.Subject, hookWaitPrefix) {
 			continue
 		}
 		call := hookCall{w.Tool, 1}
@@ -230,7 +230,7 @@ func (l *eventLog) noteWaits(waits []durable.Wait) {
 	}
 }
 
-// hookWaitPrefix begins the IDs of the waits of hooks for their runs.
+// hookWaitPrefix begins the subjects of the waits of hooks for their runs.
 const hookWaitPrefix = "hook "
 
 // Observe adds the event of a hook, unless it was written before a crash or a wait.

@@ -428,7 +428,7 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 	}
 	if awaited {
 		for _, w := range place.Waits {
-			if w.ID == hookWaitPrefix+key {
+			if w.Subject == hookWaitPrefix+key {
 				return o.resultOfHook(ctx, place, w, start)
 			}
 		}
@@ -469,7 +469,7 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 		return "", o.update(ctx, durable.Update{}, jobs...)
 	}
 	w := durable.Wait{
-		Run: o.own.ID, ID: hookWaitPrefix + key, Kind: durable.WaitChild, Hash: string(jobs[0].ID), Tool: start.Request.Hook, Child: jobs[0].ID,
+		Run: o.own.ID, ID: string(jobs[0].ID), Kind: durable.WaitChild, Subject: hookWaitPrefix + key, Tool: start.Request.Hook, Child: jobs[0].ID,
 		Asked: place.Now,
 	}
 	if deadline, ok := ctx.Deadline(); ok {

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/samber/lo"
@@ -52,9 +50,6 @@ const questionTool = "question"
 // entryParked is the kind of the entry that a simple runner has given a run back until people have answered: its program has ended.
 const entryParked durable.EntryKind = "parked"
 
-// questionID returns the ID of the wait for a question: another one for each park, so that no answer to an earlier question counts.
-func questionID(id string, epoch int64) string { return id + "/" + strconv.FormatInt(epoch, 10) }
-
 // park lets a run wait for the answers of people, and gives it back.
 func (a *api) park(ctx context.Context, in runnerPlace, epoch int64, questions []RunnerQuestion) error {
 	r, err := a.findHeld(ctx, in, epoch)
@@ -80,15 +75,16 @@ func (a *api) park(ctx context.Context, in runnerPlace, epoch int64, questions [
 		if !isText(q.Tool) {
 			m.add(field+"tool", "%q: contains a control character or is not UTF-8", q.Tool)
 		}
-		call := agent.ToolCall{ID: questionID(q.ID, epoch), Name: cmp.Or(q.Tool, questionTool), Arguments: cmp.Or(string(q.Arguments), "{}")}
+		call := agent.ToolCall{ID: q.ID, Name: cmp.Or(q.Tool, questionTool), Arguments: cmp.Or(string(q.Arguments), "{}")}
 		if err := strictjson.CheckObject(call.Arguments); err != nil {
 			m.add(field+"arguments", "%v", err)
 		}
 		asked := agent.Question{Reason: q.Reason, Approvers: q.Approvers, Quorum: q.Quorum, Within: seconds(int64(q.WithinSeconds)), By: r.Name}
-		about := agent.Intervention{Original: call, Call: call, Questions: agent.Questions{asked}, Asked: now}
+		about := agent.Intervention{Original: call, Call: call, Questions: agent.Questions{asked}, Asked: now, Round: int(epoch)}
 		if asked.Within > 0 {
 			about.Deadline = now.Add(asked.Within)
 		}
+		about = about.WithID(r.ID, 0) // the epoch is the round: no answer to an earlier question counts
 		notice.Calls = append(notice.Calls, durable.WaitingCall{Intervention: about})
 	}
 	if err := m.err(); err != nil {
@@ -130,11 +126,7 @@ func (c *Coordinator) answersOf(ctx context.Context, r durable.Run) (all []Runne
 		if err != nil {
 			return nil, err
 		}
-		at := strings.LastIndexByte(w.ID, '/') // see questionID
-		if at < 0 {
-			continue
-		}
-		answer := RunnerAnswer{ID: w.ID[:at], Reason: "the time for an answer is over"}
+		answer := RunnerAnswer{ID: w.Subject, Reason: "the time for an answer is over"}
 		if decided := about.Answer(); decided != nil {
 			answer.Approved, answer.Reason, answer.By = decided.Verdict == agent.Approve, decided.Reason, decided.By
 			if decided.Arguments != "" {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/registry"
 )
@@ -60,10 +60,9 @@ func TestPark(t *testing.T) {
 
 	operator := b.plain(s, coordinator.Operator)
 	answer := func(question string, a agent.Approval) int {
-		wait := fmt.Sprintf("%s/%d", question, epoch)
-		w, err := durable.FindWait(t.Context(), b.store, id, wait)
+		w, err := durabletest.FindWait(t.Context(), b.store, id, question)
 		require.NoError(t, err)
-		status, _ := operator.send(http.MethodPost, "/store-answers", "", coordinator.StoreAnswer{Run: id, Wait: wait, Hash: w.Hash, Answer: a})
+		status, _ := operator.send(http.MethodPost, "/store-answers", "", coordinator.StoreAnswer{Run: id, Wait: w.ID, Answer: a})
 		return status
 	}
 	require.Equal(t, http.StatusOK, answer("send", agent.Approval{Verdict: agent.Approve, Arguments: `{"to": "bob"}`}))
@@ -114,7 +113,7 @@ func TestParkedRunsAreForTheirRunners(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, p.report("r1", id, "park", map[string]any{"epoch": epoch, "questions": []any{map[string]any{"id": "send", "reason": "Send it?"}}}))
 	waits, err := b.store.Waits(t.Context(), id)
 	require.NoError(t, err)
-	require.NoError(t, durable.Approve(t.Context(), b.store, id, waits[0].ID, agent.Approval{Verdict: agent.RejectAndContinue}))
+	require.NoError(t, durabletest.Approve(t.Context(), b.store, id, waits[0].ID, agent.Approval{Verdict: agent.RejectAndContinue}))
 	require.NoError(t, b.worker().ExecuteReady(t.Context()))
 	d, err := b.c.Run(t.Context(), id)
 	require.NoError(t, err)

@@ -18,6 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
@@ -210,7 +211,7 @@ stages:
 
 	id = b.submit("job", `{}`)
 	asked := wait(id)
-	require.NoError(t, durable.Approve(t.Context(), b.store, asked.Run, asked.ID, agent.Approval{Verdict: agent.Approve}))
+	require.NoError(t, durabletest.Approve(t.Context(), b.store, asked.Run, asked.ID, agent.Approval{Verdict: agent.Approve}))
 	d = b.work(id)
 	require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
 	assert.Equal(t, "ran\n", *d.ResultText)

@@ -30,11 +30,10 @@ var viewerMethods = []string{"Events", "Input", "List", "QueueServices", "Result
 
 // StoreAnswer is an answer to something that a run waits for, as a client sends it.
 type StoreAnswer struct {
-	Run  agent.RunID `json:"run"`
-	Wait string      `json:"wait"`
-	// Hash is that of the wait, so that people answer only what they have seen.
-	Hash string `json:"hash"`
-	// Answer is the answer. Its author is the token.
+	Run agent.RunID `json:"run"`
+	// Wait is the ID of what was seen: an answer to anything else is refused.
+	Wait string `json:"wait"`
+	// Answer is the answer. Its author is the token, and its member covers, unless empty, has the IDs of the questions that it is about.
 	Answer agent.Approval `json:"answer"`
 }
 
@@ -156,11 +155,8 @@ func (c *Coordinator) answer(ctx context.Context, in StoreAnswer, by approval.Pr
 	if err != nil {
 		return w, err
 	}
-	if w.Hash != in.Hash {
-		return w, fmt.Errorf("run %s no longer waits for that: read it again: %w", in.Run, durable.ErrAnswered)
-	}
 	a := in.Answer
-	a.By, a.Identity, a.Roles, a.Gate = by.Name, by.Name, by.Roles, ""
+	a.Author, a.By, a.Identity, a.Roles, a.Gate = agent.AuthorPerson, by.Name, by.Name, by.Roles, ""
 	return durable.Decide(ctx, c.store, w, a)
 }
 
@@ -173,7 +169,7 @@ func (a *api) answerProblem(err error) error {
 		return huma.NewError(http.StatusForbidden, refused.Error())
 	case isWrong:
 		return huma.NewError(http.StatusUnprocessableEntity, wrong.Error())
-	case errors.Is(err, durable.ErrAnswered), errors.Is(err, durable.ErrExpired), errors.Is(err, durable.ErrMoreAnswers):
+	case errors.As(err, new(*durable.NotOpenError)):
 		return huma.NewError(http.StatusConflict, err.Error())
 	}
 	return a.problem("answering", err)

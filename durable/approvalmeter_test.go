@@ -43,7 +43,7 @@ func waiting(t *testing.T, s durable.Store, id agent.RunID, kind durable.WaitKin
 	t.Helper()
 	l, err := s.Begin(t.Context(), durable.Job{ID: id}, "one", time.Hour)
 	require.NoError(t, err)
-	w := durable.Wait{ID: "c", Kind: kind, Hash: "h", Asked: time.Now().Add(-time.Duration(hours) * time.Hour)}
+	w := durable.Wait{ID: "c", Kind: kind, Subject: "h", Asked: time.Now().Add(-time.Duration(hours) * time.Hour)}
 	require.NoError(t, s.Commit(t.Context(), l, durable.Commit{Update: durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{w}}}))
 	require.NoError(t, s.Release(t.Context(), l, 0))
 }
@@ -73,8 +73,8 @@ func TestMeasureApprovals(t *testing.T) {
 	assert.Zero(t, ages["doubt"])
 	assert.Len(t, ages, 3, "people do not answer other waits")
 
-	require.NoError(t, store.Answer(t.Context(), "oldest", durable.Answer{Wait: "c", Hash: "h"}))
-	require.NoError(t, store.Answer(t.Context(), "form", durable.Answer{Wait: "c", Hash: "h"}))
+	require.NoError(t, store.Answer(t.Context(), "oldest", durable.Answers(durable.Answer{Wait: "c"})))
+	require.NoError(t, store.Answer(t.Context(), "form", durable.Answers(durable.Answer{Wait: "c"})))
 	require.NoError(t, measure(t.Context()))
 	ages = agesIn(t, reader)
 	assert.InDelta(t, hour, ages["approval"], slack)

@@ -43,7 +43,7 @@ func (x *keptApprover) Approve(ctx context.Context, s agent.State, pending []*ag
 		if a.At.IsZero() {
 			a.At = asked.Add(took).Round(0)
 		}
-		if err := h.stageAnswer(p, *a); err != nil {
+		if err := h.stageAnswer(s, p, *a); err != nil {
 			return mo.Err[[]agent.Approval](err)
 		}
 	}
@@ -56,13 +56,13 @@ func askedAbout(p *agent.Prepared) agent.Intervention {
 }
 
 // stageAnswer notes the answer about a call, to be written with the next entry about the call.
-func (h *held) stageAnswer(p *agent.Prepared, a agent.Approval) error {
-	i := askedAbout(p)
+func (h *held) stageAnswer(s agent.State, p *agent.Prepared, a agent.Approval) error {
+	i := askedAbout(p).WithID(s.Run().ID, s.RunStepCount())
 	id := i.CallID()
 	for ; h.up != nil; h = h.up {
 		id = h.call + "/" + id
 	}
-	w := Wait{Run: h.lease.Run, ID: id, Hash: i.Hash()}
+	w := Wait{Run: h.lease.Run, ID: i.ID, Subject: id}
 	answer, err := newAnswer(w, i, a)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func (h *held) stageRecords(e *Entry) {
 	}
 	var rest []AuditRecord
 	for _, r := range h.given {
-		if e.Key == "" || r.Answer.Wait == e.Key || strings.HasPrefix(r.Answer.Wait, e.Key+"/") {
+		if e.Key == "" || r.Answer.Subject == e.Key || strings.HasPrefix(r.Answer.Subject, e.Key+"/") {
 			h.records = append(h.records, r)
 		} else {
 			rest = append(rest, r)

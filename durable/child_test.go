@@ -21,6 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -229,7 +230,7 @@ func TestSubagentsThatWait(t *testing.T) {
 			assert.Empty(t, runs[0].Owner)
 			questions, err := store.Waits(t.Context(), "run")
 			require.NoError(t, err)
-			require.Equal(t, []string{"n/l/a", "s/l/a"}, lo.Map(questions, func(q durable.Wait, _ int) string { return q.ID }))
+			require.Equal(t, []string{"n/l/a", "s/l/a"}, lo.Map(questions, func(q durable.Wait, _ int) string { return q.Subject }))
 			about, err := durable.InterventionOf(questions[0])
 			require.NoError(t, err)
 			assert.Equal(t, "north leaf", about.Child.Agent)
@@ -239,14 +240,14 @@ func TestSubagentsThatWait(t *testing.T) {
 			assert.Equal(t, 1, f.effects["boss 0 a"], "what was asked for beside them has run")
 			assert.Equal(t, 1, f.effects["north leaf 0 b"])
 
-			require.NoError(t, durable.Approve(t.Context(), store, "run", "s/l/a", agent.Approval{Verdict: agent.Approve, By: "ann"}))
-			require.ErrorIs(t, durable.Approve(t.Context(), store, "run", "s/l/a", agent.Approval{}), durable.ErrAnswered)
-			require.ErrorIs(t, durable.Approve(t.Context(), store, "run", "l/a", agent.Approval{}), durable.ErrNotFound)
+			require.NoError(t, durabletest.Approve(t.Context(), store, "run", "s/l/a", agent.Approval{Verdict: agent.Approve, By: "ann"}))
+			require.ErrorIs(t, durabletest.Approve(t.Context(), store, "run", "s/l/a", agent.Approval{}), durable.ErrAnswered)
+			require.ErrorIs(t, durabletest.Approve(t.Context(), store, "run", "l/a", agent.Approval{}), durable.ErrNotFound)
 			k, a := process()
 			s, err = k.Resume(t.Context(), a, "run", durable.TakeFree).Get()
 			require.NoError(t, err)
 			require.True(t, s.Waiting(), "one waits still")
-			require.NoError(t, durable.Approve(t.Context(), store, "run", "n/l/a", agent.Approval{Verdict: agent.RejectAndContinue}))
+			require.NoError(t, durabletest.Approve(t.Context(), store, "run", "n/l/a", agent.Approval{Verdict: agent.RejectAndContinue}))
 			due = readyRuns(t, store)
 			require.Len(t, due, 1)
 			k, a = process()
@@ -288,7 +289,7 @@ func TestTheEndOfSubagentsThatWait(t *testing.T) {
 		"time is over, and that is a no": {time.Nanosecond, agent.RejectAndEnd, nil, agent.StatusInterrupted, "SubagentFailed of boss", familyCalls - 2},
 		"a no": {time.Hour, agent.RejectAndEnd, func(t *testing.T, store durable.Store) {
 			t.Helper()
-			require.NoError(t, durable.Approve(t.Context(), store, "run", "n/l/a", agent.Approval{Verdict: agent.RejectAndEnd, By: "ann"}))
+			require.NoError(t, durabletest.Approve(t.Context(), store, "run", "n/l/a", agent.Approval{Verdict: agent.RejectAndEnd, By: "ann"}))
 		}, agent.StatusInterrupted, "SubagentFailed of boss", familyCalls - 2},
 		"cancelled": {time.Hour, agent.RejectAndEnd, func(t *testing.T, store durable.Store) {
 			t.Helper()

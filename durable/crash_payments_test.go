@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -272,21 +273,47 @@ func paying(ctx context.Context, store durable.Store, dir string) error {
 		if err != nil || !s.Waiting() {
 			return err
 		}
+		if err := repeatAnswers(ctx, store); err != nil {
+			return err
+		}
 		for _, i := range s.Interventions() {
 			if i.Answer() != nil {
 				continue
 			}
 			answer, err := c.decide(i.Call, i.Questions.InDoubt())
 			if err == nil {
-				err = durable.Approve(ctx, store, crashRun, i.CallID(), answer)
+				err = durable.Approve(ctx, store, crashRun, i.ID, answer)
 			}
 			if err != nil {
 				return err
 			}
 			c.tick("approved")
 		}
+		if err := repeatAnswers(ctx, store); err != nil {
+			return err
+		}
 	}
 }
+
+// repeatAnswers gives each recorded answer twice again, like a client whose answers come twice and late: none counts.
+func repeatAnswers(ctx context.Context, store durable.Store) error {
+	records, err := store.AuditRecords(ctx, durable.AuditFilter{Kind: durable.AuditAnswer, Run: crashRun})
+	if err != nil {
+		return err
+	}
+	for _, r := range slices.Concat(records, records) {
+		told, err := durable.AnsweredOf(r)
+		if err != nil {
+			return err
+		}
+		if _, err = durable.Decide(ctx, store, durable.Wait{Run: crashRun, ID: r.Answer.Wait}, told.Approval); !errors.Is(err, durable.ErrAnswered) {
+			return fmt.Errorf("an answer to %s that was repeated: %w", r.Answer.Wait, cmp.Or(err, errCounted))
+		}
+	}
+	return nil
+}
+
+var errCounted = errors.New("it counted")
 
 // payingProcess continues the run in a process of its own, and kills that process after most ticks. It returns the
 // number of ticks, and whether the process ended by itself.

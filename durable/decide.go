@@ -25,8 +25,11 @@ func (n Notice) Waits() ([]Wait, error) {
 		if err != nil {
 			return nil, fmt.Errorf("recording the question about call %s: %w", c.CallID(), err)
 		}
+		if c.ID == "" {
+			return nil, fmt.Errorf("recording the question about call %s: it has no ID: see agent.Intervention.WithID", c.CallID())
+		}
 		w := Wait{
-			Run: n.Run.ID, ID: c.CallID(), Kind: WaitApproval, Hash: c.Hash(), Tool: c.Call.Name,
+			Run: n.Run.ID, ID: c.ID, Kind: WaitApproval, Subject: c.CallID(), Tool: c.Call.Name,
 			Asked: c.Asked, Deadline: c.Deadline, Data: data,
 		}
 		if c.Questions.InDoubt() {
@@ -66,7 +69,7 @@ func forPeople(questions agent.Questions) agent.Questions {
 }
 
 // gateID returns the ID of the wait for the gate of a call.
-func gateID(i agent.Intervention, q agent.Question) string { return i.CallID() + "#" + q.By }
+func gateID(i agent.Intervention, q agent.Question) string { return i.ID + "#" + q.By }
 
 // storedApproval is the data of an answer: the approval, and what it is about, for the audit log.
 type storedApproval struct {
@@ -92,7 +95,7 @@ func newAnswer(w Wait, i agent.Intervention, a agent.Approval) (*Answer, error) 
 	if a.Identity != "" {
 		by = a.Identity
 	}
-	return &Answer{Wait: w.ID, Hash: w.Hash, Seen: len(w.Answers()), Ends: a.Verdict == agent.RejectAndEnd, By: by, Data: data}, nil
+	return &Answer{Wait: w.ID, Subject: w.Subject, Ends: a.Verdict == agent.RejectAndEnd, By: by, Data: data}, nil
 }
 
 // Answered is what an answer in the audit log says.
@@ -111,7 +114,7 @@ func AnsweredOf(r AuditRecord) (Answered, error) {
 	if r.Answer == nil {
 		return told, fmt.Errorf("reading audit record %d: it is of kind %s and not an answer", r.Seq, r.Kind)
 	}
-	told.Call.ID = r.Answer.Wait
+	told.Call.ID, told.At = r.Answer.Subject, r.At
 	if len(r.Answer.Data) == 0 {
 		return told, nil
 	}
@@ -120,6 +123,7 @@ func AnsweredOf(r AuditRecord) (Answered, error) {
 		return told, fmt.Errorf("reading audit record %d: %w", r.Seq, err)
 	}
 	told.Approval = stored.Approval
+	told.At = r.At
 	if stored.About != nil {
 		told.Call.Arguments, told.AskedBy = stored.About.Arguments, stored.About.AskedBy
 	}
@@ -177,6 +181,68 @@ func (e *NotAdmittedError) Error() string {
 	return fmt.Sprintf("answering %s of run %s: this answer does not count: %s", e.Wait, e.Run, e.Why)
 }
 
+// NotOpenError is returned for an answer to a wait that is not open: nothing was recorded.
+type NotOpenError struct {
+	Run  agent.RunID
+	Wait string
+	// Err is ErrAnswered, ErrChanged or ErrExpired.
+	Err error
+	// Answers are the answers that the wait has had, in order: authors find their own among them if it was recorded.
+	Answers []Answered
+	// Asked are the waits for which the run waits now.
+	Asked []Wait
+}
+
+func (e *NotOpenError) Error() string {
+	text := fmt.Sprintf("answering %s of run %s: %v", e.Wait, e.Run, e.Err)
+	for _, a := range e.Answers {
+		text += fmt.Sprintf("; %s by %s at %s", a.Verdict, cmp.Or(a.Identity, a.By, "a person"), a.At.UTC().Format(time.RFC3339))
+	}
+	for i, w := range e.Asked {
+		text += lo.Ternary(i == 0, "; now it asks ", ", ") + w.ID
+		if w.Tool != "" {
+			text += " (" + w.Tool + ")"
+		}
+	}
+	return text
+}
+
+// Unwrap returns Err.
+func (e *NotOpenError) Unwrap() error { return e.Err }
+
+// newNotOpenError returns the error for an answer to a wait that is not open. It has what can still be read.
+func newNotOpenError(ctx context.Context, store Store, id agent.RunID, wait string, err error) error {
+	e := &NotOpenError{Run: id, Wait: wait, Err: err}
+	if why, ok := lo.Find([]error{ErrAnswered, ErrExpired}, func(one error) bool { return errors.Is(err, one) }); ok {
+		e.Err = why
+	} else {
+		e.Err = ErrChanged
+	}
+	f := AuditFilter{Kind: AuditAnswer, Run: id}
+	for {
+		records, err := store.AuditRecords(ctx, f)
+		for _, r := range records {
+			if told, broken := AnsweredOf(r); broken == nil && r.Answer.Wait == wait {
+				e.Answers = append(e.Answers, told)
+			}
+		}
+		if err != nil || len(records) < DefaultLimit {
+			break
+		}
+		f.Before = records[len(records)-1].Seq
+	}
+	slices.Reverse(e.Answers)
+	if e.Err == ErrChanged && len(e.Answers) > 0 { //nolint:errorlint // set above
+		e.Err = ErrAnswered
+	}
+	if all, err := store.Waits(ctx, id); err == nil {
+		e.Asked = lo.Filter(all, func(w Wait, _ int) bool {
+			return w.Answer == nil && w.ID != wait && w.Kind != WaitChild && w.Kind != WaitTime
+		})
+	}
+	return e
+}
+
 // CheckAnswer returns a *NotAdmittedError when an answer to a wait would not count because of who gives it. It records
 // nothing.
 func CheckAnswer(ctx context.Context, store Store, w Wait, a agent.Approval) error {
@@ -184,8 +250,11 @@ func CheckAnswer(ctx context.Context, store Store, w Wait, a agent.Approval) err
 	if err != nil {
 		return err
 	}
-	why, err := refuses(ctx, store, w, questionsOf(w, i), a)
-	if err == nil && why != "" {
+	submitters, err := submittersOf(ctx, store, w.Run)
+	if err != nil {
+		return err
+	}
+	if why := refuses(submitters, questionsOf(w, i), a); why != "" {
 		err = &NotAdmittedError{w.Run, w.ID, why}
 	}
 	return err
@@ -196,11 +265,12 @@ type Decider interface {
 	Decide(ctx context.Context, w Wait, a agent.Approval) (Wait, error)
 }
 
-// Decide records an answer to a wait about a call, as the author saw it: with its hash. It returns the wait with the
-// answer, which decides unless more people must answer. The errors are ErrAnswered when another answer
-// decided first, ErrNotFound when the run no longer waits for it, ErrExpired when the deadline has passed, so that its default
-// answer counts, a *NotAdmittedError, and an *agent.ArgumentsError when changed arguments do not fit the tool, or the
-// input does not fit what is asked for.
+// Decide records an answer to a wait about a call, as the author saw it: w names what was asked, and, unless the answer says which
+// questions it covers, those that were open in w. Everything is checked against the wait as it is stored. It returns
+// the wait with the answer, which decides unless more people must answer. The errors are a *NotOpenError when the wait
+// is answered, by this author or another, when the run does not ask that, or when its deadline has passed, so that its default
+// answer counts; a *NotAdmittedError; and an *agent.ArgumentsError when changed arguments do not fit the tool, or the input
+// does not fit what is asked for.
 //
 // A rejection answers all waits about the call. An approval by who submitted the job does not count for a question
 // with approvers or a quorum.
@@ -208,88 +278,128 @@ func Decide(ctx context.Context, store Store, w Wait, a agent.Approval) (Wait, e
 	if elsewhere, ok := store.(Decider); ok {
 		return elsewhere.Decide(ctx, w, a)
 	}
-	for {
-		decided, answers, err := formAnswers(ctx, store, w, a)
-		if err != nil {
-			return w, err
-		}
-		if err = store.Answer(ctx, w.Run, answers...); err == nil {
-			return decided, nil
-		}
-		// Another answer came meanwhile, perhaps to another wait that a rejection answers, too: look again.
-		if !errors.Is(err, ErrMoreAnswers) && (!errors.Is(err, ErrAnswered) || len(answers) == 1) {
-			return w, fmt.Errorf("answering %s of run %s: %w", w.ID, w.Run, err)
-		}
-		hash := w.Hash
-		if w, err = FindWait(ctx, store, w.Run, w.ID); err == nil && w.Hash != hash {
-			err = fmt.Errorf("answering %s of run %s: %w", w.ID, w.Run, ErrNotFound)
-		}
-		if err != nil {
-			return w, err
-		}
+	fail := func(err error) (Wait, error) {
+		return w, fmt.Errorf("answering %s of run %s: %w", w.ID, w.Run, err)
 	}
+	switch {
+	case a.Verdict > agent.Approve:
+		return fail(fmt.Errorf("the verdict %q decides nothing: approve or reject the call", a.Verdict))
+	case a.Author != agent.AuthorPerson:
+		return fail(fmt.Errorf("its author is a %s: only people and events answer", a.Author))
+	case a.By == reservedName:
+		return fail(fmt.Errorf("the name %q stands for a passed deadline: give another name", a.By))
+	}
+	if len(a.Covers) == 0 && len(w.Data) > 0 {
+		seen, err := InterventionOf(w)
+		if err != nil {
+			return w, err
+		}
+		a.Covers = lo.Map(questionsOf(w, seen).Open(), func(q agent.Question, _ int) string { return q.ID() })
+	}
+	submitters, err := submittersOf(ctx, store, w.Run)
+	if err != nil {
+		return w, err
+	}
+	var decided Wait
+	err = store.Answer(ctx, w.Run, func(waits []Wait, now time.Time) (answers []Answer, err error) {
+		decided, answers, err = formAnswers(waits, w.ID, a, submitters, now)
+		return answers, err
+	})
+	switch {
+	case errors.Is(err, ErrAnswered), errors.Is(err, ErrChanged), errors.Is(err, ErrExpired), errors.Is(err, ErrNotFound):
+		return w, newNotOpenError(ctx, store, w.Run, w.ID, err)
+	case err != nil:
+		return fail(err)
+	}
+	return decided, nil
 }
 
-// formAnswers returns the wait with the answer, and the answers to store.
-func formAnswers(ctx context.Context, store Store, w Wait, a agent.Approval) (Wait, []Answer, error) {
+// reservedName is what people read as the author of answers that a passed deadline gave.
+const reservedName = "timeout"
+
+// formAnswers returns the stored wait with that ID and an answer, and the answers to store.
+func formAnswers(waits []Wait, id string, a agent.Approval, submitters []string, now time.Time) (w Wait, answers []Answer, err error) {
+	w, ok := lo.Find(waits, func(w Wait) bool { return w.ID == id })
+	switch {
+	case !ok:
+		return w, nil, ErrChanged
+	case w.Answer != nil:
+		return w, nil, ErrAnswered
+	case !w.Deadline.IsZero() && !now.Before(w.Deadline):
+		return w, nil, fmt.Errorf("%w, at %s", ErrExpired, w.Deadline.UTC().Format(time.RFC3339))
+	}
 	i, err := InterventionOf(w)
 	if err != nil {
 		return w, nil, err
 	}
-	fail := func(err error) (Wait, []Answer, error) {
-		return w, nil, fmt.Errorf("answering about call %s of run %s: %w", w.ID, w.Run, err)
+	questions := questionsOf(w, i)
+	if a.Covers, err = coveredBy(questions, a); err != nil {
+		return w, nil, err
 	}
 	switch {
-	case w.Answer != nil:
-		return fail(ErrAnswered)
-	case !w.Deadline.IsZero() && time.Now().After(w.Deadline):
-		return fail(fmt.Errorf("%w, at %s", ErrExpired, w.Deadline.UTC().Format(time.RFC3339)))
-	case a.Verdict > agent.Approve:
-		return fail(fmt.Errorf("the verdict %q decides nothing: approve or reject the call", a.Verdict))
-	case a.TimedOut():
-		return fail(fmt.Errorf("the name %q stands for a passed deadline: give another name", a.By))
 	case i.CheckInput(a) != nil:
-		return fail(i.CheckInput(a))
+		return w, nil, i.CheckInput(a)
 	case !i.Takes(a):
-		return fail(errors.New("its arguments cannot be changed: approve it unchanged, or reject it"))
+		return w, nil, errors.New("its arguments cannot be changed: approve it unchanged, or reject it")
 	}
 	if err := checkArguments(i, a); err != nil {
-		return fail(err)
-	}
-	if why, err := refuses(ctx, store, w, questionsOf(w, i), a); err != nil || why != "" {
-		if err == nil {
-			err = &NotAdmittedError{w.Run, w.ID, why}
-		}
 		return w, nil, err
+	}
+	if why := refuses(submitters, questions, a); why != "" {
+		if hasAnswered(questions, a) {
+			return w, nil, ErrAnswered
+		}
+		return w, nil, &NotAdmittedError{w.Run, w.ID, why}
 	}
 	answer, err := newAnswer(w, i, a)
 	if err != nil {
 		return w, nil, err
 	}
+	answers = []Answer{*answer}
+	if a.Verdict != agent.Approve {
+		for _, other := range waits {
+			if other.ID == w.ID || other.Answer != nil || !sameCall(other, i) {
+				continue
+			}
+			also, err := newAnswer(other, i, a)
+			if err != nil {
+				return w, nil, err
+			}
+			answers = append(answers, *also)
+		}
+	}
 	if answer.More = questionsOf(w, i.WithAnswer(a)).Decision() == nil; answer.More {
+		answers[0].More = true
 		w.Partial = append(slices.Clip(w.Partial), *answer)
 	} else {
 		w.Answer = answer
 	}
-	answers := []Answer{*answer}
-	if a.Verdict == agent.Approve {
-		return w, answers, nil
-	}
-	all, err := store.Waits(ctx, w.Run)
-	if err != nil {
-		return fail(err)
-	}
-	for _, other := range all {
-		if other.ID == w.ID || other.Answer != nil || !sameCall(other, i) {
-			continue
-		}
-		also, err := newAnswer(other, i, a)
-		if err != nil {
-			return w, nil, err
-		}
-		answers = append(answers, *also)
-	}
 	return w, answers, nil
+}
+
+// coveredBy returns the questions that an answer covers, by their IDs; none when it covers all that are open. It returns
+// ErrChanged when the answer names others, and ErrAnswered when those that it names are answered.
+func coveredBy(questions agent.Questions, a agent.Approval) ([]string, error) {
+	ids := func(q agent.Question, _ int) string { return q.ID() }
+	open := lo.Uniq(lo.Map(questions.Open(), ids))
+	switch {
+	case len(a.Covers) == 0:
+		return nil, nil
+	case !lo.Every(lo.Map(questions, ids), a.Covers):
+		return nil, ErrChanged
+	case lo.None(open, a.Covers):
+		return nil, ErrAnswered
+	case lo.Every(a.Covers, open):
+		return nil, nil
+	}
+	return lo.Intersect(open, a.Covers), nil
+}
+
+// hasAnswered reports whether the author of an approval has approved before: the same answer counts once.
+func hasAnswered(questions agent.Questions, a agent.Approval) bool {
+	return a.Identity != "" && a.Verdict == agent.Approve && slices.ContainsFunc(questions.Answers(), func(known agent.Approval) bool {
+		return known.Identity == a.Identity && known.Verdict == agent.Approve
+	})
 }
 
 // checkArguments returns what is wrong with the arguments of an answer: they must be one JSON object that fits the schema
@@ -311,28 +421,24 @@ func checkArguments(i agent.Intervention, a agent.Approval) error {
 // anyObject is the schema of the arguments of an unknown tool.
 const anyObject = `{"type":"object"}`
 
-// sameCall reports whether a wait is about the call of an intervention.
+// sameCall reports whether a wait is about the question of an intervention: it stands for people, or for a gate.
 func sameCall(w Wait, i agent.Intervention) bool {
 	_, gate := GateOf(w, i)
-	return gate || w.ID == i.CallID()
+	return gate || w.ID == i.ID
 }
 
 // refuses returns why an answer counts for none of the questions; empty when it counts.
-func refuses(ctx context.Context, store Store, w Wait, questions agent.Questions, a agent.Approval) (string, error) {
+func refuses(submitters []string, questions agent.Questions, a agent.Approval) string {
 	open := questions.Open()
 	restricted := slices.ContainsFunc(open, agent.Question.Restricted)
-	if restricted && a.Verdict == agent.Approve && a.Identity != "" {
-		if submitted, err := hasSubmitted(ctx, store, w.Run, a.Identity); err != nil || submitted {
-			return a.Identity + " has submitted the run and cannot approve it", err
-		}
+	if restricted && a.Verdict == agent.Approve && a.Identity != "" && slices.Contains(submitters, a.Identity) {
+		return a.Identity + " has submitted the run and cannot approve it"
 	}
 	if after := questions.WithAnswer(a); len(open) == 0 || !sameAnswers(questions, after) {
-		return "", nil
+		return ""
 	}
-	if a.Identity != "" && slices.ContainsFunc(open, func(q agent.Question) bool {
-		return slices.ContainsFunc(q.Answers, func(known agent.Approval) bool { return known.Identity == a.Identity })
-	}) {
-		return a.Identity + " has approved it already", nil
+	if hasAnswered(open, a) {
+		return a.Identity + " has approved it already"
 	}
 	needs := lo.Uniq(lo.Map(open, func(q agent.Question, _ int) string {
 		if q.Gate != nil {
@@ -340,23 +446,24 @@ func refuses(ctx context.Context, store Store, w Wait, questions agent.Questions
 		}
 		return q.Needs()
 	}))
-	return strings.Join(needs, "; "), nil
+	return strings.Join(needs, "; ")
 }
 
-// hasSubmitted reports whether an identity has submitted a run, or the topmost run above it.
-func hasSubmitted(ctx context.Context, store Store, id agent.RunID, identity string) (bool, error) {
+// submittersOf returns who submitted a run, and the topmost run above it.
+func submittersOf(ctx context.Context, store Store, id agent.RunID) ([]string, error) {
 	about, err := store.Run(ctx, id)
 	if err != nil {
-		return false, fmt.Errorf("looking for who submitted run %s: %w", id, err)
+		return nil, fmt.Errorf("looking for who submitted run %s: %w", id, err)
 	}
-	if about.By == identity || about.Root == "" || about.Root == id {
-		return about.By == identity, nil
+	by := []string{about.By}
+	if about.Root != "" && about.Root != id {
+		root, err := store.Run(ctx, about.Root)
+		if err != nil && !errors.Is(err, ErrNotFound) { // the run above may be deleted, or in no store
+			return nil, fmt.Errorf("looking for who submitted run %s: %w", about.Root, err)
+		}
+		by = append(by, root.By)
 	}
-	root, err := store.Run(ctx, about.Root)
-	if err != nil && !errors.Is(err, ErrNotFound) { // the run above may be deleted, or in no store
-		return false, fmt.Errorf("looking for who submitted run %s: %w", about.Root, err)
-	}
-	return err == nil && root.By == identity, nil
+	return lo.Compact(by), nil
 }
 
 // sameAnswers reports whether no question has got an answer.
@@ -369,8 +476,7 @@ func sameAnswers(before, after agent.Questions) bool {
 	return true
 }
 
-// Approve records an answer about a call of a run that waits, or about one of its waits: see FindWait and Decide. It returns
-// ErrNotFound when there is no such wait.
+// Approve records an answer to one of the waits of a run, by its ID: see FindWait and Decide.
 func Approve(ctx context.Context, store Store, id agent.RunID, wait string, a agent.Approval) error {
 	w, err := FindWait(ctx, store, id, wait)
 	if err != nil {
@@ -380,8 +486,8 @@ func Approve(ctx context.Context, store Store, id agent.RunID, wait string, a ag
 	return err
 }
 
-// FindWait returns the wait of a run with an ID. The ID of a call about which only gates ask stands for the first of their waits
-// that is open: rejecting one rejects all of them. It returns ErrNotFound when there is none.
+// FindWait returns the wait of a run with an ID. The agent.Intervention.ID of a call about which only gates ask stands for the
+// first of their waits that is open: rejecting one rejects all of them. It returns a *NotOpenError when the run does not ask that.
 func FindWait(ctx context.Context, store Store, id agent.RunID, wait string) (Wait, error) {
 	all, err := store.Waits(ctx, id)
 	if err != nil {
@@ -393,10 +499,10 @@ func FindWait(ctx context.Context, store Store, id agent.RunID, wait string) (Wa
 	gates := lo.Filter(all, func(w Wait, _ int) bool {
 		i, err := InterventionOf(w)
 		_, isGate := GateOf(w, i)
-		return err == nil && isGate && i.CallID() == wait
+		return err == nil && isGate && i.ID == wait
 	})
 	if len(gates) == 0 {
-		return Wait{}, fmt.Errorf("answering %q of run %s: %w", wait, id, ErrNotFound)
+		return Wait{}, newNotOpenError(ctx, store, id, wait, ErrChanged)
 	}
 	open, _ := lo.Find(gates, func(w Wait) bool { return w.Answer == nil })
 	return lo.Ternary(open.ID != "", open, gates[0]), nil

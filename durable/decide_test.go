@@ -12,6 +12,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 )
 
 // Questions of the tests below.
@@ -29,7 +30,7 @@ func ask(t *testing.T, store durable.Store, j durable.Job, asked ...agent.Questi
 	for i, questions := range asked {
 		call := agent.ToolCall{ID: string(rune('c' + i)), Name: "pay", Arguments: `{"Cents":1}`}
 		n.Calls = append(n.Calls, durable.WaitingCall{Intervention: agent.Intervention{
-			Original: call, Call: call, Questions: questions, Asked: time.Now(), Deadline: time.Now().Add(time.Hour),
+			ID: call.ID, Original: call, Call: call, Questions: questions, Asked: time.Now(), Deadline: time.Now().Add(time.Hour),
 		}})
 	}
 	waits, err := durable.WaitsOf(n)
@@ -70,15 +71,19 @@ func requireStatus(t *testing.T, store durable.Store, id agent.RunID, want durab
 func TestDecideCountsIdentities(t *testing.T) {
 	store := openStore(t)
 	ask(t, store, durable.Job{ID: "r"}, agent.Questions{twoPeople, plain})
-	approve := func(a agent.Approval) error { return durable.Approve(t.Context(), store, "r", "c", a) }
+	approve := func(a agent.Approval) error { return durabletest.Approve(t.Context(), store, "r", "c", a) }
 	refused := new(durable.NotAdmittedError)
 
 	w, err := durable.Decide(t.Context(), store, waitsOf(t, store, "r")["c"], approval("ann"))
 	require.NoError(t, err)
 	assert.Len(t, w.Partial, 1)
 	assert.Nil(t, w.Answer)
-	require.ErrorAs(t, approve(approval("ann")), &refused)
-	assert.Equal(t, "answering c of run r: this answer does not count: ann has approved it already", refused.Error())
+	used := new(durable.NotOpenError)
+	require.ErrorAs(t, approve(approval("ann")), &used, "the same answer again")
+	require.ErrorIs(t, used, durable.ErrAnswered)
+	require.Len(t, used.Answers, 1, "its author sees that it was recorded")
+	assert.Equal(t, []any{"ann", agent.Approve}, []any{used.Answers[0].Identity, used.Answers[0].Verdict})
+	assert.False(t, used.Answers[0].At.IsZero())
 	require.ErrorAs(t, approve(approval("")), &refused, "typed names do not count")
 	assert.Contains(t, refused.Why, "it needs 2 approvals, by people whose identity is verified")
 	requireStatus(t, store, "r", durable.StatusWaiting)
@@ -109,7 +114,7 @@ func TestDecideAdmitsApprovers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store := openStore(t)
 			ask(t, store, durable.Job{ID: "r"}, agent.Questions{finance})
-			err := durable.Approve(t.Context(), store, "r", "c", c.answer)
+			err := durabletest.Approve(t.Context(), store, "r", "c", c.answer)
 			if c.counts {
 				require.NoError(t, err)
 				requireStatus(t, store, "r", durable.StatusReady)
@@ -147,18 +152,18 @@ func TestDecideOwnJob(t *testing.T) {
 			require.NoError(t, err)
 			ask(t, store, job, agent.Questions{finance}, agent.Questions{twoPeople}, agent.Questions{plain}, agent.Questions{finance})
 			for _, call := range []string{"c", "d"} {
-				err := durable.Approve(t.Context(), store, "r", call, approval("ann", "finance"))
+				err := durabletest.Approve(t.Context(), store, "r", call, approval("ann", "finance"))
 				require.ErrorAs(t, err, new(*durable.NotAdmittedError))
 				require.ErrorContains(t, err, "ann has submitted the run and cannot approve it")
 			}
-			require.NoError(t, durable.Approve(t.Context(), store, "r", "e", approval("ann")), "a question without approvers")
-			require.NoError(t, durable.Approve(t.Context(), store, "r", "f", rejection("ann")))
-			require.NoError(t, durable.Approve(t.Context(), store, "r", "c", approval("bob", "finance")))
+			require.NoError(t, durabletest.Approve(t.Context(), store, "r", "e", approval("ann")), "a question without approvers")
+			require.NoError(t, durabletest.Approve(t.Context(), store, "r", "f", rejection("ann")))
+			require.NoError(t, durabletest.Approve(t.Context(), store, "r", "c", approval("bob", "finance")))
 		})
 	}
 	store := openStore(t)
 	ask(t, store, durable.Job{ID: "r", Root: "deleted"}, agent.Questions{finance})
-	require.NoError(t, durable.Approve(t.Context(), store, "r", "c", approval("ann")))
+	require.NoError(t, durabletest.Approve(t.Context(), store, "r", "c", approval("ann")))
 }
 
 func TestDecideRejectsTheCall(t *testing.T) {
@@ -172,17 +177,17 @@ func TestDecideRejectsTheCall(t *testing.T) {
 		"gate": {"c#gate", agent.Approval{Verdict: agent.RejectAndContinue, By: "file", Gate: "gate"}},
 	} {
 		ask(t, store, durable.Job{ID: id}, agent.Questions{twoPeople, gate, other}, agent.Questions{plain, gate})
-		require.NoError(t, durable.Approve(t.Context(), store, id, by.wait, by.answer), id)
+		require.NoError(t, durabletest.Approve(t.Context(), store, id, by.wait, by.answer), id)
 		waits := waitsOf(t, store, id)
 		for _, wait := range []string{"c", "c#gate", "c#other"} {
 			require.NotNil(t, waits[wait].Answer, "%s: %s", id, wait)
-			require.ErrorIs(t, durable.Approve(t.Context(), store, id, wait, approval("bob")), durable.ErrAnswered)
+			require.ErrorIs(t, durabletest.Approve(t.Context(), store, id, wait, approval("bob")), durable.ErrAnswered)
 		}
 		assert.Nil(t, waits["d"].Answer, "another call")
 		assert.Nil(t, waits["d#gate"].Answer, "another call")
 		requireStatus(t, store, id, durable.StatusWaiting)
 		end := agent.Approval{Verdict: agent.RejectAndEnd}
-		require.NoError(t, durable.Approve(t.Context(), store, id, "d", end))
+		require.NoError(t, durabletest.Approve(t.Context(), store, id, "d", end))
 		requireStatus(t, store, id, durable.StatusReady)
 	}
 }
@@ -195,20 +200,20 @@ func TestDecideGate(t *testing.T) {
 	assert.Equal(t, []any{durable.WaitFile, "h", durable.WaitApproval, ""}, []any{waits["c#gate"].Kind, waits["c#gate"].Host, waits["c"].Kind, waits["c"].Host})
 	opens := agent.Approval{Verdict: agent.Approve, By: "file", Gate: "gate"}
 	for name, err := range map[string]error{
-		"a person":            durable.Approve(t.Context(), store, "r", "c#gate", approval("ann")),
-		"another gate":        durable.Approve(t.Context(), store, "r", "c#gate", agent.Approval{Verdict: agent.Approve, Gate: "other"}),
-		"a gate for a person": durable.Approve(t.Context(), store, "r", "c", opens),
+		"a person":            durabletest.Approve(t.Context(), store, "r", "c#gate", approval("ann")),
+		"another gate":        durabletest.Approve(t.Context(), store, "r", "c#gate", agent.Approval{Verdict: agent.Approve, Gate: "other"}),
+		"a gate for a person": durabletest.Approve(t.Context(), store, "r", "c", opens),
 	} {
 		require.ErrorAs(t, err, new(*durable.NotAdmittedError), name)
 	}
-	require.NoError(t, durable.Approve(t.Context(), store, "r", "c", approval("")))
+	require.NoError(t, durabletest.Approve(t.Context(), store, "r", "c", approval("")))
 	requireStatus(t, store, "r", durable.StatusWaiting)
-	require.NoError(t, durable.Approve(t.Context(), store, "r", "c#gate", opens))
+	require.NoError(t, durabletest.Approve(t.Context(), store, "r", "c#gate", opens))
 	requireStatus(t, store, "r", durable.StatusReady)
 
 	ask(t, store, durable.Job{ID: "only a gate"}, agent.Questions{gate})
 	require.Len(t, waitsOf(t, store, "only a gate"), 1)
-	require.NoError(t, durable.Approve(t.Context(), store, "only a gate", "c#gate", opens))
+	require.NoError(t, durabletest.Approve(t.Context(), store, "only a gate", "c#gate", opens))
 	requireStatus(t, store, "only a gate", durable.StatusReady)
 }
 
@@ -237,20 +242,19 @@ func TestDecideAtOnce(t *testing.T) {
 	assert.NotNil(t, w.Answer)
 }
 
-// between calls something after the first list of waits.
+// between calls something before an answer is recorded.
 type between struct {
 	durable.Store
 
 	do func()
 }
 
-func (b *between) Waits(ctx context.Context, id agent.RunID) ([]durable.Wait, error) {
-	waits, err := b.Store.Waits(ctx, id)
+func (b *between) Answer(ctx context.Context, id agent.RunID, form durable.AnswerFunc) error {
 	if do := b.do; do != nil {
 		b.do = nil
 		do()
 	}
-	return waits, err
+	return b.Store.Answer(ctx, id, form)
 }
 
 // A rejection stands even when another wait about the call is decided at the same time.
@@ -259,7 +263,7 @@ func TestDecideRejectionAndGateAtOnce(t *testing.T) {
 	ask(t, store, durable.Job{ID: "r"}, agent.Questions{plain, gate})
 	w := waitsOf(t, store, "r")["c"]
 	slow := &between{store, func() {
-		require.NoError(t, durable.Approve(t.Context(), store, "r", "c#gate", agent.Approval{Verdict: agent.Approve, Gate: "gate"}))
+		require.NoError(t, durabletest.Approve(t.Context(), store, "r", "c#gate", agent.Approval{Verdict: agent.Approve, Gate: "gate"}))
 	}}
 	_, err := durable.Decide(t.Context(), slow, w, rejection("ann"))
 	require.NoError(t, err)
@@ -271,7 +275,7 @@ func TestDecideRejectionAndGateAtOnce(t *testing.T) {
 
 	ask(t, store, durable.Job{ID: "s"}, agent.Questions{plain, gate})
 	w = waitsOf(t, store, "s")["c"]
-	slow.do = func() { require.NoError(t, durable.Approve(t.Context(), store, "s", "c", approval("bob"))) }
+	slow.do = func() { require.NoError(t, durabletest.Approve(t.Context(), store, "s", "c", approval("bob"))) }
 	_, err = durable.Decide(t.Context(), slow, w, rejection("ann"))
 	require.ErrorIs(t, err, durable.ErrAnswered, "the same wait was decided first")
 }
@@ -280,10 +284,12 @@ func TestDecideRefuses(t *testing.T) {
 	store := openStore(t)
 	ask(t, store, durable.Job{ID: "r"}, agent.Questions{plain}, agent.Questions{twoPeople}, agent.Questions{plain, gate})
 	waits := waitsOf(t, store, "r")
-	overdue, changed, unreadable := waits["c"], waits["c"], waits["c"]
-	overdue.Deadline = time.Now().Add(-time.Second)
-	changed.Hash = "another hash"
+	changed, unreadable := waits["c"], waits["c"]
+	changed.ID = "c in another round"
 	unreadable.Data = []byte("?")
+	another := approval("ann")
+	another.Covers = []string{twoPeople.ID()}
+	forged := agent.Approval{Verdict: agent.Approve, Author: agent.AuthorDeadline}
 	edited := approval("ann")
 	edited.Arguments = `{"Cents":2}`
 	for name, c := range map[string]struct {
@@ -293,8 +299,9 @@ func TestDecideRefuses(t *testing.T) {
 		says   string
 	}{
 		"the name of a passed deadline": {waits["c"], agent.Approval{Verdict: agent.Approve, By: "timeout"}, nil, `the name "timeout" stands for a passed deadline`},
-		"a passed deadline":             {overdue, approval("ann"), durable.ErrExpired, ""},
-		"a call that has changed":       {changed, approval("ann"), durable.ErrNotFound, ""},
+		"as a deadline":                 {waits["d"], forged, nil, "only people and events answer"},
+		"a call that has changed":       {changed, approval("ann"), durable.ErrChanged, "now it asks c (pay), d (pay)"},
+		"a question that is not asked":  {waits["c"], another, durable.ErrChanged, ""},
 		"a question that is damaged":    {unreadable, approval("ann"), nil, "reading the question about call c of run r"},
 		"other arguments for a quorum":  {waits["d"], edited, nil, "its arguments cannot be changed"},
 		"other arguments at a gate":     {waits["e"], edited, nil, "its arguments cannot be changed"},
@@ -308,12 +315,52 @@ func TestDecideRefuses(t *testing.T) {
 			require.ErrorIs(t, err, c.is, name)
 		}
 	}
-	require.ErrorIs(t, durable.Approve(t.Context(), store, "r", "unknown", approval("ann")), durable.ErrNotFound)
-	require.ErrorIs(t, durable.Approve(t.Context(), store, "unknown", "c", approval("ann")), durable.ErrNotFound)
+	require.ErrorIs(t, durabletest.Approve(t.Context(), store, "r", "unknown", approval("ann")), durable.ErrChanged)
+	require.ErrorIs(t, durabletest.Approve(t.Context(), store, "unknown", "c", approval("ann")), durable.ErrNotFound)
 	for id, w := range waitsOf(t, store, "r") {
 		assert.Empty(t, w.Answers(), id)
 	}
-	require.NoError(t, durable.Approve(t.Context(), store, "r", "c", edited), "one person may edit")
+	require.NoError(t, durabletest.Approve(t.Context(), store, "r", "c", edited), "one person may edit")
 	away := &half{Store: store, runs: 0}
-	require.ErrorIs(t, durable.Approve(t.Context(), away, "r", "d", approval("ann")), errAway, "who submitted it is not known")
+	require.ErrorIs(t, durabletest.Approve(t.Context(), away, "r", "d", approval("ann")), errAway, "who submitted it is not known")
+}
+
+// What is stored counts, not what the caller has of it: its deadline, its answers, and that the run waits.
+func TestDecideChecksWhatIsStored(t *testing.T) {
+	store := openStore(t)
+	ask(t, store, durable.Job{ID: "r"}, agent.Questions{plain}, agent.Questions{plain})
+	seen := waitsOf(t, store, "r")
+	l, err := store.Acquire(t.Context(), "r", "two", time.Hour, durable.TakeFree)
+	require.NoError(t, err)
+	late := seen["c"]
+	late.Deadline = time.Now().Add(-time.Second)
+	late.ID = "late"
+	require.NoError(t, store.Commit(t.Context(), l, durable.Commit{Update: durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{late, seen["d"]}}}))
+	late.Deadline = time.Time{}
+	_, err = durable.Decide(t.Context(), store, late, approval("ann"))
+	require.ErrorIs(t, err, durable.ErrExpired)
+	_, err = durable.Decide(t.Context(), store, seen["c"], approval("ann"))
+	require.ErrorIs(t, err, durable.ErrChanged, "the run asks something else about that call")
+	_, err = durable.Decide(t.Context(), store, durable.Wait{Run: "r", ID: "d"}, approval("ann"))
+	require.NoError(t, err, "its ID suffices")
+	_, err = durable.Decide(t.Context(), store, seen["d"], approval("ann"))
+	require.ErrorIs(t, err, durable.ErrAnswered)
+	assert.Empty(t, waitsOf(t, store, "r")["late"].Answers())
+}
+
+// An answer covers the questions that it names.
+func TestDecideCovers(t *testing.T) {
+	store := openStore(t)
+	other := agent.Question{By: "other", Reason: "and that?"}
+	ask(t, store, durable.Job{ID: "r"}, agent.Questions{plain, other})
+	some := approval("ann")
+	some.Covers = []string{plain.ID()}
+	w, err := durable.Decide(t.Context(), store, waitsOf(t, store, "r")["c"], some)
+	require.NoError(t, err)
+	assert.Nil(t, w.Answer, "the other question is open")
+	require.ErrorIs(t, durabletest.Approve(t.Context(), store, "r", "c", some), durable.ErrAnswered, "again")
+	requireStatus(t, store, "r", durable.StatusWaiting)
+	some.Covers = []string{other.ID()}
+	require.NoError(t, durabletest.Approve(t.Context(), store, "r", "c", some))
+	requireStatus(t, store, "r", durable.StatusReady)
 }

@@ -62,15 +62,15 @@ func tell(t *testing.T, s durable.Store, id agent.RunID, text string) durable.Le
 	t.Helper()
 	l, err := s.Begin(t.Context(), durable.Job{ID: id}, "one", time.Hour)
 	require.NoError(t, err)
-	given := &durable.Answer{Wait: "d", Hash: "hash", At: time.Now(), Data: []byte(text)}
+	given := &durable.Answer{Wait: "d", At: time.Now(), Data: []byte(text)}
 	require.NoError(t, s.Commit(t.Context(), l, durable.Commit{
 		Update: durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{
-			{ID: "c", Hash: "hash", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte(text)},
-			{ID: "d", Hash: "hash", Tool: "bash", Data: []byte(text), Answer: given},
+			{ID: "c", Subject: "call", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte(text)},
+			{ID: "d", Subject: "call", Tool: "bash", Data: []byte(text), Answer: given},
 		}},
 		Entries: []durable.Entry{{Seq: 1, Kind: "reply", Key: "k", Data: []byte(text)}, {Seq: 2, Kind: "reply", Key: "k", Data: []byte(text)}},
 	}))
-	require.NoError(t, s.Answer(t.Context(), id, durable.Answer{Wait: "c", Hash: "hash", Data: []byte(text)}))
+	require.NoError(t, s.Answer(t.Context(), id, durable.Answers(durable.Answer{Wait: "c", Data: []byte(text)})))
 	return l
 }
 
@@ -185,7 +185,7 @@ func TestTamperedDataIsRefused(t *testing.T) {
 		"another key":                   {"UPDATE entries SET key = '' WHERE seq = 2", "entry 2 of run \"r\": " + changed},
 		"kind and key shifted":          {"UPDATE entries SET kind = 'repl', key = 'yk' WHERE seq = 2", "entry 2 of run \"r\": " + changed},
 		"a question of another call":    {"UPDATE waits SET data = (SELECT data FROM waits WHERE id = 'd' AND run = 1) WHERE id = 'c'", "wait \"c\" of run \"r\": " + changed},
-		"a question about other hashes": {"UPDATE waits SET hash = 'other' WHERE id = 'c'", "wait \"c\" of run \"r\": " + changed},
+		"a question about another call": {"UPDATE waits SET subject = 'other' WHERE id = 'c'", "wait \"c\" of run \"r\": " + changed},
 		"an answer of another call":     {"UPDATE waits SET answer = (SELECT answer FROM waits WHERE id = 'd' AND run = 1) WHERE id = 'c'", "an answer to wait \"c\" of run \"r\": " + changed},
 		"an answer from a question":     {"UPDATE waits SET answer = data WHERE id = 'c'", "an answer to wait \"c\" of run \"r\": " + changed},
 		"an answer that ends the run":   {"UPDATE waits SET ends = 1 WHERE id = 'c'", "an answer to wait \"c\" of run \"r\": " + changed},
@@ -317,7 +317,7 @@ func TestPlainDataIsNotWrittenBesideEncryptedData(t *testing.T) {
 		"begin":    second(plain.Begin(t.Context(), durable.Job{}, "one", time.Hour)),
 		"commit":   plain.Commit(t.Context(), lease, durable.Commit{Entries: []durable.Entry{{Seq: 1}}}),
 		"context":  plain.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalContext, Text: "open"}),
-		"answer":   plain.Answer(t.Context(), "r", durable.Answer{}),
+		"answer":   plain.Answer(t.Context(), "r", durable.Answers(durable.Answer{})),
 		"waiver":   plain.AddWaiver(t.Context(), durable.Waiver{ID: "w"}),
 		"document": second(plain.PutDocument(t.Context(), durable.Document{Kind: "k", Name: "d"})),
 	} {

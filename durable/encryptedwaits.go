@@ -8,17 +8,19 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 )
 
 // waitSpot returns the spot of a wait. It keeps the form of the spots of questions, as which earlier versions encrypted waits.
 func waitSpot(run agent.RunID, w Wait) spot {
-	return spotOf(fmt.Sprintf("wait %q of run %q", w.ID, run), "question", string(run), w.ID, w.Hash, w.Tool)
+	return spotOf(fmt.Sprintf("wait %q of run %q", w.ID, run), "question", string(run), w.ID, w.Subject, w.Tool)
 }
 
 // answerSpot returns the spot of an answer. That of an answer that did not decide differs from that of one that did.
 func answerSpot(run agent.RunID, a Answer) spot {
-	parts := []string{string(run), a.Wait, a.Hash, strconv.FormatBool(a.Ends)}
+	parts := []string{string(run), a.Wait, a.Subject, strconv.FormatBool(a.Ends)}
 	if a.More {
 		parts = append(parts, "more")
 	}
@@ -33,7 +35,7 @@ func waiverSpot(w Waiver) spot {
 func (x encrypted) sealWait(run agent.RunID, w Wait) Wait {
 	w.Data = x.sealData(w.Data, waitSpot(run, w))
 	seal := func(a Answer) Answer {
-		a.Wait, a.Hash = w.ID, w.Hash
+		a.Wait, a.Subject = w.ID, w.Subject
 		a.Data = x.sealData(a.Data, answerSpot(run, a))
 		return a
 	}
@@ -108,21 +110,35 @@ func (x encrypted) ClaimChecks(
 func (x encrypted) WaitByToken(ctx context.Context, tokenHash [32]byte) (Wait, error) {
 	w, err := x.Store.WaitByToken(ctx, tokenHash)
 	if err != nil {
-		return Wait{}, err
+		return w, err
 	}
 	return x.decryptWait(w)
 }
 
 // Answer implements Store.
-func (x encrypted) Answer(ctx context.Context, id agent.RunID, answers ...Answer) error {
+func (x encrypted) Answer(ctx context.Context, id agent.RunID, form AnswerFunc) error {
 	if err := x.recordKey(ctx); err != nil {
 		return err
 	}
-	sealed := slices.Clone(answers)
-	for i, a := range answers {
-		sealed[i].Data = x.sealData(a.Data, answerSpot(id, a))
-	}
-	return x.Store.Answer(ctx, id, sealed...)
+	return x.Store.Answer(ctx, id, func(waits []Wait, now time.Time) ([]Answer, error) {
+		plain, err := x.decryptWaits(slices.Clone(waits), nil)
+		if err != nil {
+			return nil, err
+		}
+		answers, err := form(plain, now)
+		if err != nil {
+			return nil, err
+		}
+		sealed := slices.Clone(answers)
+		for i := range sealed {
+			a := &sealed[i]
+			if w, ok := lo.Find(waits, func(w Wait) bool { return w.ID == a.Wait }); ok {
+				a.Subject = w.Subject
+			}
+			a.Data = x.sealData(a.Data, answerSpot(id, *a))
+		}
+		return sealed, nil
+	})
 }
 
 // AuditRecords implements Store. The data of an answer whose run was deleted is empty.

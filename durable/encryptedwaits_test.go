@@ -15,6 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 )
 
 // Answers that did not decide, records and waivers are encrypted, and bound to their places.
@@ -24,7 +25,7 @@ func TestEncryptedAnswersAndWaivers(t *testing.T) {
 		"nothing":                        {"", ""},
 		"a partial answer that decides":  {`UPDATE waits SET answered = 1, answer = (SELECT data FROM audit WHERE more = 1), partial = ''`, `an answer to wait "c" of run "r"`},
 		"a partial answer that ends":     {`UPDATE waits SET partial = replace(partial, '"more":true', '"more":true,"ends":true')`, `an answer to wait "c" of run "r"`},
-		"an answer to another wait":      {`UPDATE waits SET hash = 'other'`, `wait "c" of run "r"`},
+		"an answer to another wait":      {`UPDATE waits SET subject = 'other'`, `wait "c" of run "r"`},
 		"a record of another kind":       {`UPDATE audit SET more = 0 WHERE more = 1`, `an answer to wait "c" of run "r"`},
 		"a record of another run":        {`UPDATE audit SET run = 's' WHERE kind = 'answer'`, `an answer to wait "c" of run "s"`},
 		"a waiver that is valid longer":  {`UPDATE waivers SET expires = expires + 1`, `waiver "w"`},
@@ -38,9 +39,9 @@ func TestEncryptedAnswersAndWaivers(t *testing.T) {
 			defer s.Close()
 			l, err := s.Begin(t.Context(), durable.Job{ID: "r"}, "one", time.Hour)
 			require.NoError(t, err)
-			wait := durable.Wait{ID: "c", Kind: durable.WaitFile, Hash: "hash", Data: []byte(secret)}
+			wait := durable.Wait{ID: "c", Kind: durable.WaitFile, Subject: "hash", Data: []byte(secret)}
 			require.NoError(t, s.Commit(t.Context(), l, durable.Commit{Update: durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{wait}}}))
-			require.NoError(t, s.Answer(t.Context(), "r", durable.Answer{Wait: "c", Hash: "hash", More: true, Data: []byte(secret)}))
+			require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(durable.Answer{Wait: "c", More: true, Data: []byte(secret)})))
 			require.NoError(t, s.AddWaiver(t.Context(), durable.Waiver{ID: "w", By: "ann", Expires: time.Now().Add(time.Hour), Data: []byte(secret)}))
 			for _, file := range []string{path, path + "-wal"} {
 				data, err := os.ReadFile(file)
@@ -139,7 +140,7 @@ func TestEncryptedInput(t *testing.T) {
 				assert.Equal(t, secrets[0], asked.Message)
 
 				without := durable.RequirePlain(plain)
-				refused, ok := errors.AsType[*durable.DecryptError](without.Answer(t.Context(), id, durable.Answer{Wait: open[0].ID, Hash: open[0].Hash, Data: []byte("{}")}))
+				refused, ok := errors.AsType[*durable.DecryptError](without.Answer(t.Context(), id, durable.Answers(durable.Answer{Wait: open[0].ID, Data: []byte("{}")})))
 				require.True(t, ok, "no plain answer is recorded")
 				assert.Equal(t, key, refused.Key)
 				other := encrypt(t, plain, durable.Encryption{Key: keyB})
@@ -147,7 +148,7 @@ func TestEncryptedInput(t *testing.T) {
 				_, ok = errors.AsType[*durable.DecryptError](err)
 				require.True(t, ok, "another key does not read the question: %v", err)
 
-				require.NoError(t, durable.Approve(t.Context(), store, id, "c", given))
+				require.NoError(t, durabletest.Approve(t.Context(), store, id, "c", given))
 				assertHidden(t, path)
 				s, err = k.Resume(t.Context(), a, id, durable.TakeFree).Get()
 				require.NoError(t, err)

@@ -53,25 +53,34 @@ func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.Tool
 	return mo.Ok(p)
 }
 
-// denyBySwitch returns the denied call while the switch is on, else nil. A switch that cannot be
-// read counts as on.
+// denyBySwitch returns the denied call while the switch is on, else nil. If the switch stays unknown, no call runs, nothing counts as
+// denied, and the run fails.
 func (x *keptExecutor) denyBySwitch(ctx context.Context, h *held, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
 	began := time.Now()
-	sw, err := x.keeper.denyTools(ctx)
+	var sw Switch
+	err := x.keeper.patiently(ctx, func(ctx context.Context) (err error) {
+		sw, err = x.keeper.denyTools(ctx)
+		return err
+	})
 	if err == nil && !sw.On {
 		h.setToolsAllowed(began)
 		return nil
 	}
 	h.setToolsAllowed(time.Time{})
-	if err != nil {
-		sw = Switch{On: true, Reason: fmt.Sprintf("reading the switch that denies all tools failed: %v", err)}
-	}
 	if ctx.Err() != nil { // the loop handles a cancelled run
 		return nil
 	}
 	call := p.Call
 	if call == nil {
 		call = c
+	}
+	if err != nil {
+		why := fmt.Sprintf("the switch that denies all tools cannot be read: %v", err)
+		q := *p
+		q.Disposition, q.Stop = agent.DisposeAnswer, &agent.Signal{Reason: agent.StopError, Message: why, Source: switchName}
+		q.SetQuestions(nil)
+		q.Answer = agent.NotExecuted(call, agent.ReasonRunStopped, "", fmt.Sprintf("tool %q: not executed: %s", call.Name, why))
+		return &q
 	}
 	reason := strings.TrimSpace(sw.Reason)
 	if reason == "" {

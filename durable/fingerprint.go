@@ -80,7 +80,7 @@ func (p printer) time(all ...time.Time) {
 }
 
 func (p printer) wait(w Wait) {
-	p.strings(w.ID, string(w.Kind), w.Hash, w.Tool, string(w.Child), w.Host, string(w.TokenHash[:]))
+	p.strings(w.ID, string(w.Kind), w.Subject, w.Tool, string(w.Child), w.Host, string(w.TokenHash[:]))
 	p.bytes(w.Data)
 	p.time(w.Asked, w.Deadline)
 	p.number(int64(len(w.Partial)), lo.Ternary[int64](w.Answer == nil, 0, 1))
@@ -93,7 +93,7 @@ func (p printer) wait(w Wait) {
 }
 
 func (p printer) recordedAnswer(a Answer) {
-	p.strings(a.Wait, a.Hash, a.By)
+	p.strings(a.Wait, a.Subject, a.By)
 	p.bytes(a.Data)
 	p.number(lo.Ternary[int64](a.More, 1, 0), lo.Ternary[int64](a.Ends, 1, 0))
 }

@@ -20,7 +20,7 @@ func TestFingerprint(t *testing.T) {
 		return call{
 			durable.Lease{Run: "r", Owner: "one", Epoch: 1, Expires: at},
 			durable.Commit{Update: durable.Update{Status: "waiting", Reason: "why", Steps: 1, Result: []byte("r"), Waits: []durable.Wait{
-				{ID: "c", Hash: "h", Tool: "bash", Asked: at, Deadline: at, Child: "k", Data: []byte("d"),
+				{ID: "c", Subject: "h", Tool: "bash", Asked: at, Deadline: at, Child: "k", Data: []byte("d"),
 					Answer: &durable.Answer{At: at, Data: []byte("a")}},
 				{ID: "e", Partial: []durable.Answer{{At: at, More: true, By: "p", Data: []byte("p")}}},
 			}},
@@ -41,7 +41,7 @@ func TestFingerprint(t *testing.T) {
 		func(c *call) { c.c.Update.Waits = nil },
 		func(c *call) { c.c.Update.Waits = []durable.Wait{} },
 		func(c *call) { c.c.Update.Waits = c.c.Update.Waits[:1] },
-		func(c *call) { c.c.Update.Waits[0].ID, c.c.Update.Waits[0].Hash = "", "ch" },
+		func(c *call) { c.c.Update.Waits[0].ID, c.c.Update.Waits[0].Subject = "", "ch" },
 		func(c *call) { c.c.Update.Waits[0].Tool = "sh" },
 		func(c *call) { c.c.Update.Waits[0].Asked = time.Time{} },
 		func(c *call) { c.c.Update.Waits[0].Deadline = at.Add(1) },
@@ -94,7 +94,7 @@ func TestFingerprint(t *testing.T) {
 		func(c *call) { c.c.Records = []durable.AuditRecord{{}, {}} },
 		func(c *call) { c.c.Records = []durable.AuditRecord{{By: "ann"}} },
 		func(c *call) { c.c.Records = []durable.AuditRecord{{At: at}} },
-		func(c *call) { c.c.Records = []durable.AuditRecord{{Answer: &durable.Answer{Hash: "ann"}}} },
+		func(c *call) { c.c.Records = []durable.AuditRecord{{Answer: &durable.Answer{Subject: "ann"}}} },
 		func(c *call) { c.c.Records = []durable.AuditRecord{{Answer: &durable.Answer{Data: []byte("ann")}}} },
 		func(c *call) { c.c.Records = []durable.AuditRecord{{Answer: &durable.Answer{More: true}}} },
 		func(c *call) { c.c.Records = []durable.AuditRecord{{Answer: &durable.Answer{Ends: true}}} },

@@ -86,16 +86,16 @@ type Job struct {
 	After agent.RunID
 }
 
-// afterID is the ID and the hash of the wait of a run that starts after another.
+// afterID is the ID and the subject of the wait of a run that starts after another.
 const afterID = "after"
 
 // AfterWait returns the wait with which a store stores the run of a job that starts after another run; asked is the time.
 func AfterWait(id, after agent.RunID, asked time.Time) Wait {
-	return Wait{Run: id, ID: afterID, Kind: WaitChild, Hash: afterID, Asked: asked, Child: after}
+	return Wait{Run: id, ID: afterID, Kind: WaitChild, Subject: afterID, Asked: asked, Child: after}
 }
 
 // IsAfter reports whether a store has stored the wait for a job with an After: see AfterWait.
-func (w Wait) IsAfter() bool { return w.ID == afterID && w.Hash == afterID && w.Kind == WaitChild }
+func (w Wait) IsAfter() bool { return w.ID == afterID && w.Kind == WaitChild }
 
 // maxLabel is the maximum length of a label name, a label value, a definition name and a version, in bytes.
 const maxLabel = 256

@@ -12,6 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 )
 
 // The limits of a job stop its run, together with those of its agent, in each process: another worker continues the run
@@ -54,7 +55,7 @@ func TestJobLimits(t *testing.T) {
 				questions, err := store.Waits(t.Context(), run.ID)
 				require.NoError(t, err)
 				for _, q := range questions {
-					require.NoError(t, durable.Approve(t.Context(), store, run.ID, q.ID, agent.Approval{Verdict: agent.Approve}))
+					require.NoError(t, durabletest.Approve(t.Context(), store, run.ID, q.ID, agent.Approval{Verdict: agent.Approve}))
 				}
 			}
 		})
@@ -79,7 +80,7 @@ func TestTimeLimitsDoNotCountWaiting(t *testing.T) {
 				waits, err := store.Waits(t.Context(), "run")
 				require.NoError(t, err)
 				for _, one := range waits {
-					require.NoError(t, durable.Approve(t.Context(), store, "run", one.ID, agent.Approval{Verdict: agent.Approve}))
+					require.NoError(t, durabletest.Approve(t.Context(), store, "run", one.ID, agent.Approval{Verdict: agent.Approve}))
 				}
 				s, err = k.Resume(t.Context(), a, "run", durable.TakeFree).Get()
 				require.NoError(t, err)
@@ -106,7 +107,7 @@ func TestTimeLimitsDoNotCountWaiting(t *testing.T) {
 				waits, err := inner.Waits(t.Context(), "run")
 				require.NoError(t, err)
 				for _, one := range waits {
-					require.NoError(t, durable.Approve(t.Context(), inner, "run", one.ID, agent.Approval{Verdict: agent.Approve}))
+					require.NoError(t, durabletest.Approve(t.Context(), inner, "run", one.ID, agent.Approval{Verdict: agent.Approve}))
 				}
 				s, err = k.Resume(t.Context(), a, "run", durable.TakeFree).Get()
 				require.NoError(t, err)

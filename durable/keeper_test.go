@@ -20,6 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -297,14 +298,14 @@ func TestAParkedRun(t *testing.T) {
 	s, err = other.Resume(t.Context(), parkingAgent(other), id, durable.TakeFree).Get()
 	require.NoError(t, err)
 	assert.True(t, s.Waiting(), "no answer came")
-	require.NoError(t, durable.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.Approve, By: "ann"}))
-	require.ErrorIs(t, durable.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.RejectAndEnd}), durable.ErrAnswered)
-	require.ErrorIs(t, durable.Approve(t.Context(), store, id, "z", agent.Approval{}), durable.ErrNotFound)
+	require.NoError(t, durabletest.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.Approve, By: "ann"}))
+	require.ErrorIs(t, durabletest.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.RejectAndEnd}), durable.ErrAnswered)
+	require.ErrorIs(t, durabletest.Approve(t.Context(), store, id, "z", agent.Approval{}), durable.ErrNotFound)
 	s, err = other.Resume(t.Context(), parkingAgent(other), id, durable.TakeFree).Get()
 	require.NoError(t, err)
 	assert.True(t, s.Waiting(), "one of two waits")
 	assert.Equal(t, 1, w.models[1])
-	require.NoError(t, durable.Approve(t.Context(), store, id, "b", agent.Approval{Verdict: agent.RejectAndContinue, By: "ann", Reason: "odd"}))
+	require.NoError(t, durabletest.Approve(t.Context(), store, id, "b", agent.Approval{Verdict: agent.RejectAndContinue, By: "ann", Reason: "odd"}))
 	due = readyRuns(t, store)
 	require.Len(t, due, 1)
 	s, err = other.Resume(t.Context(), parkingAgent(other), id, durable.TakeFree).Get()
@@ -513,8 +514,8 @@ func TestWhatCannotBeReadIsNoYes(t *testing.T) {
 	s, err := w.agent(t, k, asks("guard"), capability.UseApproval(agent.ParkApprover)).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	id := s.Run().ID
-	require.NoError(t, durable.Approve(t.Context(), inner, id, "a", agent.Approval{Verdict: agent.Approve}))
-	require.NoError(t, durable.Approve(t.Context(), inner, id, "b", agent.Approval{Verdict: agent.Approve}))
+	require.NoError(t, durabletest.Approve(t.Context(), inner, id, "a", agent.Approval{Verdict: agent.Approve}))
+	require.NoError(t, durabletest.Approve(t.Context(), inner, id, "b", agent.Approval{Verdict: agent.Approve}))
 	for name, store := range map[string]*half{
 		"the questions":     {Store: inner, runs: 9, questions: func() ([]durable.Wait, error) { return nil, errAway }},
 		"no question":       {Store: inner, runs: 9, questions: func() ([]durable.Wait, error) { return nil, nil }},
@@ -615,7 +616,7 @@ func TestAnAnswerThatComesTooLate(t *testing.T) {
 	a := w.agent(t, k, hasty, capability.UseApproval(agent.ParkApprover))
 	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
-	require.ErrorIs(t, durable.Approve(t.Context(), store, s.Run().ID, "a", agent.Approval{Verdict: agent.Approve}), durable.ErrExpired)
+	require.ErrorIs(t, durabletest.Approve(t.Context(), store, s.Run().ID, "a", agent.Approval{Verdict: agent.Approve}), durable.ErrExpired)
 	s, err = k.Resume(t.Context(), a, s.Run().ID, durable.TakeFree).Get()
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusInterrupted, s.Status())
@@ -636,8 +637,8 @@ func TestAnAnsweredRunGoesOnFromWhereItWasCutOff(t *testing.T) {
 		k := durable.Keep(inner, durable.Options{})
 		_, err := parking(k).RunWith(t.Context(), agent.RunSettings{ID: "run"}, agent.NewState(), agent.UserText("go")).Get()
 		require.NoError(t, err)
-		require.NoError(t, durable.Approve(t.Context(), inner, "run", "a", agent.Approval{Verdict: agent.Approve}))
-		require.NoError(t, durable.Approve(t.Context(), inner, "run", "b", agent.Approval{Verdict: agent.RejectAndContinue, Reason: "odd"}))
+		require.NoError(t, durabletest.Approve(t.Context(), inner, "run", "a", agent.Approval{Verdict: agent.Approve}))
+		require.NoError(t, durabletest.Approve(t.Context(), inner, "run", "b", agent.Approval{Verdict: agent.RejectAndContinue, Reason: "odd"}))
 		dying := &brittle{Store: inner}
 		dying.left.Store(writes)
 		k = durable.Keep(dying, durable.Options{Patience: -1})

@@ -21,6 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -79,7 +80,7 @@ func TestParkedRuns(t *testing.T) {
 		var both sync.WaitGroup
 		for _, s := range []durable.Store{store, other} {
 			both.Go(func() {
-				switch err := durable.Approve(context.Background(), s, id, "call_1_1", agent.Approval{Verdict: agent.Approve}); {
+				switch err := durabletest.Approve(context.Background(), s, id, "call_1_1", agent.Approval{Verdict: agent.Approve}); {
 				case err == nil:
 					won.Add(1)
 				case errors.Is(err, durable.ErrAnswered):
@@ -114,8 +115,8 @@ func TestTwoResumeOneRun(t *testing.T) {
 	s, err := parking(k).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	id := s.Run().ID
-	require.NoError(t, durable.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.Approve}))
-	require.NoError(t, durable.Approve(t.Context(), store, id, "b", agent.Approval{Verdict: agent.Approve}))
+	require.NoError(t, durabletest.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.Approve}))
+	require.NoError(t, durabletest.Approve(t.Context(), store, id, "b", agent.Approval{Verdict: agent.Approve}))
 	var both sync.WaitGroup
 	for range 4 {
 		both.Go(func() {

@@ -16,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -138,7 +139,7 @@ func TestApprovalPausesTheWholeStep(t *testing.T) {
 					s, err = k.Resume(t.Context(), x.agent(t, k), id, durable.TakeFree).Get()
 					require.NoError(t, err)
 					paused(s)
-					require.NoError(t, durable.Approve(t.Context(), store, id, i.CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"}))
+					require.NoError(t, durabletest.Approve(t.Context(), store, id, i.CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"}))
 				}
 				s, err = k.Resume(t.Context(), x.agent(t, k), id, durable.TakeFree).Get()
 				require.NoError(t, err)
@@ -206,7 +207,7 @@ func TestControlsRunOnResume(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, s.Waiting())
 			id, callID := s.Run().ID, s.Interventions()[0].CallID()
-			require.NoError(t, durable.Approve(t.Context(), store, id, callID, agent.Approval{Verdict: agent.Approve, By: "ann"}))
+			require.NoError(t, durabletest.Approve(t.Context(), store, id, callID, agent.Approval{Verdict: agent.Approve, By: "ann"}))
 			x.logged()
 
 			late := hooks.On(hooks.AtPreToolUse, "late", func(_ context.Context, c hooks.ToolContext) hooks.Result {

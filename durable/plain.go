@@ -63,11 +63,11 @@ func (x plainStore) Signal(ctx context.Context, id agent.RunID, s Signal) error 
 }
 
 // Answer implements Store.
-func (x plainStore) Answer(ctx context.Context, id agent.RunID, answers ...Answer) error {
+func (x plainStore) Answer(ctx context.Context, id agent.RunID, form AnswerFunc) error {
 	if err := x.refuse(ctx); err != nil {
 		return err
 	}
-	return x.Store.Answer(ctx, id, answers...)
+	return x.Store.Answer(ctx, id, form)
 }
 
 // PutDocument implements Store.

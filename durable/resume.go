@@ -81,12 +81,8 @@ func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State
 		if err = errors.Join(broken, err); err != nil {
 			return s, err
 		}
-		asked, ok := agent.Checkpoint(s).Intervention(i.CallID())
-		if !ok || asked.Hash() != w.Hash {
-			continue
-		}
 		for n, answer := range w.Answers() {
-			s = s.WithApprovalAt(i.CallID(), approvals[n], answer.At)
+			s = s.WithApprovalAt(i.ID, approvals[n], answer.At)
 		}
 	}
 	return s, nil

@@ -392,10 +392,10 @@ var (
 	ErrStale = errors.New("another process has claimed the run: this process must not write to it")
 	// ErrTokenSpent is returned for the token of a wait that its run does not have any more.
 	ErrTokenSpent = errors.New("the link was used, or the run has gone on")
-	// ErrAnswered is returned when another answer came first.
+	// ErrAnswered is returned when another answer came first, or the same answer before.
 	ErrAnswered = errors.New("the question is already answered")
-	// ErrMoreAnswers is returned when another answer came that did not decide: look again and repeat.
-	ErrMoreAnswers = errors.New("another answer came meanwhile")
+	// ErrChanged is returned for an answer to something that the run does not ask, or does not ask any more.
+	ErrChanged = errors.New("the run does not ask that (any more)")
 )
 
 // HeldError is returned when another process holds a run.

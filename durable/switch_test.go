@@ -2,13 +2,16 @@ package durable_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
@@ -55,4 +58,52 @@ func TestAToolTurnsTheSwitchOn(t *testing.T) {
 	// It is read when each call is prepared and before the second one runs; before the first one only on a slow machine.
 	assert.LessOrEqual(t, store.reads.Load(), int64(4))
 	assert.GreaterOrEqual(t, store.reads.Load(), int64(3))
+}
+
+// flaky fails the first readings of the switch.
+type flaky struct {
+	durable.Store
+
+	fails atomic.Int64
+}
+
+func (s *flaky) DenyTools(ctx context.Context) (durable.Switch, error) {
+	if s.fails.Add(-1) >= 0 {
+		return durable.Switch{}, errors.New("the network is down")
+	}
+	return s.Store.DenyTools(ctx)
+}
+
+// A switch that cannot be read is read again. If it stays unknown, the call does not run, and nothing says that it was denied.
+func TestTheSwitchCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fails    int64
+		patience time.Duration
+		ran      int64
+	}{"once": {1, time.Minute, 1}, "for good": {1 << 40, -1, 0}} {
+		var ran atomic.Int64
+		pay := toolexec.Func("pay", "Pays.", func(context.Context, struct{}) (string, error) { ran.Add(1); return "paid", nil })
+		store := &flaky{Store: openStore(t)}
+		store.fails.Store(c.fails)
+		a, err := builder.New().WithDriver(agenttest.Script(agenttest.Call("pay", `{}`), agenttest.Say("Done."))).
+			With(capability.UseTools(pay), capability.UseDurability{Keeper: durable.Keep(store, durable.Options{Patience: c.patience})}).Build().Get()
+		require.NoError(t, err)
+		result := a.Run(t.Context(), agent.NewState(), agent.UserText("go"))
+		assert.Equal(t, c.ran, ran.Load(), name)
+		if c.ran > 0 {
+			require.NoError(t, result.Error(), name)
+			continue
+		}
+		require.ErrorContains(t, result.Error(), "the switch that denies all tools cannot be read: the network is down", name)
+		failed, ok := errors.AsType[*agent.RunError](result.Error())
+		require.True(t, ok)
+		assert.Equal(t, agent.StatusFailed, failed.State.Status())
+		for _, step := range failed.State.RunSteps() {
+			for _, r := range step.Results() {
+				assert.Equal(t, agent.ToolNotExecuted, r.Status)
+				assert.False(t, r.Denied(), "neither a person nor a hook denied it")
+			}
+		}
+	}
 }

@@ -14,21 +14,22 @@ type Waiting interface {
 	// deadline has passed. The oldest come first, those of one time in the order of runs and IDs.
 	OpenWaits(ctx context.Context, f WaitFilter) ([]Wait, error)
 	// WaitByToken finds the wait that a token was made for, by the SHA-256 of the token, which it returns as TokenHash. It
-	// returns ErrTokenSpent when the run does not have that wait any more, until the run is deleted, and ErrNotFound for
-	// an unknown token.
+	// returns ErrTokenSpent, with only the run, ID and subject of the wait, when the run does not have that wait any more, until
+	// the run is deleted, and ErrNotFound for an unknown token.
 	WaitByToken(ctx context.Context, tokenHash [32]byte) (Wait, error)
 	// SetToken sets the hash of the token of an open wait. It returns ErrExists when the wait has a token, and ErrNotFound
 	// when the run has no such wait.
-	SetToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error
+	SetToken(ctx context.Context, id agent.RunID, wait string, tokenHash [32]byte) error
 	// AddToken gives an open wait another token, by its hash: WaitByToken finds the wait by this token and by all others
 	// that the wait has. Wait.TokenHash does not change. Adding a token again does nothing. It returns ErrNotFound when the
 	// run has no such open wait.
-	AddToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error
-	// Answer records answers to waits of one waiting run, all or none. It returns ErrAnswered when
-	// one of the waits is already decided, even if the run does not wait any more, and otherwise ErrNotFound
-	// unless the run waits and has a wait with the ID and hash of each answer. It returns ErrMoreAnswers when
-	// a wait has another number of answers than Answer.Seen. Each answer becomes an AuditRecord.
-	Answer(ctx context.Context, id agent.RunID, answers ...Answer) error
+	AddToken(ctx context.Context, id agent.RunID, wait string, tokenHash [32]byte) error
+	// Answer records answers to waits of one waiting run, all or none. In its transaction it calls form, perhaps more than
+	// once, with the waits as they are stored, which nothing else changes meanwhile, and the time of the store. Form returns the
+	// answers, or the error that Answer returns. Answer returns ErrAnswered when one of their waits is already decided, even
+	// if the run does not wait any more, and otherwise ErrNotFound unless the run waits and has each of the waits. Each answer
+	// becomes an AuditRecord.
+	Answer(ctx context.Context, id agent.RunID, form AnswerFunc) error
 	// ClaimChecks returns open waits of the kinds that the owner must watch, at most limit, those that have waited
 	// longest first. It gives the owner those whose Host is empty or among hosts and that no other owner watches, or
 	// whose owner has not renewed its claim within ttl. It renews the claims of the owner, which keeps what it has before it gets
@@ -63,12 +64,12 @@ const (
 // process.
 type Wait struct {
 	Run agent.RunID `json:"run"`
-	// ID identifies the wait in its run. For a tool call it is the id of the call; for the gate of a call, the id, "#"
-	// and the name of the hook.
+	// ID identifies what is asked: no other wait of the run ever has it, so that an answer or a token counts for nothing else. For a
+	// tool call it is agent.Intervention.ID; for the gate of a call, that ID, "#" and the name of the hook.
 	ID   string   `json:"id"`
 	Kind WaitKind `json:"kind"`
-	// Hash is the hash of what is decided: see agent.ToolCall.Hash. An answer counts only for the same hash.
-	Hash string `json:"hash"`
+	// Subject is what the wait is about: the id of the call, or what an engine finds its wait by.
+	Subject string `json:"subject,omitempty"`
 	// Tool is the tool of the call; empty when it is not about a call.
 	Tool string `json:"tool,omitempty"`
 	// Asked is when the wait began, Deadline when it expires; zero for never.
@@ -98,11 +99,9 @@ func (w Wait) Answers() []Answer {
 
 // Answer is an answer to a wait.
 type Answer struct {
-	// Wait and Hash identify the wait.
-	Wait string `json:"wait"`
-	Hash string `json:"hash"`
-	// Seen is how many answers the wait has, as far as the author knows: the answer was formed on top of them.
-	Seen int `json:"-"`
+	// Wait is the ID of the wait, Subject its subject, which the store sets.
+	Wait    string `json:"wait"`
+	Subject string `json:"subject,omitempty"`
 	// More is set when the answer does not decide, because more people must answer.
 	More bool `json:"more,omitempty"`
 	// Ends is set when the answer ends the waiting of the run, whatever the other answers are.
@@ -113,6 +112,14 @@ type Answer struct {
 	At time.Time `json:"at"`
 	// Data is the rest, opaque to the store.
 	Data []byte `json:"data,omitempty"`
+}
+
+// An AnswerFunc forms answers to waits of a run: see Waiting.Answer. It must not call the store.
+type AnswerFunc func(waits []Wait, now time.Time) ([]Answer, error)
+
+// Answers returns an AnswerFunc that gives these answers, whatever the waits are.
+func Answers(answers ...Answer) AnswerFunc {
+	return func([]Wait, time.Time) ([]Answer, error) { return answers, nil }
 }
 
 // WaitFilter selects open waits. The zero WaitFilter selects all.

@@ -466,7 +466,7 @@ func (r *parentRunner) Execute(ctx context.Context, about durable.Run) error {
 	if about.Attempts == 1 {
 		r.child.Parent = about.ID
 		c.Jobs = []durable.Job{r.child}
-		c.Update = durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "child", Kind: durable.WaitChild, Hash: "h", Child: r.child.ID}}}
+		c.Update = durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "child", Kind: durable.WaitChild, Subject: "h", Child: r.child.ID}}}
 	}
 	return r.store.Commit(ctx, about.Lease(), c)
 }

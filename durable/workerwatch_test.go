@@ -95,7 +95,7 @@ type askingRunner struct {
 
 func (r *askingRunner) Execute(ctx context.Context, about durable.Run) error {
 	return r.store.Commit(ctx, about.Lease(), durable.Commit{Update: durable.Update{
-		Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "pay", Kind: r.kind(about), Hash: "h"}},
+		Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "pay", Kind: r.kind(about), Subject: "h"}},
 	}})
 }
 

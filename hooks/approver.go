@@ -85,7 +85,9 @@ func askedBefore(s agent.State, p *agent.Prepared) (agent.Intervention, bool) {
 	if !ok || !before.Covers(*p.Call) {
 		return before, false
 	}
-	return before, lo.EveryBy(p.Questions().Open(), func(q agent.Question) bool { return slices.ContainsFunc(before.Questions, q.SameAsker) })
+	return before, lo.EveryBy(p.Questions().Open(), func(q agent.Question) bool {
+		return slices.ContainsFunc(before.Questions, func(known agent.Question) bool { return known.ID() == q.ID() })
+	})
 }
 
 // interventionOf returns the intervention that asks a person about a call.
@@ -120,9 +122,9 @@ func (x *hookedApprover) askHooks(ctx context.Context, s agent.State, p *agent.P
 		shown := *p
 		switch o.decision {
 		case Deny:
-			rejected = &agent.Approval{Verdict: agent.RejectAndContinue, By: o.hook, Reason: o.reason}
+			rejected = &agent.Approval{Verdict: agent.RejectAndContinue, Author: agent.AuthorHook, By: o.hook, Reason: o.reason}
 		case RejectAndEnd:
-			rejected = &agent.Approval{Verdict: agent.RejectAndEnd, By: o.hook, Reason: o.reason}
+			rejected = &agent.Approval{Verdict: agent.RejectAndEnd, Author: agent.AuthorHook, By: o.hook, Reason: o.reason}
 		case Approve:
 			if shown.SetQuestions(e.answerFor(c, o)); len(shown.Questions().Open()) == len(p.Questions().Open()) {
 				continue // the hook may not answer any question

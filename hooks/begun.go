@@ -19,7 +19,7 @@ func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, be
 	}
 	q := *p
 	q.Original, q.Begun = original, true
-	if q.Call.Hash() != begun.Hash() {
+	if !q.Call.IsSame(*begun) {
 		q.Carry, q.Strict = nil, false
 	}
 	q.Call = begun
@@ -33,7 +33,7 @@ func ignored(ctx context.Context, s agent.State, p *agent.Prepared, o *Outcome) 
 	what := "mock"
 	switch {
 	case o.decision == Mock:
-	case o.decision == Rewrite && o.prepared.Call.Hash() != p.Call.Hash():
+	case o.decision == Rewrite && !o.prepared.Call.IsSame(*p.Call):
 		what = "rewrite"
 	default:
 		return false

@@ -284,7 +284,7 @@ func TestAResumedRunStartsNoConversation(t *testing.T) {
 
 	second := a.Session(throughText(t, parked))
 	for _, i := range parked.Interventions() {
-		require.NoError(t, second.Approve(i.CallID(), agent.Approval{Verdict: agent.Approve}))
+		require.NoError(t, second.Approve(i.ID, agent.Approval{Verdict: agent.Approve}))
 	}
 	final, err := second.Resume(t.Context()).Get()
 	require.NoError(t, err)

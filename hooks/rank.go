@@ -32,7 +32,7 @@ func (e *entry[C]) mayNotAnswer(q agent.Question) string {
 // answerFor returns the questions of a call with the hook's approval added to the open
 // questions that it may answer.
 func (e *entry[C]) answerFor(c InterventionContext, o *Outcome) agent.Questions {
-	answer := agent.Approval{Verdict: agent.Approve, By: e.name, Reason: o.reason, Arguments: c.p.Call.Arguments}
+	answer := agent.Approval{Verdict: agent.Approve, Author: agent.AuthorHook, By: e.name, Reason: o.reason, Arguments: c.p.Call.Arguments}
 	questions := slices.Clone(c.p.Questions())
 	for i, q := range questions {
 		if q.Decision() == nil && e.mayNotAnswer(q) == "" {

@@ -14,7 +14,7 @@ import (
 func (m *machine) countWaits(ctx context.Context) error {
 	until := m.at.Counted
 	for _, w := range m.waits {
-		if !w.Asked.After(m.at.Counted) || strings.HasPrefix(w.ID, iterationWait) {
+		if !w.Asked.After(m.at.Counted) || strings.HasPrefix(w.Subject, iterationWait) {
 			continue
 		}
 		if w.Asked.After(until) {
@@ -106,7 +106,7 @@ type WaitingGate struct {
 // waitsFor returns the open gates among the waits of a session.
 func waitsFor(waits []durable.Wait) (gates []WaitingGate) {
 	for _, w := range waits {
-		if w.Kind == durable.WaitChild && !strings.HasPrefix(w.ID, iterationWait) {
+		if w.Kind == durable.WaitChild && !strings.HasPrefix(w.Subject, iterationWait) {
 			gates = append(gates, WaitingGate{Wait: w.ID, For: w.Kind, Reason: "run " + string(w.Child), Deadline: w.Deadline.UTC()})
 		}
 		about, err := durable.InterventionOf(w)

@@ -428,15 +428,15 @@ type waitData struct {
 	After int64 `json:"after"`
 }
 
-// iterationWait is the ID of the wait for an iteration.
+// iterationWait is the subject of the wait for an iteration.
 const iterationWait = "iteration"
 
 // childWaits returns the waits for the current iteration, or for the stages of a parallel block.
 func (m *machine) childWaits() (waits []durable.Wait) {
 	data, _ := json.Marshal(waitData{m.from}) //nolint:errchkjson // a number can always be written
-	add := func(id string, child agent.RunID) {
+	add := func(name string, child agent.RunID) {
 		waits = append(waits, durable.Wait{
-			Run: m.about.ID, ID: id, Kind: durable.WaitChild, Hash: string(child), Child: child, Asked: time.Now(), Data: data,
+			Run: m.about.ID, ID: string(child), Kind: durable.WaitChild, Subject: name, Child: child, Asked: time.Now(), Data: data,
 		})
 	}
 	if m.at.Phase != phaseParallel {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
@@ -54,7 +55,7 @@ func TestProgress(t *testing.T) {
 	assert.Equal(t, "plan", p.Actions[0].Stage)
 	assert.False(t, p.Actions[0].Ended.IsZero())
 
-	require.NoError(t, durable.Approve(t.Context(), b.store, id, p.WaitsFor[0].Wait, agent.Approval{Verdict: agent.Approve, By: "me"}))
+	require.NoError(t, durabletest.Approve(t.Context(), b.store, id, p.WaitsFor[0].Wait, agent.Approval{Verdict: agent.Approve, By: "me"}))
 	require.NoError(t, b.parking().ExecuteReady(t.Context()))
 	p = b.progress(tracker)
 	assert.Equal(t, []string{"plan complete 1 iteration", "work complete 1 iteration"}, stagesOf(p.Stages))

@@ -86,7 +86,7 @@ const maxKey = 256
 func (m *machine) awaitSpawned(ctx context.Context, place *firing.Place, at spawning, start action.SpawnStart) (string, error) {
 	id := at.id(start)
 	for _, w := range place.Waits {
-		if w.ID != id {
+		if w.Subject != id {
 			continue
 		}
 		child, err := m.store.Run(ctx, w.Child)
@@ -109,7 +109,7 @@ func (m *machine) awaitSpawned(ctx context.Context, place *firing.Place, at spaw
 	}
 	job.ID = agent.NewRunID()
 	w := durable.Wait{
-		Run: m.about.ID, ID: id, Kind: durable.WaitChild, Hash: string(job.ID), Child: job.ID, Asked: place.Now,
+		Run: m.about.ID, ID: string(job.ID), Kind: durable.WaitChild, Subject: id, Child: job.ID, Asked: place.Now,
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		w.Deadline = place.Now.Add(time.Until(deadline))

@@ -27,6 +27,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/internal/parts"
 	"github.com/grapnel-go/grapnel/policy"
@@ -305,7 +306,7 @@ func TestAnAnswerThatWasWrittenDownIsOneAboutTheSame(t *testing.T) {
 			s, err := w.begin(t, w.store, judgeRules)
 			require.NoError(t, err)
 			require.True(t, s.Waiting())
-			require.NoError(t, durable.Approve(t.Context(), w.store, keptRun, "call_0", tc.answer))
+			require.NoError(t, durabletest.Approve(t.Context(), w.store, keptRun, "call_0", tc.answer))
 			s, err = w.goOn(t, tc.rules, durable.Options{})
 			require.NoError(t, err)
 			judged := words(w.log(t))["judge"]

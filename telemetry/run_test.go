@@ -470,7 +470,7 @@ invoke_agent helper: parked
 `, "\n"), s.tree())
 	assert.Equal(t, []string{"INFO grapnel.asked: guard PreToolUse a", "INFO grapnel.run.parked: parked"}, s.events(), "it has not ended")
 	answered := time.Now().Add(-time.Minute)
-	done, err := a.Resume(t.Context(), parked.WithApprovalAt("call_1_1", agent.Approval{Verdict: agent.Approve, By: "ann", Identity: "ann@desk"}, answered)).Get()
+	done, err := a.Resume(t.Context(), parked.WithApprovalAt(parked.Interventions()[0].ID, agent.Approval{Verdict: agent.Approve, By: "ann", Identity: "ann@desk"}, answered)).Get()
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusDone, done.Status())
 	assert.Contains(t, s.tree(), "execute_tool a: executed guard")

@@ -37,7 +37,7 @@ func (r endingRunner) Execute(ctx context.Context, about durable.Run) error {
 		return err
 	}
 	return r.store.Commit(ctx, about.Lease(), durable.Commit{Update: durable.Update{
-		Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "pay", Kind: durable.WaitDoubt, Hash: "h", Data: data}},
+		Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "pay", Kind: durable.WaitDoubt, Subject: "h", Data: data}},
 	}})
 }
 
@@ -95,7 +95,7 @@ func (s series) addWorker(t *testing.T) {
 			case e.Kind == durable.WorkerStalled:
 				close(away.stalled)
 			case e.Kind == durable.WorkerInDoubt:
-				assert.NoError(t, store.Answer(t.Context(), e.Run.ID, durable.Answer{Wait: "pay", Hash: "h"}))
+				assert.NoError(t, store.Answer(t.Context(), e.Run.ID, durable.Answers(durable.Answer{Wait: "pay"})))
 			case e.Kind == durable.WorkerReleased && e.Run.Status.Ended():
 				released <- struct{}{}
 			}

@@ -15,6 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/internal/parts"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
@@ -132,7 +133,7 @@ func measureGates(m *measuring) {
 	for _, id := range ids {
 		gates := s.status(id).WaitsFor
 		require.Len(m, gates, 1)
-		require.NoError(m, durable.Approve(m.Context(), p.Store, id.ID, gates[0].Wait, agent.Approval{Verdict: agent.Approve}))
+		require.NoError(m, durabletest.Approve(m.Context(), p.Store, id.ID, gates[0].Wait, agent.Approval{Verdict: agent.Approve}))
 	}
 	going := timed(s.work)
 	for _, id := range ids {

@@ -14,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -54,13 +55,13 @@ func measureWaiting(m *measuring) {
 	copied := func(i int) agent.RunID { return agent.RunID(fmt.Sprint("run", 1+i*(m.waiting-m.parked-1)/m.answers)) }
 	for i := range m.answers {
 		took = append(took, timed(func() {
-			require.NoError(m, durable.Approve(m.Context(), p.Store, copied(i), "call_1_1", agent.Approval{Verdict: agent.Approve}))
+			require.NoError(m, durabletest.Approve(m.Context(), p.Store, copied(i), "call_1_1", agent.Approval{Verdict: agent.Approve}))
 		}))
 	}
 	r, err := p.Run(m.Context(), copied(0))
 	require.NoError(m, err)
 	require.Equal(m, durable.StatusReady, r.Status)
-	require.NoError(m, durable.Approve(m.Context(), p.Store, id, "call_1_1", agent.Approval{Verdict: agent.Approve}))
+	require.NoError(m, durabletest.Approve(m.Context(), p.Store, id, "call_1_1", agent.Approval{Verdict: agent.Approve}))
 	s, err := keeper.Resume(m.Context(), clerk, id, durable.TakeFree).Get()
 	require.NoError(m, err)
 	require.Equal(m, "Paid.", s.Answer())

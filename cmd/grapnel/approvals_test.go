@@ -83,7 +83,7 @@ func TestTwoPeopleApprove(t *testing.T) {
 		"It needs 1 more approval")
 	q = p.next("approvals", "answer", id, "--approve", "--by", "another", "--people", "people.yaml")
 	assert.Equal(t, 1, q.run(), "the name beside the identity does not count")
-	assert.Contains(t, strings.Join(strings.Fields(q.written()), " "), me.Username+" has approved it already")
+	assert.Contains(t, strings.Join(strings.Fields(q.written()), " "), "the question is already answered")
 
 	server := p.next("approvals", "serve", "--people", "people.yaml")
 	server.cmd.Env = append(server.cmd.Env, "OTEL_METRICS_EXPORTER=console")
@@ -91,12 +91,14 @@ func TestTwoPeopleApprove(t *testing.T) {
 	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/approvals/`)
 	server.expect("/approvals/sign-in?token=")
 	inbox := address.FindString(server.written())
-	wait := inbox + "wait?" + url.Values{"run": {id}, "wait": {"call_1"}}.Encode()
+	var waits []struct{ Wait string }
+	require.NoError(t, json.Unmarshal([]byte(p.outputOf("approvals", "show", id, "--json")), &waits))
+	wait := inbox + "wait?" + url.Values{"run": {id}, "wait": {waits[0].Wait}}.Encode()
 	status, body := requestAt(t, http.MethodGet, wait, token, "")
 	require.Equal(t, http.StatusOK, status, body)
 	var told struct {
 		Question struct {
-			Hash    string
+			Wait    string
 			Answers []approval.Decision
 		}
 	}
@@ -104,7 +106,7 @@ func TestTwoPeopleApprove(t *testing.T) {
 	require.Len(t, told.Question.Answers, 1)
 	assert.Equal(t, "ann", told.Question.Answers[0].By)
 	assert.Equal(t, me.Username, told.Question.Answers[0].Identity)
-	answer := fmt.Sprintf(`{"verdict": "approve", "reason": "checked", "hash": %q}`, told.Question.Hash)
+	answer := fmt.Sprintf(`{"verdict": "approve", "reason": "checked", "wait": %q}`, told.Question.Wait)
 	for with, want := range map[string]int{"": http.StatusUnauthorized, token + "x": http.StatusUnauthorized} {
 		status, body = requestAt(t, http.MethodPost, wait, with, answer)
 		assert.Equal(t, want, status, body)

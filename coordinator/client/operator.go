@@ -156,7 +156,7 @@ func (s *OperatorStore) Changes(ctx context.Context) <-chan struct{} {
 
 // Decide records an answer at the coordinator: see durable.Decide. The name of the token is its author.
 func (s *OperatorStore) Decide(ctx context.Context, w durable.Wait, a agent.Approval) (decided durable.Wait, err error) {
-	in := coordinator.StoreAnswer{Run: w.Run, Wait: w.ID, Hash: w.Hash, Answer: a}
+	in := coordinator.StoreAnswer{Run: w.Run, Wait: w.ID, Answer: a}
 	err = s.c.call(ctx, http.MethodPost, "/store-answers", nil, nil, in, &decided)
 	return decided, err
 }

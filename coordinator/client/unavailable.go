@@ -99,17 +99,17 @@ func (*Store) WaitByToken(context.Context, [32]byte) (durable.Wait, error) {
 }
 
 // SetToken returns ErrUnavailable.
-func (*Store) SetToken(context.Context, agent.RunID, string, string, [32]byte) error {
+func (*Store) SetToken(context.Context, agent.RunID, string, [32]byte) error {
 	return ErrUnavailable
 }
 
 // AddToken returns ErrUnavailable.
-func (*Store) AddToken(context.Context, agent.RunID, string, string, [32]byte) error {
+func (*Store) AddToken(context.Context, agent.RunID, string, [32]byte) error {
 	return ErrUnavailable
 }
 
 // Answer returns ErrUnavailable.
-func (*Store) Answer(context.Context, agent.RunID, ...durable.Answer) error { return ErrUnavailable }
+func (*Store) Answer(context.Context, agent.RunID, durable.AnswerFunc) error { return ErrUnavailable }
 
 // ClaimChecks returns ErrUnavailable.
 func (*Store) ClaimChecks(context.Context, string, time.Duration, int, []durable.WaitKind, ...string) ([]durable.Wait, error) {

@@ -96,7 +96,7 @@ func (a Announcer) announceRun(ctx context.Context, run agent.RunID, waits []dur
 			return err
 		}
 		token, sum := NewToken()
-		switch err := a.Store.SetToken(ctx, run, w.ID, w.Hash, sum); {
+		switch err := a.Store.SetToken(ctx, run, w.ID, sum); {
 		case errors.Is(err, durable.ErrExists), errors.Is(err, durable.ErrNotFound): // announced or answered meanwhile
 		case err != nil:
 			return fmt.Errorf("making a link for %s of run %s: %w", w.ID, run, err)

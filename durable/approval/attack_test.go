@@ -73,7 +73,7 @@ func TestHugeBodies(t *testing.T) {
 		assert.Equal(t, tc.status, got.Code, name)
 		assert.LessOrEqual(t, len(tc.body)-body.Len(), tc.most, "%s: so much was read", name)
 	}
-	got := postJSON(t, d.link(0), `{"verdict":"approve","hash":%q,"arguments":{"a":%s}}`, d.hash(0), strings.Repeat("[", 5000)+strings.Repeat("]", 5000))
+	got := postJSON(t, d.link(0), `{"verdict":"approve","wait":%q,"arguments":{"a":%s}}`, d.card(0), strings.Repeat("[", 5000)+strings.Repeat("]", 5000))
 	assert.Equal(t, http.StatusBadRequest, got.StatusCode, "nested too deep")
 	d.undecided(t, 0)
 }
@@ -91,13 +91,13 @@ func TestTokensAreNeverLogged(t *testing.T) {
 		},
 	}})
 	see(t, d.link(0))
-	postOnce(t, d.link(0), d.form(0, "approve", "hash", "x"))
+	postOnce(t, d.link(0), d.form(0, "approve", "wait", "x"))
 	postOnce(t, d.link(0), nil, "Origin", "null")
-	assert.Contains(t, out.String(), `"msg":"approval: refused","method":"POST","status":409,"reason":"The question has changed since you saw it. Nothing was decided: reload the page.","run":"`+string(d.notice.Run.ID)+`","wait":"c1"`)
+	assert.Contains(t, out.String(), `"msg":"approval: refused","method":"POST","status":409,"reason":"The question has changed since you saw it. Nothing was decided: read what is asked now.","run":"`+string(d.notice.Run.ID)+`","wait":"`+d.card(0)+`"`)
 	assert.Contains(t, out.String(), `"status":403`)
 	assert.Equal(t, http.StatusUnprocessableEntity, postOnce(t, d.link(0), d.form(0, "approve", "by", "ann\tx")).StatusCode)
 	assert.Equal(t, http.StatusInternalServerError, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
-	assert.Contains(t, out.String(), `"msg":"approval: decided","run":"`+string(d.notice.Run.ID)+`","wait":"c1","tool":"pay","verdict":"approve","edited":false,"by":"ann","identity":"","decides":true`)
+	assert.Contains(t, out.String(), `"msg":"approval: decided","run":"`+string(d.notice.Run.ID)+`","wait":"`+d.card(0)+`","tool":"pay","verdict":"approve","edited":false,"by":"ann","identity":"","decides":true`)
 	assert.Contains(t, out.String(), "out of paper")
 	broken = false
 	assert.Equal(t, http.StatusConflict, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode, "it was recorded before")
@@ -169,7 +169,7 @@ type gap struct {
 	err error
 }
 
-func (s gap) Answer(context.Context, agent.RunID, ...durable.Answer) error { return s.err }
+func (s gap) Answer(context.Context, agent.RunID, durable.AnswerFunc) error { return s.err }
 
 func TestBetweenLookingAndAnswering(t *testing.T) {
 	d := park(t, asking{question: soon})

@@ -40,7 +40,9 @@ type said struct {
 	Arguments json.RawMessage `json:"arguments,omitzero"`
 	// Input is the answer to a tool that asks for input.
 	Input json.RawMessage `json:"input,omitzero"`
-	Hash  string          `json:"hash"`
+	// Wait is the ID of what was seen, and Questions, unless empty, are the IDs of its questions that the decision is about.
+	Wait      string   `json:"wait"`
+	Questions []string `json:"questions,omitempty"`
 
 	fields map[string][]string // the input from a form
 	text   *string             // the text of the arguments from a form
@@ -58,6 +60,9 @@ func (r *refusal) Error() string { return r.message }
 func refuse(status int, format string, args ...any) error {
 	return &refusal{status, fmt.Sprintf(format, args...), false}
 }
+
+// reservedName is what people read as the author of answers that a passed deadline gave.
+const reservedName = "timeout"
 
 // decide handles a posted decision.
 func (h *handler) decide(w http.ResponseWriter, r *http.Request, find finder) {
@@ -114,6 +119,8 @@ func (h *handler) explain(err error) error {
 		return nil
 	case errors.Is(err, durable.ErrAnswered):
 		return &refusal{http.StatusConflict, alreadyDecided, true}
+	case errors.Is(err, durable.ErrChanged):
+		return &refusal{http.StatusConflict, hasChanged, true}
 	case errors.Is(err, durable.ErrExpired), errors.Is(err, durable.ErrNotFound):
 		return &refusal{http.StatusConflict, over.Message, true}
 	}
@@ -131,8 +138,6 @@ func (h *handler) explain(err error) error {
 func (h *handler) replyAgain(w http.ResponseWriter, r *http.Request, find finder, refused *refusal) {
 	q, err := find(r.Context())
 	switch {
-	case errors.Is(err, durable.ErrNotFound), errors.Is(err, durable.ErrTokenSpent), err == nil && q.kept.Answer == nil && !q.isExpired(time.Now()):
-		h.reply(w, r, over)
 	case err != nil:
 		h.replyFailure(w, r, "looking for a question", err)
 	default:
@@ -140,7 +145,10 @@ func (h *handler) replyAgain(w http.ResponseWriter, r *http.Request, find finder
 	}
 }
 
-const alreadyDecided = "Already decided: your decision was ignored."
+const (
+	alreadyDecided = "Already decided: this request changed nothing. The decision below says whose answer counts."
+	hasChanged     = "The question has changed since you saw it. Nothing was decided: read what is asked now."
+)
 
 // record stores the answer, calls Options.Decided and returns the wait with the answer.
 func (h *handler) record(ctx context.Context, q *question, approval agent.Approval) (durable.Wait, error) {
@@ -205,15 +213,19 @@ func readForm(body string) (said, error) {
 	if err != nil {
 		return given, refuse(http.StatusBadRequest, "The body is not a form.")
 	}
-	fields := map[string]*string{"verdict": &given.Verdict, "by": &given.By, "reason": &given.Reason, "hash": &given.Hash, "arguments": new(string)}
+	fields := map[string]*string{"verdict": &given.Verdict, "by": &given.By, "reason": &given.Reason, "wait": &given.Wait, "arguments": new(string)}
 	for name, list := range values {
 		if of, ok := strings.CutPrefix(name, inputPrefix); ok {
 			given.fields = lo.Assign(given.fields, map[string][]string{of: list})
 			continue
 		}
+		if name == "question" {
+			given.Questions = list
+			continue
+		}
 		field, known := fields[name]
 		if !known || len(list) != 1 {
-			return said{}, refuse(http.StatusBadRequest, "Expected the form fields verdict, by, reason, hash and arguments, each at most once, and no others.")
+			return said{}, refuse(http.StatusBadRequest, "Expected the form fields verdict, by, reason, wait and arguments, each at most once, question, and no others.")
 		}
 		*field = list[0]
 		if name == "arguments" {
@@ -230,10 +242,10 @@ func parseDecision(q *question, given said, who *Principal, err error) (agent.Ap
 	switch {
 	case err != nil:
 		return a, err
-	case given.Hash == "":
-		return a, refuse(http.StatusBadRequest, "The hash is missing: send the hash that the question contains.")
-	case given.Hash != q.kept.Hash:
-		return a, refuse(http.StatusConflict, "The question has changed since you saw it. Nothing was decided: reload the page.")
+	case given.Wait == "":
+		return a, refuse(http.StatusBadRequest, "The field wait is missing: send the one that the question contains.")
+	case given.Wait != q.kept.ID:
+		return a, &refusal{http.StatusConflict, hasChanged, true}
 	case q.kept.Answer != nil:
 		return a, refuse(http.StatusConflict, alreadyDecided)
 	case q.isExpired(time.Now()):
@@ -244,7 +256,8 @@ func parseDecision(q *question, given said, who *Principal, err error) (agent.Ap
 			"A name may have %d bytes and a reason %d, without invisible characters. Nothing was decided.", byBytes, reasonBytes)
 	}
 	a.By, a.Reason = strings.TrimSpace(given.By), strings.TrimSpace(given.Reason)
-	if a.TimedOut() {
+	a.Covers = given.Questions
+	if a.By == reservedName {
 		return a, refuse(http.StatusUnprocessableEntity, "The name %q stands for a passed deadline: give another one. Nothing was decided.", a.By)
 	}
 	if who != nil {

@@ -42,14 +42,14 @@ func TestVerdicts(t *testing.T) {
 		},
 		"reject": {form: []string{"reject", "reason", "fraud"}, status: agent.StatusInterrupted, told: `tool "pay": rejected by ann: fraud`},
 		"JSON approve": {
-			json: `{"verdict":"approve","by":"ann","hash":%q}`, status: agent.StatusDone, ran: []string{carol}, told: "paid",
+			json: `{"verdict":"approve","by":"ann","wait":%q}`, status: agent.StatusDone, ran: []string{carol}, told: "paid",
 		},
 		"JSON edit": {
-			json:   `{"verdict":"approve","arguments":{"to": "Carol", "amount": 1e2},"hash":%q}`,
+			json:   `{"verdict":"approve","arguments":{"to": "Carol", "amount": 1e2},"wait":%q}`,
 			status: agent.StatusDone, ran: []string{`{"to":"Carol","amount":1e2}`}, told: "paid",
 		},
 		"JSON reject": {
-			json:   `{"verdict":"reject","by":"ann","reason":"fraud","hash":%q}`,
+			json:   `{"verdict":"reject","by":"ann","reason":"fraud","wait":%q}`,
 			status: agent.StatusInterrupted, told: `tool "pay": rejected by ann: fraud`,
 		},
 	} {
@@ -57,7 +57,7 @@ func TestVerdicts(t *testing.T) {
 			d := park(t, asking{question: soon})
 			var got answer
 			if tc.json != "" {
-				got = postJSON(t, d.link(0), tc.json, d.hash(0))
+				got = postJSON(t, d.link(0), tc.json, d.card(0))
 			} else {
 				got = postOnce(t, d.link(0), d.form(0, tc.form[0], tc.form[1:]...))
 			}
@@ -86,7 +86,7 @@ func firstResult(s agent.State) string {
 func TestLookingDecidesNothing(t *testing.T) {
 	d := park(t, asking{question: soon})
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
-		for _, query := range []string{"", "?verdict=approve&hash=" + d.hash(0), "?action=approve"} {
+		for _, query := range []string{"", "?verdict=approve&wait=" + d.card(0), "?action=approve"} {
 			got := do(t, method, d.link(0)+query, "", "Purpose", "prefetch", "Sec-Purpose", "prefetch")
 			assert.Equal(t, http.StatusOK, got.StatusCode)
 			assert.Equal(t, method == http.MethodHead, got.body == "")
@@ -99,7 +99,7 @@ func TestLookingDecidesNothing(t *testing.T) {
 		assert.Equal(t, http.StatusMethodNotAllowed, got.StatusCode, method)
 		assert.Equal(t, "GET, HEAD, POST", got.Header.Get("Allow"))
 	}
-	got := do(t, http.MethodPost, d.link(0)+"?verdict=approve&hash="+d.hash(0), "", "Content-Type", "application/x-www-form-urlencoded")
+	got := do(t, http.MethodPost, d.link(0)+"?verdict=approve&wait="+d.card(0), "", "Content-Type", "application/x-www-form-urlencoded")
 	assert.Equal(t, http.StatusBadRequest, got.StatusCode, "what stands in the address is no decision")
 	d.undecided(t, 0)
 	assert.Empty(t, d.decided)
@@ -108,7 +108,7 @@ func TestLookingDecidesNothing(t *testing.T) {
 // What is not a decision decides nothing, and says why.
 func TestWhatIsNoDecision(t *testing.T) {
 	d := park(t, asking{question: soon})
-	hash := d.hash(0)
+	card := d.card(0)
 	form := func(verdict string, more ...string) string { return d.form(0, verdict, more...).Encode() }
 	const formType, jsonType = "application/x-www-form-urlencoded", "application/json"
 	for name, tc := range map[string]struct {
@@ -123,10 +123,10 @@ func TestWhatIsNoDecision(t *testing.T) {
 		"empty form":            {formType, "", http.StatusBadRequest},
 		"broken form":           {formType, form("approve") + "&a=%zz", http.StatusBadRequest},
 		"semicolons":            {formType, form("approve") + ";x=y", http.StatusBadRequest},
-		"no hash":               {formType, "verdict=approve", http.StatusBadRequest},
+		"no wait":               {formType, "verdict=approve", http.StatusBadRequest},
 		"twice":                 {formType, form("reject") + "&verdict=approve", http.StatusBadRequest},
 		"unknown field":         {formType, form("approve", "action", "x"), http.StatusBadRequest},
-		"another hash":          {formType, form("approve", "hash", strings.Repeat("0", 64)), http.StatusConflict},
+		"another wait":          {formType, form("approve", "wait", strings.Repeat("0", 64)), http.StatusConflict},
 		"no verdict":            {formType, form(""), http.StatusUnprocessableEntity},
 		"park":                  {formType, form("park"), http.StatusUnprocessableEntity},
 		"a verdict in capitals": {formType, form("Approve"), http.StatusUnprocessableEntity},
@@ -147,18 +147,18 @@ func TestWhatIsNoDecision(t *testing.T) {
 		"a reason that beeps":    {formType, form("reject", "reason", "\a"), http.StatusUnprocessableEntity},
 		"empty JSON":             {jsonType, ``, http.StatusBadRequest},
 		"JSON that is no object": {jsonType, `"approve"`, http.StatusBadRequest},
-		"JSON, unknown member":   {jsonType, `{"verdict":"approve","hash":"` + hash + `","force":true}`, http.StatusBadRequest},
-		"JSON, other case":       {jsonType, `{"Verdict":"approve","hash":"` + hash + `"}`, http.StatusBadRequest},
-		"JSON, twice":            {jsonType, `{"verdict":"reject","verdict":"approve","hash":"` + hash + `"}`, http.StatusBadRequest},
-		"JSON and more":          {jsonType, `{"verdict":"approve","hash":"` + hash + `"}{}`, http.StatusBadRequest},
-		"JSON, no hash":          {jsonType, `{"verdict":"approve"}`, http.StatusBadRequest},
-		"JSON, another hash":     {jsonType, `{"verdict":"approve","hash":"0"}`, http.StatusConflict},
-		"JSON, the page's word":  {jsonType, `{"verdict":"edit","hash":"` + hash + `"}`, http.StatusUnprocessableEntity},
-		"JSON, a list":           {jsonType, `{"verdict":"approve","arguments":[],"hash":"` + hash + `"}`, http.StatusUnprocessableEntity},
+		"JSON, unknown member":   {jsonType, `{"verdict":"approve","wait":"` + card + `","force":true}`, http.StatusBadRequest},
+		"JSON, other case":       {jsonType, `{"Verdict":"approve","wait":"` + card + `"}`, http.StatusBadRequest},
+		"JSON, twice":            {jsonType, `{"verdict":"reject","verdict":"approve","wait":"` + card + `"}`, http.StatusBadRequest},
+		"JSON and more":          {jsonType, `{"verdict":"approve","wait":"` + card + `"}{}`, http.StatusBadRequest},
+		"JSON, no wait":          {jsonType, `{"verdict":"approve"}`, http.StatusBadRequest},
+		"JSON, another wait":     {jsonType, `{"verdict":"approve","wait":"0"}`, http.StatusConflict},
+		"JSON, the page's word":  {jsonType, `{"verdict":"edit","wait":"` + card + `"}`, http.StatusUnprocessableEntity},
+		"JSON, a list":           {jsonType, `{"verdict":"approve","arguments":[],"wait":"` + card + `"}`, http.StatusUnprocessableEntity},
 		"JSON, arguments of a no": {
-			jsonType, `{"verdict":"reject","arguments":{},"hash":"` + hash + `"}`, http.StatusUnprocessableEntity,
+			jsonType, `{"verdict":"reject","arguments":{},"wait":"` + card + `"}`, http.StatusUnprocessableEntity,
 		},
-		"JSON, null": {jsonType, `{"verdict":"approve","arguments":null,"hash":"` + hash + `"}`, http.StatusUnprocessableEntity},
+		"JSON, null": {jsonType, `{"verdict":"approve","arguments":null,"wait":"` + card + `"}`, http.StatusUnprocessableEntity},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := do(t, http.MethodPost, d.link(0), tc.body, "Content-Type", tc.media)
@@ -189,7 +189,7 @@ func TestALinkDecidesOnce(t *testing.T) {
 		}
 		assert.NotContains(t, got.body, "<form")
 	}
-	got := postJSON(t, d.link(0), `{"verdict":"approve","by":"eve","hash":%q}`, d.hash(0))
+	got := postJSON(t, d.link(0), `{"verdict":"approve","by":"eve","wait":%q}`, d.card(0))
 	assert.Equal(t, http.StatusConflict, got.StatusCode)
 	var told struct {
 		Question struct {
@@ -212,7 +212,7 @@ func TestALinkDecidesOnce(t *testing.T) {
 	for i := range 2 {
 		for _, got := range []answer{
 			see(t, d.link(i)), postOnce(t, d.link(i), d.form(i, "approve")), do(t, http.MethodGet, d.link(i), "", "Accept", "application/json"),
-			postJSON(t, d.link(i), `{"verdict":"approve","hash":%q}`, d.hash(i)),
+			postJSON(t, d.link(i), `{"verdict":"approve","wait":%q}`, d.card(i)),
 		} {
 			assert.Equal(t, http.StatusConflict, got.StatusCode, "a used link of a run that went on")
 			assert.Contains(t, got.body, "the run has gone on or ended")
@@ -273,7 +273,7 @@ func TestNothingToDecide(t *testing.T) {
 		"unknown": d.url + "/approvals/" + strings.Repeat("x", 43), "near": d.url + "/approvals/" + near, "short": d.url + "/approvals/" + token[:42],
 		"long": d.url + "/approvals/" + token + "A", "empty": d.url + "/approvals/", "below": d.url + "/approvals/" + token + "/x",
 		"slash": d.url + "/approvals/" + token + "/", "above": d.url + "/approvals", "elsewhere": d.url + "/", "huge": d.url + "/approvals/" + strings.Repeat("y", 8000),
-		"the hash": d.url + "/approvals/" + d.hash(0), "dots": d.url + "/approvals/../approvals/x", "NUL": d.url + "/approvals/%00",
+		"the card": d.url + "/approvals/" + d.card(0), "dots": d.url + "/approvals/../approvals/x", "NUL": d.url + "/approvals/%00",
 		"twice": d.url + "//approvals/" + token, "deleted": over.link(0),
 	} {
 		got := see(t, link)
@@ -296,7 +296,7 @@ func TestNothingToDecide(t *testing.T) {
 func TestTooLate(t *testing.T) {
 	d := park(t, asking{question: agent.Question{Within: time.Nanosecond, OnTimeout: agent.RejectAndContinue}})
 	for _, got := range []answer{
-		see(t, d.link(0)), postOnce(t, d.link(0), d.form(0, "approve")), postJSON(t, d.link(0), `{"verdict":"approve","hash":%q}`, d.hash(0)),
+		see(t, d.link(0)), postOnce(t, d.link(0), d.form(0, "approve")), postJSON(t, d.link(0), `{"verdict":"approve","wait":%q}`, d.card(0)),
 	} {
 		assert.Equal(t, http.StatusConflict, got.StatusCode)
 		assert.Contains(t, got.body, "deadline has passed")
@@ -312,27 +312,29 @@ func TestTooLate(t *testing.T) {
 // its link be alive.
 func TestTheQuestionChanged(t *testing.T) {
 	d := park(t, asking{question: soon})
-	shown, run := d.hash(0), d.notice.Run.ID
+	shown, run := d.card(0), d.notice.Run.ID
 	lease, err := d.store.Acquire(t.Context(), run, "other", time.Minute, durable.TakeFree)
 	require.NoError(t, err)
 	changed := d.notice.Calls[0].Intervention
 	changed.Call.Arguments = `{"to":"Mallory","amount":250}`
+	changed.Round++
+	changed = changed.WithID(run, 0)
 	data, err := json.Marshal(changed)
 	require.NoError(t, err)
-	ask := func(hash string) {
+	ask := func(id string) {
 		require.NoError(t, d.store.Commit(t.Context(), lease, durable.Commit{Update: durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{
-			ID: "c1", Kind: durable.WaitApproval, Hash: hash, Tool: "pay", Asked: time.Now(), Data: data, TokenHash: durable.TokenHash(d.notice.Calls[0].Token),
+			ID: id, Kind: durable.WaitApproval, Subject: "c1", Tool: "pay", Asked: time.Now(), Data: data, TokenHash: durable.TokenHash(d.notice.Calls[0].Token),
 		}}}}))
 	}
-	ask(changed.Call.Hash())
-	got := postOnce(t, d.link(0), d.form(0, "approve", "hash", shown))
+	ask(changed.ID)
+	got := postOnce(t, d.link(0), d.form(0, "approve", "wait", shown))
 	assert.Equal(t, http.StatusConflict, got.StatusCode)
-	assert.Contains(t, got.body, "reload the page")
+	assert.Contains(t, got.body, "read what is asked now")
 	assert.Contains(t, got.body, "Mallory")
 	d.undecided(t, 0)
 
 	ask(shown) // what the store says is asked is not what people would be shown
-	for _, got := range []answer{see(t, d.link(0)), postOnce(t, d.link(0), d.form(0, "approve", "hash", shown))} {
+	for _, got := range []answer{see(t, d.link(0)), postOnce(t, d.link(0), d.form(0, "approve", "wait", shown))} {
 		assert.Equal(t, http.StatusServiceUnavailable, got.StatusCode)
 		assert.NotContains(t, got.body, "Mallory")
 	}

@@ -30,10 +30,11 @@
 // scripts and loads nothing. A program that sends "Accept: application/json" gets {"question": {…}} instead. POST accepts
 // the page's form, or JSON:
 //
-//	{"verdict": "approve", "by": "ann", "reason": "…", "arguments": {…}, "hash": "…"}
+//	{"verdict": "approve", "by": "ann", "reason": "…", "arguments": {…}, "wait": "…"}
 //
 // The verdict is approve, reject (the run ends) or reject_and_continue. Arguments are allowed only with approve and
-// replace the ones in the question. The hash is the one in the question, so that people approve only what they saw.
+// replace the ones in the question. The wait is the one in the question, so that people approve only what they saw; questions, a list of
+// the IDs of its questions, limits the answer to those.
 // Unknown and duplicate members are errors.
 //
 //   - 200: shown, or decided.
@@ -41,8 +42,8 @@
 //   - 401: the inbox, without a sign-in.
 //   - 403: a browser sent it from a page of another site; or the answer does not count, for the reason given.
 //   - 404: there is no such question.
-//   - 409: another person decided first, and the reply shows the decision; the deadline has passed; the run has gone on; or
-//     the hash does not match.
+//   - 409: it was decided before, perhaps by the same answer, and the reply shows the decision; the deadline has passed; the run
+//     has gone on; or the wait is another one.
 //   - 421: the request is for a host that is not one of the server: see Options.Origins.
 //   - 503: the store does not respond.
 //

@@ -152,15 +152,6 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request, path string) {
 		find = func(ctx context.Context) (*question, error) {
 			return findWait(ctx, h.store, agent.RunID(query.Get("run")), query.Get("wait"))
 		}
-		if _, err := find(r.Context()); errors.Is(err, durable.ErrNotFound) {
-			gone, err := h.findDecided(r.Context(), waitNameOf(query))
-			if err != nil {
-				h.replyFailure(w, r, "looking for a decision", err)
-				return
-			}
-			h.reply(w, r, gone)
-			return
-		}
 	}
 	if post {
 		h.decide(w, r, find)
@@ -200,13 +191,22 @@ var nothing = reply{
 
 // replyFailure replies that an operation failed.
 func (h *handler) replyFailure(w http.ResponseWriter, r *http.Request, doing string, err error) {
+	var spent *spentError
 	switch {
 	case errors.Is(err, durable.ErrNotFound):
 		h.reply(w, r, nothing)
 		return
-	case errors.Is(err, durable.ErrTokenSpent):
-		h.reply(w, r, over)
-		return
+	case errors.As(err, &spent):
+		gone, err := h.findDecided(r.Context(), spent.of)
+		switch {
+		case err != nil:
+		case len(gone.Answers) == 0 && !spent.byToken && r.Method != http.MethodPost:
+			h.reply(w, r, nothing)
+			return
+		default:
+			h.reply(w, r, gone)
+			return
+		}
 	}
 	if r.Context().Err() == nil {
 		h.options.Log.ErrorContext(r.Context(), "approval: "+doing+" failed", "error", err)

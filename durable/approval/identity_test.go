@@ -16,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 )
 
 // crew are people with tokens.
@@ -76,9 +77,9 @@ func TestAQuorumOfPeople(t *testing.T) {
 	d := park(t, asking{
 		question: agent.Question{Reason: "much", Approvers: []string{"lead"}, Quorum: 2}, options: approval.Options{People: c.people},
 	})
-	body := `{"verdict":"approve","hash":"` + d.hash(0) + `"}`
+	body := `{"verdict":"approve","wait":"` + d.card(0) + `"}`
 	answer := func(name, body string) answer {
-		return do(t, http.MethodPost, d.waitAddress("c1"), body, append(c.bearer(name), "Content-Type", "application/json")...)
+		return do(t, http.MethodPost, d.waitAddress(d.card(0)), body, append(c.bearer(name), "Content-Type", "application/json")...)
 	}
 	got := answer("ann", body)
 	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
@@ -87,10 +88,10 @@ func TestAQuorumOfPeople(t *testing.T) {
 	assert.Equal(t, http.StatusForbidden, got.StatusCode, "one person counts once")
 	assert.Contains(t, got.body, "ann has approved it already")
 	assert.Equal(t, http.StatusForbidden, answer("eve", body).StatusCode)
-	got = answer("bob", `{"verdict":"approve","hash":"`+d.hash(0)+`","arguments":{"to":"Bob"}}`)
+	got = answer("bob", `{"verdict":"approve","wait":"`+d.card(0)+`","arguments":{"to":"Bob"}}`)
 	assert.Equal(t, http.StatusUnprocessableEntity, got.StatusCode, "each approves what they were shown")
 	assert.Empty(t, d.decided)
-	page := do(t, http.MethodGet, d.waitAddress("c1"), "", "Authorization", "Bearer "+c.tokens["bob"]).body
+	page := do(t, http.MethodGet, d.waitAddress(d.card(0)), "", "Authorization", "Bearer "+c.tokens["bob"]).body
 	assert.Contains(t, page, "2 people who are lead, signed in; 1 approved so far")
 	assert.Contains(t, page, "The answers so far")
 	assert.NotContains(t, page, "Change the arguments")
@@ -110,7 +111,7 @@ func TestRacingAnswers(t *testing.T) {
 		codes := make(chan int, len(names))
 		for name := range names {
 			all.Go(func() {
-				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.waitAddress("c1"), strings.NewReader(`{"verdict":"approve","hash":"`+d.hash(0)+`"}`))
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.waitAddress(d.card(0)), strings.NewReader(`{"verdict":"approve","wait":"`+d.card(0)+`"}`))
 				if !assert.NoError(t, err) {
 					return
 				}
@@ -146,7 +147,7 @@ func TestRacingAnswers(t *testing.T) {
 func TestChangedArgumentsFitTheTool(t *testing.T) {
 	schema := `{"type":"object","properties":{"to":{"type":"string"},"amount":{"type":"number","maximum":250}},"required":["to","amount"],"additionalProperties":false}`
 	d := park(t, asking{question: soon, schema: schema})
-	got := postJSON(t, d.link(0), `{"verdict":"approve","hash":%q,"arguments":{"to":7,"amount":251,"note":"x"}}`, d.hash(0))
+	got := postJSON(t, d.link(0), `{"verdict":"approve","wait":%q,"arguments":{"to":7,"amount":251,"note":"x"}}`, d.card(0))
 	assert.Equal(t, http.StatusUnprocessableEntity, got.StatusCode)
 	for _, field := range []string{"/to", "/amount", "/note"} {
 		assert.Contains(t, got.body, field)
@@ -156,9 +157,9 @@ func TestChangedArgumentsFitTheTool(t *testing.T) {
 	assert.Contains(t, got.body, "/amount")
 	d.undecided(t, 0)
 	var invalid *agent.ArgumentsError
-	err := durable.Approve(t.Context(), d.store, d.notice.Run.ID, "c1", agent.Approval{Verdict: agent.Approve, Arguments: `{"to":"Carol"}`})
+	err := durabletest.Approve(t.Context(), d.store, d.notice.Run.ID, "c1", agent.Approval{Verdict: agent.Approve, Arguments: `{"to":"Carol"}`})
 	require.ErrorAs(t, err, &invalid)
-	assert.Equal(t, http.StatusOK, postJSON(t, d.link(0), `{"verdict":"approve","hash":%q,"arguments":{"to":"Dan","amount":1}}`, d.hash(0)).StatusCode)
+	assert.Equal(t, http.StatusOK, postJSON(t, d.link(0), `{"verdict":"approve","wait":%q,"arguments":{"to":"Dan","amount":1}}`, d.card(0)).StatusCode)
 	d.goOn(t)
 	assert.Equal(t, []string{`{"to":"Dan","amount":1}`}, d.ran)
 }
@@ -191,7 +192,7 @@ func TestSignIn(t *testing.T) {
 	assert.Equal(t, http.StatusOK, page.StatusCode)
 	assert.Contains(t, page.body, "it is more than 100")
 	assert.Equal(t, http.StatusUnauthorized, do(t, http.MethodGet, inbox, "", "Cookie", cookie.Name+"="+c.tokens["ann"]).StatusCode)
-	assert.Equal(t, http.StatusForbidden, postOnce(t, d.waitAddress("c1"), d.form(0, "approve"), append(signed, "Sec-Fetch-Site", "cross-site")...).StatusCode)
+	assert.Equal(t, http.StatusForbidden, postOnce(t, d.waitAddress(d.card(0)), d.form(0, "approve"), append(signed, "Sec-Fetch-Site", "cross-site")...).StatusCode)
 	assert.Equal(t, http.StatusOK, postOnce(t, inbox+"sign-out", nil, signed...).StatusCode)
 	assert.Equal(t, http.StatusUnauthorized, do(t, http.MethodGet, inbox, "", signed...).StatusCode)
 	d.undecided(t, 0)
@@ -271,9 +272,9 @@ func TestSelfApproval(t *testing.T) {
 	server := httptest.NewServer(approval.Handler(submitted{d.store, "ann"}, approval.Options{People: c.people}))
 	defer server.Close()
 	d.url = server.URL
-	got := postOnce(t, d.waitAddress("c1"), d.form(0, "approve"), "Authorization", "Bearer "+c.tokens["ann"])
+	got := postOnce(t, d.waitAddress(d.card(0)), d.form(0, "approve"), "Authorization", "Bearer "+c.tokens["ann"])
 	assert.Equal(t, http.StatusForbidden, got.StatusCode)
 	assert.Contains(t, got.body, "ann has submitted the run and cannot approve it")
 	d.undecided(t, 0)
-	assert.Equal(t, http.StatusOK, postOnce(t, d.waitAddress("c1"), d.form(0, "reject"), "Authorization", "Bearer "+c.tokens["ann"]).StatusCode)
+	assert.Equal(t, http.StatusOK, postOnce(t, d.waitAddress(d.card(0)), d.form(0, "reject"), "Authorization", "Bearer "+c.tokens["ann"]).StatusCode)
 }

@@ -31,7 +31,7 @@ func TestTheInbox(t *testing.T) {
 	got := do(t, http.MethodGet, d.url+"/approvals/", "", c.bearer("ann")...)
 	require.NoError(t, json.Unmarshal([]byte(got.body), &list))
 	require.Len(t, list.Waits, 2)
-	assert.Equal(t, "c1", list.Waits[0]["wait"])
+	assert.Equal(t, d.card(0), list.Waits[0]["wait"])
 	assert.Equal(t, "clerk", list.Waits[0]["agent"])
 	assert.Equal(t, "reject_and_continue", list.Waits[0]["on_timeout"])
 	assert.Empty(t, list.Next)
@@ -49,17 +49,17 @@ func TestTheInbox(t *testing.T) {
 	} {
 		assert.Equal(t, want, do(t, http.MethodGet, address, "", c.bearer("ann")...).StatusCode, address)
 	}
-	assert.Equal(t, http.StatusUnauthorized, see(t, d.waitAddress("c1")).StatusCode)
+	assert.Equal(t, http.StatusUnauthorized, see(t, d.waitAddress(d.card(0))).StatusCode)
 
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "reject_and_continue", "by", "dan", "reason", "no")).StatusCode)
-	page := do(t, http.MethodGet, d.waitAddress("c1"), "", "Authorization", "Bearer "+c.tokens["ann"]).body
+	page := do(t, http.MethodGet, d.waitAddress(d.card(0)), "", "Authorization", "Bearer "+c.tokens["ann"]).body
 	for _, want := range []string{
 		"<del>-   &#34;amount&#34;: 1000</del>", "<ins>+   &#34;amount&#34;: 250</ins>", "Former decisions about like calls", "dan", "ann",
 	} {
 		assert.Contains(t, page, want)
 	}
 	assert.NotContains(t, see(t, d.link(0)).body, "Former decisions", "a link does not show what others decided elsewhere")
-	got = postOnce(t, d.waitAddress("c1"), d.form(0, "approve", "by", ""), "Authorization", "Bearer "+c.tokens["ann"])
+	got = postOnce(t, d.waitAddress(d.card(0)), d.form(0, "approve", "by", ""), "Authorization", "Bearer "+c.tokens["ann"])
 	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
 	assert.Contains(t, got.body, "verified")
 	got = do(t, http.MethodGet, d.url+"/approvals/", "", c.bearer("ann")...)
@@ -68,8 +68,8 @@ func TestTheInbox(t *testing.T) {
 
 	require.Equal(t, agent.StatusDone, d.goOn(t).Status())
 	for _, got := range []answer{
-		do(t, http.MethodGet, d.waitAddress("c1"), "", c.bearer("ann")...),
-		do(t, http.MethodPost, d.waitAddress("c1"), `{"verdict":"approve","hash":"x"}`, append(c.bearer("ann"), "Content-Type", "application/json")...),
+		do(t, http.MethodGet, d.waitAddress(d.card(0)), "", c.bearer("ann")...),
+		do(t, http.MethodPost, d.waitAddress(d.card(0)), `{"verdict":"approve","wait":"x"}`, append(c.bearer("ann"), "Content-Type", "application/json")...),
 	} {
 		assert.Equal(t, http.StatusConflict, got.StatusCode, "an answered wait of a run that went on")
 	}
@@ -88,22 +88,22 @@ func TestASignInLeadsBack(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": {"lead"}, "bob": {"lead"}, "eve": nil})
 	d := park(t, asking{question: agent.Question{Reason: "much", Approvers: []string{"lead"}, Quorum: 2}, options: approval.Options{People: c.people}})
 	page := see(t, d.link(0)).body
-	name := url.Values{"run": {string(d.notice.Run.ID)}, "wait": {"c1"}}
+	name := url.Values{"run": {string(d.notice.Run.ID)}, "wait": {d.card(0)}}
 	assert.Contains(t, page, `<a href="sign-in?`+strings.ReplaceAll(name.Encode(), "&", "&amp;")+`">Sign in to answer</a>`)
 	assert.NotContains(t, page, `value="approve"`, "an answer without an identity does not count")
 	form := see(t, d.url+"/approvals/sign-in?"+name.Encode()).body
-	assert.Contains(t, form, `name="wait" value="c1"`)
+	assert.Contains(t, form, `name="wait" value="`+d.card(0)+`"`)
 	for _, with := range []url.Values{{"token": {c.tokens["ann"]}}, {"token": {"no"}}} {
 		with.Set("run", name.Get("run"))
-		with.Set("wait", "c1")
+		with.Set("wait", d.card(0))
 		got := postOnce(t, d.url+"/approvals/sign-in", with)
 		if got.StatusCode == http.StatusOK {
 			assert.Contains(t, got.body, `content="0; url=wait?`+strings.ReplaceAll(name.Encode(), "&", "&amp;"))
 		} else {
-			assert.Contains(t, got.body, `name="wait" value="c1"`, "the next attempt leads there, too")
+			assert.Contains(t, got.body, `name="wait" value="`+d.card(0)+`"`, "the next attempt leads there, too")
 		}
 	}
-	assert.Contains(t, see(t, d.waitAddress("c1")).body, `name="wait" value="c1"`)
+	assert.Contains(t, see(t, d.waitAddress(d.card(0))).body, `name="wait" value="`+d.card(0)+`"`)
 
 	for site, cookie := range map[string]bool{"cross-site": false, "same-site": false, "none": true, "same-origin": true} {
 		got := do(t, http.MethodGet, d.url+"/approvals/sign-in?token="+c.tokens["ann"], "", "Sec-Fetch-Site", site)
@@ -111,12 +111,12 @@ func TestASignInLeadsBack(t *testing.T) {
 	}
 
 	asks := func(who string) string {
-		return do(t, http.MethodGet, d.waitAddress("c1"), "", "Authorization", "Bearer "+c.tokens[who]).body
+		return do(t, http.MethodGet, d.waitAddress(d.card(0)), "", "Authorization", "Bearer "+c.tokens[who]).body
 	}
 	assert.Contains(t, asks("ann"), `value="approve"`)
 	assert.Contains(t, asks("eve"), "You cannot approve this: it needs 2 approvals by lead")
 	assert.NotContains(t, asks("eve"), `name="verdict"`)
-	require.Equal(t, http.StatusOK, postOnce(t, d.waitAddress("c1"), d.form(0, "approve"), "Authorization", "Bearer "+c.tokens["ann"]).StatusCode)
+	require.Equal(t, http.StatusOK, postOnce(t, d.waitAddress(d.card(0)), d.form(0, "approve"), "Authorization", "Bearer "+c.tokens["ann"]).StatusCode)
 	assert.Contains(t, asks("ann"), "You cannot approve this: ann has approved it already")
 	assert.NotContains(t, asks("ann"), `value="approve"`)
 	assert.Contains(t, asks("ann"), `value="reject"`, "a person who approved may still reject")
@@ -129,10 +129,10 @@ func TestAWaitThatHasGone(t *testing.T) {
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "approve", "by", "dan", "reason", "fine"),
 		"Authorization", "Bearer "+c.tokens["ann"]).StatusCode)
 	require.Equal(t, agent.StatusDone, d.goOn(t).Status())
-	got := do(t, http.MethodGet, d.waitAddress("c1"), "", c.bearer("ann")...)
+	got := do(t, http.MethodGet, d.waitAddress(d.card(0)), "", c.bearer("ann")...)
 	assert.Equal(t, http.StatusConflict, got.StatusCode)
 	assert.Regexp(t, `approve by ann, 20\d\d-.*: fine`, got.body)
-	assert.Equal(t, http.StatusConflict, postOnce(t, d.waitAddress("c1"), d.form(0, "reject"), "Authorization", "Bearer "+c.tokens["ann"]).StatusCode)
+	assert.Equal(t, http.StatusConflict, postOnce(t, d.waitAddress(d.card(0)), d.form(0, "reject"), "Authorization", "Bearer "+c.tokens["ann"]).StatusCode)
 	assert.Equal(t, http.StatusNotFound, do(t, http.MethodGet, d.waitAddress("c2"), "", c.bearer("ann")...).StatusCode)
 	assert.Equal(t, http.StatusConflict, see(t, d.link(0)).StatusCode)
 }
@@ -167,10 +167,10 @@ func TestExpiredWaits(t *testing.T) {
 	page := do(t, http.MethodGet, d.url+"/approvals/", "", "Authorization", "Bearer "+c.tokens["ann"]).body
 	assert.Contains(t, page, `<span class="mark">expired</span>`)
 	assert.NotContains(t, page, " left</span>")
-	page = do(t, http.MethodGet, d.waitAddress("c1"), "", "Authorization", "Bearer "+c.tokens["ann"]).body
+	page = do(t, http.MethodGet, d.waitAddress(d.card(0)), "", "Authorization", "Bearer "+c.tokens["ann"]).body
 	assert.Contains(t, page, "<h1>Too late</h1>")
 	assert.NotContains(t, page, `name="verdict"`)
-	got := postOnce(t, d.waitAddress("c1"), d.form(0, "approve"), "Authorization", "Bearer "+c.tokens["ann"])
+	got := postOnce(t, d.waitAddress(d.card(0)), d.form(0, "approve"), "Authorization", "Bearer "+c.tokens["ann"])
 	assert.Equal(t, http.StatusConflict, got.StatusCode)
 	d.undecided(t, 0)
 }
@@ -183,9 +183,9 @@ func TestAWaiverOnThePage(t *testing.T) {
 	d := park(t, asking{calls: []agent.ToolCall{call("c1", carol), call("c2", `{"to":"Carol"}`)}, options: o})
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "reject_and_continue", "by", "dan")).StatusCode)
 	ann := []string{"Authorization", "Bearer " + c.tokens["ann"]}
-	assert.Contains(t, do(t, http.MethodGet, d.waitAddress("c1"), "", ann...).body, `name="arg.to" value="Carol"`)
+	assert.Contains(t, do(t, http.MethodGet, d.waitAddress(d.card(0)), "", ann...).body, `name="arg.to" value="Carol"`)
 	assert.NotContains(t, see(t, d.link(0)).body, "from now on", "a link makes no waivers")
-	form := url.Values{"run": {string(d.notice.Run.ID)}, "wait": {"c1"}, "arg.to": {"Car*"}, "days": {"7"}, "reason": {"known"}}
+	form := url.Values{"run": {string(d.notice.Run.ID)}, "wait": {d.card(0)}, "arg.to": {"Car*"}, "days": {"7"}, "reason": {"known"}}
 	waivers := func() []durable.Waiver {
 		all, err := d.store.Waivers(t.Context(), false)
 		require.NoError(t, err)
@@ -216,7 +216,7 @@ func TestAWaiverOnThePage(t *testing.T) {
 	for name, q := range map[string]agent.Question{"approvers": {Approvers: []string{"ann"}}, "quorum": {Quorum: 2}} {
 		d = park(t, asking{question: q, options: o})
 		form.Set("run", string(d.notice.Run.ID))
-		assert.NotContains(t, do(t, http.MethodGet, d.waitAddress("c1"), "", ann...).body, "from now on", name)
+		assert.NotContains(t, do(t, http.MethodGet, d.waitAddress(d.card(0)), "", ann...).body, "from now on", name)
 		assert.Equal(t, http.StatusUnprocessableEntity, postOnce(t, d.url+"/approvals/waiver", form, ann...).StatusCode, name)
 		assert.Empty(t, waivers(), name)
 	}

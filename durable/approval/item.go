@@ -22,15 +22,13 @@ type Item struct {
 	Agent string      `json:"agent,omitempty"`
 	// Parent is the agent of the run, if Agent is a sub-agent of it.
 	Parent string `json:"parent,omitempty"`
-	// Wait is the ID of the wait, Call the ID of its call: they differ for a gate.
+	// Wait is the ID of the wait, which must be sent with the decision: it names what was seen. Call is the ID of its call.
 	Wait string `json:"wait"`
 	Kind string `json:"kind"`
 	Call string `json:"call"`
 	Tool string `json:"tool"`
 	// Preview is the beginning of the arguments that would run, on one line.
-	Preview string `json:"preview"`
-	// Hash must be sent with the decision: it proves which question was seen.
-	Hash      string            `json:"hash"`
+	Preview   string            `json:"preview"`
 	Questions []MessageQuestion `json:"questions"`
 	// Needs says in words who may answer.
 	Needs string `json:"needs,omitempty"`
@@ -53,9 +51,11 @@ type Detail struct {
 	Item
 
 	// Original are the arguments that the model sent, Arguments the ones that would run, and Diff how they differ.
-	Original  Arguments `json:"original"`
-	Arguments Arguments `json:"arguments"`
-	Diff      string    `json:"diff,omitempty"`
+	Original Arguments `json:"original"`
+	// Description is what another party, such as an MCP server, says about its tool.
+	Description string    `json:"description,omitempty"`
+	Arguments   Arguments `json:"arguments"`
+	Diff        string    `json:"diff,omitempty"`
 	// Begun is set when the call may already have run, so that its arguments cannot be changed.
 	Begun bool `json:"begun,omitempty"`
 	// Input is what the call asks for. It comes from outside, such as an MCP server.
@@ -144,7 +144,7 @@ func Inbox(ctx context.Context, store durable.Store, f durable.WaitFilter) (item
 func newItem(w durable.Wait, i agent.Intervention, about durable.Run, now time.Time) Item {
 	item := Item{
 		Run: w.Run, Agent: cmp.Or(i.Child.Agent, about.Name), Wait: w.ID, Kind: string(w.Kind), Call: i.CallID(), Tool: i.Call.Name,
-		Preview: Arguments(i.Call.Arguments).Preview(), Hash: w.Hash,
+		Preview:   Arguments(i.Call.Arguments).Preview(),
 		Questions: questionsOf(i), Host: w.Host, Asked: w.Asked, Deadline: w.Deadline, now: now,
 	}
 	if i.Child.ID != "" {
@@ -215,8 +215,9 @@ func Show(ctx context.Context, store durable.Store, w durable.Wait, history bool
 func (q *question) detail(ctx context.Context, store durable.Store, history bool) (*Detail, error) {
 	now := time.Now()
 	d := &Detail{
-		Item:     newItem(q.kept, q.asked, q.about, now),
-		Original: Arguments(q.asked.Original.Arguments), Arguments: Arguments(q.asked.Call.Arguments), Begun: q.asked.Begun,
+		Item:        newItem(q.kept, q.asked, q.about, now),
+		Description: q.asked.Description,
+		Original:    Arguments(q.asked.Original.Arguments), Arguments: Arguments(q.asked.Call.Arguments), Begun: q.asked.Begun,
 		Diff: diffOf(q.asked.Original.Arguments, q.asked.Call.Arguments), State: stateOpen, Others: []Other{},
 	}
 	if one, ok := lo.Find(q.asked.Questions, func(one agent.Question) bool { return one.Input != nil }); ok {

@@ -133,11 +133,11 @@ func (d *desk) goOn(t *testing.T) agent.State {
 }
 
 func (d *desk) link(i int) string { return approval.Links(d.url).To(d.notice.Calls[i].Token) }
-func (d *desk) hash(i int) string { return d.notice.Calls[i].Call.Hash() }
+func (d *desk) card(i int) string { return d.notice.Calls[i].ID }
 
 // form returns what the page would post about call i.
 func (d *desk) form(i int, verdict string, more ...string) url.Values {
-	v := url.Values{"verdict": {verdict}, "hash": {d.hash(i)}, "by": {"ann"}, "reason": {""}}
+	v := url.Values{"verdict": {verdict}, "wait": {d.card(i)}, "by": {"ann"}, "reason": {""}}
 	for n := 0; n < len(more); n += 2 {
 		v.Set(more[n], more[n+1])
 	}

@@ -33,14 +33,16 @@ type MessageCall struct {
 	// Deadline is the time limit, and OnTimeout the verdict that applies when it passes.
 	Deadline  time.Time `json:"deadline,omitzero"`
 	OnTimeout string    `json:"on_timeout,omitempty"`
-	// Hash identifies the call with its arguments.
-	Hash string `json:"hash"`
+	// Wait identifies what is asked.
+	Wait string `json:"wait"`
 	// Link shows the question and accepts one decision. Everyone who has it can decide.
 	Link string `json:"link"`
 }
 
 // MessageQuestion is one question about a call.
 type MessageQuestion struct {
+	// ID identifies the question on its card.
+	ID string `json:"id"`
 	// Kind is empty for the question of a hook, "doubt" for the question whether to repeat a call that may already
 	// have run, "gate" for what an event answers, and "input" for what a tool asks a person.
 	Kind string `json:"kind,omitempty"`
@@ -61,7 +63,7 @@ type MessageQuestion struct {
 func questionsOf(i agent.Intervention) []MessageQuestion {
 	return lo.Map(i.Questions, func(q agent.Question, _ int) MessageQuestion {
 		m := MessageQuestion{
-			Kind: string(q.Kind), AskedBy: q.By, Rule: q.Rule, Reason: q.Reason, AnsweredBy: lo.FromPtr(q.Decision()).By, Approvers: q.Approvers,
+			ID: q.ID(), Kind: string(q.Kind), AskedBy: q.By, Rule: q.Rule, Reason: q.Reason, AnsweredBy: lo.FromPtr(q.Decision()).By, Approvers: q.Approvers,
 		}
 		if q.Quorum > 1 {
 			m.Quorum, m.Approvals = q.Quorum, q.Approvals()
@@ -76,7 +78,7 @@ func newMessage(n durable.Notice, links Links) (body []byte, m Message, err erro
 	m.Calls = lo.Map(openCalls(n), func(c durable.WaitingCall, _ int) MessageCall {
 		call := MessageCall{
 			Call: c.CallID(), Tool: c.Call.Name, Questions: questionsOf(c.Intervention),
-			Asked: c.Asked, Deadline: c.Deadline, Hash: c.Hash(), Link: links.To(c.Token),
+			Asked: c.Asked, Deadline: c.Deadline, Wait: c.ID, Link: links.To(c.Token),
 		}
 		if !c.Deadline.IsZero() {
 			call.OnTimeout = c.Questions.OnTimeout().String()

@@ -31,7 +31,7 @@ func waiting() durable.Notice {
 	asked := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	c := func(id, token string, q agent.Question) durable.WaitingCall {
 		w := durable.WaitingCall{Token: token, Intervention: agent.Intervention{
-			Original: call(id, carol), Call: call(id, `{"to":"Carol","amount":100}`), Questions: agent.Questions{q}, Asked: asked,
+			ID: strings.Replace(token, "token", "card", 1), Original: call(id, carol), Call: call(id, `{"to":"Carol","amount":100}`), Questions: agent.Questions{q}, Asked: asked,
 		}}
 		if q.Within > 0 {
 			w.Deadline = asked.Add(q.Within)
@@ -67,12 +67,13 @@ type broken struct{}
 func (broken) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
 const newMessage = `{"event":"approval.requested","run":"r1","session":"s1","agent":"clerk","calls":[` +
-	`{"call":"c1","tool":"pay","questions":[{"asked_by":"guard","reason":"more than 100"}],"asked":"2026-05-04T12:00:00Z","deadline":"2026-05-04T13:00:00Z",` +
-	`"on_timeout":"reject_and_continue","hash":"HASH","link":"https://desk.example.com/approvals/token-1"},` +
-	`{"call":"c3","tool":"pay","questions":[{}],"asked":"2026-05-04T12:00:00Z","hash":"HASH","link":"https://desk.example.com/approvals/token-3"}]}`
+	`{"call":"c1","tool":"pay","questions":[{"id":"Q1","asked_by":"guard","reason":"more than 100"}],"asked":"2026-05-04T12:00:00Z","deadline":"2026-05-04T13:00:00Z",` +
+	`"on_timeout":"reject_and_continue","wait":"card-1","link":"https://desk.example.com/approvals/token-1"},` +
+	`{"call":"c3","tool":"pay","questions":[{"id":"Q3"}],"asked":"2026-05-04T12:00:00Z","wait":"card-3","link":"https://desk.example.com/approvals/token-3"}]}`
 
 func expected() string {
-	return strings.ReplaceAll(newMessage, "HASH", waiting().Calls[0].Call.Hash())
+	calls := waiting().Calls
+	return strings.NewReplacer("Q1", calls[0].Questions[0].ID(), "Q3", calls[2].Questions[0].ID()).Replace(newMessage)
 }
 
 // receiver is a server that answers with these statuses, one after the other.
@@ -252,7 +253,7 @@ func TestNotifiersHearOfARun(t *testing.T) {
 	var m approval.Message
 	require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(<-r.bodies, "POST ")), &m))
 	require.Len(t, m.Calls, 1)
-	assert.Equal(t, d.hash(0), m.Calls[0].Hash)
+	assert.Equal(t, d.card(0), m.Calls[0].Wait)
 	assert.Contains(t, out.String(), ": "+m.Calls[0].Link+"\n")
 	assert.Equal(t, http.StatusOK, postOnce(t, d.url+m.Calls[0].Link, d.form(0, "approve")).StatusCode)
 }

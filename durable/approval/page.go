@@ -264,6 +264,7 @@ func (r reply) putFacts(p *markup.Page) {
 		p.Put("%s <span class=\"dim\">(%s)</span><br>\nafter it: %s", left, formatTime(q.Deadline), verdictNames[q.Timeout])
 	}
 	p.Put("</dd>\n<dt>Asked</dt><dd>%s ago <span class=\"dim\">(%s)</span></dd>\n", formatAge(q.now.Sub(q.Asked)), formatTime(q.Asked))
+	p.PutIf(q.Description != "", "<dt>Its server says</dt><dd class=\"text\">%s</dd>\n", visible(q.Description))
 	p.PutIf(q.Agent != "", "<dt>Agent</dt><dd>%s</dd>\n", visible(q.AgentText()))
 	p.PutIf(q.Host != "", "<dt>Host</dt><dd>%s</dd>\n", visible(q.Host))
 	p.Put("<dt>Run</dt><dd><code>%s</code> <span class=\"dim\">call <code>%s</code></span></dd>\n</dl>\n</section>\n", visible(string(q.Run)), visible(q.Call))
@@ -358,8 +359,12 @@ func (r reply) putForm(p *markup.Page) {
 	p.PutIf(r.action != "", ` action="%s"`, r.action)
 	p.Put(` autocomplete="off">
 <button disabled hidden></button>
-<input type="hidden" name="hash" value="%s">
-`, q.Hash)
+<input type="hidden" name="wait" value="%s">
+`, q.Wait)
+	for _, one := range openFor(r.asked.kept, r.asked.asked) {
+		p.Put(`<input type="hidden" name="question" value="%s">
+`, one.ID())
+	}
 	if r.who == nil {
 		p.Put(`<label for="by">Your name</label>
 <input id="by" name="by" maxlength="200" value="%s">

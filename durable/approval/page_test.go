@@ -31,7 +31,7 @@ func TestThePage(t *testing.T) {
 	for _, want := range []string{
 		"May “pay” run?", "guard", "it is more than 100", "clerk", string(d.notice.Run.ID), "59 min left", "reject and continue without the call",
 		"&#34;amount&#34;: 1000", "&#34;amount&#34;: 250", `<span class="mark">changed</span>`, "What else this step waits for", "&#34;to&#34;: &#34;Dan&#34;",
-		`<input type="hidden" name="hash" value="` + d.hash(0) + `">`,
+		`<input type="hidden" name="hash" value="` + d.card(0) + `">`,
 		`name="verdict" value="approve"`, `value="edit"`, `value="reject"`, `value="reject_and_continue"`, `name="by"`, `name="reason"`,
 	} {
 		assert.Contains(t, got.body, want)
@@ -60,15 +60,15 @@ func TestTheQuestionAsJSON(t *testing.T) {
 		delete(q, name)
 	}
 	assert.Equal(t, map[string]any{
-		"run": string(d.notice.Run.ID), "agent": "clerk", "wait": "c1", "kind": "approval", "call": "c1", "needs": "it needs a person", "preview": `{"to":"Carol","amount":250}`,
+		"run": string(d.notice.Run.ID), "agent": "clerk", "kind": "approval", "call": "c1", "needs": "it needs a person", "preview": `{"to":"Carol","amount":250}`,
 		"diff": "  {\n    \"to\": \"Carol\",\n-   \"amount\": 1000.0\n+   \"amount\": 250\n  }\n",
-		"tool": "pay", "hash": d.hash(0),
-		"questions":  []any{map[string]any{"asked_by": "guard", "reason": "it is more than 100"}},
+		"tool": "pay", "wait": d.card(0),
+		"questions":  []any{map[string]any{"id": d.notice.Calls[0].Questions[0].ID(), "asked_by": "guard", "reason": "it is more than 100"}},
 		"on_timeout": "reject_and_continue", "state": "open",
 		"original":  map[string]any{"to": "Carol", "amount": 1000.0},
 		"arguments": map[string]any{"to": "Carol", "amount": 250.0},
 		"others": []any{map[string]any{
-			"wait": "c2", "kind": "approval", "tool": "pay", "reason": "it is more than 100", "arguments": map[string]any{},
+			"wait": d.card(1), "kind": "approval", "tool": "pay", "reason": "it is more than 100", "arguments": map[string]any{},
 		}},
 	}, q)
 	assert.Contains(t, got.body, `"amount": 1000.0`, "numbers are as the model wrote them")
@@ -229,7 +229,7 @@ func TestThePageOfACallInDoubt(t *testing.T) {
 	assert.NotContains(t, got.body, "Change the arguments")
 	assert.NotContains(t, got.body, "it pays", "that was answered before the call began")
 	assert.Contains(t, do(t, http.MethodGet, d.link(0), "", "Accept", "application/json").body, `"begun": true`)
-	refused := postJSON(t, d.link(0), `{"verdict":"approve","hash":%q,"arguments":{"to":"Dan"}}`, d.hash(0))
+	refused := postJSON(t, d.link(0), `{"verdict":"approve","wait":%q,"arguments":{"to":"Dan"}}`, d.card(0))
 	assert.Equal(t, http.StatusUnprocessableEntity, refused.StatusCode)
 	d.undecided(t, 0)
 

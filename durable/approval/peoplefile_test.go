@@ -62,9 +62,9 @@ func TestAFileOfPeopleThatChanges(t *testing.T) {
 	assert.Equal(t, http.StatusUnauthorized, status("Cookie", cookie), "the session ends with the token")
 	assert.Equal(t, http.StatusUnauthorized, status("Authorization", "Bearer "+ann))
 	assert.Equal(t, http.StatusOK, status("Authorization", "Bearer "+bob))
-	got := postOnce(t, d.waitAddress("c1"), d.form(0, "approve"), "Authorization", "Bearer "+bob)
+	got := postOnce(t, d.waitAddress(d.card(0)), d.form(0, "approve"), "Authorization", "Bearer "+bob)
 	assert.Equal(t, http.StatusForbidden, got.StatusCode)
-	got = postOnce(t, d.waitAddress("c1"), d.form(0, "approve"), "Authorization", "Bearer "+own)
+	got = postOnce(t, d.waitAddress(d.card(0)), d.form(0, "approve"), "Authorization", "Bearer "+own)
 	assert.Equal(t, http.StatusOK, got.StatusCode, "the role comes from the file: %s", got.body)
 	for _, token := range []string{ann, bob, own} {
 		assert.NotContains(t, log.String(), token)

@@ -32,7 +32,7 @@ func findByToken(ctx context.Context, store durable.Store, token string) (*quest
 	hash := durable.TokenHash(token)
 	w, err := store.WaitByToken(ctx, hash)
 	if errors.Is(err, durable.ErrTokenSpent) {
-		return nil, err
+		return nil, &spentError{waitName{string(w.Run), w.ID}, true}
 	}
 	same := subtle.ConstantTimeCompare(hash[:], w.TokenHash[:]) == 1
 	if err != nil {
@@ -44,6 +44,14 @@ func findByToken(ctx context.Context, store durable.Store, token string) (*quest
 	return newQuestion(ctx, store, w)
 }
 
+// spentError is returned for the token of a wait that the run does not have any more.
+type spentError struct {
+	of      waitName
+	byToken bool
+}
+
+func (*spentError) Error() string { return durable.ErrTokenSpent.Error() }
+
 // findWait returns the question for a wait of a run. It returns ErrNotFound when there is none.
 func findWait(ctx context.Context, store durable.Store, run agent.RunID, wait string) (*question, error) {
 	if run == "" {
@@ -51,6 +59,8 @@ func findWait(ctx context.Context, store durable.Store, run agent.RunID, wait st
 	}
 	w, err := durable.FindWait(ctx, store, run, wait)
 	switch {
+	case errors.Is(err, durable.ErrAnswered), errors.Is(err, durable.ErrChanged):
+		return nil, &spentError{waitName{string(run), wait}, false}
 	case err != nil:
 		return nil, err
 	case !slices.Contains(InboxKinds(), w.Kind):
@@ -59,13 +69,14 @@ func findWait(ctx context.Context, store durable.Store, run agent.RunID, wait st
 	return newQuestion(ctx, store, w)
 }
 
-// findDecided returns the reply for a wait that the run no longer has: the decisions in the audit log. It returns the reply
-// for an unknown wait when there are none. Only people who are signed in may see it.
+// findDecided returns the reply for a wait that the run no longer has: the decisions in the audit log, so that who has answered
+// finds their own. Only people who are signed in, or have had its link, may see it.
 func (h *handler) findDecided(ctx context.Context, n waitName) (reply, error) {
 	if n.run == "" || n.wait == "" { // an empty filter selects all runs
 		return nothing, nil
 	}
-	lines := []string{"Nothing to decide here any more: the run has gone on or ended."}
+	lines := []string{over.Message}
+	var answers []Decision
 	f := durable.AuditFilter{Kind: durable.AuditAnswer, Run: agent.RunID(n.run)}
 	for {
 		records, err := h.store.AuditRecords(ctx, f)
@@ -77,17 +88,14 @@ func (h *handler) findDecided(ctx context.Context, n waitName) (reply, error) {
 			if d.Reason != "" {
 				line += ": " + oneLine(d.Reason)
 			}
-			lines = append(lines, line)
+			lines, answers = append(lines, line), append(answers, d)
 		}
 		if len(records) < durable.DefaultLimit {
 			break
 		}
 		f.Before = records[len(records)-1].Seq
 	}
-	if len(lines) == 1 {
-		return nothing, nil
-	}
-	return reply{Status: http.StatusConflict, Message: visible(strings.Join(lines, "\n"))}, nil
+	return reply{Status: http.StatusConflict, Message: visible(strings.Join(lines, "\n")), Answers: answers}, nil
 }
 
 func newQuestion(ctx context.Context, store durable.Store, w durable.Wait) (found *question, err error) {
@@ -95,8 +103,8 @@ func newQuestion(ctx context.Context, store durable.Store, w durable.Wait) (foun
 	if found.asked, err = durable.InterventionOf(w); err != nil {
 		return nil, err
 	}
-	if found.asked.Hash() != w.Hash {
-		return nil, fmt.Errorf("call %s of run %s: the recorded question does not match the call", w.ID, w.Run)
+	if _, gate := durable.GateOf(w, found.asked); !gate && found.asked.ID != w.ID {
+		return nil, fmt.Errorf("wait %s of run %s: the recorded question has another ID", w.ID, w.Run)
 	}
 	if found.about, err = store.Run(ctx, w.Run); err != nil {
 		return nil, err

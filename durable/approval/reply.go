@@ -21,6 +21,8 @@ type reply struct {
 	Message  string
 	Question *Detail
 	Inbox    *inbox
+	// Answers are the decisions about a question that is not open any more.
+	Answers []Decision
 	// SignIn asks for a token. Forward is the address that a page leads to.
 	SignIn  bool
 	Forward string
@@ -44,6 +46,8 @@ type reply struct {
 type replyJSON struct {
 	Message  string  `json:"message,omitempty"`
 	Question *Detail `json:"question,omitempty"`
+	// Answers are the decisions about a question that the run does not ask any more.
+	Answers []Decision `json:"answers,omitempty"`
 	*inbox
 }
 
@@ -55,7 +59,7 @@ func (h *handler) reply(w http.ResponseWriter, r *http.Request, answer reply) {
 		w.Header().Set("Content-Type", mediaJSON)
 		encoder := json.NewEncoder(&body)
 		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(replyJSON{answer.Message, answer.Question, answer.Inbox}); err != nil {
+		if err := encoder.Encode(replyJSON{answer.Message, answer.Question, answer.Answers, answer.Inbox}); err != nil {
 			panic(err) // the reply cannot be encoded
 		}
 	} else {

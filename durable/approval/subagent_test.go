@@ -14,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -105,7 +106,7 @@ func TestASubagentThatAsks(t *testing.T) {
 				got := items[0]
 				assert.Equal(t, []string{string(id), "t/p", string(tc.kind), "pay"}, []string{string(got.Run), got.Wait, got.Kind, got.Tool})
 				assert.Equal(t, []string{"clerk", "boss", "clerk, sub-agent of boss"}, []string{got.Agent, got.Parent, got.AgentText()})
-				w, err := durable.FindWait(t.Context(), store, id, "t/p")
+				w, err := durabletest.FindWait(t.Context(), store, id, "t/p")
 				require.NoError(t, err)
 				shown, err := approval.Show(t.Context(), store, w, true)
 				require.NoError(t, err)

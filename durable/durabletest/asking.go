@@ -64,7 +64,7 @@ var asking = map[string]part{
 		writeUpdate(t, s, l, waitUpdate(1, c, d))
 		a := newAnswer("c")
 		a.Ends = true
-		require.NoError(t, s.Answer(t.Context(), "r", a))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(a)))
 		before := readWaits(t, s, "r")
 
 		writeUpdate(t, s, l, waitUpdate(1, d, c, newWait("e")))
@@ -74,12 +74,13 @@ var asking = map[string]part{
 		assert.Nil(t, after[2].Answer)
 		sameWait(t, before[0], after[1])
 		assert.True(t, d.Deadline.Equal(getRun(t, s, "r").AnswerBy), "what is answered has no deadline any more")
-		assert.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
+		assert.ErrorIs(t, s.Answer(t.Context(), "r", durable.Answers(newAnswer("c"))), durable.ErrAnswered)
 
 		changed := c
-		changed.Hash = "another hash"
+		changed.ID = "c2"
 		writeUpdate(t, s, l, waitUpdate(1, d, changed))
-		assert.Nil(t, readWaits(t, s, "r")[1].Answer, "an answer to other arguments is none")
+		assert.Nil(t, readWaits(t, s, "r")[1].Answer, "what is asked about the same call later is something else")
+		assert.ErrorIs(t, s.Answer(t.Context(), "r", durable.Answers(newAnswer("c"))), durable.ErrNotFound, "the answer to the first one again")
 	},
 	"may be given with their answers": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
@@ -92,9 +93,9 @@ var asking = map[string]part{
 		c.Run = "r"
 		sameWait(t, c, got[0])
 		assert.Nil(t, got[1].Answer)
-		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
+		require.ErrorIs(t, s.Answer(t.Context(), "r", durable.Answers(newAnswer("c"))), durable.ErrAnswered)
 
-		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("d")))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(newAnswer("d"))))
 		other := newAnswer("d")
 		other.Data, other.At = []byte("no"), testTime()
 		d.Answer = &other
@@ -130,7 +131,7 @@ var asking = map[string]part{
 			require.NoError(t, err)
 			sameWait(t, readWaits(t, s, agent.RunID(strconv.Itoa(i)))[1], q)
 		}
-		require.NoError(t, s.Answer(t.Context(), "1", newAnswer("c")))
+		require.NoError(t, s.Answer(t.Context(), "1", durable.Answers(newAnswer("c"))))
 		q, err := s.WaitByToken(t.Context(), tokens[1])
 		require.NoError(t, err)
 		require.NotNil(t, q.Answer, "an answered one, too")
@@ -159,8 +160,8 @@ func calls(all []durable.Wait) []string {
 // sameWait compares waits: a time is equal in any zone, no data is empty data.
 func sameWait(t *testing.T, want, got durable.Wait) {
 	t.Helper()
-	assert.Equal(t, []any{want.Run, want.ID, want.Kind, want.Hash, want.Tool, want.Child, want.Host, want.TokenHash, string(want.Data)},
-		[]any{got.Run, got.ID, got.Kind, got.Hash, got.Tool, got.Child, got.Host, got.TokenHash, string(got.Data)}, "wait")
+	assert.Equal(t, []any{want.Run, want.ID, want.Kind, want.Subject, want.Tool, want.Child, want.Host, want.TokenHash, string(want.Data)},
+		[]any{got.Run, got.ID, got.Kind, got.Subject, got.Tool, got.Child, got.Host, got.TokenHash, string(got.Data)}, "wait")
 	assert.True(t, want.Asked.Equal(got.Asked), "asked %v, want %v", got.Asked, want.Asked)
 	assert.True(t, want.Deadline.Equal(got.Deadline), "deadline %v, want %v", got.Deadline, want.Deadline)
 	require.Equal(t, want.Answer != nil, got.Answer != nil, "answer")
@@ -174,6 +175,6 @@ func sameWait(t *testing.T, want, got durable.Wait) {
 // sameAnswer compares answers, except for the time, which the store sets.
 func sameAnswer(t *testing.T, want, got durable.Answer) {
 	t.Helper()
-	assert.Equal(t, []any{want.Wait, want.Hash, want.More, want.Ends, want.By, string(want.Data)},
-		[]any{got.Wait, got.Hash, got.More, got.Ends, got.By, string(got.Data)}, "answer")
+	assert.Equal(t, []any{want.Wait, want.Subject, want.More, want.Ends, want.By, string(want.Data)},
+		[]any{got.Wait, got.Subject, got.More, got.Ends, got.By, string(got.Data)}, "answer")
 }

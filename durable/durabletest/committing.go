@@ -170,7 +170,7 @@ var committing = map[string]part{
 		l := beginRun(t, s, "r")
 		e, q, a := newEntry(1), newWait("c"), newAnswer("c")
 		writeUpdate(t, s, l, waitUpdate(1, q), e)
-		require.NoError(t, s.Answer(t.Context(), "r", a))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(a)))
 		e.Data[0], q.Data[0], a.Data[0] = '!', '!', '!'
 		got := readJournal(t, s, "r")
 		assert.Equal(t, "data", string(got[0].Data))

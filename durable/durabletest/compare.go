@@ -149,7 +149,7 @@ func describeRecords(r *random, s durable.Store) (lines []string) {
 	for _, record := range records {
 		line := fmt.Sprintf("%s of run %q, %q by %q", record.Kind, record.Run, record.Subject, record.By)
 		if a := record.Answer; a != nil {
-			line += fmt.Sprintf(": %q %q %q more %v, ends %v", a.Wait, a.Hash, a.Data, a.More, a.Ends)
+			line += fmt.Sprintf(": %q %q %q more %v, ends %v", a.Wait, a.Subject, a.Data, a.More, a.Ends)
 		}
 		lines = append(lines, line)
 	}

@@ -2,8 +2,10 @@ package durabletest
 
 import (
 	"crypto/sha256"
+	"errors"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,7 +20,7 @@ var counting = map[string]part{
 		suspendRun(t, s, "r", newWaitBy("c", later()))
 		a := newAnswer("c")
 		a.More, a.By, a.Data, a.At = true, "ann", []byte("yes\x00"), longAgo()
-		require.NoError(t, s.Answer(t.Context(), "r", a))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(a)))
 		requireStatus(t, s, durable.StatusWaiting, "r")
 		assert.True(t, later().Equal(getRun(t, s, "r").AnswerBy))
 		w := readWaits(t, s, "r")[0]
@@ -28,8 +30,8 @@ var counting = map[string]part{
 		assert.False(t, longAgo().Equal(w.Partial[0].At), "the store says when")
 
 		decides := newAnswer("c")
-		decides.Seen, decides.By = 1, "bob"
-		require.NoError(t, s.Answer(t.Context(), "r", decides))
+		decides.By = "bob"
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(decides)))
 		requireStatus(t, s, durable.StatusReady, "r")
 		assert.True(t, getRun(t, s, "r").AnswerBy.IsZero())
 		w = readWaits(t, s, "r")[0]
@@ -40,37 +42,43 @@ var counting = map[string]part{
 	},
 	"in order": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r", newWait("c"), newWait("d"))
-		for i, by := range []string{"ann", "bob", "cid"} {
+		for _, by := range []string{"ann", "bob", "cid"} {
 			a := newAnswer("c")
-			a.More, a.Seen, a.By = true, i, by
-			require.NoError(t, s.Answer(t.Context(), "r", a))
+			a.More, a.By = true, by
+			require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(a)))
 		}
 		w := readWaits(t, s, "r")
 		assert.Equal(t, []string{"ann", "bob", "cid"}, []string{w[0].Partial[0].By, w[0].Partial[1].By, w[0].Partial[2].By})
 		assert.Empty(t, w[1].Partial)
 	},
-	"another number of answers": func(t *testing.T, s durable.Store) {
+	"are formed from what is stored": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r", newWait("c"), newWait("d"))
 		partial := newAnswer("c")
 		partial.More = true
-		require.NoError(t, s.Answer(t.Context(), "r", partial))
-		for _, seen := range []int{0, 2} {
-			for _, more := range []bool{true, false} {
-				a := newAnswer("c")
-				a.Seen, a.More = seen, more
-				require.ErrorIs(t, s.Answer(t.Context(), "r", a), durable.ErrMoreAnswers)
-				require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("d"), a), durable.ErrMoreAnswers, "all or none")
-				require.ErrorIs(t, s.Answer(t.Context(), "r", a, newAnswer("x")), durable.ErrNotFound, "what is not there goes first")
-			}
-		}
-		w := readWaits(t, s, "r")
-		assert.Len(t, w[0].Partial, 1)
-		assert.Nil(t, w[0].Answer)
-		assert.Nil(t, w[1].Answer)
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(partial)))
 		answerRun(t, s, "r", "d")
-		late := newAnswer("d")
-		late.Seen = 7
-		require.ErrorIs(t, s.Answer(t.Context(), "r", late), durable.ErrAnswered, "a decision goes first")
+		var seen []durable.Wait
+		refused := errors.New("refused")
+		err := s.Answer(t.Context(), "r", func(waits []durable.Wait, now time.Time) ([]durable.Answer, error) {
+			seen = waits
+			assert.False(t, now.Before(waits[0].Partial[0].At), "the time is that of the store")
+			assert.WithinDuration(t, waits[0].Partial[0].At, now, time.Minute)
+			return []durable.Answer{newAnswer("c")}, refused
+		})
+		require.ErrorIs(t, err, refused, "what it refuses is refused")
+		stored := readWaits(t, s, "r")
+		require.Len(t, seen, 2)
+		for i := range seen {
+			sameWait(t, stored[i], seen[i])
+		}
+		assert.Nil(t, stored[0].Answer)
+		assert.NotNil(t, seen[1].Answer)
+		require.ErrorIs(t, s.Answer(t.Context(), "r", durable.Answers(newAnswer("c"), newAnswer("d"))), durable.ErrAnswered, "all or none")
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers()), "none is allowed")
+		assert.Nil(t, readWaits(t, s, "r")[0].Answer)
+		require.ErrorIs(t, s.Answer(t.Context(), "r", func([]durable.Wait, time.Time) ([]durable.Answer, error) {
+			return []durable.Answer{newAnswer("x")}, nil
+		}), durable.ErrNotFound)
 	},
 	"are kept with the same wait": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
@@ -78,7 +86,7 @@ var counting = map[string]part{
 		writeUpdate(t, s, l, waitUpdate(1, w))
 		a := newAnswer("c")
 		a.More = true
-		require.NoError(t, s.Answer(t.Context(), "r", a))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(a)))
 		given := newAnswer("c")
 		given.More, given.Data, given.At = true, []byte("given"), testTime()
 		w.Partial = []durable.Answer{given, given}
@@ -93,26 +101,31 @@ var counting = map[string]part{
 		assert.Len(t, readWaits(t, s, "r")[0].Partial, 1)
 		assert.NotNil(t, readWaits(t, s, "r")[0].Answer, "a given decision is stored where none was recorded")
 
-		w.Hash, w.Answer = "another hash", nil
+		w.ID, w.Answer = "c2", nil
 		writeUpdate(t, s, l, waitUpdate(1, w))
 		stored := readWaits(t, s, "r")[0].Partial
-		require.Len(t, stored, 2, "those of another hash are forgotten, those given are stored")
-		given.Hash = w.Hash
+		require.Len(t, stored, 2, "those to what was asked before are forgotten, those given are stored")
+		given.Wait = w.ID
 		sameAnswer(t, given, stored[1])
 		assert.True(t, testTime().Equal(stored[1].At))
 	},
 	"one of many comes next": func(t *testing.T, s durable.Store) { oneCounts(t, s) },
 }
 
-// oneCounts lets several people answer at once, each on top of what they have seen.
+// oneCounts lets several people answer at once, each as the next after those that are stored.
 func oneCounts(t *testing.T, handles ...durable.Store) {
 	t.Helper()
 	suspendRun(t, handles[0], "r", newWait("c"))
 	for seen := range 3 {
-		won := race(t, durable.ErrMoreAnswers, func(i int) error {
+		won := race(t, errTooMany, func(i int) error {
 			a := newAnswer("c")
-			a.Seen, a.More, a.By = seen, true, strconv.Itoa(i)
-			return handles[i%len(handles)].Answer(t.Context(), "r", a)
+			a.More, a.By = true, strconv.Itoa(i)
+			return handles[i%len(handles)].Answer(t.Context(), "r", func(waits []durable.Wait, _ time.Time) ([]durable.Answer, error) {
+				if len(waits[0].Partial) != seen {
+					return nil, errTooMany
+				}
+				return []durable.Answer{a}, nil
+			})
 		})
 		partial := readWaits(t, handles[0], "r")[0].Partial
 		require.Len(t, partial, seen+1)
@@ -120,14 +133,16 @@ func oneCounts(t *testing.T, handles ...durable.Store) {
 	}
 }
 
+var errTooMany = errors.New("another answer came first")
+
 // tokens tests tokens that are set later.
 var tokens = map[string]part{
 	"is set once": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r", newWait("c"), newWait("d"))
 		first, other := sha256.Sum256([]byte("first")), sha256.Sum256([]byte("other"))
-		require.NoError(t, s.SetToken(t.Context(), "r", "d", "hash of d", first))
-		require.ErrorIs(t, s.SetToken(t.Context(), "r", "d", "hash of d", other), durable.ErrExists)
-		require.ErrorIs(t, s.SetToken(t.Context(), "r", "d", "hash of d", first), durable.ErrExists)
+		require.NoError(t, s.SetToken(t.Context(), "r", "d", first))
+		require.ErrorIs(t, s.SetToken(t.Context(), "r", "d", other), durable.ErrExists)
+		require.ErrorIs(t, s.SetToken(t.Context(), "r", "d", first), durable.ErrExists)
 		w, err := s.WaitByToken(t.Context(), first)
 		require.NoError(t, err)
 		assert.Equal(t, "d", w.ID)
@@ -139,8 +154,8 @@ var tokens = map[string]part{
 		suspendRun(t, s, "r", newWait("c"), newWait("d"))
 		answerRun(t, s, "r", "d")
 		for name, err := range map[string]error{
-			"wrong hash": s.SetToken(t.Context(), "r", "c", "hash of d", token), "no ID": s.SetToken(t.Context(), "r", "", "hash of c", token),
-			"decided": s.SetToken(t.Context(), "r", "d", "hash of d", token),
+			"the subject": s.SetToken(t.Context(), "r", "subject of c", token), "no ID": s.SetToken(t.Context(), "r", "", token),
+			"decided": s.SetToken(t.Context(), "r", "d", token),
 		} {
 			require.ErrorIs(t, err, durable.ErrNotFound, name)
 		}
@@ -151,7 +166,7 @@ var tokens = map[string]part{
 		w := newWait("c")
 		writeUpdate(t, s, l, waitUpdate(1, w))
 		token := sha256.Sum256([]byte("token"))
-		require.NoError(t, s.SetToken(t.Context(), "r", "c", "hash of c", token))
+		require.NoError(t, s.SetToken(t.Context(), "r", "c", token))
 		writeUpdate(t, s, l, waitUpdate(1, newWait("b"), w))
 		assert.Equal(t, token, readWaits(t, s, "r")[1].TokenHash)
 		w.TokenHash = sha256.Sum256([]byte("given"))
@@ -160,10 +175,12 @@ var tokens = map[string]part{
 		older, err := s.WaitByToken(t.Context(), token)
 		require.NoError(t, err, "a link that was sent before stays valid")
 		assert.Equal(t, []any{"c", token}, []any{older.ID, older.TokenHash})
-		w.Hash, w.TokenHash = "another hash", [32]byte{}
+		w.ID, w.TokenHash = "c2", [32]byte{}
 		writeUpdate(t, s, l, waitUpdate(1, w))
 		assert.Equal(t, [32]byte{}, readWaits(t, s, "r")[0].TokenHash)
-		require.ErrorIs(t, second(s.WaitByToken(t.Context(), token)), durable.ErrTokenSpent, "what is asked now is something else")
+		spent, err := s.WaitByToken(t.Context(), token)
+		require.ErrorIs(t, err, durable.ErrTokenSpent, "what is asked now is something else")
+		assert.Equal(t, durable.Wait{Run: "r", ID: "c", Subject: "subject of c"}, spent, "what it was for")
 	},
 	"one more": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
@@ -172,9 +189,9 @@ var tokens = map[string]part{
 		writeUpdate(t, s, l, waitUpdate(1, c, d))
 		more, other := sha256.Sum256([]byte("more")), sha256.Sum256([]byte("other"))
 		for range 2 {
-			require.NoError(t, s.AddToken(t.Context(), "r", "c", "hash of c", more))
+			require.NoError(t, s.AddToken(t.Context(), "r", "c", more))
 		}
-		require.NoError(t, s.AddToken(t.Context(), "r", "c", "hash of c", other))
+		require.NoError(t, s.AddToken(t.Context(), "r", "c", other))
 		for _, token := range [][32]byte{c.TokenHash, more, other} {
 			w, err := s.WaitByToken(t.Context(), token)
 			require.NoError(t, err)
@@ -191,10 +208,10 @@ var tokens = map[string]part{
 		assert.NotNil(t, w.Answer)
 		fresh := sha256.Sum256([]byte("fresh"))
 		for name, err := range map[string]error{
-			"decided":    s.AddToken(t.Context(), "r", "c", "hash of c", fresh),
-			"wrong hash": s.AddToken(t.Context(), "r", "d", "hash of c", fresh),
-			"no such":    s.AddToken(t.Context(), "r", "e", "hash of e", fresh),
-			"no run":     s.AddToken(t.Context(), "another", "c", "hash of c", fresh),
+			"decided":     s.AddToken(t.Context(), "r", "c", fresh),
+			"the subject": s.AddToken(t.Context(), "r", "subject of c", fresh),
+			"no such":     s.AddToken(t.Context(), "r", "e", fresh),
+			"no run":      s.AddToken(t.Context(), "another", "c", fresh),
 		} {
 			require.ErrorIs(t, err, durable.ErrNotFound, name)
 		}
@@ -208,9 +225,9 @@ var tokens = map[string]part{
 			w := newWait("c")
 			w.TokenHash = token
 			suspendRun(t, s, agent.RunID(id), w)
-			require.NoError(t, s.AddToken(t.Context(), agent.RunID(id), "c", "hash of c", more))
+			require.NoError(t, s.AddToken(t.Context(), agent.RunID(id), "c", more))
 		}
-		require.NoError(t, s.Answer(t.Context(), "answered", newAnswer("c")))
+		require.NoError(t, s.Answer(t.Context(), "answered", durable.Answers(newAnswer("c"))))
 		next := map[string]durable.Update{
 			"answered": {Status: durable.StatusRunning, Waits: []durable.Wait{}}, "replaced": waitUpdate(1, newWait("d")), "ended": endUpdate(),
 		}

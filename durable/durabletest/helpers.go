@@ -215,9 +215,9 @@ func readResult(t *testing.T, s durable.Store, id agent.RunID) string {
 	return string(data)
 }
 
-// newWait returns a wait for an approval, with the hash that newAnswer uses.
+// newWait returns a wait for an approval.
 func newWait(id string) durable.Wait {
-	return durable.Wait{ID: id, Kind: durable.WaitApproval, Hash: "hash of " + id, Tool: "bash", Asked: testTime(), Data: []byte("may I?")}
+	return durable.Wait{ID: id, Kind: durable.WaitApproval, Subject: "subject of " + id, Tool: "bash", Asked: testTime(), Data: []byte("may I?")}
 }
 
 // newWaitBy returns a wait with a deadline.
@@ -235,13 +235,13 @@ func newWaitTo(id string, child agent.RunID) durable.Wait {
 }
 
 func newAnswer(call string) durable.Answer {
-	return durable.Answer{Wait: call, Hash: "hash of " + call, Data: []byte("yes")}
+	return durable.Answer{Wait: call, Subject: "subject of " + call, Data: []byte("yes")}
 }
 
 func answerRun(t *testing.T, s durable.Store, id agent.RunID, calls ...string) {
 	t.Helper()
 	for _, call := range calls {
-		require.NoError(t, s.Answer(t.Context(), id, newAnswer(call)), "answer %q of run %q", call, id)
+		require.NoError(t, s.Answer(t.Context(), id, durable.Answers(newAnswer(call))), "answer %q of run %q", call, id)
 	}
 }
 

@@ -64,7 +64,7 @@ type modelWait struct {
 }
 
 // modelToken is a token of a wait.
-type modelToken struct{ token, wait, hash string }
+type modelToken struct{ token, wait, subject string }
 
 type modelQueue struct {
 	needs  durable.Needs
@@ -220,7 +220,7 @@ func (m model) end(r *modelRun, s durable.Status) {
 		}
 		for i, w := range parent.waits {
 			if w.IsAfter() && w.Child == r.ID && w.Answer == nil && m.broken != "after deleted" {
-				parent.waits[i].Answer = &durable.Answer{Wait: w.ID, Hash: w.Hash, Ends: true, At: m.at}
+				parent.waits[i].Answer = &durable.Answer{Wait: w.ID, Subject: w.Subject, Ends: true, At: m.at}
 			}
 		}
 	}

@@ -14,7 +14,7 @@ func mapKeys[V any](m map[string]V) []string { return slices.Collect(maps.Keys(m
 
 // recordOf returns the audit record of an answer.
 func (m model) recordOf(w durable.Wait, a durable.Answer) durable.AuditRecord {
-	subject := cmp.Or(w.Tool, w.ID)
+	subject := cmp.Or(w.Tool, w.Subject, w.ID)
 	if m.broken == "audit subject" {
 		subject = w.Tool
 	}

@@ -20,9 +20,11 @@ func (m model) ask(r *modelRun, u durable.Update) {
 		w := modelWait{Wait: copyWait(given)}
 		w.Run = r.ID
 		for i := range w.Partial {
-			w.Partial[i].Wait, w.Partial[i].Hash = w.ID, w.Hash
+			w.Partial[i].Wait, w.Partial[i].Subject = w.ID, w.Subject
 		}
-		same := func(o modelWait) bool { return o.ID == w.ID && (o.Hash == w.Hash || m.broken == "answer of old hash") }
+		same := func(o modelWait) bool {
+			return o.ID == w.ID || m.broken == "answer of old ID" && o.Subject == w.Subject
+		}
 		if i := slices.IndexFunc(old, same); i >= 0 {
 			m.keepRecorded(&w, old[i])
 		}
@@ -98,9 +100,9 @@ func (m model) WaitByToken(ctx context.Context, tokenHash [32]byte) (durable.Wai
 			if k.token != string(tokenHash[:]) {
 				continue
 			}
-			i := slices.IndexFunc(r.waits, func(w modelWait) bool { return w.ID == k.wait && w.Hash == k.hash })
+			i := slices.IndexFunc(r.waits, func(w modelWait) bool { return w.ID == k.wait })
 			if i < 0 {
-				return durable.Wait{}, durable.ErrTokenSpent
+				return durable.Wait{Run: r.ID, ID: k.wait, Subject: k.subject}, durable.ErrTokenSpent
 			}
 			w := copyWait(r.waits[i].Wait)
 			w.TokenHash = tokenHash
@@ -114,21 +116,21 @@ func (m model) WaitByToken(ctx context.Context, tokenHash [32]byte) (durable.Wai
 func (m model) dropWaits(r *modelRun) {
 	for _, w := range r.waits {
 		if w.TokenHash != [32]byte{} && m.broken != "forgets spent tokens" {
-			r.tokens = append(r.tokens, modelToken{string(w.TokenHash[:]), w.ID, w.Hash})
+			r.tokens = append(r.tokens, modelToken{string(w.TokenHash[:]), w.ID, w.Subject})
 		}
 	}
 	r.waits = nil
 }
 
 // AddToken implements durable.Store.
-func (m model) AddToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error {
+func (m model) AddToken(ctx context.Context, id agent.RunID, wait string, tokenHash [32]byte) error {
 	r, done, err := m.find(ctx, id)
 	defer done()
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(r.waits, func(w modelWait) bool {
-		return w.ID == wait && (w.Hash == hash || m.broken == "added token hash") && (w.Answer == nil || m.broken == "added token answered")
+		return (w.ID == wait || m.broken == "added token ID") && (w.Answer == nil || m.broken == "added token answered")
 	})
 	switch {
 	case i < 0:
@@ -136,7 +138,7 @@ func (m model) AddToken(ctx context.Context, id agent.RunID, wait, hash string, 
 	case m.broken == "added token replaces":
 		r.waits[i].TokenHash, r.tokens = tokenHash, nil
 	default:
-		r.tokens = append(r.tokens, modelToken{string(tokenHash[:]), wait, hash})
+		r.tokens = append(r.tokens, modelToken{string(tokenHash[:]), wait, r.waits[i].Subject})
 	}
 	return nil
 }
@@ -180,14 +182,14 @@ func (m model) OpenWaits(ctx context.Context, f durable.WaitFilter) ([]durable.W
 }
 
 // SetToken implements durable.Store.
-func (m model) SetToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error {
+func (m model) SetToken(ctx context.Context, id agent.RunID, wait string, tokenHash [32]byte) error {
 	r, done, err := m.find(ctx, id)
 	defer done()
 	if err != nil {
 		return err
 	}
 	i := slices.IndexFunc(r.waits, func(w modelWait) bool {
-		return w.ID == wait && (w.Hash == hash || m.broken == "token hash") && (w.Answer == nil || m.broken == "token answered")
+		return (w.ID == wait || m.broken == "token ID") && (w.Answer == nil || m.broken == "token answered")
 	})
 	switch {
 	case i < 0:
@@ -251,10 +253,18 @@ func (m model) ClaimChecks(
 }
 
 // Answer implements durable.Store.
-func (m model) Answer(ctx context.Context, id agent.RunID, answers ...durable.Answer) error {
+func (m model) Answer(ctx context.Context, id agent.RunID, form durable.AnswerFunc) error {
 	r, done, err := m.find(ctx, id)
 	defer done()
 	if err != nil {
+		return err
+	}
+	var stored []durable.Wait
+	for _, w := range r.waits {
+		stored = append(stored, copyWait(w.Wait))
+	}
+	answers, err := form(stored, m.at)
+	if err != nil && m.broken != "answer refused" {
 		return err
 	}
 	all := slices.Clone(r.waits)
@@ -262,7 +272,7 @@ func (m model) Answer(ctx context.Context, id agent.RunID, answers ...durable.An
 		all = r.waits
 	}
 	find := func(a durable.Answer) int {
-		return slices.IndexFunc(all, func(w modelWait) bool { return w.ID == a.Wait && (w.Hash == a.Hash || m.broken == "answer hash") })
+		return slices.IndexFunc(all, func(w modelWait) bool { return w.ID == a.Wait || m.broken == "answer ID" && w.Subject == a.Subject })
 	}
 	isAnswered := func(a durable.Answer) bool {
 		i := find(a)
@@ -283,8 +293,6 @@ func (m model) Answer(ctx context.Context, id agent.RunID, answers ...durable.An
 			return durable.ErrNotFound
 		case isAnswered(a): // the same wait twice
 			return durable.ErrAnswered
-		case len(all[i].Answers()) != a.Seen && m.broken != "answer seen":
-			return durable.ErrMoreAnswers
 		}
 		if m.broken != "answer at" {
 			a.At = m.at
@@ -292,7 +300,7 @@ func (m model) Answer(ctx context.Context, id agent.RunID, answers ...durable.An
 		if m.broken == "answer by" {
 			a.By = ""
 		}
-		a.Data, a.Seen = bytes.Clone(a.Data), 0
+		a.Data, a.Subject = bytes.Clone(a.Data), all[i].Subject
 		if a.More && m.broken != "answer more" {
 			all[i].Partial = append(slices.Clip(all[i].Partial), a)
 		} else {

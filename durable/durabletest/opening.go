@@ -26,7 +26,7 @@ var opening = map[string]part{
 		suspendRun(t, s, "r", w)
 		partial := newAnswer("c")
 		partial.More, partial.By = true, "ann"
-		require.NoError(t, s.Answer(t.Context(), "r", partial))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(partial)))
 		all, err := s.OpenWaits(t.Context(), durable.WaitFilter{})
 		require.NoError(t, err)
 		require.Len(t, all, 1)
@@ -49,7 +49,7 @@ var opening = map[string]part{
 		answerRun(t, s, "r", "d")
 		partial := newAnswer("e")
 		partial.More = true
-		require.NoError(t, s.Answer(t.Context(), "r", partial))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(partial)))
 		assert.Equal(t, []string{"r/c", "r/e"}, listOpen(t, s, durable.WaitFilter{}))
 	},
 	"of runs that wait": func(t *testing.T, s durable.Store) {
@@ -65,7 +65,7 @@ var opening = map[string]part{
 		ends := newAnswer("d")
 		ends.Ends = true
 		suspendRun(t, s, "to end", newWait("c"), newWait("d"))
-		require.NoError(t, s.Answer(t.Context(), "to end", ends))
+		require.NoError(t, s.Answer(t.Context(), "to end", durable.Answers(ends)))
 		suspendRun(t, s, "to be cancelled", newWait("c"))
 		sendSignal(t, s, "to be cancelled", durable.SignalCancel, "")
 		l := beginRun(t, s, "ended")

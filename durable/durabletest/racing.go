@@ -127,7 +127,7 @@ func oneAnswers(t *testing.T, handles ...durable.Store) {
 			if i%2 == 0 { // the opposite order must not deadlock
 				c, d = d, c
 			}
-			return handles[i%len(handles)].Answer(t.Context(), id, c, d)
+			return handles[i%len(handles)].Answer(t.Context(), id, durable.Answers(c, d))
 		})
 		for _, q := range readWaits(t, handles[0], id) {
 			require.NotNil(t, q.Answer)

@@ -21,9 +21,9 @@ var recording = map[string]part{
 		suspendRun(t, s, "r", newWait("c"), newWait("d"))
 		partial, decides := newAnswer("d"), newAnswer("d")
 		partial.More, partial.By, partial.Data = true, "ann", []byte("yes\x00")
-		decides.Seen, decides.Ends, decides.By, decides.Data = 1, true, "bob", []byte("no")
-		require.NoError(t, s.Answer(t.Context(), "r", partial))
-		require.NoError(t, s.Answer(t.Context(), "r", decides))
+		decides.Ends, decides.By, decides.Data = true, "bob", []byte("no")
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(partial)))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(decides)))
 		w := readWaits(t, s, "r")[1]
 		all := readRecords(t, s, durable.AuditFilter{})
 		require.Len(t, all, 2)
@@ -41,17 +41,15 @@ var recording = map[string]part{
 		w.Tool = ""
 		suspendRun(t, s, "r", w)
 		answerRun(t, s, "r", "c")
-		assert.Equal(t, "c", readRecords(t, s, durable.AuditFilter{})[0].Subject)
+		assert.Equal(t, "subject of c", readRecords(t, s, durable.AuditFilter{})[0].Subject)
 	},
 	"only what was done": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
 		given := newWait("d")
 		given.Answer = new(newAnswer("d"))
 		writeUpdate(t, s, l, waitUpdate(1, newWait("c"), given))
-		require.ErrorIs(t, s.Answer(t.Context(), "r", newAnswer("c"), newAnswer("x")), durable.ErrNotFound)
-		late := newAnswer("c")
-		late.Seen = 1
-		require.ErrorIs(t, s.Answer(t.Context(), "r", late), durable.ErrMoreAnswers)
+		require.ErrorIs(t, s.Answer(t.Context(), "r", durable.Answers(newAnswer("c"), newAnswer("x"))), durable.ErrNotFound)
+		require.ErrorIs(t, s.Answer(t.Context(), "r", func([]durable.Wait, time.Time) ([]durable.Answer, error) { return nil, errTooMany }), errTooMany)
 		require.ErrorIs(t, s.RevokeWaiver(t.Context(), "w", "ops"), durable.ErrNotFound)
 		assert.Empty(t, readRecords(t, s, durable.AuditFilter{}))
 	},
@@ -79,8 +77,8 @@ var recording = map[string]part{
 			assert.Equal(t, []any{durable.AuditAnswer, l.Run, "bash", want.By}, []any{got.Kind, got.Run, got.Subject, got.By})
 			assert.True(t, testTime().Equal(got.At), "the time of the writer: %v", got.At)
 			require.NotNil(t, got.Answer)
-			assert.Equal(t, []any{want.Answer.Wait, want.Answer.Hash, want.Answer.Ends, string(want.Answer.Data)},
-				[]any{got.Answer.Wait, got.Answer.Hash, got.Answer.Ends, string(got.Answer.Data)})
+			assert.Equal(t, []any{want.Answer.Wait, want.Answer.Subject, want.Answer.Ends, string(want.Answer.Data)},
+				[]any{got.Answer.Wait, got.Answer.Subject, got.Answer.Ends, string(got.Answer.Data)})
 			assert.True(t, got.At.Equal(got.Answer.At), "the answer has the time, too: %v", got.Answer.At)
 			assert.Equal(t, want.By, got.Answer.By)
 		}
@@ -148,7 +146,7 @@ var recording = map[string]part{
 			waits, answers = append(waits, newWait(strconv.Itoa(i))), append(answers, newAnswer(strconv.Itoa(i)))
 		}
 		suspendRun(t, s, "r", waits...)
-		require.NoError(t, s.Answer(t.Context(), "r", answers...))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(answers...)))
 		page := readRecords(t, s, durable.AuditFilter{})
 		assert.Len(t, page, durable.DefaultLimit)
 		rest := readRecords(t, s, durable.AuditFilter{Before: page[len(page)-1].Seq})
@@ -160,7 +158,7 @@ var recording = map[string]part{
 		suspendRun(t, s, "other", newWait("c"))
 		a := newAnswer("c")
 		a.By = "ann"
-		require.NoError(t, s.Answer(t.Context(), "r", a))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(a)))
 		answerRun(t, s, "other", "c")
 		before := readRecords(t, s, durable.AuditFilter{})
 		require.NoError(t, s.Delete(t.Context(), "r"))

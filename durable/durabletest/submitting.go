@@ -129,9 +129,9 @@ var submitting = map[string]part{
 			"events":    second(s.Events(ctx, unknownRun, 0, 1)),
 			"run":       second(s.Run(ctx, unknownRun)),
 			"waits":     second(s.Waits(ctx, unknownRun)),
-			"answer":    s.Answer(ctx, unknownRun, newAnswer("c")),
-			"token":     s.SetToken(ctx, unknownRun, "c", "hash of c", [32]byte{1}),
-			"add token": s.AddToken(ctx, unknownRun, "c", "hash of c", [32]byte{1}),
+			"answer":    s.Answer(ctx, unknownRun, durable.Answers(newAnswer("c"))),
+			"token":     s.SetToken(ctx, unknownRun, "c", [32]byte{1}),
+			"add token": s.AddToken(ctx, unknownRun, "c", [32]byte{1}),
 			"cancel":    s.Signal(ctx, unknownRun, cancelSignal("why")),
 			"pause":     s.Signal(ctx, unknownRun, durable.Signal{Kind: durable.SignalPause}),
 			"context":   s.Signal(ctx, unknownRun, durable.Signal{Kind: durable.SignalContext, Text: "by the way"}),
@@ -166,10 +166,10 @@ var submitting = map[string]part{
 			"list":            second(s.List(ctx, durable.Filter{})),
 			"waits":           second(s.Waits(ctx, "p")),
 			"wait by token":   second(s.WaitByToken(ctx, [32]byte{1})),
-			"answer":          s.Answer(ctx, "p", newAnswer("c")),
+			"answer":          s.Answer(ctx, "p", durable.Answers(newAnswer("c"))),
 			"open waits":      second(s.OpenWaits(ctx, durable.WaitFilter{})),
-			"token":           s.SetToken(ctx, "p", "c", "hash of c", [32]byte{1}),
-			"add token":       s.AddToken(ctx, "p", "c", "hash of c", [32]byte{1}),
+			"token":           s.SetToken(ctx, "p", "c", [32]byte{1}),
+			"add token":       s.AddToken(ctx, "p", "c", [32]byte{1}),
 			"watch":           second(s.ClaimChecks(ctx, "one", hour, 1, []durable.WaitKind{durable.WaitApproval})),
 			"audit records":   second(s.AuditRecords(ctx, durable.AuditFilter{})),
 			"add a waiver":    s.AddWaiver(ctx, newWaiver("w")),
@@ -244,7 +244,7 @@ func testTexts(t *testing.T, s durable.Store) {
 			Entries: []durable.Entry{{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: testTime()}},
 			Events:  []durable.Event{{Name: text, At: testTime()}},
 			Update: durable.Update{Status: durable.StatusWaiting, Reason: agent.StopReason(text), Waits: []durable.Wait{
-				{ID: text, Kind: durable.WaitKind(text), Hash: text, Tool: text, Asked: testTime(), Child: agent.RunID("c" + text), Host: text},
+				{ID: text, Kind: durable.WaitKind(text), Subject: text, Tool: text, Asked: testTime(), Child: agent.RunID("c" + text), Host: text},
 			}},
 		})
 		require.NoError(t, s.Signal(t.Context(), id, cancelSignal(text)))
@@ -265,12 +265,12 @@ func testTexts(t *testing.T, s durable.Store) {
 		q := readWaits(t, s, id)
 		require.Len(t, q, 1, "%q", text)
 		assert.Equal(t, []string{text, text, text, text, text, "c" + text, text},
-			[]string{q[0].ID, string(q[0].Kind), q[0].Hash, q[0].Tool, q[0].Host, string(q[0].Child), string(q[0].Run)})
-		partial := durable.Answer{Wait: text, Hash: text, More: true, By: text, Data: []byte(text)}
-		require.NoError(t, s.Answer(t.Context(), id, partial), "%q", text)
+			[]string{q[0].ID, string(q[0].Kind), q[0].Subject, q[0].Tool, q[0].Host, string(q[0].Child), string(q[0].Run)})
+		partial := durable.Answer{Wait: text, Subject: text, More: true, By: text, Data: []byte(text)}
+		require.NoError(t, s.Answer(t.Context(), id, durable.Answers(partial)), "%q", text)
 		sameAnswer(t, partial, readWaits(t, s, id)[0].Partial[0])
-		decides := durable.Answer{Wait: text, Hash: text, Seen: 1, By: text}
-		require.NoError(t, s.Answer(t.Context(), id, decides), "%q", text)
+		decides := durable.Answer{Wait: text, Subject: text, By: text}
+		require.NoError(t, s.Answer(t.Context(), id, durable.Answers(decides)), "%q", text)
 		sameAnswer(t, decides, *readWaits(t, s, id)[0].Answer)
 		assert.Equal(t, []string{"answer " + text + " " + text, "answer " + text + " " + text}, recordNames(readRecords(t, s, durable.AuditFilter{Run: id})))
 		assert.Len(t, readRecords(t, s, durable.AuditFilter{Subject: text}), 4)

@@ -80,7 +80,7 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	q.TokenHash, q.Deadline, q.Child = [32]byte{1, 2, 3}, testTime(), "child"
 	l := beginRun(t, s, "waiting")
 	writeUpdate(t, s, l, waitUpdate(2, q, newWait("d")), newEntries(1, 5)...)
-	require.NoError(t, s.Answer(t.Context(), "waiting", newAnswer("d")))
+	require.NoError(t, s.Answer(t.Context(), "waiting", durable.Answers(newAnswer("d"))))
 	require.NoError(t, s.Signal(t.Context(), "waiting", cancelSignal("enough")))
 	ended := endUpdate()
 	ended.Result = []byte("the result")
@@ -97,7 +97,7 @@ func testSurvival(t *testing.T, open func(t *testing.T) durable.Store) {
 	partial := newAnswer("c")
 	partial.More, partial.By = true, "ann"
 	suspendRun(t, s, "watched", newWatch("c", durable.WaitFile, "h"))
-	require.NoError(t, s.Answer(t.Context(), "watched", partial))
+	require.NoError(t, s.Answer(t.Context(), "watched", durable.Answers(partial)))
 	assert.Equal(t, []string{"watched/c"}, claimWatches(t, s, "one", hour, 1, watched, "h"))
 	require.NoError(t, s.AddWaiver(t.Context(), newWaiver("w")))
 	require.NoError(t, s.RevokeWaiver(t.Context(), "w", "bob"))
@@ -159,8 +159,8 @@ func checkShared(t *testing.T, a, b durable.Store) {
 	require.ErrorAs(t, err, new(*durable.HeldError))
 	writeUpdate(t, a, l, waitUpdate(1, newWait("c")), newEntry(1))
 	sameEntries(t, readJournal(t, a, "r"), readJournal(t, b, "r"))
-	require.NoError(t, b.Answer(t.Context(), "r", newAnswer("c")))
-	require.ErrorIs(t, a.Answer(t.Context(), "r", newAnswer("c")), durable.ErrAnswered)
+	require.NoError(t, b.Answer(t.Context(), "r", durable.Answers(newAnswer("c"))))
+	require.ErrorIs(t, a.Answer(t.Context(), "r", durable.Answers(newAnswer("c"))), durable.ErrAnswered)
 	require.NoError(t, b.Signal(t.Context(), "r", cancelSignal("enough")))
 	assert.Equal(t, "enough", getRun(t, a, "r").CancelReason)
 

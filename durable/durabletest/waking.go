@@ -38,14 +38,14 @@ var waking = map[string]part{
 	},
 	"all answers at once": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r", newWait("c"), newWait("d"))
-		require.NoError(t, s.Answer(t.Context(), "r", newAnswer("d"), newAnswer("c")))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(newAnswer("d"), newAnswer("c"))))
 		requireStatus(t, s, durable.StatusReady, "r")
 	},
 	"an answer ends the run": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r", newWait("c"), newWait("d"))
 		a := newAnswer("d")
 		a.Ends = true
-		require.NoError(t, s.Answer(t.Context(), "r", a))
+		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(a)))
 		requireStatus(t, s, durable.StatusReady, "r")
 	},
 	"any of the waits": func(t *testing.T, s durable.Store) {
@@ -68,7 +68,7 @@ var waking = map[string]part{
 		answerRun(t, s, "answer", "d")
 		partial := newAnswer("d")
 		partial.More = true
-		require.NoError(t, s.Answer(t.Context(), "partial", partial))
+		require.NoError(t, s.Answer(t.Context(), "partial", durable.Answers(partial)))
 		requireStatus(t, s, durable.StatusReady, "answer")
 		requireStatus(t, s, durable.StatusWaiting, "partial", "later")
 

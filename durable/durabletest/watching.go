@@ -100,9 +100,9 @@ var watching = map[string]part{
 		assert.Equal(t, []string{"r/c"}, claimWatches(t, s, "one", hour, 10, watched))
 		writeUpdate(t, s, l, waitUpdate(1, newWait("b"), w))
 		assert.Empty(t, claimWatches(t, s, "two", hour, 10, watched))
-		w.Hash = "another hash"
+		w.ID = "c2"
 		writeUpdate(t, s, l, waitUpdate(1, w))
-		assert.Equal(t, []string{"r/c"}, claimWatches(t, s, "two", hour, 10, watched))
+		assert.Equal(t, []string{"r/c2"}, claimWatches(t, s, "two", hour, 10, watched))
 	},
 	"many owners at once": func(t *testing.T, s durable.Store) { oneWatches(t, s) },
 }

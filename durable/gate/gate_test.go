@@ -20,6 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/gate"
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
@@ -273,17 +274,17 @@ func TestAPersonRejectsACallWithGates(t *testing.T) {
 		require.NoError(t, err)
 		call := about.CallID()
 
-		err = durable.Approve(t.Context(), p.store, id, call, agent.Approval{Verdict: agent.Approve, By: "ann"})
+		err = durabletest.Approve(t.Context(), p.store, id, call, agent.Approval{Verdict: agent.Approve, By: "ann"})
 		require.ErrorContains(t, err, "it waits for a file (gate p/one): people can only reject it")
 		require.ErrorAs(t, err, new(*durable.NotAdmittedError))
-		require.ErrorIs(t, durable.Approve(t.Context(), p.store, id, call+"x", agent.Approval{By: "ann"}), durable.ErrNotFound)
-		require.NoError(t, durable.Approve(t.Context(), p.store, id, call, agent.Approval{Verdict: verdict, By: "ann", Reason: "not now"}))
+		require.ErrorIs(t, durabletest.Approve(t.Context(), p.store, id, call+"x", agent.Approval{By: "ann"}), durable.ErrChanged)
+		require.NoError(t, durabletest.Approve(t.Context(), p.store, id, call, agent.Approval{Verdict: verdict, By: "ann", Reason: "not now"}))
 		waits, err = p.store.Waits(t.Context(), id)
 		require.NoError(t, err)
 		for _, w := range waits {
 			assert.NotNil(t, w.Answer, w.ID)
 		}
-		require.ErrorIs(t, durable.Approve(t.Context(), p.store, id, call, agent.Approval{By: "ann"}), durable.ErrAnswered)
+		require.ErrorIs(t, durabletest.Approve(t.Context(), p.store, id, call, agent.Approval{By: "ann"}), durable.ErrAnswered)
 		s, text := p.resume(id)
 		assert.Equal(t, verdict == agent.RejectAndEnd, s.Status() == agent.StatusInterrupted)
 		assert.Contains(t, text, "not now")

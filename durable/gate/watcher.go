@@ -63,8 +63,8 @@ type Watcher struct {
 
 // key identifies a wait.
 type key struct {
-	run        agent.RunID
-	wait, hash string
+	run  agent.RunID
+	wait string
 }
 
 // watched is a gate that belongs to the watcher. While a check runs, only its goroutine uses the gate, the question and
@@ -158,7 +158,7 @@ func (w *Watcher) claim(ctx context.Context) {
 	case time.Now().Before(w.valid):
 		return
 	}
-	mine := lo.SliceToMap(waits, func(wait durable.Wait) (key, durable.Wait) { return key{wait.Run, wait.ID, wait.Hash}, wait })
+	mine := lo.SliceToMap(waits, func(wait durable.Wait) (key, durable.Wait) { return key{wait.Run, wait.ID}, wait })
 	for k, g := range w.gates {
 		if _, ok := mine[k]; ok {
 			continue
@@ -284,7 +284,7 @@ func (w *Watcher) decide(ctx context.Context, g *watched, a agent.Approval) {
 	case err == nil:
 		w.options.Log.InfoContext(ctx, "gate: decided", about...)
 		g.done = true
-	case errors.Is(err, durable.ErrAnswered), errors.Is(err, durable.ErrNotFound), errors.Is(err, durable.ErrExpired):
+	case errors.Is(err, durable.ErrAnswered), errors.Is(err, durable.ErrChanged), errors.Is(err, durable.ErrNotFound), errors.Is(err, durable.ErrExpired):
 		g.done = true
 	default:
 		w.options.Log.ErrorContext(ctx, "gate: recording an answer failed", append(about, "error", err)...)
@@ -318,7 +318,7 @@ func (g *watched) failureAnswer(err error) agent.Approval {
 // have sent, stays valid.
 func (w *Watcher) announce(ctx context.Context, g *watched) error {
 	token := w.token(g.wait)
-	err := w.store.AddToken(ctx, g.wait.Run, g.wait.ID, g.wait.Hash, durable.TokenHash(token))
+	err := w.store.AddToken(ctx, g.wait.Run, g.wait.ID, durable.TokenHash(token))
 	switch {
 	case errors.Is(err, durable.ErrNotFound): // it was decided meanwhile
 		return nil
@@ -331,6 +331,6 @@ func (w *Watcher) announce(ctx context.Context, g *watched) error {
 // token returns the token of a wait.
 func (w *Watcher) token(wait durable.Wait) string {
 	mac := hmac.New(sha256.New, w.options.Key)
-	fmt.Fprintf(mac, "callback\x00%s\x00%s\x00%s", wait.Run, wait.ID, wait.Hash)
+	fmt.Fprintf(mac, "callback\x00%s\x00%s", wait.Run, wait.ID)
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }

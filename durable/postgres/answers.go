@@ -17,9 +17,11 @@ import (
 )
 
 // Answer records answers: see durable.Store. If the reply of the database was lost, a repeated call returns ErrAnswered or
-// ErrMoreAnswers once the answers are stored, and Waits returns them.
-func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.Answer) error {
-	return s.call(ctx, fmt.Sprintf("answer run %s", id), func(ctx context.Context) error {
+// what form makes of the stored answers.
+func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerFunc) error {
+	var refused error
+	err := s.call(ctx, fmt.Sprintf("answer run %s", id), func(ctx context.Context) error {
+		refused = nil
 		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
 			var (
 				b      pgx.Batch
@@ -38,6 +40,11 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 			if status == "" {
 				return durable.ErrNotFound
 			}
+			answers, err := form(slices.Clone(a.waits), a.at)
+			if err != nil {
+				refused = err
+				return err
+			}
 			if err := a.apply(status, answers); err != nil {
 				return err
 			}
@@ -46,6 +53,10 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, answers ...durable.A
 			return tx.SendBatch(ctx, &b).Close()
 		})
 	})
+	if refused != nil {
+		return refused
+	}
+	return err
 }
 
 // answering is one call of Answer.
@@ -77,11 +88,8 @@ func (a *answering) apply(status durable.Status, answers []durable.Answer) error
 	}
 	for _, given := range answers {
 		w := &a.waits[a.find(given)]
-		switch {
-		case w.Answer != nil: // by an answer before
+		if w.Answer != nil { // by an answer before
 			return fmt.Errorf("%s: %w", given.Wait, durable.ErrAnswered)
-		case given.Seen != len(w.Partial):
-			return fmt.Errorf("%s has %d answers, not %d: %w", given.Wait, len(w.Partial), given.Seen, durable.ErrMoreAnswers)
 		}
 		a.add(w, given)
 	}
@@ -90,19 +98,19 @@ func (a *answering) apply(status durable.Status, answers []durable.Answer) error
 
 // find returns the place of the wait that an answer is about; below zero if there is none.
 func (a *answering) find(given durable.Answer) int {
-	return slices.IndexFunc(a.waits, func(w durable.Wait) bool { return w.ID == given.Wait && w.Hash == given.Hash })
+	return slices.IndexFunc(a.waits, func(w durable.Wait) bool { return w.ID == given.Wait })
 }
 
 // add adds an answer to a wait.
 func (a *answering) add(w *durable.Wait, given durable.Answer) {
-	given.At = a.at
+	given.At, given.Subject = a.at, w.Subject
 	if given.More {
-		w.Partial = append(w.Partial, given)
+		w.Partial = append(slices.Clip(w.Partial), given)
 	} else {
 		w.Answer = &given
 	}
 	a.records = append(a.records, durable.AuditRecord{
-		At: a.at, Kind: durable.AuditAnswer, Run: a.run, Subject: lo.CoalesceOrEmpty(w.Tool, w.ID), By: given.By, Answer: &given,
+		At: a.at, Kind: durable.AuditAnswer, Run: a.run, Subject: lo.CoalesceOrEmpty(w.Tool, w.Subject, w.ID), By: given.By, Answer: &given,
 	})
 }
 
@@ -112,12 +120,11 @@ func (a *answering) store(b *pgx.Batch) {
 		func(place, _ int) durable.Wait { return a.waits[place] })
 	decided := lo.Map(changed, func(w durable.Wait, _ int) durable.Answer { return lo.FromPtr(w.Answer) })
 	b.Queue(`UPDATE waits w SET partial = a.partial, answered = a.answered, ends = a.ends, who = a.who, answer = a.data
-		FROM runs r, unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::boolean[], $7::text[], $8::bytea[])
-			a (id, hash, partial, answered, ends, who, data)
-		WHERE r.id = $1 AND w.run = r.num AND w.id = a.id AND w.hash = a.hash AND w.answered IS NULL`,
+		FROM runs r, unnest($2::text[], $3::text[], $4::timestamptz[], $5::boolean[], $6::text[], $7::bytea[])
+			a (id, partial, answered, ends, who, data)
+		WHERE r.id = $1 AND w.run = r.num AND w.id = a.id AND w.answered IS NULL`,
 		text(a.run),
 		lo.Map(changed, func(w durable.Wait, _ int) text { return text(w.ID) }),
-		lo.Map(changed, func(w durable.Wait, _ int) text { return text(w.Hash) }),
 		lo.Map(changed, func(w durable.Wait, _ int) string { return partialText(w.Partial) }),
 		lo.Map(decided, func(d durable.Answer, _ int) *time.Time { return orNull(d.At) }),
 		lo.Map(decided, func(d durable.Answer, _ int) bool { return d.Ends }),

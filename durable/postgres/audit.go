@@ -31,19 +31,19 @@ func batchRecord(b *pgx.Batch, records ...durable.AuditRecord) {
 // insertRecords returns the statement that adds audit records. From is the beginning of its FROM clause.
 func insertRecords(records []durable.AuditRecord, from string, arg func(any) string) string {
 	answers := lo.Map(records, func(r durable.AuditRecord, _ int) durable.Answer { return lo.FromPtr(r.Answer) })
-	return `INSERT INTO audit (at, kind, run, subject, who, wait, hash, more, ends, data)
-		SELECT coalesce(n.at, clock_timestamp()), n.kind, n.run, n.subject, n.who, n.wait, n.hash, n.more, n.ends, n.data` + from + `unnest(` +
+	return `INSERT INTO audit (at, kind, run, subject, who, wait, about, more, ends, data)
+		SELECT coalesce(n.at, clock_timestamp()), n.kind, n.run, n.subject, n.who, n.wait, n.about, n.more, n.ends, n.data` + from + `unnest(` +
 		arg(lo.Map(records, func(r durable.AuditRecord, _ int) *time.Time { return orNull(r.At) })) + `::timestamptz[], ` +
 		arg(lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.Kind) })) + `::text[], ` +
 		arg(lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.Run) })) + `::text[], ` +
 		arg(lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.Subject) })) + `::text[], ` +
 		arg(lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.By) })) + `::text[], ` +
 		arg(lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Wait) })) + `::text[], ` +
-		arg(lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Hash) })) + `::text[], ` +
+		arg(lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Subject) })) + `::text[], ` +
 		arg(lo.Map(answers, func(a durable.Answer, _ int) bool { return a.More })) + `::boolean[], ` +
 		arg(lo.Map(answers, func(a durable.Answer, _ int) bool { return a.Ends })) + `::boolean[], ` +
 		arg(lo.Map(answers, func(a durable.Answer, _ int) []byte { return orNil(a.Data) })) + `::bytea[])
-		WITH ORDINALITY n (at, kind, run, subject, who, wait, hash, more, ends, data, place) ORDER BY n.place`
+		WITH ORDINALITY n (at, kind, run, subject, who, wait, about, more, ends, data, place) ORDER BY n.place`
 }
 
 // AuditRecords returns audit records: see durable.Store.
@@ -96,14 +96,14 @@ func auditQuery(f durable.AuditFilter) (query string, args []any) {
 	if kind != "" {
 		l.and("a.kind = " + kind)
 	}
-	return "SELECT a.num, a.at, a.kind, a.run, a.subject, a.who, a.wait, a.hash, a.more, a.ends, a.data FROM audit a WHERE " +
+	return "SELECT a.num, a.at, a.kind, a.run, a.subject, a.who, a.wait, a.about, a.more, a.ends, a.data FROM audit a WHERE " +
 		strings.Join(l.where, " AND ") + " ORDER BY " + order + " LIMIT " + l.limit, l.args
 }
 
 func scanRecord(row pgx.CollectableRow) (r durable.AuditRecord, err error) {
 	var a durable.Answer
 	err = row.Scan(&r.Seq, when{&r.At}, (*text)(&r.Kind), (*text)(&r.Run), (*text)(&r.Subject), (*text)(&r.By),
-		(*text)(&a.Wait), (*text)(&a.Hash), &a.More, &a.Ends, &a.Data)
+		(*text)(&a.Wait), (*text)(&a.Subject), &a.More, &a.Ends, &a.Data)
 	if r.Kind == durable.AuditAnswer {
 		a.At, a.By = r.At, r.By
 		r.Answer = &a
@@ -137,7 +137,7 @@ func (s *Store) RevokeWaiver(ctx context.Context, id, by string) error {
 		b.Queue(`WITH w AS (
 				UPDATE waivers SET revoked = clock_timestamp(), revoked_by = $2 WHERE id = $1 AND revoked IS NULL RETURNING id, revoked
 			)
-			INSERT INTO audit (at, kind, run, subject, who, wait, hash, more, ends)
+			INSERT INTO audit (at, kind, run, subject, who, wait, about, more, ends)
 			SELECT w.revoked, $3, '', w.id, $2, '', '', false, false FROM w`, text(id), text(by), text(durable.AuditWaiverRevoked))
 		b.Queue(`SELECT true FROM waivers WHERE id = $1`, text(id)).QueryRow(scanOptional(&there))
 		if err := s.batch(ctx, &b); err != nil || there {

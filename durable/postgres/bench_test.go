@@ -61,10 +61,9 @@ func BenchmarkStore(b *testing.B) {
 		l := fresh(b, s)
 		u := durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "c", Data: bytes.Repeat([]byte("x"), 1000)}}}
 		for seq := int64(1); b.Loop(); seq++ {
-			hash := fmt.Sprint(seq)
-			u.Waits[0].Hash = hash
+			u.Waits[0].ID = fmt.Sprint(seq)
 			require.NoError(b, s.Commit(ctx, l, commit(u, entry(seq))))
-			require.NoError(b, s.Answer(ctx, l.Run, durable.Answer{Wait: "c", Hash: hash}))
+			require.NoError(b, s.Answer(ctx, l.Run, durable.Answers(durable.Answer{Wait: u.Waits[0].ID})))
 		}
 	})
 	b.Run("run", func(b *testing.B) {

@@ -39,7 +39,7 @@ func TestChangesOfAnotherHandle(t *testing.T) {
 	l := create(t, there, "r")
 	require.NoError(t, there.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusRunning}, entry(1))))
 	require.NoError(t, there.Commit(t.Context(), l, commit(durable.Update{
-		Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "c", Hash: "h"}},
+		Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "c", Subject: "h"}},
 	})))
 	select {
 	case <-changed:
@@ -48,7 +48,7 @@ func TestChangesOfAnotherHandle(t *testing.T) {
 	}
 	require.NoError(t, there.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalContext, Text: "hint"}))
 	receive(t, changed, "a signal")
-	require.NoError(t, there.Answer(t.Context(), "r", durable.Answer{Wait: "c", Hash: "h"}))
+	require.NoError(t, there.Answer(t.Context(), "r", durable.Answers(durable.Answer{Wait: "c"})))
 	require.NoError(t, there.Release(t.Context(), l, 0))
 	receive(t, changed, "a released run")
 	receive(t, second, "the other channel holds a value")

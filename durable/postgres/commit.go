@@ -196,13 +196,13 @@ func (a *committing) replaceWaits(b *pgx.Batch) {
 	b.Queue(`
 		WITH old AS (
 			DELETE FROM waits w USING runs r WHERE w.run = r.num AND `+fits+`
-			RETURNING w.run, w.id, w.hash, w.token, w.checker, w.checked_until, w.partial, w.answered, w.ends, w.who, w.answer
+			RETURNING w.run, w.id, w.subject, w.token, w.checker, w.checked_until, w.partial, w.answered, w.ends, w.who, w.answer
 		), spent AS (
-			INSERT INTO tokens (token, run, wait, hash) SELECT token, run, id, hash FROM old WHERE token IS NOT NULL ON CONFLICT DO NOTHING
+			INSERT INTO tokens (token, run, wait, subject) SELECT token, run, id, subject FROM old WHERE token IS NOT NULL ON CONFLICT DO NOTHING
 		)
-		INSERT INTO waits (run, run_id, place, id, kind, hash, tool, asked, deadline, child, host, token, data, checker, checked_until,
+		INSERT INTO waits (run, run_id, place, id, kind, subject, tool, asked, deadline, child, host, token, data, checker, checked_until,
 			partial, answered, ends, who, answer)
-		SELECT r.num, r.id, n.place, n.id, n.kind, n.hash, n.tool, n.asked, n.deadline, n.child, n.host, coalesce(n.token, o.token), n.data,
+		SELECT r.num, r.id, n.place, n.id, n.kind, n.subject, n.tool, n.asked, n.deadline, n.child, n.host, coalesce(n.token, o.token), n.data,
 			coalesce(o.checker, ''), o.checked_until,
 			CASE WHEN o.partial <> '' OR o.answered IS NOT NULL THEN o.partial ELSE n.partial END,
 			coalesce(o.answered, n.answered, CASE WHEN n.decided THEN clock_timestamp() END),
@@ -212,16 +212,16 @@ func (a *committing) replaceWaits(b *pgx.Batch) {
 		FROM runs r,
 			unnest($5::text[], $6::text[], $7::text[], $8::text[], $9::timestamptz[], $10::timestamptz[], $11::text[], $12::text[], $13::bytea[],
 				$14::bytea[], $15::text[], $16::boolean[], $17::timestamptz[], $18::boolean[], $19::text[], $20::bytea[]) WITH ORDINALITY
-				n (id, kind, hash, tool, asked, deadline, child, host, token, data, partial, decided, answered, ends, who, answer, place)
+				n (id, kind, subject, tool, asked, deadline, child, host, token, data, partial, decided, answered, ends, who, answer, place)
 			LEFT JOIN LATERAL (
-				SELECT token, checker, checked_until, partial, answered, ends, who, answer FROM old WHERE old.id = n.id AND old.hash = n.hash
+				SELECT token, checker, checked_until, partial, answered, ends, who, answer FROM old WHERE old.id = n.id
 				ORDER BY old.answered LIMIT 1
 			) o ON true
 		WHERE `+fits,
 		a.fit(
 			lo.Map(waits, func(w durable.Wait, _ int) text { return text(w.ID) }),
 			lo.Map(waits, func(w durable.Wait, _ int) text { return text(w.Kind) }),
-			lo.Map(waits, func(w durable.Wait, _ int) text { return text(w.Hash) }),
+			lo.Map(waits, func(w durable.Wait, _ int) text { return text(w.Subject) }),
 			lo.Map(waits, func(w durable.Wait, _ int) text { return text(w.Tool) }),
 			lo.Map(waits, func(w durable.Wait, _ int) time.Time { return w.Asked.Truncate(time.Microsecond) }),
 			lo.Map(waits, func(w durable.Wait, _ int) *time.Time { return orNull(w.Deadline) }),

@@ -55,7 +55,7 @@
 //   - Claim: the claimed runs become ready again when their leases expire.
 //   - Signal: an added context is added again.
 //   - Release and Delete: ErrStale and ErrNotFound mean that it was done, by this process or by another.
-//   - Answer: ErrAnswered and ErrMoreAnswers mean that an answer is stored; Waits returns it.
+//   - Answer: ErrAnswered means that an answer is stored; Waits returns it.
 //   - SetToken: ErrExists means that the wait has a token; WaitByToken tells whether it is this one.
 //   - ClaimChecks: the same owner gets the claimed waits again.
 //   - AddWaiver: ErrExists means that it was done.

@@ -31,7 +31,7 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 	for seq, u := range []durable.Update{
 		{},
 		{Status: durable.StatusRunning, Steps: 1},
-		{Status: durable.StatusWaiting, Steps: 2, Waits: []durable.Wait{{ID: "c", Hash: "h"}}},
+		{Status: durable.StatusWaiting, Steps: 2, Waits: []durable.Wait{{ID: "c", Subject: "h"}}},
 		{Status: durable.StatusCompleted, Steps: 3},
 	} {
 		e := entry(int64(seq + 1))
@@ -115,7 +115,7 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 	end.Update.Result = []byte("another")
 	require.ErrorIs(t, s.Commit(t.Context(), last, end), durable.ErrStale)
 
-	w := durable.Wait{ID: "gate", Kind: durable.WaitCommand, Hash: "h"}
+	w := durable.Wait{ID: "gate", Kind: durable.WaitCommand, Subject: "h"}
 	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{w}})))
 	lose()
 	require.Error(t, second(s.ClaimChecks(t.Context(), "one", time.Hour, 1, []durable.WaitKind{w.Kind})))
@@ -123,13 +123,19 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, checks, 1, "the owner has what it claimed")
 	lose()
-	require.Error(t, s.SetToken(t.Context(), "c", "gate", "h", [32]byte{1}))
-	require.ErrorIs(t, s.SetToken(t.Context(), "c", "gate", "h", [32]byte{1}), durable.ErrExists)
+	require.Error(t, s.SetToken(t.Context(), "c", "gate", [32]byte{1}))
+	require.ErrorIs(t, s.SetToken(t.Context(), "c", "gate", [32]byte{1}), durable.ErrExists)
 	require.NoError(t, second(s.WaitByToken(t.Context(), [32]byte{1})), "WaitByToken tells that it was done")
-	for _, a := range []durable.Answer{{Wait: "gate", Hash: "h", More: true}, {Wait: "gate", Hash: "h", Seen: 1}} {
+	for n, a := range []durable.Answer{{Wait: "gate", More: true}, {Wait: "gate"}} {
+		form := func(waits []durable.Wait, _ time.Time) ([]durable.Answer, error) {
+			if len(waits[0].Answers()) > n {
+				return nil, durable.ErrAnswered
+			}
+			return []durable.Answer{a}, nil
+		}
 		lose()
-		require.Error(t, s.Answer(t.Context(), "c", a))
-		require.ErrorIs(t, s.Answer(t.Context(), "c", a), lo.Ternary(a.More, durable.ErrMoreAnswers, durable.ErrAnswered))
+		require.Error(t, s.Answer(t.Context(), "c", form))
+		require.ErrorIs(t, s.Answer(t.Context(), "c", form), durable.ErrAnswered)
 	}
 	waiver := durable.Waiver{ID: "w", Expires: time.Now().Add(time.Hour)}
 	lose()

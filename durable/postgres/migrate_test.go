@@ -54,13 +54,13 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	at, o := parts.Postgres(t), postgres.Options{Schema: `it's "ours"`}
 	version, err := postgres.Migrate(t.Context(), at, o)
 	require.NoError(t, err)
-	assert.Equal(t, int64(6), version)
+	assert.Equal(t, int64(7), version)
 	s := open(t, at, o)
 	l := create(t, s, "answered")
-	asked := durable.Wait{ID: "c", Kind: durable.WaitApproval, Hash: "h", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte("may I?")}
+	asked := durable.Wait{ID: "c", Kind: durable.WaitApproval, Subject: "h", Tool: "bash", TokenHash: [32]byte{1}, Data: []byte("may I?")}
 	waits := durable.Update{Status: durable.StatusWaiting, Steps: 3, Waits: []durable.Wait{asked}}
 	require.NoError(t, s.Commit(t.Context(), l, commit(waits, entries(1, 3)...)))
-	require.NoError(t, s.Answer(t.Context(), "answered", durable.Answer{Wait: "c", Hash: "h", Data: []byte("yes")}))
+	require.NoError(t, s.Answer(t.Context(), "answered", durable.Answers(durable.Answer{Wait: "c", Data: []byte("yes")})))
 	require.NoError(t, s.Release(t.Context(), l, 0))
 	l = create(t, s, "waiting")
 	require.NoError(t, s.Commit(t.Context(), l, commit(waits)))
@@ -81,7 +81,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	require.Len(t, before.all, 10)
 	require.NoError(t, s.Close())
 
-	for _, want := range []int64{5, 4, 3, 2} {
+	for _, want := range []int64{6, 5, 4, 3, 2} {
 		version, err = postgres.Rollback(t.Context(), at, o)
 		require.NoError(t, err)
 		assert.Equal(t, want, version)
@@ -259,7 +259,11 @@ func TestRunsOfVersionThree(t *testing.T) {
 		"asks": durable.WaitApproval, "answered": durable.WaitApproval, "parent": durable.WaitChild,
 	} {
 		w := all.waits[id][0]
-		assert.Equal(t, []any{id, "c", kind, "h", "may I?"}, []any{w.Run, w.ID, w.Kind, w.Hash, string(w.Data)})
+		name, subject := "c", "h"
+		if kind == durable.WaitChild {
+			name, subject = subject, name
+		}
+		assert.Equal(t, []any{id, name, kind, subject, "may I?"}, []any{w.Run, w.ID, w.Kind, w.Subject, string(w.Data)})
 		found, err := s.WaitByToken(t.Context(), w.TokenHash)
 		require.NoError(t, err)
 		assert.Equal(t, w, found)
@@ -278,7 +282,7 @@ func TestRunsOfVersionThree(t *testing.T) {
 	records, err := s.AuditRecords(t.Context(), durable.AuditFilter{})
 	require.NoError(t, err)
 	assert.Empty(t, records)
-	require.NoError(t, s.Answer(t.Context(), "asks", durable.Answer{Wait: "c", Hash: "h"}))
+	require.NoError(t, s.Answer(t.Context(), "asks", durable.Answers(durable.Answer{Wait: "c"})))
 	assert.ElementsMatch(t, []agent.RunID{"asks", "answered"}, ready(t, s))
 }
 
@@ -312,7 +316,7 @@ func TestWaitsThatVersionThreeCannotStore(t *testing.T) {
 	err := refuses()
 	require.ErrorContains(t, err, "version 3 cannot store runs that wait for one of several things, and there are 1 (r)")
 	wait(false, durable.WaitApproval)
-	require.NoError(t, s.Answer(t.Context(), "r", durable.Answer{Wait: "approval", More: true, By: "ann"}))
+	require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(durable.Answer{Wait: "approval", More: true, By: "ann"})))
 	err = refuses()
 	require.ErrorContains(t, err, "version 3 has no answers that do not decide, and 1 runs have such answers (r): let them go on, cancel or delete them first")
 	require.NoError(t, s.Commit(t.Context(), l, commit(durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{}})))

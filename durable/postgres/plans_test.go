@@ -45,7 +45,7 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 			FROM generate_series(1, $1::int) i) x JOIN queues q ON q.name = 'agent ' || i % 1000 ORDER BY i`,
 		`INSERT INTO labels (run, name, value, status)
 		SELECT num, 'team', 'team ' || num % 10, status FROM runs WHERE $1::int > 0 UNION ALL SELECT num, 'site', 'site ' || num % 2, status FROM runs`,
-		`INSERT INTO waits (run, run_id, place, id, kind, hash, tool, asked, deadline, child, host, checker, checked_until, token, data, ends)
+		`INSERT INTO waits (run, run_id, place, id, kind, subject, tool, asked, deadline, child, host, checker, checked_until, token, data, ends)
 		SELECT num, id, 1, 'wait', kind, 'hash', 'bash', created, answer_by, CASE WHEN kind = 'child' THEN 'run ' || num + 1 ELSE '' END,
 			CASE kind WHEN 'file' THEN 'host ' || num / 100 % 3 ELSE '' END,
 			CASE WHEN kind <> 'file' OR num % 400 = 261 THEN '' ELSE 'checker ' || num / 100 % 5 END,
@@ -54,7 +54,7 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 		FROM (SELECT num, id, created, answer_by,
 			CASE WHEN num % 40 = 1 THEN 'child' WHEN num % 100 = 61 THEN 'file' WHEN num % 1000 = 71 THEN 'input' ELSE 'approval' END AS kind
 			FROM runs WHERE status = 'waiting' AND $1::int > 0) r`,
-		`INSERT INTO audit (at, kind, run, subject, who, wait, hash, more, ends, data)
+		`INSERT INTO audit (at, kind, run, subject, who, wait, about, more, ends, data)
 		SELECT created, CASE WHEN num % 5000 = 1 THEN 'waiver' ELSE 'answer' END, CASE WHEN num % 5000 = 1 THEN '' ELSE id END,
 			CASE WHEN num % 5000 = 1 THEN 'waiver ' || num WHEN num % 1000 = 2 THEN 'rare' ELSE 'bash' END, 'ann', 'wait', 'hash', false, false, 'yes'
 		FROM runs WHERE $1::int > 0 ORDER BY num`,
@@ -289,7 +289,7 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 		}
 	}
 	label := map[string]string{"team": "new"}
-	waits := []durable.Wait{{ID: "c", Hash: "h", Child: id(90)}, {ID: "d", Hash: "h", Kind: durable.WaitCommand}}
+	waits := []durable.Wait{{ID: "c", Subject: "h", Child: id(90)}, {ID: "d", Subject: "h", Kind: durable.WaitCommand}}
 	checks := []durable.WaitKind{durable.WaitCommand, durable.WaitCallback}
 	needs := durable.Needs{Kind: durable.KindAgent, Name: "a"}
 	for _, call := range []struct {
@@ -319,14 +319,16 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 		{"wait", 60, func(i int) error {
 			return s.Commit(ctx, leases[i], commit(durable.Update{Status: durable.StatusWaiting, Waits: waits}, entries(4, 4)...))
 		}},
-		{"token", 60, func(i int) error { return s.SetToken(ctx, fresh(i), "d", "h", [32]byte{byte(i), 1}) }},
+		{"token", 60, func(i int) error { return s.SetToken(ctx, fresh(i), "d", [32]byte{byte(i), 1}) }},
 		{"claim checks", 80, func(i int) error { return second(s.ClaimChecks(ctx, fmt.Sprint("checker ", i), time.Hour, 1, checks)) }},
 		{"claim no checks", 30, func(int) error { return second(s.ClaimChecks(ctx, "idle", time.Hour, 10, checks, "host")) }},
 		{"open waits", 60, func(int) error { return second(s.OpenWaits(ctx, durable.WaitFilter{Kinds: checks, Limit: 10})) }},
 		{"oldest approval", 12, func(int) error {
 			return second(s.OpenWaits(ctx, durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitApproval}, Limit: 1}))
 		}},
-		{"answer", 70, func(i int) error { return s.Answer(ctx, fresh(i), durable.Answer{Wait: "c", Hash: "h"}) }},
+		{"answer", 70, func(i int) error {
+			return s.Answer(ctx, fresh(i), durable.Answers(durable.Answer{Wait: "c"}))
+		}},
 		{"audit", 10, func(i int) error { return second(s.AuditRecords(ctx, durable.AuditFilter{Run: fresh(i)})) }},
 		{"run", 8, func(i int) error { return second(s.Run(ctx, fresh(i))) }},
 		{"entries", 10, func(i int) error { return second(s.Entries(ctx, fresh(i), 2)) }},

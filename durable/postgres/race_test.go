@@ -25,7 +25,7 @@ func TestAChildThatEndsWhileItsParentParks(t *testing.T) {
 	for i := range 40 {
 		parent, child := agent.RunID(fmt.Sprint("parent ", i)), agent.RunID(fmt.Sprint("child ", i))
 		p, c := create(t, here, parent), create(t, there, child)
-		waits := durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "c", Hash: "h", Child: child}, {ID: "d"}}}
+		waits := durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "c", Subject: "h", Child: child}, {ID: "d"}}}
 		var group sync.WaitGroup
 		group.Go(func() { assert.NoError(t, here.Commit(t.Context(), p, commit(waits, entry(1)))) })
 		group.Go(func() {

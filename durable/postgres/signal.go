@@ -58,8 +58,8 @@ func batchCancel(b *pgx.Batch, where string, which any, reason text) (ended *[]a
 			UPDATE runs r SET status = 'cancelled', reason = $2, ended = clock_timestamp(), updated = clock_timestamp(), ready = NULL,
 				answer_by = NULL, owner = '', expires = NULL, paused = false
 			WHERE `+where+` AND r.ended IS NULL AND r.attempts = 0 AND `+notHeld+` RETURNING r.num, r.id
-		), q AS (DELETE FROM waits q USING r WHERE q.run = r.num RETURNING q.token, q.run, q.id, q.hash),
-		spent AS (INSERT INTO tokens (token, run, wait, hash) SELECT token, run, id, hash FROM q WHERE token IS NOT NULL ON CONFLICT DO NOTHING)
+		), q AS (DELETE FROM waits q USING r WHERE q.run = r.num RETURNING q.token, q.run, q.id, q.subject),
+		spent AS (INSERT INTO tokens (token, run, wait, subject) SELECT token, run, id, subject FROM q WHERE token IS NOT NULL ON CONFLICT DO NOTHING)
 		SELECT id FROM r`, which, text(agent.StopUser)).Query(func(rows pgx.Rows) (err error) {
 		*ended, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (id agent.RunID, err error) {
 			return id, row.Scan((*text)(&id))

@@ -228,8 +228,8 @@ func insertQuery(jobs []durable.Job, at start) (query string, args []any) {
 		w := durable.AfterWait("", "", time.Time{})
 		query += `,
 		following AS (
-			INSERT INTO waits (run, run_id, place, id, kind, hash, tool, asked, child, ends)
-			SELECT a.num, a.id, 1, ` + arg(text(w.ID)) + `, ` + arg(text(w.Kind)) + `, ` + arg(text(w.Hash)) + `, '', a.created, j.after, false
+			INSERT INTO waits (run, run_id, place, id, kind, subject, tool, asked, child, ends)
+			SELECT a.num, a.id, 1, ` + arg(text(w.ID)) + `, ` + arg(text(w.Kind)) + `, ` + arg(text(w.Subject)) + `, '', a.created, j.after, false
 			FROM added a JOIN j ON ` + isAdded + ` WHERE a.status = 'waiting'
 		)`
 	}

@@ -35,7 +35,7 @@ func TestTextsAreAnyBytes(t *testing.T) {
 		require.NoError(r, err)
 		e := durable.Entry{Seq: 1, Kind: durable.EntryKind(texts.Draw(r, "kind")), Key: texts.Draw(r, "key"), At: time.Unix(1, 0).UTC()}
 		w := durable.Wait{
-			Run: want.ID, ID: texts.Draw(r, "wait"), Kind: durable.WaitKind(texts.Draw(r, "wait kind")), Hash: texts.Draw(r, "hash"),
+			Run: want.ID, ID: texts.Draw(r, "wait"), Kind: durable.WaitKind(texts.Draw(r, "wait kind")), Subject: texts.Draw(r, "hash"),
 			Tool: texts.Draw(r, "tool"), Host: texts.Draw(r, "host"), Asked: e.At,
 		}
 		u := durable.Update{Status: durable.StatusWaiting, Reason: agent.StopReason(texts.Draw(r, "reason")), Waits: []durable.Wait{w}}
@@ -46,16 +46,16 @@ func TestTextsAreAnyBytes(t *testing.T) {
 		asked, err := s.Waits(t.Context(), want.ID)
 		require.NoError(r, err)
 		assert.Equal(r, []durable.Wait{w}, asked)
-		first := durable.Answer{Wait: w.ID, Hash: w.Hash, More: true, By: texts.Draw(r, "by")}
-		last := durable.Answer{Wait: w.ID, Hash: w.Hash, Seen: 1, By: texts.Draw(r, "by")}
-		require.NoError(r, s.Answer(t.Context(), want.ID, first, last))
+		first := durable.Answer{Wait: w.ID, More: true, By: texts.Draw(r, "by")}
+		last := durable.Answer{Wait: w.ID, By: texts.Draw(r, "by")}
+		require.NoError(r, s.Answer(t.Context(), want.ID, durable.Answers(first, last)))
 		asked, err = s.Waits(t.Context(), want.ID)
 		require.NoError(r, err)
 		assert.Equal(r, []string{first.By, last.By}, []string{asked[0].Partial[0].By, asked[0].Answer.By})
 		records, err := s.AuditRecords(t.Context(), durable.AuditFilter{Run: want.ID, Subject: cmp.Or(w.Tool, w.ID)})
 		require.NoError(r, err)
 		require.Len(r, records, 2)
-		assert.Equal(r, []string{last.By, w.ID, w.Hash}, []string{records[0].By, records[0].Answer.Wait, records[0].Answer.Hash})
+		assert.Equal(r, []string{last.By, w.ID, w.Subject}, []string{records[0].By, records[0].Answer.Wait, records[0].Answer.Subject})
 		if want.Name != "" {
 			found, err := s.List(t.Context(), durable.Filter{Name: want.Name, Limit: 1})
 			require.NoError(r, err)

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,14 +15,14 @@ import (
 )
 
 // waitColumns are the columns that scanWait reads, of w.
-const waitColumns = `w.run_id, w.id, w.kind, w.hash, w.tool, w.asked, w.deadline, w.child, w.host, w.token, w.data, w.partial,
+const waitColumns = `w.run_id, w.id, w.kind, w.subject, w.tool, w.asked, w.deadline, w.child, w.host, w.token, w.data, w.partial,
 	w.answered, w.ends, w.who, w.answer`
 
 const (
 	waitsQuery = `SELECT ` + waitColumns + ` FROM waits w JOIN runs r ON r.num = w.run WHERE r.id = $1 ORDER BY w.place`
 	tokenQuery = `SELECT ` + waitColumns + ` FROM waits w WHERE w.token = $1`
 	// spareQuery finds the waits of a token of the table tokens.
-	spareQuery = `SELECT ` + waitColumns + ` FROM tokens s JOIN waits w ON w.run = s.run AND w.id = s.wait AND w.hash = s.hash
+	spareQuery = `SELECT ` + waitColumns + ` FROM tokens s JOIN waits w ON w.run = s.run AND w.id = s.wait
 		WHERE s.token = $1 LIMIT 1`
 )
 
@@ -44,7 +45,7 @@ func (s *Store) WaitByToken(ctx context.Context, tokenHash [32]byte) (w durable.
 		var (
 			b                         pgx.Batch
 			found, spareFound, issued bool
-			spare                     durable.Wait
+			spare, spent              durable.Wait
 		)
 		scan := func(to *durable.Wait, found *bool) func(pgx.Row) error {
 			return func(row pgx.Row) (err error) {
@@ -55,7 +56,8 @@ func (s *Store) WaitByToken(ctx context.Context, tokenHash [32]byte) (w durable.
 		}
 		b.Queue(tokenQuery, hash).QueryRow(scan(&w, &found))
 		b.Queue(spareQuery, hash).QueryRow(scan(&spare, &spareFound))
-		b.Queue(`SELECT true FROM tokens WHERE token = $1`, hash).QueryRow(scanOptional(&issued))
+		b.Queue(`SELECT true, r.id, s.wait, s.subject FROM tokens s JOIN runs r ON r.num = s.run WHERE s.token = $1`, hash).
+			QueryRow(scanOptional(&issued, (*text)(&spent.Run), (*text)(&spent.ID), (*text)(&spent.Subject)))
 		switch err := s.batch(ctx, &b); {
 		case err != nil || found:
 			return err
@@ -64,19 +66,20 @@ func (s *Store) WaitByToken(ctx context.Context, tokenHash [32]byte) (w durable.
 			w.TokenHash = tokenHash
 			return nil
 		case issued:
+			w = spent
 			return durable.ErrTokenSpent
 		}
 		return durable.ErrNotFound
 	})
-	if err != nil {
+	if err != nil && !errors.Is(err, durable.ErrTokenSpent) {
 		return durable.Wait{}, err
 	}
-	return w, nil
+	return w, err
 }
 
 // SetToken sets the token of an open wait: see durable.Store. If the reply of the database was lost, a repeated call returns
 // ErrExists once a token is set, and WaitByToken tells whether it is this one.
-func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error {
+func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait string, tokenHash [32]byte) error {
 	return s.call(ctx, fmt.Sprintf("set the token of %s of run %s", wait, id), func(ctx context.Context) error {
 		var (
 			b           pgx.Batch
@@ -84,9 +87,9 @@ func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait, hash string,
 		)
 		batchLock(&b, id)
 		b.Queue(`WITH old AS (SELECT w.num, w.token FROM waits w JOIN runs r ON r.num = w.run
-				WHERE r.id = $1 AND w.id = $2 AND w.hash = $3 AND w.answered IS NULL LIMIT 1),
-			new AS (UPDATE waits w SET token = $4 FROM old WHERE w.num = old.num AND old.token IS NULL RETURNING true)
-			SELECT true, EXISTS (SELECT FROM new) FROM old`, text(id), text(wait), text(hash), tokenValue(tokenHash)).
+				WHERE r.id = $1 AND w.id = $2 AND w.answered IS NULL LIMIT 1),
+			new AS (UPDATE waits w SET token = $3 FROM old WHERE w.num = old.num AND old.token IS NULL RETURNING true)
+			SELECT true, EXISTS (SELECT FROM new) FROM old`, text(id), text(wait), tokenValue(tokenHash)).
 			QueryRow(scanOptional(&open, &isSet))
 		switch err := s.batch(ctx, &b); {
 		case err != nil || isSet:
@@ -99,17 +102,17 @@ func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait, hash string,
 }
 
 // AddToken gives an open wait another token: see durable.Store. Repeating the call is safe.
-func (s *Store) AddToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error {
+func (s *Store) AddToken(ctx context.Context, id agent.RunID, wait string, tokenHash [32]byte) error {
 	return s.call(ctx, fmt.Sprintf("add a token to %s of run %s", wait, id), func(ctx context.Context) error {
 		var (
 			b    pgx.Batch
 			open bool
 		)
 		batchLock(&b, id)
-		b.Queue(`WITH old AS (SELECT w.run, w.id, w.hash FROM waits w JOIN runs r ON r.num = w.run
-				WHERE r.id = $1 AND w.id = $2 AND w.hash = $3 AND w.answered IS NULL LIMIT 1),
-			new AS (INSERT INTO tokens (token, run, wait, hash) SELECT $4, run, id, hash FROM old ON CONFLICT DO NOTHING)
-			SELECT true FROM old`, text(id), text(wait), text(hash), tokenHash[:]).QueryRow(scanOptional(&open))
+		b.Queue(`WITH old AS (SELECT w.run, w.id, w.subject FROM waits w JOIN runs r ON r.num = w.run
+				WHERE r.id = $1 AND w.id = $2 AND w.answered IS NULL LIMIT 1),
+			new AS (INSERT INTO tokens (token, run, wait, subject) SELECT $3, run, id, subject FROM old ON CONFLICT DO NOTHING)
+			SELECT true FROM old`, text(id), text(wait), tokenHash[:]).QueryRow(scanOptional(&open))
 		if err := s.batch(ctx, &b); err != nil || open {
 			return err
 		}
@@ -195,15 +198,15 @@ func scanWait(row pgx.Row, more ...any) (w durable.Wait, err error) {
 		a     durable.Answer
 	)
 	err = row.Scan(append([]any{
-		(*text)(&w.Run), (*text)(&w.ID), (*text)(&w.Kind), (*text)(&w.Hash), (*text)(&w.Tool), when{&w.Asked}, when{&w.Deadline},
+		(*text)(&w.Run), (*text)(&w.ID), (*text)(&w.Kind), (*text)(&w.Subject), (*text)(&w.Tool), when{&w.Asked}, when{&w.Deadline},
 		(*text)(&w.Child), (*text)(&w.Host), &token, &w.Data, partial{&w.Partial}, when{&a.At}, &a.Ends, (*text)(&a.By), &a.Data,
 	}, more...)...)
 	copy(w.TokenHash[:], token)
 	for i := range w.Partial {
-		w.Partial[i].Wait, w.Partial[i].Hash = w.ID, w.Hash
+		w.Partial[i].Wait, w.Partial[i].Subject = w.ID, w.Subject
 	}
 	if !a.At.IsZero() {
-		a.Wait, a.Hash = w.ID, w.Hash
+		a.Wait, a.Subject = w.ID, w.Subject
 		w.Answer = &a
 	}
 	return w, err

@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -100,33 +99,23 @@ func TestClaimChecksWritesNoMoreThanItMust(t *testing.T) {
 	assert.Equal(t, []string{"true"}, column(t, s, `SELECT (checked_until > now() + interval '59 minutes')::text FROM waits`))
 }
 
-// TestAnswersAtTheSameTime has many people answer: each looks again when another answer came first, and none is lost.
+// TestAnswersAtTheSameTime has many people answer: each answer is formed from those before it, and none is lost.
 func TestAnswersAtTheSameTime(t *testing.T) {
 	at := parts.Postgres(t)
 	const people = 8
 	s := openClosed(t, at, postgres.Options{Conns: people + 2})
-	suspend(t, s, "r", durable.Wait{ID: "c", Hash: "h", Tool: "pay"})
+	suspend(t, s, "r", durable.Wait{ID: "c", Subject: "h", Tool: "pay"})
 	unlock := lockRun(t, s, "r")
 	var group sync.WaitGroup
 	for i := range people {
 		group.Go(func() {
-			for err := durable.ErrMoreAnswers; err != nil; {
-				all, reading := s.Waits(t.Context(), "r")
-				if !assert.NoError(t, reading) {
-					return
-				}
-				seen := len(all[0].Answers())
-				err = s.Answer(t.Context(), "r", durable.Answer{
-					Wait: "c", Hash: "h", Seen: seen, More: seen < people-1, By: fmt.Sprint("person ", i), Data: fmt.Append(nil, seen),
-				})
-				if err != nil && !errors.Is(err, durable.ErrMoreAnswers) {
-					assert.NoError(t, err)
-					return
-				}
-			}
+			assert.NoError(t, s.Answer(t.Context(), "r", func(waits []durable.Wait, _ time.Time) ([]durable.Answer, error) {
+				seen := len(waits[0].Answers())
+				return []durable.Answer{{Wait: "c", More: seen < people-1, By: fmt.Sprint("person ", i), Data: fmt.Append(nil, seen)}}, nil
+			}))
 		})
 	}
-	allWait(t, s, people) // each has seen no answer
+	allWait(t, s, people)
 	unlock()
 	group.Wait()
 	all, err := s.Waits(t.Context(), "r")
@@ -152,7 +141,7 @@ func TestLongTexts(t *testing.T) {
 		fmt.Fprint(&b, i*i)
 	}
 	long := b.String()
-	suspend(t, s, "r", durable.Wait{ID: long, Hash: "h", Kind: durable.WaitApproval}, durable.Wait{ID: "d", Hash: "h", Tool: long})
+	suspend(t, s, "r", durable.Wait{ID: long, Subject: "h", Kind: durable.WaitApproval}, durable.Wait{ID: "d", Subject: "h", Tool: long})
 	open, err := s.OpenWaits(t.Context(), durable.WaitFilter{Limit: 1})
 	require.NoError(t, err)
 	require.Len(t, open, 1)
@@ -160,7 +149,7 @@ func TestLongTexts(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, rest, 1)
 	assert.ElementsMatch(t, []string{long, "d"}, []string{open[0].ID, rest[0].ID})
-	require.NoError(t, s.Answer(t.Context(), "r", durable.Answer{Wait: long, Hash: "h"}, durable.Answer{Wait: "d", Hash: "h"}))
+	require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(durable.Answer{Wait: long}, durable.Answer{Wait: "d"})))
 	records, err := s.AuditRecords(t.Context(), durable.AuditFilter{Subject: long})
 	require.NoError(t, err)
 	assert.Len(t, records, 2)

@@ -74,7 +74,7 @@ func batchWakeParents(b *pgx.Batch, ended ...agent.RunID) {
 
 // answerAfter answers the waits of runs that start after the runs $1, if those have ended: they may be deleted before.
 const answerAfter = `UPDATE waits w SET answered = clock_timestamp(), ends = true
-	WHERE w.child = ANY ($1) AND w.child <> '' AND w.id = 'after' AND w.hash = 'after' AND w.kind = 'child' AND w.answered IS NULL
+	WHERE w.child = ANY ($1) AND w.child <> '' AND w.id = 'after' AND w.kind = 'child' AND w.answered IS NULL
 		AND EXISTS (SELECT FROM runs c WHERE c.id = w.child AND c.ended IS NOT NULL)`
 
 // lockChildren keeps the runs that waits are for from ending at the same time: either this transaction sees that a child

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	insertRecord = `INSERT INTO audit (at, kind, run, subject, who, wait, hash, more, ends, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insertRecord = `INSERT INTO audit (at, kind, run, subject, who, wait, about, more, ends, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	insertWaiver = `INSERT INTO waivers (id, at, who, expires, data) VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
 	updateWaiver = `UPDATE waivers SET revoked = ?2, revoked_by = ?3 WHERE id = ?1 AND revoked IS NULL`
 	hasWaiver    = `SELECT EXISTS (SELECT 1 FROM waivers WHERE id = ?)`
@@ -26,7 +26,7 @@ func addRecord(ctx context.Context, t tx, r durable.AuditRecord) error {
 	if r.Answer != nil {
 		a = *r.Answer
 	}
-	_, err := t.exec(ctx, insertRecord, micros{r.At}, string(r.Kind), string(r.Run), r.Subject, r.By, a.Wait, a.Hash, a.More, a.Ends, a.Data)
+	_, err := t.exec(ctx, insertRecord, micros{r.At}, string(r.Kind), string(r.Run), r.Subject, r.By, a.Wait, a.Subject, a.More, a.Ends, a.Data)
 	return err
 }
 
@@ -40,7 +40,7 @@ func (s *Store) AuditRecords(ctx context.Context, f durable.AuditFilter) (all []
 			var r durable.AuditRecord
 			var a durable.Answer
 			var at micros
-			err := rows.Scan(&r.Seq, &at, &r.Kind, &r.Run, &r.Subject, &r.By, &a.Wait, &a.Hash, &a.More, &a.Ends, &a.Data)
+			err := rows.Scan(&r.Seq, &at, &r.Kind, &r.Run, &r.Subject, &r.By, &a.Wait, &a.Subject, &a.More, &a.Ends, &a.Data)
 			r.At = at.Time
 			if r.Kind == durable.AuditAnswer {
 				a.By, a.At = r.By, r.At
@@ -68,7 +68,7 @@ func selectRecords(f durable.AuditFilter) (query string, args []any) {
 			where, args = append(where, c.column+" = ?"), append(args, c.value)
 		}
 	}
-	return "SELECT n, at, kind, run, subject, who, wait, hash, more, ends, data FROM " + from + " WHERE " + strings.Join(where, " AND ") +
+	return "SELECT n, at, kind, run, subject, who, wait, about, more, ends, data FROM " + from + " WHERE " + strings.Join(where, " AND ") +
 		" ORDER BY n DESC LIMIT ?", append(args, limitOr(f.Limit))
 }
 

@@ -60,7 +60,7 @@ func BenchmarkMany(b *testing.B) { //nolint:gocognit // a table of measurements
 	defer s.Close()
 	fill(b, path, many)
 	for i := range 10 {
-		require.NoError(b, s.Answer(b.Context(), agent.RunID(fmt.Sprint("run", i*1000+1)), answer("c")))
+		require.NoError(b, s.Answer(b.Context(), agent.RunID(fmt.Sprint("run", i*1000+1)), durable.Answers(answer("c"))))
 	}
 	b.Run("list a page", func(b *testing.B) {
 		for b.Loop() {

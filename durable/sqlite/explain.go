@@ -41,7 +41,7 @@ func (s *Store) explain(ctx context.Context, doing string, err error) error {
 // isAnswer reports whether an error is a defined answer of a working store, not a failure.
 func isAnswer(err error) bool {
 	for _, answer := range []error{
-		durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered, durable.ErrMoreAnswers,
+		durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered,
 		durable.ErrConflict,
 	} {
 		if errors.Is(err, answer) {

@@ -25,7 +25,7 @@ const (
 	insertLabel = `INSERT INTO labels (run, name, value, status) SELECT n, ?2, ?3, status FROM runs WHERE id = ?1`
 
 	// insertAfter lets a run wait for another one.
-	insertAfter = `INSERT INTO waits (run, place, id, kind, hash, tool, asked, child, host, checker, partial, ends, who)
+	insertAfter = `INSERT INTO waits (run, place, id, kind, subject, tool, asked, child, host, checker, partial, ends, who)
 		SELECT n, 0, ?2, ?3, ?4, '', ?5, ?6, '', '', '', 0, '' FROM runs WHERE id = ?1`
 
 	// A run without an input or a result gives NULL, which shows that the run exists.
@@ -104,7 +104,7 @@ func submitJob(ctx context.Context, t tx, j durable.Job, now int64) (durable.Run
 		return r, err
 	}
 	w := durable.AfterWait(j.ID, j.After, r.Created)
-	_, err := t.exec(ctx, insertAfter, string(j.ID), w.ID, string(w.Kind), w.Hash, micros{w.Asked}, string(w.Child))
+	_, err := t.exec(ctx, insertAfter, string(j.ID), w.ID, string(w.Kind), w.Subject, micros{w.Asked}, string(w.Child))
 	return r, err
 }
 

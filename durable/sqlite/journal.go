@@ -52,7 +52,7 @@ const (
 		(SELECT run FROM waits WHERE child = ?3 AND child <> '' AND answered IS NULL)`
 	// answerAfter answers the waits of runs that start after an ended run: it may be deleted before they start.
 	answerAfter = `UPDATE waits SET answered = ?1, ends = 1
-		WHERE child = ?2 AND child <> '' AND id = 'after' AND hash = 'after' AND kind = 'child' AND answered IS NULL`
+		WHERE child = ?2 AND child <> '' AND id = 'after' AND kind = 'child' AND answered IS NULL`
 
 	// A run without entries gives one row of NULLs, which shows that the run exists.
 	selectEntries = `SELECT e.seq, e.kind, e.key, e.at, e.data FROM runs r LEFT JOIN entries e ON e.run = r.n AND e.seq > ?2

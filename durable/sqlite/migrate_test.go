@@ -22,7 +22,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	q := wait("c")
 	q.TokenHash = [32]byte{1}
 	require.NoError(t, commit(t.Context(), s, park(t, s, "r", q), durable.Update{}, entry(1), entry(2)))
-	require.NoError(t, s.Answer(t.Context(), "r", answer("c")))
+	require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(answer("c"))))
 	require.NoError(t, s.SetDenyTools(t.Context(), durable.Switch{On: true, Reason: "fire"}))
 	find := func(s *sqlite.Store) []any {
 		run, err := s.Run(t.Context(), "r")
@@ -41,7 +41,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 	require.NoError(t, s.Close())
 	indexes := raw(t, path, countIndexes)
 
-	for _, want := range []int64{5, 4, 3, 2, 1} {
+	for _, want := range []int64{6, 5, 4, 3, 2, 1} {
 		version, err := sqlite.Rollback(t.Context(), path)
 		require.NoError(t, err)
 		assert.Equal(t, want, version)
@@ -53,7 +53,7 @@ func TestMigrateBothWaysWithData(t *testing.T) {
 
 	version, err := sqlite.Migrate(t.Context(), path)
 	require.NoError(t, err)
-	assert.Equal(t, int64(6), version)
+	assert.Equal(t, int64(7), version)
 	assert.Equal(t, indexes, raw(t, path, countIndexes))
 	_, err = sqlite.Rollback(t.Context(), path)
 	require.NoError(t, err)
@@ -152,7 +152,7 @@ func TestMigrateOldRuns(t *testing.T) {
 	claimed, err := s.Claim(t.Context(), "two", time.Hour, 10, queues[0].Key(), queues[1].Key())
 	require.NoError(t, err)
 	assert.Len(t, claimed, 3)
-	require.NoError(t, s.Answer(t.Context(), "parked", answer("c")))
+	require.NoError(t, s.Answer(t.Context(), "parked", durable.Answers(answer("c"))))
 	require.NoError(t, s.Close())
 }
 
@@ -283,12 +283,12 @@ func TestMigrateQuestions(t *testing.T) {
 	at := time.UnixMicro(5).UTC()
 	token := [32]byte{1}
 	assert.Equal(t, []durable.Wait{
-		{Run: "r", ID: "c", Kind: durable.WaitApproval, Hash: "hash", Tool: "bash", TokenHash: token, Data: []byte{2}},
+		{Run: "r", ID: "c", Kind: durable.WaitApproval, Subject: "hash", Tool: "bash", TokenHash: token, Data: []byte{2}},
 		{
-			Run: "r", ID: "d", Kind: durable.WaitApproval, Hash: "hash", Tool: "bash", Asked: at, Deadline: time.UnixMicro(6).UTC(),
-			Answer: &durable.Answer{Wait: "d", Hash: "hash", Ends: true, At: time.UnixMicro(7).UTC(), Data: []byte{3}},
+			Run: "r", ID: "d", Kind: durable.WaitApproval, Subject: "hash", Tool: "bash", Asked: at, Deadline: time.UnixMicro(6).UTC(),
+			Answer: &durable.Answer{Wait: "d", Subject: "hash", Ends: true, At: time.UnixMicro(7).UTC(), Data: []byte{3}},
 		},
-		{Run: "r", ID: "k", Kind: durable.WaitChild, Hash: "hash", Asked: at, Child: "kid"},
+		{Run: "r", ID: "hash", Kind: durable.WaitChild, Subject: "k", Asked: at, Child: "kid"},
 	}, waits)
 	require.NoError(t, s.AddWaiver(t.Context(), durable.Waiver{ID: "w"}))
 	require.NoError(t, s.Close())

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"math"
 	"strings"
 
@@ -20,18 +21,12 @@ func (s *Store) OpenWaits(ctx context.Context, f durable.WaitFilter) (all []dura
 		query, args := selectOpen(f, s.clock())
 		rows, err := s.readers.QueryContext(ctx, query, args...)
 		all, err = scanWaits(rows, err)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
 		return err
 	})
 	return ignoreNoRows(all, err)
-}
-
-func scanWaits(rows *sql.Rows, err error) (all []durable.Wait, _ error) {
-	err = scanRows(rows, err, func(rows *sql.Rows) error {
-		w, _, err := scanWait(rows.Scan)
-		all = append(all, w)
-		return err
-	})
-	return all, err
 }
 
 // selectOpen reads one index in the order of the list, so that a page costs a page and not all waits; the index by kind once

@@ -29,9 +29,11 @@ const (
 
 var roles = map[string]func(path string) int{
 	// Each waits for a line, tries and says how it went.
-	"open":   tries(func(context.Context, *sqlite.Store) error { return nil }),
-	"claim":  tries(claims),
-	"answer": tries(func(ctx context.Context, s *sqlite.Store) error { return s.Answer(ctx, "r", answer("c"), answer("d")) }),
+	"open":  tries(func(context.Context, *sqlite.Store) error { return nil }),
+	"claim": tries(claims),
+	"answer": tries(func(ctx context.Context, s *sqlite.Store) error {
+		return s.Answer(ctx, "r", durable.Answers(answer("c"), answer("d")))
+	}),
 	"append": tries(func(ctx context.Context, s *sqlite.Store) error {
 		r, err := s.Run(ctx, "r")
 		if err != nil {
@@ -241,10 +243,10 @@ func entry(seq int64) durable.Entry {
 }
 
 func wait(id string) durable.Wait {
-	return durable.Wait{ID: id, Kind: durable.WaitApproval, Hash: "hash", Tool: "bash"}
+	return durable.Wait{ID: id, Kind: durable.WaitApproval, Subject: "hash", Tool: "bash"}
 }
 
-func answer(id string) durable.Answer { return durable.Answer{Wait: id, Hash: "hash"} }
+func answer(id string) durable.Answer { return durable.Answer{Wait: id} }
 
 // park makes a parked run, which its lease still holds.
 func park(t testing.TB, s *sqlite.Store, id agent.RunID, waits ...durable.Wait) durable.Lease {

@@ -32,7 +32,7 @@ const (
 // reads and writes are all prepared statements.
 var (
 	reads = []string{
-		selectRun, selectPosition, selectInput, selectSubmitted, selectResult, selectEntries, selectEvents, selectWaits, selectByToken, selectSpare,
+		selectRun, selectPosition, selectInput, selectSubmitted, selectResult, selectEntries, selectEvents, selectWaits, selectByToken, selectSpare, selectSpent,
 		selectSignals, selectReadyQueues, selectQueues, selectOwed, selectUnpolled, selectServed, lookForWork, selectDeny, selectKeyID, selectWaivers,
 		selectNewest, selectVersion, selectDocs,
 	}
@@ -42,7 +42,7 @@ var (
 		insertEvent, updateRun, updateStatus, endRun, isRepeated, upsertResult, removeWaits, wakeParents, answerAfter, wakeAnswered,
 		selectNeeds, passRun, replaceInput, insertAfter, selectVersions, insertDocument, updateReplaced,
 		selectKept, deleteWaits, insertWait, updateAnyWait, updateAnswerBy, updateToken, isOpen, insertToken, keepTokens, keepTokensOf,
-		selectStates, updateAnswer, updatePartial, updateChecker, insertRecord, insertWaiver, updateWaiver, hasWaiver,
+		selectStored, updateAnswer, updatePartial, updateChecker, insertRecord, insertWaiver, updateWaiver, hasWaiver,
 		updateCancel, wakeCancelled, updatePause, updateResume, countSignal, insertSignal,
 		reconcileExpired, reconcileOverdue, reconcileDue, selectUnstarted, endUnstarted, selectLate,
 		updateOffered, updatePolled, deleteRun, pruneRuns, pruneQueues, upsertDeny, upsertKeyID,

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-const waitColumns = `r.id, w.id, w.kind, w.hash, w.tool, w.asked, w.deadline, w.child, w.host, w.token, w.data,
+const waitColumns = `r.id, w.id, w.kind, w.subject, w.tool, w.asked, w.deadline, w.child, w.host, w.token, w.data,
 	w.partial, w.answered, w.ends, w.who, w.answer`
 
 const (
@@ -22,26 +22,24 @@ const (
 	selectByToken = `SELECT ` + waitColumns + ` FROM waits w JOIN runs r ON r.n = w.run WHERE w.token = ? LIMIT 1`
 	// selectSpare finds a wait by a token of the table tokens. A wait that the run has no more gives one row of NULLs.
 	selectSpare = `SELECT ` + waitColumns + ` FROM tokens s JOIN runs r ON r.n = s.run
-		LEFT JOIN waits w ON w.run = s.run AND w.id = s.wait AND w.hash = s.hash WHERE s.token = ? LIMIT 1`
-	insertToken = `INSERT INTO tokens (token, run, wait, hash) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
-	keepTokens  = `INSERT INTO tokens (token, run, wait, hash) SELECT token, run, id, hash FROM waits WHERE run = ? AND token IS NOT NULL
+		LEFT JOIN waits w ON w.run = s.run AND w.id = s.wait WHERE s.token = ? LIMIT 1`
+	selectSpent = `SELECT r.id, s.wait, s.subject FROM tokens s JOIN runs r ON r.n = s.run WHERE s.token = ?`
+	insertToken = `INSERT INTO tokens (token, run, wait, subject) SELECT ?1, run, id, subject FROM waits WHERE run = ?2 AND id = ?3 ON CONFLICT DO NOTHING`
+	keepTokens  = `INSERT INTO tokens (token, run, wait, subject) SELECT token, run, id, subject FROM waits WHERE run = ? AND token IS NOT NULL
 		ON CONFLICT DO NOTHING`
-	keepTokensOf = `INSERT INTO tokens (token, run, wait, hash) SELECT token, run, id, hash FROM waits
+	keepTokensOf = `INSERT INTO tokens (token, run, wait, subject) SELECT token, run, id, subject FROM waits
 		WHERE run = (SELECT n FROM runs WHERE id = ?) AND token IS NOT NULL ON CONFLICT DO NOTHING`
-	selectKept  = `SELECT id, hash, token, checker, checked_until, partial, answered, ends, who, answer FROM waits WHERE run = ?`
+	selectKept  = `SELECT id, token, checker, checked_until, partial, answered, ends, who, answer FROM waits WHERE run = ?`
 	deleteWaits = `DELETE FROM waits WHERE run = ?`
 	removeWaits = `DELETE FROM waits WHERE run = (SELECT n FROM runs WHERE id = ?)`
-	insertWait  = `INSERT INTO waits (run, place, id, kind, hash, tool, asked, deadline, child, host, token, data,
+	insertWait  = `INSERT INTO waits (run, place, id, kind, subject, tool, asked, deadline, child, host, token, data,
 			checker, checked_until, partial, answered, ends, who, answer)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	updateAnyWait  = `UPDATE runs SET any_wait = ?2 WHERE n = ?1 AND any_wait <> ?2`
 	updateAnswerBy = `UPDATE runs SET answer_by = (SELECT min(deadline) FROM waits WHERE run = runs.n AND answered IS NULL) WHERE n = ?`
-	updateToken    = `UPDATE waits SET token = ?4 WHERE run = ?1 AND id = ?2 AND hash = ?3 AND answered IS NULL AND token IS NULL`
-	isOpen         = `SELECT EXISTS (SELECT 1 FROM waits WHERE run = ?1 AND id = ?2 AND hash = ?3 AND answered IS NULL)`
+	updateToken    = `UPDATE waits SET token = ?3 WHERE run = ?1 AND id = ?2 AND answered IS NULL AND token IS NULL`
+	isOpen         = `SELECT EXISTS (SELECT 1 FROM waits WHERE run = ?1 AND id = ?2 AND answered IS NULL)`
 )
-
-// form identifies a wait in its run.
-type form struct{ id, hash string }
 
 // record is what a store knows of a wait, beside what the run has asked: its token, its claim and its answers.
 type record struct {
@@ -71,13 +69,13 @@ type partialAnswer struct {
 
 // replaceWaits replaces the waits of a run, and keeps what is known of unchanged ones.
 func replaceWaits(ctx context.Context, t tx, n int64, u durable.Update) error {
-	kept := map[form]record{}
+	kept := map[string]record{}
 	rows, err := t.prepare(ctx, selectKept).QueryContext(ctx, n) //nolint:sqlclosecheck // closed with the transaction
 	err = scanRows(rows, err, func(rows *sql.Rows) error {
-		var f form
+		var id string
 		var k record
-		err := rows.Scan(&f.id, &f.hash, &k.token, &k.checker, &k.until, &k.partial, &k.at, &k.ends, &k.who, &k.data)
-		kept[f] = k
+		err := rows.Scan(&id, &k.token, &k.checker, &k.until, &k.partial, &k.at, &k.ends, &k.who, &k.data)
+		kept[id] = k
 		return err
 	})
 	if err != nil {
@@ -92,11 +90,11 @@ func replaceWaits(ctx context.Context, t tx, n int64, u durable.Update) error {
 		return err
 	}
 	for place, w := range u.Waits {
-		r, err := kept[form{w.ID, w.Hash}].with(w)
+		r, err := kept[w.ID].with(w)
 		if err != nil {
 			return err
 		}
-		if _, err := t.exec(ctx, insertWait, n, place, w.ID, string(w.Kind), w.Hash, w.Tool, w.Asked.UnixMicro(), micros{w.Deadline},
+		if _, err := t.exec(ctx, insertWait, n, place, w.ID, string(w.Kind), w.Subject, w.Tool, w.Asked.UnixMicro(), micros{w.Deadline},
 			string(w.Child), w.Host, r.token, w.Data, r.checker, r.until, r.partial, r.at, r.ends, r.who, r.data); err != nil {
 			return err
 		}
@@ -132,39 +130,46 @@ func writePartial(answers []durable.Answer) (string, error) {
 	return string(text), err
 }
 
-func readPartial(f form, text string) ([]durable.Answer, error) {
+func readPartial(w durable.Wait, text string) ([]durable.Answer, error) {
 	if text == "" {
 		return nil, nil
 	}
 	var stored []partialAnswer
 	if err := json.Unmarshal([]byte(text), &stored); err != nil {
-		return nil, fmt.Errorf("the answers to wait %q: %w", f.id, err)
+		return nil, fmt.Errorf("the answers to wait %q: %w", w.ID, err)
 	}
 	return lo.Map(stored, func(p partialAnswer, _ int) durable.Answer {
-		return durable.Answer{Wait: f.id, Hash: f.hash, More: p.More, Ends: p.Ends, By: p.By, At: fromMicros(p.At), Data: p.Data}
+		return durable.Answer{Wait: w.ID, Subject: w.Subject, More: p.More, Ends: p.Ends, By: p.By, At: fromMicros(p.At), Data: p.Data}
 	}), nil
 }
 
 // Waits implements durable.Store.
 func (s *Store) Waits(ctx context.Context, id agent.RunID) (all []durable.Wait, err error) {
 	err = s.read(ctx, "reading waits", func() error {
-		all = nil
-		there := false
-		rows, err := s.statements[selectWaits].QueryContext(ctx, id)
-		err = scanRows(rows, err, func(rows *sql.Rows) error {
-			there = true
-			w, found, err := scanWait(rows.Scan)
-			if found {
-				all = append(all, w)
-			}
-			return err
-		})
-		if err == nil && !there {
+		all, err = scanWaits(s.statements[selectWaits].QueryContext(ctx, id)) //nolint:sqlclosecheck // scanWaits closes them
+		if errors.Is(err, sql.ErrNoRows) {
 			return notFound(id)
 		}
 		return err
 	})
 	return ignoreNoRows(all, err)
+}
+
+// scanWaits reads rows with waitColumns. It returns sql.ErrNoRows when there is no row: a run without waits has one.
+func scanWaits(rows *sql.Rows, err error) (all []durable.Wait, _ error) {
+	there := false
+	err = scanRows(rows, err, func(rows *sql.Rows) error {
+		there = true
+		w, found, err := scanWait(rows.Scan)
+		if found {
+			all = append(all, w)
+		}
+		return err
+	})
+	if err == nil && !there {
+		err = sql.ErrNoRows
+	}
+	return all, err
 }
 
 // WaitByToken implements durable.Store.
@@ -180,45 +185,51 @@ func (s *Store) WaitByToken(ctx context.Context, tokenHash [32]byte) (w durable.
 		case errors.Is(err, sql.ErrNoRows):
 			return fmt.Errorf("by its token: %w", durable.ErrNotFound)
 		case err == nil && !found:
+			if err := s.statements[selectSpent].QueryRowContext(ctx, tokenHash[:]).Scan(&w.Run, &w.ID, &w.Subject); err != nil {
+				return err
+			}
 			return fmt.Errorf("by its token: %w", durable.ErrTokenSpent)
 		}
 		w.TokenHash = tokenHash
 		return err
 	})
+	if errors.Is(err, durable.ErrTokenSpent) {
+		return w, err
+	}
 	return ignoreNoRows(w, err)
 }
 
 // AddToken implements durable.Store.
-func (s *Store) AddToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error {
+func (s *Store) AddToken(ctx context.Context, id agent.RunID, wait string, tokenHash [32]byte) error {
 	return s.write(ctx, "adding a token to a wait", func(ctx context.Context, t tx) error {
 		h, err := readRun(ctx, t, id)
 		if err != nil {
 			return err
 		}
 		var open bool
-		if err := t.one(ctx, isOpen, h.n, wait, hash).Scan(&open); err != nil {
+		if err := t.one(ctx, isOpen, h.n, wait).Scan(&open); err != nil {
 			return err
 		}
 		if !open {
 			return fmt.Errorf("the token of wait %q of run %q: %w", wait, id, durable.ErrNotFound)
 		}
-		_, err = t.exec(ctx, insertToken, tokenHash[:], h.n, wait, hash)
+		_, err = t.exec(ctx, insertToken, tokenHash[:], h.n, wait)
 		return err
 	})
 }
 
 // SetToken implements durable.Store.
-func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait, hash string, tokenHash [32]byte) error {
+func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait string, tokenHash [32]byte) error {
 	return s.write(ctx, "setting the token of a wait", func(ctx context.Context, t tx) error {
 		h, err := readRun(ctx, t, id)
 		if err != nil {
 			return err
 		}
-		if done, err := t.exec(ctx, updateToken, h.n, wait, hash, tokenHash[:]); err != nil || done > 0 {
+		if done, err := t.exec(ctx, updateToken, h.n, wait, tokenHash[:]); err != nil || done > 0 {
 			return err
 		}
 		var open bool
-		if err := t.one(ctx, isOpen, h.n, wait, hash).Scan(&open); err != nil {
+		if err := t.one(ctx, isOpen, h.n, wait).Scan(&open); err != nil {
 			return err
 		}
 		return fmt.Errorf("the token of wait %q of run %q: %w", wait, id, lo.Ternary(open, durable.ErrExists, durable.ErrNotFound))
@@ -227,25 +238,25 @@ func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait, hash string,
 
 // scanWait reads a row of waitColumns, and then more columns; found reports whether it contains a wait.
 func scanWait(scan func(...any) error, more ...any) (w durable.Wait, found bool, err error) {
-	var id, kind, hash, tool, child, host, partial, who sql.NullString
+	var id, kind, subject, tool, child, host, partial, who sql.NullString
 	var asked, deadline micros
 	var at sql.NullInt64
 	var ends sql.NullBool
 	var token, answer []byte
 	err = scan(append([]any{
-		&w.Run, &id, &kind, &hash, &tool, &asked, &deadline, &child, &host, &token, &w.Data, &partial, &at, &ends, &who, &answer,
+		&w.Run, &id, &kind, &subject, &tool, &asked, &deadline, &child, &host, &token, &w.Data, &partial, &at, &ends, &who, &answer,
 	}, more...)...)
 	if err != nil || !id.Valid {
 		return durable.Wait{}, false, err
 	}
-	w.ID, w.Kind, w.Hash, w.Tool, w.Host = id.String, durable.WaitKind(kind.String), hash.String, tool.String, host.String
+	w.ID, w.Kind, w.Subject, w.Tool, w.Host = id.String, durable.WaitKind(kind.String), subject.String, tool.String, host.String
 	w.Asked, w.Deadline, w.Child = asked.Time, deadline.Time, agent.RunID(child.String)
 	copy(w.TokenHash[:], token)
-	if w.Partial, err = readPartial(form{w.ID, w.Hash}, partial.String); err != nil {
+	if w.Partial, err = readPartial(w, partial.String); err != nil {
 		return durable.Wait{}, false, err
 	}
 	if at.Valid {
-		w.Answer = &durable.Answer{Wait: w.ID, Hash: w.Hash, Ends: ends.Bool, By: who.String, At: fromMicros(at.Int64), Data: answer}
+		w.Answer = &durable.Answer{Wait: w.ID, Subject: w.Subject, Ends: ends.Bool, By: who.String, At: fromMicros(at.Int64), Data: answer}
 	}
 	return w, true, nil
 }

@@ -148,7 +148,7 @@ func showQuestion(ctx context.Context, out io.Writer) (err error) {
 	// The person approves a smaller amount. A second approval is refused.
 	for range 2 {
 		answer, err := postDecision(ctx, link, map[string]any{
-			"verdict": "approve", "by": "ann", "hash": question.Hash, "arguments": Transfer{To: "Bob", Amount: 90},
+			"verdict": "approve", "by": "ann", "wait": question.Wait, "arguments": Transfer{To: "Bob", Amount: 90},
 		})
 		if err != nil {
 			return err
@@ -170,7 +170,7 @@ func showQuestion(ctx context.Context, out io.Writer) (err error) {
 
 // Question holds the fields of a question that the example reads.
 type Question struct {
-	Hash      string `json:"hash"`
+	Wait      string `json:"wait"`
 	Tool      string `json:"tool"`
 	Questions []struct {
 		AskedBy string `json:"asked_by"`

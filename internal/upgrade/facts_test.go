@@ -118,7 +118,7 @@ func storeFacts(t *testing.T, s durable.Store) facts {
 			i, err := durable.InterventionOf(q)
 			require.NoError(t, err)
 			asked = append(asked, facts{
-				"call": q.ID, "hash": q.Hash, "tool": q.Tool, "child": q.Child, "token": fmt.Sprintf("%x", q.TokenHash), "answer": i.Answer(),
+				"call": q.ID, "hash": q.Subject, "tool": q.Tool, "child": q.Child, "token": fmt.Sprintf("%x", q.TokenHash), "answer": i.Answer(),
 				"arguments": i.Call.Arguments, "reason": i.Questions[0].Reason,
 			})
 		}

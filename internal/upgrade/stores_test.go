@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/postgres"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/internal/parts"
@@ -113,7 +114,7 @@ func checkStore(t *testing.T, version, name string, s durable.Store) {
 	require.NoError(t, err, "a link that was sent before the upgrade")
 	require.Equal(t, runParked, question.Run)
 	for id, call := range map[agent.RunID]string{runParked: "ask", runBoss: "t/ask"} {
-		require.NoError(t, durable.Approve(t.Context(), s, id, call, agent.Approval{Verdict: agent.Approve, By: "ann"}))
+		require.NoError(t, durabletest.Approve(t.Context(), s, id, call, agent.Approval{Verdict: agent.Approve, By: "ann"}))
 	}
 	for id, answer := range map[agent.RunID]string{
 		runParked: "Paid.", runAnswered: "Paid.", runBoss: "Delegated.", runCut: "Added.", runJob: "Read.", runChild: "Read.", runDone: "Read.",

@@ -19,6 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/postgres"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks/audit"
@@ -138,7 +139,7 @@ func fill(t *testing.T, store durable.Store) map[string]string {
 			require.NoError(t, err)
 		}
 	}
-	require.NoError(t, durable.Approve(t.Context(), store, runAnswered, "ask", agent.Approval{Verdict: agent.Approve, By: "ann", Arguments: `{"amount":3}`}))
+	require.NoError(t, durabletest.Approve(t.Context(), store, runAnswered, "ask", agent.Approval{Verdict: agent.Approve, By: "ann", Arguments: `{"amount":3}`}))
 	require.NoError(t, store.Signal(t.Context(), runCancelled, durable.Signal{Kind: durable.SignalCancel, Text: "not needed"}))
 	job, err := durable.AgentJob("reader", agent.NewState(), input())
 	require.NoError(t, err)

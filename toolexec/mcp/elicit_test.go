@@ -25,6 +25,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
@@ -78,7 +79,7 @@ func (o *office) start(t *testing.T) (id agent.RunID) {
 func (o *office) answer(t *testing.T, id agent.RunID, given agent.Approval) (final agent.State) {
 	t.Helper()
 	o.process(t, func(a *agent.Agent, k *durable.Keeper, store durable.Store) {
-		require.NoError(t, durable.Approve(t.Context(), store, id, o.wait(t, store, id).ID, given))
+		require.NoError(t, durabletest.Approve(t.Context(), store, id, o.wait(t, store, id).ID, given))
 		var err error
 		final, err = k.Resume(t.Context(), a, id, durable.TakeFree).Get()
 		require.NoError(t, err)
@@ -126,11 +127,11 @@ func TestElicitationDuringACallIsAWait(t *testing.T) {
 		assert.Equal(t, "Please provide inputs for the following fields:", r.Message)
 		assert.Contains(t, r.Schema, "Your full, legal name")
 		for _, invalid := range []string{``, `{}`, `{"name":7}`, `{"name":"Ann","integer":1000}`, `[]`, `{"name":"Ann","admin":true}`} {
-			err := durable.Approve(t.Context(), store, id, w.ID, agent.Approval{Verdict: agent.Approve, By: "ann", Input: invalid})
+			err := durabletest.Approve(t.Context(), store, id, w.ID, agent.Approval{Verdict: agent.Approve, By: "ann", Input: invalid})
 			_, refused := errors.AsType[*agent.ArgumentsError](err)
 			assert.True(t, refused, "%s: %v", invalid, err)
 		}
-		require.Error(t, durable.Approve(t.Context(), store, id, w.ID, agent.Approval{Verdict: agent.RejectAndContinue, Input: `{"name":"Ann"}`}))
+		require.Error(t, durabletest.Approve(t.Context(), store, id, w.ID, agent.Approval{Verdict: agent.RejectAndContinue, Input: `{"name":"Ann"}`}))
 		assert.Nil(t, o.wait(t, store, id).Answer, "what does not fit is not recorded")
 	})
 	final := o.answer(t, id, agent.Approval{Verdict: agent.Approve, By: "ann", Input: `{"name":"Ann Rand","integer":7,"untitledMultipleSelectEnum":["Piano"]}`})

@@ -84,7 +84,7 @@ func (c *Client) toolOf(t *sdk.Tool, name string) (*tool, error) {
 	}
 	made := &tool{
 		client: c, name: t.Name, input: checked, definition: definitionOf(t), annotations: annotationsOf(t),
-		spec:   agent.ToolSpec{Name: name, Description: lo.CoalesceOrEmpty(t.Description, t.Title), Parameters: told},
+		spec:   agent.ToolSpec{Name: name, Description: lo.CoalesceOrEmpty(t.Description, t.Title), Parameters: told, External: true},
 		policy: c.server.Policy,
 	}
 	if t.Annotations != nil {

@@ -112,7 +112,7 @@ func (r *runs) listItems(k *kept, items []approval.Item, more bool) error {
 	}
 	now := time.Now()
 	table := tabwriter.NewWriter(r.std.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "RUN\tWAIT\tKIND\tTOOL\tAGENT\tASKED\tDEADLINE\tWOULD RUN\tWHY")
+	fmt.Fprintln(table, "RUN\tWAIT\tCALL\tKIND\tTOOL\tAGENT\tASKED\tDEADLINE\tWOULD RUN\tWHY")
 	for _, i := range items {
 		deadline := "none"
 		switch left := i.Deadline.Sub(now); {
@@ -121,7 +121,7 @@ func (r *runs) listItems(k *kept, items []approval.Item, more bool) error {
 		case !i.Deadline.IsZero():
 			deadline = "in " + timeline.Rough(left)
 		}
-		cells := []string{short(i.Run), i.Wait, i.Kind, i.Tool, i.AgentText(), timeline.Ago(i.Asked, now), deadline, shorten(i.Preview, mostPreview), whyOf(i)}
+		cells := []string{short(i.Run), shortWait(i.Wait), i.Call, i.Kind, i.Tool, i.AgentText(), timeline.Ago(i.Asked, now), deadline, shorten(i.Preview, mostPreview), whyOf(i)}
 		cells = lo.Map(cells, func(cell string, _ int) string { return strings.Join(strings.Fields(timeline.Clean(cell)), " ") })
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
@@ -194,7 +194,7 @@ func (k *kept) details(ctx context.Context, id, named string) ([]*approval.Detai
 	}
 	var all []*approval.Detail
 	for _, w := range waits {
-		if !slices.Contains(approval.InboxKinds(), w.Kind) || !strings.HasPrefix(w.ID, named) {
+		if !slices.Contains(approval.InboxKinds(), w.Kind) || !isNamed(w, named) {
 			continue
 		}
 		d, err := approval.Show(ctx, k.store, w, true)
@@ -218,7 +218,7 @@ func describeWait(d *approval.Detail, now time.Time) string {
 			fmt.Fprintf(&b, "  %-10s %s\n", name, value)
 		}
 	}
-	fmt.Fprintf(&b, "%s %s: %s of %s, %s\n", d.Run, d.Wait, d.Kind, d.Tool, d.State)
+	fmt.Fprintf(&b, "%s %s, call %s: %s of %s, %s\n", d.Run, shortWait(d.Wait), d.Call, d.Kind, d.Tool, d.State)
 	line("agent", d.AgentText())
 	for _, q := range d.Questions {
 		line("asked by", strings.Join(lo.Compact([]string{q.AskedBy, lo.Ternary(q.Rule == "", "", "rule "+q.Rule)}), ", "))
@@ -227,6 +227,7 @@ func describeWait(d *approval.Detail, now time.Time) string {
 			line("approvals", fmt.Sprintf("%d of %d", q.Approvals, q.Quorum))
 		}
 	}
+	line("server says", d.Description)
 	line("needs", d.Needs)
 	line("asked", timeline.Ago(d.Asked, now))
 	if !d.Deadline.IsZero() {

@@ -179,12 +179,28 @@ func (k *kept) record(ctx context.Context, v *view, about durable.Run, named str
 	if k.place.server() { // which records the name of the token
 		by = ""
 	}
-	text := fmt.Sprintf("Recorded for %s (%s): %s%s.", i.Call.Name, w.ID, what[answer.Verdict], by)
+	text := fmt.Sprintf("Recorded for %s (%s): %s%s.", i.Call.Name, i.CallID(), what[answer.Verdict], by)
 	if more := approval.StillNeeds(recorded); more != "" {
 		text += " " + more
 	}
 	v.note(text)
 	return nil
+}
+
+// shortWait returns the beginning of the ID of a wait, which names it, with the hook of a gate.
+func shortWait(id string) string {
+	card, hook, isGate := strings.Cut(id, "#")
+	card = card[:min(len(card), 12)]
+	if isGate {
+		card += "#" + hook
+	}
+	return card
+}
+
+// isNamed reports whether a person means this wait: by its ID or the beginning of it, or by its call.
+func isNamed(w durable.Wait, named string) bool {
+	i, _ := durable.InterventionOf(w) // one that cannot be read has no call
+	return strings.HasPrefix(w.ID, named) || shortWait(w.ID) == named || strings.HasPrefix(i.CallID(), named)
 }
 
 // gatesOfCall returns those of the waits that are gates of a call.
@@ -207,9 +223,13 @@ func (k *kept) openWait(ctx context.Context, about durable.Run, named string) (w
 		return w, i, err
 	}
 	all = lo.Filter(all, func(w durable.Wait, _ int) bool {
-		return slices.Contains(approval.InboxKinds(), w.Kind) && strings.HasPrefix(w.ID, named)
+		return slices.Contains(approval.InboxKinds(), w.Kind) && isNamed(w, named)
 	})
-	exact := lo.Filter(all, func(w durable.Wait, _ int) bool { return w.ID == named })
+	exact := lo.Filter(all, func(w durable.Wait, _ int) bool {
+		i, err := durable.InterventionOf(w)
+		_, isGate := durable.GateOf(w, i)
+		return w.ID == named || shortWait(w.ID) == named || err == nil && !isGate && i.CallID() == named
+	})
 	if ofCall := gatesOfCall(all, named); len(exact) == 0 && len(ofCall) > 0 {
 		all = ofCall
 	}
@@ -235,7 +255,7 @@ func (k *kept) openWait(ctx context.Context, about durable.Run, named string) (w
 	case len(open) > 1:
 		lines := lo.Map(open, func(w durable.Wait, _ int) string {
 			i, _ := durable.InterventionOf(w) // without it, the line has no arguments
-			return fmt.Sprintf("  %s  %s %s", w.ID, i.Call.Name, i.Call.Arguments)
+			return fmt.Sprintf("  %s  %s: %s %s", shortWait(w.ID), i.CallID(), i.Call.Name, i.Call.Arguments)
 		})
 		return w, i, &usageError{fmt.Errorf("several calls of run %s wait: name one\n%s", about.ID, strings.Join(lines, "\n"))}
 	case named != "" && len(all) > 0:
@@ -244,7 +264,7 @@ func (k *kept) openWait(ctx context.Context, about durable.Run, named string) (w
 		if d := approval.DecisionsOf([]durable.AuditRecord{{Answer: answered.Answer}}); len(d) > 0 {
 			decision = fmt.Sprintf(", by %s: %s", d[0].By, d[0].Verdict)
 		}
-		return w, i, fmt.Errorf("call %s of run %s: %w%s", answered.ID, about.ID, durable.ErrAnswered, decision)
+		return w, i, fmt.Errorf("%s of run %s: %w%s", named, about.ID, durable.ErrAnswered, decision)
 	case named != "":
 		return w, i, &usageError{fmt.Errorf("run %s is not waiting for a call %q: \"grapnel runs show %s\" shows what it is waiting for",
 			about.ID, named, short(about.ID))}

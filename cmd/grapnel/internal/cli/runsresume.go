@@ -293,13 +293,13 @@ func (k *kept) answerHere(ctx context.Context, in *input, v *view, s agent.State
 			return s, err
 		}
 		answer.By = userName()
-		switch err := durable.Approve(ctx, k.store, s.Run().ID, i.CallID(), answer); {
-		case errors.Is(err, durable.ErrAnswered), errors.Is(err, durable.ErrNotFound):
+		switch err := durable.Approve(ctx, k.store, s.Run().ID, i.ID, answer); {
+		case errors.As(err, new(*durable.NotOpenError)):
 			v.note("Another person has already answered about " + i.CallID() + " meanwhile.")
 		case err != nil:
 			return s, err
 		}
-		if s = s.WithApproval(i.CallID(), answer); !s.Waiting() {
+		if s = s.WithApprovalAt(i.ID, answer, time.Now()); !s.Waiting() {
 			break
 		}
 	}
