@@ -2,10 +2,8 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -204,13 +202,7 @@ func (i *Intervention) isAbout(spec ToolSpec) bool {
 	case !spec.External || spec.Description != i.Description:
 		return false
 	}
-	return spec.Parameters == i.Schema || sameJSON(spec.Parameters, i.Schema)
-}
-
-// sameJSON reports whether two JSON texts have the same value.
-func sameJSON(a, b string) bool {
-	var x, y any
-	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && reflect.DeepEqual(x, y)
+	return sameJSON(spec.Parameters, i.Schema)
 }
 
 // interventionAbout returns the intervention that asks a person about a call.
