@@ -58,7 +58,7 @@ func (e *ArgumentsError) Error() string {
 		b.WriteString("checking arguments: ")
 	}
 	n, more := len(e.Problems), ""
-	if n >= MaxArgumentProblems {
+	if n == MaxArgumentProblems {
 		more = " or more"
 	}
 	if n > 1 {

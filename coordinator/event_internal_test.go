@@ -42,7 +42,7 @@ func TestEventsAreWrittenOnce(t *testing.T) {
 // An event names the run of its hook, also when another process has recorded the result of that run and died.
 func TestRunOfARecordedHook(t *testing.T) {
 	l := newEventLog(durable.Run{ID: "run_1"}, nil)
-	l.noteWaits([]durable.Wait{{ID: "after", Kind: durable.WaitChild, Child: "run_0"}, {ID: "hook key", Kind: durable.WaitChild, Tool: "check", Child: "run_2"}})
+	l.noteWaits([]durable.Wait{{ID: "after", Kind: durable.WaitChild, Child: "run_0"}, {ID: "run_2", Subject: "hook key", Kind: durable.WaitChild, Tool: "check", Child: "run_2"}})
 	l.Observe(context.Background(), hooks.Event{Kind: hooks.HookStart, Hook: "check", Point: hooks.RunStart})
 	l.Observe(context.Background(), hooks.Event{Kind: hooks.HookComplete, Hook: "check", Point: hooks.RunStart})
 	assert.NoError(t, l.write(true, func(events []durable.Event) error {

@@ -21,7 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// commits is a store that records the kinds of the entries of each commit, and of those with audit records also the waits of the records.
+// commits is a store that records the kinds of the entries of each commit, and of those with audit records also the calls of the records.
 type commits struct {
 	durable.Store
 
@@ -44,7 +44,7 @@ func (s *commits) Commit(ctx context.Context, l durable.Lease, c durable.Commit)
 	kinds := strings.Join(lo.Map(c.Entries, func(e durable.Entry, _ int) string { return string(e.Kind) }), " ")
 	s.all = append(s.all, kinds)
 	if len(c.Records) > 0 {
-		s.audit = append(s.audit, kinds+": "+strings.Join(lo.Map(c.Records, func(r durable.AuditRecord, _ int) string { return r.Answer.Wait }), " "))
+		s.audit = append(s.audit, kinds+": "+strings.Join(lo.Map(c.Records, func(r durable.AuditRecord, _ int) string { return r.Answer.Subject }), " "))
 	}
 	return err
 }
