@@ -169,7 +169,7 @@ func (c *openCall) asksTheSame(i *Intervention) bool {
 		return false
 	}
 	was := c.asked.Answer()
-	return was != nil && i.Answer() != nil && slices.EqualFunc(c.asked.Questions, i.Questions, Question.isSame)
+	return was != nil && i.Answer() != nil && slices.EqualFunc(c.asked.Questions, i.Questions, Question.isSameQuestion)
 }
 
 // toolFor returns what the agent knows of a tool in this step: among those that the model was offered, and its own.

@@ -96,7 +96,7 @@ func (c *openCall) answeredEarlier(q Question, tool ToolSpec) bool {
 	if c.asked == nil || !c.asked.isAbout(tool) {
 		return false
 	}
-	return c.asked.used && slices.ContainsFunc(c.asked.Questions, q.isSame) || slices.ContainsFunc(c.asked.earlier, q.isSame)
+	return c.asked.used && slices.ContainsFunc(c.asked.Questions, q.isSameQuestion) || slices.ContainsFunc(c.asked.earlier, q.isSameQuestion)
 }
 
 // resumePrepared returns the decision on a call that has begun; p is the executor's new

@@ -140,7 +140,7 @@ func (q Question) Restricted() bool { return len(q.Approvers) > 0 || q.Quorum > 
 // Admits reports whether an answer to the question counts.
 func (q Question) Admits(a Approval) bool {
 	switch {
-	case !a.covers(q):
+	case !a.isAbout(q):
 		return false
 	case q.Kind == QuestionGate:
 		return a.Gate == q.By || a.Gate == "" && (a.Verdict != Approve || a.TimedOut())
@@ -169,15 +169,15 @@ func strictestAnswer(answers []Approval) *Approval {
 	return new(*decides)
 }
 
-// isSame reports whether two questions differ at most in their time limits and answers.
-func (q Question) isSame(other Question) bool { return q.hasAskerOf(other) && q.ID() == other.ID() }
+// isSameQuestion reports whether two questions differ at most in their time limits and answers.
+func (q Question) isSameQuestion(other Question) bool { return q.hasAskerOf(other) && q.ID() == other.ID() }
 
 // hasAskerOf reports whether the same hook asks both questions: they are of one kind, both from a required policy or both not.
 func (q Question) hasAskerOf(other Question) bool {
 	return q.Kind == other.Kind && q.By == other.By && q.Required == other.Required
 }
 
-// answersFrom returns the answers to an earlier question that count for this one. A rejection by somebody whom the same hook
+// answersFrom returns the answers to an earlier question that count for this one. A rejection by a person whom the same hook
 // has asked counts; an approval only if nothing about the question has changed, and one by a deadline only if its time limit has not
 // changed either.
 func (q Question) answersFrom(earlier Question) []Approval {
@@ -245,7 +245,7 @@ func (q Questions) Answers() []Approval {
 	var all []Approval
 	for _, one := range q {
 		for _, a := range one.Answers {
-			if !slices.ContainsFunc(all, a.isSame) {
+			if !slices.ContainsFunc(all, a.isSameAnswer) {
 				all = append(all, a)
 			}
 		}
@@ -253,8 +253,8 @@ func (q Questions) Answers() []Approval {
 	return all
 }
 
-// isSame reports whether two answers are one answer to several questions.
-func (a Approval) isSame(other Approval) bool {
+// isSameAnswer reports whether two answers are one answer to several questions.
+func (a Approval) isSameAnswer(other Approval) bool {
 	return a.Verdict == other.Verdict && a.Author == other.Author && a.By == other.By && a.Identity == other.Identity && a.Gate == other.Gate && a.At.Equal(other.At)
 }
 
@@ -313,7 +313,7 @@ func (q Questions) WithAnswer(a Approval) Questions {
 // in asked, after the approvals of the same arguments that were given there.
 func (q Questions) withAnswerToThose(asked Questions, a Approval) Questions {
 	return q.each(func(one *Question) {
-		known, ok := lo.Find(asked, one.isSame)
+		known, ok := lo.Find(asked, one.isSameQuestion)
 		if !ok || one.Decision() != nil {
 			return
 		}
@@ -348,7 +348,7 @@ func (q Questions) asPrepared() Questions {
 // withAnswersOf returns the questions with the answers from given that count for them.
 func (q Questions) withAnswersOf(given Questions) Questions {
 	return q.each(func(one *Question) {
-		known, ok := lo.Find(given, one.isSame)
+		known, ok := lo.Find(given, one.isSameQuestion)
 		if !ok {
 			known, ok = lo.Find(given, one.hasAskerOf)
 		}
@@ -365,9 +365,9 @@ func (q Questions) withoutApprovals() Questions {
 	})
 }
 
-// covered returns the IDs of the open questions that an answer covers, each once.
-func (q Questions) covered(a Approval) []string {
-	return lo.Uniq(lo.FilterMap(q.Open(), func(one Question, _ int) (string, bool) { return one.ID(), a.covers(one) }))
+// listCovered returns the IDs of the open questions that an answer covers, each once.
+func (q Questions) listCovered(a Approval) []string {
+	return lo.Uniq(lo.FilterMap(q.Open(), func(one Question, _ int) (string, bool) { return one.ID(), a.isAbout(one) }))
 }
 
 // union returns the questions, followed by the questions in more that q does not have.

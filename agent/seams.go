@@ -211,8 +211,8 @@ const byTimeout = "timeout"
 // TimedOut reports whether a passed deadline decided instead of a person.
 func (a Approval) TimedOut() bool { return a.Author == AuthorDeadline }
 
-// covers reports whether the answer is about a question of its card.
-func (a Approval) covers(q Question) bool {
+// isAbout reports whether the answer is about a question of its card.
+func (a Approval) isAbout(q Question) bool {
 	return len(a.Covers) == 0 || slices.Contains(a.Covers, q.ID())
 }
 

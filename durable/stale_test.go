@@ -96,7 +96,7 @@ func (p *payer) refused(w durable.Wait, by string) {
 	assert.Equal(p.t, by, told.Answers[0].By, "its author can tell that it counted")
 }
 
-// On resume the hook asks the same call with another field: the answer of anybody to the earlier question does not count.
+// On resume the hook asks the same call with another field: an answer to the earlier question does not count.
 func TestAnswerCountsForTheSameQuestionOnly(t *testing.T) {
 	t.Parallel()
 	for name, later := range map[string]agent.Question{
@@ -113,7 +113,7 @@ func TestAnswerCountsForTheSameQuestionOnly(t *testing.T) {
 				return c.AskAbout(agent.Question{Reason: "below the limit"})
 			}))
 			first := p.park()
-			p.answer(first, "anybody")
+			p.answer(first, "ann")
 			phase.Store(true)
 			s := p.resume()
 			if name == "same" {
@@ -121,7 +121,7 @@ func TestAnswerCountsForTheSameQuestionOnly(t *testing.T) {
 				return
 			}
 			require.True(t, s.Waiting())
-			p.refused(first, "anybody")
+			p.refused(first, "ann")
 			assert.True(t, p.resume().Waiting())
 			assert.Zero(t, p.ran.Load())
 			assert.NotEqual(t, first.ID, p.wait().ID)

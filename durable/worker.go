@@ -335,7 +335,7 @@ func (w *Worker) release(ctx context.Context, r Run, failed error) (stored Run, 
 	}
 	delay := time.Duration(0)
 	if failed != nil && !agent.Retryable(failed) {
-		return w.end(ctx, r, failed)
+		return w.endFailed(ctx, r, failed)
 	}
 	if failed != nil {
 		delay = retryDelay(r.Attempts)
@@ -346,8 +346,8 @@ func (w *Worker) release(ctx context.Context, r Run, failed error) (stored Run, 
 	return w.store.Run(ctx, r.ID)
 }
 
-// end ends a run that no further attempt could execute.
-func (w *Worker) end(ctx context.Context, r Run, failed error) (stored Run, err error) {
+// endFailed ends a run that no further attempt could execute.
+func (w *Worker) endFailed(ctx context.Context, r Run, failed error) (stored Run, err error) {
 	result := Result{Error: failed.Error()}
 	u := Update{Status: StatusFailed, Reason: agent.StopError, Result: result.encode()}
 	if err := w.store.Commit(ctx, r.Lease(), Commit{Update: u}); err != nil && !errors.Is(err, ErrStale) {

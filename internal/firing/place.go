@@ -66,7 +66,7 @@ func (p *Place) Park(_ context.Context, id string, q agent.Question) (agent.Appr
 	about := agent.ToolCall{ID: call, Name: gateTool, Arguments: arguments}
 	asked := agent.Intervention{
 		Original: about, Call: about, Questions: agent.Questions{q}, Asked: p.Now, Deadline: p.Now.Add(q.Within), Round: round,
-	}.WithID(p.Run.ID, int(p.Now.UnixMicro())) // a firing that begins anew asks anew
+	}.WithID(p.Run.ID, int(p.Now.UnixMicro())) // a firing that begins again asks again
 	waits, err := durable.Notice{Run: p.Run, Calls: []durable.WaitingCall{{Intervention: asked}}}.Waits()
 	if err != nil {
 		return agent.Approval{}, err

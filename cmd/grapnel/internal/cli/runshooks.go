@@ -105,7 +105,7 @@ func (c hookCall) String() string {
 	default:
 		text += c.Outcome
 	}
-	text += ", " + timeline.Took(time.Duration(c.DurationMS)*time.Millisecond)
+	text += ", " + timeline.FormatDuration(time.Duration(c.DurationMS)*time.Millisecond)
 	for _, why := range []string{c.Reason, c.Error} {
 		if why != "" {
 			text += ": " + why

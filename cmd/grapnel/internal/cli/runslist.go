@@ -287,7 +287,7 @@ func (r *runs) list(ctx context.Context, k *kept, f *filtering, filter durable.F
 	for _, l := range all {
 		took := ""
 		if l.DurationMS > 0 {
-			took = timeline.Took(time.Duration(l.DurationMS) * time.Millisecond)
+			took = timeline.FormatDuration(time.Duration(l.DurationMS) * time.Millisecond)
 		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", timeline.Clean(short(l.ID)), l.Status, timeline.Clean(string(l.Kind)),
 			oneLine(timeline.Clean(l.Name)), l.Steps, timeline.Ago(l.Created, now), took)

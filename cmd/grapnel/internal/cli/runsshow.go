@@ -240,7 +240,7 @@ func (r *runs) showHead(out shownRun, now time.Time) {
 	}
 	heard := "last heard of " + timeline.Ago(about.Updated, now)
 	if out.DurationMS > 0 {
-		heard = fmt.Sprintf("took %s, ended %s", timeline.Took(time.Duration(out.DurationMS)*time.Millisecond), timeline.Ago(about.Updated, now))
+		heard = fmt.Sprintf("took %s, ended %s", timeline.FormatDuration(time.Duration(out.DurationMS)*time.Millisecond), timeline.Ago(about.Updated, now))
 	}
 	fmt.Fprintf(r.std.out, "\n%s %s, began %s, %d steps, %d attempts, %s\n", about.Kind, timeline.Clean(about.Name),
 		about.Created.Local().Format("2006-01-02 15:04:05"), about.Steps, about.Attempts, heard)

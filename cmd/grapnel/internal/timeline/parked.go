@@ -12,7 +12,7 @@ func (t *Timeline) showResume(s agent.State) {
 	t.fresh()
 	t.begun = true // the user's message was shown before
 	t.paper.gap()
-	since := formatDuration(time.Since(s.Run().Started))
+	since := FormatDuration(time.Since(s.Run().Started))
 	t.paper.line(0, cyan, "resumed:", plain, fmt.Sprintf("after %s, %s after it began", countWords(s.RunStepCount(), "step"), since))
 	if agent.Checkpoint(s).StepOpen() {
 		t.paper.gap()

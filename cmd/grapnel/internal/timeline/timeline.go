@@ -124,7 +124,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case durable.StoreStalled:
 		t.paper.line(2, red, "!", red, stalledText(e))
 	case durable.StoreRecovered:
-		t.paper.line(2, green, "✓", green, "the store accepts writes again, after "+formatDuration(e.After))
+		t.paper.line(2, green, "✓", green, "the store accepts writes again, after "+FormatDuration(e.After))
 	case agent.StepStarted:
 		t.paper.end()
 		t.calls = nil
@@ -133,7 +133,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case agent.InferenceCompleted:
 		t.showReply(e)
 	case processor.Retrying:
-		text := fmt.Sprintf("attempt %d failed: %s; trying again in %s", e.Attempt, oneLine(e.Err.Error()), formatDuration(e.Wait))
+		text := fmt.Sprintf("attempt %d failed: %s; trying again in %s", e.Attempt, oneLine(e.Err.Error()), FormatDuration(e.Wait))
 		t.paper.line(2, yellow, "⟳", yellow, text)
 	case agent.ToolCallStarted:
 		t.showCall(e)
@@ -243,7 +243,7 @@ func (t *Timeline) showResult(r *agent.ToolResult) {
 		words += fmt.Sprintf(" · %d attempts", r.Attempts)
 	}
 	if r.Duration >= time.Millisecond {
-		words += " · " + formatDuration(r.Duration)
+		words += " · " + FormatDuration(r.Duration)
 	}
 	if len(t.calls) > 1 { // the result must name its call
 		words = oneLine(r.Tool()) + " " + words
@@ -323,7 +323,7 @@ func firstLines(text string, most int) string {
 // showUsage shows the usage of a step.
 func (t *Timeline) showUsage(r agent.StepRecord) {
 	t.failure = r.Failure()
-	words := lo.Compact([]string{formatUsage(r.Usage()), lo.Ternary(r.Duration() < time.Millisecond, "", formatDuration(r.Duration()))})
+	words := lo.Compact([]string{formatUsage(r.Usage()), lo.Ternary(r.Duration() < time.Millisecond, "", FormatDuration(r.Duration()))})
 	if len(words) > 0 {
 		t.paper.line(2, plain, "", dim, strings.Join(words, " · "))
 	}
@@ -362,7 +362,7 @@ func (t *Timeline) sum(s agent.State, look style, text string) {
 	if used := formatUsage(s.RunUsage()); used != "" {
 		sums = append(sums, used)
 	}
-	t.paper.line(0, dim, "", dim, strings.Join(append(sums, formatDuration(time.Since(s.Run().Started))), " · "))
+	t.paper.line(0, dim, "", dim, strings.Join(append(sums, FormatDuration(time.Since(s.Run().Started))), " · "))
 }
 
 // Question shows a call that needs approval in full, with the questions about it.

@@ -209,7 +209,7 @@ func TestWords(t *testing.T) {
 	assert.Equal(t, "123", groupDigits(123))
 	assert.Equal(t, "$0.0021", formatDollars(0.0021))
 	assert.Equal(t, "$1.50", formatDollars(1.5))
-	assert.Equal(t, "2m3s", formatDuration(123*time.Second))
+	assert.Equal(t, "2m3s", FormatDuration(123*time.Second))
 	assert.Equal(t, "…", shortenText("日本", 1))
 	assert.Equal(t, "日…", shortenText("日本", 3))
 	assert.Equal(t, `go test timeout=60`, describeArguments(agent.ToolCall{Arguments: `{"timeout":60,"command":"go test"}`}))

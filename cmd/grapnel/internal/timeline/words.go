@@ -43,8 +43,8 @@ func textOf(raw json.RawMessage) (string, bool) {
 	return text, err == nil && len(raw) > 0 && string(raw) != "null"
 }
 
-// formatDuration returns a duration in a readable form.
-func formatDuration(d time.Duration) string {
+// FormatDuration returns a duration in a readable form.
+func FormatDuration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
 		return "<1ms"
@@ -55,9 +55,6 @@ func formatDuration(d time.Duration) string {
 	}
 	return d.Round(time.Second).String()
 }
-
-// Took returns a duration in a readable form.
-func Took(d time.Duration) string { return formatDuration(d) }
 
 // formatUsage returns the tokens and the cost of model calls; empty when they are unknown.
 func formatUsage(u agent.Usage) string {
