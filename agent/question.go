@@ -170,7 +170,9 @@ func strictestAnswer(answers []Approval) *Approval {
 }
 
 // isSameQuestion reports whether two questions differ at most in their time limits and answers.
-func (q Question) isSameQuestion(other Question) bool { return q.hasAskerOf(other) && q.ID() == other.ID() }
+func (q Question) isSameQuestion(other Question) bool {
+	return q.hasAskerOf(other) && q.ID() == other.ID()
+}
 
 // hasAskerOf reports whether the same hook asks both questions: they are of one kind, both from a required policy or both not.
 func (q Question) hasAskerOf(other Question) bool {
