@@ -135,7 +135,7 @@ func (f *foreign) completes() {
 	assert.JSONEq(f.t, `{"words": 3}`, string(f.ended(id, p).ResultData), p.written())
 	events, err := f.api.Events(f.t.Context(), id, 0, 10)
 	require.NoError(f.t, err)
-	assert.Equal(f.t, []string{"run_start", "counted"}, lo.Map(events, func(e coordinator.EventView, _ int) string { return e.Type }))
+	assert.Equal(f.t, []string{"run_start", "counted", "run_completed"}, lo.Map(events, func(e coordinator.EventView, _ int) string { return e.Type }))
 	assert.JSONEq(f.t, `{"words": 3}`, string(events[1].Data))
 
 	id = f.submitRun("show", `{"a": 1}`)

@@ -53,7 +53,7 @@ func TestRunsCheck(t *testing.T) {
 		Events: []durable.Event{{At: now, Name: "one"}, {At: now, Name: "two"}, {At: now, Name: "three"}},
 		Update: durable.Update{Status: durable.StatusCompleted, Result: json.RawMessage(`{"text": "done"}`)},
 	}))
-	check(exitDone, "with 3 events and 0 events of hooks: no problem", "--ended", "--since", "1h", string(run.ID))
+	check(exitDone, "with 4 events and 0 events of hooks: no problem", "--ended", "--since", "1h", string(run.ID))
 
 	db, err := sql.Open("sqlite", path)
 	require.NoError(t, err)

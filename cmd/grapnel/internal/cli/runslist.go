@@ -45,6 +45,8 @@ type listed struct {
 
 type listedCall struct {
 	Call string `json:"call"`
+	// Wait is the ID that an answer names.
+	Wait string `json:"wait"`
 	Tool string `json:"tool"`
 	// Kind is what the run waits for, and Child the run whose end it waits for.
 	Kind  durable.WaitKind `json:"kind"`
@@ -348,7 +350,7 @@ func (k *kept) listRuns(ctx context.Context, found ...durable.Run) ([]listed, er
 		}
 		for _, q := range questions {
 			if q.Answer == nil {
-				all[i].Waiting = append(all[i].Waiting, listedCall{q.ID, q.Tool, q.Kind, q.Child})
+				all[i].Waiting = append(all[i].Waiting, listedCall{q.Subject, q.ID, q.Tool, q.Kind, q.Child})
 			}
 		}
 	}

@@ -252,7 +252,7 @@ func (t *Timeline) showResult(r *agent.ToolResult) {
 	if !t.told[r.CallID()] || r.Executed() {
 		t.paper.line(4, look, mark, look, words)
 	}
-	if text := strings.TrimSpace(Clean(r.Text())); text != "" && !r.Denied() {
+	if text := strings.TrimSpace(Clean(agent.ToolAnswer(r).ToolText())); text != "" && !r.Denied() {
 		t.result(text)
 	}
 }
