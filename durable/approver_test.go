@@ -177,7 +177,7 @@ func TestAnAnswerToASubagentInMemory(t *testing.T) {
 	require.NoError(t, err)
 	var waits []string
 	for _, r := range records {
-		waits = append(waits, r.Answer.Wait)
+		waits = append(waits, r.Answer.Subject)
 	}
 	assert.ElementsMatch(t, []string{"n/l/a", "s/l/a"}, waits)
 }

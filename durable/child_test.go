@@ -242,7 +242,7 @@ func TestSubagentsThatWait(t *testing.T) {
 
 			require.NoError(t, durabletest.Approve(t.Context(), store, "run", "s/l/a", agent.Approval{Verdict: agent.Approve, By: "ann"}))
 			require.ErrorIs(t, durabletest.Approve(t.Context(), store, "run", "s/l/a", agent.Approval{}), durable.ErrAnswered)
-			require.ErrorIs(t, durabletest.Approve(t.Context(), store, "run", "l/a", agent.Approval{}), durable.ErrNotFound)
+			require.ErrorIs(t, durabletest.Approve(t.Context(), store, "run", "l/a", agent.Approval{}), durable.ErrChanged)
 			k, a := process()
 			s, err = k.Resume(t.Context(), a, "run", durable.TakeFree).Get()
 			require.NoError(t, err)

@@ -300,7 +300,7 @@ func TestAParkedRun(t *testing.T) {
 	assert.True(t, s.Waiting(), "no answer came")
 	require.NoError(t, durabletest.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.Approve, By: "ann"}))
 	require.ErrorIs(t, durabletest.Approve(t.Context(), store, id, "a", agent.Approval{Verdict: agent.RejectAndEnd}), durable.ErrAnswered)
-	require.ErrorIs(t, durabletest.Approve(t.Context(), store, id, "z", agent.Approval{}), durable.ErrNotFound)
+	require.ErrorIs(t, durabletest.Approve(t.Context(), store, id, "z", agent.Approval{}), durable.ErrChanged)
 	s, err = other.Resume(t.Context(), parkingAgent(other), id, durable.TakeFree).Get()
 	require.NoError(t, err)
 	assert.True(t, s.Waiting(), "one of two waits")

@@ -38,7 +38,9 @@ func newPayer(t *testing.T, hooks ...hooks.Hook) *payer {
 
 func (p *payer) build() *agent.Agent {
 	p.t.Helper()
-	pay := toolexec.Func("pay", "Pays.", func(ctx context.Context, _ struct{ N int }) (string, error) {
+	pay := toolexec.Func("pay", "Pays.", func(ctx context.Context, _ struct {
+		N int `json:"n"`
+	}) (string, error) {
 		p.ran.Add(1)
 		if p.during != nil {
 			return "", p.during(ctx)

@@ -216,6 +216,7 @@ func TestAWaiverOnThePage(t *testing.T) {
 	for name, q := range map[string]agent.Question{"approvers": {Approvers: []string{"ann"}}, "quorum": {Quorum: 2}} {
 		d = park(t, asking{question: q, options: o})
 		form.Set("run", string(d.notice.Run.ID))
+		form.Set("wait", d.card(0))
 		assert.NotContains(t, do(t, http.MethodGet, d.waitAddress(d.card(0)), "", ann...).body, "from now on", name)
 		assert.Equal(t, http.StatusUnprocessableEntity, postOnce(t, d.url+"/approvals/waiver", form, ann...).StatusCode, name)
 		assert.Empty(t, waivers(), name)

@@ -31,7 +31,7 @@ func TestThePage(t *testing.T) {
 	for _, want := range []string{
 		"May “pay” run?", "guard", "it is more than 100", "clerk", string(d.notice.Run.ID), "59 min left", "reject and continue without the call",
 		"&#34;amount&#34;: 1000", "&#34;amount&#34;: 250", `<span class="mark">changed</span>`, "What else this step waits for", "&#34;to&#34;: &#34;Dan&#34;",
-		`<input type="hidden" name="hash" value="` + d.card(0) + `">`,
+		`<input type="hidden" name="wait" value="` + d.card(0) + `">`,
 		`name="verdict" value="approve"`, `value="edit"`, `value="reject"`, `value="reject_and_continue"`, `name="by"`, `name="reason"`,
 	} {
 		assert.Contains(t, got.body, want)

@@ -104,7 +104,7 @@ func TestASubagentThatAsks(t *testing.T) {
 				require.Len(t, items, 1)
 				assert.Nil(t, next)
 				got := items[0]
-				assert.Equal(t, []string{string(id), "t/p", string(tc.kind), "pay"}, []string{string(got.Run), got.Wait, got.Kind, got.Tool})
+				assert.Equal(t, []string{string(id), "t/p", string(tc.kind), "pay"}, []string{string(got.Run), got.Call, got.Kind, got.Tool})
 				assert.Equal(t, []string{"clerk", "boss", "clerk, sub-agent of boss"}, []string{got.Agent, got.Parent, got.AgentText()})
 				w, err := durabletest.FindWait(t.Context(), store, id, "t/p")
 				require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestASubagentThatAsks(t *testing.T) {
 				records, err := store.AuditRecords(t.Context(), durable.AuditFilter{Run: id})
 				require.NoError(t, err)
 				require.Len(t, records, 1)
-				assert.Equal(t, "t/p", records[0].Answer.Wait)
+				assert.Equal(t, "t/p", records[0].Answer.Subject)
 				assert.WithinDuration(t, time.Now(), records[0].At, time.Minute)
 			})
 			assert.Equal(t, tc.ran, f.ran)

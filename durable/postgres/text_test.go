@@ -52,7 +52,7 @@ func TestTextsAreAnyBytes(t *testing.T) {
 		asked, err = s.Waits(t.Context(), want.ID)
 		require.NoError(r, err)
 		assert.Equal(r, []string{first.By, last.By}, []string{asked[0].Partial[0].By, asked[0].Answer.By})
-		records, err := s.AuditRecords(t.Context(), durable.AuditFilter{Run: want.ID, Subject: cmp.Or(w.Tool, w.ID)})
+		records, err := s.AuditRecords(t.Context(), durable.AuditFilter{Run: want.ID, Subject: cmp.Or(w.Tool, w.Subject)})
 		require.NoError(r, err)
 		require.Len(r, records, 2)
 		assert.Equal(r, []string{last.By, w.ID, w.Subject}, []string{records[0].By, records[0].Answer.Wait, records[0].Answer.Subject})

@@ -141,7 +141,7 @@ func TestLongTexts(t *testing.T) {
 		fmt.Fprint(&b, i*i)
 	}
 	long := b.String()
-	suspend(t, s, "r", durable.Wait{ID: long, Subject: "h", Kind: durable.WaitApproval}, durable.Wait{ID: "d", Subject: "h", Tool: long})
+	suspend(t, s, "r", durable.Wait{ID: long, Subject: long, Kind: durable.WaitApproval}, durable.Wait{ID: "d", Subject: "h", Tool: long})
 	open, err := s.OpenWaits(t.Context(), durable.WaitFilter{Limit: 1})
 	require.NoError(t, err)
 	require.Len(t, open, 1)

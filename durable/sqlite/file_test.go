@@ -86,7 +86,7 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		"a folder":          {dir, "is a directory"},
 		"text":              {write("text", strings.Repeat("this is no database\n", 100)), "the file is not a SQLite database: use another file"},
 		"another program's": {foreign, "the file is a database of another program: use another file"},
-		"newer":             {newer, "the file has schema version 8 and this program supports 6: use the newer program"},
+		"newer":             {newer, "the file has schema version 8 and this program supports 7: use the newer program"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := sqlite.Open(t.Context(), c.path, sqlite.Options{})
