@@ -19,7 +19,7 @@ import (
 func TestTimeAtGatesDoesNotCount(t *testing.T) {
 	now := time.Now()
 	m := &machine{about: durable.Run{}, waits: []durable.Wait{
-		{ID: iterationWait, Kind: durable.WaitChild, Asked: now.Add(-5 * time.Hour)},
+		{ID: "run_1", Subject: iterationWait, Kind: durable.WaitChild, Asked: now.Add(-5 * time.Hour)},
 		{ID: "gate-1", Kind: durable.WaitApproval, Asked: now.Add(-time.Hour)},
 	}}
 	for range 2 { // it counts once

@@ -92,7 +92,10 @@ func resultOf(r *agent.ToolResult) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	maphash.WriteComparable(&h, r.IsError())
-	for _, p := range r.Content.Parts() {
+	for i, p := range r.Content.Parts() {
+		if i == 0 && r.Rewritten() && p.Name != "" { // the note about changed arguments
+			continue
+		}
 		maphash.WriteComparable(&h, p)
 	}
 	return h.Sum64()

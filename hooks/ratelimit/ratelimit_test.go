@@ -233,7 +233,9 @@ func TestRewrittenCallsCountOnce(t *testing.T) {
 	final, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	texts := answers(final)
-	assert.Equal(t, []string{"rewritten", "rewritten"}, texts[:2])
+	for _, text := range texts[:2] {
+		assert.Equal(t, "rewritten", text[strings.LastIndex(text, "\n")+1:])
+	}
 	assert.Contains(t, texts[2], "may be called only 2 times in all")
 }
 

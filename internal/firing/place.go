@@ -3,7 +3,6 @@ package firing
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -39,7 +38,7 @@ const gateTool = "gate"
 
 // Park returns the answer to a gate, or ends the firing.
 func (p *Place) Park(_ context.Context, id string, q agent.Question) (agent.Approval, error) {
-	call, round := "gate-"+id, 1
+	call := "gate-" + id // the ID says what the action asks for
 	for _, w := range p.Waits {
 		if w.Kind == durable.WaitChild {
 			continue
@@ -49,9 +48,6 @@ func (p *Place) Park(_ context.Context, id string, q agent.Question) (agent.Appr
 		case err != nil:
 			return agent.Approval{}, err
 		case about.CallID() != call:
-			continue
-		case !slices.ContainsFunc(about.Questions, func(asked agent.Question) bool { return asked.ID() == q.ID() }): // it asks something else now
-			round = about.Round + 1
 			continue
 		case about.Answer() != nil:
 			return *about.Answer(), nil
@@ -65,7 +61,7 @@ func (p *Place) Park(_ context.Context, id string, q agent.Question) (agent.Appr
 	}
 	about := agent.ToolCall{ID: call, Name: gateTool, Arguments: arguments}
 	asked := agent.Intervention{
-		Original: about, Call: about, Questions: agent.Questions{q}, Asked: p.Now, Deadline: p.Now.Add(q.Within), Round: round,
+		Original: about, Call: about, Questions: agent.Questions{q}, Asked: p.Now, Deadline: p.Now.Add(q.Within), Round: 1,
 	}.WithID(p.Run.ID, int(p.Now.UnixMicro())) // a firing that begins again asks again
 	waits, err := durable.Notice{Run: p.Run, Calls: []durable.WaitingCall{{Intervention: asked}}}.Waits()
 	if err != nil {
