@@ -59,7 +59,7 @@ func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*P
 }
 
 // ask returns the approver's answers, one for each question.
-func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approval, error) {
+func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approval, error) { //nolint:gocognit // one case after the other
 	if l := s.read().live; l.watched() && a.config.Approver != nil {
 		for _, p := range pending {
 			if p.Questions().Decision() != nil { // answered while the run was parked

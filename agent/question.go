@@ -257,7 +257,8 @@ func (q Questions) Answers() []Approval {
 
 // isSameAnswer reports whether two answers are one answer to several questions.
 func (a Approval) isSameAnswer(other Approval) bool {
-	return a.Verdict == other.Verdict && a.Author == other.Author && a.By == other.By && a.Identity == other.Identity && a.Gate == other.Gate && a.At.Equal(other.At)
+	return a.Verdict == other.Verdict && a.Author == other.Author && a.By == other.By && a.Identity == other.Identity &&
+		a.Gate == other.Gate && a.At.Equal(other.At)
 }
 
 // Decision returns the answer that decides the call: the strictest rejection of any
@@ -365,11 +366,6 @@ func (q Questions) withoutApprovals() Questions {
 	return q.each(func(one *Question) {
 		one.Answers = lo.Filter(one.Answers, func(a Approval, _ int) bool { return a.Verdict != Approve })
 	})
-}
-
-// listCovered returns the IDs of the open questions that an answer covers, each once.
-func (q Questions) listCovered(a Approval) []string {
-	return lo.Uniq(lo.FilterMap(q.Open(), func(one Question, _ int) (string, bool) { return one.ID(), a.isAbout(one) }))
 }
 
 // union returns the questions, followed by the questions in more that q does not have.

@@ -47,7 +47,7 @@ func (s *Step) refuseCall(i int) *ToolResult {
 	if s.FinishReason == FinishToolCalls { // as in most replies with calls
 		return nil
 	}
-	why := ""
+	var why string
 	switch reason := FinishReasonOf(string(s.FinishReason)); reason {
 	case "", FinishStop, FinishToolCalls, FinishPause:
 		return nil

@@ -70,7 +70,7 @@ var (
 )
 
 // Step is one model turn: the reply of a driver.
-type Step struct {
+type Step struct { //nolint:recvcheck // drivers fill in a value
 	// Message is the assistant's message, with the tool calls it asks for.
 	Message Message
 	// FinishReason says why the model stopped writing; empty when the service

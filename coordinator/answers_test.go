@@ -28,7 +28,7 @@ var hookKinds = map[string]func(t *testing.T, b *bench, answer string) string{
 		argv, _ := json.Marshal([]string{"printf", "%s", answer})
 		return `"type": "command", "argv": ` + string(argv)
 	},
-	"http": func(t *testing.T, _ *bench, answer string) string {
+	"http": func(t *testing.T, _ *bench, answer string) string { //nolint:thelper // no helper
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
 		t.Cleanup(s.Close)
 		return `"type": "http", "url": "` + s.URL + `"`

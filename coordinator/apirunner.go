@@ -57,7 +57,7 @@ type claimInput struct {
 	Limit        int      `query:"limit" default:"1" minimum:"0" maximum:"100" doc:"How many runs to claim at most; zero only receives signals."`
 }
 
-func (a *api) addRunner() {
+func (a *api) addRunner() { //nolint:gocognit // one case after the other
 	type claimOutput struct{ Body Claim }
 	huma.Register(a.huma, route(http.MethodGet, "/runner/runs", "claim-runs", "Wait for signals and for runs to execute", RunnerRole),
 		func(ctx context.Context, in *claimInput) (*claimOutput, error) {
@@ -145,7 +145,8 @@ func (a *api) addRunner() {
 			return out, a.problem("reading a journal", err)
 		})
 
-	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/journal", "write-journal", "Write to the journal of a run", RunnerRole, withLargeBody, withOwnAudit),
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/journal", "write-journal",
+		"Write to the journal of a run", RunnerRole, withLargeBody, withOwnAudit),
 		func(ctx context.Context, in *runnerRequest[JournalCommit]) (*struct{}, error) {
 			if u := in.Body.Update; u != nil && u.Status != "" && u.Status != durable.StatusRunning {
 				if err := a.record(ctx, "", string(u.Status)); err != nil {

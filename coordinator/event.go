@@ -376,7 +376,7 @@ func (l *eventLog) write(always bool, do func(events []durable.Event) error) err
 	l.mu.Lock()
 	writing := lo.Filter(l.waiting, func(e *waitingEvent, _ int) bool { return always || !e.held })
 	events := lo.Map(writing, func(e *waitingEvent, _ int) durable.Event {
-		data, _ := json.Marshal(e.HookEvent) //nolint:errchkjson // texts and numbers can always be written
+		data, _ := json.Marshal(e.HookEvent)
 		return durable.Event{At: e.Timestamp, Name: e.EventType, Data: data}
 	})
 	l.mu.Unlock()

@@ -80,7 +80,6 @@ func TestPark(t *testing.T) {
 	same := map[string]any{"epoch": again[0].Epoch, "questions": []any{map[string]any{"id": "send", "reason": "Delete all?", "tool": "mail", "arguments": map[string]any{"to": "ann"}}}}
 	require.Equal(t, http.StatusNoContent, p.report("r2", id, "park", same))
 	assert.Empty(t, p.claim("r2").Runs)
-	epoch = again[0].Epoch
 	require.Equal(t, http.StatusOK, answer("send", agent.Approval{Verdict: agent.RejectAndContinue}))
 	again = p.claim("r2").Runs
 	require.Len(t, again, 1)
@@ -145,11 +144,11 @@ func TestRunThatCannotBeExecuted(t *testing.T) {
 	assert.Empty(t, d.LastError)
 }
 
-// noKey is the error of a runner that lacks a key.
-type noKey struct{}
+// noKeyError is the error of a runner that lacks a key.
+type noKeyError struct{}
 
-func (noKey) Error() string   { return "no key is set" }
-func (noKey) Retryable() bool { return false }
+func (noKeyError) Error() string   { return "no key is set" }
+func (noKeyError) Retryable() bool { return false }
 
 // A run whose agent can never be built has failed with the reason, which its on_result hooks have seen, and is not tried again.
 func TestRunThatCanNeverBeExecuted(t *testing.T) {
@@ -158,7 +157,7 @@ func TestRunThatCanNeverBeExecuted(t *testing.T) {
 		"on_result": {"type": "command", "argv": ["echo", "{\"action\": \"continue\"}"], "on_error": "block"}}}`)
 	k := durable.Keep(b.c.RunnerStore(), durable.Options{})
 	o := coordinator.RunnerOptions{Agents: func(context.Context, registry.Definition, []hooks.Hook) (*agent.Agent, func() error, error) {
-		return nil, nil, noKey{}
+		return nil, nil, noKeyError{}
 	}}
 	runners := b.c.Runners(k, o)
 	maps.Copy(runners, b.c.HookRunners(k))

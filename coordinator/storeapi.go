@@ -61,7 +61,8 @@ func (a *api) addStore() {
 
 	type answerInput struct{ Body StoreAnswer }
 	type answerOutput struct{ Body durable.Wait }
-	huma.Register(a.huma, route(http.MethodPost, "/store-answers", "answer", "Answer what a run waits for: for grapnel approvals --server", Operator, withOwnAudit),
+	huma.Register(a.huma, route(http.MethodPost, "/store-answers", "answer",
+		"Answer what a run waits for: for grapnel approvals --server", Operator, withOwnAudit),
 		func(ctx context.Context, in *answerInput) (*answerOutput, error) {
 			if err := a.record(ctx, in.Body.Run, in.Body.Answer.Verdict.String()+" "+in.Body.Wait); err != nil {
 				return nil, a.answerProblem(err)
@@ -124,7 +125,7 @@ func (a *api) checkCall(ctx context.Context, args []reflect.Value) error {
 		case durable.Switch:
 			return a.record(ctx, "", strings.TrimSpace(fmt.Sprintf("on %t %s", v.On, v.Reason)))
 		case durable.Signal:
-			run, _ := args[i-1].Interface().(agent.RunID)
+			run, _ := args[i-1].Interface().(agent.RunID) //nolint:modernize // a short list
 			if err := a.c.checkSignal(ctx, run); err != nil {
 				return err
 			}

@@ -196,10 +196,10 @@ type NotOpenError struct {
 func (e *NotOpenError) Error() string {
 	text := fmt.Sprintf("answering %s of run %s: %v", e.Wait, e.Run, e.Err)
 	for _, a := range e.Answers {
-		text += fmt.Sprintf("; %s by %s at %s", a.Verdict, cmp.Or(a.Identity, a.By, "a person"), a.At.UTC().Format(time.RFC3339))
+		text += fmt.Sprintf("; %s by %s at %s", a.Verdict, cmp.Or(a.Identity, a.By, "a person"), a.At.UTC().Format(time.RFC3339)) //nolint:modernize // a short list
 	}
 	for i, w := range e.Asked {
-		text += lo.Ternary(i == 0, "; now it asks ", ", ") + w.ID
+		text += lo.Ternary(i == 0, "; now it asks ", ", ") + w.ID //nolint:perfsprint // a short list
 		if w.Tool != "" {
 			text += " (" + w.Tool + ")"
 		}

@@ -42,7 +42,7 @@ func withTrace(ctx context.Context, parent string) context.Context {
 // startSpan starts the span of the time in which this process executes the session. The first one of a session is above all others.
 func (m *machine) startSpan(ctx context.Context) (context.Context, trace.Span) {
 	tracer := otel.GetTracerProvider().Tracer(semconv.Scope, trace.WithInstrumentationVersion(version.Read()))
-	ctx, span := tracer.Start(withTrace(ctx, m.trace), string(m.about.Kind)+" "+m.Name, trace.WithAttributes(
+	ctx, span := tracer.Start(withTrace(ctx, m.trace), string(m.about.Kind)+" "+m.Name, trace.WithAttributes( //nolint:spancheck // the caller ends it
 		semconv.KeyRunKind.String(string(m.about.Kind)), semconv.KeyRunName.String(m.Name), semconv.KeyRun.String(string(m.about.ID)),
 		semconv.KeyConversation.String(m.name),
 	))

@@ -45,7 +45,8 @@ var advice = map[string]string{
 // ruleTags are tags of other libraries that hold a list of rules, and keywordTags those that hold one keyword.
 var (
 	ruleTags    = []string{"validate", "binding", "valid"}
-	keywordTags = []string{"required", "default", "example", "examples", "title", "format", "const", "nullable", "deprecated", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems", "readOnly", "writeOnly"}
+	keywordTags = []string{"required", "default", "example", "examples", "title", "format", "const", "nullable", "deprecated",
+		"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems", "readOnly", "writeOnly"}
 )
 
 // checkForeignTags returns an error for a tag of another library that is not read.

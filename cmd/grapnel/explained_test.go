@@ -40,7 +40,7 @@ type explained struct {
 
 // hookOf returns a hook that runs a script.
 func hookOf(script, onError string) string {
-	argv, _ := json.Marshal([]string{"sh", "-c", script}) //nolint:errchkjson // texts
+	argv, _ := json.Marshal([]string{"sh", "-c", script})
 	return fmt.Sprintf(`{"type": "command", "argv": %s, "on_error": %q}`, argv, onError)
 }
 

@@ -146,7 +146,7 @@ func readPartial(w durable.Wait, text string) ([]durable.Answer, error) {
 // Waits implements durable.Store.
 func (s *Store) Waits(ctx context.Context, id agent.RunID) (all []durable.Wait, err error) {
 	err = s.read(ctx, "reading waits", func() error {
-		all, err = scanWaits(s.statements[selectWaits].QueryContext(ctx, id)) //nolint:sqlclosecheck // scanWaits closes them
+		all, err = scanWaits(s.statements[selectWaits].QueryContext(ctx, id))
 		if errors.Is(err, sql.ErrNoRows) {
 			return notFound(id)
 		}

@@ -171,8 +171,9 @@ func (s Service) testToolSchemas(t *testing.T, streaming bool) {
 			[]string{"a", "b"}, `"oneOf":[{"required":["a"]},{"required":["b"]}]`},
 		"anyOf of objects": {`{"anyOf":[{"type":"object","properties":{"a":{"type":"string"}}},{"type":"object","properties":{"b":{"type":"integer"}}}]}`,
 			[]string{"a", "b"}, `"anyOf":`},
-		"allOf":             {`{"type":"object","allOf":[{"properties":{"a":{}}},{"properties":{"b":{}},"required":["b"]}]}`, []string{"a", "b"}, `"allOf":`},
-		"a reference":       {`{"$ref":"#/$defs/x","$defs":{"x":{"type":"object","properties":{"a":{"$ref":"#/$defs/y"}}},"y":{"type":"string"}}}`, []string{"a"}, `"$ref":`},
+		"allOf": {`{"type":"object","allOf":[{"properties":{"a":{}}},{"properties":{"b":{}},"required":["b"]}]}`, []string{"a", "b"}, `"allOf":`},
+		"a reference": {
+			`{"$ref":"#/$defs/x","$defs":{"x":{"type":"object","properties":{"a":{"$ref":"#/$defs/y"}}},"y":{"type":"string"}}}`, []string{"a"}, `"$ref":`},
 		"a circle":          {`{"$ref":"#"}`, nil, `"$ref":`},
 		"not":               {`{"type":"object","properties":{"a":{}},"not":{"required":["a"]}}`, []string{"a"}, `"not":`},
 		"without a type":    {`{"properties":{"a":{}}}`, []string{"a"}, ""},

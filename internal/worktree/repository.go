@@ -113,7 +113,7 @@ func entryNames(data []byte, version, count uint32, hash int) (names []string) {
 		if at += 2; flags&extended != 0 {
 			at += 2
 		}
-		name := before
+		name := before //nolint:ineffassign // the format names it first
 		if version == 4 {
 			remove, n := offset(data[at:])
 			if n == 0 || remove > len(before) {

@@ -176,7 +176,7 @@ func TestWalkStops(t *testing.T) {
 func TestLikeGit(t *testing.T) {
 	parts.Command(t, "git", "install git")
 	alone(t)
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same trees each time
+	random := rand.New(rand.NewPCG(1, 2))
 	pick := func(of ...string) string { return of[random.IntN(len(of))] }
 	name := func() string { return pick("a", "b", "ab", "a.b", "b.a", "aa", "\xff", "a\xfe") }
 	pattern := func() (p string) {

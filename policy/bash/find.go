@@ -195,7 +195,7 @@ func (w *walker) findExec(c ctx, k call, args []Word, i int, roots []Word) int {
 }
 
 // walkFD walks the command that fd runs for each file that it finds.
-func walkFD(w *walker, c ctx, k call, _ given) {
+func walkFD(w *walker, c ctx, k call, _ given) { //nolint:gocognit // one case after the other
 	args := k.args()
 	for i := 0; i < len(args); i++ {
 		a := args[i]

@@ -8,7 +8,7 @@ import (
 )
 
 // walkGit walks the programs that settings and sub-commands of git start.
-func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) {
+func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) { //nolint:gocognit // one case after the other
 	aliases := map[string]string(nil)
 	for _, o := range g.options {
 		switch o.name {

@@ -275,7 +275,7 @@ func (w *walker) gitVariables(c ctx, k call) {
 			w.gitSettingEffects(k, key, known)
 		case strings.HasPrefix(name, "GIT_CONFIG_KEY_"):
 			set := c.st.lookup("GIT_CONFIG_VALUE_" + strings.TrimPrefix(name, "GIT_CONFIG_KEY_")).text
-			if known == nil {
+			if known == nil { //nolint:gocritic // clearer so
 				w.effect(k, SetsPrograms)
 			} else if isKnown(set) {
 				w.gitSettingEffects(k, value, &set)

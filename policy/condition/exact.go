@@ -33,7 +33,7 @@ var comparisons = map[string]func(original operation) operation{
 	operators.LessEquals:    compareWith(func(order int) bool { return order <= 0 }),
 	operators.Greater:       compareWith(func(order int) bool { return order > 0 }),
 	operators.GreaterEquals: compareWith(func(order int) bool { return order >= 0 }),
-	operators.In:            func(original operation) operation { return findIn(original) },
+	operators.In:            findIn,
 	"double":                exactConversion,
 	"math.@max":             amongComparable,
 	"math.@min":             amongComparable,

@@ -95,7 +95,8 @@ func isOrdinary(glob string, isFile bool) bool {
 }
 
 // ordinaryFiles are names of files, and beginnings and parts of names, that are not secret.
-var ordinaryFiles = strings.Fields("main main.go main.py main.js main.ts main.tsx main.rs main.rb main.java main.kt main.c main.h main.cpp main.cs main.php main.sh " +
+var ordinaryFiles = strings.Fields("main main.go main.py main.js main.ts main.tsx main.rs main.rb main.java main.kt main.c main.h main.cpp main.cs main.php " +
+	"main.sh " +
 	"main.md main.txt main.json main.yaml main.yml main.toml main.xml main.html main.css main.sql main.csv main.log main.lock main.tf main.conf main.cfg " +
 	"main.ini main.properties main.proto main.swift main.exs main.lua Makefile README.md package.json service.go server.ts src config.json style.css " +
 	"test.py index.html client.go tests setup.py docs .gitignore .git .bashrc keys.go token.go account.go state.go pass.go")

@@ -136,7 +136,7 @@ func driveEverything(t *testing.T, s mcp.Server) {
 		}
 	}
 	require.Len(t, results, 12)
-	assert.Equal(t, "Echo: say hi, please; the key is [redacted]", results[0].Text())
+	assert.Equal(t, "Echo: say hi, please; the key is [redacted]", agent.ToolAnswer(&results[0]).ToolText())
 	assert.True(t, results[0].Rewritten())
 	assert.Contains(t, results[1].Text(), "42")
 	assert.Equal(t, agent.ReasonInvalid, results[2].Reason, "found out before the server was asked")

@@ -224,7 +224,7 @@ func (m *merging) object(all members) string {
 	}
 	set("properties", "{"+strings.Join(properties, ",")+"}")
 	if len(all.required) > 0 {
-		required, _ := json.Marshal(all.required) // texts have an encoding
+		required, _ := json.Marshal(all.required) //nolint:errchkjson // texts have an encoding
 		set("required", string(required))
 	}
 	description := m.root.text("description")
@@ -238,7 +238,7 @@ func (m *merging) object(all members) string {
 }
 
 func quote(text string) string {
-	raw, _ := json.Marshal(text) // a text has an encoding
+	raw, _ := json.Marshal(text) //nolint:errchkjson // texts have an encoding
 	return string(raw)
 }
 

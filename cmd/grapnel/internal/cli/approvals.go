@@ -121,7 +121,10 @@ func (r *runs) listItems(k *kept, items []approval.Item, more bool) error {
 		case !i.Deadline.IsZero():
 			deadline = "in " + timeline.Rough(left)
 		}
-		cells := []string{short(i.Run), shortWait(i.Wait), i.Call, i.Kind, i.Tool, i.AgentText(), timeline.Ago(i.Asked, now), deadline, shorten(i.Preview, mostPreview), whyOf(i)}
+		cells := []string{
+			short(i.Run), shortWait(i.Wait), i.Call, i.Kind, i.Tool, i.AgentText(), timeline.Ago(i.Asked, now), deadline,
+			shorten(i.Preview, mostPreview), whyOf(i),
+		}
 		cells = lo.Map(cells, func(cell string, _ int) string { return strings.Join(strings.Fields(timeline.Clean(cell)), " ") })
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}

@@ -156,7 +156,7 @@ func (k *kept) endedError(ctx context.Context, about durable.Run, name string) e
 	text := fmt.Sprintf(`session %q has ended as %s: give another one with --session, or remove it with "grapnel runs delete %s%s"`,
 		name, about.Status, short(about.ID), k.place.flag())
 	for _, child := range left {
-		text += fmt.Sprintf(`; pipeline %s, which it has started, has not ended: "grapnel pipeline resume %s%s" continues it`,
+		text += fmt.Sprintf(`; pipeline %s, which it has started, has not ended: "grapnel pipeline resume %s%s" continues it`, //nolint:modernize // a short list
 			child.Name, child.Labels[pipeline.LabelSession], k.place.flag())
 	}
 	return &usageError{errors.New(text)}
@@ -280,7 +280,7 @@ func (s *sessionRun) adopt(ctx context.Context) (release func(), err error) {
 			return release, err
 		}
 		s.names, s.left = append(s.names, names...), append(s.left, child.ID)
-		s.note(fmt.Sprintf("%s continues, too: the session that has started it has ended.", child.Labels[pipeline.LabelSession]))
+		s.note(fmt.Sprintf("%s continues, too: the session that has started it has ended.", child.Labels[pipeline.LabelSession])) //nolint:perfsprint // a short list
 	}
 	return release, nil
 }

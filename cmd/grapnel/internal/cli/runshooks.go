@@ -108,7 +108,7 @@ func (c hookCall) String() string {
 	text += ", " + timeline.FormatDuration(time.Duration(c.DurationMS)*time.Millisecond)
 	for _, why := range []string{c.Reason, c.Error} {
 		if why != "" {
-			text += ": " + why
+			text += ": " + why //nolint:perfsprint // a short list
 		}
 	}
 	if c.After != "" && c.After != c.Before {
