@@ -260,7 +260,7 @@ func TestInputRequiredOfAHostileServer(t *testing.T) {
 	}
 	for want, reply := range map[string]*sdk.CallToolResult{
 		"requestState of 1048576 bytes": {InputRequests: sdk.InputRequestMap{"a": &sdk.ElicitParams{Message: "?"}}, RequestState: strings.Repeat("x", 1<<20)},
-		"sampling or roots":             {InputRequests: sdk.InputRequestMap{"a": &sdk.CreateMessageParams{MaxTokens: 1, Messages: []*sdk.SamplingMessage{}}}}, //nolint:lll,staticcheck // deprecated servers may send it
+		"sampling or roots":             {InputRequests: sdk.InputRequestMap{"a": &sdk.CreateMessageParams{MaxTokens: 1, Messages: []*sdk.SamplingMessage{}}}}, //nolint:staticcheck // deprecated servers may send it
 		"9 requests at once":            {InputRequests: many},
 		"busy":                          {InputRequests: sdk.InputRequestMap{}},
 		"the schema has":                ask(&sdk.ElicitParams{Message: "?", RequestedSchema: map[string]any{"type": "object", "description": strings.Repeat("x", 40<<10)}}),
