@@ -216,7 +216,7 @@ func (s State) LastMessage() mo.Option[Message] {
 }
 
 // Answer returns the text of the model's last message, the final answer of a run that
-// is done. If the service paused the turn, the text begins with that of the paused replies.
+// is done. If the service paused the turn, the text begins with the text of the paused replies.
 func (s State) Answer() string {
 	for _, m := range s.MessagesBackward() {
 		if m.Role() == RoleAssistant {

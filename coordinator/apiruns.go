@@ -150,7 +150,7 @@ func (a *api) addRuns() {
 		}
 	}
 	huma.Register(a.huma, route(http.MethodGet, "/runs/{id}/events", "list-events",
-		"Read the events of a run: its own, how it has ended, and those of the hooks after it", Viewer),
+		"Read a run's events: its own, its end, and its later hooks' events", Viewer),
 		func(ctx context.Context, in *eventsInput) (*runEventsOutput, error) {
 			events, err := a.c.listEvents(ctx, agent.RunID(in.ID), in.After, in.Limit)
 			out := &runEventsOutput{}

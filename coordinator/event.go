@@ -351,7 +351,7 @@ func (l *eventLog) describe(h *HookEvent, e hooks.Event) {
 	}
 }
 
-// behaviours are the names of failure policies, and of the values of on_error, in events.
+// behaviours maps failure policies to the on_error values that events name.
 var behaviours = map[string]string{
 	"closed": "block", "block": "block", "abort": "block", "retry": "retry", "open": "continue", "continue": "continue", "ignore": "continue",
 }

@@ -129,7 +129,7 @@ func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durabl
 
 // reportHook reports an event of a hook that is stored.
 func (c *Coordinator) reportHook(e waitingEvent) {
-	if e.HookEvent.EventType != EventHookStart { //nolint:staticcheck // it says which one
+	if e.EventType != EventHookStart {
 		c.telemetry.Observe(e.within, e.hook)
 	}
 	if c.observe != nil {

@@ -24,7 +24,7 @@ var storeMethods = []string{
 	"SubmittedInput", "Waits", "Waivers",
 }
 
-// viewerMethods are those of storeMethods that viewers may call: they return what viewers read elsewhere, too. A journal has more: the
+// viewerMethods lists the storeMethods that viewers may call: they return only data that viewers can read elsewhere. A journal has more: the
 // results that on_result hooks have withheld.
 var viewerMethods = []string{"Events", "Input", "List", "QueueServices", "Result", "Run", "SubmittedInput", "Waits"}
 

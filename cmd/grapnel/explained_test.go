@@ -24,7 +24,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 )
 
-// explained is a run of which an operator must find out what has happened, with "runs list" and "runs show" alone.
+// explained is a run that "runs list" and "runs show" alone must explain to an operator.
 type explained struct {
 	name string
 	// blueprint are its members after name and type. The type is autonomous if it has no command and no pipeline.

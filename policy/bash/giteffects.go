@@ -275,11 +275,12 @@ func (w *walker) gitVariables(c ctx, k call) {
 			w.gitSettingEffects(k, key, known)
 		case strings.HasPrefix(name, "GIT_CONFIG_KEY_"):
 			set := c.st.lookup("GIT_CONFIG_VALUE_" + strings.TrimPrefix(name, "GIT_CONFIG_KEY_")).text
-			if known == nil { //nolint:gocritic // clearer so
+			switch {
+			case known == nil:
 				w.effect(k, SetsPrograms)
-			} else if isKnown(set) {
+			case isKnown(set):
 				w.gitSettingEffects(k, value, &set)
-			} else {
+			default:
 				w.gitSettingEffects(k, value, nil)
 			}
 		case strings.HasPrefix(name, "GIT_CONFIG_VALUE_"), name == "GIT_CONFIG_COUNT", name == "GIT_CONFIG_NOSYSTEM":

@@ -72,7 +72,7 @@ func findBelow(c *cobra.Command, name string) *cobra.Command {
 	return nil
 }
 
-// findFlag returns the flag of a command, or of one above it, by its name with dashes.
+// findFlag returns the flag with a name, dashes included, from a command or a command above it.
 func findFlag(c *cobra.Command, name string) *pflag.Flag {
 	c.InitDefaultHelpFlag()
 	sets := []*pflag.FlagSet{c.Flags(), c.PersistentFlags(), c.InheritedFlags()}
