@@ -138,7 +138,7 @@ var layers = map[string]layer{
 		"go.opentelemetry.io/otel/exporters/stdout/stdoutmetric",
 	})},
 	"telemetry/otelsetup/internal/otlp": {Modules: slices.Concat(values, []string{
-		"connectrpc.com/connect", // OTLP over gRPC: docs/adr/0022
+		"connectrpc.com/connect", // OTLP over gRPC: docs/adr/0001
 		"go.opentelemetry.io/otel",
 		"go.opentelemetry.io/otel/trace",
 		"go.opentelemetry.io/otel/sdk",
@@ -162,7 +162,7 @@ var layers = map[string]layer{
 	"durable/sqlite":      {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "modernc.org/sqlite", "github.com/pressly/goose/v3")},
 	"durable/postgres":    {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3")},
 	"durable/temporal": {Ours: []string{"agent", "durable"}, Modules: append(values,
-		"connectrpc.com/connect", "google.golang.org/protobuf")}, // gRPC without Temporal's SDK: docs/adr/0033
+		"connectrpc.com/connect", "google.golang.org/protobuf")}, // gRPC without Temporal's SDK: docs/adr/0010
 
 	// Drivers of models.
 	"drivers":                  {Ours: []string{"agent"}, Modules: core},
@@ -339,7 +339,7 @@ func TestArrowsOnlyGoDown(t *testing.T) {
 
 // tooHeavy lists packages that the command must not link. Each looks up methods by names that are not constants,
 // after which the linker keeps every exported method of the program: this doubled the size of the command
-// (docs/adr/0022).
+// (docs/adr/0001).
 var tooHeavy = []string{
 	"google.golang.org/grpc", "go.temporal.io", "golang.org/x/net/trace", "google.golang.org/genai", "github.com/openai/openai-go/v3", "github.com/google/go-cmp",
 	"cloud.google.com/go",
@@ -349,10 +349,10 @@ func TestTheCommandIsLight(t *testing.T) {
 	packages := listPackages(t)
 	for _, path := range packages[module+"/cmd/grapnel"].Deps {
 		for _, heavy := range tooHeavy {
-			assert.False(t, path == heavy || strings.HasPrefix(path, heavy+"/"), "cmd/grapnel links %q: %s stands in tooHeavy, see docs/adr/0022", path, heavy)
+			assert.False(t, path == heavy || strings.HasPrefix(path, heavy+"/"), "cmd/grapnel links %q: %s stands in tooHeavy, see docs/adr/0001", path, heavy)
 		}
 		if d := packages[path]; d.isOurs() {
-			assert.NotContains(t, d.Imports, "html/template", "package %q is linked into cmd/grapnel: write pages with internal/markup, see docs/adr/0022", path)
+			assert.NotContains(t, d.Imports, "html/template", "package %q is linked into cmd/grapnel: write pages with internal/markup, see docs/adr/0001", path)
 		}
 	}
 }

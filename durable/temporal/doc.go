@@ -17,5 +17,5 @@
 //     workflows, the fourth loss of a delivery in a row takes longer, because Temporal then extends the timeout.
 //   - A scheduler polls each task queue once, and only while a call of Next waits for it.
 //
-// The package speaks gRPC itself, without Temporal's SDK and grpc-go: docs/adr/0032.
+// The package speaks gRPC itself, without Temporal's SDK and grpc-go: docs/adr/0010.
 package temporal

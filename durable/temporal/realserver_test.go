@@ -251,7 +251,7 @@ func testReplaced(t *testing.T, store durable.Store, s *temporal.Scheduler, d du
 	nextNone(t, s)
 }
 
-// What a server delivers in a second, for the table in docs/adr/0033.
+// What a server delivers in a second, for the table in docs/adr/0010.
 func TestRealServerFigures(t *testing.T) {
 	server := startReal(t)
 	inRealModes(t, server, func(t *testing.T, open func(t *testing.T, s durable.Store) *temporal.Scheduler) {

@@ -1,6 +1,6 @@
 // Package markup writes HTML pages. It replaces html/template for the few pages of this module: all values
 // are escaped unless the code says otherwise. The standard package finds methods by names at run time, and a
-// program that links it keeps every exported method of all its other packages (docs/adr/0022).
+// program that links it keeps every exported method of all its other packages (docs/adr/0001).
 package markup
 
 import (

@@ -1,7 +1,7 @@
 // Command beside uses Grapnel and adk-go v2.2.0, which needs an older version of
 // go.opentelemetry.io/otel/log than others do, in one program: an agent of adk asks one of
 // Grapnel, whose log events go to a logger provider of that version through otelslog. It
-// fails when they do not build together, or no event arrives. See docs/adr/0024.
+// fails when they do not build together, or no event arrives. See docs/adr/0001.
 package main
 
 import (

@@ -92,7 +92,7 @@ Without a key for a model service, it plays a recording that ships with it, and 
 			return err
 		},
 	}
-	// Cobra's own flag with a text of ours would link text/template, which adds 20 MB: docs/adr/0022.
+	// Cobra's own flag with a text of ours would link text/template, which adds 20 MB: docs/adr/0001.
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "version for grapnel")
 	root.SetIn(std.in)
 	root.SetOut(std.out)
