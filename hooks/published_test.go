@@ -83,20 +83,6 @@ func TestGuardsOfTheGuideHold(t *testing.T) {
 		Allowed: []string{"staging"}, Forbidden: []string{"production", "Staging", " staging", "staging ", ""},
 	}.Hold(t)
 
-	evasion.ShowsCode(t, "../docs/hooks.md", "published_test.go", "onlyFriends := hooks.OnCall")
-	onlyFriends := hooks.OnCall("only-friends", "transfer", func(_ context.Context, c hooks.ToolContext, in struct {
-		To string `json:"to"`
-	}) hooks.Result {
-		if in.To != "Alice" && in.To != "Bob" {
-			return c.Deny(in.To + " is not in the address book") // the model reads the reason
-		}
-		return c.Allow()
-	})
-	evasion.Guard{
-		Hooks: []hooks.Hook{onlyFriends}, Tool: "transfer", Argument: "to",
-		Allowed: []string{"Alice", "Bob"}, Forbidden: []string{"Mallory", "alice", "Alice ", "Alice\n", ""},
-	}.Hold(t)
-
 	evasion.ShowsCode(t, "../docs/hooks.md", "published_test.go", "large := hooks.OnCall")
 	large := hooks.OnCall("large", "transfer", func(_ context.Context, c hooks.ToolContext, in struct {
 		Amount float64 `json:"amount"`
