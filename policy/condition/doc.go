@@ -39,14 +39,14 @@
 //	fields:      has(args.path), args.?path.orValue("none")
 //	lists:       l.all(x, …), l.exists(x, …), l.exists_one(x, …), l.filter(x, …), l.map(x, …)
 //
-// Texts are in single or double quotes, and a comment begins with //. The functions of CEL are available, and its
+// Texts are in single or double quotes, and a comment begins with //. The functions of CEL are available, with its
 // extensions for strings, lists, sets, math, bindings, two-variable comprehensions and encoders.
 //
-// ${NAME} means the same as NAME: a typed variable. Inside quotes it is plain text. A text that consists of nothing but the
-// ${NAME} of a variable is an error, because the variable was meant.
+// ${NAME} means the same as NAME: a typed variable. Inside quotes it is plain text. A text that is only the ${NAME} of a
+// variable is an error.
 //
-// An unknown name, a name that belongs to another point, an unknown field of an object, and values whose types do not go
-// together are errors when the condition is compiled. Each error has its place and, where there is one, the nearest name.
+// Unknown names and fields, names of other points and mismatched types are errors when the condition is compiled, each with
+// its place and the nearest name.
 //
 // # Variables
 //
@@ -195,76 +195,68 @@
 //
 // In a word that is known only in part, "…" stands for the unknown rest.
 //
-// Paths are relative to the workspace; "~" is the home directory. path.within is true only when the path is inside both when
-// links are followed before ".." is resolved and when they are followed after it. path.matches is true when the path matches
-// as it is written or with its links resolved, and it follows links at the beginning of the pattern: use it in rules that deny.
-// path.mayMatch is also true when the path has wildcards or braces and names a file that the pattern matches: ".env*" names
-// .env, but "*" and "*.json", which match ordinary files too, name nothing. They read the disk now, and the disk may change
-// before the tool runs.
+// Paths are relative to the workspace; "~" is the home directory. The functions read the disk now, and it may change
+// before the tool runs:
 //
-// After a pattern, shell.files lists the files that it matches on the disk at present, because a rule can judge their names
-// and links. It lists at most 200 of them for a line, not counting links. If a pattern matches more files, its field more is
-// true; if it is too expensive to look up, known is false. A file that a program finds by a pattern of names, as in
-// find -name, is listed with that pattern and not looked up. The field exists is false only if the disk has no such file.
+//   - path.within is true only if the path is inside both when links are followed before ".." is resolved and when they are
+//     followed after it.
+//   - path.matches is true if the path matches as written or with its links resolved. It follows links at the beginning of
+//     the pattern: use it in rules that deny.
+//   - path.mayMatch is also true if wildcards or braces in the path name a file that the pattern matches: ".env*" names
+//     .env. But "*" and "*.json", which match ordinary files too, name nothing.
+//   - shell.files lists a pattern and the files that it matches, at most 200 for a line, not counting links. If there are
+//     more, the pattern's field more is true; if they are too expensive to look up, known is false. The pattern of
+//     find -name is not looked up. The field exists is false only if the disk has no such file.
 //
-// A text that is not a complete URL is an error, because programs read such texts differently. So is a host that is not a
-// plain name or address with an optional port, such as good.com%2eevil.com.
+// A text that is no complete URL is an error. So is a host that is no plain name or address with an optional port, such as
+// good.com%2eevil.com.
 //
-// calls, calls_ok and denied count the calls in recorded steps. In the current step, calls also counts the earlier calls
-// for which a condition was tested.
+// calls, calls_ok and denied count recorded steps. In the current step, calls also counts the earlier calls for which a
+// condition was tested.
 //
 // A program can add Functions of its own. Their Call receives the Input, and with it the state of the run.
 //
 // # Values
 //
-// Arguments are read once for each call. Whole numbers are ints with all their digits, or uints when they are too large for
-// an int; numbers with a fraction or an exponent are doubles. A whole number that is too large for both, a double beyond
-// 2^53, and a fraction with more digits than a double holds are errors as soon as a condition uses them, also in lists and
-// maps, so that they are never compared as different numbers.
+// Whole numbers in arguments are ints with all their digits, or uints when they are too large for an int; numbers with a
+// fraction or an exponent are doubles. Whole numbers and doubles are compared by their exact values:
+// 9007199254740993 > 9007199254740992.0 is true.
 //
-// Whole numbers and doubles are compared by their exact values: 9007199254740993 > 9007199254740992.0 is true. A literal or a
-// conversion to double that would be rounded is an error.
+// A number that these types cannot hold exactly is an error as soon as a condition uses it, also in lists and maps: a whole
+// number too large for both, a double beyond 2^53, a fraction with too many digits. So is a literal or a conversion to
+// double that would be rounded.
 //
 // # Failure
 //
-// These are errors, and neither true nor false: a missing field, a division by zero, values whose types an operator
+// These are errors, neither true nor false: a missing field, a division by zero, values whose types an operator
 // does not accept, a cost above the limit, and a context that has ended. Give the error to the Fail method of the hook's
-// context, as the rules of policies do; the failure policy of the hook then decides.
+// context, as the rules of policies do; the hook's failure policy then decides. An EvalError names the failed part, its
+// place, and the values with their types.
 //
 // As always in CEL, a || b is true when one side is true, and a && b is false when one side is false, even if the other side
-// is an error.
-//
-// An EvalError names the failed part, its place, and the values with their types. An expression that fails for all values
-// does not compile.
+// is an error. An expression that fails for all values does not compile.
 //
 // # Cost
 //
-// The text of an expression has at most 16 KiB. The cost of an expression is not counted if it has no loops and no
-// functions whose results can be longer than their arguments, because it reads its values a fixed number of times. Any
-// other expression may cost Options.CostLimit: about one unit for each operation, each value, and each ten bytes of text
-// that is read or made.
+// The text of an expression has at most 16 KiB. An expression may cost Options.CostLimit: about one unit for each operation,
+// each value, and each ten bytes of text that is read or made. An expression without loops and without functions whose
+// results can be longer than their arguments is not counted.
 //
-// The cost of a call is checked before it runs. A call of replace, join, format, + or another function whose result is
-// larger than its arguments fails if the cost of the result exceeds the rest of the limit; so does a call that compares
-// each element with each other. An expression therefore takes at most about a hundred bytes of memory for each unit of its
-// limit, and its value is not larger than the limit. A variable that is parsed from text is parsed once per event.
+// A call that makes a larger result, such as replace, join, format or +, fails before it runs if that cost exceeds the rest
+// of the limit. So does a call that compares each element with each other. An expression therefore takes at most about a
+// hundred bytes of memory for each unit of its limit. A variable that is parsed from text is parsed once per event.
 //
 // A regular expression must be written in the condition or in vars. Regular expressions, texts and patterns have limits
 // of their own, and yaml.parse refuses texts with aliases.
 //
-// Simple conditions are evaluated without CEL's interpreter, with the same result, in about 0.1 µs and without allocating
-// except in functions. Simple conditions consist of comparisons, in, has, startsWith, endsWith, contains, matches and the functions of this package, applied
-// to arguments, variables and constants and joined by &&, || and !. CEL evaluates all others, and everything that is an
-// error, in about 0.4 µs.
+// Comparisons, in, has, startsWith, endsWith, contains, matches and the functions of this package, applied to arguments,
+// variables and constants and joined by &&, || and !, are evaluated without CEL's interpreter in about 0.1 µs, with the same
+// result. All others take about 0.4 µs.
 //
 // # Events as JSON
 //
-// FromJSON reads an event from a JSON object, to try policies out. The object has the members that an action receives:
-//
-//	version, point, hook, run, step, tool, call_id, arguments, original_arguments, invalid, result, input, answer, error,
-//	status, question, subagent, compaction, conversation, continuations, variables …
-//
-// It may also have these members:
+// FromJSON reads an event from a JSON object, to try policies out. The object has the members that an action receives
+// (docs/actions.md), and may also have these:
 //
 //	agent, stage, elapsed, now, step_kind, usage, metadata, calls (by tool: calls, ok, denied), actions (by id),
 //	call_index, reply, end, pipeline, parameters
