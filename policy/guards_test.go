@@ -110,7 +110,7 @@ func TestFirstStepsHold(t *testing.T) {
 		}
 		return c.Allow()
 	})
-	for _, list := range [][]hooks.Hook{{onlyAlice}, rulesOf(t, evasion.Block(t, "../docs/first-steps.md", "policy: ours"))} {
+	for _, list := range [][]hooks.Hook{{onlyAlice}, rulesOf(t, evasion.Block(t, "../docs/getting-started.md", "policy: ours"))} {
 		evasion.Guard{
 			Hooks: list, Tool: "transfer", Argument: "to", With: map[string]any{"amount": 5},
 			Allowed: []string{"Alice"}, Forbidden: []string{"Mallory", "alice", "Alice ", "*", ""},
