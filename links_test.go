@@ -92,18 +92,29 @@ func TestBrokenLinksAreFound(t *testing.T) {
 	assert.Equal(t, []string{"README.md#no-such", "#four", "missing.md"}, brokenLinks(".", page))
 }
 
-// The index must list every page of docs and every example.
+// The indexes must list every page of docs and every example, and llms.txt what each page answers.
 func TestIndexesAreComplete(t *testing.T) {
-	for folder, pattern := range map[string]string{"docs": "*.md", "examples": "*"} {
-		index, err := os.ReadFile(filepath.Join(folder, "README.md"))
+	for _, list := range []struct{ index, folder, pattern string }{
+		{"docs/README.md", "docs", "*.md"}, {"examples/README.md", "examples", "*"}, {"llms.txt", ".", "docs/*.md"}, {"llms.txt", ".", "*.md"},
+	} {
+		text, err := os.ReadFile(list.index)
 		require.NoError(t, err)
-		names, err := filepath.Glob(filepath.Join(folder, pattern))
+		index := string(text)
+		assert.Empty(t, brokenLinks(list.folder, index), "links of %s", list.index)
+		names, err := filepath.Glob(filepath.Join(list.folder, list.pattern))
 		require.NoError(t, err)
 		require.NotEmpty(t, names)
 		for _, name := range names {
-			if base := filepath.Base(name); base != "README.md" {
-				assert.Contains(t, string(index), "]("+base, "%s/README.md does not list it", folder)
+			page, err := filepath.Rel(list.folder, name)
+			require.NoError(t, err)
+			if page != "README.md" {
+				assert.Contains(t, index, "]("+filepath.ToSlash(page), "%s does not list it", list.index)
 			}
 		}
+	}
+	text, err := os.ReadFile("llms.txt")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(text)) {
+		assert.True(t, !strings.HasPrefix(line, "- ") || strings.Contains(line, "): "), "llms.txt does not say what the page answers: %s", line)
 	}
 }
