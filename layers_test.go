@@ -300,7 +300,7 @@ func TestEveryPackageHasALayer(t *testing.T) {
 	for _, p := range ours(listPackages(t)) {
 		_, _, known := layerOf(p.rel())
 		assert.True(t, known, "package %q is not in the table of layers: add a line to layers_test.go "+
-			"that says what it may import, and a line to the house in doc.go", p.rel())
+			"that says what it may import, and a line to doc.go and ARCHITECTURE.md", p.rel())
 	}
 }
 
