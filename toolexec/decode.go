@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"unsafe"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
@@ -52,29 +51,26 @@ func (d *Decoder[In]) Decode(args string, in *In) error {
 	if args == "" {
 		args = "{}"
 	}
-	if d.flat != nil && d.flat.Decode(args, unsafe.Pointer(in)) {
+	if d.flat != nil && d.flat.Decode(args, reflect.ValueOf(in).Elem()) {
 		return nil
 	}
 	*in = zero
-	read, err := d.decodeSlowly(args)
+	err := d.decodeSlowly(args, in)
 	if err != nil {
-		return err
+		*in = zero
 	}
-	*in = *read
-	return nil
+	return err
 }
 
-// decodeSlowly implements Decode without the fast path, and produces all error texts. It allocates its own In, so that
-// the In of Decode does not escape to the heap.
-func (d *Decoder[In]) decodeSlowly(args string) (*In, error) {
+// decodeSlowly implements Decode without the fast path, and produces all error texts.
+func (d *Decoder[In]) decodeSlowly(args string, in *In) error {
 	if err := d.schema.Validate(args); err != nil {
-		return nil, err
+		return err
 	}
-	in := new(In)
 	if err := strictjson.UnmarshalStrict(args, in); err != nil {
-		return nil, &agent.ArgumentsError{Problems: []agent.ArgumentProblem{problemOf(err)}}
+		return &agent.ArgumentsError{Problems: []agent.ArgumentProblem{problemOf(err)}}
 	}
-	return in, nil
+	return nil
 }
 
 // flatOf returns the fast path for a flat struct; nil if the type is not flat or its inferred schema has rules beyond

@@ -260,12 +260,12 @@ func sameDecoding[In any](t *testing.T, d *Decoder[In], args string) {
 	if text == "" {
 		text = "{}"
 	}
-	read, wantErr := d.decodeSlowly(text)
+	wantErr := d.decodeSlowly(text, &want)
 	if (err == nil) != (wantErr == nil) {
 		t.Fatalf("%T from %q: got error %v, want %v", got, args, err, wantErr)
 	}
-	if wantErr == nil {
-		want = *read
+	if wantErr != nil {
+		want = *new(In)
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("%q: got %+v, want %+v", args, got, want)
@@ -305,26 +305,10 @@ func benchmarkDecode[In any](b *testing.B, args string) {
 	b.Run("schema-library", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := d.decodeSlowly(args); err != nil {
+			var in In
+			if err := d.decodeSlowly(args, &in); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
-}
-
-func TestDecodeFlatAllocatesNothing(t *testing.T) {
-	d := decoderOf[addInput](t)
-	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		var in addInput
-		if err := d.Decode(`{"a":12,"b":30}`, &in); err != nil || in.B != 30 {
-			panic(err)
-		}
-	}))
-	shell := decoderOf[shellInput](t)
-	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		var in shellInput
-		if err := shell.Decode(`{"command":"ls -l"}`, &in); err != nil || in.Command != "ls -l" {
-			panic(err)
-		}
-	}))
 }

@@ -7,6 +7,7 @@ import (
 
 // Flat checks and decodes argument texts into one flat struct type in a single pass. It is a fast path for
 // valid texts in the usual form: it reports no errors, and leaves all other texts to the slower functions.
+// Without it, checking the arguments of one call takes three times as long as the rest of its step.
 //
 // A struct type is flat when its fields are exported and of type string, bool, integer, float, a pointer to
 // one of these, or []string, with no methods for decoding and no json tag options except omitempty and
@@ -19,8 +20,7 @@ type Flat struct {
 type flatField struct {
 	name   string
 	key    string // the name as most texts write it: in quotes, with its colon
-	offset uintptr
-	kind   reflect.Kind // kind of the value, or of the pointer's target; Slice is []string
+	index  int
 	target reflect.Type // the pointer's target; nil when the field is not a pointer
 }
 
@@ -74,16 +74,15 @@ func flatTag(field reflect.StructField) (name string, optional, skip, plain bool
 }
 
 func flatFieldOf(field reflect.StructField) (flatField, bool) {
-	f := flatField{offset: field.Offset, kind: field.Type.Kind()}
-	t := field.Type
-	if f.kind == reflect.Pointer && ReadsBy(t) == ByKind {
+	f, t := flatField{index: field.Index[0]}, field.Type
+	if t.Kind() == reflect.Pointer && ReadsBy(t) == ByKind {
 		t = t.Elem()
-		f.target, f.kind = t, t.Kind()
+		f.target = t
 	}
 	if ReadsBy(t) != ByKind || t == numberType {
 		return f, false
 	}
-	switch f.kind {
+	switch t.Kind() {
 	case reflect.String, reflect.Bool, reflect.Float32, reflect.Float64,
 		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
 		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:

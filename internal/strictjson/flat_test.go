@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -27,7 +26,7 @@ func decodeFlat(t testing.TB, args string) (flatTarget, bool) {
 	flat := FlatOf(reflect.TypeFor[flatTarget]())
 	require.NotNil(t, flat)
 	var got flatTarget
-	ok := flat.Decode(args, unsafe.Pointer(&got))
+	ok := flat.Decode(args, reflect.ValueOf(&got).Elem())
 	return got, ok
 }
 

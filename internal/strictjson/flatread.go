@@ -5,16 +5,14 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-	"unsafe"
 )
 
-// Decode fills the zero value of the struct type, which into points to, from an argument text, and reports
-// whether it succeeded. True means that the text passes CheckObject, has all required members and no unknown
-// ones, and that the struct has the values that Unmarshal would set. False says nothing about the text, and
-// the struct may be partly written.
+// Decode fills into, a zero struct, from an argument text and reports whether it succeeded. On success the
+// text passes CheckObject, has all required members and no unknown ones, and the struct has the values that
+// Unmarshal would set. On failure the text may be valid, and the struct may be partly written.
 //
 // Strings in the struct may share memory with args.
-func (f *Flat) Decode(args string, into unsafe.Pointer) bool {
+func (f *Flat) Decode(args string, into reflect.Value) bool {
 	i := skipSpace(args, 0)
 	if i == len(args) || args[i] != '{' {
 		return false
@@ -40,9 +38,9 @@ func (f *Flat) Decode(args string, into unsafe.Pointer) bool {
 		}
 		given |= bit
 		if field.target == nil {
-			i = readFlat(args, i, unsafe.Add(into, field.offset), field.kind)
+			i = readFlat(args, i, into.Field(field.index))
 		} else {
-			i = field.readPointer(args, i, into)
+			i = field.readPointer(args, i, into.Field(field.index))
 		}
 		if i < 0 {
 			return false
@@ -84,87 +82,86 @@ func (f *Flat) find(s string, i, guess int) (field, behind int) {
 	return -1, 0
 }
 
-// readPointer decodes the value at s[i] into the pointer field of the struct at base; it returns the index
-// after the value, or -1.
-func (f *flatField) readPointer(s string, i int, base unsafe.Pointer) int {
+// readPointer decodes the value at s[i] into a pointer field. It returns the index after the value, or -1.
+func (f *flatField) readPointer(s string, i int, into reflect.Value) int {
 	if s[i] == 'n' {
 		return plainLiteral(s, i, "null")
 	}
-	target := reflect.New(f.target).UnsafePointer()
-	*(*unsafe.Pointer)(unsafe.Add(base, f.offset)) = target
-	return readFlat(s, i, target, f.kind)
+	target := reflect.New(f.target)
+	into.Set(target)
+	return readFlat(s, i, target.Elem())
 }
 
-func readFlat(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
-	switch kind {
+func readFlat(s string, i int, into reflect.Value) int {
+	switch into.Kind() {
 	case reflect.String:
-		return readString(s, i, (*string)(at))
+		text, end := readString(s, i)
+		into.SetString(text)
+		return end
 	case reflect.Bool:
 		if s[i] == 't' {
-			*(*bool)(at) = true
+			into.SetBool(true)
 			return plainLiteral(s, i, "true")
 		}
 		return plainLiteral(s, i, "false")
 	case reflect.Float64, reflect.Float32:
-		return readFloat(s, i, at, kind)
+		return readFloat(s, i, into)
 	case reflect.Slice:
-		return readStrings(s, i, (*[]string)(at))
+		return readStrings(s, i, into)
 	}
-	return readInteger(s, i, at, kind)
+	return readInteger(s, i, into)
 }
 
-func readString(s string, i int, into *string) int {
+// readString returns the string at s[i] and the index after it, or -1.
+func readString(s string, i int) (text string, end int) {
 	if s[i] != '"' {
-		return -1
+		return "", -1
 	}
 	for j := i + 1; j < len(s); j++ {
 		switch c := s[j]; {
 		case c == '"':
-			*into = s[i+1 : j]
-			return j + 1
+			return s[i+1 : j], j + 1
 		case c < ' ' || c == '\\' || c >= utf8.RuneSelf:
-			return readUnusualString(s, i, into)
+			return readUnusualString(s, i)
 		}
 	}
-	return -1
+	return "", -1
 }
 
 // readUnusualString reads a string with escapes or characters beyond ASCII.
-func readUnusualString(s string, i int, into *string) int {
-	end := skipString(s, i)
-	if end < 0 {
-		return -1
+func readUnusualString(s string, i int) (text string, end int) {
+	if end = skipString(s, i); end < 0 {
+		return "", -1
 	}
 	text, ok := Unquote(s[i:end])
 	if !ok {
-		return -1
+		return "", -1
 	}
-	*into = text
-	return end
+	return text, end
 }
 
-func readStrings(s string, i int, into *[]string) int {
+func readStrings(s string, i int, into reflect.Value) int {
 	if s[i] != '[' {
 		return -1
 	}
-	list := make([]string, 0, 4)
+	list := reflect.MakeSlice(into.Type(), 0, 4)
 	i = skipSpace(s, i+1)
 	if i < len(s) && s[i] == ']' {
-		*into = list
+		into.Set(list)
 		return i + 1
 	}
 	for i < len(s) {
-		var text string
-		if i = readString(s, i, &text); i < 0 {
+		text, end := readString(s, i)
+		if end < 0 {
 			return -1
 		}
-		list = append(list, text)
-		i = skipSpace(s, i)
+		list = reflect.Append(list, reflect.ValueOf(text).Convert(into.Type().Elem()))
+		i = skipSpace(s, end)
 		switch {
 		case i == len(s):
 			return -1
 		case s[i] == ']':
-			*into = list
+			into.Set(list)
 			return i + 1
 		case s[i] != ',':
 			return -1
@@ -174,30 +171,22 @@ func readStrings(s string, i int, into *[]string) int {
 	return -1
 }
 
-func readFloat(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
+func readFloat(s string, i int, into reflect.Value) int {
 	end := plainNumber(s, i)
 	if end < 0 {
 		return -1
 	}
-	bits := 64
-	if kind == reflect.Float32 {
-		bits = 32
-	}
-	n, err := strconv.ParseFloat(s[i:end], bits)
+	n, err := strconv.ParseFloat(s[i:end], into.Type().Bits())
 	if err != nil {
 		return -1
 	}
-	if bits == 32 {
-		*(*float32)(at) = float32(n)
-	} else {
-		*(*float64)(at) = n
-	}
+	into.SetFloat(n)
 	return end
 }
 
 // readInteger reads a number of at most 18 digits, with only zeros after the point. If it leaves part of the
 // number unread, such as an exponent, Decode fails at that part.
-func readInteger(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
+func readInteger(s string, i int, into reflect.Value) int {
 	negative := s[i] == '-'
 	if negative {
 		i++
@@ -221,45 +210,13 @@ func readInteger(s string, i int, at unsafe.Pointer, kind reflect.Kind) int {
 	if negative {
 		n = -n
 	}
-	if !storeInteger(at, kind, n) {
+	switch {
+	case into.CanInt() && !into.OverflowInt(n):
+		into.SetInt(n)
+	case into.CanUint() && n >= 0 && !into.OverflowUint(uint64(n)):
+		into.SetUint(uint64(n))
+	default:
 		return -1
 	}
 	return end
-}
-
-// storeInteger reports whether n is in the range of the kind.
-func storeInteger(at unsafe.Pointer, kind reflect.Kind, n int64) bool {
-	switch kind {
-	case reflect.Int:
-		return store[int](at, n)
-	case reflect.Int64:
-		return store[int64](at, n)
-	case reflect.Int32:
-		return store[int32](at, n)
-	case reflect.Int16:
-		return store[int16](at, n)
-	case reflect.Int8:
-		return store[int8](at, n)
-	}
-	if n < 0 {
-		return false
-	}
-	switch kind {
-	case reflect.Uint:
-		return store[uint](at, n)
-	case reflect.Uint64:
-		return store[uint64](at, n)
-	case reflect.Uint32:
-		return store[uint32](at, n)
-	case reflect.Uint16:
-		return store[uint16](at, n)
-	case reflect.Uint8:
-		return store[uint8](at, n)
-	}
-	return false
-}
-
-func store[N int | int8 | int16 | int32 | int64 | uint | uint8 | uint16 | uint32 | uint64](at unsafe.Pointer, n int64) bool {
-	*(*N)(at) = N(n)
-	return int64(N(n)) == n
 }

@@ -4,7 +4,6 @@ import (
 	"encoding"
 	"reflect"
 	"strings"
-	"unsafe"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -21,7 +20,7 @@ func Unquote(raw string) (text string, ok bool) {
 		return raw[1 : len(raw)-1], true
 	}
 	read, err := jsontext.AppendUnquote(make([]byte, 0, len(raw)), raw)
-	return unsafe.String(unsafe.SliceData(read), len(read)), err == nil // these bytes are not shared
+	return string(read), err == nil
 }
 
 // Reads is the way in which Unmarshal decodes a type.
