@@ -87,8 +87,7 @@ func (x *HookedToolExecutor) reviewError(ctx context.Context, s agent.State, hoo
 		r.Reason = agent.ReasonPanic
 	}
 	v := reviewOf(s, p, r)
-	var at progress
-	if aborted := v.askControls(ctx, x.hooks.pool, hooks, &at, announce); aborted != nil {
+	if aborted := v.askControls(ctx, x.hooks.pool, hooks, announce); aborted != nil {
 		return aborted
 	}
 	left := v.result.Err

@@ -30,8 +30,6 @@ type Context interface {
 	// applied to it.
 	Tell(ctx context.Context, e Event)
 
-	// where returns the state, and the index of the call at the points of a tool call.
-	where() (agent.State, int)
 	// stepKind returns the kind of the current step, if it is known.
 	stepKind() agent.StepKind
 	// toolCall returns the effective call at the points of a tool call, nil elsewhere.
@@ -115,8 +113,6 @@ func (c contextView) Fail(err error) Result {
 }
 
 var errNoReason = errors.New("the hook failed with a nil error")
-
-func (c contextView) where() (agent.State, int) { return c.state, 0 }
 
 func (c contextView) stepKind() agent.StepKind {
 	switch {

@@ -98,8 +98,6 @@ func (c InterventionContext) RejectAndEnd(reason string) Result {
 	return c.newAnswer(Outcome{decision: RejectAndEnd, reason: reason}, nil)
 }
 
-func (c InterventionContext) where() (agent.State, int) { return c.state, c.p.Original.Index }
-
 func (c InterventionContext) toolCall() *agent.ToolCall { return c.p.Call }
 
 // InterventionResolvedContext is the context of AtInterventionResolved.

@@ -39,9 +39,6 @@ type subagentView struct {
 // Subagent returns the description of the sub-agent's run.
 func (c subagentView) Subagent() Subagent { return c.about }
 
-// where returns no index, because parallel calls can start sub-agents, whose hooks must not share a context.
-func (c subagentView) where() (agent.State, int) { return c.state, -1 }
-
 // PreSubagentContext is the context of AtPreSubagent.
 type PreSubagentContext struct{ subagentView }
 

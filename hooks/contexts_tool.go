@@ -169,8 +169,6 @@ func (c ToolContext) MockFailure(text string, effects ...agent.Effect) Result {
 	}}, effects)
 }
 
-func (c ToolContext) where() (agent.State, int) { return c.state, c.p.Original.Index }
-
 func (c ToolContext) toolCall() *agent.ToolCall { return c.p.Call }
 
 // vet passes rewritten arguments to the inner executor, which checks them.
@@ -209,8 +207,6 @@ func (c resultView) Tell(ctx context.Context, e Event) {
 	}
 	c.h.holdOrSend(ctx, c.state, e)
 }
-
-func (c resultView) where() (agent.State, int) { return c.state, c.p.Original.Index }
 
 func (c resultView) toolCall() *agent.ToolCall { return c.p.Call }
 

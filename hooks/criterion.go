@@ -47,9 +47,7 @@ func (x HookContinuationCriterion) String() string {
 
 // Limits returns the limits of the other criteria. The hooks are asked only when those
 // criteria let the run end.
-func (x HookContinuationCriterion) Limits() (limits agent.Limits, only bool) {
-	return agent.LimitsOf(x.inner)
-}
+func (x HookContinuationCriterion) Limits() agent.Limits { return agent.LimitsOf(x.inner) }
 
 // Evaluate returns the evaluation of the other criteria, unless a Stop hook makes the run
 // continue or stops it. If hooks make the run continue more often than allowed, the run

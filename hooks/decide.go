@@ -18,21 +18,10 @@ func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *t
 	if p.Effects.Len() > 0 {
 		c.state = s.Apply(p.Effects)
 	}
-	var at progress
-	if !s.Observed() && hooks.pre.quick(ctx, &at, c) {
-		return mo.Ok(p)
-	}
-	return x.decideFrom(ctx, s, hooks, p, c, &at)
-}
-
-// decideFrom continues decide after the controls that have passed already.
-func (x *HookedToolExecutor) decideFrom(
-	ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, c ToolContext, at *progress,
-) mo.Result[*agent.Prepared] {
 	d := callDeliberation{deliberation[judgedCall]{now: judgedCall{p}}}
 	controls := hooks.pre.controls
-	for ; at.next < len(controls) && d.final == nil; at.next++ {
-		o, err := controls[at.next].consultNext(ctx, at, &c)
+	for i := 0; i < len(controls) && d.final == nil; i++ {
+		o, err := controls[i].consult(ctx, c)
 		if err != nil {
 			return endForError(ctx, d.withEffects(), err)
 		}
@@ -42,7 +31,7 @@ func (x *HookedToolExecutor) decideFrom(
 		if hasNoSay(o) && d.latest == nil {
 			continue
 		}
-		d.recordOutcome(at.next, len(controls), o)
+		d.recordOutcome(i, len(controls), o)
 		if !hasNoSay(o) {
 			c = d.context(c, s, -1)
 		}

@@ -34,15 +34,8 @@ func (x *HookedToolExecutor) reviewResult(
 	if r == nil {
 		return result
 	}
-	var at progress
-	if r.Status == agent.ToolExecuted && p.Effects.Len()+r.Effects.Len() == 0 && !s.Observed() {
-		c := ToolResultContext{resultView{contextView{state: s, info: postToolUse}, p, r, nil}}
-		if hooks.post.quick(ctx, &at, c) {
-			return mo.Ok(r)
-		}
-	}
 	v := reviewOf(s, p, r)
-	if err := v.askControls(ctx, x.hooks.pool, hooks, &at, true); err != nil {
+	if err := v.askControls(ctx, x.hooks.pool, hooks, true); err != nil {
 		return mo.Err[*agent.ToolResult](err)
 	}
 	return mo.Ok(v.result)
@@ -70,16 +63,16 @@ func reviewOf(s agent.State, p *agent.Prepared, r *agent.ToolResult) reviewing {
 // as changed by earlier controls. Then it calls the observers of both points with the final result.
 // The error is that of a hook whose failure aborts the run. After such a failure, the other hooks
 // are still asked, because the error must pass their filters.
-func (v *reviewing) askControls(ctx context.Context, pool *Pool, hooks *toolHooks, at *progress, announce bool) error {
+func (v *reviewing) askControls(ctx context.Context, pool *Pool, hooks *toolHooks, announce bool) error {
 	var failed, post *Outcome
 	var aborted error
 	ofFailure := v.result.Status == agent.ToolFailed && !hooks.failed.empty()
 	if ofFailure {
-		failed, aborted = consultAt(ctx, &hooks.failed, toolFailed, v, &progress{})
+		failed, aborted = consultAt(ctx, &hooks.failed, toolFailed, v)
 	}
 	if !hooks.post.empty() {
 		var err error
-		post, err = consultAt(ctx, &hooks.post, postToolUse, v, at)
+		post, err = consultAt(ctx, &hooks.post, postToolUse, v)
 		aborted = cmp.Or(aborted, err)
 	}
 	v.held.release(v.filters)
@@ -124,11 +117,10 @@ func viewAt[C resultContext](v *reviewing, at *pointInfo) C {
 
 // consultAt asks the controls at one of the points and combines their answers. It returns the
 // answer that determines the decision.
-func consultAt[C resultContext](ctx context.Context, m *moment[C], point *pointInfo, v *reviewing, at *progress) (last *Outcome, aborted error) {
+func consultAt[C resultContext](ctx context.Context, m *moment[C], point *pointInfo, v *reviewing) (last *Outcome, aborted error) {
 	c := viewAt[C](v, point)
-	for ; at.next < len(m.controls); at.next++ {
-		e := m.controls[at.next]
-		o, err := e.consultNext(ctx, at, &c)
+	for _, e := range m.controls {
+		o, err := e.consult(ctx, c)
 		switch {
 		case err == nil:
 		case ctx.Err() == nil:

@@ -7,8 +7,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/samber/lo"
-
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
@@ -28,9 +26,6 @@ type entry[C Context] struct {
 	origin   *Origin
 	priority int
 }
-
-// plain reports whether the hook has no matcher, no time limit and is not in shadow.
-func (e *entry[C]) plain() bool { return e.match == nil && e.timeout == 0 && !e.shadow }
 
 // verdict is the outcome of calling a hook.
 type verdict struct {
@@ -61,16 +56,6 @@ func (e *entry[C]) effectiveOutcome(o *Outcome) *Outcome {
 		return nil
 	}
 	return o
-}
-
-// consultNext works like consult, for the next of several hooks. Quick may already have
-// the answer of the first of them.
-func (e *entry[C]) consultNext(ctx context.Context, at *progress, c *C) (*Outcome, error) {
-	if at.asked {
-		at.asked = false
-		return e.conclude(ctx, *c, e.acceptAnswer(ctx, c, inTime(at.limited, at.answer)))
-	}
-	return e.consult(ctx, *c)
 }
 
 // attempt calls the hook if the matchers match, and emits its events. It creates no
@@ -136,14 +121,8 @@ func (e *entry[C]) callOnce(ctx context.Context, c C) verdict {
 	case e.timeout > 0:
 		return e.callApart(ctx, c)
 	}
-	s, index := c.where()
-	limited := contextOf(ctx, s, index)
-	return inTime(limited, e.callSafely(limited, &c))
-}
-
-// inTime returns the verdict of a hook that was called with limited, or a timeout if
-// its deadline has passed.
-func inTime(limited *lazyContext, v verdict) verdict {
+	limited := &lazyContext{Context: ctx}
+	v := e.callSafely(limited, &c)
 	if limited.end() {
 		return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, DefaultTimeout)}
 	}
@@ -325,57 +304,7 @@ type moment[C Context] struct {
 	controls  []*entry[C]
 	observers []*entry[C]
 	detached  []*entry[C]
-	plain     int  // number of controls at the beginning without matchers and time limits
-	allPlain  bool // no control is in shadow, retried or timed, and there are no observers
 }
-
-// withPlain returns m with its plain controls counted.
-func (m moment[C]) withPlain() moment[C] {
-	m.plain = len(lo.DropWhile(m.controls, (*entry[C]).plain))
-	m.plain = len(m.controls) - m.plain
-	m.allPlain = m.plain == len(m.controls) && len(m.observers)+len(m.detached) == 0
-	return m
-}
-
-// progress records how many controls of a moment were asked: next is the index of the
-// next control, which has already answered if asked is true.
-type progress struct {
-	limited *lazyContext // the context of the controls that quick asks
-	next    int
-	answer  verdict
-	asked   bool
-}
-
-// quick asks the plain controls of a run without an observer, one after the other,
-// until one does not pass or uses its context, which is rare. It reports whether all
-// controls have passed; otherwise at says where to continue.
-func (m *moment[C]) quick(ctx context.Context, at *progress, c C) (done bool) {
-	s, index := c.where()
-	at.limited, at.asked, at.answer.err = contextOf(ctx, s, index), true, errAsking
-	defer func() {
-		if at.asked && at.answer.err == errAsking { //nolint:errorlint // compares the value itself
-			at.answer.err = panicError(recover())
-		}
-	}()
-	for _, e := range m.controls[:m.plain] {
-		result := e.ask(at.limited, c)
-		o, err := result.Get()
-		if !result.IsError() && (o == nil || o == e.info.allowed) && !at.limited.seen() {
-			at.next++
-			continue
-		}
-		if err == nil && result.IsError() {
-			err = errNoReason
-		}
-		at.answer = verdict{outcome: o, err: err}
-		return false
-	}
-	at.answer, at.asked = verdict{}, false
-	return m.allPlain
-}
-
-// errAsking is the placeholder for the answer of a hook that has not returned.
-var errAsking = errors.New("the hook is being asked")
 
 func (m *moment[C]) empty() bool {
 	return m == nil || len(m.controls)+len(m.observers)+len(m.detached) == 0

@@ -24,8 +24,7 @@ type toolHooks struct {
 // for other tools it caches a limited number of entries.
 type toolTable struct {
 	all   *Compiled
-	few   []namedHooks          // nil unless there are few
-	many  map[string]*toolHooks // nil unless there are many
+	known map[string]*toolHooks // by tool; nil for a tool without hooks
 	empty bool                  // no hook concerns any tool call
 	late  *lateTools
 }
@@ -44,39 +43,17 @@ const (
 	lateNameLength = 128
 )
 
-type namedHooks struct {
-	tool  string
-	hooks *toolHooks // nil: no hook concerns the tool
-}
-
-// fewTools is the number of tools up to which a linear search is faster than a map.
-const fewTools = 8
-
 func newToolTable(c *Compiled, tools []string) toolTable {
 	t := toolTable{all: c, late: &lateTools{}, empty: c.preTool.empty() && c.toolFailed.empty() && c.postTool.empty()}
-	switch {
-	case t.empty:
-	case len(tools) > fewTools:
-		t.many = lo.SliceToMap(tools, func(tool string) (string, *toolHooks) { return tool, t.build(tool) })
-	default:
-		t.few = lo.Map(lo.Uniq(tools), func(tool string, _ int) namedHooks { return namedHooks{tool, t.build(tool)} })
+	if !t.empty {
+		t.known = lo.SliceToMap(tools, func(tool string) (string, *toolHooks) { return tool, t.build(tool) })
 	}
 	return t
 }
 
 // hooksFor returns the hooks of the tool with that name; nil when there are none.
 func (t *toolTable) hooksFor(tool string) *toolHooks {
-	for i := range t.few {
-		if t.few[i].tool == tool {
-			return t.few[i].hooks
-		}
-	}
-	return t.ofOther(tool)
-}
-
-// ofOther works like hooksFor, for a tool that is not one of few.
-func (t *toolTable) ofOther(tool string) *toolHooks {
-	if hooks, ok := t.many[tool]; ok {
+	if hooks, ok := t.known[tool]; ok {
 		return hooks
 	}
 	if hooks, ok := t.late.byName()[tool]; ok {
@@ -140,5 +117,5 @@ func forTool[C Context](m *moment[C], tool string) moment[C] {
 		}
 		return out
 	}
-	return moment[C]{controls: narrow(m.controls), observers: narrow(m.observers), detached: narrow(m.detached)}.withPlain()
+	return moment[C]{controls: narrow(m.controls), observers: narrow(m.observers), detached: narrow(m.detached)}
 }

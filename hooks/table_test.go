@@ -25,19 +25,19 @@ func called(t testing.TB, compiled *hooks.Compiled, tool string) func() {
 	}
 }
 
-// A tool that was unknown when the hooks were compiled costs its second call no
-// allocation, whether hooks concern it or not; and many others may turn up.
-func TestToolsThatTurnUpLateAllocateNothing(t *testing.T) {
+// The second call of a tool that was unknown when the hooks were compiled allocates only the contexts of its hooks,
+// although many other tools turn up.
+func TestAllocationsOfToolsThatTurnUpLate(t *testing.T) {
 	for _, known := range [][]string{nil, {"bash"}, strings.Split("a b c d e f g h i j", " ")} {
 		compiled, err := hooks.NewSet(pairOf(3, hooks.ToolMatching("mcp_*"))...).Compile(known...).Get()
 		require.NoError(t, err)
 		for i := range 100 {
 			called(t, compiled, fmt.Sprint("mcp_", i))()
 		}
-		for _, tool := range []string{"mcp_search", "mcp_7", "other"} {
+		for tool, hooks := range map[string]int{"mcp_search": 6, "mcp_7": 6, "other": 0} {
 			again := called(t, compiled, tool)
 			again()
-			assert.Zero(t, testing.AllocsPerRun(100, again), "%s, where %d are known", tool, len(known))
+			assert.EqualValues(t, hooks, testing.AllocsPerRun(100, again), "%s, where %d are known", tool, len(known))
 		}
 	}
 }
@@ -54,14 +54,14 @@ func TestOfInventedToolsFewAreKept(t *testing.T) {
 	for i := range 1000 {
 		again := called(t, compiled, fmt.Sprint("mcp_", i))
 		again()
-		if testing.AllocsPerRun(1, again) == 0 {
+		if testing.AllocsPerRun(1, again) == 1 { // the context
 			kept++
 		}
 	}
 	assert.Equal(t, 256, kept)
 	assert.Equal(t, 3000, asked, "each is asked about three times, kept or not")
 	long()
-	assert.NotZero(t, testing.AllocsPerRun(1, long))
+	assert.Greater(t, testing.AllocsPerRun(1, long), 1.0)
 	assert.Equal(t, 3003, asked)
 }
 

@@ -8,7 +8,7 @@ import (
 
 // lazyContext is the context of a hook without a time limit. Its deadline is
 // DefaultTimeout, and its timer starts only when the hook uses the context, which most
-// hooks never do. An unused lazyContext is used again for the next hook.
+// hooks never do.
 type lazyContext struct {
 	context.Context // the context of the caller
 
@@ -51,9 +51,6 @@ func (c *lazyContext) Value(key any) any {
 	}
 	return c.Context.Value(key)
 }
-
-// seen reports whether the hook has used the context.
-func (c *lazyContext) seen() bool { return c.armed.Load() != nil }
 
 // end releases the timer. It reports whether the deadline had passed.
 func (c *lazyContext) end() (late bool) {
