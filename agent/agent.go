@@ -20,16 +20,12 @@ type Config struct {
 	Name string
 	// Driver asks the model. Required.
 	Driver Driver
-	// WrapDriver wraps the driver, first outermost. A wrapper that only observes can
-	// have a method WhenUnobserved() Driver. When a run has no observer and no other
-	// wrapper is outside of this one, the agent uses the Driver that WhenUnobserved
-	// returns.
+	// WrapDriver wraps the driver, first outermost.
 	WrapDriver []func(Driver) Driver
 	// Executor runs tool calls. Nil means that there are no tools.
 	Executor Executor
-	// WrapExecutor wraps the executor, first outermost. A wrapper that only observes can
-	// have a method WhenUnobserved() Executor, as in WrapDriver. A wrapper that also
-	// handles calls that do not run implements AnswerHandler.
+	// WrapExecutor wraps the executor, first outermost. A wrapper that also handles calls
+	// that do not run implements AnswerHandler.
 	WrapExecutor []func(Executor) Executor
 	// AroundRun and AroundStep are middleware, first outermost.
 	AroundRun, AroundStep []Processor
@@ -62,17 +58,15 @@ type Config struct {
 // An Agent runs a model with tools and middleware. It is assembled once, is immutable,
 // and can serve any number of runs at the same time.
 type Agent struct {
-	config     Config
-	driver     Driver
-	features   mo.Option[Features]
-	executor   Executor
-	approver   Approver
-	unobserved unobserved
-	limits     Limits   // of the criterion
-	plain      bool     // the criterion is only Base and limits
-	run        Next     // the chain around a run, down to steps
-	step       Next     // the chain around a step, down to performStep
-	controls   []string // names of the control hooks that WithHooks added
+	config   Config
+	driver   Driver
+	features mo.Option[Features]
+	executor Executor
+	approver Approver
+	limits   Limits   // of the criterion
+	run      Next     // the chain around a run, down to steps
+	step     Next     // the chain around a step, down to performStep
+	controls []string // names of the control hooks that WithHooks added
 }
 
 // New returns an agent, or an error that joins everything that is missing or invalid.
@@ -97,7 +91,7 @@ func New(c Config) mo.Result[*Agent] {
 		c.Executor = noTools{}
 	}
 	a := &Agent{config: c}
-	a.limits, a.plain = LimitsOf(c.Criterion)
+	a.limits = LimitsOf(c.Criterion)
 	innermost := c.Driver
 	if c.Observer != nil {
 		innermost = asked{c.Driver}
@@ -110,7 +104,6 @@ func New(c Config) mo.Result[*Agent] {
 	if err := errors.Join(driving, executing, approving); err != nil {
 		return mo.Err[*Agent](fmt.Errorf("agent %q: %w", c.Name, err))
 	}
-	a.unobserved = unobserved{withoutObservers(a.driver), unobservedExecutor(a.executor)}
 	a.run = chain(c.AroundRun, a.takeSteps)
 	a.step = chain(c.AroundStep, a.performStep)
 	return mo.Ok(a)

@@ -304,7 +304,7 @@ func (p *Prepared) grant(id string) { p.keepRest(func(rest *preparedRest) { rest
 func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
 	call := *p.Call
 	call.Arguments = answer.Arguments
-	q, err := a.executorFor(s).Prepare(ctx, s, &call).Get()
+	q, err := a.executor.Prepare(ctx, s, &call).Get()
 	if err != nil {
 		q, err = stopInstead(err)
 	}

@@ -131,17 +131,6 @@ func (c Checkpoint) CallsTogether(p *Prepared) int {
 	return 1
 }
 
-// ResultFor returns a new, empty result for a prepared call of the run, like Answer but faster.
-func (c Checkpoint) ResultFor(p *Prepared) *ToolResult {
-	l := c.read().live
-	if l == nil {
-		return Answer(p)
-	}
-	r := l.results.take()
-	r.call, r.original = p.Call, p.Original
-	return r
-}
-
 // RecordJudgement records the hooks' decision about call, the call that the model made: p holds the call to run, and
 // whether it runs. CheckJudgement later compares the call that is about to run with this record. The record belongs to
 // the run and to the current step, and replaces an earlier one about the same call. In a run, RecordJudgement returns

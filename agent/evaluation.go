@@ -91,20 +91,6 @@ var Base Criterion = base{}
 
 type base struct{}
 
-// goesOn reports whether Base lets the run take a step: the run has no stop signal, and
-// it has just begun, or its last step called tools or was paused.
-func (s State) goesOn() bool {
-	d := s.read()
-	if d.signal != nil {
-		return false
-	}
-	if d.steps.Len() == d.first {
-		return true
-	}
-	last, _ := d.steps.Last()
-	return last.read().failure == nil && (len(last.read().message.list()) > 0 || s.pausesAgain())
-}
-
 func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
 	if signal, ok := s.StopSignal().Get(); ok {
 		return mo.Ok(Evaluation{Verdict: Forbid, Signal: signal})

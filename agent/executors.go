@@ -66,21 +66,6 @@ func wrapExecutor(wrappers []func(Executor) Executor, innermost Executor) (Execu
 	return x, nil
 }
 
-// unobservedExecutor returns x without the outermost wrappers that only observe.
-func unobservedExecutor(x Executor) Executor {
-	for {
-		outer := x
-		if g, ok := x.(*gate); ok {
-			outer = g.Executor
-		}
-		onlooker, ok := outer.(interface{ WhenUnobserved() Executor })
-		if !ok {
-			return x
-		}
-		x = onlooker.WhenUnobserved()
-	}
-}
-
 // gate routes calls that have an answer around a wrapper that is not an AnswerHandler, to
 // the executor below it.
 type gate struct {

@@ -71,9 +71,6 @@ func (a *Agent) judge(ctx context.Context, s State) (next State, end *mo.Result[
 	}
 	l := s.read().live
 	over := l.account.exceededAbove()
-	if a.plain && over == nil && !l.watched() && s.goesOn() && !l.account.exceeded(s) { // most steps of most agents
-		return s, nil
-	}
 	verdict, err := a.config.Criterion.Evaluate(ctx, s).Get()
 	if err = errguard.Check(err); err != nil {
 		return s, endByError(ctx, s, fmt.Errorf("judging after step %d: %w", s.RunStepCount(), err))

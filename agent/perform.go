@@ -22,9 +22,9 @@ func (a *Agent) askModel(ctx context.Context, s State) mo.Result[State] {
 	started := time.Now()
 	var reply mo.Result[Step]
 	if l.onDelta != nil {
-		reply = Stream(ctx, a.driverFor(s), s, l.onDelta)
+		reply = Stream(ctx, a.driver, s, l.onDelta)
 	} else {
-		reply = a.driverFor(s).Next(ctx, s)
+		reply = a.driver.Next(ctx, s)
 	}
 	return a.performReply(ctx, s, started, &reply)
 }
@@ -156,7 +156,7 @@ func (a *Agent) prepareCalls(ctx context.Context, s State, reply *Step, batch []
 	}
 	asking := false
 	open := s.read().open
-	executor := a.executorFor(s)
+	executor := a.executor
 	calls := m.list()
 	for i := range calls {
 		call := &calls[i]
@@ -435,7 +435,7 @@ func (a *Agent) executeOpen(ctx context.Context, s State, p *Prepared) mo.Result
 	judged, step := &s.read().live.judged, s.RunStepCount()
 	judged.setOpen(step, p.Original, true)
 	defer judged.setOpen(step, p.Original, false)
-	return a.executorFor(s).Execute(ctx, s, p)
+	return a.executor.Execute(ctx, s, p)
 }
 
 // executeCall answers call i.
@@ -460,7 +460,7 @@ func (a *Agent) executeCall(ctx context.Context, s State, i int, p *Prepared) (*
 	if p.Disposition == DisposeRun {
 		r, err = a.executeOpen(ctx, s, p).Get()
 	} else {
-		r, err = HandleAnswer(ctx, a.executorFor(s), s, p).Get()
+		r, err = HandleAnswer(ctx, a.executor, s, p).Get()
 	}
 	if err = errguard.Check(err); err == nil {
 		r, err = p.Result(r)

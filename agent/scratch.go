@@ -21,10 +21,6 @@ type live struct {
 	asked  atomic.Bool // the observer received InferenceStarted
 	events sync.Mutex  // held while an event is delivered
 
-	states  slab[stateData]
-	steps   slab[stepBody]
-	results slab[ToolResult]
-
 	judged judgements
 	begin  struct{ width, calls int } // number of calls in a batch that begin together, and how many of them run
 

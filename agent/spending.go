@@ -128,7 +128,6 @@ type account struct {
 	above  *live
 	limits Limits // those of the criterion and extra
 	extra  Limits // of RunSettings, which no criterion checks
-	simple bool   // there is no limit except on steps
 	run    *Run   // of the frame
 	began  time.Time
 
@@ -154,7 +153,7 @@ type account struct {
 func (a *account) start(ctx context.Context, s State, limits, extra Limits) {
 	d := s.read()
 	limits = limits.Merge(extra)
-	a.limits, a.extra, a.simple, a.run = limits, extra, limits == (Limits{Steps: limits.Steps}), &d.run
+	a.limits, a.extra, a.run = limits, extra, &d.run
 	a.began = d.began()
 	a.above, _ = startedrun.Above(ctx).(*live)
 	a.at = d
@@ -367,15 +366,6 @@ func (a *account) free(tokens int64, end *live) {
 		}
 		above.mu.Unlock()
 	}
-}
-
-// exceeded reports whether the run has reached one of its limits in s, the state after a step.
-func (a *account) exceeded(s State) bool {
-	if a.simple && a.children.Load() == nil { // most agents
-		return a.limits.Steps != 0 && s.RunStepCount() >= a.limits.Steps
-	}
-	spent := a.total()
-	return a.limits.checkSpending(&spent, a.began, State{}) != nil
 }
 
 // exceededAbove returns the reached limit of a run above; nil when there is none.

@@ -22,7 +22,7 @@ import (
 // limits is a criterion that has only limits.
 type limits agent.Limits
 
-func (l limits) Limits() (agent.Limits, bool) { return agent.Limits(l), true }
+func (l limits) Limits() agent.Limits { return agent.Limits(l) }
 
 func (l limits) Evaluate(_ context.Context, s agent.State) mo.Result[agent.Evaluation] {
 	if over, ok := agent.Limits(l).StopFor(s).Get(); ok {

@@ -27,14 +27,12 @@ type Limits struct {
 	Time time.Duration
 }
 
-// LimitsOf returns the limits of a criterion: the result of its method Limits, if it has one. Only reports that the
-// criterion has no other effect on a run that Base lets continue; the agent then does not ask it after steps whose
-// calls ran within the limits.
-func LimitsOf(c Criterion) (limits Limits, only bool) {
-	if limited, ok := c.(interface{ Limits() (Limits, bool) }); ok {
+// LimitsOf returns the limits of a criterion: the result of its method Limits, if it has one.
+func LimitsOf(c Criterion) Limits {
+	if limited, ok := c.(interface{ Limits() Limits }); ok {
 		return limited.Limits()
 	}
-	return Limits{}, c == Base
+	return Limits{}
 }
 
 // Merge returns limits that enforce both: the smaller of each.

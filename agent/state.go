@@ -422,26 +422,22 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 	kept.message, kept.finish, kept.model, kept.id, kept.failure = reply.Message, reply.FinishReason, reply.Model, reply.ID, failure
 	kept.index, kept.at = toInt32(was.steps.Len()-was.first), toInt32(was.messages.Len())
 	kept.started, kept.took = momentOf(started), time.Since(started)
-	answers := kept.withRoom(len(results)).bodies()
+	kept.answers = make([]messageBody, len(results))
 	failures := was.failures
 	if failure != nil || slices.ContainsFunc(results, func(r *ToolResult) bool { return r.Status == ToolFailed }) {
 		failures++
 	}
 	for i, r := range results {
-		answers[i].result = r
+		kept.answers[i].result = r
 	}
 	messages := was.messages
-	switch {
-	case reply.Message.body == nil:
-	case len(answers) == 1: // most steps
-		messages = messages.Append(reply.Message, Message{&answers[0]})
-	default:
+	if reply.Message.body != nil {
 		messages = messages.Append(reply.Message)
-		for i := range answers {
-			messages = messages.Append(Message{&answers[i]})
+		for i := range kept.answers {
+			messages = messages.Append(Message{&kept.answers[i]})
 		}
 	}
-	d := was.live.states.take()
+	d := new(stateData)
 	d.frame, d.messages, d.steps, d.meta = was.frame, messages, was.steps.Append(StepRecord{kept}), was.meta
 	d.usage, d.signal, d.accepted, d.failures = usage, was.signal, toInt32(messages.Len()), failures
 	if reply.Message.body == nil {
@@ -475,16 +471,13 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 // begin returns the record of a step, and the usage of the run including the step.
 // Unknown usage of the step is not stored.
 func (d *stateData) begin(reply *Step) (*stepBody, *Usage) {
-	unsaid := reply.Usage == noStepUsage
-	if unsaid && (reply.Message.body == nil || d.usage.Cost.IsAbsent()) {
-		return d.live.steps.take(), d.usage
+	kept, run := new(stepBody), d.usage
+	if reply.Usage != noStepUsage {
+		kept.usage = new(reply.Usage)
 	}
-	kept := &using{spent: spent{step: reply.Usage, run: *d.usage}}
-	if !unsaid {
-		kept.usage = &kept.step
+	if reply.Message.body != nil && (kept.usage != nil || run.Cost.IsPresent()) {
+		run = new(*run)
+		addTo(run, &reply.Usage)
 	}
-	if reply.Message.body != nil {
-		addTo(&kept.run, &reply.Usage)
-	}
-	return &kept.stepBody, &kept.run
+	return kept, run
 }

@@ -187,11 +187,11 @@ func (r StepRecord) form() stepJSON {
 	b := r.read()
 	form := stepJSON{
 		Index: int(b.index), FinishReason: b.finish, Usage: b.usage, Model: b.model, ID: b.id,
-		Results: make([]resultJSON, b.count),
+		Results: make([]resultJSON, len(b.answers)),
 		Started: b.started.time().UTC(), Duration: int64(b.took), Failure: b.failure,
 	}
 	for i := range form.Results {
-		form.Results[i] = b.bodies()[i].result.form()
+		form.Results[i] = b.answers[i].result.form()
 	}
 	if b.message.body != nil {
 		form.Message = new(int(b.at))
@@ -212,19 +212,18 @@ func (r *ToolResult) form() resultJSON {
 // record returns the step, and sets the messages that answer its calls: they are views
 // of its results.
 func (f *stepJSON) record(messages []Message) StepRecord {
-	b := new(stepBody).withRoom(len(f.Results))
+	b := &stepBody{answers: make([]messageBody, len(f.Results))}
 	b.index, b.started, b.took, b.failure = toInt32(f.Index), momentOf(f.Started), time.Duration(f.Duration), f.Failure
 	b.finish, b.model, b.id = f.FinishReason, f.Model, f.ID
 	if f.Usage != nil && *f.Usage != noStepUsage {
 		b.usage = f.Usage
 	}
-	answers := b.bodies()
 	if f.Message != nil {
 		at := *f.Message
 		b.at, b.message = toInt32(at), messages[at]
 		for i, call := range b.message.Calls() {
-			answers[i].result = f.Results[i].toResult(call, messages[at+1+i])
-			messages[at+1+i] = Message{&answers[i]}
+			b.answers[i].result = f.Results[i].toResult(call, messages[at+1+i])
+			messages[at+1+i] = Message{&b.answers[i]}
 		}
 	}
 	return StepRecord{b}

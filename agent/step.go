@@ -150,10 +150,10 @@ func (r StepRecord) Message() Message { return r.read().message }
 func (r StepRecord) Usage() Usage { return *cmp.Or(r.read().usage, &noStepUsage) }
 
 // ResultCount returns the number of tool results: one for each call of the message.
-func (r StepRecord) ResultCount() int { return int(r.read().count) }
+func (r StepRecord) ResultCount() int { return len(r.read().answers) }
 
 // Result returns the answer to call i. It panics when i is out of range.
-func (r StepRecord) Result(i int) ToolResult { return *r.read().bodies()[i].result }
+func (r StepRecord) Result(i int) ToolResult { return *r.read().answers[i].result }
 
 // Results iterates over the answers in call order.
 func (r StepRecord) Results() iter.Seq2[int, ToolResult] {
@@ -180,7 +180,7 @@ func (r StepRecord) Failure() *Failure { return r.read().failure }
 // timeout.
 func (r StepRecord) ToolFailures() int {
 	n := 0
-	answers := r.read().bodies()
+	answers := r.read().answers
 	for i := range answers {
 		if answers[i].result.Status == ToolFailed {
 			n++

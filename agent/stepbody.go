@@ -8,45 +8,17 @@ import "time"
 type stepBody struct {
 	started   moment
 	index, at int32 // at is the index of the reply in the transcript, if there is a reply
-	count     int32 // number of answers
 	message   Message
-	several   *[]messageBody // the answers, unless the field one has room for them
+	answers   []messageBody // the results
 	finish    FinishReason
 	usage     *Usage // nil for none
 	model     string
 	id        string
 	took      time.Duration
 	failure   *Failure
-	one       [1]messageBody // most steps have one call
 }
 
 var emptyStep stepBody
-
-// bodies returns the bodies of the messages after the reply: the results.
-func (b *stepBody) bodies() []messageBody {
-	if b.several != nil {
-		return *b.several
-	}
-	return b.one[:b.count]
-}
-
-// withRoom returns b with room for the answers to that many calls.
-func (b *stepBody) withRoom(calls int) *stepBody {
-	if b.count = toInt32(calls); calls > len(b.one) {
-		several := make([]messageBody, calls)
-		b.several = &several
-	}
-	return b
-}
-
-// spent is the usage of a step, and of the run including it.
-type spent struct{ step, run Usage }
-
-// using is a step together with its usage, in one allocation.
-type using struct {
-	stepBody
-	spent
-}
 
 // moment is a time without the monotonic clock and the zone of a time.Time: half its size,
 // in every step that a session keeps. The zero moment is the zero time.

@@ -181,7 +181,7 @@ func (p Plan) WithCriteria(criteria ...agent.Criterion) Plan {
 // allCriteria returns the criteria, Base first, with a limit of steps unless there is one.
 func (p Plan) allCriteria() []agent.Criterion {
 	all := append([]agent.Criterion{agent.Base}, p.criteria...)
-	if limits, _ := agent.LimitsOf(continuation.All(all...)); limits.Steps == 0 && !p.unlimited {
+	if limits := agent.LimitsOf(continuation.All(all...)); limits.Steps == 0 && !p.unlimited {
 		all = append(all, continuation.Steps(defaultSteps))
 	}
 	return all

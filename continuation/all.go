@@ -48,15 +48,12 @@ func (a *all) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evalu
 	return mo.Ok(agent.Strongest(said...))
 }
 
-// Limits returns the limits of all the criteria. Only reports that the criteria have no
-// other effect on a run that agent.Base lets continue.
-func (a *all) Limits() (limits agent.Limits, only bool) {
-	only = true
+// Limits returns the limits of all the criteria.
+func (a *all) Limits() (limits agent.Limits) {
 	for _, c := range a.criteria {
-		has, nothingElse := agent.LimitsOf(c)
-		limits, only = limits.Merge(has), only && nothingElse
+		limits = limits.Merge(agent.LimitsOf(c))
 	}
-	return limits, only
+	return limits
 }
 
 func (a *all) String() string {

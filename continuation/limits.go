@@ -31,7 +31,7 @@ func newLimit(name string, value any, most agent.Limits) agent.Criterion {
 func (l *limit) String() string { return l.name }
 
 // Limits returns the limit. Only is true, because the criterion has no other effect.
-func (l *limit) Limits() (limits agent.Limits, only bool) { return l.most, true }
+func (l *limit) Limits() agent.Limits { return l.most }
 
 func (l *limit) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
 	return evaluationOf(l.judge(ctx, s))

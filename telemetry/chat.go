@@ -58,9 +58,6 @@ var (
 	_ agent.Describer = (*outer)(nil)
 )
 
-// WhenUnobserved returns the driver of runs without an observer.
-func (d *outer) WhenUnobserved() agent.Driver { return d.inner }
-
 // Features returns the features of the wrapped driver.
 func (d *outer) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
@@ -162,9 +159,6 @@ var (
 	_ agent.Streamer  = (*asking)(nil)
 	_ agent.Describer = (*asking)(nil)
 )
-
-// WhenUnobserved returns the driver of runs without an observer.
-func (d *asking) WhenUnobserved() agent.Driver { return d.inner }
 
 // Features returns the features of the wrapped driver.
 func (d *asking) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }

@@ -35,9 +35,6 @@ type executor struct {
 	inner agent.Executor
 }
 
-// WhenUnobserved returns the executor of runs without an observer.
-func (x executor) WhenUnobserved() agent.Executor { return x.inner }
-
 // Prepare begins the call's span. It ends in Execute or HandleAnswer, one of which is
 // called for every call of a step.
 func (x executor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {

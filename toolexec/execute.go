@@ -130,7 +130,7 @@ func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared
 		}
 	}
 	took, content := time.Since(started), validText(out.Content)
-	result := agent.Checkpoint(s).ResultFor(p)
+	result := agent.Answer(p)
 	result.Attempts, result.Started, result.Duration, result.MaxBytes = call.Attempt, started, took, max(t.policy.MaxResultBytes, 0)
 	if err != nil {
 		t.fail(result, err)

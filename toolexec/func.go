@@ -18,15 +18,11 @@ import (
 //
 // If In cannot be decoded from arguments, NewToolbox returns an error for the tool.
 func Func[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) Tool {
-	t, output := newTyped[In, Out](agent.ToolSpec{Name: name, Description: description}, f != nil)
-	t.plain = func(ctx context.Context, in In) (Output, error) {
-		out, err := f(ctx, in)
-		if err != nil {
-			return Output{}, err
-		}
-		return output(out)
+	var withCall func(ctx context.Context, c Call, in In) (Out, error)
+	if f != nil {
+		withCall = func(ctx context.Context, _ Call, in In) (Out, error) { return f(ctx, in) }
 	}
-	return t
+	return CallFunc(agent.ToolSpec{Name: name, Description: description}, withCall)
 }
 
 // CallFunc works like Func, for a func that needs the call or a tool that has its own schema: spec.Parameters can be
@@ -81,7 +77,6 @@ func decoderFor[In any](schema string) (d *Decoder[In], err error) {
 type typedTool[In any] struct {
 	spec    agent.ToolSpec
 	decoder *Decoder[In]
-	plain   func(ctx context.Context, in In) (Output, error) // nil if the func receives the call
 	run     func(ctx context.Context, c Call, in In) (Output, error)
 	err     error
 }
@@ -111,8 +106,5 @@ type typedBody[In any] struct {
 }
 
 func (b *typedBody[In]) Run(ctx context.Context, c Call) (Output, error) {
-	if b.tool.plain != nil {
-		return b.tool.plain(ctx, b.in)
-	}
 	return b.tool.run(ctx, c, b.in)
 }
