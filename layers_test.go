@@ -81,7 +81,6 @@ var layers = map[string]layer{
 	"internal/worktree":   {},
 	"internal/inputform":  {Ours: []string{"internal/strictjson"}},
 	"internal/errguard":   {Ours: []string{"internal/nils"}},
-	"internal/unfiltered": {Ours: []string{"agent"}},
 	"agent":               {Ours: []string{"internal/errguard", "internal/inputform", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
 
 	// Running programs and ending all processes that they start.
@@ -94,17 +93,16 @@ var layers = map[string]layer{
 	"internal/callback": {Ours: []string{"agent", "internal/markup", "internal/strictjson"}},
 
 	// The journal that connects durable runs with the actions inside them.
-	"internal/once": {Ours: []string{"agent"}},
+	"internal/runctx": {Ours: []string{"agent"}},
 
 	// The place where the gates of pipelines wait.
-	"internal/parking": {Ours: []string{"agent"}},
 	// What engines need to fire the points around their runs.
-	"internal/firing": {Ours: []string{"agent", "durable", "hooks", "internal/parking", "internal/strictjson"}},
+	"internal/firing": {Ours: []string{"agent", "durable", "hooks", "internal/runctx", "internal/strictjson"}},
 
 	// The seams. They do not import each other.
 	"processor":    {Ours: []string{"agent"}, Modules: core},
 	"continuation": {Ours: []string{"agent", "internal/reserved"}, Modules: core},
-	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/errguard", "internal/near", "internal/once", "internal/reserved", "internal/strictjson", "internal/unfiltered"}, Modules: core},
+	"hooks":        {Ours: []string{"agent", "hooks/internal/scrub", "internal/errguard", "internal/near", "internal/reserved", "internal/runctx", "internal/strictjson"}, Modules: core},
 	"toolexec": {
 		Ours:    []string{"agent", "internal/errguard", "internal/near", "internal/nils", "internal/startedrun", "internal/strictjson"},
 		Modules: slices.Concat(core, schemas),
@@ -153,7 +151,7 @@ var layers = map[string]layer{
 	"hooks/hookstest": {Ours: []string{"agent", "hooks", "hooks/moment"}, Modules: core, Test: true},
 
 	// Durable runs.
-	"durable":             {Ours: []string{"agent", "internal/coalesce", "internal/once", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
+	"durable":             {Ours: []string{"agent", "internal/coalesce", "internal/runctx", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
 	"durable/command":     {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
 	"durable/waiver":      {Ours: []string{"agent", "durable", "hooks"}, Modules: values},
 	"durable/approval":    {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
@@ -178,7 +176,7 @@ var layers = map[string]layer{
 	// Tools.
 	"toolexec/shell": {Ours: []string{"agent", "toolexec", "internal/process"}, Modules: append(values, "golang.org/x/sys")},
 	"toolexec/files": {Ours: []string{"agent", "toolexec"}, Modules: append(core, "github.com/bmatcuk/doublestar/v4")},
-	"toolexec/mcp":   {Ours: []string{"agent", "internal/inputform", "internal/unfiltered", "internal/version", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
+	"toolexec/mcp":   {Ours: []string{"agent", "internal/inputform", "internal/runctx", "internal/version", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
 
 	// Firing a single hook point.
 	"hooks/moment": {Ours: []string{"agent", "hooks", "internal/reserved"}, Modules: core},
@@ -201,7 +199,7 @@ var layers = map[string]layer{
 	"action": {
 		Ours: []string{
 			"agent", "toolexec", "hooks", "hooks/judge", "capability",
-			"internal/callback", "internal/once", "internal/parking", "internal/process", "internal/strictjson",
+			"internal/callback", "internal/process", "internal/runctx", "internal/strictjson",
 		},
 		Modules: append(values, "mvdan.cc/sh/v3"),
 	},
@@ -209,19 +207,19 @@ var layers = map[string]layer{
 	// Declared hooks: files with rules.
 	"pipeline": {Ours: []string{
 		"action", "agent", "durable", "durable/command", "hooks", "policy", "telemetry", "toolexec",
-		"internal/firing", "internal/parking", "internal/process", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version",
+		"internal/firing", "internal/runctx", "internal/process", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version",
 		"internal/worktree", "internal/yamlfile",
 	}, Modules: core},
 	"coordinator": {Ours: []string{
 		"action", "agent", "durable", "durable/command", "hooks", "pipeline", "policy", "registry", "telemetry", "toolexec",
-		"durable/approval", "internal/firing", "internal/parking", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version",
+		"durable/approval", "internal/firing", "internal/runctx", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version",
 		"internal/yamlfile",
 	}, Modules: append(core, "github.com/danielgtaylor/huma/v2", "golang.org/x/time")},
 	"coordinator/client": {Ours: []string{"agent", "coordinator", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {
 		Ours: []string{
 			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance", "internal/invisible", "policy/tools",
-			"internal/lazy", "internal/parking", "internal/reserved", "internal/strictjson", "internal/version", "internal/yamlfile",
+			"internal/lazy", "internal/runctx", "internal/reserved", "internal/strictjson", "internal/version", "internal/yamlfile",
 		},
 		Modules: append(values, "cel.dev/cel-go"),
 	},

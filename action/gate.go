@@ -15,8 +15,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/callback"
-	"github.com/grapnel-go/grapnel/internal/once"
-	"github.com/grapnel-go/grapnel/internal/parking"
+	"github.com/grapnel-go/grapnel/internal/runctx"
 )
 
 // GateBy names what opens a gate.
@@ -190,7 +189,7 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 		if h.Parks && g.By != GatePerson && canPark(ctx, r) {
 			return g.park(h, r)
 		}
-		if place := parking.From(ctx); h.Parks && place != nil && r.isFiring() && r.Decides && !IsStarted(ctx) {
+		if place := runctx.PlaceOf(ctx); h.Parks && place != nil && r.isFiring() && r.Decides && !IsStarted(ctx) {
 			return g.parkFiring(ctx, place, h, r)
 		}
 		return g.answerFor(ctx, r, wait)
@@ -219,7 +218,7 @@ func (g Gate) answerFor(ctx context.Context, r *Request, wait func(ctx context.C
 
 // canPark reports whether the run can wait for a gate in its store: it is durable, and the point is one where hooks ask.
 func canPark(ctx context.Context, r *Request) bool {
-	return r.Decides && slices.Contains(r.Decisions, hooks.Ask) && once.From(ctx) != nil && !IsStarted(ctx)
+	return r.Decides && slices.Contains(r.Decisions, hooks.Ask) && runctx.JournalOf(ctx) != nil && !IsStarted(ctx)
 }
 
 // reason returns the sentence that tells the person why they are asked.

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/callback"
-	"github.com/grapnel-go/grapnel/internal/parking"
+	"github.com/grapnel-go/grapnel/internal/runctx"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -78,7 +78,7 @@ func (g Gate) park(h Host, r *Request) (*Answer, error) {
 
 // parkFiring returns the answer to a gate at a point around runs. Without one, the gate waits in the store of the run, and
 // the firing ends until it is repeated.
-func (g Gate) parkFiring(ctx context.Context, place parking.Place, h Host, r *Request) (*Answer, error) {
+func (g Gate) parkFiring(ctx context.Context, place runctx.Place, h Host, r *Request) (*Answer, error) {
 	within := cmp.Or(g.Timeout, defaultGateTimeout)
 	q := agent.Question{By: r.Hook, Reason: g.reason(r), Within: within, Approvers: g.Approvers, Quorum: g.Quorum}
 	if g.By != GatePerson {
@@ -92,9 +92,9 @@ func (g Gate) parkFiring(ctx context.Context, place parking.Place, h Host, r *Re
 	}
 	a, err := place.Park(ctx, r.IdempotencyKey, q)
 	switch {
-	case errors.Is(err, parking.ErrExpired) && g.OnTimeout == "":
+	case errors.Is(err, runctx.ErrExpired) && g.OnTimeout == "":
 		return nil, newFault(g.Type(), FaultTimeout, "no answer within %s", within)
-	case errors.Is(err, parking.ErrExpired):
+	case errors.Is(err, runctx.ErrExpired):
 		what, err := callback.Say(g.OnTimeout, fmt.Sprintf("no answer within %s", within))
 		if err != nil {
 			return nil, &Error{g.Type(), FaultSetup, err}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/internal/once"
+	"github.com/grapnel-go/grapnel/internal/runctx"
 )
 
 // keyVariable is the environment variable that carries the request's IdempotencyKey to processes, keyHeader the header
@@ -47,7 +47,7 @@ func Kept(name string) bool { return strings.Contains("/"+name, "/"+keptPrefix) 
 //
 // In a run that is not durable, Keep returns the action unchanged.
 func Keep(ctx context.Context, a Action, r *Request) Action {
-	j := once.From(ctx)
+	j := runctx.JournalOf(ctx)
 	if j == nil {
 		return a
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/internal/once"
+	"github.com/grapnel-go/grapnel/internal/runctx"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -138,7 +138,7 @@ func TestDecisionsAreWrittenDownWhole(t *testing.T) {
 			},
 		}})
 		journal := &memory{done: map[string][]byte{}}
-		ctx := once.Into(t.Context(), journal)
+		ctx := runctx.WithJournal(t.Context(), journal)
 		for _, a := range []action.Action{does, never} {
 			r := guarded(t) // of another process
 			got, err := action.Keep(ctx, a, r).Do(ctx, r).Get()
@@ -178,7 +178,7 @@ func TestAnswersThatNoFilterHasSeenAreNotWrittenDown(t *testing.T) {
 	} {
 		for _, observer := range []bool{false, true} {
 			journal := &memory{done: map[string][]byte{}}
-			ctx := once.Into(t.Context(), journal)
+			ctx := runctx.WithJournal(t.Context(), journal)
 			r := guarded(t)
 			r.Point, r.Observer = point, observer
 			answer, err := action.Keep(ctx, says, r).Do(ctx, r).Get()

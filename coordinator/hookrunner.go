@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/firing"
-	"github.com/grapnel-go/grapnel/internal/parking"
+	"github.com/grapnel-go/grapnel/internal/runctx"
 	"github.com/grapnel-go/grapnel/policy"
 )
 
@@ -232,7 +232,7 @@ func (o *occasion) fire(ctx context.Context, point hooks.PointName, about hooks.
 		now = o.own.Updated
 	}
 	place := &firing.Place{Run: o.scope.Run(), Waits: o.waits, Now: now, Cancel: cancel}
-	run, _, denied, err := o.scope.Blueprint(parking.Into(firingCtx, place), agent.NewState(), hooks.Firing{Point: point}, about)
+	run, _, denied, err := o.scope.Blueprint(runctx.WithPlace(firingCtx, place), agent.NewState(), hooks.Firing{Point: point}, about)
 	if !errors.Is(err, firing.ErrParked) && !errors.Is(context.Cause(firingCtx), firing.ErrParked) {
 		return run, denied, err
 	}
@@ -422,7 +422,7 @@ func (s starter) StartAgent(ctx context.Context, start action.AgentStart) mo.Res
 
 func (s starter) startRun(ctx context.Context, start action.AgentStart) (string, error) {
 	o, key := s.o, start.Request.IdempotencyKey
-	place, awaited := parking.From(ctx).(*firing.Place)
+	place, awaited := runctx.PlaceOf(ctx).(*firing.Place)
 	if !awaited && o.events.knownRun(start.Request.Hook) != "" { // before a crash
 		return "", nil
 	}
@@ -507,7 +507,7 @@ func (o *occasion) resultOfHook(ctx context.Context, place *firing.Place, w dura
 	}
 	if !child.Status.Ended() {
 		err := place.Wait(w)
-		if !errors.Is(err, parking.ErrExpired) {
+		if !errors.Is(err, runctx.ErrExpired) {
 			return "", err
 		}
 		s := durable.Signal{Kind: durable.SignalCancel, Text: "the time limit of the hook has passed"}

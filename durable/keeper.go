@@ -12,7 +12,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/internal/coalesce"
-	"github.com/grapnel-go/grapnel/internal/once"
+	"github.com/grapnel-go/grapnel/internal/runctx"
 )
 
 // Options configures a Keeper. The zero value holds the defaults.
@@ -123,7 +123,7 @@ type claim struct {
 // and records how the run ended or what it waits for.
 func (k *Keeper) AroundRun() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-		ctx = once.Into(ctx, k)
+		ctx = runctx.WithJournal(ctx, k)
 		h := k.runs.Get(s)
 		if up, call := k.above(ctx, s); up != nil {
 			return h.runWithin(ctx, k, up, call, s, next)

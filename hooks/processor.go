@@ -7,7 +7,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/internal/unfiltered"
+	"github.com/grapnel-go/grapnel/internal/runctx"
 )
 
 // HookProcessor is the middleware that calls the hooks around a run and around a step.
@@ -43,7 +43,7 @@ func (p HookProcessor) Process(ctx context.Context, s agent.State, next agent.Ne
 func (c *Compiled) runAround(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	current.Get(s).hooks = c
 	if !c.tools.empty {
-		unfiltered.Set(s, c.reviews)
+		runctx.SetUnfiltered(s, c.reviews)
 	}
 	var err error
 	if !agent.Checkpoint(s).Resumed() { // otherwise the input was accepted before

@@ -10,7 +10,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/internal/once"
+	"github.com/grapnel-go/grapnel/internal/runctx"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -211,7 +211,7 @@ func (r *RunScope) fire(
 	f.live = &firingData{at: time.Now(), counts: map[string]int{}}
 	ctx, inside := r.run.Enter(ctx, s, f.Stage, f.Iteration)
 	if r.journal != nil {
-		ctx = once.Into(ctx, r.journal)
+		ctx = runctx.WithJournal(ctx, r.journal)
 	}
 	if err := do(ctx, inside, f); err != nil {
 		return fmt.Errorf("firing %s: %w", f, err)

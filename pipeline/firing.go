@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/firing"
-	"github.com/grapnel-go/grapnel/internal/parking"
+	"github.com/grapnel-go/grapnel/internal/runctx"
 )
 
 // fire fires a point for the current stage. Ended reports that a hook has ended the session; then that is recorded.
@@ -78,7 +78,7 @@ func (m *machine) firePoint(
 	}
 	mark := &firingMark{}
 	ctx = context.WithValue(ctx, firingMarkKey{}, mark)
-	after, stop, err = scope.Pipeline(parking.Into(ctx, place), agent.NewState(), m.firing(at), about)
+	after, stop, err = scope.Pipeline(runctx.WithPlace(ctx, place), agent.NewState(), m.firing(at), about)
 	parks := errors.Is(err, firing.ErrParked)
 	if parks || repeated {
 		m.events.drop(mark) // they are written when the firing is repeated, or were written the first time

@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/firing"
-	"github.com/grapnel-go/grapnel/internal/parking"
+	"github.com/grapnel-go/grapnel/internal/runctx"
 )
 
 // spawner runs pipelines for the hooks of a session, as child runs. An awaited one lets the firing wait in the store, as a gate
@@ -45,7 +45,7 @@ func (s spawner) Spawn(ctx context.Context, start action.SpawnStart) mo.Result[s
 	if !ok {
 		return mo.Err[string](errors.New("pipelines are only started while a point fires"))
 	}
-	place, awaited := parking.From(ctx).(*firing.Place)
+	place, awaited := runctx.PlaceOf(ctx).(*firing.Place)
 	if !awaited {
 		return mo.TupleToResult("", s.m.submitChild(ctx, at, start))
 	}
@@ -97,7 +97,7 @@ func (m *machine) awaitSpawned(ctx context.Context, place *firing.Place, at spaw
 			return m.outputOf(ctx, child)
 		}
 		err = place.Wait(w)
-		if errors.Is(err, parking.ErrExpired) {
+		if errors.Is(err, runctx.ErrExpired) {
 			err = m.store.Signal(ctx, w.Child, durable.Signal{Kind: durable.SignalCancel, Text: "its time limit has passed"})
 			return "", errors.Join(fmt.Errorf("pipeline %q did not end in time", start.Pipeline), err)
 		}

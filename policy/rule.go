@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/internal/parking"
+	"github.com/grapnel-go/grapnel/internal/runctx"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/condition"
 	"github.com/grapnel-go/grapnel/policy/library"
@@ -380,7 +380,7 @@ func (u *use) detach(ctx context.Context, c hooks.Context, do action.Action, req
 		return
 	}
 	limit := time.Duration(u.tries+1)*u.timeout + time.Duration(u.tries)*u.delay
-	d.Detach(parking.Into(ctx, nil), u.name(), limit, func(ctx context.Context) error { // nothing waits for it
+	d.Detach(runctx.WithPlace(ctx, nil), u.name(), limit, func(ctx context.Context) error { // nothing waits for it
 		for try := 1; ; try++ {
 			err := do.Do(ctx, request).Error()
 			if err == nil || try > u.tries {

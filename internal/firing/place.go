@@ -7,14 +7,14 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/internal/parking"
+	"github.com/grapnel-go/grapnel/internal/runctx"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
 // ErrParked ends a firing in which something waits in the store.
 var ErrParked = errors.New("a hook waits in the store of the run")
 
-// Place is where the gates of one firing wait: see parking.Place. Hooks that decide are asked one after the other, so it
+// Place is where the gates of one firing wait: see runctx.Place. Hooks that decide are asked one after the other, so it
 // is not used concurrently.
 type Place struct {
 	// Run is the run. Host, unless empty, is the host in its waits of gates that are watched.
@@ -31,7 +31,7 @@ type Place struct {
 	Jobs   []durable.Job
 }
 
-var _ parking.Place = (*Place)(nil)
+var _ runctx.Place = (*Place)(nil)
 
 // gateTool is the name of the tool in the questions of gates, as in those that block.
 const gateTool = "gate"
@@ -78,7 +78,7 @@ func (p *Place) Park(_ context.Context, id string, q agent.Question) (agent.Appr
 // Wait ends the firing until one of the waits has happened.
 func (p *Place) Wait(waits ...durable.Wait) error {
 	if !waits[0].Deadline.IsZero() && !p.Now.Before(waits[0].Deadline) {
-		return parking.ErrExpired
+		return runctx.ErrExpired
 	}
 	p.Parked = waits
 	p.Cancel(ErrParked)

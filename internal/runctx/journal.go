@@ -1,6 +1,4 @@
-// Package once carries a run's journal in its context, from the keeper around the run to the actions of hooks inside
-// the run. The two packages do not import each other.
-package once
+package runctx
 
 import (
 	"context"
@@ -18,13 +16,13 @@ type Journal interface {
 
 type journalKey struct{}
 
-// Into returns ctx with the journal of a run.
-func Into(ctx context.Context, j Journal) context.Context {
+// WithJournal returns ctx with the journal of a run.
+func WithJournal(ctx context.Context, j Journal) context.Context {
 	return context.WithValue(ctx, journalKey{}, j)
 }
 
-// From returns the journal that Into stored. It returns nil in a run that is not durable.
-func From(ctx context.Context) Journal {
+// JournalOf returns the journal in ctx. It returns nil in a run that is not durable.
+func JournalOf(ctx context.Context) Journal {
 	j, _ := ctx.Value(journalKey{}).(Journal)
 	return j
 }

@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/internal/unfiltered"
+	"github.com/grapnel-go/grapnel/internal/runctx"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -143,7 +143,7 @@ func (b *call) send(ctx context.Context, s *session, c toolexec.Call, m memo) (*
 			Run: c.State.Run(), Step: c.State.RunStepCount(), Call: c.ToolCall, Server: s.server.Name, Tool: b.tool.name,
 			Progress: p.Progress, Total: p.Total,
 		}
-		if !unfiltered.In(c.State, c.Name) {
+		if !runctx.IsUnfiltered(c.State, c.Name) {
 			r.Message = shortenText(p.Message)
 		}
 		c.State.Emit(ctx, r)
