@@ -1,6 +1,6 @@
 // Package grapnel is a framework for agents: programs in which a language model
 // calls tools, receives their results and continues until it is done. Its core is
-// a hook system that can observe, steer or stop an agent at every point of a run.
+// a hook system that can observe, steer or stop a running agent at every point.
 //
 //	var noSudo = hooks.On(hooks.AtPreToolUse, "no-sudo",
 //		hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
@@ -72,7 +72,7 @@
 //   - policy/condition implements the language of conditions.
 //   - policy/provenance says who brought a value into a run, so that a policy can distinguish a request of
 //     the user from a request in a web page.
-//   - policy/tools says what a tool does and what its arguments are for, whatever their names are.
+//   - policy/tools describes a tool's effects and the roles of its arguments, whatever their names are.
 //   - policy/library has policies that are ready to use.
 //   - policy/policytest runs the test cases of policies and explains decisions.
 //   - policy/recorded reads recorded runs in several formats, and policy/backtest reports what hooks would

@@ -31,7 +31,7 @@ type layer struct {
 	Ours []string
 	// Modules are third-party modules, by module path.
 	Modules []string
-	// Test marks a package for tests of this module and of its users. It may import the modules of tests, and only
+	// Test marks a package for our own tests and for users' tests. It may import test modules, and only
 	// tests may import it.
 	Test bool
 	// Shown marks example programs. They may also import packages for tests.

@@ -36,8 +36,8 @@ var notOurs = map[string]string{
 // Other frameworks name these, and this module does not.
 var notOurForm = regexp.MustCompile(`^\w+(Callbacks?|Middleware)$`)
 
-// Inline code in prose that reads like an exported name must name something that exists. What a page declares in its
-// own blocks, which TestSnippetsCompile checks, counts too.
+// Inline code in prose that reads like an exported name must name something that exists. Declarations in the page's
+// own blocks, which TestSnippetsCompile checks, count too.
 func TestNamesInProseExist(t *testing.T) {
 	t.Parallel()
 	names, err := snippets.ReadNames(".")

@@ -9,6 +9,8 @@
 //   - comment: a comment of a function starts with its name and a verb ("Parse reads …").
 //   - word: comments, messages and documents avoid words and phrases that make a reader
 //     stumble, such as "nobody" or "what is left of".
+//   - phrase: at most two of a thousand comment lines of a folder contain a genitive or an empty pronoun
+//     that reads as translated, such as "the events of a run" or "those of". Findings are the lines beyond that share.
 //   - case: no two functions or methods of a package differ only in case.
 //   - one-word: at most 15 % of the unexported functions of a package, and one more, have
 //     names of one word. Findings are the names beyond that share.

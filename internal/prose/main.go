@@ -78,6 +78,18 @@ func checkModule(root string) (findings, error) {
 	return found, err
 }
 
+// phrasesUnread lists the folders that are still to be checked for phrases.
+var phrasesUnread = []string{
+	"action", "agent", "builder", "capability", "cmd", "continuation", "coordinator", "drivers", "durable", "examples", "hooks", "internal",
+	"pipeline", "policy", "processor", "registry", "telemetry", "toolexec",
+}
+
+// isBelow reports whether dir is the folder or one below it.
+func isBelow(dir, folder string) bool {
+	rest, ok := strings.CutPrefix(filepath.ToSlash(dir), folder)
+	return ok && (rest == "" || rest[0] == '/')
+}
+
 // checkFolder checks the Go files and documents of one folder.
 func checkFolder(dir string) ([]finding, error) {
 	entries, err := os.ReadDir(dir)
@@ -86,7 +98,7 @@ func checkFolder(dir string) ([]finding, error) {
 	}
 	fset := token.NewFileSet()
 	var found []finding
-	var shipped []*ast.File
+	var shipped, all []*ast.File
 	for _, entry := range entries {
 		name := filepath.Join(dir, entry.Name())
 		switch filepath.Ext(name) {
@@ -97,6 +109,7 @@ func checkFolder(dir string) ([]finding, error) {
 			}
 			if file.Name.Name != "main" || filepath.Base(dir) != "prose" { // this package contains the words
 				found = append(found, checkTexts(fset, file)...)
+				all = append(all, file)
 			}
 			if !strings.HasSuffix(name, "_test.go") {
 				shipped = append(shipped, file)
@@ -113,6 +126,9 @@ func checkFolder(dir string) ([]finding, error) {
 		}
 	}
 	found = append(found, checkFunctions(fset, shipped)...)
+	if !slices.ContainsFunc(phrasesUnread, func(below string) bool { return isBelow(dir, below) }) {
+		found = append(found, checkPhrases(fset, all)...)
+	}
 	slices.SortFunc(found, func(a, b finding) int {
 		return cmp.Or(strings.Compare(a.At.Filename, b.At.Filename), cmp.Compare(a.At.Line, b.At.Line), strings.Compare(a.Rule, b.Rule))
 	})

@@ -39,6 +39,8 @@ func TestRules(t *testing.T) {
 		"a word in a message":         {"var x = \"disposition 7, which there is not\"", []string{ruleWord}},
 		"a word in a name":            {"func askNobody() {}", nil},
 		"a type may be what it is":    {"// Keeper is what records runs.\ntype Keeper struct{}", nil},
+		"a genitive":                  {"// x holds the events of a run.\nvar x = 1", []string{rulePhrase}},
+		"a possessive":                {"// x holds a run's events.\nvar x = 1", nil},
 		"case":                        {"type S struct{}\n\nfunc (S) Parked() bool { return true }\nfunc (S) parked() bool { return true }", []string{ruleCase}},
 		"the same name on two types":  {"type S struct{}\ntype T struct{}\n\nfunc (S) Len() int { return 1 }\nfunc (T) Len() int { return 1 }", nil},
 		"two of one word":             {"func room() {}\nfunc hall() {}", []string{ruleOneWord}},

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,6 +17,7 @@ import (
 const (
 	ruleComment    = "comment"
 	ruleWord       = "word"
+	rulePhrase     = "phrase"
 	ruleCase       = "case"
 	ruleOneWord    = "one-word"
 	ruleParticiple = "participle"
@@ -191,6 +193,32 @@ var stumbling = []struct {
 	{regexp.MustCompile(`(?i)\b(is|are) no more\b`), "use a plain clause"},
 	{regexp.MustCompile(`(?i)\bonce more\b`), `write "again"`},
 	{regexp.MustCompile(`(?i)\banew\b`), `write "again"`},
+}
+
+// phrases lists genitives and empty pronouns that plain English replaces by a possessive, a compound or the noun itself.
+var phrases = regexp.MustCompile(`(?i)\b(those of|that of the|and of|or of|of a run|of the run|of a call|` +
+	`the (events|hooks|texts|calls|form) of|what a|a (text|call) that|are those|and those)\b`)
+
+// phraseShare is the maximum share of comment lines with a phrase.
+const phraseShare = 0.002
+
+// checkPhrases returns the comment lines with a phrase beyond the share that a folder may have.
+func checkPhrases(fset *token.FileSet, files []*ast.File) []finding {
+	var found []finding
+	lines := 0
+	for _, file := range files {
+		for _, group := range file.Comments {
+			at := fset.Position(group.Pos())
+			for i, line := range strings.Split(strings.TrimSuffix(group.Text(), "\n"), "\n") {
+				lines++
+				for _, phrase := range phrases.FindAllString(line, -1) {
+					at := token.Position{Filename: at.Filename, Line: at.Line + i}
+					found = append(found, finding{rulePhrase, at, fmt.Sprintf("%q: use a possessive, a compound or the noun", phrase)})
+				}
+			}
+		}
+	}
+	return found[min(len(found), int(math.Round(phraseShare*float64(lines)))):]
 }
 
 // checkWords returns the stumbling words of a text that starts at line first of a file.
