@@ -59,7 +59,8 @@ func TestArchitectureNamesEveryPackage(t *testing.T) {
 		}
 		for _, path := range p.Imports {
 			if below := packages[path]; below.isOurs() {
-				assert.LessOrEqual(t, layerAt[below.rel()], layerAt[p.rel()], "package %q imports %q, which is in a higher layer of ARCHITECTURE.md", p.rel(), below.rel())
+				assert.LessOrEqual(t, layerAt[below.rel()], layerAt[p.rel()],
+					"package %q imports %q, which is in a higher layer of ARCHITECTURE.md", p.rel(), below.rel())
 			}
 		}
 	}
