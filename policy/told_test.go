@@ -16,7 +16,6 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
 	"github.com/grapnel-go/grapnel/policy"
-	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
 // notes keeps the JSON form of what funcs were told, by point.
@@ -38,15 +37,13 @@ func (n *notes) host() policy.Options {
 	}}}
 }
 
-// assertTold checks members of the last request at a point, and that it can be read as an occasion for trying policies out.
+// assertTold checks members of the last request at a point.
 func (n *notes) assertTold(t *testing.T, at hooks.PointName, want string) {
 	t.Helper()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	require.NotEmpty(t, n.told[at], at)
 	text := n.told[at][len(n.told[at])-1]
-	_, err := condition.FromJSON([]byte(text), at)
-	require.NoError(t, err, text)
 	var got, members map[string]any
 	require.NoError(t, json.Unmarshal([]byte(text), &got))
 	require.NoError(t, json.Unmarshal([]byte(want), &members))

@@ -76,7 +76,7 @@ func (e *Expression) Explain(ctx context.Context, in Input) []hooks.Fact {
 	return e.c.explainFacts(ctx, in)
 }
 
-var errNoInput = errors.New("the input is empty: create it with Of or FromJSON")
+var errNoInput = errors.New("the input is empty: create it with Of")
 
 func (c *compiled) evaluate(ctx context.Context, in Input) (ref.Val, error) {
 	if in.m == nil {

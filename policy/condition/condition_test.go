@@ -291,7 +291,7 @@ func TestAConditionIsForItsPoint(t *testing.T) {
 	_, err := c.Test(t.Context(), event(t, map[string]any{"point": "PostToolUse", "tool": "bash"}))
 	assert.EqualError(t, err, `condition "tool == 'bash'" was compiled for PreToolUse and cannot be evaluated at PostToolUse`)
 	_, err = c.Test(t.Context(), condition.Input{})
-	assert.EqualError(t, err, "the input is empty: create it with Of or FromJSON")
+	assert.EqualError(t, err, "the input is empty: create it with Of")
 	assert.Empty(t, c.Explain(t.Context(), condition.Input{}))
 }
 

@@ -253,14 +253,6 @@
 // variables and constants and joined by &&, || and !, are evaluated without CEL's interpreter in about 0.1 µs, with the same
 // result. All others take about 0.4 µs.
 //
-// # Events as JSON
-//
-// FromJSON reads an event from a JSON object, to try policies out. The object has the members that an action receives
-// (docs/actions.md), and may also have these:
-//
-//	agent, stage, elapsed, now, step_kind, usage, metadata, calls (by tool: calls, ok, denied), actions (by id),
-//	call_index, reply, end, pipeline, parameters
-//
 // # Concurrency
 //
 // A Language, a Condition and an Expression are immutable and safe for concurrent use. An Input is safe for concurrent use

@@ -13,6 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/hooks/hookstest"
 	"github.com/grapnel-go/grapnel/policy/condition"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -66,6 +67,15 @@ func Example() {
 	// tool "bash": denied by no-wipe: nothing is deleted here
 }
 
+// onCall passes a call to f as the input of a condition.
+func onCall(tool, arguments string, f func(ctx context.Context, in condition.Input)) {
+	hook := hooks.On(hooks.AtPreToolUse, "try", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
+		f(ctx, condition.Of(c))
+		return c.Pass()
+	})
+	hookstest.ToolCall(tool, arguments).Fire(context.Background(), hooks.NewSet(hook)).MustGet()
+}
+
 func ExampleLanguage_Compile() {
 	language, _ := condition.New(condition.Options{})
 	_, err := language.Compile("tool == 'bash' &&\n  agrs.command == 'ls'", hooks.PreToolUse)
@@ -80,10 +90,11 @@ func ExampleLanguage_Compile() {
 func ExampleCondition_Explain() {
 	language, _ := condition.New(condition.Options{})
 	c, _ := language.Compile("args.amount > 100 && args.to != 'ann'", hooks.PreToolUse)
-	in, _ := condition.FromJSON([]byte(`{"tool":"pay","arguments":{"amount":250,"to":"bob"}}`), hooks.PreToolUse)
-	for _, fact := range c.Explain(context.Background(), in) {
-		fmt.Printf("%s: %s\n", fact.Name, fact.Value)
-	}
+	onCall("pay", `{"amount":250,"to":"bob"}`, func(ctx context.Context, in condition.Input) {
+		for _, fact := range c.Explain(ctx, in) {
+			fmt.Printf("%s: %s\n", fact.Name, fact.Value)
+		}
+	})
 	// Output:
 	// args.amount > 100: true
 	// args.amount: 250
@@ -94,9 +105,10 @@ func ExampleCondition_Explain() {
 func ExampleCondition_Test() {
 	language, _ := condition.New(condition.Options{})
 	c, _ := language.Compile("args.amount / args.parts > 100", hooks.PreToolUse)
-	in, _ := condition.FromJSON([]byte(`{"tool":"pay","arguments":{"amount":250,"parts":0}}`), hooks.PreToolUse)
-	_, err := c.Test(context.Background(), in)
-	fmt.Println(err)
+	onCall("pay", `{"amount":250,"parts":0}`, func(ctx context.Context, in condition.Input) {
+		_, err := c.Test(ctx, in)
+		fmt.Println(err)
+	})
 	// Output:
 	// condition "args.amount / args.parts > 100" at PreToolUse, column 13: args.amount / args.parts: division by zero; args.amount is the int 250, args.parts is the int 0
 }
@@ -112,9 +124,10 @@ func ExampleCondition_Constant() {
 func ExampleLanguage_Expression() {
 	language, _ := condition.New(condition.Options{})
 	e, _ := language.Expression("path.clean('/srv/' + args.path)", hooks.PreToolUse)
-	in, _ := condition.FromJSON([]byte(`{"tool":"write","arguments":{"path":"../srv/./a.txt"}}`), hooks.PreToolUse)
-	v, err := e.Value(context.Background(), in)
-	fmt.Println(v.Value(), err, e.Type())
+	onCall("write", `{"path":"../srv/./a.txt"}`, func(ctx context.Context, in condition.Input) {
+		v, err := e.Value(ctx, in)
+		fmt.Println(v.Value(), err, e.Type())
+	})
 	// Output:
 	// /srv/a.txt <nil> string
 }
@@ -129,8 +142,7 @@ func ExampleFunction() {
 	}
 	language, _ := condition.New(condition.Options{Functions: []condition.Function{early}})
 	c, _ := language.Compile("tool == 'bash' && within_steps(3)", hooks.PreToolUse)
-	in, _ := condition.FromJSON([]byte(`{"tool":"bash"}`), hooks.PreToolUse)
-	fmt.Println(c.Test(context.Background(), in))
+	onCall("bash", `{}`, func(ctx context.Context, in condition.Input) { fmt.Println(c.Test(ctx, in)) })
 	// Output:
 	// true <nil>
 }

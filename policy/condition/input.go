@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Input is the event that a condition judges. Make one with Of or FromJSON. It is immutable and safe for concurrent use,
+// Input is the event that a condition judges. Make one with Of. It is immutable and safe for concurrent use,
 // and reads only values that a condition names. An Input made from a hook's context is valid only as long as that
 // context. The zero Input has no values: judging it is an error.
 type Input struct{ m *moment }

@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// source supplies the values of an event: from the context of a hook or from JSON. Missing values are zero.
+// source supplies the values of an event. Missing values are zero.
 type source interface { //nolint:interfacebloat // one method for each part of an occasion, and two sources that have them all
 	run() agent.Run
 	step() int

@@ -124,8 +124,8 @@ type documentCompaction struct {
 	Summary       string `json:"summary"`
 }
 
-// FromJSON reads an event at a hook point from a JSON object, to try policies out. The members are those that an action
-// receives, and more; see the package comment. Unknown members, duplicate members and wrong types are errors. A "point"
+// FromJSON reads an event at a hook point from a JSON object. The members are those that an action
+// receives, and more. Unknown members, duplicate members and wrong types are errors. A "point"
 // in the object must equal at; it is required when at is empty.
 func FromJSON(event []byte, at hooks.PointName) (Input, error) {
 	m, err := parseEvent(event, at)
