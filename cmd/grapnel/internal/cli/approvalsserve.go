@@ -131,12 +131,7 @@ func (r *runs) newPersonToken() *cobra.Command {
 		Use:     "token NAME",
 		Short:   "Make a token for a person: print it once, and the entry for the file of people",
 		Example: "  grapnel approvals token ann --role lead --expires 90d",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return &usageError{fmt.Errorf("%s needs the name of one person", c.CommandPath())}
-			}
-			return nil
-		},
+		Args:    takes(1, 1, "needs the name of one person"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			token, sum := approval.NewToken()
 			person.Name, person.Token = args[0], sum

@@ -46,12 +46,7 @@ given. A waiver never answers questions of required policies, questions with app
 quorum, or the question whether a call in doubt is repeated.`,
 		Example: `  grapnel approvals waive run_7GHK2MWQ --arg to=landlord --until 30d --dry-run
   grapnel approvals waive --rule payments/large --tool transfer --arg 'to=land*' --until 30d`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 2 {
-				return &usageError{fmt.Errorf("%s takes the ID of a run, and the ID of a call if several wait", c.CommandPath())}
-			}
-			return nil
-		},
+		Args: takes(0, 2, "takes the ID of a run, and the ID of a call if several wait"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.with(c.Context(), false, func(k *kept) error { return r.waive(c.Context(), k, &o, args) })
 		},
@@ -257,12 +252,7 @@ func (r *runs) newRevoke() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke WAIVER",
 		Short: "Revoke a waiver",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return &usageError{fmt.Errorf(`%s needs the ID of a waiver, or a unique beginning: "grapnel approvals waivers" lists them`, c.CommandPath())}
-			}
-			return nil
-		},
+		Args:  takes(1, 1, `needs the ID of a waiver, or a unique beginning: "grapnel approvals waivers" lists them`),
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.with(c.Context(), false, func(k *kept) error { return r.revoke(c.Context(), k, args[0]) })
 		},

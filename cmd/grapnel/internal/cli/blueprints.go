@@ -76,12 +76,7 @@ the first blueprint is stored, and may name each other in hooks.
 Two members may name files, relative to that of the blueprint: agent, an agent file; and pipeline.files, a list of
 files and patterns such as agents/*.yaml in the folder pipeline.dir.`,
 		Example: `  grapnel blueprints apply report.yaml check.yaml --server http://127.0.0.1:8420`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return &usageError{fmt.Errorf("%s needs the file of a blueprint", c.CommandPath())}
-			}
-			return nil
-		},
+		Args:    takes(1, unlimited, "needs the file of a blueprint"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var all []*blueprintFile
 			var wrong []error
@@ -317,13 +312,9 @@ func (r *runs) newDeleteBlueprint() *cobra.Command {
 	}
 }
 
-// oneBlueprint requires one argument: the name of a blueprint.
-func oneBlueprint(c *cobra.Command, args []string) error {
-	if len(args) == 1 && args[0] != "" {
-		return nil
-	}
-	return &usageError{fmt.Errorf("%s needs the name of one blueprint", c.CommandPath())}
-}
+const needsBlueprint = "needs the name of one blueprint"
+
+var oneBlueprint = takes(1, 1, needsBlueprint)
 
 // writeBlueprint writes a blueprint to a file in a folder, and the files of its pipeline to a folder below. It replaces no file.
 func writeBlueprint(to string, b *coordinator.Blueprint) error {

@@ -96,13 +96,7 @@ func loadPipeline(path string) (*pipeline.Pipeline, error) {
 	return p, nil
 }
 
-// oneFile requires one argument: the file of a pipeline.
-func oneFile(c *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return nil
-	}
-	return &usageError{fmt.Errorf("%s needs the file of one pipeline", c.CommandPath())}
-}
+var oneFile = takes(1, 1, "needs the file of one pipeline")
 
 func (p *pipelines) newCheck() *cobra.Command {
 	return &cobra.Command{
@@ -135,13 +129,7 @@ with file, line and column. The stages of a correct pipeline are listed, after w
 	}
 }
 
-// oneSession requires one argument: the name of a session.
-func oneSession(c *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return nil
-	}
-	return &usageError{fmt.Errorf("%s needs the name of one session", c.CommandPath())}
-}
+var oneSession = takes(1, 1, "needs the name of one session")
 
 // sessionDir returns the directory of a session.
 func sessionDir(name string) (string, error) {

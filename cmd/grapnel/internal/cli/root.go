@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"regexp"
 	"strings"
@@ -105,6 +106,18 @@ Without a key for a model service, it plays a recording that ships with it, and 
 	)
 	registerCompletions(root)
 	return root
+}
+
+const unlimited = math.MaxInt
+
+// takes returns a check for a number of arguments, of which the first must not be empty. Text completes the error.
+func takes(least, most int, text string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most || least > 0 && args[0] == "" {
+			return &usageError{fmt.Errorf("%s %s", c.CommandPath(), text)}
+		}
+		return nil
+	}
 }
 
 // unknownCommand returns an error that suggests a similar command.

@@ -116,13 +116,9 @@ func (k *kept) find(ctx context.Context, id string) (durable.Run, error) {
 	return about, &usageError{fmt.Errorf("%q is a prefix of %d runs:\n%s", id, len(found), strings.Join(lines, "\n"))}
 }
 
-// someRun requires one argument, as cobra.ExactArgs(1) does, with its own error text.
-func someRun(c *cobra.Command, args []string) error {
-	if len(args) == 1 {
-		return nil
-	}
-	return &usageError{fmt.Errorf(`%s needs the ID of one run: "grapnel runs list" lists them`, c.CommandPath())}
-}
+const needsRun = `needs the ID of one run: "grapnel runs list" lists them`
+
+var oneRun = takes(1, 1, needsRun)
 
 // userName returns the default name for answers.
 func userName() string {

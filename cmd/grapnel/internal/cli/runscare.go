@@ -25,7 +25,7 @@ func (r *runs) newCancel() *cobra.Command {
 		Short: "Cancel a run",
 		Long: `Cancel a run. A process that holds it notices that within a second. A run
 that no process holds is ended at once, unless --no-resume leaves that to another process.`,
-		Args: someRun,
+		Args: oneRun,
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.resuming(c.Context(), &o.resuming, func(ctx context.Context, k *kept, v *view) error {
 				return k.cancel(ctx, &o, v, args[0], reason)
@@ -99,9 +99,7 @@ entries of its journal as JSON Lines. The exported file is not encrypted.
 Anyone who can edit a plain JSON state can answer its questions and remove its guards.
 With --seal-key, it is sealed with a key from a file of at least 32 random bytes: a program
 that reads it with agent.Seal and the same bytes detects every change.`,
-		Args: func(c *cobra.Command, args []string) error {
-			return someRun(c, args[:min(len(args), 1+max(len(args)-2, 0))])
-		},
+		Args: takes(1, 2, needsRun),
 		RunE: func(c *cobra.Command, args []string) error {
 			write := func(s agent.State) ([]byte, error) { return json.Marshal(s) }
 			if journal && keyFile != "" {
@@ -184,7 +182,7 @@ func (r *runs) newDelete() *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete ID",
 		Short: "Remove a run and all its data, even if it has not ended",
-		Args:  someRun,
+		Args:  oneRun,
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.with(c.Context(), false, func(k *kept) error {
 				about, err := k.find(c.Context(), args[0])

@@ -60,7 +60,7 @@ ended.`,
 			case all && len(args) > 0:
 				return &usageError{errors.New("expected either --all or the ID of one run")}
 			case !all && len(args) != 1:
-				return someRun(c, args)
+				return oneRun(c, args)
 			}
 			if over {
 				o.take = durable.TakeOver

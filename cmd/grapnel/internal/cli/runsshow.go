@@ -93,7 +93,7 @@ func (r *runs) newShow() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a run: its steps, its status, what it waits for",
-		Args:  someRun,
+		Args:  oneRun,
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.with(c.Context(), false, func(k *kept) error {
 				about, err := k.find(c.Context(), args[0])

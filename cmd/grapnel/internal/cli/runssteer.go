@@ -16,7 +16,7 @@ func (r *runs) newPause() *cobra.Command {
 		Short: "Pause a run",
 		Long: `Pause a run: the process that executes it stops after the current step, and no process continues it until
 "grapnel runs resume". A command that runs is not interrupted.`,
-		Args: someRun,
+		Args: oneRun,
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.signal(c.Context(), args[0], durable.Signal{Kind: durable.SignalPause, By: by}, "%s is paused after its current step.")
 		},
@@ -33,12 +33,7 @@ func (r *runs) newTell() *cobra.Command {
 		Long: `Add a message to the conversation of a run of an agent: the model reads it in the next step. TEXT may be "-"
 for standard input.`,
 		Example: `  grapnel runs tell run_7GHK2MWQ "Use the staging server."`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return nil
-			}
-			return &usageError{fmt.Errorf("%s needs the ID of a run and a text", c.CommandPath())}
-		},
+		Args:    takes(2, unlimited, "needs the ID of a run and a text"),
 		RunE: func(c *cobra.Command, args []string) error {
 			text, err := promptOf(args[1:], r.std.in)
 			if err == nil && text == "" {

@@ -140,13 +140,7 @@ object, from its standard input.
 	return c
 }
 
-// someName requires the name of an agent or command.
-func someName(c *cobra.Command, args []string) error {
-	if len(args) > 0 && args[0] != "" {
-		return nil
-	}
-	return &usageError{fmt.Errorf("%s needs the name of an agent or command", c.CommandPath())}
-}
+var someName = takes(1, unlimited, "needs the name of an agent or command")
 
 // paramsOf returns the parameters of a command.
 func paramsOf(text string, in io.Reader) (json.RawMessage, error) {

@@ -29,7 +29,7 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 ` + submitLong + exitHelp,
 		Example: `  grapnel runs submit blueprint report --params '{"month": "May"}' --server http://127.0.0.1:8420 --wait
   grapnel runs submit blueprint fixer "Fix the build" --store runs.db`,
-		Args: oneNameAndPrompt,
+		Args: takes(1, unlimited, needsBlueprint), // a prompt may follow
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			in.AgentName = args[0]
 			if in.Parameters, err = blueprintParams(params, args[1:], r.std); err == nil {
@@ -80,14 +80,6 @@ func (r *runs) reportSubmitted(ctx context.Context, k *kept, s client.Submitted,
 	}
 	_, err := fmt.Fprintln(r.std.out, timeline.Clean(string(s.RunID)))
 	return err
-}
-
-// oneNameAndPrompt requires the name of a blueprint; a prompt may follow.
-func oneNameAndPrompt(c *cobra.Command, args []string) error {
-	if len(args) == 0 || args[0] == "" {
-		return oneBlueprint(c, args)
-	}
-	return nil
 }
 
 // blueprintParams returns the parameters of a run of a blueprint.

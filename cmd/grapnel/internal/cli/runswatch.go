@@ -24,7 +24,7 @@ func (r *runs) newWatch() *cobra.Command {
 --after continues after one, without loss or repetition. Passes of hooks are only counted.`,
 		Example: `  grapnel runs watch run_7GHK2MWQ
   grapnel runs watch run_7GHK2MWQ --after 120 --json | jq -r 'select(.type == "hook.blocked") | .reason'`,
-		Args: someRun,
+		Args: oneRun,
 		RunE: func(c *cobra.Command, args []string) error {
 			if after < 0 {
 				return &usageError{fmt.Errorf("--after is %d: it must be the number of an event, or 0", after)}

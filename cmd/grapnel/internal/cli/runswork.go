@@ -62,12 +62,7 @@ its task queues (docs/workers.md).`,
 		Example: `  grapnel runs work clerk.yaml commands.yaml --label gpu=a100 --capacity 4
   grapnel runs work clerk.yaml --once
   grapnel runs work commands.yaml --health localhost:8080 --json`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return nil
-			}
-			return &usageError{fmt.Errorf("%s needs a file that defines an agent or commands", c.CommandPath())}
-		},
+		Args: takes(1, unlimited, "needs a file that defines an agent or commands"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withTelemetry(c.Context(), "", r.std.err, func(ctx context.Context) error { return r.work(ctx, &o, args) })
 		},

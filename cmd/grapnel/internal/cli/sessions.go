@@ -83,13 +83,7 @@ func (r *runs) newListSessions() *cobra.Command {
 	return c
 }
 
-// oneSessionID requires one argument: the ID of a session.
-func oneSessionID(c *cobra.Command, args []string) error {
-	if len(args) > 0 && args[0] != "" {
-		return nil
-	}
-	return &usageError{fmt.Errorf(`%s needs the ID of a session: "grapnel sessions list" lists them`, c.CommandPath())}
-}
+var someSession = takes(1, unlimited, `needs the ID of a session: "grapnel sessions list" lists them`)
 
 // explainSession explains that a session is not known.
 func explainSession(id string, err error) error {
@@ -105,7 +99,7 @@ func (r *runs) newShowSession() *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show the runs of a session, and those that it has started",
 		Example: "  grapnel sessions show ses_… --server http://127.0.0.1:8420",
-		Args:    oneSessionID,
+		Args:    someSession,
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
 				s, err := cl.Session(c.Context(), agent.SessionID(args[0]))
@@ -141,7 +135,7 @@ prompt is the arguments, or standard input if they end in "-".
 
 ` + submitLong + exitHelp,
 		Example: `  grapnel sessions resume ses_… "And in June?" --wait --server http://127.0.0.1:8420`,
-		Args:    oneSessionID,
+		Args:    someSession,
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if in.Prompt, err = promptOf(args[1:], r.std.in); err == nil && timeout < 0 {
 				err = errors.New("--timeout must be above zero")

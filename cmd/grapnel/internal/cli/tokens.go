@@ -42,12 +42,7 @@ func (r *runs) newCreateToken() *cobra.Command {
 		Long: `Make a token and write it to standard output. It cannot be read again. Changes and answers are recorded under its
 name.`,
 		Example: "  grapnel tokens create ci --role operator --ttl 30d --server http://127.0.0.1:8420",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 && args[0] != "" {
-				return nil
-			}
-			return &usageError{fmt.Errorf("%s needs the name of one token", c.CommandPath())}
-		},
+		Args:    takes(1, 1, "needs the name of one token"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var valid time.Duration
 			if ttl != "" {
@@ -112,12 +107,7 @@ func (r *runs) newRevokeToken() *cobra.Command {
 		Use:     "revoke ID",
 		Short:   "Revoke a token: requests with it are refused from now on",
 		Example: "  grapnel tokens revoke 3f9a1c2b --server http://127.0.0.1:8420",
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) == 1 && args[0] != "" {
-				return nil
-			}
-			return &usageError{fmt.Errorf("%s needs the ID of one token: \"grapnel tokens list\" lists them", c.CommandPath())}
-		},
+		Args:    takes(1, 1, `needs the ID of one token: "grapnel tokens list" lists them`),
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
 				err := cl.RevokeToken(c.Context(), strings.TrimSpace(args[0]))
