@@ -290,7 +290,7 @@ func measureRuns(m *measuring) {
 		m.report.rounds(m, "coordinator-runs/hooks="+fmt.Sprint(hooks), all)
 		ours, theirs := quantile(all["grapnel"], 50), quantile(all["bare"], 50)
 		share := float64(theirs) / float64(ours)
-		m.row(fmt.Sprintf("coordinator: runs a second over HTTP with %d hooks, beside a bare server", hooks), "≥ 40 %", share >= 0.4,
+		m.row(fmt.Sprintf("coordinator: runs with %d hooks ÷ a bare server", hooks), "≥ 40 %", share >= 0.4,
 			"**%.0f %%** (%.0f of %.0f runs a second)", 100*share, float64(m.passed)/ours.Seconds(), float64(m.passed)/theirs.Seconds())
 	}
 }
@@ -344,16 +344,16 @@ func measureClaims(m *measuring) {
 	group.Wait()
 	took = took[warm:]
 	m.report.each(m, "coordinator-claims", took)
-	m.row(fmt.Sprintf("coordinator: claim with %s polling runners", thousands(m.workers)), "p99 100 ms", quantile(took, 99) <= 100*time.Millisecond,
+	m.row(fmt.Sprintf("coordinator: claim, %s polling runners", thousands(m.workers)), "p99 100 ms", quantile(took, 99) <= 100*time.Millisecond,
 		"p50 %s, **p99 %s**; %s", milliseconds(quantile(took, 50)), milliseconds(quantile(took, 99)), perRunner(memory, m.workers))
 }
 
-// perRunner says how much memory a runner takes. With few runners, what other parts of the process free or use is more.
+// perRunner says how much memory a runner takes, with its client. With few runners, what other parts of the process free or use is more.
 func perRunner(memory int64, runners int) string {
 	if runners < 1000 {
 		return "too few runners to say what one takes"
 	}
-	return fmt.Sprintf("%.0f KiB a runner, client included", float64(memory)/1024/float64(runners))
+	return fmt.Sprintf("%.0f KiB a runner", float64(memory)/1024/float64(runners))
 }
 
 // heapInUse returns the bytes that the process uses.
@@ -405,7 +405,7 @@ func measureStreams(m *measuring) {
 		all := slices.Concat(lags...)
 		require.Len(m, all, int(total)*rate.watchers)
 		m.report.each(m, fmt.Sprintf("coordinator-events/rate=%d/watchers=%d", rate.events, rate.watchers), all)
-		m.row(fmt.Sprintf("coordinator: %s events a second to %d streams", thousands(rate.events), rate.watchers), "none lost or out of order, p99 lag 250 ms",
+		m.row(fmt.Sprintf("coordinator: %s events a second to %d streams", thousands(rate.events), rate.watchers), "p99 250 ms",
 			quantile(all, 99) <= 250*time.Millisecond, "none lost; p50 %s, **p99 %s**", milliseconds(quantile(all, 50)), milliseconds(quantile(all, 99)))
 	}
 }
@@ -479,6 +479,6 @@ func measureAPILists(m *measuring) {
 			}
 		}
 	}
-	m.row(fmt.Sprintf("coordinator: list over %s runs by each filter of the API", thousands(m.listed)), "< 100 ms", slowest < apiListGoal,
+	m.row(fmt.Sprintf("coordinator: list over %s runs", thousands(m.listed)), "< 100 ms", slowest < apiListGoal,
 		"slowest filter **%s** (%s), all p50 %s, p99 %s", milliseconds(slowest), slow, milliseconds(quantile(all, 50)), milliseconds(quantile(all, 99)))
 }

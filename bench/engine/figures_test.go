@@ -80,7 +80,7 @@ func TestFigures(t *testing.T) {
 		for _, f := range figures {
 			t.Run(b.key+"/"+f.name, func(t *testing.T) {
 				began := time.Now()
-				f.measure(&measuring{T: t, sizes: n, backend: b, report: r, load: readLoad()})
+				f.measure(&measuring{T: t, sizes: n, backend: b, report: r})
 				t.Logf("took %s", time.Since(began).Round(time.Millisecond))
 			})
 		}
@@ -119,5 +119,4 @@ type measuring struct {
 
 	backend backend
 	report  *report
-	load    string // when it began
 }

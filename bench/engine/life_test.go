@@ -85,7 +85,7 @@ func measureLife(m *measuring) {
 	}
 	m.report.rounds(m, "life", c)
 	speed := c.ratio("bare", "store")
-	m.row("submit → lease → 10 commits → complete, beside bare SQL", "≥ "+percent(goal), speed >= goal,
+	m.row("a life ÷ bare SQL", "≥ "+percent(goal), speed >= goal,
 		"**%s**: %s, bare %s", percent(speed), milliseconds(c.median("store")), milliseconds(c.median("bare")))
 }
 

@@ -118,7 +118,7 @@ func measurePipeline(m *measuring) {
 
 	m.report.rounds(m, "pipeline", c)
 	each := func(side string) time.Duration { return quantile(c[side], 50) / time.Duration(m.iterations) }
-	m.row("an iteration of a command", "≤ 12 commits, ≤ 3 more for an awaited action", plain <= 12 && more <= 3,
+	m.row("an iteration of a command", "≤ 12 commits, ≤ 3 more", plain <= 12 && more <= 3,
 		"%.1f commits, %.1f more; **%s**, %s in a shell loop", plain, more, milliseconds(each("pipeline")), milliseconds(each("shell")))
 }
 
@@ -169,7 +169,7 @@ func measureRebuild(m *measuring) {
 	require.NoError(m, err)
 	going := timed(s.work) // two iterations: they only read the end of the file
 	require.Equal(m, pipeline.Completed, s.status(about).Reason)
-	m.row(fmt.Sprintf("a session with %s events", thousands(m.history)), "told", true, "rebuilt in **%s** (%d MB); its next iteration takes %s",
+	m.row(fmt.Sprintf("a session with %s events", thousands(m.history)), "none", true, "rebuilt in **%s** (%d MB); its next iteration takes %s",
 		milliseconds(took), info.Size()/1e6, milliseconds(going/2))
 }
 
@@ -196,5 +196,5 @@ func measureGraph(m *measuring) {
 		})
 	}
 	check, svg := draw("check", path), draw("graph", "--format", "svg", path)
-	m.row(fmt.Sprintf("a pipeline of %d stages", m.stages), "told", true, "checked in %s, drawn as SVG in **%s**", milliseconds(check), milliseconds(svg))
+	m.row(fmt.Sprintf("a pipeline of %d stages", m.stages), "none", true, "checked in %s, drawn as SVG in **%s**", milliseconds(check), milliseconds(svg))
 }

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -31,10 +30,10 @@ type report struct {
 	version []string
 }
 
-// row is a row of the table.
+// row is a result of a figure on a store.
 type row struct {
-	what, store, goal, result, load string
-	reached                         bool
+	what, store, goal, result string
+	reached                   bool
 }
 
 func newReport(t *testing.T, n sizes) *report {
@@ -42,9 +41,9 @@ func newReport(t *testing.T, n sizes) *report {
 	return &report{began: time.Now(), load: readLoad(), sizes: n}
 }
 
-// row adds a row to the table.
+// row adds a result to the table.
 func (m *measuring) row(what, goal string, reached bool, result string, args ...any) {
-	r := row{what: what, store: m.backend.name, goal: goal, result: fmt.Sprintf(result, args...), reached: reached, load: m.load}
+	r := row{what: what, store: m.backend.name, goal: goal, result: fmt.Sprintf(result, args...), reached: reached}
 	m.report.rows = append(m.report.rows, r)
 	if !slices.Contains(m.report.figures, what) {
 		m.report.figures = append(m.report.figures, what)
@@ -92,22 +91,46 @@ func (r *report) where() string {
 	return text
 }
 
-// table returns the rows, those of a figure together.
+// columns lists the stores that have a column of the table. Results of other settings have rows of their own.
+var columns = []string{"SQLite, full sync", "PostgreSQL"}
+
+// table returns a row for each figure, with a column for each store.
 func (r *report) table() string {
-	rows := slices.Clone(r.rows)
-	slices.SortStableFunc(rows, func(a, b row) int {
-		return cmp.Compare(slices.Index(r.figures, a.what), slices.Index(r.figures, b.what))
-	})
 	var b strings.Builder
-	b.WriteString("| figure | store | goal | result | reached | load |\n| --- | --- | ---: | --- | --- | ---: |\n")
-	for _, r := range rows {
-		reached := "yes"
-		if !r.reached {
-			reached = "**no**"
+	fmt.Fprintf(&b, "| figure | goal | %s |\n| --- | --- | --- | --- |\n", strings.Join(columns, " | "))
+	for _, what := range r.figures {
+		var goals []string
+		cells := make([]string, len(columns))
+		var others []row
+		for _, one := range r.rows {
+			column := slices.Index(columns, one.store)
+			switch {
+			case one.what != what:
+			case column < 0:
+				others = append(others, one)
+			default:
+				cells[column] = one.cell()
+				if !slices.Contains(goals, one.goal) {
+					goals = append(goals, one.goal)
+				}
+			}
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", r.what, r.store, r.goal, r.result, reached, r.load)
+		if len(goals) > 0 {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", what, strings.Join(goals, "; "), strings.Join(cells, " | "))
+		}
+		for _, one := range others {
+			fmt.Fprintf(&b, "| %s, %s | %s | %s | |\n", what, one.store, one.goal, one.cell())
+		}
 	}
 	return b.String()
+}
+
+// cell returns the result, and says so if the goal was not reached.
+func (r row) cell() string {
+	if r.reached {
+		return r.result
+	}
+	return "**missed**: " + r.result
 }
 
 // write writes the results and the table.

@@ -56,11 +56,11 @@ func measureTogether(m *measuring) {
 		goal, share = 3, 0.5
 	}
 	more, bare, commits := c.ratio("one", "many"), c.ratio("bare", "many"), c.ratio("bare", "commits")
-	m.row(fmt.Sprintf("%d concurrent durable runs, beside one run", m.together), fmt.Sprintf("≥ %.0f ×", goal), more >= goal,
+	m.row(fmt.Sprintf("%d concurrent runs ÷ one run", m.together), fmt.Sprintf("≥ %.0f ×", goal), more >= goal,
 		"**%s**: %s, one run %s", times(more), speed("many"), speed("one"))
-	m.row(fmt.Sprintf("%d concurrent durable runs, beside a bare loop that groups the same rows", m.together), "≥ "+percent(share), bare >= share,
+	m.row(fmt.Sprintf("%d concurrent runs ÷ a bare loop", m.together), "≥ "+percent(share), bare >= share,
 		"**%s**: %s, bare %s", percent(bare), speed("many"), speed("bare"))
-	m.row("their commits without agents, beside the same loop", "≥ 60 %", commits >= 0.6, "**%s**: %s, bare %s", percent(commits), speed("commits"), speed("bare"))
+	m.row("their commits ÷ the bare loop", "≥ 60 %", commits >= 0.6, "**%s**: %s, bare %s", percent(commits), speed("commits"), speed("bare"))
 }
 
 // stepOf returns the commits of a step.

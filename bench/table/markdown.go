@@ -26,10 +26,7 @@ func (f Found) Markdown(where string) string {
 	fmt.Fprintf(&m.text, "%s\n", where)
 	m.versions()
 	m.steps()
-	m.hooks()
-	m.calls()
-	m.histories()
-	m.blockedRuns()
+	m.scale()
 	m.traced()
 	return m.text.String()
 }
@@ -55,67 +52,38 @@ func (m *markdown) versions() {
 }
 
 func (m *markdown) steps() {
-	m.head("A step", "One model turn and one tool call. *÷ "+m.first+"* at 100 steps, against "+m.first+
-		" in the same round; allocations and bytes of such a step; *growth* is a step's time in runs of 1,000 steps "+
-		"over that in runs of 100.",
-		"contender", "10 steps", "100 steps", "1,000 steps", "÷ "+m.first, "allocations", "bytes", "growth")
+	m.head("A step", "One model turn and one tool call, in a run of 100 steps. *÷* is beside "+m.first+" in the same round; *growth* is "+
+		"a step's time in runs of 1,000 steps over that in runs of 100; *a pair* is what each of ten hook pairs adds.",
+		"contender", "a step", "÷", "growth", "allocations", "÷ with one pair", "a pair")
 	for _, c := range m.contenders(false) {
-		m.line(c.Name, nanoseconds(m.time(c.Name, ten)), nanoseconds(m.time(c.Name, hundred)), nanoseconds(m.time(c.Name, thousand)),
-			times(m.ratio(entry{c.Name, hundred}, entry{m.first, hundred})),
-			fmt.Sprintf("%.0f", m.allocations(c.Name, hundred)), size(m.bytes(c.Name, hundred)),
-			times(m.ratio(entry{c.Name, thousand}, entry{c.Name, hundred})))
-	}
-}
-
-func (m *markdown) hooks() {
-	m.head("Hooks", "A step with pairs of hooks around its tool call, 100 steps; *÷ "+m.first+"* is a step with one pair over one of "+
-		m.first+" with one; *a pair* is what each of ten adds.",
-		"contender", "no pair", "1 pair", "÷ "+m.first, "10 pairs", "a pair", "allocations a pair")
-	for _, c := range m.contenders(false) {
+		cells := []string{c.Name, nanoseconds(m.time(c.Name, hundred)), times(m.ratio(entry{c.Name, hundred}, entry{m.first, hundred})),
+			times(m.ratio(entry{c.Name, thousand}, entry{c.Name, hundred})),
+			fmt.Sprintf("%.0f", m.allocations(c.Name, hundred))}
 		if c.NoHooks != "" {
-			m.line(c.Name, nanoseconds(m.time(c.Name, hundred)), c.NoHooks, "", "", "", "")
+			m.line(append(cells, c.NoHooks, "")...)
 			continue
 		}
-		m.line(c.Name, nanoseconds(m.time(c.Name, hundred)), nanoseconds(m.time(c.Name, onePair)),
-			times(m.ratio(entry{c.Name, onePair}, entry{m.first, onePair})), nanoseconds(m.time(c.Name, tenPairs)),
-			nanoseconds(max(0, m.more(entry{c.Name, tenPairs}, entry{c.Name, hundred}))/10),
-			fmt.Sprintf("%.1f", max(0, m.allocations(c.Name, tenPairs)-m.allocations(c.Name, hundred))/10))
+		m.line(append(cells, times(m.ratio(entry{c.Name, onePair}, entry{m.first, onePair})),
+			nanoseconds(max(0, m.more(entry{c.Name, tenPairs}, entry{c.Name, hundred}))/10))...)
 	}
 }
 
-func (m *markdown) calls() {
-	m.head("Eight calls at once", "A step of eight tool calls, 100 steps; "+m.first+" gives each a goroutine.",
-		"contender", "a step", "÷ "+m.first, "allocations", "bytes", "at once", "results")
+func (m *markdown) scale() {
+	m.head("Many calls, messages and runs", fmt.Sprintf("A step of eight calls, with how many run at once; a step of 20 that follow on 10,000 messages, with "+
+		"its growth from 10 messages; the heap and stacks, and the goroutines, of each of %s runs that wait for their first model call.", thousands(m.plan.Blocked)),
+		"contender", "eight calls", "÷", "at once", "results", "10,000 messages", "÷", "growth", "waiting", "goroutines")
 	for _, c := range m.contenders(false) {
-		atOnce, results := "all", "as asked for"
+		atOnce, results := "all", "in order"
 		if c.AtOnce > 0 {
 			atOnce = strconv.Itoa(c.AtOnce)
 		}
 		if c.Unordered {
 			results = "as they come"
 		}
-		m.line(c.Name, nanoseconds(m.time(c.Name, eight)), times(m.ratio(entry{c.Name, eight}, entry{m.first, eight})),
-			fmt.Sprintf("%.0f", m.allocations(c.Name, eight)), size(m.bytes(c.Name, eight)), atOnce, results)
-	}
-}
-
-func (m *markdown) histories() {
-	m.head("A long transcript", "A step of 20 that follow on a transcript of so many messages; *growth* from 10 to 10,000.",
-		"contender", "10 messages", "100", "1,000", "10,000", "÷ "+m.first+" at 10,000", "growth")
-	for _, c := range m.contenders(false) {
-		m.line(c.Name, nanoseconds(m.time(c.Name, after(10))), nanoseconds(m.time(c.Name, after(100))),
-			nanoseconds(m.time(c.Name, after(1000))), nanoseconds(m.time(c.Name, after(10_000))),
-			times(m.ratio(entry{c.Name, after(10_000)}, entry{m.first, after(10_000)})),
-			times(m.ratio(entry{c.Name, after(10_000)}, entry{c.Name, after(10)})))
-	}
-}
-
-func (m *markdown) blockedRuns() {
-	m.head("Blocked runs", fmt.Sprintf("What each of %s runs holds while it waits for its first model call: heap and stacks, "+
-		"and goroutines, that of its caller included.", thousands(m.plan.Blocked)),
-		"contender", "memory", "goroutines")
-	for _, c := range m.contenders(false) {
-		m.line(c.Name, size(m.blocked[c.Name].Bytes), strconv.FormatFloat(m.blocked[c.Name].Goroutines, 'f', 1, 64))
+		m.line(c.Name, nanoseconds(m.time(c.Name, eight)), times(m.ratio(entry{c.Name, eight}, entry{m.first, eight})), atOnce, results,
+			nanoseconds(m.time(c.Name, after(10_000))), times(m.ratio(entry{c.Name, after(10_000)}, entry{m.first, after(10_000)})),
+			times(m.ratio(entry{c.Name, after(10_000)}, entry{c.Name, after(10)})),
+			size(m.blocked[c.Name].Bytes), strconv.FormatFloat(m.blocked[c.Name].Goroutines, 'f', 0, 64))
 	}
 }
 

@@ -169,11 +169,6 @@ func (f Found) allocations(name string, j job) float64 {
 	return f.median(func(r map[entry]bench.Sample) float64 { return r[e].Allocations }, e)
 }
 
-func (f Found) bytes(name string, j job) float64 {
-	e := entry{name, j}
-	return f.median(func(r map[entry]bench.Sample) float64 { return r[e].Bytes }, e)
-}
-
 // ratio returns the median of the ratios of the rounds.
 func (f Found) ratio(above, below entry) float64 {
 	return f.median(func(r map[entry]bench.Sample) float64 { return r[above].Nanoseconds / r[below].Nanoseconds }, above, below)
