@@ -7,7 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// eventLog reads the output of "grapnel run --json"; docs/events.md describes the format.
+// eventLog reads the output of "grapnel run --json"; docs/streams.md describes the format.
 type eventLog struct {
 	place
 	open []*Run

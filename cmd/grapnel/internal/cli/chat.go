@@ -58,7 +58,7 @@ are called at the end, within 10 seconds.
 		},
 	}
 	o.register(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "write every event to standard output, as JSON Lines (docs/events.md)")
+	c.Flags().BoolVar(&asJSON, "json", false, "write every event to standard output, as JSON Lines (docs/streams.md)")
 	return c
 }
 

@@ -68,7 +68,7 @@ end of its step, the second cancels it.
 		},
 	}
 	o.register(c)
-	c.Flags().BoolVar(&asJSON, "json", false, "write every event to standard output, as JSON Lines (docs/events.md)")
+	c.Flags().BoolVar(&asJSON, "json", false, "write every event to standard output, as JSON Lines (docs/streams.md)")
 	c.Flags().StringVar(&trace, "trace", "", "write the run's OpenTelemetry spans to this `file`, and show them as a tree at the end")
 	keep.register(c)
 	return c

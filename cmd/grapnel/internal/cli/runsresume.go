@@ -29,7 +29,7 @@ type resuming struct {
 
 func (o *resuming) register(c *cobra.Command) {
 	o.look.registerLook(c)
-	c.Flags().BoolVar(&o.asJSON, "json", false, "write every event to standard output, as JSON Lines (docs/events.md)")
+	c.Flags().BoolVar(&o.asJSON, "json", false, "write every event to standard output, as JSON Lines (docs/streams.md)")
 	c.Flags().BoolVar(&o.noWait, "no-wait", false, "park the run when a person is asked, even at a terminal")
 }
 

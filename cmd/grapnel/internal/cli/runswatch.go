@@ -39,7 +39,7 @@ func (r *runs) newWatch() *cobra.Command {
 		},
 	}
 	c.Flags().Int64Var(&after, "after", 0, "the `number` of the last event that is already known")
-	c.Flags().BoolVar(&asJSON, "json", false, "write each event as a JSON object (docs/events.md)")
+	c.Flags().BoolVar(&asJSON, "json", false, "write each event as a JSON object (docs/streams.md)")
 	return c
 }
 

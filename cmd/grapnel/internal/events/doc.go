@@ -4,7 +4,7 @@
 //	stream := events.New(os.Stdout)
 //	a, err := builder.New().WithDriver(driver).WithObserver(stream).Build().Get()
 //
-// docs/events.md describes the format. Every object has v, the version of the format, which changes when a
+// docs/streams.md describes the format. Every object has v, the version of the format, which changes when a
 // field changes its meaning or is removed; seq, the number of the object, from one; the time; and the type.
 // Added fields do not change v: readers must ignore unknown fields.
 //

@@ -124,18 +124,28 @@ func TestLines(t *testing.T) {
 	assert.Greater(t, seq, 40)
 }
 
-// docs/events.md has a section for each type that is written, and names each of its
-// fields; every type in it is written by some code.
+// docs/streams.md must have a row or a section for each written type, with each of its fields. Some code must write
+// each type of the page.
 func TestTheFormIsDocumented(t *testing.T) {
-	page, err := os.ReadFile("../../../../docs/events.md")
+	page, err := os.ReadFile("../../../../docs/streams.md")
 	require.NoError(t, err)
+	_, types, found := strings.Cut(string(page), "\n## Types\n")
+	require.True(t, found)
 	sections := map[string]string{}
-	for _, section := range strings.Split(string(page), "\n### ")[1:] {
-		title, text, _ := strings.Cut(section, "\n")
-		text, _, _ = strings.Cut(text, "\n## ")
-		for _, name := range regexp.MustCompile("`([a-z_.]+)`").FindAllStringSubmatch(title, -1) {
-			sections[name[1]] = text
+	name := func(title, text string) {
+		for _, found := range regexp.MustCompile("`([a-z_.]+)`").FindAllStringSubmatch(title, -1) {
+			sections[found[1]] = text
 		}
+	}
+	parts := strings.Split(types, "\n### ")
+	for row := range strings.Lines(parts[0]) {
+		if cells := strings.SplitN(row, "|", 3); len(cells) == 3 {
+			name(cells[1], cells[2])
+		}
+	}
+	for _, section := range parts[1:] {
+		title, text, _ := strings.Cut(section, "\n")
+		name(title, text)
 	}
 	forms := map[string]any{
 		"fallback": fallback{}, "run.started": runStarted{}, "step.started": stepStarted{}, "inference.started": inferenceStarted{},
@@ -161,7 +171,7 @@ func TestTheFormIsDocumented(t *testing.T) {
 			if field == "" || slices.Contains([]string{"v", "seq", "time", "type", "run", "step"}, field) {
 				continue
 			}
-			assert.Contains(t, sections[name], "`"+field+"`", "docs/events.md does not say what %s has in %s", name, field)
+			assert.Contains(t, sections[name], "`"+field+"`", "docs/streams.md does not say what %s has in %s", name, field)
 		}
 	}
 	for line := range bytes.Lines(play(t)) {
