@@ -2,7 +2,7 @@
 //
 // testdata has a folder for each version with the stores, states, files and logs that the version wrote, facts about
 // them (facts.json), and the stored forms (forms): columns, members of JSON, keys of files. The tests of this package
-// read all of them, resume the runs and upgrade the stores. docs/upgrading.md lists the guarantees.
+// read all of them, resume the runs and upgrade the stores. docs/stability.md lists the guarantees.
 //
 // A change of a stored form fails CheckForm until the fixtures of a new version are written:
 //
