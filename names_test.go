@@ -14,7 +14,6 @@ import (
 
 // notOurs lists inline code that reads like a name of this module and is none, with the reason.
 var notOurs = map[string]string{
-	"HttpOnly":                    "an attribute of cookies",
 	"EventSource":                 "of browsers",
 	"CheckRedirect":               "a field of http.Client",
 	"otelslog.NewHandler":         "OpenTelemetry",
