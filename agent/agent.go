@@ -13,8 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
-// Config configures an agent. Package builder assembles one from capabilities; without
-// it, set at least Driver.
+// Config configures an agent. Package builder assembles one from capabilities. A Config made by hand needs at least
+// Driver.
 type Config struct {
 	// Name names the agent in events, spans and errors.
 	Name string
@@ -24,22 +24,20 @@ type Config struct {
 	WrapDriver []func(Driver) Driver
 	// Executor runs tool calls. Nil means that there are no tools.
 	Executor Executor
-	// WrapExecutor wraps the executor, first outermost. A wrapper that also handles calls
-	// that do not run implements AnswerHandler.
+	// WrapExecutor wraps the executor, first outermost. A wrapper implements AnswerHandler if it also handles calls
+	// that do not run.
 	WrapExecutor []func(Executor) Executor
 	// AroundRun and AroundStep are middleware, first outermost.
 	AroundRun, AroundStep []Processor
 	// Criterion decides whether a run continues. Nil means Base.
 	Criterion Criterion
-	// Approver asks a person. Without one, a call that needs
-	// approval is denied.
+	// Approver asks a person. Without one, calls that need approval are denied.
 	Approver Approver
-	// WrapApprover wraps the approver, first outermost. The innermost approver returns
-	// the answers that were given while a run was parked.
+	// WrapApprover wraps the approver, first outermost. The innermost approver returns the answers that were given
+	// while the run was parked.
 	WrapApprover []func(Approver) Approver
-	// Parallel is the maximum number of tool calls of one step that run at the same
-	// time. Zero means one: the calls run in the order of the model's reply. Results are
-	// in that order regardless of Parallel.
+	// Parallel is the maximum number of tool calls that a step runs at the same time. Zero means one: the calls run in
+	// the order of the model's reply. Results are always in that order.
 	Parallel int
 	// Request is the request to the model, without the messages.
 	Request Request
@@ -50,26 +48,26 @@ type Config struct {
 	// Extend returns a copy of the agent with more hooks; WithHooks calls it. If Extend
 	// is nil, WithHooks returns an error.
 	Extend func(HookSet) mo.Result[*Agent]
-	// EndConversation tells the hooks that a Session of the agent was closed, and waits for them. S is
-	// the final state of the session. Nil means no hooks. hooks.Compiled.EndConversation does it.
+	// EndConversation tells the hooks that one of the agent's sessions was closed, and waits for them. S is the
+	// session's final state. Nil means no hooks. hooks.Compiled.EndConversation implements it.
 	EndConversation func(ctx context.Context, s State, reason CloseReason) error
 }
 
-// An Agent runs a model with tools and middleware. It is assembled once, is immutable,
-// and can serve any number of runs at the same time.
+// An Agent runs a model with tools and middleware. It is assembled once, is immutable, and can serve any number of runs
+// at the same time.
 type Agent struct {
 	config   Config
 	driver   Driver
 	features mo.Option[Features]
 	executor Executor
 	approver Approver
-	limits   Limits   // of the criterion
+	limits   Limits   // from the criterion
 	run      Next     // the chain around a run, down to steps
 	step     Next     // the chain around a step, down to performStep
 	controls []string // names of the control hooks that WithHooks added
 }
 
-// New returns an agent, or an error that joins everything that is missing or invalid.
+// New returns an agent, or an error that joins all mistakes in the Config.
 func New(c Config) mo.Result[*Agent] {
 	var wrong []error
 	if c.Driver == nil {
@@ -109,7 +107,7 @@ func New(c Config) mo.Result[*Agent] {
 	return mo.Ok(a)
 }
 
-// wrapAll wraps the innermost value in the wrappers, the first of them outermost.
+// wrapAll wraps the innermost value. The first wrapper is the outermost.
 func wrapAll[T any](what string, wrappers []func(T) T, innermost T) (T, error) {
 	for i, wrap := range slices.Backward(wrappers) {
 		if wrap == nil {
@@ -138,12 +136,12 @@ func (a *Agent) Name() string { return a.config.Name }
 // Request returns the request to the model, without the messages.
 func (a *Agent) Request() Request { return a.config.Request }
 
-// Drain waits until all background work of the agent has ended, or until ctx is done.
+// Drain waits until all the agent's background work has ended, or until ctx is done.
 func (a *Agent) Drain(ctx context.Context) error {
 	return errors.Join(lo.Map(a.config.Background, func(b Background, _ int) error { return b.Drain(ctx) })...)
 }
 
-// Cancel cancels the background work that still runs, and waits for it.
+// Cancel cancels the agent's background work and waits until it has ended.
 func (a *Agent) Cancel() {
 	for _, b := range a.config.Background {
 		b.Cancel()

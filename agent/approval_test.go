@@ -42,7 +42,7 @@ func asking(ran *[]string) agent.Executor {
 
 func TestAPersonDecides(t *testing.T) {
 	yes := agent.Approval{Verdict: agent.Approve, By: "eve"}
-	no := agent.Approval{By: "eve", Reason: "not today"} // the zero verdict is a no
+	no := agent.Approval{By: "eve", Reason: "not today"} // the zero verdict is a rejection
 	skip := agent.Approval{Verdict: agent.RejectAndContinue}
 	for name, tc := range map[string]struct {
 		tools   []string

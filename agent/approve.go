@@ -14,8 +14,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
-// mostRounds limits how often the approver is asked again about a batch because a control changed the arguments that a
-// person had set.
+// mostRounds limits how often the approver is asked about a batch again. That happens when a control changes the
+// arguments that a person has set.
 const mostRounds = 4
 
 // approveCalls asks a person about the calls that need approval. No call of the batch has run yet. When the approver
@@ -33,7 +33,7 @@ func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*P
 			return batch, nil, nil
 		}
 		answers, err := a.ask(ctx, s, pending)
-		if ctx.Err() != nil { // an approval after the end of the context does not count
+		if ctx.Err() != nil { // an approval after the context's end does not count
 			return settleCalls(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil //nolint:nilerr // cancelled: no failure
 		}
 		if err != nil {
@@ -111,7 +111,7 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 	return answers, nil
 }
 
-// approveSafely calls an approver. A panic becomes an error, so that it approves nothing and does not escape the run.
+// approveSafely calls an approver and returns its panic as an error.
 func approveSafely(ctx context.Context, x Approver, s State, pending []*Prepared) (answers []Approval, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -121,14 +121,14 @@ func approveSafely(ctx context.Context, x Approver, s State, pending []*Prepared
 	return x.Approve(ctx, s, pending).Get()
 }
 
-// park returns the interventions that the step waits for if an answer was postponed, and nil otherwise.
+// park returns the interventions that the step waits for, or nil when no answer was postponed.
 func park(s State, m Message, batch []*Prepared, answers []Approval, now time.Time) []*Intervention {
 	later, ends := false, false
 	for _, answer := range answers {
 		later = later || answer.Verdict == Park
 		ends = ends || answer.Verdict == RejectAndEnd
 	}
-	if later && ends { // the other answers are not needed any more
+	if later && ends { // the other answers are no longer needed
 		for i := range answers {
 			if answers[i].Verdict == Park {
 				answers[i].Verdict = withdrawn
@@ -148,12 +148,12 @@ func park(s State, m Message, batch []*Prepared, answers []Approval, now time.Ti
 		next++
 		asked := interventionAbout(p, now)
 		asked.Questions = p.questionsWith(answer)
-		if answer.Arguments != "" && !asked.Begun { // a hook changed the call that the person is asked about
+		if answer.Arguments != "" && !asked.Begun { // a hook changed the call that the person sees
 			asked.Call.Arguments = answer.Arguments
 		}
 		before := s.read().open.at(i)
 		if before.asksTheSame(asked) {
-			waits[i] = before.asked // decided: it is not asked again
+			waits[i] = before.asked // decided: the person is not asked again
 			continue
 		}
 		asked.Round = before.round() + 1
@@ -162,7 +162,7 @@ func park(s State, m Message, batch []*Prepared, answers []Approval, now time.Ti
 	return waits
 }
 
-// asksTheSame reports whether the call was asked about in the same words, and decided.
+// asksTheSame reports whether the same question about the call was asked before and decided.
 func (c *openCall) asksTheSame(i *Intervention) bool {
 	if c == nil || c.asked == nil || c.asked.used || c.asked.Begun != i.Begun || !c.asked.Call.IsSame(i.Call) ||
 		c.asked.Schema != i.Schema || c.asked.Description != i.Description {
@@ -172,7 +172,7 @@ func (c *openCall) asksTheSame(i *Intervention) bool {
 	return was != nil && i.Answer() != nil && slices.EqualFunc(c.asked.Questions, i.Questions, Question.isSameQuestion)
 }
 
-// toolFor returns what the agent knows of a tool in this step: among those that the model was offered, and its own.
+// toolFor returns the tool's description in this step: as offered to the model, or else as the agent has it.
 func (a *Agent) toolFor(s State, name string) ToolSpec {
 	for _, known := range []Tools{s.Request().Tools, a.config.Request.Tools} {
 		if spec, ok := known.ByName(name).Get(); ok {
@@ -182,7 +182,7 @@ func (a *Agent) toolFor(s State, name string) ToolSpec {
 	return ToolSpec{}
 }
 
-// withTool returns the call with what a person could see of its tool.
+// withTool returns the call with the tool's schema and description as a person sees them.
 func (p *Prepared) withTool(spec ToolSpec) *Prepared {
 	q := *p
 	q.keepRest(func(rest *preparedRest) {
@@ -194,7 +194,8 @@ func (p *Prepared) withTool(spec ToolSpec) *Prepared {
 	return &q
 }
 
-// isAbout reports whether a tool, if another party describes it, is still the one that the person could see.
+// isAbout reports whether the tool still has the description and schema that the person saw. It checks only tools that
+// another party describes.
 func (i *Intervention) isAbout(spec ToolSpec) bool {
 	switch {
 	case !spec.External && i.Description == "":
@@ -273,7 +274,7 @@ func (a *Agent) decideByAnswer(ctx context.Context, s State, p *Prepared, answer
 	return &q, nil
 }
 
-// nobodyToAsk returns the text for the model about a call that no person can be asked about.
+// nobodyToAsk returns the text for the model when there is no person to ask about the call.
 func (p *Prepared) nobodyToAsk() string {
 	open := p.Questions().Open()
 	anyone := Approval{Verdict: Approve}
@@ -286,7 +287,7 @@ func (p *Prepared) nobodyToAsk() string {
 		p.Call.Name, question.By, orNoReason(question.Reason))
 }
 
-// approveBy approves the call: it runs or, if it has a mock, is answered by the mock.
+// approveBy approves the call: the tool runs, or the call's mock answers.
 func (p *Prepared) approveBy(by Approval) {
 	p.Disposition = DisposeRun
 	p.keepRest(func(rest *preparedRest) { rest.approval, rest.granted = &by, p.Original.ID })
@@ -295,12 +296,12 @@ func (p *Prepared) approveBy(by Approval) {
 	}
 }
 
-// grant records that the call with this id is approved.
+// grant records that the call with this ID is approved.
 func (p *Prepared) grant(id string) { p.keepRest(func(rest *preparedRest) { rest.granted = id }) }
 
-// prepareEdited returns the controls' decision on a call whose arguments were changed by a person, or by a hook that
-// answers for a person. The approval answers the earlier questions, unless the controls change the call again. If the
-// changed arguments raise new questions, the person is asked those.
+// prepareEdited returns the controls' decision on a call after a person, or a hook in a person's place, has changed its
+// arguments. The approval answers the earlier questions, unless the controls change the call again. If the new
+// arguments raise new questions, the person is asked these.
 func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer Approval, round int) (*Prepared, error) {
 	call := *p.Call
 	call.Arguments = answer.Arguments
@@ -342,7 +343,7 @@ func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer 
 }
 
 // stored is the innermost approver. It uses the answers that were given while the run was parked, and asks the agent's
-// approver for the rest.
+// approver about the other calls.
 type stored struct{ ask Approver }
 
 func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval] {
@@ -383,9 +384,9 @@ func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Re
 	return mo.Ok(answers)
 }
 
-// withStored returns a call with the questions that were asked about it before the run was parked, and their answers. A
-// stored question stays even when no control asks it any more. Its answer counts only for the call that the person was
-// asked about; an answer that changes the arguments counts only when it decides the call.
+// withStored returns the call with its stored questions and answers from the time when the run was parked. A stored
+// question stays even if no control asks it now. Its answer counts only for the call that the person saw. An answer
+// that changes the arguments counts only when it decides the call.
 func (o *openStep) withStored(i int, p *Prepared, tool ToolSpec) *Prepared {
 	c := o.at(i)
 	if c == nil || c.asked == nil || c.asked.used || p.Disposition != DisposeRun && p.Disposition != DisposeAsk {
@@ -411,7 +412,7 @@ func (o *openStep) withStored(i int, p *Prepared, tool ToolSpec) *Prepared {
 	return &q
 }
 
-// storedFor returns the questions, with only those answers that count for call c.
+// storedFor returns the questions with only the answers that count for call c.
 func (i *Intervention) storedFor(c ToolCall) Questions {
 	if !i.Covers(c) {
 		return i.Questions.WithoutAnswers()

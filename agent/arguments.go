@@ -6,16 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// An ArgumentsError lists everything that is wrong with the arguments of a tool call. Its text is the answer to the
-// call, in words that a model can act on. Any code that reads arguments can create one. Do not modify it
-// afterwards.
+// An ArgumentsError lists everything that is wrong with a tool call's arguments. Its text answers the call, in words
+// that a model can act on. Any code that reads arguments can create one. Do not modify it afterwards.
 type ArgumentsError struct {
 	// Malformed reports that the text is not a single JSON object, or is ambiguous: a name given twice, names that
-	// differ only in case, invalid UTF-8. No code reads the arguments of such a call, not even hooks. False means
-	// that the text is a valid object that violates the tool's schema.
+	// differ only in case, invalid UTF-8. Neither the tool nor hooks read such arguments. False means that the text is
+	// a valid object that violates the tool's schema.
 	Malformed bool `json:"malformed,omitzero"`
 
-	// Problems are the violations, ordered by path, at most MaxArgumentProblems; for a malformed text only the first
+	// Problems are the violations, ordered by path, at most MaxArgumentProblems. A malformed text has only its first
 	// problem.
 	Problems []ArgumentProblem `json:"problems"`
 }
@@ -38,11 +37,11 @@ func (p ArgumentProblem) String() string {
 	return p.Path + ": " + p.Message
 }
 
-// MaxArgumentProblems is the maximum number of problems in an ArgumentsError. A check stops describing violations there,
-// so that wrong arguments cost no more than correct ones.
+// MaxArgumentProblems is the maximum number of problems in an ArgumentsError. A check stops there, so that wrong
+// arguments cost no more than correct ones.
 const MaxArgumentProblems = 100
 
-// Limits on the text of an ArgumentsError. A model corrects a handful of problems at a time, and the error text
+// These constants limit the text of an ArgumentsError. A model corrects a handful of problems at a time, and the text
 // should not outgrow the arguments.
 const (
 	shownProblems     = 10
@@ -91,7 +90,7 @@ func (e *ArgumentsError) Reason() ReasonCode {
 	return ReasonInvalid
 }
 
-// cut shortens text to at most that many bytes plus an ellipsis, without splitting a rune.
+// cut shortens text to at most that many bytes plus an ellipsis. It does not split a rune.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -12,11 +12,12 @@ import (
 	"github.com/samber/mo"
 )
 
-// A call that returned an InputError waits for a person. When the approver answers at once, the step goes on as a resumed
-// step does: every call without a result is prepared again, so that the controls judge it, and is then executed.
+// A call that has returned an InputError waits for a person. When the approver answers at once, the step continues like
+// a resumed step. Every call without a result is prepared again, so that the controls judge it, and is then executed.
 
-// CheckInputRequest returns an error when the call must not ask for this input: it has asked too often, or the request
-// cannot be shown or stored. An executor calls it, so that the call fails in its own way; the loop calls it, too.
+// CheckInputRequest returns an error when the call must not ask for this input. That is so when it has asked too often,
+// or when the request cannot be shown or stored. Executors call it so that the call fails in their own way. The loop
+// calls it, too.
 func (p *Prepared) CheckInputRequest(e *InputError) error {
 	given, _ := p.Input()
 	if p.Disposition != DisposeRun {
@@ -25,15 +26,15 @@ func (p *Prepared) CheckInputRequest(e *InputError) error {
 	return e.check(len(given))
 }
 
-// wronglyAsked returns the result of a call that asked for input in a way that is not allowed.
+// wronglyAsked returns the result for a call whose request for input is not allowed.
 func (p *Prepared) wronglyAsked(err error) *ToolResult {
 	r := NotExecuted(p.Call, ReasonError, "", fmt.Sprintf("tool %q: failed: %v", p.Call.Name, err))
 	r.Status, r.Attempts, r.Err = ToolFailed, 1, err
 	return p.withDecision(r.To(p))
 }
 
-// awaitPending asks for the input that calls of the batch need. It goes on with the step when all requests are answered,
-// and otherwise returns the parked state. Waiting is the state with the open step.
+// awaitPending asks for the input that calls in the batch need. When all requests are answered, it continues the step.
+// Otherwise it returns the parked state. Waiting is the state with the open step.
 func (a *Agent) awaitPending(
 	ctx context.Context, waiting State, reply *Step, started time.Time, batch []*Prepared, pending []pendingCall,
 ) mo.Result[State] {
@@ -68,7 +69,7 @@ func (a *Agent) awaitPending(
 	calls := slices.Clone(waiting.read().open.calls)
 	for n, i := range places {
 		asked := interventionAbout(asking[n], time.Now())
-		asked.input = nil // that of the call is newer
+		asked.input = nil // the call has newer input
 		asked.Round = calls[i].round() + 1
 		*asked = asked.WithID(waiting.Run().ID, waiting.RunStepCount())
 		if wrong := asked.CheckInput(answers[n]); wrong != nil && answers[n].Verdict == Approve {
@@ -102,7 +103,7 @@ func (a *Agent) awaitPending(
 	return a.performCalls(ctx, waiting, &waiting.read().open.reply, started)
 }
 
-// recordEnded records a step whose run ends; broken is the error with which it ends, if any.
+// recordEnded records a step that ends the run. Broken is the error that ended it, if any.
 func (*Agent) recordEnded(s State, reply *Step, results []*ToolResult, started time.Time, broken error) mo.Result[State] {
 	if broken != nil {
 		return mo.Err[State](&StepError{s.record(reply, results, started, newFailure(broken, KindUnknown)), broken})
@@ -110,7 +111,7 @@ func (*Agent) recordEnded(s State, reply *Step, results []*ToolResult, started t
 	return mo.Ok(s.record(reply, results, started, nil))
 }
 
-// resultsOf returns the results that the calls of the open step have.
+// resultsOf returns the results of the open step's calls. A call without a result has nil.
 func resultsOf(s State, calls int) []*ToolResult {
 	results := make([]*ToolResult, calls)
 	for i := range results {
@@ -119,7 +120,7 @@ func resultsOf(s State, calls int) []*ToolResult {
 	return results
 }
 
-// asking returns the call with the question for input; number counts the requests of the call.
+// asking returns the call with the question for input. Number counts the call's requests.
 func (p *Prepared) asking(r InputRequest, number int) *Prepared {
 	r.Number = number
 	q := *p
@@ -128,13 +129,13 @@ func (p *Prepared) asking(r InputRequest, number int) *Prepared {
 	return &q
 }
 
-// noInput returns the answer to a call that does not get the input that it needs.
+// noInput answers the call when it does not get the input that it needs.
 func (p *Prepared) noInput(reason ReasonCode, why string) *ToolResult {
 	return NotExecuted(p.Call, reason, "", fmt.Sprintf("tool %q: %s: %s", p.Call.Name, p.Questions().Reason(), why))
 }
 
-// resumeInput returns the call i, which has begun, with the answers to its requests for input. If the answer ends the run, or
-// none came before the run ended, the call does not run again.
+// resumeInput returns call i, which has begun, with the answers to its requests for input. The call does not run again
+// if the answer ends the run, or if the run ended before an answer.
 func (o *openStep) resumeInput(i int, p *Prepared) *Prepared {
 	c := o.at(i)
 	if c.input == nil {
@@ -160,7 +161,7 @@ func (o *openStep) resumeInput(i int, p *Prepared) *Prepared {
 	return &q
 }
 
-// answerUnfinished returns the answer to a call that asked for input and does not run again: it ran, and has no result.
+// answerUnfinished answers the call when it asked for input and does not run again. It ran and has no result.
 func (c *openCall) answerUnfinished(p *Prepared) *Prepared {
 	if p.Answer.Status != ToolNotExecuted && p.Answer.Status != "" {
 		return p

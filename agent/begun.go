@@ -9,15 +9,14 @@ import (
 	"github.com/samber/lo"
 )
 
-// A call that began and has no result may have happened. A resumed run repeats such a call
-// unchanged, or does not repeat it. It uses the journalled arguments even if the executor
-// now prepares others, and does not ask again the questions that were answered before the
-// call began. Unless the tool is repeatable, a person decides whether the call runs again.
+// A call that began and has no result may have happened. A resumed run repeats it unchanged, or not at all. It uses the
+// journalled arguments even if the executor now prepares others. Questions that were answered before the call began are
+// not asked again. Unless the tool is repeatable, a person decides whether the call runs again.
 
-// doubter is the value of By in the question whether a call in doubt runs again.
+// doubter is the By of the question whether a call in doubt runs again.
 const doubter = "doubt"
 
-// begin records that the call of p starts, and uses up its approval.
+// begin records that p's call starts, and uses up its approval.
 func (c *openCall) begin(p *Prepared) {
 	call := *p.Call
 	call.ID, call.Index = p.Original.ID, p.Original.Index
@@ -36,8 +35,7 @@ func (c *openCall) begin(p *Prepared) {
 	c.asked = &used
 }
 
-// approvedIntervention returns the intervention for a call that was approved immediately,
-// without parking the run.
+// approvedIntervention returns the intervention for a call that was approved at once, without parking the run.
 func (c *openCall) approvedIntervention(p *Prepared) *Intervention {
 	i := interventionAbout(p, time.Now())
 	i.Round = c.round() + 1
@@ -62,8 +60,7 @@ func (c *openCall) round() int {
 	return c.asked.Round
 }
 
-// ask replaces the question that was asked before. Questions that were answered before the
-// call began stay answered.
+// ask replaces the earlier question. Questions that were answered before the call began stay answered.
 func (c *openCall) ask(i *Intervention) {
 	if i.input != nil {
 		c.input, i.input = i.input, nil
@@ -83,7 +80,7 @@ func (c *openCall) mayHaveHappened() bool {
 	return c != nil && c.begun != nil && c.result == nil && !c.child.Parked() && !c.awaitsInput()
 }
 
-// callBegun returns call i as it began; nil when it has not begun or has its result.
+// callBegun returns call i as it began, or nil when it has not begun or has a result.
 func (o *openStep) callBegun(i int) *ToolCall {
 	if c := o.at(i); c != nil && c.result == nil {
 		return c.begun
@@ -99,8 +96,8 @@ func (c *openCall) answeredEarlier(q Question, tool ToolSpec) bool {
 	return c.asked.used && slices.ContainsFunc(c.asked.Questions, q.isSameQuestion) || slices.ContainsFunc(c.asked.earlier, q.isSameQuestion)
 }
 
-// resumePrepared returns the decision on a call that has begun; p is the executor's new
-// decision on it. The call keeps its journalled arguments.
+// resumePrepared returns the decision on a call that has already begun. P is the executor's new decision. The call
+// keeps its journalled arguments.
 func (c *openCall) resumePrepared(p *Prepared, original *ToolCall, tool ToolSpec) *Prepared {
 	q := *p
 	q.Original, q.Begun, q.inDoubt = original, true, c.mayHaveHappened()
@@ -109,7 +106,7 @@ func (c *openCall) resumePrepared(p *Prepared, original *ToolCall, tool ToolSpec
 	}
 	q.Call = c.begun
 	if q.Disposition == DisposeAsk {
-		q.Answer = nil // a mock cannot replace a call that has begun
+		q.Answer = nil // a mock cannot replace a call after it has begun
 		if q.SetQuestions(lo.Reject(q.Questions(), func(one Question, _ int) bool { return c.answeredEarlier(one, tool) })); len(q.Questions()) == 0 {
 			q.Disposition = DisposeRun
 			q.grant(original.ID)
@@ -123,8 +120,8 @@ func (c *openCall) resumePrepared(p *Prepared, original *ToolCall, tool ToolSpec
 	return &q
 }
 
-// answerInDoubt returns the call in doubt with an answer which says that the outcome is
-// unknown. The answer is used when the call does not run again.
+// answerInDoubt returns the call in doubt with the answer "outcome unknown". The answer is used when the call does not
+// run again.
 func (c *openCall) answerInDoubt(p *Prepared) *Prepared {
 	if c.awaitsInput() && p.Disposition == DisposeAnswer {
 		return c.answerUnfinished(p)
@@ -138,15 +135,13 @@ func (c *openCall) answerInDoubt(p *Prepared) *Prepared {
 	return &q
 }
 
-// doubt is the question whether a call in doubt runs again. It is asked in addition to the
-// hooks' questions.
+// doubt asks whether a call in doubt runs again. It is asked in addition to the hooks' questions.
 var doubt = Question{Kind: QuestionDoubt, By: doubter, Reason: doubtful, OnTimeout: RejectAndContinue}
 
-// doubtful is the reason that a person reads when asked about a call that may have run.
+// doubtful is the reason that a person reads in this question.
 const doubtful = "the run was cut off after this call began, and its outcome is unknown: it would run again"
 
-// unknown returns the answer to a call in doubt that does not run again; r holds the
-// reason.
+// unknown returns the answer to a call in doubt that does not run again. R holds the reason.
 func (p *Prepared) unknown(r *ToolResult) *ToolResult {
 	if !p.inDoubt || r.Status == ToolUnknown || r.Executed() {
 		return r
@@ -162,6 +157,5 @@ func (p *Prepared) unknown(r *ToolResult) *ToolResult {
 	return &u
 }
 
-// NotRepeated describes a call of status ToolUnknown to the model, in events and on web
-// pages.
+// NotRepeated describes a call with status ToolUnknown to the model, in events and on web pages.
 const NotRepeated = "outcome unknown, not repeated"

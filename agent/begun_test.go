@@ -30,8 +30,8 @@ func begunBefore(t *testing.T, a *agent.Agent, call agent.ToolCall) agent.State 
 	return stored(t, s)
 }
 
-// LH-51, LH-71: an approval counts once. A call that began needs a new answer before it
-// runs again, and the later calls keep their answers.
+// LH-51, LH-71: an approval counts once. A begun call needs a new answer before it runs again, and the later calls keep
+// their answers.
 func TestAnApprovalCountsOnce(t *testing.T) {
 	x := &wantsYes{question: agent.Question{By: "guard", Reason: "it writes"}}
 	a, _ := parking(t, x, write("1"), write("2"))
@@ -60,8 +60,7 @@ func TestAnApprovalCountsOnce(t *testing.T) {
 	assert.Equal(t, []string{`write{"n":1}`, `write{"n":2}`}, x.ran)
 }
 
-// A call that began runs again with the arguments that it began with, even if hooks would
-// now change them.
+// A begun call runs again with its old arguments, even if hooks would now change them.
 func TestABegunCallKeepsItsArguments(t *testing.T) {
 	x := &wantsYes{tame: true}
 	a, _ := parking(t, x, write("1"))
@@ -88,8 +87,7 @@ func TestABegunCallKeepsItsArguments(t *testing.T) {
 	assert.True(t, r.Rewritten())
 }
 
-// LH-51: a call that began and does not run again has an unknown outcome, regardless of
-// what prevents it from running.
+// LH-51: a begun call that does not run again has an unknown outcome, whatever prevents it from running.
 func TestACallThatIsNotRepeated(t *testing.T) {
 	approver := func(answer agent.Approval) agent.Approver {
 		return agent.ApproverFunc(func(_ context.Context, _ agent.State, p *agent.Prepared) (agent.Approval, error) {
@@ -149,7 +147,7 @@ func TestExecutorsDoNotAnswer(t *testing.T) {
 	assert.Empty(t, x.ran)
 }
 
-// LH-66: an answer of an approver after the deadline does not count.
+// LH-66: an approver's answer after the deadline does not count.
 func TestAnApproverThatIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := &wantsYes{question: agent.Question{By: "guard", Within: time.Minute, OnTimeout: agent.RejectAndContinue}}
@@ -171,7 +169,7 @@ func TestAnApproverThatIsLate(t *testing.T) {
 	})
 }
 
-// LH-66: for an answer at or after the deadline, OnTimeout of the question decides.
+// LH-66: at or after the deadline, the question's OnTimeout decides.
 func TestAnAnswerBehindTheDeadline(t *testing.T) {
 	for name, tc := range map[string]struct {
 		after time.Duration

@@ -12,20 +12,19 @@ type ToolCall struct {
 	ID string `json:"id"`
 	// Name is the tool's name as the model wrote it.
 	Name string `json:"name"`
-	// Arguments is the text that the model gave as arguments: normally one JSON object,
-	// but a model may send any text. Empty means {}.
+	// Arguments is the text that the model gave as arguments. Normally it is one JSON object, but a model may send any
+	// text. Empty means {}.
 	Arguments string `json:"arguments"`
-	// Index is the position of the call in its message, counted from zero. The
-	// message sets it.
+	// Index is the call's position in its message, counted from zero. The message sets it.
 	Index int `json:"-"`
 }
 
-// IsSame reports whether both calls are of one tool with the same arguments.
+// IsSame reports whether both calls have the same tool and arguments.
 func (c ToolCall) IsSame(other ToolCall) bool {
 	return c.Name == other.Name && cmp.Or(c.Arguments, "{}") == cmp.Or(other.Arguments, "{}")
 }
 
-// digest returns a digest of what the call does.
+// digest returns a digest of the call's name and arguments.
 func (c ToolCall) digest() string { return digest("call", c.Name, cmp.Or(c.Arguments, "{}")) }
 
 // numberCalls returns a copy of the calls with their positions set.
@@ -49,12 +48,12 @@ const (
 	ToolExecuted ToolStatus = "executed"
 	// ToolFailed: the tool ran and returned no result: an error, a panic, a timeout.
 	ToolFailed ToolStatus = "failed"
-	// ToolNotExecuted: the tool did not run; the ReasonCode says why.
+	// ToolNotExecuted: the tool did not run. The ReasonCode says why.
 	ToolNotExecuted ToolStatus = "not_executed"
 	// ToolMocked: a hook answered instead of the tool.
 	ToolMocked ToolStatus = "mocked"
-	// ToolUnknown: the call began before its run was cut off, so it may have happened,
-	// and it was not repeated. The ReasonCode says why it was not repeated.
+	// ToolUnknown: the call began before its run was cut off, so it may have happened. It was not repeated. The
+	// ReasonCode says why.
 	ToolUnknown ToolStatus = "unknown"
 )
 
@@ -66,8 +65,8 @@ func (s ToolStatus) isDefined() bool {
 	return false
 }
 
-// ReasonCode says in one word why a call was not executed or why its answer is an error.
-// It is empty when there is nothing to explain.
+// ReasonCode says in one word why a call was not executed or why its answer is an error. An empty code means that there
+// is nothing to explain.
 type ReasonCode string
 
 // The reason codes of this module.
@@ -89,11 +88,9 @@ const (
 	// ReasonUnfinishedReply: the model service withheld the reply, ended it because of
 	// an error, or cut it before the call was complete.
 	ReasonUnfinishedReply ReasonCode = "unfinished_reply"
-	// ReasonRunStopped: the run was stopped before the call could run, or by the
-	// tool itself.
+	// ReasonRunStopped: the run was stopped before the call could run, or the tool itself stopped it.
 	ReasonRunStopped ReasonCode = "run_stopped"
-	// ReasonCancelled: the run was cancelled before the call could run, or while
-	// its tool ran.
+	// ReasonCancelled: the run was cancelled before the call could run or while its tool ran.
 	ReasonCancelled ReasonCode = "cancelled"
 	// ReasonError: the tool ran and returned an error, or reported a failure.
 	ReasonError ReasonCode = "error"
@@ -101,65 +98,60 @@ const (
 	ReasonPanic ReasonCode = "panic"
 	// ReasonTimeout: the tool did not answer in time.
 	ReasonTimeout ReasonCode = "timeout"
-	// ReasonWithheld: the tool ran, but a control hook could not decide about its result,
-	// so the result is not shown.
+	// ReasonWithheld: the tool ran, but its result is not shown, because a control hook could not decide about it.
 	ReasonWithheld ReasonCode = "withheld"
 )
 
-// ToolResult is the answer to a tool call. Do not modify a result after passing it on;
-// modify a copy.
+// ToolResult is the answer to a tool call. Do not modify a result after passing it on: modify a copy.
 type ToolResult struct {
 	// call and original can point into a message, so they are never written.
 	call, original *ToolCall
 
 	// Content is the answer that the model reads.
 	Content Content
-	// Status says how the call ended. The loop fills in an empty Status: ToolExecuted for
-	// a call that ran, ToolNotExecuted for a call that was answered without running.
+	// Status says how the call ended. The loop fills in an empty Status: ToolExecuted if the call ran, ToolNotExecuted
+	// if it was answered without running.
 	Status ToolStatus
 	// Reason is empty for a good answer.
 	Reason ReasonCode
-	// DecidedBy names the hook or person that denied or mocked the call, or replaced or
-	// withheld its result; empty otherwise.
+	// DecidedBy names the hook or person that denied or mocked the call, or replaced or withheld its result. It is
+	// empty otherwise.
 	DecidedBy string
-	// Err is the error of a failed tool, for programs; the model reads Content.
-	// It is not kept in JSON.
+	// Err is the error of a failed tool, for programs. The model reads Content. Err is not kept in JSON.
 	Err error
-	// Attempts is how often the tool's body was started: 0 when it did not run.
+	// Attempts counts how often the tool's body was started. Zero means that the tool did not run.
 	Attempts int
-	// Started is when execution began and Duration how long it took, retries
-	// included. Both are zero for a call that did not run.
+	// Started is when execution began. Duration is how long it took, including retries. Both are zero if the call did
+	// not run.
 	Started  time.Time
 	Duration time.Duration
-	// Effects are the changes that the call wants made to the state. They are applied
-	// once, in call order, after all calls of the step. They are not kept in JSON.
+	// Effects are the changes to the state that the call requests. They are applied once, in call order, after all
+	// calls of the step. They are not kept in JSON.
 	Effects Effects
 	// Stop, when set, ends the run after this step.
 	Stop *Signal
-	// MaxBytes limits the text of Content; zero means no limit. CutToLimit cuts longer
-	// text, after the hooks for results have run. It is not kept in JSON.
+	// MaxBytes limits the text of Content. Zero means no limit. CutToLimit cuts longer text after the hooks for results
+	// have run. MaxBytes is not kept in JSON.
 	MaxBytes int
 }
 
-// emptyCall is the call of a result that is not linked to a call.
+// emptyCall is the call of a result that belongs to no call.
 var emptyCall ToolCall
 
 // Call returns the effective call, which is the call that ran or would have run.
 func (r *ToolResult) Call() ToolCall { return *cmp.Or(r.call, &emptyCall) }
 
-// Original returns the call as the model asked for it. It differs from Call when a hook
-// rewrote the arguments.
+// Original returns the call as the model made it. It differs from Call when a hook rewrote the arguments.
 func (r *ToolResult) Original() ToolCall { return *cmp.Or(r.original, &emptyCall) }
 
-// CallID returns the id of the call that the result answers.
+// CallID returns the ID of the call that the result answers.
 func (r *ToolResult) CallID() string { return cmp.Or(r.original, &emptyCall).ID }
 
 // Tool returns the name of the tool that was called.
 func (r *ToolResult) Tool() string { return cmp.Or(r.call, &emptyCall).Name }
 
-// To returns the result as the answer to a prepared call. It returns a copy, unless r
-// already is the answer to p. The loop calls To for every result, so an executor does not
-// have to.
+// To returns the result as the answer to a prepared call. It returns a copy, unless r already answers p. The loop calls
+// To for every result, so an executor does not have to.
 func (r *ToolResult) To(p *Prepared) *ToolResult {
 	if r.call == p.Call && r.original == p.Original {
 		return r
@@ -169,17 +161,17 @@ func (r *ToolResult) To(p *Prepared) *ToolResult {
 	return &out
 }
 
-// Answer returns a new, empty result for a prepared call. The executor that ran the call
-// fills in Content and the other fields. An empty Status is recorded as ToolExecuted. Do
-// not confuse it with p.Answer, the answer to a call that does not run.
+// Answer returns a new, empty result for a prepared call. The executor that ran the call fills in Content and the other
+// fields. An empty Status is recorded as ToolExecuted. Field p.Answer is different: it answers the call when the tool
+// does not run.
 func Answer(p *Prepared) *ToolResult { return &ToolResult{call: p.Call, original: p.Original} }
 
 // Executed reports whether the tool's body ran. It is false for ToolUnknown, where the
 // body may have run.
 func (r *ToolResult) Executed() bool { return r.Status == ToolExecuted || r.Status == ToolFailed }
 
-// Denied reports whether the call did not run because a hook or a person denied it. It is
-// false for ToolUnknown: the call may have run before its repetition was denied.
+// Denied reports whether the call did not run because a hook or a person denied it. It is false for ToolUnknown,
+// because the call may have run before its repetition was denied.
 func (r *ToolResult) Denied() bool {
 	switch r.Reason {
 	case ReasonDenied, ReasonHookFailed, ReasonRejected, ReasonNobodyToAsk:
@@ -191,14 +183,13 @@ func (r *ToolResult) Denied() bool {
 // Mocked reports whether a hook answered instead of the tool.
 func (r *ToolResult) Mocked() bool { return r.Status == ToolMocked }
 
-// IsError reports whether the result tells the model of a failure, or of an unknown
-// outcome.
+// IsError reports whether the result tells the model that the call failed or that its outcome is unknown.
 func (r *ToolResult) IsError() bool {
 	return r.Reason != "" || r.Status == ToolFailed || r.Status == ToolUnknown
 }
 
-// Rewritten reports whether a hook, a person or middleware changed the arguments. The model
-// reads the changed arguments at the beginning of the result, see Prepared.NoteRewrite.
+// Rewritten reports whether a hook, a person or middleware changed the arguments. The model reads the changed arguments
+// at the beginning of the result: see Prepared.NoteRewrite.
 func (r *ToolResult) Rewritten() bool {
 	return r.call != r.original && r.Call().Arguments != r.Original().Arguments
 }
@@ -206,8 +197,8 @@ func (r *ToolResult) Rewritten() bool {
 // Text returns the text that the model reads.
 func (r *ToolResult) Text() string { return r.Content.Text() }
 
-// NotExecuted returns the answer to a call that did not run, with a reason code and a
-// sentence that explains it. By names the hook or person that decided; it may be empty.
+// NotExecuted returns the answer to call c when it did not run, with a reason code and a sentence that explains it. By
+// names the hook or person that decided. It may be empty.
 func NotExecuted(c *ToolCall, reason ReasonCode, by, sentence string) *ToolResult {
 	return &ToolResult{
 		call: c, original: c, Content: TextContent(sentence),

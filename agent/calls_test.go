@@ -429,8 +429,8 @@ func executed(r *agent.ToolResult) func(context.Context, agent.State, *agent.Pre
 	return func(context.Context, agent.State, *agent.Prepared) (*agent.ToolResult, error) { return r, nil }
 }
 
-// Whatever an executor does with the calls of a step, each call id gets exactly one
-// answer, in call order, and the state survives its JSON form.
+// Whatever an executor does with a step's calls, each call ID gets exactly one answer, in call order, and the state
+// survives its JSON form.
 func TestEveryCallIsAnsweredOnce(t *testing.T) {
 	fates := []string{"run", "fail", "deny", "mock", "ask", "ask mock", "stop", "break", "panic stop", "cancel", "execute break", "nothing"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,11 +9,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// changesJSON is the JSON form of the difference between a state and an earlier one.
+// changesJSON is the JSON form of the changes from an earlier state to a later one.
 type changesJSON struct {
 	Version int `json:"version"`
-	// About is the part that does not change from step to step; omitted when it did not
-	// change.
+	// About is the part that seldom changes from step to step. It is omitted when it did not change.
 	About    *aboutJSON `json:"about,omitempty"`
 	Status   Status     `json:"status,omitempty"`
 	Signal   *Signal    `json:"signal,omitempty"`
@@ -21,16 +20,16 @@ type changesJSON struct {
 	Failures int        `json:"failures,omitempty"`
 	RunUsage *Usage     `json:"run_usage,omitempty"`
 	Children *Spending  `json:"children,omitempty"`
-	// Messages follow the first MessagesFrom messages of the earlier state, Steps its
-	// first StepsFrom steps. Its other messages and steps are dropped.
+	// MessagesFrom and StepsFrom count the messages and steps that the earlier state keeps. Messages and Steps replace
+	// the rest.
 	MessagesFrom int           `json:"messages_from,omitempty"`
 	Messages     []messageJSON `json:"messages,omitempty"`
 	StepsFrom    int           `json:"steps_from,omitempty"`
 	Steps        []stepJSON    `json:"steps,omitempty"`
 	// Metadata replaces all metadata; omitted when it did not change.
 	Metadata *metadataJSON `json:"metadata,omitempty"`
-	// OpenStep replaces the open step; OpenCalls replaces some of its calls, by index;
-	// Closed reports that no step is open any more.
+	// OpenStep replaces the open step. OpenCalls replaces some of its calls, by index. Closed reports that no step is
+	// open now.
 	OpenStep  *openStepJSON        `json:"open_step,omitempty"`
 	OpenCalls map[int]openCallJSON `json:"open_calls,omitempty"`
 	Closed    bool                 `json:"closed,omitempty"`
@@ -41,7 +40,7 @@ type aboutJSON struct {
 	Run         Run       `json:"run,omitzero"`
 	First       int       `json:"first,omitempty"`
 	UsageBefore *Usage    `json:"usage_before,omitempty"`
-	// Idle is as in stateJSON.
+	// Idle has the same meaning as in stateJSON.
 	Idle int64 `json:"idle_ns,omitempty"`
 }
 
@@ -77,7 +76,7 @@ func (s State) changesSince(since State) (*changesJSON, error) {
 	return form, form.openStep(d.open, old.open)
 }
 
-// openStep sets the fields for the changes in the open step.
+// openStep sets the fields that describe changes in the open step.
 func (f *changesJSON) openStep(open, old *openStep) error {
 	switch {
 	case open == old:
@@ -103,9 +102,8 @@ func (f *changesJSON) openStep(open, old *openStep) error {
 	return nil
 }
 
-// Restore returns the state that results from a series of changes; the first is relative
-// to the zero State. Like UnmarshalJSON it is strict: the error has the number of the
-// invalid change, counted from one, and the location in it.
+// Restore returns the state that results from a series of changes. The first is relative to the zero State. Restore is
+// as strict as UnmarshalJSON. The error has the number of the invalid change, counted from one, and the location in it.
 func Restore(changes ...[]byte) (State, error) {
 	if len(changes) == 0 {
 		return State{}, errors.New("restoring a state: no changes")

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// An Effect is one change to the state that a hook or a tool requests. It has no effect on
-// the state until it is applied. Create effects with AddMessage, AddContext and Key.Set.
+// An Effect is one change to the state that a hook or a tool requests. The state does not change until the effect is
+// applied. Create effects with AddMessage, AddContext and Key.Set.
 type Effect struct {
 	kind    effectKind
 	message Message
@@ -30,27 +30,25 @@ const (
 	effectMetadata
 )
 
-// AddMessage returns the effect of appending a message to the transcript.
+// AddMessage returns an effect that appends a message to the transcript.
 func AddMessage(m Message) Effect { return Effect{kind: effectMessage, message: m} }
 
-// AddContext returns the effect of adding a message that gives the model some context. The
-// texts of several such effects are joined into one message, with an empty line between
-// them.
+// AddContext returns an effect that adds a message with context for the model. Several such effects become one message,
+// with an empty line between their texts.
 func AddContext(text string) Effect { return Effect{kind: effectContext, context: text} }
 
-// Metadata returns the name, scope and value of a metadata effect; ok is false for
-// other effects.
+// Metadata returns the name, scope and value of a metadata effect. Ok is false for other effects.
 func (e Effect) Metadata() (name string, scope Scope, value any, ok bool) {
 	return e.entry.name, e.entry.scope, e.entry.value, e.kind == effectMetadata
 }
 
-// Message returns the message of a message effect; ok is false for other effects.
+// Message returns the message of a message effect. Ok is false for other effects.
 func (e Effect) Message() (m Message, ok bool) { return e.message, e.kind == effectMessage }
 
-// Context returns the text of a context effect; ok is false for other effects.
+// Context returns the text of a context effect. Ok is false for other effects.
 func (e Effect) Context() (text string, ok bool) { return e.context, e.kind == effectContext }
 
-// Source names the hook or tool that requested the effect; empty when unknown.
+// Source names the hook or tool that requested the effect. It is empty when unknown.
 func (e Effect) Source() string { return e.source }
 
 // toolSource prefixes a tool's name in the source of its effects, so that a tool cannot
@@ -102,8 +100,8 @@ func (e Effects) Add(more Effects) Effects {
 	return effectsOfSlice(slices.Concat(e.slice(), more.slice()))
 }
 
-// Validate returns an error when one of the effects sets metadata under a name that belongs
-// to the framework: see Key. A tool or a hook with such an effect has failed.
+// Validate returns an error when one of the effects sets metadata under a name that belongs to the framework: see Key.
+// The tool or hook that returned it has failed.
 func (e Effects) Validate() error {
 	for _, effect := range e.slice() {
 		if effect.trespasses() {
@@ -117,8 +115,7 @@ func (e Effect) trespasses() bool {
 	return e.kind == effectMetadata && !e.own && reserved.Holds(e.entry.name)
 }
 
-// posing returns the first message that the effects append in the role of the user or of
-// the system.
+// posing returns the first message that the effects append in the user or system role.
 func (e Effects) posing() (Message, bool) {
 	for _, effect := range e.slice() {
 		if effect.kind == effectMessage && (effect.message.Role() == RoleUser || effect.message.Role() == RoleSystem) {
@@ -128,14 +125,13 @@ func (e Effects) posing() (Message, bool) {
 	return Message{}, false
 }
 
-// splitBySource returns the effects without a source and the effects with a source, which
-// are those of hooks.
+// splitBySource returns the effects without a source and the effects with one. Only hook effects have a source.
 func (e Effects) splitBySource() (without, with Effects) {
 	named, unnamed := lo.FilterReject(e.slice(), func(effect Effect, _ int) bool { return effect.source != "" })
 	return EffectsOf(unnamed...), EffectsOf(named...)
 }
 
-// From returns the effects, with the given source for those that have none.
+// From returns the effects. Effects without a source get the given one.
 func (e Effects) From(source string) Effects {
 	if e.Len() == 0 {
 		return e
@@ -149,9 +145,8 @@ func (e Effects) From(source string) Effects {
 	return effectsOfSlice(out)
 }
 
-// Apply returns s with the effects applied in order. Messages are appended; metadata is
-// set, and the last value wins; all added context follows in one user message. Effects that
-// Validate rejects are skipped.
+// Apply returns s with the effects applied in order. Messages are appended. Metadata is set, and the last value wins.
+// All added context follows in one user message. Effects that Validate rejects are skipped.
 func (s State) Apply(e Effects) State {
 	if e.Len() == 0 {
 		return s

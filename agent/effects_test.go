@@ -82,8 +82,8 @@ func TestEffectsDoNotShareTheirList(t *testing.T) {
 	assert.Equal(t, 1, named.Len())
 }
 
-// The effects of a call are in the state of the next step and of the end, whether the
-// tool ran or not. The effects of the decision come first.
+// A call's effects are in the next step's state and in the final state, whether the tool ran or not. The decision's
+// effects come first.
 func TestEffectsOfCallsReachTheNextStep(t *testing.T) {
 	order := agent.RunKey[string]("order")
 	effects := func(text string) agent.Effects {

@@ -8,18 +8,17 @@ import (
 	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
-// EngineRun is a run that an engine executes and no agent, such as the run of a pipeline.
-// It gives the states that enter it what hooks find in the run of an agent: an identity,
-// an observer, and one set of Scratch values. It needs no closing and is safe for
-// concurrent use. Package hooks makes one for each of its scopes: see hooks.RunScope.
+// EngineRun is a run that an engine such as a pipeline executes, without an agent. It gives the states that enter it an
+// identity, an observer and one set of Scratch values, as hooks find them in an agent's run. It needs no closing and is
+// safe for concurrent use. Package hooks makes one for each of its scopes: see hooks.RunScope.
 type EngineRun struct {
 	run  Run
 	live *live
 }
 
-// NewEngineRun returns a run with the given identity. An empty ID, Session or Root, and a
-// zero Number or Started, are filled in. Observer receives the events of the run; nil means none. If
-// ctx belongs to the run of an agent, that run counts what agents below this run spend.
+// NewEngineRun returns a run with the given identity. It fills in an empty ID, Session or Root, and a zero Number or
+// Started. Observer receives the run's events. Nil means none. If ctx belongs to an agent's run, that run counts the
+// spending of agents below this run.
 func NewEngineRun(ctx context.Context, run Run, o Observer) *EngineRun {
 	if run.ID == "" {
 		run.ID = NewRunID()
@@ -37,21 +36,19 @@ func NewEngineRun(ctx context.Context, run Run, o Observer) *EngineRun {
 	return r
 }
 
-// Run returns the identity of the run.
+// Run returns the run's identity.
 func (r *EngineRun) Run() Run { return r.run }
 
-// Enter returns s as a state of this run, at a position in a pipeline; stage and iteration
-// are empty and zero elsewhere. The state has taken no step in this run. Runs of agents that
-// are started with the returned context belong to this run.
+// Enter returns s as a state of this run, at a position in a pipeline. Outside of pipelines, stage is empty and
+// iteration zero. The state has taken no step in this run. Agents started with the returned context run below this run.
 func (r *EngineRun) Enter(ctx context.Context, s State, stage string, iteration int) (context.Context, State) {
 	run := r.run
 	run.Stage, run.Iteration = stage, iteration
 	return startedrun.Within(ctx, r.live), r.stateAt(s, run)
 }
 
-// Leave returns s with everything that was added to it since before entered the run, as a
-// state of the run that before belongs to. The stop signal of s is dropped. A state that had
-// no session gets that of the run.
+// Leave returns s, with everything that was added since it entered, as a state of before's run. The stop signal of s is
+// dropped. A state without a session gets this run's session.
 func (r *EngineRun) Leave(s, before State) State {
 	d, was := s.copyData(), before.read()
 	d.frame, d.usage, d.failures, d.signal, d.asking = was.frame, was.usage, was.failures, was.signal, nil

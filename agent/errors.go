@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// ErrorKind classifies errors by how a caller can react. An error reports its kind with a
-// method `ErrorKind() ErrorKind`.
+// ErrorKind classifies errors by how a caller can react. An error reports its kind with a method `ErrorKind()
+// ErrorKind`.
 type ErrorKind string
 
 // The kinds of errors.
@@ -38,9 +38,9 @@ const (
 	KindUnknown ErrorKind = "unknown"
 )
 
-// KindOf returns the kind of an error: the kind that the error reports, KindTimeout for a
-// passed deadline, KindCancelled for a cancelled context, KindUnknown otherwise. The error of
-// a cancelled run has KindCancelled for every cause except a passed deadline.
+// KindOf returns the kind that the error reports. Otherwise it returns KindTimeout for a passed deadline, KindCancelled
+// for a cancelled context, and KindUnknown for other errors. A cancelled run's error has KindCancelled for every cause
+// except a passed deadline.
 func KindOf(err error) ErrorKind {
 	var kinded interface{ ErrorKind() ErrorKind }
 	switch {
@@ -54,10 +54,10 @@ func KindOf(err error) ErrorKind {
 	return KindUnknown
 }
 
-// Retryable reports whether another attempt may succeed after err. An error decides with a method
-// `Retryable() bool`. Without that method, its kind decides: a request that the service rejected
-// will be rejected again, so KindInvalid, KindBadRequest, KindContextLength and KindAuth are
-// permanent. A durable worker does not repeat work that failed with a permanent error.
+// Retryable reports whether another attempt may succeed after err. An error decides with a method `Retryable() bool`.
+// Without that method, its kind decides: KindInvalid, KindBadRequest, KindContextLength and KindAuth are permanent,
+// because the service will reject the request again. A durable worker does not repeat work that failed with a permanent
+// error.
 func Retryable(err error) bool {
 	var knows interface{ Retryable() bool }
 	if errors.As(err, &knows) {
@@ -70,8 +70,8 @@ func Retryable(err error) bool {
 	return true
 }
 
-// StateOf returns the state that an error holds: that of the outermost *RunError or *StepError
-// in its chain. Ok is false when there is none.
+// StateOf returns the state in the outermost *RunError or *StepError of an error's chain. Ok is false when there is
+// none.
 //
 //	final, err := a.Run(ctx, s).Get()
 //	if kept, ok := agent.StateOf(err); ok {
@@ -85,8 +85,7 @@ func StateOf(err error) (s State, ok bool) {
 	return holder.keptState(), true
 }
 
-// A Failure is an error that a state records. Its kind and its text survive JSON; the error
-// value does not.
+// A Failure is an error that a state records. Its kind and text survive JSON, but the error value does not.
 type Failure struct {
 	Kind ErrorKind `json:"kind"`
 	Text string    `json:"text"`
@@ -108,12 +107,10 @@ func (f *Failure) Unwrap() error { return f.err }
 // ErrorKind returns the failure's kind.
 func (f *Failure) ErrorKind() ErrorKind { return f.Kind }
 
-// RunError is the error of a run that failed or was cancelled. It holds the state at that
-// moment, so that no work is lost. A processor that fails after next has returned can return a
-// RunError to keep the state that next returned; the loop sets the status.
+// RunError is the error of a failed or cancelled run. It holds the state at that moment, so that no work is lost. A
+// processor that fails after next has returned can return a RunError to keep next's state. The loop sets the status.
 type RunError struct {
-	// State is the last good state; its Status is StatusFailed or
-	// StatusCancelled.
+	// State is the last good state. Its Status is StatusFailed or StatusCancelled.
 	State State
 	// Err is the error that ended the run, or the cause of the cancellation.
 	Err error
@@ -121,7 +118,7 @@ type RunError struct {
 
 func (e *RunError) Error() string {
 	if _, ok := runErrorOf(e.State, e.Err); ok {
-		return e.Err.Error() // its text has all this, and any text that a processor added
+		return e.Err.Error() // its text includes all this and any processor's text
 	}
 	run := e.State.Run()
 	what := StatusFailed
@@ -133,8 +130,8 @@ func (e *RunError) Error() string {
 
 func (e *RunError) Unwrap() error { return e.Err }
 
-// ErrorKind returns KindCancelled for a cancelled run, KindTimeout if a passed deadline
-// cancelled it, and otherwise the kind of Err.
+// ErrorKind returns KindCancelled for a cancelled run, or KindTimeout if a passed deadline cancelled it. Otherwise it
+// returns Err's kind.
 func (e *RunError) ErrorKind() ErrorKind {
 	if e.State.Status() == StatusCancelled && !errors.Is(e.Err, context.DeadlineExceeded) {
 		return KindCancelled
@@ -144,16 +141,14 @@ func (e *RunError) ErrorKind() ErrorKind {
 
 func (e *RunError) keptState() State { return e.State }
 
-// A StepError is the error of a step whose model call or executor failed. The processors
-// around the step receive it. If a processor returns it, wrapped or not, the criteria decide
-// whether the run continues. Any other error ends the run, also a RunError that wraps the
-// StepError.
+// A StepError is the error of a step whose model call or executor failed. The processors around the step receive it. If
+// a processor returns it, wrapped or not, the criteria decide whether the run continues. Any other error ends the run,
+// even a RunError that wraps the StepError.
 type StepError struct {
-	// State is the state with the failed step recorded; if the run continues, it continues
-	// from this state. The last step has a Failure, and its Reply has a Message if the model
-	// answered before the failure.
+	// State includes the failed step. If the run continues, it continues from this state. The last step has a Failure,
+	// and its Reply has a Message if the model answered before the failure.
 	State State
-	// Err is the error of the step.
+	// Err is the step's error.
 	Err error
 }
 

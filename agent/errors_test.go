@@ -63,7 +63,7 @@ func TestACancelledRunIsOfKindCancelled(t *testing.T) {
 		require.Error(t, err)
 		assert.Equal(t, tc.want, agent.KindOf(fmt.Errorf("at work: %w", err)), name)
 	}
-	// What a driver cancelled by itself is a failure of the model call.
+	// An error with which a driver cancels its own call is a failure of the model call.
 	err := build(t, agent.Config{Driver: agenttest.Script(agenttest.Fail(context.Canceled))}).
 		Run(t.Context(), agent.NewState(agent.UserText("hello"))).Error()
 	assert.Equal(t, agent.KindModel, agent.KindOf(err))

@@ -54,7 +54,7 @@ func TestExecutorThatEndsItsGoroutine(t *testing.T) {
 		Driver: agenttest.Script(calls("x", "x")), Parallel: 2,
 		Executor: executor{execute: func(_ context.Context, _ agent.State, p *agent.Prepared) (*agent.ToolResult, error) {
 			stack := make([]byte, 1<<16)
-			if !strings.Contains(string(stack[:runtime.Stack(stack, false)]), "testing.tRunner") { // not the goroutine of the run
+			if !strings.Contains(string(stack[:runtime.Stack(stack, false)]), "testing.tRunner") { // not the run's goroutine
 				defer close(there)
 				runtime.Goexit()
 			}

@@ -9,8 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// Verdict is a criterion's answer. Of several verdicts the strongest wins,
-// regardless of order.
+// Verdict is a criterion's answer. The strongest of several verdicts wins, regardless of order.
 type Verdict uint8
 
 // The verdicts, weakest first.
@@ -21,9 +20,9 @@ const (
 	AllowContinuation
 	// AllowStop: there is no reason to continue, because the model gave its answer.
 	AllowStop
-	// RequestContinuation asks for another step although the run could end.
+	// RequestContinuation: the run takes another step although it could end.
 	RequestContinuation
-	// Forbid: the run ends; no other verdict overrides this one.
+	// Forbid: the run ends. No other verdict overrides this one.
 	Forbid
 )
 
@@ -41,22 +40,19 @@ type Evaluation struct {
 	Verdict Verdict
 	// Signal says why, for AllowStop and Forbid.
 	Signal Signal
-	// Handled reports that the failure of the last step is handled: the run does not
-	// fail because of it.
+	// Handled reports that the last step's failure is handled, so that the run does not fail because of it.
 	Handled bool
-	// Effects are applied when this verdict wins. They can tell the model why the run
-	// continues.
+	// Effects are applied when this verdict wins. They can tell the model why the run continues.
 	Effects Effects
 }
 
 // Stops reports whether the run ends with this evaluation.
 func (e Evaluation) Stops() bool { return e.Verdict == AllowStop || e.Verdict == Forbid }
 
-// Strongest returns the evaluation that wins: the one with the strongest verdict. Among
-// equal verdicts the reason with the highest rank wins; among equal ranks, the first
-// evaluation. The result has the effects of all evaluations with the winning verdict,
-// in order. If any evaluation handled the failure of the last step, Base's verdict
-// about that failure does not count.
+// Strongest returns the evaluation with the strongest verdict. Among equal verdicts the reason with the highest rank
+// wins, and among equal ranks the first evaluation. The result has the effects of all evaluations with the winning
+// verdict, in order. If any evaluation handled the last step's failure, Base's verdict about that failure does not
+// count.
 func Strongest(evaluations ...Evaluation) Evaluation {
 	handled := false
 	for _, e := range evaluations {
@@ -84,9 +80,8 @@ func Strongest(evaluations ...Evaluation) Evaluation {
 
 const baseSource = "agent"
 
-// Base is the criterion that every agent has. It ends the run after a stop signal or a
-// failed step, lets it continue after tool calls, and ends it after an answer without
-// tool calls if the answer has the required form.
+// Base is the criterion that every agent has. It ends the run after a stop signal or a failed step, and lets it
+// continue after tool calls. After an answer without tool calls, it ends the run if the answer has the required form.
 var Base Criterion = base{}
 
 type base struct{}
@@ -115,11 +110,11 @@ func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
 	return mo.Ok(Evaluation{Verdict: AllowStop, Signal: signal})
 }
 
-// outputAttempts counts the answers of a run that did not have the required form.
+// outputAttempts counts the run's answers that did not have the required form.
 var outputAttempts = ReservedKey[int](reserved.Show(), "agent.output_attempts", ScopeRun)
 
-// checkOutput accepts an answer of the required form, and asks the model again after
-// any other answer, until the attempts are used up.
+// checkOutput accepts an answer of the required form. After any other answer it asks the model again, until the
+// attempts are used up.
 func checkOutput(s State) Evaluation {
 	out := s.Request().Output
 	if out == nil || out.Check == nil {

@@ -130,7 +130,7 @@ func TestBase(t *testing.T) {
 	assert.Equal(t, agent.Evaluation{}, judge(agent.NewState(agent.UserText("hello")))) // IP-69
 
 	answered := play(t, agenttest.Say("hi"))
-	answered = throughJSON(t, answered) // nothing of it is in the process
+	answered = throughJSON(t, answered) // the process keeps nothing
 	assert.Equal(t, agent.Forbid, judge(answered).Verdict, "the state still says why it ended")
 
 	var seen []agent.Evaluation

@@ -2,16 +2,15 @@ package agent
 
 import "context"
 
-// Event is one thing that happened in a run. The concrete types are in this
-// package and, for hooks, in package hooks.
+// Event is one thing that happened in a run. Its types are in this package and, for hooks, in package hooks.
 type Event interface {
 	// EventName returns the event's name, such as "step.completed".
 	EventName() string
 }
 
-// Observer receives all events of a run, in order, as they happen. Logs, timelines and progress displays
-// are built from it. Calls for one run never overlap. Observe must return soon, must not call back into
-// the run, and must be safe for concurrent use when the agent serves several runs at the same time.
+// Observer receives all the run's events, in order, as they happen. Logs, timelines and progress displays are built
+// from it. Calls for one run never overlap. Observe must return soon and must not call back into the run. It must be
+// safe for concurrent use when the agent serves several runs at the same time.
 type Observer interface {
 	Observe(ctx context.Context, e Event)
 }
@@ -25,23 +24,23 @@ func (f ObserverFunc) Observe(ctx context.Context, e Event) { f(ctx, e) }
 // RunStarted: a run began.
 type RunStarted struct{ Run Run }
 
-// StepStarted: step Index of the run began.
+// StepStarted: step Index began.
 type StepStarted struct {
 	Run   Run
 	Index int
 }
 
-// InferenceStarted: the model is asked, with the request as hooks have changed it.
+// InferenceStarted: the agent asks the model, with the request as hooks have changed it.
 type InferenceStarted struct {
 	Run  Run
 	Step int
-	// Inference is the id of the model call, unique within the session.
+	// Inference is the ID of the model call. It is unique within the session.
 	Inference string
 	State     State
 }
 
-// InferenceCompleted: the model answered, with the reply as hooks have changed it; or the call failed
-// with Err. It follows an InferenceStarted; neither is sent when the model was not asked.
+// InferenceCompleted: the model answered, with the reply as hooks have changed it, or the call failed with Err. It
+// follows an InferenceStarted. Neither is sent when the model was not asked.
 type InferenceCompleted struct {
 	Run       Run
 	Step      int
@@ -50,8 +49,8 @@ type InferenceCompleted struct {
 	Err       error
 }
 
-// ToolCallStarted: a call is about to run, or is answered without running; Runs says which. Call is the
-// call as hooks have changed it, Original the call that the model asked for.
+// ToolCallStarted: a call is about to run, or is answered without running. Runs says which. Call is the call as hooks
+// have changed it. Original is the model's call.
 type ToolCallStarted struct {
 	Run            Run
 	Step           int
@@ -66,8 +65,8 @@ type ToolCallCompleted struct {
 	Result ToolResult
 }
 
-// ApprovalRequested: a person, or a hook that answers for a person, is asked about a call before it runs.
-// If the answer comes later, the run ends as parked.
+// ApprovalRequested: a person, or a hook in a person's place, is asked about a call before it runs. If the answer comes
+// later, the run ends as parked.
 type ApprovalRequested struct {
 	Run       Run
 	Step      int
@@ -75,15 +74,14 @@ type ApprovalRequested struct {
 	Questions Questions
 }
 
-// ApprovalCompleted: a call that needs approval was decided. Approval holds the decision, and its By
-// names a person, a hook that answers for a person, or "timeout" when the deadline passed and the
-// questions' OnTimeout decided.
+// ApprovalCompleted: the question about a call was decided. Approval holds the decision. Its By names a person or a
+// hook in a person's place. By is "timeout" when the deadline passed and the questions' OnTimeout decided.
 type ApprovalCompleted struct {
 	Run      Run
 	Step     int
 	Call     ToolCall
 	Approval Approval
-	// Answers are all answers that the decision rests on: those of several people for a quorum.
+	// Answers are all answers behind the decision. A quorum has an answer from each person.
 	Answers []Approval
 }
 
@@ -106,8 +104,8 @@ type RunCompleted struct {
 	Err   error
 }
 
-// RunParked: a run waits for a person, and no code of the run is executing. State.Interventions returns
-// the calls that it waits for.
+// RunParked: a run waits for a person, and none of its code is executing. State.Interventions returns the waiting
+// calls.
 type RunParked struct{ State State }
 
 // RunResumed: a run that was parked or cut off continues. State is the stored state.
@@ -158,8 +156,7 @@ func (s State) Observed() bool {
 	return l != nil && (l.watched() || l.listener != nil)
 }
 
-// Emit sends an event to the observer and the listeners of the run that s belongs to. It is for
-// middleware that defines its own events.
+// Emit sends an event to the observer and the listeners of s's run. It is for middleware that defines its own events.
 func (s State) Emit(ctx context.Context, e Event) {
 	l := s.read().live
 	if l == nil {
@@ -187,7 +184,7 @@ func (l *live) deliver(ctx context.Context, e Event, observers ...Observer) {
 // watched reports whether anything receives the loop's own events.
 func (l *live) watched() bool { return l != nil && (l.observer != nil || l.onEvent != nil) }
 
-// tell sends an event of the loop to the observer and the stream, if there are any.
+// tell sends a loop event to the observer and the stream, if there are any.
 func (l *live) tell(ctx context.Context, e Event) {
 	if l == nil {
 		return
@@ -200,7 +197,7 @@ func (l *live) tell(ctx context.Context, e Event) {
 	}
 }
 
-// tellStep sends the observer the newest step of s.
+// tellStep sends the newest step in s to the observer.
 func (l *live) tellStep(ctx context.Context, s State) {
 	if l.watched() {
 		last, _ := s.LastStep().Get()

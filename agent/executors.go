@@ -11,22 +11,20 @@ import (
 	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
-// An AnswerHandler is an Executor that also handles calls that do not run because they
-// already have an answer: calls that were denied, mocked or invalid, that a person
-// rejected, or whose run was stopped or cancelled first. For such a call, the agent calls
-// HandleAnswer once instead of Execute, with Disposition DisposeAnswer and an Answer, and
-// records the result. HandleAnswer must not run anything that the call asks for.
+// An AnswerHandler is an Executor that also handles calls that do not run because they already have an answer. Such
+// calls were denied, mocked, invalid, rejected by a person, or overtaken by the end of their run. For each of them the
+// agent calls HandleAnswer once in place of Execute, with Disposition DisposeAnswer and an Answer, and records the
+// result. HandleAnswer must not run anything that the call asks for.
 //
-// A wrapper that records or reviews results implements this method, and calls the func
-// HandleAnswer to pass the call to the executor that it wraps. The agent skips executors
-// and wrappers without the method.
+// A wrapper that records or reviews results implements this method. It calls the func HandleAnswer to pass the call to
+// the executor that it wraps. The agent skips executors and wrappers without the method.
 type AnswerHandler interface {
 	Executor
 	HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult]
 }
 
-// HandleAnswer returns the result of x.HandleAnswer for a call that has an answer, or
-// p.Answer when x is not an AnswerHandler. Execute is not called.
+// HandleAnswer returns the result of x.HandleAnswer for a call with an answer. When x is not an AnswerHandler, it
+// returns p.Answer. Execute is not called.
 func HandleAnswer(ctx context.Context, x Executor, s State, p *Prepared) mo.Result[*ToolResult] {
 	if h, ok := x.(AnswerHandler); ok {
 		return h.HandleAnswer(ctx, s, p)
@@ -42,8 +40,8 @@ func (p *Prepared) givenAnswer() mo.Result[*ToolResult] {
 	return mo.Ok(p.Answer)
 }
 
-// wrapExecutor puts the wrappers around the innermost executor, the first outermost, with a
-// gate around each executor whose Execute must see only calls that run.
+// wrapExecutor wraps the innermost executor. The first wrapper is the outermost. It puts a gate around each executor
+// whose Execute must see only calls that run.
 func wrapExecutor(wrappers []func(Executor) Executor, innermost Executor) (Executor, error) {
 	inner := &innerGate{Executor: innermost}
 	var x Executor = inner
@@ -66,8 +64,7 @@ func wrapExecutor(wrappers []func(Executor) Executor, innermost Executor) (Execu
 	return x, nil
 }
 
-// gate routes calls that have an answer around a wrapper that is not an AnswerHandler, to
-// the executor below it.
+// gate takes calls with an answer past a wrapper that is not an AnswerHandler, to the executor below it.
 type gate struct {
 	Executor
 
@@ -85,10 +82,9 @@ func (g *gate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result
 	return HandleAnswer(ctx, g.below, s, p)
 }
 
-// innerGate is around the innermost executor. It blocks every call that does not run. If the
-// agent has hooks that judge calls, it also blocks every call that they did not judge as it
-// is, whatever middleware made it. It restricts the effects of results to those that tools
-// may have.
+// innerGate is around the innermost executor. It blocks every call that does not run. If the agent has hooks that judge
+// calls, it also blocks calls that they did not judge in this form, whichever middleware made them. It allows only the
+// effects that tools may have.
 type innerGate struct {
 	Executor
 
@@ -143,7 +139,7 @@ func (g *innerGate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.R
 	if err != nil || r == nil || r.Effects.Len() == 0 && p.rest == nil || p.Call == nil {
 		return result
 	}
-	if r == p.Answer { // its effects were checked before, or are those of hooks
+	if r == p.Answer { // its effects were checked before or come from hooks
 		n := *r
 		n.Effects = p.more().effects.Add(r.Effects)
 		return mo.Ok(&n)
@@ -151,9 +147,8 @@ func (g *innerGate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.R
 	return mo.Ok(g.vet(p, r))
 }
 
-// vet returns r with the effects of the executor, those of Prepare before those of Execute,
-// and the tool as their source. If the tool may not have these effects, it returns a
-// failure without them.
+// vet returns r with the executor's effects and the tool as their source. Effects from Prepare come before effects from
+// Execute. If the tool may not have these effects, vet returns a failure without them.
 func (g *innerGate) vet(p *Prepared, r *ToolResult) *ToolResult {
 	call, n := p.Call, *r
 	if err := g.checkEffects(call.Name, r.Effects); err != nil {

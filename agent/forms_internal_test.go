@@ -7,7 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/upgrade"
 )
 
-// TestStoredForms fails when the JSON of a state, of its changes or of its seal changes and no fixtures are written.
+// TestStoredForms fails when the JSON of a state, its changes or its seal changes and no fixtures are written.
 func TestStoredForms(t *testing.T) {
 	for name, of := range map[string]reflect.Type{
 		"state": reflect.TypeFor[stateJSON](), "changes": reflect.TypeFor[changesJSON](), "seal": reflect.TypeFor[sealedJSON](),

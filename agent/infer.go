@@ -6,9 +6,8 @@ import (
 	"github.com/samber/mo"
 )
 
-// Stream asks d for the next turn and calls emit with its pieces as they arrive. If the
-// driver cannot stream, Stream calls Next, and emit receives the whole reply after it
-// has arrived. Wrappers around drivers use it to support streaming.
+// Stream asks d for the next turn and calls emit with the pieces as they arrive. If the driver cannot stream, Stream
+// calls Next, and emit receives the whole reply at the end. Driver wrappers use Stream to support streaming.
 func Stream(ctx context.Context, d Driver, s State, emit func(Delta)) mo.Result[Step] {
 	if streamer, ok := d.(Streamer); ok {
 		return streamer.Stream(ctx, s, emit)
@@ -37,8 +36,7 @@ func EmitWhole(step Step, emit func(Delta)) {
 	}
 }
 
-// asked is the innermost driver wrapper: it tells the observer that the model is
-// being asked, after all hooks have run.
+// asked is the innermost driver wrapper. After all hooks have run, it tells the observer that the model is being asked.
 type asked struct{ driver Driver }
 
 var (

@@ -10,14 +10,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/inputform"
 )
 
-// An InputError is returned by a tool that needs input from a person before it can answer. The call has a QuestionInput
-// then, and is executed again, with the answer, when a person has accepted or declined: see Prepared.Input. Until then the
-// run waits, or parks, as with other questions. The call has begun and is not in doubt: the controls judge it again, and
-// it keeps its arguments.
+// An InputError is returned by a tool that needs input from a person before it can answer. The call then has a
+// QuestionInput. It is executed again, with the answer, when a person has accepted or declined: see Prepared.Input.
+// Until then the run waits or parks, as with other questions. The call has begun and is not in doubt. The controls
+// judge it again, and it keeps its arguments.
 type InputError struct {
 	Request InputRequest
-	// State is given to the tool when the call is executed again. It is part of the state of the run and appears
-	// nowhere else: not in questions, events or logs.
+	// State is given to the tool when the call is executed again. It is stored in the run's state and appears nowhere
+	// else: not in questions, events or logs.
 	State []byte
 }
 
@@ -25,18 +25,18 @@ func (e *InputError) Error() string {
 	return "it needs input from a person: " + e.Request.quote()
 }
 
-// InputRequest is what a tool asks a person for.
+// InputRequest describes the input that a tool asks a person for.
 type InputRequest struct {
 	// By names who asks, such as `mcp server "tracker"`.
 	By string `json:"by"`
-	// Message says what is asked for. It is a text from outside: show it as such.
+	// Message says what input the tool needs. It comes from outside: show it as such.
 	Message string `json:"message"`
 	// Schema is the JSON Schema of the answer: an object whose members are strings, numbers, booleans and choices, as
-	// in the elicitation of MCP. If it is empty, the person only accepts or declines.
+	// in MCP's elicitation. If it is empty, the person only accepts or declines.
 	Schema string `json:"schema,omitempty"`
 	// URL is an address that the person is asked to visit. Programs show it as text and do not open it.
 	URL string `json:"url,omitempty"`
-	// Number counts the requests of a call, from one. The agent sets it.
+	// Number counts the call's requests, from one. The agent sets it.
 	Number int `json:"number,omitempty"`
 }
 
@@ -45,12 +45,12 @@ type GivenInput struct {
 	Request InputRequest `json:"request"`
 	// Accepted is false if the person declined.
 	Accepted bool `json:"accepted,omitempty"`
-	// Content is what the person entered: a JSON object that fits the schema. It is empty when the person declined, and
-	// for a request without a schema.
+	// Content is the person's input: a JSON object that fits the schema. It is empty when the person declined or the
+	// request has no schema.
 	Content string `json:"content,omitempty"`
 }
 
-// The limits of an InputError, and of the number of requests of one call.
+// The limits on an InputError, and on the number of requests that a call makes.
 const (
 	maxInputs       = 16
 	maxInputMessage = 8 << 10
@@ -59,7 +59,7 @@ const (
 	maxInputState   = 256 << 10
 )
 
-// check returns an error when a tool must not ask this; n is the number of requests that the call has made before.
+// check returns an error when a tool must not ask for this input. N is the number of the call's earlier requests.
 func (e *InputError) check(n int) error {
 	r := e.Request
 	switch {
@@ -80,14 +80,14 @@ func (e *InputError) check(n int) error {
 	return nil
 }
 
-// clean returns the request with its texts as they are shown.
+// clean returns the request with its texts as people see them.
 func (r InputRequest) clean() InputRequest {
 	r.By = inputform.Clean(inputform.OneLine(r.By), maxInputBy)
 	r.Message = strings.TrimSpace(inputform.Clean(r.Message, maxInputMessage))
 	return r
 }
 
-// quote returns who asks and the message, quoted.
+// quote returns the quoted message and the name of the asker.
 func (r InputRequest) quote() string {
 	r = r.clean()
 	text := fmt.Sprintf("%s asks: %q", r.By, r.Message)
@@ -97,7 +97,7 @@ func (r InputRequest) quote() string {
 	return text
 }
 
-// checkContent returns an *ArgumentsError when content is no answer to the request. Empty content is an empty object.
+// checkContent returns an *ArgumentsError when content does not answer the request. Empty content is an empty object.
 func (r InputRequest) checkContent(content string) error {
 	if r.Schema == "" {
 		if content != "" && content != "{}" {
@@ -128,7 +128,7 @@ func (r InputRequest) question() Question {
 	return Question{Kind: QuestionInput, By: r.By, Reason: r.quote(), Input: &r, OnTimeout: RejectAndContinue}
 }
 
-// newGiven returns an answer in the form for the tool.
+// newGiven returns the answer as the tool receives it.
 func (r InputRequest) newGiven(a *Approval) GivenInput {
 	g := GivenInput{Request: r, Accepted: a.Verdict == Approve}
 	if g.Accepted && r.Schema != "" {
@@ -140,16 +140,16 @@ func (r InputRequest) newGiven(a *Approval) GivenInput {
 	return g
 }
 
-// callInput is the input of a call. It is never written.
+// callInput is a call's input. It is never written.
 type callInput struct {
 	state []byte
 	given []GivenInput
-	// open is set from the request until the call is executed again.
+	// open is true from the request until the call is executed again.
 	open bool
 }
 
-// Input returns what people have answered to the requests for input of the call so far, in order, and the state that its
-// last InputError had.
+// Input returns people's answers to the call's requests for input so far, in order. State is from the call's last
+// InputError.
 func (p *Prepared) Input() (given []GivenInput, state []byte) {
 	if in := p.more().input; in != nil {
 		return in.given, in.state
@@ -176,7 +176,7 @@ func (q Questions) withoutKind(kind QuestionKind) Questions {
 	return lo.Reject(q, func(one Question, _ int) bool { return one.Kind == kind })
 }
 
-// Asked returns the request for input that is open; ok is false if there is none.
+// Asked returns the open request for input. Ok is false if there is none.
 func (q Questions) Asked() (r InputRequest, ok bool) {
 	one, ok := lo.Find(q, func(one Question) bool { return one.Kind == QuestionInput && one.Decision() == nil })
 	if !ok {
@@ -185,8 +185,8 @@ func (q Questions) Asked() (r InputRequest, ok bool) {
 	return *one.Input, true
 }
 
-// CheckInput returns an error when the input of an answer cannot count: the call asks for none, or the input does not
-// fit, which is an *ArgumentsError.
+// CheckInput returns an error when an answer's input cannot count, because the call asks for none or the input does not
+// fit. Input that does not fit is an *ArgumentsError.
 func (i Intervention) CheckInput(a Approval) error {
 	r, ok := i.Questions.Asked()
 	switch {

@@ -10,48 +10,45 @@ import (
 	"github.com/samber/lo"
 )
 
-// Intervention is a tool call that waits, or waited, for a person: the card that the person
-// is shown. It is a plain value.
+// Intervention is a tool call that waits, or waited, for a person. It is the card that the person is shown, and a plain
+// value.
 type Intervention struct { //nolint:recvcheck // decoding needs a pointer
-	// ID identifies the card: see WithID. An answer names it, so that it never counts for
-	// anything else that is asked about the same call later.
+	// ID identifies the card: see WithID. An answer names it, so that the answer never counts for a later question
+	// about the same call.
 	ID string `json:"id,omitempty"`
 	// Round counts how often a person was asked about the call in its step, from one.
 	Round int `json:"round,omitempty"`
-	// Original is the call that the model asked for, Call the one that would run: the
-	// person is asked about Call.
+	// Original is the model's call. Call is the call that would run, and the person is asked about Call.
 	Original ToolCall `json:"original"`
 	Call     ToolCall `json:"call"`
 	// Questions says which hooks ask and why, and holds the answers so far.
 	Questions Questions `json:"questions"`
-	// Asked is when the person was asked, Deadline when the time for an answer ends; zero
-	// means never.
+	// Asked is when the person was asked. Deadline is when the time for an answer ends, and zero means never.
 	Asked    time.Time `json:"asked"`
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Child is the run of the sub-agent that makes the call, below the run of the state;
-	// its ID is empty for a call of the state's own run. Path is the name of a
-	// sub-agent's call: see CallID.
+	// Child is the sub-agent's run that makes the call, below the state's run. Its ID is empty if the state's own run
+	// makes the call. Path is the name of a sub-agent call: see CallID.
 	Child Run    `json:"child,omitzero"`
 	Path  string `json:"path,omitempty"`
 
-	// Begun reports that the call had begun when the person was asked: its arguments
-	// cannot be changed any more.
+	// Begun reports that the call had begun when the person was asked, so that its arguments can no longer change.
 	Begun bool `json:"begun,omitempty"`
 
-	// Schema is the JSON Schema of the tool's arguments when the run parked, as JSON text; empty
-	// when it is unknown. An answer with other arguments must fit it.
+	// Schema is the JSON Schema of the tool's arguments when the run parked, as JSON text. It is empty when unknown. An
+	// answer with other arguments must fit it.
 	Schema string `json:"schema,omitempty"`
-	// Description is what another party says about its tool: see ToolSpec.External. It is empty for other tools.
+	// Description is another party's description of its tool: see ToolSpec.External. It is empty for other tools.
 	Description string `json:"description,omitempty"`
 
 	prepared string     // digest of the call that the controls wanted approval for
 	used     bool       // the call has begun since, which used up the answer
 	earlier  []Question // answered before the call began
-	input    *callInput // of the call
+	input    *callInput // the call's input
 }
 
-// WithID returns the intervention with its ID: a digest of the run, the step, the round, the call, what the person is told
-// about its tool, and the IDs of its questions. A call that is asked about again has another round, and so another ID.
+// WithID returns the intervention with its ID, which is a digest. It covers the run, the step, the round, the call,
+// what the person is told about its tool, and the question IDs. A repeated question about a call has another round and
+// so another ID.
 func (i Intervention) WithID(run RunID, step int) Intervention {
 	parts := []string{
 		"card", string(run), strconv.Itoa(step), strconv.Itoa(i.Round), i.CallID(), i.Original.Name, i.Original.Arguments,
@@ -64,15 +61,12 @@ func (i Intervention) WithID(run RunID, step int) Intervention {
 	return i
 }
 
-// Answer returns the answer that decides the call: see Questions.Decision. It is nil
-// while the call waits.
+// Answer returns the answer that decides the call: see Questions.Decision. It is nil while the call waits.
 func (i Intervention) Answer() *Approval { return i.Questions.Decision() }
 
-// WithAnswer returns the intervention with a person's answer to all open questions. An
-// approval with other arguments answers every question: it voids the answers that were
-// given to the call with its old arguments. Such an answer has no effect on a call that
-// has begun, because its arguments cannot be changed. Once the call is decided, further
-// answers have no effect.
+// WithAnswer returns the intervention with a person's answer to all open questions. An approval with other arguments
+// answers every question and voids the answers about the old arguments. It has no effect if the call has begun, because
+// the arguments can no longer change. Once the call is decided, further answers have no effect.
 func (i Intervention) WithAnswer(a Approval) Intervention {
 	if i.Answer() != nil || !a.Verdict.final() || !i.Takes(a) {
 		return i
@@ -84,8 +78,7 @@ func (i Intervention) WithAnswer(a Approval) Intervention {
 	return i
 }
 
-// UnmarshalJSON reads an intervention, also in the form with a single question that
-// earlier versions wrote.
+// UnmarshalJSON reads an intervention. It also reads the form with a single question that earlier versions wrote.
 func (i *Intervention) UnmarshalJSON(data []byte) error {
 	type plain Intervention
 	form := struct {
@@ -102,9 +95,8 @@ func (i *Intervention) UnmarshalJSON(data []byte) error {
 	return i.Questions.check()
 }
 
-// migratedQuestions returns the questions of a stored call: those of the current form, or
-// the single question and its answer that earlier versions wrote. A call that a person is
-// asked about has at least one question.
+// migratedQuestions returns the questions of a stored call: the current list, or else the single question and answer
+// that earlier versions wrote. A person is always asked at least one question.
 func migratedQuestions(questions Questions, single *Question, answer *Approval) Questions {
 	if len(questions) > 0 {
 		return questions
@@ -116,22 +108,21 @@ func migratedQuestions(questions Questions, single *Question, answer *Approval) 
 	return questions
 }
 
-// Covers reports whether c is the call that the person was asked about, or the call as
-// the controls had prepared it before a hook showed the person something else.
+// Covers reports whether c is the call that the person was asked about, or that call before a hook showed the person
+// something else.
 func (i Intervention) Covers(c ToolCall) bool {
 	return c.digest() == i.prepared || c.IsSame(i.Call)
 }
 
-// CallID returns a name that is unique among the calls that the state waits for: the id
-// of the call or, for a call of a sub-agent, the ids of the calls that lead to it and its
-// own id, separated by slashes.
+// CallID returns a name that is unique among the calls that the state waits for. It is the call's ID. For a sub-agent
+// call, it is the IDs of the calls that lead to it and its own ID, separated by slashes.
 func (i Intervention) CallID() string { return cmp.Or(i.Path, i.Original.ID) }
 
 // Parked reports whether the run waits for answers: see Interventions.
 func (s State) Parked() bool { return s.Status() == StatusParked }
 
-// Interventions returns the calls of the open step that a person was asked about, in call
-// order. The calls of a sub-agent are at the position of the call that started it.
+// Interventions returns the open step's calls that a person was asked about, in call order. Sub-agent calls are at the
+// position of the call that started the sub-agent.
 func (s State) Interventions() []Intervention {
 	open := s.read().open
 	if open == nil {
@@ -159,8 +150,8 @@ func (s State) Interventions() []Intervention {
 	return list
 }
 
-// path returns a name for a call of a sub-agent that is unique among named. The ids that
-// a model chooses can contain slashes.
+// path returns a name for a sub-agent call that is unique among named. The model chooses IDs, and they can contain
+// slashes.
 func (o *openStep) path(call, below string, named []Intervention) string {
 	name := call + "/" + below
 	for o.findCall(name) != nil || slices.ContainsFunc(named, func(i Intervention) bool { return i.CallID() == name }) {
@@ -169,8 +160,8 @@ func (o *openStep) path(call, below string, named []Intervention) string {
 	return name
 }
 
-// Waiting reports whether the run is parked and cannot be resumed yet: an answer is
-// missing, and none of the given answers ends the run.
+// Waiting reports whether the run is parked and cannot be resumed yet: an answer is missing, and no given answer ends
+// the run.
 func (s State) Waiting() bool {
 	if !s.Parked() {
 		return false
@@ -187,8 +178,7 @@ func (s State) Waiting() bool {
 	return waiting
 }
 
-// WithApproval returns a parked state with an answer that is given now: see
-// WithApprovalAt.
+// WithApproval returns a parked state with an answer given now: see WithApprovalAt.
 func (s State) WithApproval(callID string, answer Approval) State {
 	asked, ok := lo.Find(s.Interventions(), func(i Intervention) bool { return i.CallID() == callID })
 	if !ok {
@@ -197,11 +187,10 @@ func (s State) WithApproval(callID string, answer Approval) State {
 	return s.WithApprovalAt(asked.ID, answer, time.Now())
 }
 
-// WithApprovalAt returns a parked state with an answer to the Intervention with that ID: see
-// Intervention.WithAnswer. Now is the time of the answer; zero means the present. An
-// answer at or after the deadline does not count: Questions.OnTimeout decides. The state
-// does not change when the run is not parked, when it does not ask that any more, when the
-// call was decided, or when the answer changes the arguments of a call that has begun.
+// WithApprovalAt returns a parked state with an answer to the Intervention with that ID: see Intervention.WithAnswer.
+// Now is the time of the answer, and zero means the present. An answer at or after the deadline does not count:
+// Questions.OnTimeout decides. The state does not change when the run is not parked, when the question is closed, or
+// when the answer changes the arguments of a begun call.
 func (s State) WithApprovalAt(id string, answer Approval, now time.Time) State {
 	if !s.Parked() || !answer.Verdict.final() {
 		return s
@@ -235,9 +224,9 @@ func (i *Intervention) timeout() *Approval {
 	return &Approval{Verdict: i.Questions.OnTimeout(), Author: AuthorDeadline, By: byTimeout, Reason: errNoAnswer.Error()}
 }
 
-// Takes reports whether the call accepts this answer: the arguments of a call that has
-// begun cannot be changed, and neither can those of a call that needs several people, or others than the
-// author of the answer: each of them approves what they were shown. Input must fit: see CheckInput.
+// Takes reports whether the call accepts this answer. The answer cannot change the arguments if the call has begun or
+// needs several people, or if it also needs others than the answer's author. Each of these people approves the
+// arguments that they were shown. Input must fit: see CheckInput.
 func (i Intervention) Takes(answer Approval) bool {
 	if i.CheckInput(answer) != nil {
 		return false
@@ -250,7 +239,7 @@ func (i Intervention) Takes(answer Approval) bool {
 	})
 }
 
-// withAnswers adds answers about the calls that wait.
+// withAnswers adds answers about the waiting calls.
 func (s State) withAnswers(answer func(Intervention) *Approval) State {
 	list := s.Interventions() // empty when the run was suspended
 	given := make([]*Approval, len(list))
@@ -265,8 +254,8 @@ func (s State) withAnswers(answer func(Intervention) *Approval) State {
 	return s
 }
 
-// take adds the answers to the Interventions in order, one for each; a nil answer adds
-// nothing. It returns the answers that remain.
+// take adds the answers to the Interventions in order, one for each. A nil answer adds nothing. Take returns the
+// answers that remain.
 func (s State) take(given []*Approval) (State, []*Approval) {
 	open := s.read().open
 	if open == nil {

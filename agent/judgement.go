@@ -10,19 +10,19 @@ import (
 	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
-// judgement is the hooks' decision about a call, stored where other code cannot write it. It
-// holds strings and no pointers to the call, which may be changed.
+// judgement is the hooks' decision about a call, stored where other code cannot write it. It holds strings and no
+// pointers to the call, because the call may change.
 type judgement struct {
 	disposition     Disposition
-	id              string // of the call that the model made
-	tool, arguments string // of the call that is to run
+	id              string // of the model's call
+	tool, arguments string // of the call to run
 	open            bool   // the loop is executing the call
-	used            bool   // the call has begun, which used up its approval
+	used            bool   // the call has begun and used up its approval
 }
 
-// judgements holds the judgements of the current step of a run, by the index of the call.
+// judgements holds the judgements in the run's current step, by call index.
 type judgements struct {
-	some atomic.Bool // false while no hook has judged a call of the run
+	some atomic.Bool // false until a hook has judged a call in this run
 
 	mu   sync.Mutex
 	step int
@@ -78,7 +78,7 @@ func (js *judgements) begin(step int, p *Prepared) error {
 	return nil
 }
 
-// find returns the judgement about a call of the current step, or nil. The lock is held.
+// find returns the judgement about a call of the current step, or nil. The caller holds the lock.
 func (js *judgements) find(step int, call *ToolCall) *judgement {
 	if js.step != step || call.Index < 0 || call.Index >= len(js.list) || js.list[call.Index].id != call.ID {
 		return nil
@@ -86,7 +86,7 @@ func (js *judgements) find(step int, call *ToolCall) *judgement {
 	return &js.list[call.Index]
 }
 
-// check compares a call that is about to run with its judgement.
+// check compares the call to run with its judgement.
 func (js *judgements) check(step int, p *Prepared) error {
 	js.mu.Lock()
 	defer js.mu.Unlock()
@@ -103,7 +103,7 @@ func (js *judgements) judgedStep(step int) bool {
 	return js.step == step && len(js.list) > 0
 }
 
-// executedCall is the call that a context belongs to, when calls run at the same time.
+// executedCall is the call that a context belongs to when calls run at the same time.
 type executedCall struct {
 	run   *live
 	index int
@@ -111,8 +111,8 @@ type executedCall struct {
 
 type executedCallKey struct{}
 
-// contextFor returns the context for executing call i at the same time as others. In runs
-// without judgements it is ctx itself.
+// contextFor returns the context for executing call i at the same time as others. In runs without judgements, it is ctx
+// itself.
 func (l *live) contextFor(ctx context.Context, i int) context.Context {
 	if !l.judged.some.Load() {
 		return ctx
@@ -120,8 +120,8 @@ func (l *live) contextFor(ctx context.Context, i int) context.Context {
 	return context.WithValue(ctx, executedCallKey{}, &executedCall{l, i})
 }
 
-// beginJudged returns an error when a call that begins now has no judgement, or differs from
-// it. Required reports whether the agent has hooks that judge calls.
+// beginJudged returns an error when the call has no judgement or differs from it. Required reports whether the agent
+// has hooks that judge calls.
 func (s State) beginJudged(ctx context.Context, p *Prepared, required bool) error {
 	l := s.read().live
 	if l == nil {
@@ -142,11 +142,10 @@ func (s State) beginJudged(ctx context.Context, p *Prepared, required bool) erro
 	return l.judged.begin(s.RunStepCount(), p)
 }
 
-// errNotJudged is returned for a call that no control has judged.
+// errNotJudged is returned when no control has judged the call.
 var errNotJudged = errors.New("no hook has judged it")
 
-// check returns an error when a call that is about to run differs from the judgement, or j
-// is nil.
+// check returns an error when j is nil, or when the call to run differs from the judgement.
 func (j *judgement) check(p *Prepared) error {
 	switch {
 	case j == nil:
@@ -163,7 +162,7 @@ func (j *judgement) check(p *Prepared) error {
 	return nil
 }
 
-// refusal returns the answer to a call that differs from its judgement.
+// refusal answers the call when it differs from its judgement.
 func refusal(p *Prepared, err error) *ToolResult {
 	r := NotExecuted(p.Call, ReasonHookFailed, "hooks", fmt.Sprintf("tool %q: not executed: hooks: %v", p.Call.Name, err))
 	r.Err = err

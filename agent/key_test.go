@@ -32,7 +32,7 @@ func TestAKeyIsItsNameAndItsScope(t *testing.T) {
 	assert.Equal(t, "session run", fmt.Sprint(agent.ScopeSession, " ", agent.RunKey[int]("x").Scope()))
 }
 
-// Values of the run are gone when the next run begins, those of the session stay.
+// A run's values are gone when the next run begins. A session's values stay.
 func TestAScopeIsHowLongAValueLives(t *testing.T) {
 	stays, goes := agent.SessionKey[int]("stays"), agent.RunKey[int]("goes")
 	var seen []string

@@ -8,9 +8,9 @@ import (
 	"github.com/samber/lo"
 )
 
-// CutToLimit returns the result with at most MaxBytes bytes of text in its content. CutToLimit keeps the head and the
-// tail of longer text, with a note between them that says how much is missing; no rune is split. The note counts
-// towards the limit. Images and files stay whole and do not count. A result within the limit is returned unchanged.
+// CutToLimit returns the result with at most MaxBytes bytes of text in its content. It keeps the head and the tail of
+// longer text, with a note between them that says how much is missing. It splits no rune, and the note counts towards
+// the limit. Images and files stay whole and do not count. A result within the limit is returned unchanged.
 func (r *ToolResult) CutToLimit() *ToolResult {
 	if r.MaxBytes <= 0 || r.Content.textBytes() <= r.MaxBytes {
 		return r
@@ -20,7 +20,7 @@ func (r *ToolResult) CutToLimit() *ToolResult {
 	return &n
 }
 
-// textBytes returns the total size of the texts of all parts.
+// textBytes returns the total text size of all parts.
 func (c Content) textBytes() int {
 	if c.parts == nil {
 		return len(c.text)
@@ -32,7 +32,7 @@ func (c Content) textBytes() int {
 	return total
 }
 
-// cutTo cuts the texts of all parts as if they were one.
+// cutTo cuts the parts' texts as if they were one.
 func (c Content) cutTo(most int) Content {
 	if c.parts == nil {
 		return TextContent(newExcerpt(c.text, most).applyTo(c.text, 0))
@@ -52,7 +52,7 @@ func (c Content) cutTo(most int) Content {
 	return ContentOf(lo.Without(parts, Text(""))...)
 }
 
-// excerpt is the part of a text that remains: the bytes before head, a note, the bytes from tail on.
+// excerpt is the remaining part of a text: the bytes before head, a note, and the bytes from tail on.
 type excerpt struct {
 	head, tail int
 	note       string
@@ -80,7 +80,7 @@ func runeStart(text string, i, direction int) int {
 	return i
 }
 
-// applyTo returns the part that remains of a piece of the text that begins at index at.
+// applyTo returns the remaining part of a piece that begins at index at of the whole text.
 func (c excerpt) applyTo(piece string, at int) string {
 	head := min(max(0, c.head-at), len(piece))
 	tail := min(max(0, c.tail-at), len(piece))

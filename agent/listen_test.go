@@ -63,8 +63,7 @@ func TestListenerAndObserverAreBothTold(t *testing.T) {
 	}, names)
 }
 
-// A listener receives the events of one run only, and a state that does not run has no
-// listener.
+// A listener receives one run's events only, and a state that does not run has no listener.
 func TestAListenerHearsOneRunOnly(t *testing.T) {
 	heard := agenttest.Record()
 	first := true

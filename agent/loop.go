@@ -11,10 +11,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
-// The loop of a run, top to bottom: RunWith begins it, takeSteps judges and takes steps,
-// finishRun reports its end. The middleware of the run is around takeSteps, that of a step
-// around performStep. The beginning of a run is in run.go, its end in outcome.go, the
-// handling of the model's reply in perform.go, approvals in approve.go.
+// A run's loop, top to bottom: RunWith begins it, takeSteps judges and takes steps, and finishRun reports its end. Run
+// middleware is around takeSteps, step middleware around performStep. A run's beginning is in run.go, its end in
+// outcome.go. Replies are carried out in perform.go, and approvals are in approve.go.
 
 // RunWith runs the agent as Run does, with settings.
 func (a *Agent) RunWith(ctx context.Context, settings RunSettings, s State, input ...Message) mo.Result[State] {
@@ -63,8 +62,8 @@ func (a *Agent) takeSteps(ctx context.Context, s State) mo.Result[State] {
 	}
 }
 
-// judge asks the criteria, before the first step and after each, and returns the state with
-// their effects. End is the result of the run if it ends here, and nil if it continues.
+// judge asks the criteria, before the first step and after each step, and returns the state with their effects. End is
+// the run's result if it ends here, and nil if it continues.
 func (a *Agent) judge(ctx context.Context, s State) (next State, end *mo.Result[State]) {
 	if ctx.Err() != nil {
 		return s, endByError(ctx, s, nil)
@@ -114,8 +113,8 @@ func (a *Agent) performStep(ctx context.Context, s State) mo.Result[State] {
 	return a.askModel(ctx, s)
 }
 
-// checkStep returns the state that the middleware returned for a step. End is the result of
-// the run if it ends here, and nil if it continues.
+// checkStep returns the state that the middleware returned for a step. End is the run's result if it ends here, and nil
+// if it continues.
 func (a *Agent) checkStep(ctx context.Context, s State, step mo.Result[State]) (next State, end *mo.Result[State]) {
 	before, l := s.RunStepCount(), s.read().live
 	next, err := step.Get()

@@ -38,7 +38,7 @@ func play(t *testing.T, turns ...agenttest.Turn) agent.State {
 	return final
 }
 
-// runError returns the error of a run that failed or was cancelled.
+// runError returns the error of a failed or cancelled run.
 func runError(t tester, result mo.Result[agent.State]) *agent.RunError {
 	t.Helper()
 	var failed *agent.RunError

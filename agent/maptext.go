@@ -12,14 +12,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// The MapText methods return a copy of a value with f applied to every text in it: a filter hook applies them to a
-// result or a reply. f is not called for an empty text. It may be called again for a text that it has returned. Reason
-// codes of this module, ids of runs and numbers are not texts. A new field that can hold text must be added here.
+// The MapText methods return a copy of a value with f applied to every text in it. A filter hook applies them to a
+// result or a reply. They do not call f for an empty text, and may call it again for its own result. Reason codes of
+// this module, run IDs and numbers are not texts. A new field that can hold text must be added here.
 
-// MapText returns the content with f applied to its texts: those of text and reasoning parts, names, addresses, media
-// types, and data that is text, also as base64 in a data URL. Adjacent texts that are shown as one are also mapped as
-// one: if f changes the joined text, they become one part. Opaque data is dropped when the text of its part changed, or
-// when f changes it.
+// MapText returns the content with f applied to its texts. Texts are the text of text and reasoning parts, names,
+// addresses, media types, and data that is text, also as base64 in a data URL. Adjacent texts that are shown as one are
+// also mapped as one: if f changes the joined text, they become one part. A part loses its opaque data when its text
+// changed, or when f changes the data.
 func (c Content) MapText(f func(text string) string) Content {
 	if c.parts == nil {
 		return TextContent(mapJSONText(c.text, f))
@@ -34,7 +34,7 @@ func (c Content) MapText(f func(text string) string) Content {
 	return ContentOf(parts...)
 }
 
-// mapJSONText returns f of a text, or an empty text unchanged.
+// mapJSONText returns f(text), or an empty text unchanged.
 func mapJSONText(text string, f func(string) string) string {
 	if text == "" {
 		return ""
@@ -60,13 +60,13 @@ func (p Part) mapPart(f func(string) string) Part {
 	return p
 }
 
-// isTextType reports whether a media type is text. Data of such a type is text even if some of its bytes are not UTF-8.
+// isTextType reports whether a media type is text. Such data is text even if some bytes are not UTF-8.
 func isTextType(mediaType string) bool {
 	mediaType = strings.ToLower(mediaType)
 	return strings.HasPrefix(mediaType, "text/") || strings.Contains(mediaType, "json") || strings.Contains(mediaType, "xml")
 }
 
-// mapURL also applies f to the content of a data: URL of text.
+// mapURL applies f to a URL, and also to the decoded text in a data: URL.
 func mapURL(url string, f func(string) string) string {
 	head, data, ok := strings.Cut(url, ";base64,")
 	if plain, err := base64.StdEncoding.DecodeString(data); ok && err == nil && strings.HasPrefix(head, "data:") && utf8.Valid(plain) {
@@ -75,8 +75,8 @@ func mapURL(url string, f func(string) string) string {
 	return mapJSONText(url, f)
 }
 
-// mapTogether applies f to the joined texts of all parts of one kind. If f changes the text, the first part holds all
-// of it.
+// mapTogether applies f to the joined texts of all parts of one kind. If f changes the text, the first part receives
+// the whole result.
 func mapTogether(parts []Part, kind PartKind, f func(string) string) []Part {
 	var all strings.Builder
 	count := 0
@@ -107,8 +107,8 @@ func mapTogether(parts []Part, kind PartKind, f func(string) string) []Part {
 }
 
 // MapText returns the message with f applied to its content, its source, and the names and arguments of its calls. If f
-// changes the id of a call, the id is dropped and the loop assigns a new one. In a message that answers a call, the
-// result's error and effects, which are not part of the transcript, are dropped.
+// changes a call ID, the ID is dropped and the loop assigns a new one. In a message that answers a call, the result's
+// error and effects are dropped, because they are not part of the transcript.
 func (m Message) MapText(f func(text string) string) Message {
 	b := m.read()
 	if b.result != nil {
@@ -152,7 +152,7 @@ func (c ToolCall) mapCall(f func(string) string) ToolCall {
 	return c
 }
 
-// mapReason applies f to a code that this module does not define. The codes of this module stay unchanged.
+// mapReason applies f to a code that this module does not define. This module's codes stay unchanged.
 func (r ReasonCode) mapReason(f func(string) string) ReasonCode {
 	if r.Known() {
 		return r
@@ -160,7 +160,7 @@ func (r ReasonCode) mapReason(f func(string) string) ReasonCode {
 	return ReasonCode(f(string(r)))
 }
 
-// Known reports whether the code is empty or one of this module.
+// Known reports whether the code is empty or defined by this module.
 func (r ReasonCode) Known() bool {
 	switch r {
 	case "", ReasonDenied, ReasonHookFailed, ReasonRejected, ReasonNobodyToAsk, ReasonMalformed, ReasonInvalid, ReasonUnknownTool,
@@ -170,7 +170,7 @@ func (r ReasonCode) Known() bool {
 	return false
 }
 
-// MapText returns the signal with f applied to its message, its source and its details, and to a reason that this
+// MapText returns the signal with f applied to its message, source and details. F is also applied to a reason that this
 // module does not define.
 func (s Signal) MapText(f func(text string) string) Signal {
 	if _, known := stopRank[s.Reason]; !known && s.Reason != StopByHook {
@@ -194,9 +194,9 @@ func (s Signal) MapText(f func(text string) string) Signal {
 	return s
 }
 
-// MapText returns the effects with f applied to messages, added context, sources, and the names and values of metadata.
-// A value that is not a string is passed to f as JSON; if f changes the JSON, the result becomes the value. An effect
-// whose value JSON cannot hold is dropped.
+// MapText returns the effects with f applied to messages, added context, sources, and metadata names and values. A
+// value that is not a string is passed to f as JSON. If f changes the JSON, the result becomes the value. An effect is
+// dropped if JSON cannot hold its value.
 func (e Effects) MapText(f func(text string) string) Effects {
 	if e.Len() == 0 {
 		return e
@@ -221,10 +221,10 @@ func (e Effects) MapText(f func(text string) string) Effects {
 	return effectsOfSlice(out)
 }
 
-// encodedText matches the strings in JSON that may be bytes in base64.
+// encodedText matches JSON strings that may be base64.
 var encodedText = regexp.MustCompile(`"[A-Za-z0-9+/]{6,}={0,2}"`)
 
-// mapEncoded applies f to base64 strings in a JSON text whose bytes are text.
+// mapEncoded applies f to base64 strings in JSON whose bytes are text.
 func mapEncoded(text string, f func(string) string) string {
 	return encodedText.ReplaceAllStringFunc(text, func(quoted string) string {
 		plain, err := base64.StdEncoding.DecodeString(strings.Trim(quoted, `"`))
@@ -239,8 +239,8 @@ func mapEncoded(text string, f func(string) string) string {
 	})
 }
 
-// mapValue applies f to a value: to a string directly, to any other value as JSON. A value that f changes becomes a
-// value as read from JSON. Ok is false for a value that JSON cannot hold.
+// mapValue applies f to a string directly, and to any other value as JSON. A value that f changes becomes a value as
+// read from JSON. Ok is false if JSON cannot hold the value.
 func mapValue(value any, f func(string) string) (after any, ok bool) {
 	if text, plain := value.(string); plain {
 		return mapJSONText(text, f), true

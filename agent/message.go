@@ -24,9 +24,8 @@ type Message struct {
 	body *messageBody
 }
 
-// messageBody is immutable once the message is made, except for wire, which caches
-// an encoding of the other fields. The content of a message is in one of two places:
-// in the result for role tool, in the speech for all other roles.
+// messageBody is immutable once the message is made, except for wire, which caches an encoding of the other fields. The
+// content is in result for role tool, and in speech for all other roles.
 type messageBody struct {
 	*speech
 	result *ToolResult
@@ -102,7 +101,7 @@ func Assistant(text string, calls ...ToolCall) Message {
 	return AssistantContent(TextContent(text), calls...)
 }
 
-// AssistantContent returns a model's reply with content of several parts.
+// AssistantContent returns a model's reply with several content parts.
 func AssistantContent(content Content, calls ...ToolCall) Message {
 	if len(calls) != 1 {
 		return newSpeech(speech{speaker: byAssistant, content: content, calls: numberCalls(calls)})
@@ -157,14 +156,13 @@ func (m Message) list() []ToolCall {
 	return b.calls
 }
 
-// CallCount returns the number of tool calls an assistant message asks for.
+// CallCount returns the number of tool calls in an assistant message.
 func (m Message) CallCount() int { return len(m.list()) }
 
-// Call returns tool call i, in the order the model asked. It panics when i is out of
-// range.
+// Call returns tool call i, in the model's order. It panics when i is out of range.
 func (m Message) Call(i int) ToolCall { return m.list()[i] }
 
-// Calls iterates over the tool calls in the order the model asked.
+// Calls iterates over the tool calls in the model's order.
 func (m Message) Calls() iter.Seq2[int, ToolCall] { return slices.All(m.list()) }
 
 // emptyResult is the result of a message that answers no call.
@@ -172,25 +170,23 @@ var emptyResult ToolResult
 
 func (m Message) toolResult() *ToolResult { return cmp.Or(m.read().result, &emptyResult) }
 
-// CallID returns the id of the call that a tool message answers.
+// CallID returns the ID of the call that a tool message answers.
 func (m Message) CallID() string { return m.toolResult().CallID() }
 
 // Tool returns the name of the tool whose call the message answers.
 func (m Message) Tool() string { return m.toolResult().Tool() }
 
-// Status returns the status of the call that a tool message answers; it is empty on
-// other messages.
+// Status returns the status of the call that a tool message answers. It is empty for other messages.
 func (m Message) Status() ToolStatus { return m.toolResult().Status }
 
 // Reason returns the code that says why the call was not executed or failed.
 func (m Message) Reason() ReasonCode { return m.toolResult().Reason }
 
-// IsError reports whether a tool message tells the model of a failure, or of a call
-// that did not run.
+// IsError reports whether a tool message tells the model that its call failed or did not run.
 func (m Message) IsError() bool { return m.toolResult().IsError() }
 
-// Source names the author of a message that is not from the user, the model or a
-// tool: a hook, for example. Empty otherwise.
+// Source names the author of a message that does not come from the user, the model or a tool, but from a hook, for
+// example. It is empty otherwise.
 func (m Message) Source() string {
 	b := m.read()
 	if b.result != nil {
@@ -209,8 +205,8 @@ func (m Message) WithContent(c Content) Message {
 	return m.changeBody(func(s *speech) { s.content = c }, func(r *ToolResult) { r.Content = c })
 }
 
-// WithCalls returns the message with other tool calls, which are copied. A message of
-// role tool cannot have calls and is returned unchanged.
+// WithCalls returns the message with other tool calls, which are copied. A message with role tool cannot have calls and
+// is returned unchanged.
 func (m Message) WithCalls(calls ...ToolCall) Message {
 	return m.changeBody(func(s *speech) { s.calls = numberCalls(calls) }, func(*ToolResult) {})
 }

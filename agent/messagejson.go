@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// messageJSON is the JSON form of a message: its content is text or parts.
+// messageJSON is the JSON form of a message. Its content is text or parts.
 type messageJSON struct {
 	Role   Role       `json:"role"`
 	Text   string     `json:"text,omitempty"`
@@ -24,9 +24,8 @@ type messageJSON struct {
 	Reason ReasonCode `json:"reason,omitempty"`
 }
 
-// MarshalJSON writes the whole message. Invalid UTF-8 in a text is replaced by U+FFFD;
-// bytes belong in Part.Data. MarshalJSON returns an error for a message that
-// UnmarshalJSON would refuse, such as a message without a role.
+// MarshalJSON writes the whole message. Invalid UTF-8 in a text is replaced by U+FFFD, so bytes belong in Part.Data.
+// MarshalJSON returns an error for a message that UnmarshalJSON would refuse, such as a message without a role.
 func (m Message) MarshalJSON() ([]byte, error) {
 	form := m.form()
 	if err := form.check(); err != nil {
@@ -35,9 +34,8 @@ func (m Message) MarshalJSON() ([]byte, error) {
 	return compactJSON(form)
 }
 
-// UnmarshalJSON reads the JSON that MarshalJSON writes. It returns an error with the
-// location for an unknown member, role, status or kind of part, and for a member that
-// the role does not have.
+// UnmarshalJSON reads the JSON that MarshalJSON writes. It returns an error with the location for an unknown member,
+// role, status or kind of part, and for a member that the role does not have.
 func (m *Message) UnmarshalJSON(data []byte) error {
 	var form messageJSON
 	err := strictjson.UnmarshalStrict(data, &form)

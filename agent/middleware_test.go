@@ -177,7 +177,7 @@ func stateOf(t *testing.T, result mo.Result[agent.State]) agent.State {
 	return runError(t, result).State
 }
 
-// If a processor saves the state of a run whose context ended, the run is cancelled.
+// If a processor saves the state after the run's context ended, the run is cancelled.
 func TestASavedStateOfACancelledRunIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	a := build(t, agent.Config{Driver: agenttest.Script(), AroundRun: []agent.Processor{agent.ProcessorFunc(

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// openStep is a step that has begun and is not recorded: the model has answered. It is
-// not modified once it is part of a state.
+// openStep is a step that has begun and is not recorded yet: the model has answered. It is not modified once it is part
+// of a state.
 type openStep struct {
 	reply   Step
 	started time.Time
-	calls   []openCall // one for each call of the reply
+	calls   []openCall // one for each call in the reply
 }
 
 // openCall is the progress of one call of an open step.
 type openCall struct {
 	asked  *Intervention // the questions about the call
 	begun  *ToolCall     // the call as it began
-	input  *callInput    // the input that it has asked for; nil if none
-	child  State         // the run that it has started, while there is no result
-	result *ToolResult   // the result; nil until there is one
+	input  *callInput    // the input that it has asked for, or nil
+	child  State         // the run that it has started, until there is a result
+	result *ToolResult   // nil until there is a result
 }
 
 func (o *openStep) withCallStates(calls []openCall) *openStep {
@@ -34,7 +34,7 @@ func (o *openStep) at(i int) *openCall {
 	return &o.calls[i]
 }
 
-// findCall returns the progress of the call with that id; nil when there is none.
+// findCall returns the progress of the call with that ID, or nil.
 func (o *openStep) findCall(id string) *openCall {
 	if o == nil {
 		return nil
@@ -47,7 +47,7 @@ func (o *openStep) findCall(id string) *openCall {
 	return nil
 }
 
-// resultOf returns the answer of call i; nil when it has none yet.
+// resultOf returns the answer to call i, or nil when it has none yet.
 func (o *openStep) resultOf(i int) *ToolResult {
 	if c := o.at(i); c != nil {
 		return c.result
@@ -55,7 +55,7 @@ func (o *openStep) resultOf(i int) *ToolResult {
 	return nil
 }
 
-// withOpen returns s with another open step, or none.
+// withOpen returns s with another open step. Nil means none.
 func (s State) withOpen(open *openStep) State {
 	d := s.copyWithFrame()
 	d.open = open

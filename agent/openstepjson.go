@@ -9,8 +9,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// openStepJSON is the JSON form of a step that has begun: the reply is not among the
-// messages yet.
+// openStepJSON is the JSON form of a step that has begun. The messages do not include its reply yet.
 type openStepJSON struct {
 	Reply        *messageJSON   `json:"reply,omitempty"`
 	FinishReason FinishReason   `json:"finish_reason,omitempty"`
@@ -20,7 +19,7 @@ type openStepJSON struct {
 	Effects      []effectJSON   `json:"effects,omitempty"`
 	Stop         *Signal        `json:"stop,omitempty"`
 	Started      time.Time      `json:"started,omitzero"`
-	Calls        []openCallJSON `json:"calls,omitempty"` // one for each call of the reply
+	Calls        []openCallJSON `json:"calls,omitempty"` // one for each call in the reply
 }
 
 // openCallJSON is the progress of one call.
@@ -28,14 +27,13 @@ type openCallJSON struct {
 	Asked *interventionJSON `json:"asked,omitempty"`
 	Begun *ToolCall         `json:"begun,omitempty"`
 	Input *callInputJSON    `json:"input,omitempty"`
-	// Child is the run that the call has started. In changes, ChildChanges holds the
-	// changes to that run instead.
+	// Child is the run that the call has started. In changes, ChildChanges holds the changes to that run instead.
 	Child        *stateJSON   `json:"child,omitempty"`
 	ChildChanges *changesJSON `json:"child_changes,omitempty"`
-	// Answer is the answer's message, Result the rest of the result.
+	// Answer is the answer's message, and Result the rest of the result.
 	Answer *messageJSON `json:"answer,omitempty"`
 	Result *resultJSON  `json:"result,omitempty"`
-	// Effects are the changes that the answer wants made to the state.
+	// Effects are the changes to the state that the answer requests.
 	Effects []effectJSON `json:"effects,omitempty"`
 }
 
@@ -46,7 +44,7 @@ type callInputJSON struct {
 	Open  bool         `json:"open,omitempty"`
 }
 
-// interventionJSON is a question to a person; the original call is in the reply.
+// interventionJSON is a question to a person. The original call is in the reply.
 type interventionJSON struct {
 	ID        string    `json:"id,omitempty"`
 	Round     int       `json:"round,omitempty"`
@@ -55,15 +53,15 @@ type interventionJSON struct {
 	Questions Questions `json:"questions,omitempty"`
 	Asked     time.Time `json:"asked"`
 	Deadline  time.Time `json:"deadline,omitzero"`
-	// Question and Answer are the form of version 1, with a single question.
+	// Question and Answer hold the single question of version 1.
 	Question *Question `json:"question,omitempty"`
 	Answer   *Approval `json:"answer,omitempty"`
-	// Begun reports that the call had begun before the person was asked, Used that it has
-	// begun since. Earlier are the questions that were answered before it began.
+	// Begun reports that the call had begun before the person was asked. Used reports that it has begun since. Earlier
+	// are the questions that were answered before it began.
 	Begun   bool       `json:"begun,omitempty"`
 	Used    bool       `json:"used,omitempty"`
 	Earlier []Question `json:"earlier,omitempty"`
-	// Schema is the schema of the arguments, Description what another party says about its tool.
+	// Schema is the arguments' schema. Description is another party's description of its tool.
 	Schema      string `json:"schema,omitempty"`
 	Description string `json:"description,omitempty"`
 }
@@ -102,8 +100,8 @@ func (o *openStep) form() (*openStepJSON, error) {
 	return form, nil
 }
 
-// form returns the JSON form of the call. If old is not nil, the run that the call has
-// started is written as the changes since old.
+// form returns the JSON form of the call. If old is not nil, the run that the call has started is written as its
+// changes since old.
 func (c *openCall) form(old *openCall) (openCallJSON, error) {
 	form := openCallJSON{Begun: c.begun}
 	if a := c.asked; a != nil {
@@ -135,7 +133,7 @@ func (c *openCall) form(old *openCall) (openCallJSON, error) {
 	return form, err
 }
 
-// answerOf returns the message that answers a call.
+// answerOf returns the message that holds the result.
 func answerOf(r *ToolResult) Message { return Message{&messageBody{result: r}} }
 
 func (e Effects) form() ([]effectJSON, error) {

@@ -10,18 +10,17 @@ import (
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
 
-// How a run ends. Its status and its signal describe the end; a failed or cancelled run
-// also returns an error:
+// How a run ends. Its status and its signal describe the end. A failed or cancelled run also returns an error:
 //
 //	what ended it                            status       error
 //	a criterion: a final reply, of any kind  done
 //	a person who rejected a call             interrupted
-//	a failed step                            failed       of the step
+//	a failed step                            failed       the step's
 //	a signal with StopError                  failed       its message
 //	a criterion's error                      failed       the error
-//	a call that waits for a person           parked
+//	a call waiting for a person              parked
 //	input that a hook does not accept        denied
-//	a caller of Steps that leaves the loop   cancelled    of the signal
+//	leaving the loop of Steps                cancelled    the signal's
 //	any other signal                         stopped
 //	its context, with a signal as the cause  stopped
 //	its context, with ErrSuspended           parked
@@ -30,16 +29,15 @@ import (
 //	an error that is ErrSuspended            parked
 //	any other error                          failed       the error
 //
-// A denied call does not end the run: it has its answer (DisposeAnswer), the others run,
-// and the step is recorded. A call that waits parks its step: performCalls returns
-// parkStep, and checkStep ends the loop with it; Resume continues after the reply.
+// A denied call does not end the run. It has its answer (DisposeAnswer), the others run, and the step is recorded. A
+// call that waits parks its step: performCalls returns parkStep, and checkStep ends the loop with it. Resume continues
+// after the reply.
 //
-// When the context has ended and there is also an error, the context decides. Inside of the
-// loop, endBySignal and endByError apply this rule; Conclude applies it to the result of
-// the middleware around the run.
+// When the context has ended and there is also an error, the context decides. Inside the loop, endBySignal and
+// endByError apply this rule. Conclude applies it to the result that the run middleware returns.
 
-// finishRun returns the end of the run that began with s, and reports it to the observer.
-// Result is the result of the middleware around the run.
+// finishRun returns the final state and reports it to the observer. S is the state with which the run began. Result is
+// what the run middleware returned.
 func (a *Agent) finishRun(ctx context.Context, settings *RunSettings, s State, result mo.Result[State]) mo.Result[State] {
 	final, err := Conclude(ctx, s, result).Get()
 	if failed, ok := runErrorOf(s, err); ok {
@@ -58,7 +56,7 @@ func (a *Agent) finishRun(ctx context.Context, settings *RunSettings, s State, r
 	return mo.TupleToResult(final, err)
 }
 
-// endBySignal returns the end of a run for the signal that stops it.
+// endBySignal returns the run's end for the signal that stops it.
 func endBySignal(s State, signal Signal) *mo.Result[State] {
 	switch signal.Reason {
 	case StopCompleted, StopFinishReason, StopEmptyReply, StopContinuations:
@@ -75,9 +73,8 @@ func endBySignal(s State, signal Signal) *mo.Result[State] {
 	return new(mo.Ok(s.endAs(StatusStopped, signal)))
 }
 
-// endByError returns the end of a run for an error other than the error of its step. Err is
-// nil when only the context has ended. A processor that fails after the step was taken
-// keeps the step in a RunError.
+// endByError returns the run's end for an error that is not its step's error. Err is nil when only the context has
+// ended. A processor that fails after the step was taken keeps the step in a RunError.
 func endByError(ctx context.Context, s State, err error) *mo.Result[State] {
 	if saved, ok := runErrorOf(s, err); ok && saved.Err != nil {
 		taken := saved.State.RunStepCount() > s.RunStepCount()
@@ -96,7 +93,7 @@ func endByError(ctx context.Context, s State, err error) *mo.Result[State] {
 	return failRun(s, err)
 }
 
-// endByContext returns the final state of a run whose context has ended.
+// endByContext returns the final state when the run's context has ended.
 func endByContext(ctx context.Context, s State) State {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, ErrSuspended) {
@@ -108,16 +105,15 @@ func endByContext(ctx context.Context, s State) State {
 	return s.endAs(StatusCancelled, Signal{Reason: StopUser, Message: cause.Error(), Source: "context"})
 }
 
-// failRun returns the end of a run that failed with an error.
+// failRun returns the end of a failed run with its error.
 func failRun(s State, err error) *mo.Result[State] {
 	signal := Signal{Reason: StopError, Message: err.Error(), Source: baseSource}
 	return new(mo.Err[State](&RunError{State: s.endAs(StatusFailed, signal), Err: err}))
 }
 
-// Conclude converts the result of the processors around a run that began with s into the
-// result of Run: a state that has ended, or a *RunError with the last state of a failed or
-// cancelled run. Processors around a run use it to learn how the run ends; ctx is the
-// context that they were called with.
+// Conclude converts the run middleware's result into Run's result. That is a state that has ended, or a *RunError with
+// the last state of a failed or cancelled run. S is the state with which the run began. Processors around a run call
+// Conclude to learn how the run ends. They pass the context that they were called with.
 func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[State] {
 	final, err := result.Get()
 	err = errguard.Check(err)
@@ -151,15 +147,14 @@ func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[S
 	return mo.Err[State](&RunError{State: final, Err: err})
 }
 
-// runErrorOf finds in err the error of the run that s belongs to. The error of another run,
-// such as a sub-agent's, is treated like any other error.
+// runErrorOf finds in err the RunError of s's own run. The error of another run, such as a sub-agent's, is treated like
+// any other error.
 func runErrorOf(s State, err error) (*RunError, bool) {
 	failed, ok := errors.AsType[*RunError](err)
 	return failed, ok && failed.State.Run().ID == s.Run().ID
 }
 
-// stepErrorOf finds in err the failed step of the run that s belongs to, unless a processor
-// wrapped it in a RunError.
+// stepErrorOf finds in err the failed step of s's own run, unless a processor wrapped it in a RunError.
 func stepErrorOf(s State, err error) (*StepError, bool) {
 	if _, over := runErrorOf(s, err); over {
 		return nil, false
@@ -168,5 +163,5 @@ func stepErrorOf(s State, err error) (*StepError, bool) {
 	return failed, ok && failed.State.read().live == s.read().live
 }
 
-// errForeign is returned when a processor returns a state of another run.
+// errForeign is returned when a processor returns another run's state.
 var errForeign = errors.New("a processor returned a state of another run: derive it from the state that it received")

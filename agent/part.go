@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// PartKind says what a Part holds.
+// PartKind is the kind of a Part.
 type PartKind string
 
 // The kinds of parts.
@@ -17,18 +17,17 @@ const (
 	PartImage PartKind = "image"
 	// PartFile is a document or any other file, by URL or by its bytes.
 	PartFile PartKind = "file"
-	// PartReasoning is the model's reasoning before its answer. Text is empty if the
-	// service gives only an opaque form of it.
+	// PartReasoning is the model's reasoning before its answer. Text is empty if the service reveals only opaque data.
 	PartReasoning PartKind = "reasoning"
 )
 
-// Part is one piece of a message's or a result's content. It is a plain value: changing
-// a copy does not change the original.
+// Part is one piece of the content of a message or result. It is a plain value: changing a copy does not change the
+// original.
 type Part struct {
 	Kind PartKind `json:"kind"`
 	// Text is the text of a text or reasoning part.
 	Text string `json:"text,omitempty"`
-	// URL is the address of an image or file that is not in Data.
+	// URL is the address of an image or file. It is empty if the bytes are in Data.
 	URL string `json:"url,omitempty"`
 	// MediaType is the IANA media type of Data, such as "image/png".
 	MediaType string `json:"media_type,omitempty"`
@@ -36,8 +35,7 @@ type Part struct {
 	Name string `json:"name,omitempty"`
 	// Data is the bytes of an image or file.
 	Data Bytes `json:"data,omitempty"`
-	// Opaque is data that a service requires back unchanged with this part, such as
-	// the signature of a reasoning block.
+	// Opaque is data that a service requires back unchanged with this part, such as a reasoning block's signature.
 	Opaque string `json:"opaque,omitempty"`
 }
 
@@ -63,17 +61,16 @@ func File(name, mediaType string, data []byte) Part {
 // FileURL returns a file given by its address.
 func FileURL(name, url string) Part { return Part{Kind: PartFile, Name: name, URL: url} }
 
-// Reasoning returns a model's reasoning, with the opaque form that its service
-// requires back, if any.
+// Reasoning returns a model's reasoning, with the opaque data that its service requires back, if any.
 func Reasoning(text, opaque string) Part {
 	return Part{Kind: PartReasoning, Text: text, Opaque: opaque}
 }
 
-// Content is the content of a message or a tool's answer: text, or several parts. It
-// is immutable and safe for concurrent use; the zero Content is empty text.
+// Content is the content of a message or a tool's answer: text, or several parts. It is immutable and safe for
+// concurrent use. The zero Content is empty text.
 type Content struct {
 	text  string
-	parts *[]Part // nil when the content is only text; never written
+	parts *[]Part // nil when the content is only text, never written
 }
 
 // TextContent returns content that is only text.
@@ -133,7 +130,7 @@ func (c Content) Parts() iter.Seq2[int, Part] {
 	}
 }
 
-// list returns the parts of content that has several.
+// list returns the parts when there are several, and nil otherwise.
 func (c Content) list() []Part {
 	if c.parts == nil {
 		return nil

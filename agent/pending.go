@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// A ParkedError is returned by a tool or an executor when a child run that the call has
-// started is parked; State is the state of the child. The run that made the call parks,
-// too, and its state includes the child's state and questions. When the questions are
-// answered and the run is resumed, the call is executed again, and its tool continues from
+// A ParkedError is returned by a tool or an executor when a child run that the call has started is parked. State is the
+// child's state. The run that made the call parks, too, and its state includes the child's state and questions. When
+// the questions are answered and the run resumes, the call is executed again. Its tool then continues from
 // Checkpoint.Child.
 type ParkedError struct{ State State }
 
@@ -32,13 +31,13 @@ func parkedChild(err error) (child State, waits bool) {
 	return parked.State, true
 }
 
-// pendingCall is what an executed call waits for: a run that it has started, or input.
+// pendingCall holds the run or input that an executed call waits for.
 type pendingCall struct {
 	child State
 	input *InputError
 }
 
-// pendingIn returns what a call waits for whose execution ended with err.
+// pendingIn returns the run or input that a call waits for when its execution ended with err.
 func pendingIn(err error) (w pendingCall, waits bool) {
 	if child, ok := parkedChild(err); ok {
 		return pendingCall{child: child}, true
@@ -50,7 +49,7 @@ func pendingIn(err error) (w pendingCall, waits bool) {
 	return w, waits
 }
 
-// waitsFor returns what the calls of a batch wait for, with one added.
+// waitsFor returns the list of pending calls with an entry for call i added.
 func waitsFor(pending []pendingCall, calls, i int, w pendingCall) []pendingCall {
 	if pending == nil {
 		pending = make([]pendingCall, calls)
@@ -73,9 +72,8 @@ func endsAnyway(ctx context.Context, results []*ToolResult) bool {
 	return slices.ContainsFunc(results, func(r *ToolResult) bool { return r != nil && r.Stop != nil })
 }
 
-// waitingFor returns s with an open step: the answered calls have their answers, the
-// waiting calls their runs. A person's answers about the other calls are kept, so that the
-// person is not asked again.
+// waitingFor returns s with an open step. Answered calls have their answers, and waiting calls have their runs. A
+// person's answers about the other calls are kept, so that the person is not asked again.
 func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, results []*ToolResult, pending []pendingCall) State {
 	reply.Prior = Effects{}
 	open := &openStep{reply, started, make([]openCall, len(batch))}
@@ -101,8 +99,8 @@ func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, resu
 	return s.acceptMessages().withOpen(open)
 }
 
-// giveUp answers the calls that have no answer yet, because the run ends. If such a call
-// waits for a run, its executor ends that run.
+// giveUp answers the calls that have no answer yet, because the run ends. If such a call waits for a run, its executor
+// ends that run.
 func (a *Agent) giveUp(ctx context.Context, waiting State, batch []*Prepared, results []*ToolResult) error {
 	var broken error
 	for i, p := range batch {

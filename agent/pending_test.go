@@ -126,7 +126,7 @@ func TestACallThatWaitsWhileTheRunEnds(t *testing.T) {
 	}
 }
 
-// The changes of a run that is part of a call are as small as those of any other.
+// Changes are as small in a child run as in any other run.
 func TestChangesOfARunBelow(t *testing.T) {
 	call := agent.ToolCall{ID: "w", Name: "delegate"}
 	s, err := delegatingState(t, call)

@@ -29,7 +29,7 @@ func (a *Agent) askModel(ctx context.Context, s State) mo.Result[State] {
 	return a.performReply(ctx, s, started, &reply)
 }
 
-// performBelow asks the model in a run that has parent runs, within the limits of the parents.
+// performBelow asks the model within the limits of the parent runs.
 func (a *Agent) performBelow(ctx context.Context, s State) mo.Result[State] {
 	own := &s.read().live.account
 	if err := own.reserve(ctx, s); err != nil {
@@ -73,7 +73,7 @@ func (a *Agent) performReply(ctx context.Context, s State, started time.Time, re
 	return a.performCalls(ctx, s, &reply, started)
 }
 
-// performCalls decides on the calls of the model's reply, runs them, and records the step. In an open step, some calls
+// performCalls decides on the calls in the model's reply, runs them, and records the step. In an open step, some calls
 // may be decided or answered already.
 func (a *Agent) performCalls(ctx context.Context, s State, reply *Step, started time.Time) mo.Result[State] {
 	if reply.Message.CallCount() == 0 {
@@ -100,7 +100,7 @@ func (a *Agent) performCalls(ctx context.Context, s State, reply *Step, started 
 	return mo.Ok(s.record(reply, results, started, nil))
 }
 
-// uniqueIDs reports whether every call has a unique id. It checks a few calls without a map: most steps have few.
+// uniqueIDs reports whether every call has a unique ID. It needs no map for a few calls, and most steps have few.
 func uniqueIDs(calls []ToolCall) bool {
 	if len(calls) > 16 {
 		seen := make(map[string]bool, len(calls))
@@ -120,15 +120,14 @@ func uniqueIDs(calls []ToolCall) bool {
 	return true
 }
 
-// withCallIDs gives an id to calls that have none, and a new one to calls whose id is taken, so that every call can
-// have its own answer.
+// withCallIDs gives a new ID to each call whose ID is missing or taken, so that every call can have its own answer.
 func withCallIDs(m Message, step int) Message {
 	calls := m.list()
 	if uniqueIDs(calls) {
 		return m
 	}
 	fresh := slices.Clone(calls)
-	taken := map[string]bool{} // an id that the model used is not assigned again
+	taken := map[string]bool{} // an ID that the model used is not assigned again
 	for _, c := range calls {
 		taken[c.ID] = true
 	}
@@ -147,7 +146,7 @@ func withCallIDs(m Message, step int) Message {
 	return m.WithCalls(fresh...)
 }
 
-// prepareCalls decides on every call, in call order. When one of them stops the run, or preparing fails, none of the
+// prepareCalls decides on every call, in call order. When a call stops the run, or preparing fails, no call of the
 // batch runs, but each call gets an answer.
 func (a *Agent) prepareCalls(ctx context.Context, s State, reply *Step, batch []*Prepared) ([]*Prepared, []*Intervention, error) {
 	m := reply.Message
@@ -274,8 +273,8 @@ func orNoReason(reason string) string {
 	return reason
 }
 
-// settleCalls returns the batch with an answer for every call, so that none runs. Calls that were denied or invalid
-// keep their answer; a mock is dropped, because its call is not made.
+// settleCalls returns the batch with an answer for every call, so that none runs. Denied or invalid calls keep their
+// answer. A mock is dropped, because its call is not made.
 func settleCalls(m Message, decided []*Prepared, reason ReasonCode, sentence string) []*Prepared {
 	batch := make([]*Prepared, m.CallCount())
 	calls := m.list()
@@ -301,9 +300,9 @@ func orPerson(name string) string {
 	return name
 }
 
-// executeAll runs the batch, at most Parallel calls at the same time, and stores each result at the index of its call.
-// Afterwards every call has an answer, except when a call waits for input or for a parked run that it has started:
-// pending says so. When calls run one after the other, the calls after a waiting one are left for later.
+// executeAll runs the batch, at most Parallel calls at the same time, and stores each result at its call's index.
+// Afterwards every call has an answer, except the pending calls, which wait for input or for a parked run that they
+// started. When calls run one after the other, the calls after a waiting one are left for later.
 func (a *Agent) executeAll(ctx context.Context, s State, batch []*Prepared, results []*ToolResult) (pending []pendingCall, broken error) {
 	live := s.read().live
 	width := min(max(1, a.config.Parallel), len(batch))
@@ -369,7 +368,7 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 		work()                 // on this goroutine, too
 	}()
 	if err := shared.broken.Load(); err != nil {
-		panic(*err) // on the goroutine of the run, so that its caller can recover it
+		panic(*err) // on the run's goroutine, so that its caller can recover it
 	}
 	for i := range answers {
 		if answers[i].result == nil && answers[i].err == nil {
@@ -379,7 +378,7 @@ func (a *Agent) executeParallel(ctx context.Context, s State, width int, batch [
 	return answers
 }
 
-// panicError returns an error for a panic of an executor on a goroutine other than the run's.
+// panicError returns an error for an executor's panic on a goroutine other than the run's.
 func panicError(value any) error {
 	if err, ok := value.(error); ok {
 		return fmt.Errorf("a parallel tool call panicked: %w\n\n%s", err, debug.Stack())
@@ -387,18 +386,18 @@ func panicError(value any) error {
 	return fmt.Errorf("a parallel tool call panicked: %v\n\n%s", value, debug.Stack())
 }
 
-// goneAnswer returns the answer to a call whose executor ended its goroutine, as runtime.Goexit does.
+// goneAnswer answers a call whose executor ended its goroutine, as runtime.Goexit does.
 func (p *Prepared) goneAnswer() (*ToolResult, error) {
 	r := NotExecuted(p.Call, ReasonError, "", "no result: the run failed")
 	r.Status = ToolFailed
 	return p.withDecision(r.To(p)), fmt.Errorf("tool %q: call %s: the executor ended its goroutine without an answer", p.Call.Name, p.Original.ID)
 }
 
-// Result returns the result to record for a call that an executor answered with r: with a status, within its limit,
-// with a note if its arguments were changed, and with the effects and signal of the decision. An empty status becomes ToolExecuted for a call that ran and
-// ToolNotExecuted for one that did not. A missing result, or one with an undefined status, is an error.
+// Result returns the result to record when an executor answered the call with r. It fills in the status, applies the
+// limit, adds a note if the arguments were changed, and adds the decision's effects and signal. An empty status becomes
+// ToolExecuted if the call ran, and ToolNotExecuted otherwise. A missing result and an undefined status are errors.
 //
-// The loop calls it for every result; a journal calls it to store the same result that the loop records.
+// The loop calls Result for every call. A journal calls it to store the same result that the loop records.
 func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 	switch {
 	case r == nil:
@@ -417,7 +416,7 @@ func (p *Prepared) Result(r *ToolResult) (*ToolResult, error) {
 	return p.withDecision(p.NoteRewrite(p.unknown(r.CutToLimit().To(p)), nil)), nil
 }
 
-// withDecision returns the result with the effects and the signal of the decision added.
+// withDecision returns the result with the decision's effects and signal added.
 func (p *Prepared) withDecision(r *ToolResult) *ToolResult {
 	if p.Effects.Len() == 0 && (p.Stop == nil || r.Stop != nil) {
 		return r
@@ -430,7 +429,7 @@ func (p *Prepared) withDecision(r *ToolResult) *ToolResult {
 	return &fixed
 }
 
-// executeOpen runs a call. While it does, the call can begin.
+// executeOpen runs a call. Only during executeOpen can the call begin.
 func (a *Agent) executeOpen(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
 	judged, step := &s.read().live.judged, s.RunStepCount()
 	judged.setOpen(step, p.Original, true)

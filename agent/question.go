@@ -19,58 +19,55 @@ type QuestionKind string
 
 // The kinds of questions.
 const (
-	// QuestionOrdinary is the question of a hook, or of an executor: may the call run?
+	// QuestionOrdinary is a question from a hook or an executor: may the call run?
 	QuestionOrdinary QuestionKind = ""
-	// QuestionDoubt asks about a call that had begun when its run was cut off: may it be
-	// repeated? The framework asks it. Hooks can neither create, answer, replace nor hide
-	// it, and an answer to it cannot change the arguments.
+	// QuestionDoubt asks about a call whose run was cut off after the call began: may it be repeated? The framework
+	// asks it. Hooks cannot create, answer, replace or hide it. An answer to it cannot change the arguments.
 	QuestionDoubt QuestionKind = "doubt"
 	// QuestionGate waits for an event instead of a person: see Question.Gate. People can only reject it.
 	QuestionGate QuestionKind = "gate"
-	// QuestionInput asks for input that a tool needs while it runs: see InputError and Question.Input. Hooks can neither
-	// create nor answer it; they can reject it, which declines.
+	// QuestionInput asks for input that a tool needs while it runs: see InputError and Question.Input. Hooks can
+	// neither create nor answer it, but they can reject it, which declines.
 	QuestionInput QuestionKind = "input"
 )
 
-// Question asks a person about a call. A call may have several: each hook that asks adds one, and
-// the call runs when all of them are approved.
+// Question asks a person about a call. A call may have several: each hook that asks adds one, and the call runs when
+// all of them are approved.
 type Question struct {
 	Kind QuestionKind `json:"kind,omitempty"`
-	// By names the hook that asks, and Rule the rule of a policy file that the hook
-	// implements.
+	// By names the hook that asks. Rule names the policy rule that the hook implements.
 	By   string `json:"by,omitempty"`
 	Rule string `json:"rule,omitempty"`
 	// Reason is a sentence for the person.
 	Reason string `json:"reason,omitempty"`
-	// Within is how long the person has; zero means no deadline. OnTimeout is the verdict
-	// that counts when the deadline has passed, RejectAndEnd by default.
+	// Within is how long the person has. Zero means no deadline. OnTimeout is the verdict that counts when the deadline
+	// has passed. Its zero value is RejectAndEnd.
 	Within    time.Duration   `json:"within_ns,omitempty"`
 	OnTimeout ApprovalVerdict `json:"on_timeout,omitempty"`
-	// Required reports whether the hook belongs to a required policy. Layer is the layer of
-	// the policy, 0 the outermost; Priority is the hook's. They determine which hooks may
-	// answer for a person.
+	// Required reports whether the hook belongs to a required policy. Layer is the policy's layer, 0 the outermost.
+	// Priority is the hook's priority. They determine which hooks may answer for a person.
 	Required bool `json:"required,omitempty"`
 	Layer    int  `json:"layer,omitempty"`
 	Priority int  `json:"priority,omitempty"`
-	// Approvers, unless empty, are the names and roles of those who may answer: the answer of another
-	// person, or of one whose identity was not verified, does not count.
+	// Approvers, unless empty, are the names and roles of the people who may answer. Answers from others, or from
+	// people without a verified identity, do not count.
 	Approvers []string `json:"approvers,omitempty"`
-	// Quorum is the number of people who must approve; zero and one mean one person. Several answers of one
-	// verified identity count as one.
+	// Quorum is the number of people who must approve. Zero and one mean one person. Several answers of one verified
+	// identity count as one.
 	Quorum int `json:"quorum,omitempty"`
-	// Gate says what a QuestionGate waits for.
+	// Gate describes the event that a QuestionGate waits for.
 	Gate *Gate `json:"gate,omitempty"`
-	// Input says what a QuestionInput asks for. An approval accepts, with Approval.Input; RejectAndContinue declines, and
-	// the call runs again in both cases. RejectAndEnd ends the run.
+	// Input describes the input that a QuestionInput asks for. An approval accepts, with Approval.Input.
+	// RejectAndContinue declines. The call runs again in both cases. RejectAndEnd ends the run.
 	Input *InputRequest `json:"input,omitempty"`
-	// Answers are the answers to this question. One rejection decides it; without a
-	// rejection, the approvals of as many people as Quorum says do.
+	// Answers are the answers to this question. One rejection decides it. Without a rejection, Quorum approvals decide
+	// it.
 	Answers []Approval `json:"answers,omitempty"`
 }
 
-// Gate is what a QuestionGate waits for.
+// Gate describes the event that a QuestionGate waits for.
 type Gate struct {
-	// Kind is the kind of the event, such as "callback", "file" or "command".
+	// Kind is the event's kind, such as "callback", "file" or "command".
 	Kind string `json:"kind"`
 	// Host, unless empty, is the host whose worker must watch for the event.
 	Host string `json:"host,omitempty"`
@@ -78,8 +75,8 @@ type Gate struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// ID identifies the question by everything but its time limit and its answers. Approval.Covers names questions by it. A question
-// that is asked again keeps its answers only if its ID is the same.
+// ID identifies the question by everything except its time limit and its answers. Approval.Covers lists such IDs. A
+// question that is asked again keeps its answers only if its ID is the same.
 func (q Question) ID() string {
 	parts := []string{
 		"question", string(q.Kind), q.By, q.Rule, q.Reason, q.OnTimeout.String(), strconv.FormatBool(q.Required),
@@ -95,7 +92,7 @@ func (q Question) ID() string {
 	return digest(parts...)
 }
 
-// digest returns a hash of some texts, 32 hexadecimal digits.
+// digest returns a hash of the texts as 32 hexadecimal digits.
 func digest(parts ...string) string {
 	var text []byte
 	for _, part := range parts {
@@ -105,9 +102,8 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// Decision returns the answer that decides the question, or nil while it is open. A
-// rejection takes precedence over an approval, a stricter rejection over another. A passed deadline
-// decides without a quorum.
+// Decision returns the answer that decides the question, or nil while it is open. A rejection takes precedence over an
+// approval, and a stricter rejection over another. A passed deadline decides without a quorum.
 func (q Question) Decision() *Approval {
 	decides := strictestAnswer(q.Answers)
 	if decides != nil && decides.Verdict == Approve && !decides.TimedOut() && q.Approvals() < max(q.Quorum, 1) {
@@ -127,7 +123,7 @@ func (q Question) Approvals() int {
 	return len(identities)
 }
 
-// has reports whether the answer is recorded: the approval of a verified identity counts once.
+// has reports whether the answer is recorded already. A verified identity's approval counts once.
 func (q Question) has(a Approval) bool {
 	return a.Identity != "" && a.Verdict == Approve && slices.ContainsFunc(q.Answers, func(known Approval) bool {
 		return known.Identity == a.Identity && known.Verdict == Approve
@@ -154,8 +150,8 @@ func (q Question) Admits(a Approval) bool {
 	return len(q.Approvers) == 0 || slices.Contains(q.Approvers, a.Identity) || lo.Some(q.Approvers, a.Roles)
 }
 
-// strictestAnswer returns the strictest of some answers: RejectAndEnd, then RejectAndContinue, then
-// the last approval; nil when there are none.
+// strictestAnswer returns the strictest answer: RejectAndEnd, then RejectAndContinue, then the last approval. It
+// returns nil when there are no answers.
 func strictestAnswer(answers []Approval) *Approval {
 	var decides *Approval
 	for i := range answers {
@@ -174,14 +170,15 @@ func (q Question) isSameQuestion(other Question) bool {
 	return q.hasAskerOf(other) && q.ID() == other.ID()
 }
 
-// hasAskerOf reports whether the same hook asks both questions: they are of one kind, both from a required policy or both not.
+// hasAskerOf reports whether the same hook asks both questions. They must have the same kind, and both or neither must
+// come from a required policy.
 func (q Question) hasAskerOf(other Question) bool {
 	return q.Kind == other.Kind && q.By == other.By && q.Required == other.Required
 }
 
-// answersFrom returns the answers to an earlier question that count for this one. A rejection by a person whom the same hook
-// has asked counts; an approval only if nothing about the question has changed, and one by a deadline only if its time limit has not
-// changed either.
+// answersFrom returns the answers to an earlier question from the same hook that count for this one. A rejection
+// counts. An approval counts only if nothing about the question has changed. A deadline's approval counts only if its
+// time limit has not changed either.
 func (q Question) answersFrom(earlier Question) []Approval {
 	same := q.ID() == earlier.ID()
 	return lo.Filter(earlier.Answers, func(a Approval, _ int) bool {
@@ -189,17 +186,15 @@ func (q Question) answersFrom(earlier Question) []Approval {
 	})
 }
 
-// Questions are all questions about one call, in the order of the hooks that ask. A
-// Questions value is never modified.
+// Questions are all questions about one call, in the order of the hooks that ask. A Questions value is never modified.
 type Questions []Question
 
-// Open returns the questions that have no answer.
+// Open returns the questions that are not decided.
 func (q Questions) Open() Questions {
 	return lo.Filter(q, func(one Question, _ int) bool { return one.Decision() == nil })
 }
 
-// Within returns the time for an answer: the shortest Within of the questions. Zero means no
-// deadline.
+// Within returns the time for an answer, which is the shortest Within of the questions. Zero means no deadline.
 func (q Questions) Within() time.Duration {
 	var shortest time.Duration
 	for _, one := range q {
@@ -210,9 +205,9 @@ func (q Questions) Within() time.Duration {
 	return shortest
 }
 
-// OnTimeout returns the verdict that counts after the deadline: the strictest OnTimeout of the
-// questions. A hook's question without a deadline counts as RejectAndEnd, because the hook never
-// accepted silence as approval. Without questions it is RejectAndEnd.
+// OnTimeout returns the verdict that counts after the deadline: the strictest OnTimeout of the questions. A hook's
+// question without a deadline counts as RejectAndEnd, because the hook never accepted silence as approval. Without
+// questions it is RejectAndEnd.
 func (q Questions) OnTimeout() ApprovalVerdict {
 	if len(q) == 0 {
 		return RejectAndEnd
@@ -261,8 +256,8 @@ func (a Approval) isSameAnswer(other Approval) bool {
 		a.Gate == other.Gate && a.At.Equal(other.At)
 }
 
-// Decision returns the answer that decides the call: the strictest rejection of any
-// question, or an approval when every question is approved; nil while the call waits.
+// Decision returns the answer that decides the call, or nil while the call waits. It is the strictest rejection of any
+// question, or an approval when every question is approved.
 func (q Questions) Decision() *Approval {
 	decisions := make([]Approval, 0, len(q))
 	open := len(q) == 0
@@ -302,7 +297,7 @@ func (q Questions) Admit(a Approval) bool {
 	return slices.ContainsFunc(q.Open(), func(one Question) bool { return one.Admits(a) })
 }
 
-// WithAnswer returns the questions with an answer to those that are open and admit it.
+// WithAnswer returns the questions with the answer added to the open ones that admit it.
 func (q Questions) WithAnswer(a Approval) Questions {
 	a.Questions = nil
 	return q.each(func(one *Question) {
@@ -312,8 +307,8 @@ func (q Questions) WithAnswer(a Approval) Questions {
 	})
 }
 
-// withAnswerToThose returns the questions, with the answer added to each open question that is also
-// in asked, after the approvals of the same arguments that were given there.
+// withAnswerToThose returns the questions, with the answer added to each open question that is also in asked. Before it
+// come the approvals of the same arguments that were given there.
 func (q Questions) withAnswerToThose(asked Questions, a Approval) Questions {
 	return q.each(func(one *Question) {
 		known, ok := lo.Find(asked, one.isSameQuestion)
@@ -334,8 +329,8 @@ func (q Questions) WithoutAnswers() Questions {
 	return q.each(func(one *Question) { one.Answers = nil })
 }
 
-// asPrepared returns the questions that an executor may ask: at least one, none of them
-// answered, and no QuestionDoubt or QuestionInput, which only the loop may ask.
+// asPrepared returns the questions that an executor may ask. There is at least one, none is answered, and none is a
+// QuestionDoubt or QuestionInput, which only the loop may ask.
 func (q Questions) asPrepared() Questions {
 	if len(q) == 0 {
 		return Questions{{}}

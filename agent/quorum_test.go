@@ -189,7 +189,7 @@ func TestAPersonAtHandDoesNotSuffice(t *testing.T) {
 	}
 }
 
-// LH-63: two people approve a call that waits. A third answer has no effect, and an edit of the arguments neither.
+// LH-63: two people approve a parked call. A third answer has no effect, and an edit of the arguments neither.
 func TestAParkedCallWaitsForItsQuorum(t *testing.T) {
 	var ran []string
 	a := build(t, agent.Config{

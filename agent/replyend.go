@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// finishWords are the words of services for the finish reasons, in lower case.
+// finishWords are the services' words for the finish reasons, in lower case.
 var finishWords = map[FinishReason][]string{
 	FinishStop: {
 		"stop", "end_turn", "end_of_turn", "eos", "eos_token", "stop_sequence", "stop_token", "stop_criteria_met", "complete", "completed",
@@ -40,9 +40,9 @@ func FinishReasonOf(word string) FinishReason {
 	return FinishReason(word)
 }
 
-// refuseCall returns the answer to call i of a reply if the call must not run, and nil if it may. No call runs of a reply
-// that the service withheld, ended because of an error, or ended for an unknown reason. In a reply that was cut, the last
-// call may lack arguments, although what arrived can be read.
+// refuseCall returns the answer to call i if the call must not run, and nil if it may. No call runs if the service
+// withheld the reply, or ended it because of an error or for an unknown reason. In a reply that was cut, the last call
+// may lack arguments, although the text that arrived can be parsed.
 func (s *Step) refuseCall(i int) *ToolResult {
 	if s.FinishReason == FinishToolCalls { // as in most replies with calls
 		return nil
@@ -64,11 +64,11 @@ func (s *Step) refuseCall(i int) *ToolResult {
 	return NotExecuted(&s.Message.list()[i], ReasonUnfinishedReply, "", "not executed: "+why)
 }
 
-// maxPauses is the number of paused replies in a row after which the run ends, so that a service that always pauses
-// does not keep it going.
+// maxPauses is the number of paused replies in a row after which the run ends. It stops a run whose service always
+// pauses.
 const maxPauses = 16
 
-// paused reports whether the service paused the model's turn: the next step continues it.
+// paused reports whether the service paused the model's turn. The next step continues it.
 func (b *stepBody) paused() bool {
 	return b.failure == nil && b.finish == FinishPause && len(b.message.list()) == 0
 }

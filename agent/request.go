@@ -8,14 +8,12 @@ import (
 	"github.com/samber/mo"
 )
 
-// Request is the request to the model, without the messages. Drivers read it with
-// State.Request; a hook at PreInference may rewrite it for one step. It is a plain
-// value: changing a copy does not change the original.
+// Request is the request to the model, without the messages. Drivers read it with State.Request. A hook at PreInference
+// may rewrite it for one step. It is a plain value: changing a copy does not change the original.
 type Request struct {
-	// Model is the model's name at its service; empty means the driver's default.
+	// Model is the model's name at its service. Empty means the driver's default.
 	Model string
-	// Instructions is the system prompt. It precedes the messages and is not one of
-	// them.
+	// Instructions is the system prompt. It precedes the messages and is not one of them.
 	Instructions string
 	// Tools are the tools that the model may call.
 	Tools Tools
@@ -23,16 +21,16 @@ type Request struct {
 	ToolChoice ToolChoice
 	// Output, when set, is the required form of the final answer.
 	Output *Output
-	// MaxOutputTokens limits one reply; zero means the service's default.
+	// MaxOutputTokens limits one reply. Zero means the service's default.
 	MaxOutputTokens int
-	// Temperature is the sampling temperature; None means the service's default.
+	// Temperature is the sampling temperature. None means the service's default.
 	Temperature mo.Option[float64]
-	// Options are settings of one model service, under the names that the service uses.
+	// Options are settings for one model service, under the service's own names.
 	Options Options
 }
 
-// ToolChoice says whether the model may, must or must not call tools. Any value
-// other than the constants is the name of the one tool that it must call.
+// ToolChoice says whether the model may, must or must not call tools. Any value other than the constants names the one
+// tool that it must call.
 type ToolChoice string
 
 // The tool choices.
@@ -46,27 +44,26 @@ const (
 type ToolSpec struct {
 	Name        string
 	Description string
-	// Parameters is the JSON Schema of the arguments, as JSON text. Empty means an
-	// object without members.
+	// Parameters is the arguments' JSON Schema, as JSON text. Empty means an object without members.
 	Parameters string
-	// External marks a tool that another party describes, such as an MCP server: an approval of its call counts only while it has
-	// the description and the parameters that the person could see.
+	// External marks a tool that another party describes, such as an MCP server. An approval of its call counts only
+	// while the tool keeps the description and parameters that the person saw.
 	External bool
-	// Purpose, unless nil, says what the tool does, for policies; the model is not told. It must not be changed.
+	// Purpose, unless nil, says what the tool does, for policies. The model does not see it. It must not be changed.
 	Purpose *Purpose
 }
 
-// Purpose says what a tool does, in the words of package policy/tools. What it leaves open is inferred from the tool's
-// name, description and parameters.
+// Purpose describes what the tool does, in the words of package policy/tools. Missing parts are inferred from the
+// tool's name, description and parameters.
 type Purpose struct {
 	// Effects are what the tool does: "reads", "pays", "sends".
 	Effects []string
-	// Records are what its answers consist of: "payments", "mail".
+	// Records are the things in its answers: "payments", "mail".
 	Records []string
-	// Roles say what its arguments are for, by their names: "payee", "amount", "recipient".
+	// Roles say what each argument is for, by argument name: "payee", "amount", "recipient".
 	Roles map[string]string
-	// Hint marks what another party says about its own tool, such as an MCP server. A hint cannot make a tool harmless
-	// that seems to change something.
+	// Hint marks another party's claim about its own tool, such as an MCP server's. A hint cannot make a tool count as
+	// harmless if the tool seems to change something.
 	Hint bool
 }
 
@@ -105,10 +102,10 @@ type Output struct {
 	Name string
 	// Schema is the JSON Schema, as JSON text.
 	Schema string
-	// Check returns an error that says what is wrong with an answer, in words that
-	// the model can act on, or nil. It must be safe for concurrent use.
+	// Check returns an error that tells the model what is wrong with an answer, or nil. It must be safe for concurrent
+	// use.
 	Check func(answer string) error
-	// Attempts is the total number of answers that the model may try; zero means 3.
+	// Attempts is the total number of answers that the model may try. Zero means 3.
 	Attempts int
 }
 
@@ -117,8 +114,7 @@ type Options struct {
 	values map[string]any
 }
 
-// With returns the options with one more setting. The value must not be modified
-// afterwards.
+// With returns the options with one more setting. The value must not be modified afterwards.
 func (o Options) With(name string, value any) Options {
 	values := maps.Clone(o.values)
 	if values == nil {
@@ -128,13 +124,13 @@ func (o Options) With(name string, value any) Options {
 	return Options{values}
 }
 
-// Option returns the setting of that name.
+// Option returns the setting with that name.
 func (o Options) Option(name string) (any, bool) {
 	v, ok := o.values[name]
 	return v, ok
 }
 
-// All iterates over the settings in the order of their names.
+// All iterates over the settings, sorted by name.
 func (o Options) All() iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for _, name := range slices.Sorted(maps.Keys(o.values)) {

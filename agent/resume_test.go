@@ -333,7 +333,7 @@ func TestRestoreInTheMiddleOfAStep(t *testing.T) {
 	require.ErrorContains(t, err, "version 9")
 }
 
-// caught returns the state of a run at its first model call.
+// caught returns a run's state at its first model call.
 func caught(t *testing.T, a *agent.Agent, s agent.State) agent.State {
 	t.Helper()
 	var running agent.State

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// A model that does not know about changed arguments takes the result for its own call's. If a call ran with other
-// arguments, its result therefore begins with a note, a text part of its own.
+// A model that does not know about changed arguments takes the result for the result of its own call. If a call ran
+// with other arguments, its result therefore begins with a note, in a text part of its own.
 
-// rewriteNoteName is the name of the part with the note, so that programs can tell it from the tool's text.
+// rewriteNoteName names the part with the note, so that programs can tell it from the tool's text.
 const rewriteNoteName = "changed arguments"
 
-// mostNoted is the maximum number of bytes of arguments in a note.
+// mostNoted is the maximum number of argument bytes in a note.
 const mostNoted = 1000
 
-// NoteRewrite returns r, the result of the call p, with a note about changed arguments at its beginning: "ran with changed
-// arguments: …". Without changes, for a call that did not run, and for a result that has its note, it returns r
-// itself. Filter, unless nil, is applied to the arguments. A withheld result does not show them.
+// NoteRewrite returns r, the result of call p, with a note about changed arguments at its beginning: "ran with changed
+// arguments: …". It returns r itself if the arguments did not change, if the call did not run, or if r already has its
+// note. Filter, unless nil, is applied to the arguments. A withheld result does not show them.
 //
-// The loop calls it for every result. An executor that filters results calls it before, with its filter.
+// The loop calls NoteRewrite for every result. An executor that filters results calls it earlier, with its filter.
 func (p *Prepared) NoteRewrite(r *ToolResult, filter func(text string) string) *ToolResult {
 	if p.Call == p.Original || p.Call == nil || p.Original == nil || r.Content.hasRewriteNote() {
 		return r
@@ -61,8 +61,8 @@ func (p *Prepared) NoteRewrite(r *ToolResult, filter func(text string) string) *
 	return &n
 }
 
-// ToolText returns the text of a tool's answer without the note about changed arguments. For other messages, it
-// returns Text.
+// ToolText returns the text of a tool's answer without the note about changed arguments. For other messages, it returns
+// Text.
 func (m Message) ToolText() string {
 	if r := m.read().result; r != nil && r.Rewritten() && r.Content.hasRewriteNote() {
 		return ContentOf(r.Content.list()[1:]...).Text()
@@ -76,7 +76,7 @@ func (c Content) hasRewriteNote() bool {
 	return len(parts) > 0 && parts[0].Kind == PartText && parts[0].Name == rewriteNoteName
 }
 
-// sameJSON reports whether two arguments are the same value, whatever their spelling.
+// sameJSON reports whether both texts hold the same JSON value, whatever their spelling.
 func sameJSON(a, b string) bool {
 	if a == b {
 		return true
@@ -86,7 +86,7 @@ func sameJSON(a, b string) bool {
 	return okX && okY && reflect.DeepEqual(x, y)
 }
 
-// valueOf returns the value of arguments. Numbers keep their digits.
+// valueOf returns the arguments' value. Numbers keep their digits.
 func valueOf(arguments string) (value any, ok bool) {
 	if arguments == "" {
 		arguments = "{}"

@@ -29,7 +29,7 @@ func oneCall(arguments string) *agenttest.Driver {
 	return agenttest.Script(agenttest.Call("pay", arguments), agenttest.Say("done"))
 }
 
-// The model reads the arguments that a call ran with, if it did not ask for them, and so does everybody else.
+// The model, and every other reader, sees the arguments that a call ran with, if the model did not ask for them.
 func TestChangedArgumentsAreTold(t *testing.T) {
 	long := `{"n":"` + strings.Repeat("é", 2000) + `"}`
 	for name, tc := range map[string]struct {

@@ -100,8 +100,8 @@ func TestARunStandsBelowItsParent(t *testing.T) {
 	assert.Equal(t, 3, run.Iteration)
 }
 
-// IP-17: the same parts under other wrappers are another agent: the wrappers of
-// the first are not called, those of the second once for each call they wrap.
+// IP-17: the same parts under other wrappers are another agent. The first agent's wrappers are not called. The second
+// agent's wrappers are called once for each call they wrap.
 func TestAnAgentIsBoundToItsOwnWrappers(t *testing.T) {
 	script := agenttest.Script(agenttest.Call("add", `{}`), agenttest.Say("done"))
 	inner := tools().Executor()
@@ -135,8 +135,8 @@ func TestAnAgentIsBoundToItsOwnWrappers(t *testing.T) {
 	assert.NotEmpty(t, second.Observer.(*agenttest.Recorder).Names())
 }
 
-// IP-53, without hooks: the event of the request comes before that of the reply, both
-// with the same inference id. IP-88: the verdicts after each step are sent in order.
+// IP-53, without hooks: the request's event comes before the reply's, both with the same inference ID. IP-88: the
+// verdicts after each step are sent in order.
 func TestEventsComeInOrder(t *testing.T) {
 	events := agenttest.Record()
 	var ids []string
@@ -210,7 +210,7 @@ func TestAStepThatFailsIsKept(t *testing.T) {
 	}{
 		"the model":              {agenttest.Fail(overloaded), nil, overloaded, agent.KindRateLimit, []string{"hello"}},
 		"a model without a word": {agenttest.Fail(errOutOfPaper), nil, errOutOfPaper, agent.KindModel, []string{"hello"}},
-		"the executor": {calls("add", "add"), executor{ // IP-46: an Err of the executor is no answer
+		"the executor": {calls("add", "add"), executor{ // IP-46: an executor's Err is not an answer
 			execute: func(_ context.Context, _ agent.State, p *agent.Prepared) (*agent.ToolResult, error) {
 				if p.Call.Index == 0 {
 					return nil, errOutOfPaper

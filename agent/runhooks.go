@@ -13,24 +13,21 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// HookSet is a set of hooks for one run, in addition to those of its agent: a hooks.Set
-// is one.
+// HookSet is a set of hooks for one run, in addition to its agent's hooks. A hooks.Set is one.
 type HookSet interface {
 	// Controls returns the names of the control hooks.
 	Controls() []string
 }
 
-// WithHooks returns a copy of the agent with more hooks, for the runs that need them.
-// RunSettings.Hooks does the same for one run.
+// WithHooks returns a copy of the agent with more hooks, for the runs that need them. RunSettings.Hooks does the same
+// for one run.
 //
-// The hooks follow those of the agent and share one order with them: by priority, and at
-// equal priority those of the agent first. A name that the agent's hooks already use is
-// an error, and no run starts. Sub-agents inherit control hooks, like those of the agent.
-// Drain and Cancel of the receiver include the detached hooks of the set.
+// The hooks share one order with the agent's hooks: by priority, and at equal priority the agent's hooks first. A name
+// that the agent's hooks already use is an error, and no run starts. Sub-agents inherit control hooks, as they inherit
+// the agent's. Drain and Cancel of the receiver include the set's detached hooks.
 //
-// A run that began with control hooks can be resumed only with hooks of the same names,
-// also in another process: otherwise resuming it returns a *MissingHooksError. Observing
-// hooks may be omitted.
+// A run that began with control hooks can be resumed only with hooks of the same names, also in another process.
+// Without them, resuming returns a *MissingHooksError. Observing hooks may be omitted.
 func (a *Agent) WithHooks(h HookSet) mo.Result[*Agent] {
 	fail := func(err error) mo.Result[*Agent] {
 		return mo.Err[*Agent](fmt.Errorf("agent %q: hooks for a run: %w", a.config.Name, err))
@@ -47,10 +44,9 @@ func (a *Agent) WithHooks(h HookSet) mo.Result[*Agent] {
 	return mo.Ok(&extended)
 }
 
-// MissingHooksError is returned when a run cannot be resumed because hooks that it began
-// with are missing.
+// MissingHooksError is returned when a run cannot be resumed because some hooks that it began with are missing.
 type MissingHooksError struct {
-	// Run is the run's id.
+	// Run is the run's ID.
 	Run RunID
 	// Hooks are the names of the missing hooks.
 	Hooks []string
@@ -61,7 +57,7 @@ func (e *MissingHooksError) Error() string {
 		e.Run, strings.Join(lo.Map(e.Hooks, func(name string, _ int) string { return fmt.Sprintf("%q", name) }), ", "))
 }
 
-// runControls holds the names of a run's control hooks that do not belong to its agent.
+// runControls holds the names of the control hooks that a run has in addition to its agent's.
 var runControls = ReservedKey[[]string](reserved.Show(), "agent.run_controls", ScopeRun)
 
 // withControls records which hooks the run needs to be resumed.
@@ -72,8 +68,8 @@ func (a *Agent) withControls(s State) State {
 	return runControls.In(s, a.controls)
 }
 
-// missing returns an error for hooks that a run began with and this agent does not have.
-// It returns nil when ctx is done: to end a run, its hooks are not needed.
+// missing returns an error if the run began with hooks that this agent does not have. It returns nil when ctx is done,
+// because a run can end without its hooks.
 func (a *Agent) missing(ctx context.Context, s State) error {
 	before, _ := runControls.From(s)
 	if gone := lo.Without(before, a.controls...); len(gone) > 0 && ctx.Err() == nil {

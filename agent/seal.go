@@ -12,17 +12,15 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Seal writes states as JSON that cannot be changed without a secret key, and reads them
-// back. Without a seal, anything that can write to the place where a state's JSON is kept
-// can approve calls, add messages in the user's name, raise budgets and drop the hooks of a
-// run. A seal is an HMAC-SHA256 over the state.
+// Seal writes states as JSON that cannot be changed without a secret key, and reads them back. Without a seal, any
+// program that can write to the place where a state's JSON is kept can forge it. It can approve calls, add messages in
+// the user's name, raise budgets and drop the run's hooks. A seal is an HMAC-SHA256 over the state.
 //
-// A seal proves that the program has written a state. It does not encrypt the state, and it
-// does not prove that the state is the newest: an older sealed state is valid, too, so a
-// program whose store is open to outsiders must detect old states itself.
+// A seal proves that the program has written a state. It does not encrypt the state, and it does not prove that the
+// state is the newest. An older sealed state is valid, too, so a program whose store is open to outsiders must detect
+// old states itself.
 //
-// The zero Seal has no key and can neither write nor read. A Seal is safe for concurrent
-// use.
+// The zero Seal has no key and can neither write nor read. A Seal is safe for concurrent use.
 type Seal struct{ keys [][]byte }
 
 // SealKeyLength is the minimum length of a key in bytes. Keys are random bytes.
@@ -30,17 +28,16 @@ const SealKeyLength = 32
 
 // Errors about sealed JSON.
 var (
-	// ErrNotSealed is returned for the JSON form of a state without a seal.
+	// ErrNotSealed is returned for a state's JSON without a seal.
 	ErrNotSealed = errors.New("the state is not sealed: write it with Seal.Marshal")
-	// ErrSealBroken is returned when the seal of a state matches none of the keys: the
-	// state was changed, or sealed with another key.
+	// ErrSealBroken is returned when a state's seal matches none of the keys: the state was changed, or sealed with
+	// another key.
 	ErrSealBroken = errors.New("the seal does not match: the state was changed, or sealed with an unknown key")
 )
 
-// NewSeal returns a seal that writes with key, and reads states that were sealed with key
-// or one of the older keys. To rotate keys, pass the new key first and the old one after
-// it, until no state with the old seal remains. Keys are copied; a key shorter than
-// SealKeyLength is an error.
+// NewSeal returns a seal that writes with key, and reads states that were sealed with key or one of the older keys. To
+// rotate keys, pass the new key first and the old one after it, until no state with the old seal remains. Keys are
+// copied. A key shorter than SealKeyLength is an error.
 func NewSeal(key []byte, older ...[]byte) (Seal, error) {
 	var x Seal
 	for i, k := range append([][]byte{key}, older...) {
@@ -52,7 +49,7 @@ func NewSeal(key []byte, older ...[]byte) (Seal, error) {
 	return x, nil
 }
 
-// sealedJSON is the form of a sealed state.
+// sealedJSON is the JSON form of a sealed state.
 type sealedJSON struct {
 	Seal  int             `json:"seal"` // version of this form
 	MAC   string          `json:"mac"`
@@ -77,9 +74,8 @@ func (x Seal) Marshal(s State) ([]byte, error) {
 	return compactJSON(sealedJSON{sealVersion, hex.EncodeToString(mac), state})
 }
 
-// Unmarshal reads a state that Marshal wrote with one of the keys. White space may differ.
-// For JSON without a seal it returns ErrNotSealed; for a state that was changed, or sealed
-// with another key, ErrSealBroken.
+// Unmarshal reads a state that Marshal wrote with one of the keys. White space may differ. For JSON without a seal it
+// returns ErrNotSealed. For a state that was changed, or sealed with another key, it returns ErrSealBroken.
 func (x Seal) Unmarshal(data []byte) (State, error) {
 	var s State
 	sealed, err := x.unseal(data)
@@ -129,9 +125,8 @@ func (x Seal) unseal(data []byte) (state []byte, err error) {
 	return nil, ErrSealBroken
 }
 
-// stateMAC returns the authentication code of a state. It ignores white space and whether
-// <, > and & are escaped, because json.Marshal changes both when it embeds the JSON in
-// another value.
+// stateMAC returns a state's authentication code. It ignores white space and whether <, > and & are escaped, because
+// json.Marshal changes both when it embeds the JSON in another value.
 func stateMAC(key, state []byte) ([]byte, error) {
 	var compact, escaped bytes.Buffer
 	if err := json.Compact(&compact, state); err != nil {

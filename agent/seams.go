@@ -10,16 +10,14 @@ import (
 	"github.com/samber/mo"
 )
 
-// Driver asks a model for its next turn. Next must not keep the state, must return soon
-// after ctx is done, and must be safe for concurrent use. The input for the model is in
-// s.Messages() and s.Request().
+// Driver asks a model for its next turn. The model's input is in s.Messages() and s.Request(). Next must not keep the
+// state, must return soon after ctx is done, and must be safe for concurrent use.
 type Driver interface {
 	Next(ctx context.Context, s State) mo.Result[Step]
 }
 
-// Streamer is a Driver that can deliver a turn as it arrives. Stream calls emit on the goroutine
-// of its caller, in order and never after it has returned. It returns the same complete Step as
-// Next.
+// Streamer is a Driver that can deliver a turn as it arrives. Stream calls emit on its caller's goroutine, in order and
+// never after it has returned. It returns the same complete Step as Next.
 type Streamer interface {
 	Driver
 	Stream(ctx context.Context, s State, emit func(Delta)) mo.Result[Step]
@@ -39,28 +37,25 @@ type Delta struct {
 	Text string
 	// Reasoning is new text of the model's thinking.
 	Reasoning string
-	// Call, with CallIndex, is a piece of a tool call: ID and Name come whole with
-	// the first piece, Arguments in pieces.
+	// Call, with CallIndex, is a piece of a tool call. ID and Name come whole with the first piece, Arguments in
+	// pieces.
 	Call      ToolCall
 	CallIndex int
 }
 
-// Executor runs tool calls, in two phases: Prepare decides and runs nothing, Execute runs the
-// call. Prepare is called once for each call, in call order and before any Execute of the step.
-// Execute is called once for each call that runs, and for no other: a call that was denied,
-// mocked or stopped has its answer, and the agent records that answer without calling Execute.
-// An executor that wants to see such calls implements AnswerHandler. Execute may be called for
-// several calls at the same time. Both methods must be safe for concurrent use.
+// Executor runs tool calls in two phases: Prepare decides and runs nothing, Execute runs the call. Prepare is called
+// once for each call, in call order and before any Execute of the step. Execute is called once for each call that runs,
+// and for no other. A denied, mocked or stopped call has its answer, and the agent records that answer without calling
+// Execute. An executor that wants to see such calls implements AnswerHandler. Execute may be called for several calls
+// at the same time. Both methods must be safe for concurrent use.
 //
-// Effects of a tool carry its name as their source. A tool that sets metadata of the
-// framework fails. So does a tool that appends a message in the role of the user or of the
-// system, unless the executor has a method MayAddMessages(tool string) bool that allows
-// it: see toolexec.Policy.
+// A tool's effects carry its name as their source. A tool that sets the framework's metadata fails. So does a tool that
+// appends a message in the user or system role. The executor can allow that with a method MayAddMessages(tool string)
+// bool: see toolexec.Policy.
 //
-// The failure of a tool is an answer, not an error: an Err from either method ends the
-// run. The call that Prepare receives must not be modified. A wrapper returns the Prepared
-// of the executor below it, or a copy: hooks refuse to run a call that they did not judge,
-// or whose tool or arguments changed after they judged it.
+// A tool's failure is an answer, not an error: an Err from either method ends the run. The call that Prepare receives
+// must not be modified. A wrapper returns the Prepared of the executor below it, or a copy. Hooks refuse to run a call
+// that they did not judge, or whose tool or arguments changed after they judged it.
 type Executor interface {
 	Prepare(ctx context.Context, s State, c *ToolCall) mo.Result[*Prepared]
 	Execute(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult]
@@ -73,29 +68,27 @@ type Disposition uint8
 const (
 	// DisposeRun: run the tool.
 	DisposeRun Disposition = iota
-	// DisposeAnswer: Prepared.Answer is the answer; the tool does not run.
+	// DisposeAnswer: Prepared.Answer is the answer, and the tool does not run.
 	DisposeAnswer
 	// DisposeAsk: a person must approve the call first.
 	DisposeAsk
-	// DisposeStop: the run ends; no call of the step runs.
+	// DisposeStop: the run ends, and no call of the step runs.
 	DisposeStop
 )
 
-// Prepared is a call with the decision about it. It must not be modified after Prepare has
-// returned it.
+// Prepared is a call with the decision about it. It must not be modified after Prepare has returned it.
 type Prepared struct {
-	// Original is the call that the model asked for; Call is the call to run. The calls
-	// that they point to must not be modified: they may be part of the model's message.
+	// Original is the model's call, and Call is the call to run. They must not be modified, because they may point into
+	// the model's message.
 	Original *ToolCall
 	Call     *ToolCall
-	// Disposition is the decision; it determines which of the following fields are used.
+	// Disposition is the decision. It determines which of the following fields are used.
 	Disposition Disposition
-	// Strict reports that the executor has parsed the arguments of Call strictly: they are
-	// one unambiguous JSON object. If it is false, hooks parse them themselves.
+	// Strict reports that the executor has parsed Call's arguments strictly: they are one unambiguous JSON object. If
+	// it is false, hooks parse them themselves.
 	Strict bool
-	// Repeats reports that the tool may run again when a call has begun and has no result.
-	// The executor sets it for tools that only read, or that honor the idempotency key.
-	// For other calls, a person must approve the repetition.
+	// Repeats reports that the tool may run again when a call has begun and has no result. The executor sets it for
+	// tools that only read, or that honor the idempotency key. For other tools, a person must approve the repetition.
 	Repeats bool
 	// Begun reports that the call had begun before the run was parked or cut off, so that
 	// its arguments cannot change. The loop sets it.
@@ -103,33 +96,31 @@ type Prepared struct {
 
 	inDoubt bool // the call may have happened: see Checkpoint.InDoubt
 
-	// Answer is the answer for DisposeAnswer: denied, invalid, mocked. With DisposeAsk it can
-	// hold a mock, which is the answer once a person has approved the call.
+	// Answer is the answer for DisposeAnswer: denied, invalid, mocked. With DisposeAsk it can hold a mock, which is the
+	// answer once a person has approved the call.
 	Answer *ToolResult
-	// Invalid is the error in the arguments, or the error that the tool does not exist; nil for
-	// a valid call.
+	// Invalid is the error in the arguments, or the error that the tool does not exist. It is nil for a valid call.
 	Invalid error
-	// Stop is the signal of DisposeStop. For a call that has an answer, it ends the run after
-	// the step.
+	// Stop is the signal for DisposeStop. For a call with an answer, it ends the run after the step.
 	Stop *Signal
 	// Effects are the changes to the state that are part of the decision.
 	Effects Effects
 	// Carry passes a value from the executor's Prepare to its Execute.
 	Carry any
 
-	rest *preparedRest // nil for most calls; it is never written
+	rest *preparedRest // nil for most calls, never written
 }
 
-// preparedRest holds the data of a prepared call that few calls have.
+// preparedRest holds data that few prepared calls have.
 type preparedRest struct {
 	questions Questions
 	approval  *Approval
-	effects   Effects    // of the executor's Prepare: they become part of the result
-	judged    *judgement // recorded by hooks outside of a run
-	input     *callInput // nil for a call that has not asked for input
-	// schema and description are what a person could see of the tool: see Intervention.
+	effects   Effects    // from the executor's Prepare, part of the result
+	judged    *judgement // recorded by hooks outside a run
+	input     *callInput // nil until the call has asked for input
+	// schema and description are the tool's as the person could see them: see Intervention.
 	schema, description string
-	granted             string // the id of the call that a person, or a hook that answers for a person, has approved
+	granted             string // ID of the call that a person, or a hook in a person's place, has approved
 }
 
 var noRest preparedRest
@@ -149,27 +140,27 @@ func (p *Prepared) keepRest(change func(*preparedRest)) {
 	p.rest = &rest
 }
 
-// Questions returns the questions that DisposeAsk wants a person to be asked.
+// Questions returns the questions for DisposeAsk.
 func (p *Prepared) Questions() Questions { return p.more().questions }
 
-// SetQuestions sets the questions that DisposeAsk wants a person to be asked. Call it only
-// while p is being made. If there are none, the loop adds an empty question.
+// SetQuestions sets the questions for DisposeAsk. Call it only while p is being made. If there are none, the loop adds
+// an empty question.
 func (p *Prepared) SetQuestions(q Questions) {
 	p.keepRest(func(rest *preparedRest) { rest.questions = q })
 }
 
-// Approval returns the person's approval of the call; nil when none was needed.
+// Approval returns the person's approval of the call, or nil when none was needed.
 func (p *Prepared) Approval() *Approval { return p.more().approval }
 
-// Approver asks a person about the calls of one step that need approval. It returns one
-// answer for each pending call, in order; the answer applies to every open question of its
-// call. An Err ends the run. It must be safe for concurrent use.
+// Approver asks a person about the step's calls that need approval. It returns one answer for each pending call, in
+// order. The answer applies to every open question about its call. An Err ends the run. It must be safe for concurrent
+// use.
 type Approver interface {
 	Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval]
 }
 
-// ApproverFunc adapts a func to the Approver interface. The func is called once for each call,
-// with a context that ends at the deadline for the answer: see Questions.Within.
+// ApproverFunc adapts a func to the Approver interface. The func is called once for each call, with a context that ends
+// at the deadline for the answer: see Questions.Within.
 type ApproverFunc func(ctx context.Context, s State, p *Prepared) (Approval, error)
 
 // Approve calls f for each pending call.
@@ -205,27 +196,27 @@ func (f ApproverFunc) askWithin(ctx context.Context, s State, p *Prepared) (Appr
 
 var errNoAnswer = errors.New("no answer came in time")
 
-// byTimeout is what people read as the author of an answer that a passed deadline decided. What decided is in Author.
+// byTimeout is the By that people read when a passed deadline decided. Programs read Author instead.
 const byTimeout = "timeout"
 
 // TimedOut reports whether a passed deadline decided instead of a person.
 func (a Approval) TimedOut() bool { return a.Author == AuthorDeadline }
 
-// isAbout reports whether the answer is about a question of its card.
+// isAbout reports whether the answer is about the given question on its card.
 func (a Approval) isAbout(q Question) bool {
 	return len(a.Covers) == 0 || slices.Contains(a.Covers, q.ID())
 }
 
-// Author is the kind of author that an answer has. Names never say it.
+// Author is the kind of author of an answer. Names never reveal it.
 type Author string
 
 // The kinds of authors.
 const (
 	// AuthorPerson is a person, or a program that answers in a person's name.
 	AuthorPerson Author = ""
-	// AuthorHook is a hook that answers for a person.
+	// AuthorHook is a hook that answers in a person's place.
 	AuthorHook Author = "hook"
-	// AuthorDeadline is the deadline of the questions. Only the framework gives such an answer.
+	// AuthorDeadline is a passed deadline. Only the framework gives such an answer.
 	AuthorDeadline Author = "deadline"
 )
 
@@ -234,29 +225,28 @@ type Approval struct {
 	Verdict ApprovalVerdict `json:"verdict"`
 	// Author is the kind of author.
 	Author Author `json:"author,omitempty"`
-	// Covers are the IDs of the questions that the answer is about: see Question.ID. Without any, it is about all open
-	// questions of the card that its author may answer.
+	// Covers are the IDs of the questions that the answer is about: see Question.ID. If it is empty, the answer is
+	// about all open questions on the card that its author may answer.
 	Covers []string `json:"covers,omitempty"`
 	// By names the person.
 	By string `json:"by,omitempty"`
-	// Identity is who the person is, if that was verified: the name that Question.Approvers and quorums go by.
-	// Roles are the roles of the person. A program sets them only from what it has checked, such as a token.
+	// Identity is the person's verified name, if any. Question.Approvers and quorums use it. Roles are the person's
+	// roles. A program sets both only from verified data, such as a token.
 	Identity string   `json:"identity,omitempty"`
 	Roles    []string `json:"roles,omitempty"`
-	// Gate, when not empty, says that the event has come that a QuestionGate waits for: it is Question.By of that
-	// question, and the Approval answers no other.
+	// Gate, when not empty, reports that the event of a QuestionGate has come. It is that question's By, and the
+	// Approval answers no other question.
 	Gate string `json:"gate,omitempty"`
 	// Reason is shown to the model when the call is rejected.
 	Reason string `json:"reason,omitempty"`
-	// Arguments, when not empty, replaces the arguments of the call that is approved. The
-	// controls judge the call again.
+	// Arguments, when not empty, replaces the arguments of the approved call. The controls judge the call again.
 	Arguments string `json:"arguments,omitempty"`
-	// At is when the answer was given. The framework sets it when it is zero; it is not stored with the state.
+	// At is when the answer was given. The framework sets it when it is zero. It is not stored with the state.
 	At time.Time `json:"-"`
 	// Input is the answer to a QuestionInput: a JSON object that fits its schema. It is checked before the answer counts.
 	Input string `json:"input,omitempty"`
-	// Questions, if any, are the questions of the call with answers from hooks that
-	// answered some of them for the person. The Approval itself answers the others.
+	// Questions, if any, are the call's questions with answers from hooks that answered some of them for the person.
+	// The Approval itself answers the others.
 	Questions Questions `json:"-"`
 }
 
@@ -265,16 +255,16 @@ type ApprovalVerdict uint8
 
 // The approval verdicts.
 const (
-	// RejectAndEnd: the call does not run and the run ends as interrupted. Its text is "reject".
+	// RejectAndEnd: the call does not run, and the run ends as interrupted. Its text is "reject".
 	RejectAndEnd ApprovalVerdict = iota
 	// RejectAndContinue: the call does not run, the model gets the reason, and the run continues.
 	RejectAndContinue
 	// Approve: the call runs.
 	Approve
-	// Park: the answer comes later. No call of the step runs; the run ends as parked, and
-	// Agent.Resume continues it when there are answers.
+	// Park: the answer comes later. No call of the step runs. The run ends as parked, and Agent.Resume continues it
+	// when there are answers.
 	Park
-	// NobodyToAsk: there is no person who could answer; the call is denied.
+	// NobodyToAsk: no person can answer, so the call is denied.
 	NobodyToAsk
 	// withdrawn: the question was withdrawn because another answer has ended the run.
 	withdrawn
@@ -282,7 +272,7 @@ const (
 
 var verdictTexts = [...]string{"reject", "reject_and_continue", "approve", "park", "nobody_to_ask", "withdrawn"}
 
-// final reports whether a person may give the verdict about a parked call.
+// final reports whether a person may give this verdict about a parked call.
 func (v ApprovalVerdict) final() bool { return v <= Approve }
 
 func (v ApprovalVerdict) String() string {
@@ -306,8 +296,7 @@ func (v *ApprovalVerdict) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown verdict %q: use approve, reject or reject_and_continue", text)
 }
 
-// ParkApprover postpones every answer: the run parks. It is the approver for agents whose
-// runs are stored.
+// ParkApprover postpones every answer, so that the run parks. It is the approver for agents whose runs are stored.
 var ParkApprover Approver = ApproverFunc(func(context.Context, State, *Prepared) (Approval, error) {
 	return Approval{Verdict: Park}, nil
 })
@@ -315,10 +304,9 @@ var ParkApprover Approver = ApproverFunc(func(context.Context, State, *Prepared)
 // Next is the rest of a chain of processors.
 type Next func(ctx context.Context, s State) mo.Result[State]
 
-// A Processor is middleware: it wraps a step or a whole run, and calls next to continue. It can
-// change the state that it passes to next and the state that it returns. It may return without
-// calling next only with an Err or with a state that is stopped. It must be safe for concurrent
-// use.
+// A Processor is middleware. It wraps a step or a whole run, and calls next to continue. It can change the state that
+// it passes to next and the state that it returns. Without calling next, it may only return an Err or a stopped state.
+// It must be safe for concurrent use.
 type Processor interface {
 	Process(ctx context.Context, s State, next Next) mo.Result[State]
 }
@@ -331,9 +319,9 @@ func (f ProcessorFunc) Process(ctx context.Context, s State, next Next) mo.Resul
 	return f(ctx, s, next)
 }
 
-// A Criterion decides whether a run continues. It is asked before the first step and after each
-// step. It must be safe for concurrent use and must not store data of a run: everything that it
-// needs to know about the run is in the state.
+// A Criterion decides whether a run continues. It is asked before the first step and after each step. It must be safe
+// for concurrent use. It must not store run data, because everything that it needs to know about the run is in the
+// state.
 type Criterion interface {
 	Evaluate(ctx context.Context, s State) mo.Result[Evaluation]
 }
@@ -346,8 +334,8 @@ func (f CriterionFunc) Evaluate(ctx context.Context, s State) mo.Result[Evaluati
 	return mo.TupleToResult(f(ctx, s))
 }
 
-// Background is work that an agent started and does not wait for, such as detached hooks.
-// Both methods return when the work has ended.
+// Background is work that an agent started and does not wait for, such as detached hooks. Both methods return when the
+// work has ended.
 type Background interface {
 	// Drain waits until all work is done, or until ctx is.
 	Drain(ctx context.Context) error

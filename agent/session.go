@@ -18,14 +18,12 @@ var ErrSessionBusy = errors.New("a run of the session is in progress: wait for i
 // ErrSessionClosed is returned when a run is started in a session after Close.
 var ErrSessionClosed = errors.New("the session is closed: continue from its state with Agent.Session")
 
-// Session is a conversation with an agent: several runs in sequence, each on the
-// final state of the last one. It is safe for concurrent use; only one run can be in
-// progress at a time.
+// Session is a conversation with an agent: several runs in sequence, each on the last run's final state. It is safe for
+// concurrent use. Only one run can be in progress at a time.
 //
-// The first run asks the hooks at ConversationStart before it accepts its input. If they fail and
-// their failure policy is closed, the run ends as denied, and the next run asks them again. A
-// resumed run does not ask them. Close tells the hooks at ConversationEnd: in a session that is
-// never closed, they are not called.
+// The first run asks the hooks at ConversationStart before it accepts its input. If they fail and their failure policy
+// is closed, the run ends as denied, and the next run asks them again. A resumed run does not ask them. Close calls the
+// hooks at ConversationEnd. They are not called in a session that is never closed.
 type Session struct {
 	agent *Agent
 
@@ -35,28 +33,28 @@ type Session struct {
 	conversation conversation // while a run is in progress, only that run uses it
 }
 
-// conversation is what the runs of a Session share.
+// conversation is the data that a Session's runs share.
 type conversation struct {
 	source  ConversationSource
-	started bool // the hooks at ConversationStart have let it begin
-	resumed bool // a run of it was resumed
+	started bool // the hooks at ConversationStart have allowed it
+	resumed bool // one of its runs was resumed
 }
 
 // ConversationSource says whether a conversation is new.
 type ConversationSource string
 
-// The sources of conversations. The words are those of Claude Code's SessionStart.
+// The sources of conversations, in the words of Claude Code's SessionStart.
 const (
-	// ConversationStartup: no run has used the state of the session before.
+	// ConversationStartup: no run has used the session's state before.
 	ConversationStartup ConversationSource = "startup"
 	// ConversationResume: the session continues from a state that runs have used.
 	ConversationResume ConversationSource = "resume"
 )
 
-// CloseReason says why a session was closed. Programs may use words of their own.
+// CloseReason says why a session was closed. Programs may use their own words.
 type CloseReason string
 
-// The reasons that this module gives. The words are those of Claude Code's SessionEnd.
+// This module's reasons, in the words of Claude Code's SessionEnd.
 const (
 	// ClosedByUser: the user left the prompt.
 	ClosedByUser CloseReason = "prompt_input_exit"
@@ -78,17 +76,17 @@ func (a *Agent) Session(s State) *Session {
 	return &Session{agent: a, state: s, conversation: conversation{source: source}}
 }
 
-// ID returns the id of the session.
+// ID returns the session ID.
 func (c *Session) ID() SessionID { return c.State().Session() }
 
-// State returns the final state of the last run, also of a failed or cancelled one.
+// State returns the final state of the last run, even if that run failed or was cancelled.
 func (c *Session) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
 }
 
-// Run calls Agent.Run on the state of the session.
+// Run calls Agent.Run on the session's state.
 func (c *Session) Run(ctx context.Context, input ...Message) mo.Result[State] {
 	return c.RunWith(ctx, RunSettings{}, input...)
 }
@@ -106,18 +104,17 @@ func (c *Session) RunWith(ctx context.Context, settings RunSettings, input ...Me
 }
 
 // Approve records a person's answer to the Intervention with that ID, if the last run waits for it: see
-// State.WithApprovalAt. While a run is in progress, it returns ErrSessionBusy; after Close,
-// ErrSessionClosed.
+// State.WithApprovalAt. It returns ErrSessionBusy while a run is in progress, and ErrSessionClosed after Close.
 func (c *Session) Approve(id string, answer Approval) error {
 	return c.turn(func(s State, settings RunSettings) { settings.onEnd(s.WithApprovalAt(id, answer, time.Now())) })
 }
 
-// Resume calls Agent.Resume on the state of the session.
+// Resume calls Agent.Resume on the session's state.
 func (c *Session) Resume(ctx context.Context) mo.Result[State] {
 	return c.RunWith(ctx, RunSettings{Resume: true})
 }
 
-// Steps calls Agent.Steps on the state of the session.
+// Steps calls Agent.Steps on the session's state.
 func (c *Session) Steps(ctx context.Context, input ...Message) iter.Seq2[State, error] {
 	return func(yield func(State, error) bool) {
 		if err := c.turn(func(s State, settings RunSettings) {
@@ -128,7 +125,7 @@ func (c *Session) Steps(ctx context.Context, input ...Message) iter.Seq2[State, 
 	}
 }
 
-// Stream calls Agent.Stream on the state of the session.
+// Stream calls Agent.Stream on the session's state.
 func (c *Session) Stream(ctx context.Context, input ...Message) iter.Seq2[Progress, error] {
 	return func(yield func(Progress, error) bool) {
 		if err := c.turn(func(s State, settings RunSettings) {
@@ -142,16 +139,14 @@ func (c *Session) Stream(ctx context.Context, input ...Message) iter.Seq2[Progre
 // Close works like CloseWith, with the reason ClosedOtherwise.
 func (c *Session) Close(ctx context.Context) error { return c.CloseWith(ctx, ClosedOtherwise) }
 
-// CloseWith ends the conversation: from then on, runs return ErrSessionClosed. It tells the hooks of
-// the agent at ConversationEnd and waits until they have returned, with those that are detached.
-// When ctx is done, it cancels the ones that still run. The hooks are not called if no run of the
-// session got past ConversationStart or was resumed.
+// CloseWith ends the conversation: later runs return ErrSessionClosed. It calls the agent's hooks at ConversationEnd
+// and waits until all of them have returned, also the detached hooks. When ctx is done, it cancels hooks that still
+// run. The hooks are not called if no run of the session was resumed or got past ConversationStart.
 //
-// The error is that of ctx, or of a hook whose failure policy aborts; the session is closed all the
-// same. While a run is in progress, CloseWith returns ErrSessionBusy and changes nothing. To close a
-// session again does nothing.
+// The error comes from ctx, or from a hook whose failure policy aborts. The session is closed in either case. While a
+// run is in progress, CloseWith returns ErrSessionBusy and changes nothing. Closing a session again does nothing.
 //
-// It does not wait for the background work of earlier runs, which belongs to the agent: see Agent.Drain.
+// CloseWith does not wait for the background work of earlier runs, which belongs to the agent: see Agent.Drain.
 func (c *Session) CloseWith(ctx context.Context, reason CloseReason) error {
 	c.mu.Lock()
 	s, busy, again := c.state, c.busy, c.closed

@@ -5,14 +5,14 @@ import "fmt"
 // Status says whether a run has begun and how it ended.
 type Status string
 
-// The statuses of a run. All except StatusRunning, StatusParked and the empty status are terminal.
+// The run statuses. All except StatusRunning, StatusParked and the empty status are terminal.
 const (
 	// StatusNew: no run has used the state yet.
 	StatusNew Status = ""
 	// StatusRunning: the run has begun and has not ended.
 	StatusRunning Status = "running"
-	// StatusParked: the run waits for a person's answer or to be resumed, and no code of the run
-	// is executing: see Agent.Resume.
+	// StatusParked: the run waits for a person's answer or to be resumed, and none of its code is executing: see
+	// Agent.Resume.
 	StatusParked Status = "parked"
 	// StatusDone: the model gave its final answer.
 	StatusDone Status = "done"
@@ -36,13 +36,13 @@ func (s Status) Terminal() bool {
 // StopReason is a one-word code for why a run ended.
 type StopReason string
 
-// The reasons of this module. Programs can use other reasons, which rank with StopByHook.
+// This module's reasons. Programs can use other reasons, which rank with StopByHook.
 //
-// The first four end a run as done. StopCompleted is a final answer. StopFinishReason is a final
-// answer that the model did not end by itself: its detail finishReason is a FinishReason, such as
-// "length" or "content_filter". StopEmptyReply is an empty final reply. StopContinuations ends a
-// run after more requests to continue than allowed; its details are continuations and
-// maxContinuations. The detail emptyReply is true for every reason if the reply is empty.
+// The first four end a run as done. StopCompleted is a final answer. StopFinishReason is a final answer that the model
+// did not end by itself. Its detail finishReason is a FinishReason, such as "length" or "content_filter".
+// StopEmptyReply is an empty final reply. StopContinuations ends a run after more requests to continue than allowed.
+// Its details are continuations and maxContinuations. The detail emptyReply is true for every reason if the reply is
+// empty.
 const (
 	StopCompleted     StopReason = "completed"
 	StopFinishReason  StopReason = "finish_reason"
@@ -67,7 +67,7 @@ var stopRank = map[StopReason]int{
 	StopDenied: 12, StopRejected: 13, StopError: 14, StopUser: 15,
 }
 
-// rank orders reasons: of several, the highest determines how the run ends.
+// rank orders reasons. The reason with the highest rank determines how the run ends.
 func (r StopReason) rank() int {
 	if n, ok := stopRank[r]; ok {
 		return n
@@ -78,26 +78,25 @@ func (r StopReason) rank() int {
 	return stopRank[StopRequested] + 1 // StopByHook and unknown reasons
 }
 
-// Soft reports whether the run ends by itself for this reason, so that a criterion can still ask
-// for another step.
+// Soft reports whether the run ends by itself for this reason, so that a criterion can still ask for another step.
 func (r StopReason) Soft() bool { return r != "" && r.rank() <= stopRank[StopRequested] }
 
-// Signal requests the end of a run, with the reason and the source. It is a plain value; Details
-// must not be modified afterwards.
+// Signal requests a run's end, with the reason and the source. It is a plain value. Details must not be modified
+// afterwards.
 type Signal struct {
 	Reason StopReason `json:"reason"`
 	// Message is a sentence for a person.
 	Message string `json:"message,omitempty"`
-	// Source names the hook, the criterion or the person that stopped the run.
+	// Source names the hook, criterion or person that stopped the run.
 	Source string `json:"source,omitempty"`
-	// Details are values such as currentSteps and maxSteps: see the reasons. In a state that was
-	// read from JSON, numbers among them are of type json.Number.
+	// Details are values such as currentSteps and maxSteps: see the reasons. Numbers are of type json.Number in a state
+	// that was read from JSON.
 	Details map[string]any `json:"details,omitempty"`
 }
 
-// A SignalError is a stop in the form of an error. When it is the cause of a cancelled context, or
-// the error of a driver, an executor, a processor or a criterion, the signal determines how the
-// run ends: the run is not cancelled and has not failed.
+// A SignalError is a stop as an error. It can be the cause of a cancelled context, or the error of a driver, an
+// executor, a processor or a criterion. The signal then determines how the run ends: the run is not cancelled and has
+// not failed.
 type SignalError struct{ Signal Signal }
 
 func (e *SignalError) Error() string {

@@ -12,16 +12,15 @@ import (
 	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
-// Spending is the usage of a run and of all runs below it in this process: those that it started, and those that
-// they started. These are sub-agents, and agents that a tool or a hook runs with the context that it received. It
-// is a plain value.
+// Spending is the usage of one run and all runs below it in this process. Below it are the runs that it started, the
+// runs that they started, and so on. These are sub-agents, and agents that a tool or a hook runs with the context that
+// it received. It is a plain value.
 type Spending struct {
-	// Steps is the number of model turns, including those that have a reply and are not recorded yet.
+	// Steps is the number of model turns. It includes turns with a reply that are not recorded yet.
 	Steps int `json:"steps"`
 	// Usage is the sum over all model calls.
 	Usage Usage `json:"usage"`
-	// Unclear reports that a reply came without usage, or with a negative one, so that Usage is not
-	// reliable.
+	// Unclear reports that Usage is not reliable, because a reply came with no usage or with a negative one.
 	Unclear bool `json:"unclear,omitempty"`
 	// Below reports whether runs below contributed to the usage.
 	Below bool `json:"-"`
@@ -37,7 +36,7 @@ func (a *Spending) plus(b *Spending) Spending {
 	return Spending{Steps: a.Steps + b.Steps, Usage: a.Usage.Add(b.Usage), Unclear: a.Unclear || b.Unclear, Below: a.Below}
 }
 
-// subtract returns a without the usage of another run that is part of it.
+// subtract returns a without b, the usage of another run that a includes.
 func (a *Spending) subtract(b *Spending) Spending {
 	negative := Usage{
 		-b.Usage.InputTokens, -b.Usage.OutputTokens, -b.Usage.CacheReadTokens, -b.Usage.CacheWriteTokens, -b.Usage.ReasoningTokens,
@@ -59,8 +58,8 @@ func (a *Spending) check() error {
 	return firstError(checkCount("/steps", int64(a.Steps)), errorBelow("/usage", a.Usage.check()))
 }
 
-// Spending returns the usage of the current or last run, including the runs that it started. While the run is
-// running, all of its states return the usage until now.
+// Spending returns the usage of the current or last run and the runs that it started. While the run is running, all of
+// its states return the usage until now.
 func (s State) Spending() Spending {
 	d := s.read()
 	if l := d.live; l != nil {
@@ -76,8 +75,7 @@ func (s State) Spending() Spending {
 	return spent
 }
 
-// keepChildren records the usage of the runs below until now, except those in the open step. The caller
-// owns the frame.
+// keepChildren records the usage of the runs below until now, except those in the open step. The caller owns the frame.
 func (d *stateData) keepChildren() {
 	if d.live == nil {
 		return
@@ -92,7 +90,7 @@ func (d *stateData) keepChildren() {
 	}
 }
 
-// ownSpending returns the usage of the run itself, including the reply of an open step.
+// ownSpending returns the run's own usage, including the reply of an open step.
 func (d *stateData) ownSpending() Spending {
 	own := Spending{Steps: d.steps.Len() - d.first, Usage: *d.usage}
 	for _, step := range d.steps.From(d.first) {
@@ -107,8 +105,7 @@ func (d *stateData) ownSpending() Spending {
 	return own
 }
 
-// childSpending returns the usage of runs that calls of the step have started and that have not ended;
-// nil when there are none.
+// childSpending returns the usage of unfinished runs that the step's calls have started, or nil when there are none.
 func (o *openStep) childSpending() *Spending {
 	if o == nil {
 		return nil
@@ -123,33 +120,33 @@ func (o *openStep) childSpending() *Spending {
 	return all
 }
 
-// account counts the usage of a run and the runs below it while it runs.
+// account counts the usage of a running run and the runs below it.
 type account struct {
 	above  *live
-	limits Limits // those of the criterion and extra
-	extra  Limits // of RunSettings, which no criterion checks
-	run    *Run   // of the frame
+	limits Limits // from the criterion and extra
+	extra  Limits // from RunSettings, which no criterion checks
+	run    *Run   // in the frame
 	began  time.Time
 
-	children atomic.Pointer[Spending] // usage of the runs below; nil before their first model call
+	children atomic.Pointer[Spending] // usage of the runs below, nil before their first model call
 
 	mu      sync.Mutex
 	at      *stateData // the state of the last model call
 	replied bool       // that model call has a reply
-	reply   Usage      // usage of that reply
-	again   *Usage     // usage of replies whose steps were not recorded; nil when there are none
-	unclear bool       // some usage of the run was missing or invalid
+	reply   Usage      // usage in that reply
+	again   *Usage     // usage of replies whose steps were not recorded, nil when there are none
+	unclear bool       // some usage was missing or invalid
 
-	calls    int           // model calls of the runs below that are in progress
+	calls    int           // model calls in progress of the runs below
 	reserved int64         // output tokens that these calls can use
-	freed    chan struct{} // closed when one of these calls has ended; nil when no run waits for that
+	freed    chan struct{} // closed when one of these calls has ended, nil when no run waits for that
 
-	told  int          // steps reported to the runs above; used only by the goroutine of the run
+	told  int          // steps reported to the runs above, used only by the run's goroutine
 	taken atomic.Int64 // tokens that the run's own model call has reserved with the runs above
 }
 
-// start starts counting for a run that begins or resumes with s, below the run that ctx belongs to, if
-// any. Limits are those of the criterion, and extra those of RunSettings.
+// start starts counting for a run that begins or resumes with s. The run that ctx belongs to, if any, is above it.
+// Limits come from the criterion, and extra from RunSettings.
 func (a *account) start(ctx context.Context, s State, limits, extra Limits) {
 	d := s.read()
 	limits = limits.Merge(extra)
@@ -171,7 +168,7 @@ func (a *account) start(ctx context.Context, s State, limits, extra Limits) {
 	a.children.Store(children)
 }
 
-// total returns the usage of the run and the runs below.
+// total returns the usage of this run and the runs below.
 func (a *account) total() Spending {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -195,7 +192,7 @@ func (a *account) totalLocked() Spending {
 	return spent
 }
 
-// addReply counts a reply and its usage; the model was asked with d.
+// addReply counts a reply and its usage. D is the state with which the model was asked.
 func (a *account) addReply(d *stateData, used *Usage) {
 	unclear := isUnclear(used)
 	a.mu.Lock()
@@ -211,7 +208,7 @@ func (a *account) addReply(d *stateData, used *Usage) {
 	}
 }
 
-// addFailure counts a step without a reply; d is the state that records it.
+// addFailure counts a step without a reply. D is the state that records it.
 func (a *account) addFailure(d *stateData) {
 	a.mu.Lock()
 	if a.replied && a.at.steps.Len() == d.steps.Len()-1 { // the model was asked again, and failed
@@ -235,9 +232,8 @@ func (a *account) keepRepeated(s State) State {
 	return State{d}
 }
 
-// MayAskAgain reports whether another model call for the same step, such as a retry by a processor, is within the
-// limits of tokens, cost and time of the run of s, and within all limits of the runs above it. It is false outside
-// of a run.
+// MayAskAgain reports whether the limits allow another model call for the same step, such as a retry by a processor. It
+// checks the token, cost and time limits of s's run, and all limits of the runs above. It is false outside a run.
 func (s State) MayAskAgain() bool {
 	l := s.read().live
 	if l == nil {
@@ -268,11 +264,11 @@ func (a *account) addAbove(used *Spending) {
 	}
 }
 
-// reserve reserves a model call of s within the limits of the runs above, until release is called: one step, and
-// the output tokens that its request allows, or 4,096 if the request sets no limit. The reservations of calls in
-// progress count as used, so that parallel runs wait for each other when little remains. A run that a hook of a
-// model call started is part of the reservation of that call and does not wait. The error is that of ctx, or a
-// SignalError with the reached limit.
+// reserve reserves a model call within the limits of the runs above, until release is called. It reserves one step and
+// the output tokens that the request in s allows, or 4,096 if the request sets no limit. Reservations of calls in
+// progress count as used, so that parallel runs wait for each other when little remains. A run that a model call's hook
+// has started is part of that call's reservation and does not wait. The error comes from ctx, or is a SignalError with
+// the reached limit.
 func (a *account) reserve(ctx context.Context, s State) error {
 	d := s.read()
 	tokens := int64(cmp.Or(d.oneCall().request, d.request, &emptyRequest).MaxOutputTokens)
@@ -301,8 +297,8 @@ func (a *account) reserve(ctx context.Context, s State) error {
 	}
 }
 
-// tryReserve reserves with all the runs above, or with none. If it reserves with none, busy is a run that must wait
-// for the calls in progress below it; freed is closed when the next of these calls ends.
+// tryReserve reserves with all the runs above, or with none. If it reserves with none, busy is a run that must wait for
+// the calls in progress below it. Freed is closed when the next of these calls ends.
 func (a *account) tryReserve(tokens int64) (busy *live, freed <-chan struct{}, err error) {
 	for l := a.above; l != nil; l = l.account.above {
 		over, freed := l.account.take(tokens)
@@ -318,8 +314,8 @@ func (a *account) tryReserve(tokens int64) (busy *live, freed <-chan struct{}, e
 	return nil, nil, nil
 }
 
-// take reserves with this run. Over is set if the run has reached a limit. Freed is set if the calls in progress
-// may still reach one; it is closed when one of these calls ends.
+// take reserves with this run. Over is set if the run has reached a limit. Freed is set if the calls in progress may
+// still reach one. It is closed when one of these calls ends.
 func (a *account) take(tokens int64) (over *Signal, freed <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -345,7 +341,7 @@ func (a *account) take(tokens int64) (over *Signal, freed <-chan struct{}) {
 	return nil, nil
 }
 
-// release ends the reservation of the run's model call, if any, after its usage was counted.
+// release ends the reservation for the run's model call, if any, after its usage was counted.
 func (a *account) release() {
 	if tokens := a.taken.Load(); tokens > 0 {
 		a.taken.Store(0)
@@ -368,7 +364,7 @@ func (a *account) free(tokens int64, end *live) {
 	}
 }
 
-// exceededAbove returns the reached limit of a run above; nil when there is none.
+// exceededAbove returns the limit that a run above has reached, or nil.
 func (a *account) exceededAbove() *Signal {
 	for l := a.above; l != nil; l = l.account.above {
 		if l.account.limits == (Limits{}) {

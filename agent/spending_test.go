@@ -179,7 +179,7 @@ func TestSpendingOfParkedRuns(t *testing.T) {
 	})
 }
 
-// A journal that records the answer of a call keeps the usage of the call's child run.
+// A journal that records a call's answer keeps the usage of the call's child run.
 func TestSpendingOfAnsweredCalls(t *testing.T) {
 	s, err := delegatingState(t, agent.ToolCall{ID: "w", Name: "delegate"})
 	require.NoError(t, err)
@@ -263,7 +263,7 @@ func TestStepsThatAreTakenAgainCountOnce(t *testing.T) {
 	})
 }
 
-// The usage of replies that a processor dropped stays in the state of the run, also when the model finally fails.
+// The usage of replies that a processor dropped stays in the run's state, also when the model finally fails.
 func TestRepliesThatAreDroppedStayPaidFor(t *testing.T) {
 	twice := agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		next(ctx, s)
@@ -312,7 +312,7 @@ func TestAModelCallThatPanicsReservesNothing(t *testing.T) {
 	})
 }
 
-// recovering is an executor that answers a call that panics, as that of package toolexec does.
+// recovering is an executor that answers when a call panics, as package toolexec's does.
 type recovering struct{ *delegates }
 
 func (x recovering) Execute(ctx context.Context, s agent.State, p *agent.Prepared) (result mo.Result[*agent.ToolResult]) {
@@ -373,7 +373,7 @@ func TestLimitsOfOneRun(t *testing.T) {
 	}
 }
 
-// What a run and the runs below it used before it was resumed counts, but not the time that it was parked.
+// Usage from before a run was resumed counts, also from the runs below, but not the time that it was parked.
 func TestLimitsOfAResumedRun(t *testing.T) {
 	asks := made(t, agent.Config{Name: "child", Driver: counting("write", 1), Executor: &wantsYes{}, Approver: agent.ParkApprover})
 	parent := made(t, agent.Config{Name: "parent", Driver: counting("delegate", 1), Executor: &delegates{to: asks}, Parallel: 2})

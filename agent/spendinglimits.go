@@ -10,24 +10,23 @@ import (
 	"github.com/samber/mo"
 )
 
-// Limits limits the usage of a run and of the runs below it: see Spending. Zero means no limit; a negative value or
-// NaN allows nothing. It is a plain value.
+// Limits limits the usage of one run and the runs below it: see Spending. Zero means no limit. A negative value or NaN
+// allows nothing. It is a plain value.
 //
-// If a criterion has a method Limits() (Limits, bool), its limits also apply to the runs that the run starts: these
-// runs are stopped when a limit is reached. The criteria of package continuation and of capability.UseGuards have
-// this method. See LimitsOf.
+// If a criterion has a method Limits() (Limits, bool), its limits also stop the runs that the run starts. The criteria
+// in package continuation and from capability.UseGuards have this method. See LimitsOf.
 type Limits struct {
 	// Steps is the maximum number of model turns.
 	Steps int
-	// Tokens is the maximum of input and output tokens together.
+	// Tokens is the maximum sum of input and output tokens.
 	Tokens int64
 	// Cost is the maximum cost in US dollars.
 	Cost float64
-	// Time is the maximum time that the run is running: see State.Elapsed. Time that it was parked does not count.
+	// Time is the maximum time that the run is running: see State.Elapsed. Time as a parked run does not count.
 	Time time.Duration
 }
 
-// LimitsOf returns the limits of a criterion: the result of its method Limits, if it has one.
+// LimitsOf returns the result of the criterion's method Limits, if it has one.
 func LimitsOf(c Criterion) Limits {
 	if limited, ok := c.(interface{ Limits() Limits }); ok {
 		return limited.Limits()
@@ -35,7 +34,7 @@ func LimitsOf(c Criterion) Limits {
 	return Limits{}
 }
 
-// Merge returns limits that enforce both: the smaller of each.
+// Merge returns limits that enforce both, which are the smaller ones.
 func (l Limits) Merge(m Limits) Limits {
 	return Limits{smaller(l.Steps, m.Steps), smaller(l.Tokens, m.Tokens), smaller(l.Cost, m.Cost), smaller(l.Time, m.Time)}
 }
@@ -48,7 +47,7 @@ func smaller[N int | int64 | float64 | time.Duration](a, b N) N {
 	return a
 }
 
-// StopFor returns the signal that ends the run of s because it has reached a limit; of several, the one whose
+// StopFor returns the signal that ends s's run because it has reached a limit. Of several, it returns the signal whose
 // reason ranks highest. It returns None while the run may continue. The signal's Source is empty.
 func (l Limits) StopFor(s State) mo.Option[Signal] {
 	spent := s.Spending()
@@ -58,7 +57,8 @@ func (l Limits) StopFor(s State) mo.Option[Signal] {
 	return mo.None[Signal]()
 }
 
-// checkSpending returns the signal for the usage of a run that has been running since began: see stateData.began. S may be the zero State.
+// checkSpending returns the signal for a run's usage. Began is when the run would have begun without pauses: see
+// stateData.began. S may be the zero State.
 func (l Limits) checkSpending(spent *Spending, began time.Time, s State) *Signal {
 	if spent.Usage.InputTokens < 0 || spent.Usage.OutputTokens < 0 || spent.Usage.Tokens() < 0 { // the sum overflowed
 		spent.Unclear = true
@@ -83,7 +83,7 @@ func (l Limits) checkSpending(spent *Spending, began time.Time, s State) *Signal
 	return nil
 }
 
-// withBelow returns a note that a figure includes the runs below, if it does.
+// withBelow returns a note if the usage includes the runs below.
 func (a *Spending) withBelow() string {
 	if a.Below {
 		return ", with the runs that it started"
@@ -107,7 +107,7 @@ func (l Limits) tokenSignal(spent *Spending) *Signal {
 // costReached reports whether the cost limit is reached, or cannot be enforced.
 func (l Limits) costReached(spent *Spending) bool {
 	cost, known := spent.Usage.Cost.Get()
-	return !known || spent.Unclear || !(cost < l.Cost) // negated, so that the run does not continue if a value is NaN
+	return !known || spent.Unclear || !(cost < l.Cost) // negated, so that NaN ends the run
 }
 
 func (l Limits) costSignal(spent *Spending, s State) *Signal {
@@ -135,7 +135,7 @@ func formatDollars(amount float64) string {
 	return "$" + strconv.FormatFloat(math.Round(amount*dust)/dust, 'f', -1, 64)
 }
 
-// firstWithoutCost describes the first reply of the run that came without a cost.
+// firstWithoutCost describes the run's first reply that came without a cost.
 func (s State) firstWithoutCost() string {
 	for i, step := range s.RunSteps() {
 		if step.Message().Role() == "" || step.Usage().Cost.IsPresent() {
@@ -149,8 +149,8 @@ func (s State) firstWithoutCost() string {
 	return "a model's reply"
 }
 
-// checkBelow returns a signal if the spending of this run and the runs below it, spent, has reached a limit of this
-// run, otherwise nil.
+// checkBelow returns a signal if spent has reached one of this run's limits, and nil otherwise. Spent is the usage of
+// this run and the runs below it.
 func (a *account) checkBelow(spent *Spending) *Signal {
 	if a.limits == (Limits{}) {
 		return nil
@@ -163,7 +163,7 @@ func (a *account) checkBelow(spent *Spending) *Signal {
 	return over
 }
 
-// exceededExtra returns the reached limit of RunSettings in s, the state after a step; nil when there is none.
+// exceededExtra returns the limit in RunSettings that the run has reached, or nil. S is the state after a step.
 func (a *account) exceededExtra(s State) *Signal {
 	if a.extra == (Limits{}) {
 		return nil
@@ -176,8 +176,7 @@ func (a *account) exceededExtra(s State) *Signal {
 	return over
 }
 
-// withTimeLimit returns a context that ends at the time limit of RunSettings, if there is one, with the signal as
-// its cause.
+// withTimeLimit returns a context that ends at RunSettings' time limit, if there is one, with the signal as its cause.
 func (a *account) withTimeLimit(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := a.extra.Time
 	if limit == 0 {
@@ -190,5 +189,5 @@ func (a *account) withTimeLimit(ctx context.Context) (context.Context, context.C
 	return context.WithDeadlineCause(ctx, a.began.Add(limit), over)
 }
 
-// extraSource is the source of the signals of RunSettings.Limits.
+// extraSource is the source of signals from RunSettings.Limits.
 const extraSource = "limits of the run"

@@ -11,48 +11,46 @@ import (
 	"github.com/grapnel-go/grapnel/internal/plog"
 )
 
-// State is the data of a session: its transcript, its steps, its metadata, and the
-// status of its current or last run. It is immutable, one word wide and safe for
-// concurrent use; methods that change something return a new State. The zero State is
-// an empty session that no run has touched.
+// State is a session's data: its transcript, its steps, its metadata, and the status of its current or last run. It is
+// immutable, one word wide and safe for concurrent use. Methods that change something return a new State. The zero
+// State is an empty session that no run has touched.
 //
-// Middleware changes the next step with Apply, With, WithRequest, WithView and
-// WithStop; reads Request, Input, Observed and Stopped; and sends events with Emit. The
-// methods for executors, journals and processors around a run are in Checkpoint.
+// Middleware changes the next step with Apply, With, WithRequest, WithView and WithStop. It reads Request, Input,
+// Observed and Stopped, and sends events with Emit. The methods for executors, journals and processors around a run are
+// in Checkpoint.
 //
 // A State has one versioned JSON form, and reading it back gives an equal state.
 type State struct {
 	data *stateData
 }
 
-// stateData is not modified once the state is made. Each step makes a new one, so data
-// that stays the same throughout a run is in its frame.
+// stateData is not modified once the state is made. Each step makes a new one. Data that stays the same throughout a
+// run is in its frame.
 type stateData struct {
 	*frame
 	messages plog.Log[Message]
 	steps    plog.Log[StepRecord]
 	meta     *metadata
-	usage    *Usage // of the run
+	usage    *Usage // of this run
 
-	// accepted is how many messages were accepted; user messages after them are input
-	// that the next run must accept first.
+	// accepted is the number of accepted messages. User messages after them are input that the next run must accept
+	// first.
 	accepted int32
-	failures int32 // steps of the run in which something failed
+	failures int32 // this run's steps in which something failed
 	signal   *Signal
 	asking   *asking // not kept in JSON
 }
 
-// frame is the data of a state's current or last run that does not change from step to
-// step. It is not modified once it is part of a state.
+// frame is the data of a state's current or last run that seldom changes from step to step. It is not modified once it
+// is part of a state.
 type frame struct {
 	session SessionID
 	run     Run
 	idle    time.Duration // how long the run was not running since it started
 	status  Status
-	first   int   // index of the run's first step
+	first   int   // index of this run's first step
 	before  Usage // of earlier runs
-	// children is the known usage of runs that calls of recorded steps have started;
-	// nil when there were none.
+	// children is the known usage of runs that calls of recorded steps have started. It is nil when there were none.
 	children *Spending
 	open     *openStep
 
@@ -63,8 +61,8 @@ type frame struct {
 
 // asking holds settings for one model call only.
 type asking struct {
-	request *Request           // nil for that of the run
-	view    *plog.Log[Message] // the messages that the model is shown; nil for the transcript
+	request *Request           // nil for the run's request
+	view    *plog.Log[Message] // the messages that the model is shown, nil for the transcript
 }
 
 var (
@@ -88,7 +86,7 @@ func (s State) copyData() *stateData {
 	return &d
 }
 
-// copyWithFrame returns a copy of the data and its frame; the caller may modify both.
+// copyWithFrame returns a copy of the data and its frame. The caller may modify both.
 func (s State) copyWithFrame() *stateData {
 	d := s.copyData()
 	f := *d.frame
@@ -99,8 +97,7 @@ func (s State) copyWithFrame() *stateData {
 // oneCall returns the settings for the next model call only.
 func (d *stateData) oneCall() asking { return *cmp.Or(d.asking, &noAsking) }
 
-// NewState returns a state with the given messages. User messages among them are input
-// that the first run must accept.
+// NewState returns a state with the given messages. User messages among them are input that the first run must accept.
 func NewState(messages ...Message) State { return State{}.With(messages...) }
 
 // With returns s with messages appended.
@@ -113,8 +110,7 @@ func (s State) With(messages ...Message) State {
 	return State{d}
 }
 
-// addMessages appends messages to the transcript, and to the view that the model is
-// shown instead of it.
+// addMessages appends messages to the transcript, and to the view that the model is shown instead of it.
 func (d *stateData) addMessages(messages ...Message) {
 	d.messages = d.messages.Append(messages...)
 	if d.asking != nil && d.asking.view != nil {
@@ -129,17 +125,15 @@ func (d *stateData) show(view plog.Log[Message]) {
 	d.asking = &asked
 }
 
-// WithView returns s with a view: the model is shown the given messages instead of the
-// transcript, followed by messages that are added later. The view is for one model call
-// and does not change the transcript.
+// WithView returns s with a view. The model is shown the given messages instead of the transcript, followed by messages
+// that are added later. The view is for one model call and does not change the transcript.
 func (s State) WithView(messages ...Message) State {
 	d := s.copyData()
 	d.show(plog.Of(messages...))
 	return State{d}
 }
 
-// WithRequest returns s with another request to the model. It is for one model call, as
-// WithView is.
+// WithRequest returns s with another request to the model. Like a view, it is for one model call.
 func (s State) WithRequest(r Request) State {
 	d := s.copyData()
 	asked := d.oneCall()
@@ -148,8 +142,8 @@ func (s State) WithRequest(r Request) State {
 	return State{d}
 }
 
-// WithStop returns s with a signal that ends the run. Of two signals, the one whose
-// reason ranks higher stays; of equals, the first.
+// WithStop returns s with a signal that ends the run. Of two signals, the one whose reason ranks higher stays. Of
+// equals, the first stays.
 func (s State) WithStop(signal Signal) State {
 	if old := s.read().signal; old != nil && old.Reason.rank() >= signal.Reason.rank() {
 		return s
@@ -159,7 +153,7 @@ func (s State) WithStop(signal Signal) State {
 	return State{d}
 }
 
-// Session returns the id of the session; empty before its first run.
+// Session returns the session ID. It is empty before the first run.
 func (s State) Session() SessionID { return s.read().session }
 
 // Run returns the current or last run.
@@ -168,8 +162,8 @@ func (s State) Run() Run { return s.read().run }
 // Status returns the status of the current or last run.
 func (s State) Status() Status { return s.read().status }
 
-// StopSignal returns the signal that ended, or will end, the current or last run; None
-// while there is no signal.
+// StopSignal returns the signal that ended, or will end, the current or last run. It returns None without such a
+// signal.
 func (s State) StopSignal() mo.Option[Signal] {
 	if signal := s.read().signal; signal != nil {
 		return mo.Some(*signal)
@@ -197,8 +191,7 @@ func (d *stateData) shownLog() plog.Log[Message] {
 // Messages iterates over the messages, oldest first.
 func (s State) Messages() iter.Seq2[int, Message] { return s.read().shownLog().All() }
 
-// MessagesFrom iterates over the messages from index i on. It panics when i is
-// negative.
+// MessagesFrom iterates over the messages from index i on. It panics when i is negative.
 func (s State) MessagesFrom(i int) iter.Seq2[int, Message] { return s.read().shownLog().From(i) }
 
 // MessagesBackward iterates over the messages, newest first.
@@ -215,8 +208,8 @@ func (s State) LastMessage() mo.Option[Message] {
 	return mo.TupleToOption(s.read().shownLog().Last())
 }
 
-// Answer returns the text of the model's last message, the final answer of a run that
-// is done. If the service paused the turn, the text begins with the text of the paused replies.
+// Answer returns the text of the model's last message, which is the final answer when the run is done. If the service
+// paused the turn, the text begins with the text of the paused replies.
 func (s State) Answer() string {
 	for _, m := range s.MessagesBackward() {
 		if m.Role() == RoleAssistant {
@@ -241,10 +234,10 @@ func (s State) pausedText(last Message) (text string) {
 	return text
 }
 
-// Steps iterates over all steps of the session, oldest first.
+// Steps iterates over all the session's steps, oldest first.
 func (s State) Steps() iter.Seq2[int, StepRecord] { return s.read().steps.All() }
 
-// StepCount returns the number of steps of the session.
+// StepCount returns the number of the session's steps.
 func (s State) StepCount() int { return s.read().steps.Len() }
 
 // RunSteps iterates over the steps of the current or last run, oldest first.
@@ -259,8 +252,7 @@ func (s State) RunSteps() iter.Seq2[int, StepRecord] {
 	}
 }
 
-// RunStepsBackward iterates over the steps of the current or last run, newest
-// first.
+// RunStepsBackward iterates over the steps of the current or last run, newest first.
 func (s State) RunStepsBackward() iter.Seq2[int, StepRecord] {
 	d := s.read()
 	return func(yield func(int, StepRecord) bool) {
@@ -284,19 +276,17 @@ func (s State) LastStep() mo.Option[StepRecord] {
 	return mo.TupleToOption(d.steps.Last())
 }
 
-// Usage returns the usage of the session; RunUsage returns that of its current or last
-// run.
+// Usage returns the session's usage. RunUsage returns the usage of its current or last run.
 func (s State) Usage() Usage { d := s.read(); return d.before.Add(*d.usage) }
 
 // RunUsage returns the usage of the current or last run.
 func (s State) RunUsage() Usage { return *s.read().usage }
 
-// RunFailures returns the number of steps of the current or last run in which the
-// model call or a tool failed.
+// RunFailures returns how many steps of the current or last run had a failed model call or tool.
 func (s State) RunFailures() int { return int(s.read().failures) }
 
-// Input iterates over the user messages that no run has accepted yet, with their index
-// in the transcript. A message with a Source is not from the user.
+// Input iterates over the user messages that no run has accepted yet, with their index in the transcript. A message
+// with a Source is not from the user.
 func (s State) Input() iter.Seq2[int, Message] {
 	d := s.read()
 	return func(yield func(int, Message) bool) {
@@ -308,7 +298,7 @@ func (s State) Input() iter.Seq2[int, Message] {
 	}
 }
 
-// beginRun returns s at the start of a run.
+// beginRun returns s at the start of the given run.
 func (s State) beginRun(run Run, request *Request, l *live) State {
 	d := s.copyData()
 	d.frame = &frame{
@@ -320,7 +310,7 @@ func (s State) beginRun(run Run, request *Request, l *live) State {
 	return State{d}
 }
 
-// keepRequest makes the request for the next model call the request of the run.
+// keepRequest keeps the request for the next model call until the run ends.
 func (s State) keepRequest() State {
 	asked := s.read().oneCall()
 	if asked.request == nil {
@@ -358,7 +348,7 @@ func (s State) suspend() State {
 	return State{d}
 }
 
-// resumeRun returns s as the start of a resumed run.
+// resumeRun returns s at the start of a resumed run.
 func (s State) resumeRun(request *Request, l *live) State {
 	d := s.copyWithFrame()
 	d.status, d.request, d.live, d.asking = StatusRunning, request, l, nil
@@ -366,8 +356,8 @@ func (s State) resumeRun(request *Request, l *live) State {
 	return State{d}
 }
 
-// Elapsed returns how long the current or last run has been running: the time since it started, without the time that it was
-// parked or in no process. Limits on time count it. It is zero when there is no run.
+// Elapsed returns how long the current or last run has been running. That is the time since it started, without the
+// time when it was parked or in no process. Time limits use it. It is zero when there is no run.
 func (s State) Elapsed() time.Duration {
 	began := s.read().began()
 	if began.IsZero() {
@@ -376,7 +366,7 @@ func (s State) Elapsed() time.Duration {
 	return max(time.Since(began), 0)
 }
 
-// began returns when the run would have begun if it had always been running; zero when there is no run.
+// began returns when the run would have begun if it had always been running. It is zero when there is no run.
 func (d *stateData) began() time.Time {
 	if d.run.Started.IsZero() {
 		return time.Time{}
@@ -410,9 +400,8 @@ func (s State) release() State {
 	return State{d}
 }
 
-// record returns s with a step added: the model's message, the answers to its calls,
-// then their effects, all in call order. The settings for this model call only are
-// dropped.
+// record returns s with a step added: the model's message, the answers to its calls, then their effects, all in call
+// order. The settings for this one model call are dropped.
 func (s State) record(reply *Step, results []*ToolResult, started time.Time, failure *Failure) State {
 	if s.read().open != nil {
 		s = s.withOpen(nil)
@@ -468,8 +457,8 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 	return out
 }
 
-// begin returns the record of a step, and the usage of the run including the step.
-// Unknown usage of the step is not stored.
+// begin returns the record of a step, and the run's usage with the step. It stores no usage for the step if the usage
+// is unknown.
 func (d *stateData) begin(reply *Step) (*stepBody, *Usage) {
 	kept, run := new(stepBody), d.usage
 	if reply.Usage != noStepUsage {

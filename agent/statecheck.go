@@ -46,9 +46,8 @@ func (f *stateJSON) check() error {
 	)
 }
 
-// check compares a step with the messages; the first ones, up to index behind, belong
-// to earlier steps. It returns the number of messages that belong to the steps up to
-// this one.
+// check compares a step with the messages. The first ones, up to index behind, belong to earlier steps. It returns the
+// number of messages that belong to the steps up to this one.
 func (f *stepJSON) check(messages []messageJSON, behind, index int) (int, error) {
 	switch {
 	case f.Index != index:
@@ -90,7 +89,7 @@ func (f *stepJSON) check(messages []messageJSON, behind, index int) (int, error)
 	return at + 1 + len(calls), nil
 }
 
-// check compares a result with the call and the message that answers it.
+// check compares a result with its call and the message that answers the call.
 func (f *resultJSON) check(call ToolCall, answer *messageJSON) error {
 	if f.Call != nil {
 		call.Name = f.Call.Name
@@ -151,7 +150,7 @@ func checkRange(pointer string, n, least, most int) error {
 	return nil
 }
 
-// errorBelow converts an error of a part of the form to an error of the whole.
+// errorBelow converts an error in a part of the form to an error in the whole form.
 func errorBelow(pointer string, err error) error {
 	if part, ok := errors.AsType[*strictjson.Error](err); ok {
 		return formError(pointer+part.Pointer, "%s", part.Message)

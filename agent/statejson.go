@@ -15,9 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// stateVersion is the version of the JSON form that MarshalJSON writes, oldestVersion
-// the oldest one that UnmarshalJSON reads. Version 2 added the list of questions about
-// a call; version 3 added the usage of the runs below.
+// stateVersion is the version of the JSON form that MarshalJSON writes, and oldestVersion the oldest that UnmarshalJSON
+// reads. Version 2 added the list of questions about a call. Version 3 added the usage of the runs below.
 const (
 	stateVersion  = 3
 	oldestVersion = 1
@@ -26,7 +25,7 @@ const (
 // readsVersion reports whether this program reads a version of the JSON form.
 func readsVersion(version int) bool { return version >= oldestVersion && version <= stateVersion }
 
-// checkVersion returns the error for a version of the JSON form that this program does not read.
+// checkVersion returns an error if this program does not read that version of the JSON form.
 func checkVersion(version int) error {
 	switch {
 	case version > stateVersion:
@@ -47,15 +46,14 @@ type stateJSON struct {
 	Status   Status        `json:"status,omitempty"`
 	Signal   *Signal       `json:"signal,omitempty"`
 	Messages []messageJSON `json:"messages,omitempty"`
-	// Accepted is how many of the messages were accepted.
+	// Accepted is the number of accepted messages.
 	Accepted int        `json:"accepted,omitempty"`
 	Steps    []stepJSON `json:"steps,omitempty"`
-	// First is the index of the run's first step; Failures counts its failed ones.
+	// First is the index of this run's first step. Failures counts its failed steps.
 	First    int          `json:"first,omitempty"`
 	Failures int          `json:"failures,omitempty"`
 	Metadata metadataJSON `json:"metadata,omitzero"`
-	// UsageBefore is the usage of earlier runs, RunUsage that of this one; omitted
-	// means zero.
+	// UsageBefore is the usage of earlier runs, and RunUsage the usage of this run. Omitted means zero.
 	UsageBefore *Usage `json:"usage_before,omitempty"`
 	RunUsage    *Usage `json:"run_usage,omitempty"`
 	// Children is the usage of the runs below, except those in the open step.
@@ -64,14 +62,14 @@ type stateJSON struct {
 	OpenStep *openStepJSON `json:"open_step,omitempty"`
 }
 
-// metadataJSON holds the values of the session and of the run, by name.
+// metadataJSON holds the session's and the run's values, by name.
 type metadataJSON struct {
 	Session map[string]json.RawMessage `json:"session,omitempty"`
 	Run     map[string]json.RawMessage `json:"run,omitempty"`
 }
 
-// stepJSON is the JSON form of a step. Its messages are in the transcript: the reply at
-// index Message, the answers to its calls right after it.
+// stepJSON is the JSON form of a step. Its messages are in the transcript: the reply at index Message, and the answers
+// to its calls right after it.
 type stepJSON struct {
 	Index        int          `json:"index"`
 	Message      *int         `json:"message,omitempty"` // none when the model call failed
@@ -79,7 +77,7 @@ type stepJSON struct {
 	Usage        *Usage       `json:"usage,omitempty"`
 	Model        string       `json:"model,omitempty"`
 	ID           string       `json:"id,omitempty"`
-	Results      []resultJSON `json:"results,omitempty"` // one for each call of the reply
+	Results      []resultJSON `json:"results,omitempty"` // one for each call in the reply
 	Started      time.Time    `json:"started,omitzero"`
 	Duration     int64        `json:"duration_ns,omitempty"`
 	Failure      *Failure     `json:"failure,omitempty"`
@@ -94,11 +92,9 @@ type resultJSON struct {
 	Stop     *Signal   `json:"stop,omitempty"`
 }
 
-// MarshalJSON writes the state in the current version of its JSON form, with everything
-// that belongs to the session. It does not write what belongs to the agent (the
-// request, a view, scratch values), the effects of results, which have been applied, or
-// error values, of which kind and text remain. Times are written in UTC. Invalid UTF-8
-// in a text is replaced by U+FFFD.
+// MarshalJSON writes the state in the current version of its JSON form, with everything that belongs to the session. It
+// omits the agent's data (the request, a view, scratch values) and the effects of results, which have been applied.
+// Error values keep only their kind and text. Times are written in UTC. Invalid UTF-8 in a text is replaced by U+FFFD.
 //
 // If JSON cannot hold a metadata value, MarshalJSON returns an error with the value's key.
 //
@@ -114,10 +110,9 @@ func (s State) MarshalJSON() ([]byte, error) {
 	return compactJSON(form)
 }
 
-// UnmarshalJSON reads a state that MarshalJSON wrote. It is strict: it returns an error with the
-// location for a newer version, an unknown member, or anything else that is invalid. Metadata
-// stays encoded until a typed key reads it; numbers in the details of signals are of type
-// json.Number.
+// UnmarshalJSON reads a state that MarshalJSON wrote. It is strict: it returns an error with the location for a newer
+// version, an unknown member, or anything else that is invalid. Metadata stays encoded until a typed key reads it.
+// Numbers in signal details are of type json.Number.
 func (s *State) UnmarshalJSON(data []byte) error {
 	form, err := readState(data)
 	if err != nil {
@@ -209,8 +204,7 @@ func (r *ToolResult) form() resultJSON {
 	return form
 }
 
-// record returns the step, and sets the messages that answer its calls: they are views
-// of its results.
+// record returns the step. It also sets the messages that answer its calls, which are views of its results.
 func (f *stepJSON) record(messages []Message) StepRecord {
 	b := &stepBody{answers: make([]messageBody, len(f.Results))}
 	b.index, b.started, b.took, b.failure = toInt32(f.Index), momentOf(f.Started), time.Duration(f.Duration), f.Failure

@@ -126,7 +126,7 @@ type note struct {
 	Tags []string
 }
 
-// full returns a state that uses every feature of a state. Times are those of a synctest bubble.
+// full returns a state that uses every feature of a state. Its times come from a synctest bubble.
 func full(t *testing.T) agent.State {
 	t.Helper()
 	blank := json.RawMessage(`{"version":1,"session":"ses_golden"}`)
@@ -240,7 +240,7 @@ func TestStateGolden(t *testing.T) {
 	})
 }
 
-// IP-108: counters of a run continue after JSON, also in another process.
+// IP-108: a run's counters continue after JSON, also in another process.
 func TestARunGoesOnAfterJSON(t *testing.T) {
 	s := play(t, calls("fail", "add").WithTokens(10, 1).WithCost(1), agenttest.Say("one").WithTokens(20, 2).WithCost(2))
 	back := throughJSON(t, s)

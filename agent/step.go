@@ -23,11 +23,11 @@ const (
 	FinishPause FinishReason = "pause_turn"
 )
 
-// Usage is the consumption of model calls.
+// Usage is what model calls consumed.
 type Usage struct {
-	// InputTokens counts all input, cached input included.
+	// InputTokens counts all input, including cached input.
 	InputTokens int64 `json:"input_tokens"`
-	// OutputTokens counts all output, reasoning included.
+	// OutputTokens counts all output, including reasoning.
 	OutputTokens int64 `json:"output_tokens"`
 	// CacheReadTokens is the part of the input that was read from a cache.
 	CacheReadTokens int64 `json:"cache_read_tokens,omitempty"`
@@ -35,7 +35,7 @@ type Usage struct {
 	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
 	// ReasoningTokens is the part of the output that was reasoning.
 	ReasoningTokens int64 `json:"reasoning_tokens,omitempty"`
-	// Cost is in US dollars; None means unknown.
+	// Cost is in US dollars. None means unknown.
 	Cost mo.Option[float64] `json:"cost"`
 }
 
@@ -69,29 +69,27 @@ var (
 	noStepUsage Usage
 )
 
-// Step is one model turn: the reply of a driver.
+// Step is one model turn, as a driver replies.
 type Step struct { //nolint:recvcheck // drivers fill in a value
-	// Message is the assistant's message, with the tool calls it asks for.
+	// Message is the assistant's message with its tool calls.
 	Message Message
-	// FinishReason says why the model stopped writing; empty when the service
-	// did not say.
+	// FinishReason says why the model stopped writing. It is empty when the service did not say.
 	FinishReason FinishReason
 	Usage        Usage
-	// Model is the model that answered, as its service names it.
+	// Model is the model that answered, under its service's name for it.
 	Model string
-	// ID is the service's id of the reply.
+	// ID is the service's reply ID.
 	ID string
-	// Prior are changes to the state that middleware around the driver requests. They
-	// are applied before the reply is recorded, Effects after it. The driver of a model
-	// service leaves both empty.
+	// Prior are changes to the state that middleware around the driver requests. They are applied before the reply is
+	// recorded, and Effects after it. A model service's driver leaves both empty.
 	Prior, Effects Effects
-	// Stop, when set by middleware, ends the run: no call of the reply runs. If Message
-	// is empty, the model was not asked, and no step is recorded.
+	// Stop, when set by middleware, ends the run, and no call of the reply runs. If Message is empty, the model was not
+	// asked, and no step is recorded.
 	Stop *Signal
 }
 
-// Empty reports whether the reply is empty: it has no call, no image, no file, and no
-// text other than white space. Reasoning does not count.
+// Empty reports whether the reply is empty: it has no call, no image, no file, and no text other than white space.
+// Reasoning does not count.
 func (s Step) Empty() bool {
 	if s.Message.CallCount() > 0 {
 		return false
@@ -120,9 +118,8 @@ const (
 	StepFailure       StepKind = "failure"
 )
 
-// StepRecord is the record of a step: the reply, the results of its calls, and its
-// time. It is immutable, one word wide, and safe for concurrent use. The zero
-// StepRecord is an empty step.
+// StepRecord is a step as recorded: the reply, the results of its calls, and its time. It is immutable, one word wide,
+// and safe for concurrent use. The zero StepRecord is an empty step.
 type StepRecord struct {
 	body *stepBody
 }
@@ -134,7 +131,7 @@ func (r StepRecord) read() *stepBody {
 	return r.body
 }
 
-// Index returns the number of the step in its run, counted from zero.
+// Index returns the step's number in its run, counted from zero.
 func (r StepRecord) Index() int { return int(r.read().index) }
 
 // Reply returns the model's turn. Its Message is empty when the model call failed.
@@ -146,10 +143,10 @@ func (r StepRecord) Reply() Step {
 // Message returns the assistant's message.
 func (r StepRecord) Message() Message { return r.read().message }
 
-// Usage returns the usage of the model call.
+// Usage returns the model call's usage.
 func (r StepRecord) Usage() Usage { return *cmp.Or(r.read().usage, &noStepUsage) }
 
-// ResultCount returns the number of tool results: one for each call of the message.
+// ResultCount returns the number of tool results, one for each call in the message.
 func (r StepRecord) ResultCount() int { return len(r.read().answers) }
 
 // Result returns the answer to call i. It panics when i is out of range.
@@ -169,15 +166,14 @@ func (r StepRecord) Results() iter.Seq2[int, ToolResult] {
 // StartTime returns when the step began.
 func (r StepRecord) StartTime() time.Time { return r.read().started.time() }
 
-// Duration returns how long the step took, its tools included.
+// Duration returns how long the step took, including its tools.
 func (r StepRecord) Duration() time.Duration { return r.read().took }
 
-// Failure returns the error that ended the step early, or nil: a failed model call,
-// or a hook whose failure aborts the run. A failed tool does not fail the step.
+// Failure returns the error that ended the step early, or nil. That is a failed model call, or a hook whose failure
+// aborts the run. A failed tool does not fail the step.
 func (r StepRecord) Failure() *Failure { return r.read().failure }
 
-// ToolFailures returns the number of calls whose tool failed: an error, a panic, a
-// timeout.
+// ToolFailures returns the number of calls whose tool failed with an error, a panic or a timeout.
 func (r StepRecord) ToolFailures() int {
 	n := 0
 	answers := r.read().answers
@@ -200,7 +196,7 @@ func (r StepRecord) Kind() StepKind {
 	return StepFinalResponse
 }
 
-// finishTexts describe replies that the model did not end by itself.
+// finishTexts describes replies that the model did not end by itself.
 var finishTexts = map[FinishReason]string{
 	FinishLength: "the reply was cut at its token limit",
 	FinishFilter: "the model service withheld the reply, or the rest of it",
@@ -208,8 +204,8 @@ var finishTexts = map[FinishReason]string{
 	FinishPause:  "the model service paused the reply too often",
 }
 
-// EndSignal returns the signal for a run that ends by itself with this step, without
-// a Source: StopCompleted, StopFinishReason or StopEmptyReply.
+// EndSignal returns the signal for a run that ends by itself with this step, without a Source: StopCompleted,
+// StopFinishReason or StopEmptyReply.
 func (r StepRecord) EndSignal() Signal {
 	reply := r.Reply()
 	text, unusual := finishTexts[FinishReasonOf(string(reply.FinishReason))]
@@ -227,7 +223,7 @@ func (r StepRecord) EndSignal() Signal {
 	return signal
 }
 
-// Tools returns the names of the tools that were called, in call order.
+// Tools returns the names of the called tools, in call order.
 func (r StepRecord) Tools() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, c := range r.Message().Calls() {

@@ -2,9 +2,8 @@ package agent
 
 import "time"
 
-// stepBody is the data of a recorded step. It has room for the answer to one call, which
-// is enough for most steps: without it a step makes two more allocations and takes 9 %
-// more instructions (BenchmarkContender/calls=1).
+// stepBody is the data of a recorded step. It has room for the answer to one call, which is enough for most steps.
+// Without it a step makes two more allocations and takes 9 % more instructions (BenchmarkContender/calls=1).
 type stepBody struct {
 	started   moment
 	index, at int32 // at is the index of the reply in the transcript, if there is a reply
@@ -20,8 +19,8 @@ type stepBody struct {
 
 var emptyStep stepBody
 
-// moment is a time without the monotonic clock and the zone of a time.Time: half its size,
-// in every step that a session keeps. The zero moment is the zero time.
+// moment is a time.Time without monotonic clock and zone, at half the size. Every step that a session keeps has one.
+// The zero moment is the zero time.
 type moment struct {
 	seconds int64
 	behind  int32 // nanoseconds plus one

@@ -13,9 +13,9 @@ import (
 // errGivenUp cancels a run whose caller has left the iteration.
 var errGivenUp = errors.New("the caller ended the run early")
 
-// Steps runs the agent as Run does and yields the state after each step, and finally the state
-// that the run ended in, with the error, if any. Leaving the iteration early cancels the run.
-// The agent runs on the caller's goroutine, between two yields.
+// Steps runs the agent as Run does. It yields the state after each step, and finally the run's final state with the
+// error, if any. Leaving the iteration early cancels the run. The agent runs on the caller's goroutine, between two
+// yields.
 func (a *Agent) Steps(ctx context.Context, s State, input ...Message) iter.Seq2[State, error] {
 	return a.StepsWith(ctx, RunSettings{}, s, input...)
 }
@@ -45,20 +45,19 @@ func (a *Agent) StepsWith(ctx context.Context, settings RunSettings, s State, in
 	}
 }
 
-// Progress is one item that Stream yields: a piece of a reply, an event, a finished step, or, as
-// the last item, the end of the run.
+// Progress is one item that Stream yields: a piece of a reply, an event, a finished step, or, as the last item, the
+// run's end.
 type Progress struct {
-	// Delta is a piece of a reply; otherwise nil.
+	// Delta is a piece of a reply. It is nil for other items.
 	Delta *Delta
-	// Event is an event; nil if Delta is set. After a step it is a StepCompleted. At the end of
-	// the run it is a RunCompleted, or a RunParked if the run waits for a person.
+	// Event is an event, or nil if Delta is set. After a step it is a StepCompleted. At the run's end it is a
+	// RunCompleted, or a RunParked if the run waits for a person.
 	Event Event
-	// State is the state after a step, or the final state of the run. It is empty if Delta is
-	// set, and for any other Event.
+	// State is the state after a step, or the run's final state. It is empty if Delta is set, and for any other Event.
 	State State
 }
 
-// Ended reports whether this is the end of the run: nothing comes after it.
+// Ended reports whether the run has ended, so that this is the last item.
 func (p Progress) Ended() bool {
 	switch p.Event.(type) {
 	case RunCompleted, RunParked:
@@ -67,23 +66,25 @@ func (p Progress) Ended() bool {
 	return false
 }
 
-// Stream runs the agent as Run does and yields the model's replies as they arrive, events, the
-// state after each step, and finally the end of the run, with its state and the error, if any.
-// Leaving the iteration early cancels the run and waits until it has ended.
+// Stream runs the agent as Run does. It yields the model's replies as they arrive, events, the state after each step,
+// and finally the run's end, with its state and the error, if any. Leaving the iteration early cancels the run and
+// waits until it has ended.
 //
-// The events are those that an Observer receives, except those of model calls, because Stream
-// yields the replies themselves: a tool call begins (ToolCallStarted) or is answered
-// (ToolCallCompleted), a person is asked (ApprovalRequested) and has answered
-// (ApprovalCompleted), a hook denied or rewrote a call or asked about it (hooks.Event), a reply
-// is dropped and asked for again (processor.Retrying). A stream does not include the events of
-// sub-agents, but the run has events for their begin and end.
+// Stream yields the same events as an Observer receives, except model call events, because it yields the replies
+// themselves. Events are:
 //
-// Stream yields a reply before hooks have decided on its calls. If a control hook at
-// PostInference may replace the reply, Stream holds it back until the hook has decided, and
-// yields it in one piece.
+//   - a tool call begins (ToolCallStarted) or is answered (ToolCallCompleted)
+//   - a person is asked (ApprovalRequested) or has answered (ApprovalCompleted)
+//   - a hook denied or rewrote a call or asked about it (hooks.Event)
+//   - a reply is dropped and asked for again (processor.Retrying)
 //
-// The run has its own goroutine, which ends with the iteration. The run waits while the body of
-// the loop runs, which must not call back into the run.
+// A stream does not include sub-agents' events, but it has events for their begin and end.
+//
+// Stream yields a reply before hooks have decided on its calls. If a control hook at PostInference may replace the
+// reply, Stream holds it back until the hook has decided, and yields it in one piece.
+//
+// The run has its own goroutine, which ends with the iteration. The run waits while the loop body runs, which must not
+// call back into the run.
 func (a *Agent) Stream(ctx context.Context, s State, input ...Message) iter.Seq2[Progress, error] {
 	return a.StreamWith(ctx, RunSettings{}, s, input...)
 }
@@ -93,7 +94,7 @@ func (a *Agent) StreamWith(ctx context.Context, settings RunSettings, s State, i
 	return func(yield func(Progress, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		f := &stream{progress: make(chan Progress), taken: make(chan struct{}), left: make(chan struct{}), ended: make(chan struct{})}
-		leave := sync.OnceFunc(func() { // also when the body of the loop panics
+		leave := sync.OnceFunc(func() { // also when the loop body panics
 			cancel(errGivenUp)
 			close(f.left)
 			<-f.ended
@@ -128,20 +129,20 @@ func (a *Agent) StreamWith(ctx context.Context, settings RunSettings, s State, i
 	}
 }
 
-// stream passes the progress of a run to the loop that iterates over it.
+// stream passes a run's progress to the loop that iterates over it.
 type stream struct {
 	progress chan Progress
 	taken    chan struct{} // receives a value when the loop is done with an item
 	left     chan struct{} // closed when the loop accepts no more items
-	ended    chan struct{} // closed when the run has ended; the fields below are set before
+	ended    chan struct{} // closed when the run has ended, and the fields below are set
 
 	result   mo.Result[State]
-	returned bool // the run returned; otherwise it panicked or ended its goroutine
+	returned bool // the run returned and did not panic or end its goroutine
 	panicked any
 }
 
-// send passes p to the loop and waits until the loop is done with it. It reports whether the
-// loop wants more. Any number of goroutines may call send.
+// send passes p to the loop and waits until the loop is done with it. It reports whether the loop wants more. Any
+// number of goroutines may call send.
 func (f *stream) send(p Progress) bool {
 	select {
 	case f.progress <- p:
@@ -158,7 +159,7 @@ func (f *stream) send(p Progress) bool {
 	}
 }
 
-// runAgent runs the agent, on the goroutine of the run.
+// runAgent runs the agent on the run's goroutine.
 func (f *stream) runAgent(run func() mo.Result[State]) {
 	defer close(f.ended)
 	defer func() {
@@ -170,7 +171,7 @@ func (f *stream) runAgent(run func() mo.Result[State]) {
 	f.returned = true
 }
 
-// end yields the end of the run, or panics in the caller if the run panicked.
+// end yields the run's end, or panics in the caller if the run panicked.
 func (f *stream) end(yield func(Progress, error) bool) {
 	switch {
 	case f.panicked != nil:

@@ -263,7 +263,7 @@ func TestAStreamMayBeLeftAnywhere(t *testing.T) {
 	}
 }
 
-// A panic of the run reaches the loop's goroutine, and a panic of the loop ends the run.
+// A run's panic reaches the loop's goroutine, and a panic in the loop ends the run.
 func TestAStreamThatPanics(t *testing.T) {
 	events := agenttest.Record()
 	a := build(t, agent.Config{Driver: agenttest.Script(agenttest.Say("one two")), Observer: events})

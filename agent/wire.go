@@ -1,11 +1,10 @@
 package agent
 
-// WireForm encodes messages for one model service and caches the encoding: each message
-// is encoded only once, even if many steps show it to the model. A driver creates one
-// WireForm and keeps it. A WireForm is safe for concurrent use.
+// WireForm encodes messages for one model service and caches the encoding. Each message is encoded only once, even if
+// many steps show it to the model. A driver creates one WireForm and keeps it. A WireForm is safe for concurrent use.
 //
-// A message caches only its most recent encoding, so two drivers that take turns on one
-// transcript encode it again at each turn.
+// A message caches only its most recent encoding, so two drivers that take turns on one transcript encode it again at
+// each turn.
 type WireForm struct {
 	encode func(Message) ([]byte, error)
 }
@@ -16,8 +15,8 @@ type wired struct {
 	text string
 }
 
-// NewWireForm returns a form that encodes with encode, which must give the same
-// bytes for equal messages and must not keep the slice it returned.
+// NewWireForm returns a form that encodes with encode. Encode must return the same bytes for equal messages and must
+// not keep the slice it returned.
 func NewWireForm(encode func(Message) ([]byte, error)) *WireForm {
 	return &WireForm{encode: encode}
 }
@@ -39,8 +38,8 @@ func (f *WireForm) Of(m Message) (string, error) {
 	return w.text, nil
 }
 
-// AppendMessages appends the encoded form of every message of s that the model is
-// shown, separated by commas, and returns the extended slice.
+// AppendMessages appends the encoded form of every message that s shows to the model, separated by commas, and returns
+// the extended slice.
 func (f *WireForm) AppendMessages(dst []byte, s State) ([]byte, error) {
 	for i, m := range s.Messages() {
 		text, err := f.Of(m)

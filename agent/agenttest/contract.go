@@ -13,11 +13,11 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// atOnce is the number of goroutines of a contract test for concurrent use.
+// atOnce is the number of goroutines in a contract test for concurrent use.
 const atOnce = 8
 
-// patience is how long a contract test waits for something that must happen soon. A
-// test waits that long only when the contract is broken.
+// patience is how long a contract test waits for something that must happen soon. A test waits that long only when the
+// contract is broken.
 var patience = 10 * time.Second
 
 // soon fails the test when f does not return within patience.
@@ -49,7 +49,7 @@ func together(f func(i int)) {
 	wg.Wait()
 }
 
-// marker is a value in a state; a contract test checks whether the state is kept.
+// marker is a value in a state. Contract tests use it to check whether the state is kept.
 type marker struct {
 	_    [64]byte // large enough not to share its memory with other objects
 	self *marker
@@ -57,8 +57,7 @@ type marker struct {
 
 var markerKey = agent.SessionKey[*marker]("agenttest.marker")
 
-// checkForgets fails the test when something still references the state that use was
-// called with, after use has returned.
+// checkForgets fails the test if something still references the state after use has returned.
 func checkForgets(t *testing.T, what string, use func(s agent.State)) {
 	t.Helper()
 	held := useMarked(use)

@@ -44,8 +44,7 @@ var passing = agent.ProcessorFunc(func(ctx context.Context, s agent.State, next 
 	return next(ctx, s)
 })
 
-// broken lists implementations that violate a contract, with the expected message of
-// the contract test.
+// broken lists implementations that violate a contract, with the expected message from the contract test.
 var broken = map[string]struct {
 	test func(t *testing.T)
 	says string

@@ -14,11 +14,10 @@
 //
 // # Scripts
 //
-// The next turn depends only on the state: a driver plays the turn whose index is the
-// number of steps that the session has taken. So one driver can serve any number of
-// runs at the same time, and a second run of the same state plays the same turns. A
-// step that failed has used its turn; one that was cancelled or retried has not. For a
-// retry with another outcome, use Tries.
+// The next turn depends only on the state: a driver plays the turn whose index is the number of steps that the session
+// has taken. So one driver can serve any number of runs at the same time, and a second run from the same state plays
+// the same turns. A failed step has used its turn. A cancelled or retried step has not. For a retry with another
+// outcome, use Tries.
 //
 // # Contracts
 //
@@ -26,8 +25,8 @@
 // against the contract in the comment of its interface, as testing/fstest does for file
 // systems. Run them with the race detector.
 //
-// TestModel tests whether the driver of a model service does what agents need, with
-// complete runs against a stand-in for the service.
+// TestModel tests whether a model service's driver does what agents need, with complete runs against a stand-in for the
+// service.
 //
 // # Concurrency
 //

@@ -14,10 +14,10 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// way is how a model is called: streaming or not.
+// way says whether a model streams.
 type way bool
 
-// outcome is the outcome of a run.
+// outcome records everything that happened in a run.
 type outcome struct {
 	final    agent.State
 	err      error
@@ -25,14 +25,14 @@ type outcome struct {
 	executor *Executor
 }
 
-// echoing is a set of tools for runs: two return their arguments, one fails.
+// echoing is a set of tools for runs. Two return their arguments, and one fails.
 var echoing = Tools{
 	"echo":   func(_ context.Context, c agent.ToolCall) (string, error) { return c.Arguments, nil },
 	"other":  func(_ context.Context, c agent.ToolCall) (string, error) { return c.Arguments, nil },
 	"broken": func(context.Context, agent.ToolCall) (string, error) { return "", errors.New("out of paper") },
 }
 
-// toolSpecs returns the specs of the tools: one has a schema, the others none.
+// toolSpecs returns the tools' specs. One has a schema, and the others have none.
 func (t Tools) toolSpecs() agent.Tools {
 	specs := []agent.ToolSpec{}
 	for _, spec := range t.Specs().All() {
@@ -45,8 +45,8 @@ func (t Tools) toolSpecs() agent.Tools {
 	return agent.ToolsOf(specs...)
 }
 
-// sayTurn returns a turn of text, callTurn one with calls. Their usage depends on their
-// content, so that a sum that misses a turn differs.
+// sayTurn returns a turn with text, callTurn a turn with calls. Their usage depends on their content, so that a sum
+// without one turn differs.
 func sayTurn(text string) agent.Step {
 	return agent.Step{
 		Message: agent.Assistant(text), FinishReason: agent.FinishStop,
@@ -136,7 +136,7 @@ func (o outcome) ran(t *testing.T) (calls []string) {
 	return calls
 }
 
-// checkAnswered checks that every call has a unique id in its reply, and one answer.
+// checkAnswered checks that every call has a unique ID in its reply, and one answer.
 func (o outcome) checkAnswered(t *testing.T) {
 	t.Helper()
 	for i, step := range o.final.RunSteps() {
@@ -148,7 +148,7 @@ func (o outcome) checkAnswered(t *testing.T) {
 	}
 }
 
-// checkUsage checks that the usage of the run is the sum of the turns.
+// checkUsage checks that the run's usage is the sum of the turns.
 func (o outcome) checkUsage(t *testing.T, turns ...agent.Step) {
 	t.Helper()
 	used := o.final.RunUsage()
@@ -164,8 +164,7 @@ func checkText(t *testing.T, what, want, got string) {
 	}
 }
 
-// canonicalJSON returns JSON text in a canonical form; empty text means an empty
-// object.
+// canonicalJSON returns JSON text in a canonical form. Empty text means an empty object.
 func canonicalJSON(t *testing.T, text string) string {
 	t.Helper()
 	var value any

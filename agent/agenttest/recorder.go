@@ -21,7 +21,7 @@ type Recorder struct {
 
 var _ agent.Observer = (*Recorder)(nil)
 
-// Record returns a recorder, to be used as the observer of an agent.
+// Record returns a recorder, for use as an agent's observer.
 func Record() *Recorder { return &Recorder{} }
 
 // Observe records the event.
@@ -43,7 +43,7 @@ func (r *Recorder) Names() []string {
 	return lo.Map(r.Events(), func(e agent.Event, _ int) string { return e.EventName() })
 }
 
-// Of returns the events of one type, in order.
+// Of returns all recorded events of type E, in order.
 func Of[E agent.Event](r *Recorder) []E {
 	return lo.FilterMap(r.Events(), func(e agent.Event, _ int) (E, bool) {
 		typed, ok := e.(E)
@@ -51,8 +51,7 @@ func Of[E agent.Event](r *Recorder) []E {
 	})
 }
 
-// Transcript returns the messages of s, a line for each message and each call, for
-// examples and comparisons.
+// Transcript returns the messages in s, a line for each message and each call, for examples and comparisons.
 func Transcript(s agent.State) string { return formatTranscript(s.Messages()) }
 
 func formatTranscript(messages iter.Seq2[int, agent.Message]) string {

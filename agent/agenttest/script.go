@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// ErrExhausted is returned for a model call for which the script has no turn.
+// ErrExhausted is returned when the script has no turn for a model call.
 var ErrExhausted = errors.New("the script is exhausted")
 
 // Driver plays a script: see Script. It is safe for concurrent use.
@@ -35,7 +35,7 @@ type Asking struct {
 	Run agent.Run
 	// Step is the number of the step in its run, counted from zero.
 	Step int
-	// Inference is the id of the model call.
+	// Inference is the ID of the model call.
 	Inference string
 	Messages  []agent.Message
 	Request   agent.Request
@@ -45,28 +45,28 @@ type Asking struct {
 // and call.
 func (a Asking) Transcript() string { return formatTranscript(slices.All(a.Messages)) }
 
-// Script returns a driver that plays the turns in order: step n of a session plays turn
-// n. When the script has no turn for a step, the model call fails with ErrExhausted. It
-// streams text word by word and the arguments of calls in pieces.
+// Script returns a driver that plays the turns in order: step n of a session plays turn n. When the script has no turn
+// for a step, the model call fails with ErrExhausted. The driver streams text word by word and call arguments in
+// pieces.
 func Script(turns ...Turn) *Driver {
 	return &Driver{turns: slices.Clone(turns), tries: map[string]int{}}
 }
 
-// Then sets the turn that is played after the last one, for all further steps, and
-// returns the driver. Call it before the driver is used.
+// Then sets the turn that follows the last one in all further steps, and returns the driver. Call it before the driver
+// is used.
 func (d *Driver) Then(turn Turn) *Driver {
 	d.then = mo.Some(turn)
 	return d
 }
 
-// EachRun makes the script start again in each run of a session, and returns the
-// driver. Call it before the driver is used.
+// EachRun makes the script start again in each run of a session, and returns the driver. Call it before the driver is
+// used.
 func (d *Driver) EachRun() *Driver {
 	d.eachRun = true
 	return d
 }
 
-// Calls returns the calls of the driver, in order.
+// Calls returns the driver's calls, in order.
 func (d *Driver) Calls() []Asking {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -130,11 +130,10 @@ func (d *Driver) turn(s agent.State) (Turn, int, error) {
 	return turn, position, nil
 }
 
-// pieceOfArguments is the length in bytes of a piece of a call's arguments; runes
-// stay whole.
+// pieceOfArguments is the length in bytes of one piece when call arguments are streamed. Runes stay whole.
 const pieceOfArguments = 8
 
-// splitMessage returns a message in pieces, as it would be streamed.
+// splitMessage returns a message in pieces, as a stream delivers it.
 func splitMessage(m agent.Message) []agent.Delta {
 	var out []agent.Delta
 	for _, part := range m.Content().Parts() {

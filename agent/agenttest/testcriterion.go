@@ -12,10 +12,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// TestCriterion tests a criterion against the contract of agent.Criterion.
-// NewCriterion is called once for each part of the test. The criterion is asked
-// about states before the first step, after steps with good and failed tools, after
-// a failed model call, after an answer and after a stop. Any verdict is accepted.
+// TestCriterion tests a criterion against the contract of agent.Criterion. NewCriterion is called once for each part of
+// the test. The criterion judges states before the first step, after steps with good and failed tools, after a failed
+// model call, after an answer and after a stop. Any verdict is accepted.
 func TestCriterion(t *testing.T, newCriterion func(t *testing.T) agent.Criterion) {
 	t.Helper()
 	states := judgedStates(t)
@@ -69,7 +68,7 @@ func TestCriterion(t *testing.T, newCriterion func(t *testing.T) agent.Criterion
 	})
 }
 
-// judgedStates returns states as criteria see them, by a description of the moment.
+// judgedStates returns states as criteria see them. The keys say when.
 func judgedStates(t *testing.T) map[string]agent.State {
 	t.Helper()
 	states := map[string]agent.State{}

@@ -12,10 +12,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// TestDriver tests a driver against the contract of agent.Driver, and of
-// agent.Streamer if it is one. NewDriver is called once for each part of the test
-// and returns a driver that always gives the same answer to a state that holds the
-// user's message "hello" and no tools.
+// TestDriver tests a driver against the contract of agent.Driver, and also of agent.Streamer if it is one. NewDriver is
+// called once for each part of the test. It returns a driver that always gives the same answer to a state with the user
+// message "hello" and no tools.
 func TestDriver(t *testing.T, newDriver func(t *testing.T) agent.Driver) {
 	t.Helper()
 	hello := agent.NewState(agent.UserText("hello"))
@@ -62,7 +61,7 @@ func TestDriver(t *testing.T, newDriver func(t *testing.T) agent.Driver) {
 	})
 }
 
-// checkStep checks that step is a valid reply of a driver.
+// checkStep checks that step is a valid reply from a driver.
 func checkStep(t *testing.T, step agent.Step) {
 	t.Helper()
 	assert.Equal(t, agent.RoleAssistant, step.Message.Role(), "the role of the reply")

@@ -14,10 +14,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// TestExecutor tests an executor against the contract of agent.Executor. NewExecutor is
-// called once for each part of the test and returns an executor that runs the given
-// tools under their names with any arguments, and allows every call. To test a wrapper,
-// return it around tools.Executor().
+// TestExecutor tests an executor against the contract of agent.Executor. NewExecutor is called once for each part of
+// the test. It returns an executor that runs the given tools under their names with any arguments, and allows every
+// call. To test a wrapper, return it around tools.Executor().
 func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agent.Executor) { //nolint:gocognit // a table of cases, read top to bottom
 	t.Helper()
 	s := agent.NewState(agent.UserText("hello"))
@@ -189,7 +188,7 @@ func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agen
 // refusing is an executor that denies the second call of each step.
 type refusing struct {
 	agent.Executor
-	wrong []string // ids of the calls that must not run but that Execute was called for
+	wrong []string // IDs of calls for which Execute was called although they must not run
 }
 
 func (x *refusing) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {

@@ -11,23 +11,21 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Model describes the driver of a model service for TestModel.
+// Model describes a model service's driver for TestModel.
 type Model struct {
-	// New returns a driver whose service is a stand-in that answers with the turns: it answers
-	// messages that contain n replies of the assistant with turn n, blocking or streaming, for
-	// every caller and any number of times. It uses the text, calls, finish reason, and input
-	// and output tokens of a turn; a turn has text, calls or both. Required.
+	// New returns a driver for a stand-in of the service. The stand-in answers messages that contain n assistant
+	// replies with turn n, blocking or streaming, for every caller and any number of times. It uses a turn's text,
+	// calls, finish reason, and input and output tokens. A turn has text, calls or both. Required.
 	New func(t *testing.T, turns ...agent.Step) agent.Driver
-	// ObjectArguments reports that the service carries arguments of calls as JSON objects, so
-	// it cannot carry malformed arguments: the tool can then receive any other arguments. If
-	// it is false, the tool must receive the text that the model wrote.
+	// ObjectArguments reports that the service carries call arguments as JSON objects, so that it cannot carry
+	// malformed arguments. The tool can then receive any other arguments. If it is false, the tool must receive the
+	// model's exact text.
 	ObjectArguments bool
 }
 
-// TestModel tests whether the driver of a model service does what agents need. The test is the
-// same for all services and uses complete runs, each of them blocking and streaming. New is
-// called once for each part of the test. The test skips the parts that the driver's Features
-// exclude.
+// TestModel tests whether a model service's driver does what agents need. The test is the same for all services and
+// uses complete runs, each of them blocking and streaming. New is called once for each part of the test. The test skips
+// the parts that the driver's Features exclude.
 func TestModel(t *testing.T, m Model) {
 	t.Helper()
 	t.Run("contract", func(t *testing.T) {
@@ -63,8 +61,7 @@ func TestModel(t *testing.T, m Model) {
 	t.Run("several runs at once", m.testAtOnce)
 }
 
-// testFeatures checks that a driver with Features always returns the same ones, and that they
-// are true.
+// testFeatures checks that a driver with Features always returns the same ones, and that they are true.
 func (m Model) testFeatures(t *testing.T) {
 	t.Helper()
 	d := m.New(t, sayTurn("hello"))
@@ -175,7 +172,7 @@ func (m Model) testNonASCII(t *testing.T, w way) {
 	assert.Equal(t, []string{"echo " + canonicalJSON(t, arguments)}, got.ran(t))
 }
 
-// huge is the length in bytes of a huge answer.
+// huge is the length of a huge answer in bytes.
 const huge = 1 << 20
 
 func (m Model) testHugeAnswer(t *testing.T, w way) {

@@ -21,13 +21,12 @@ func TestScriptIsAModel(t *testing.T) {
 	agenttest.TestModel(t, agenttest.Model{New: scripted})
 }
 
-// scripted plays the turns of a model.
+// scripted plays a model's turns.
 func scripted(_ *testing.T, turns ...agent.Step) agent.Driver {
 	return agenttest.Script(lo.Map(turns, func(turn agent.Step, _ int) agenttest.Turn { return agenttest.Reply(turn) })...)
 }
 
-// altering is a scripted model whose replies are changed: those of both Next and
-// Stream, or only those of Stream.
+// altering is a scripted model that changes the replies from both Next and Stream, or only from Stream.
 type altering struct {
 	agent.Streamer
 	step       func(agent.Step) agent.Step

@@ -56,8 +56,8 @@ func (m Model) testSession(t *testing.T, w way) {
 	got.checkUsage(t, turns[2])
 }
 
-// testImage checks that a driver passes an image to the model, or returns an error if it
-// cannot; it must not omit the image.
+// testImage checks that a driver passes an image to the model, or returns an error if it cannot. It must not omit the
+// image.
 func (m Model) testImage(t *testing.T, w way) {
 	t.Helper()
 	d := m.New(t, sayTurn("A dot."))
@@ -79,8 +79,7 @@ func (m Model) testImage(t *testing.T, w way) {
 var dot = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\b\x06\x00\x00\x00\x1f\x15\xc4\x89" +
 	"\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB\x60\x82")
 
-// testCancelled checks a run whose context ends at the moment when the model is asked for
-// the second time.
+// testCancelled checks a run whose context ends when the model is asked for the second time.
 func (m Model) testCancelled(t *testing.T, w way) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -126,8 +125,7 @@ func (m Model) testSame(t *testing.T) {
 	assert.Equal(t, model(blocking), model(streaming), "the model that answered")
 }
 
-// testLeft checks a listener that leaves at the first piece of a long reply. The driver must
-// serve the next run.
+// testLeft checks a listener that leaves at the first piece of a long reply. The driver must serve the next run.
 func (m Model) testLeft(t *testing.T) {
 	t.Helper()
 	a, _ := newAgent(t, m.New(t, sayTurn(strings.Repeat("All work and no play. ", 5000))), Tools{})

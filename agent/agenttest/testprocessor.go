@@ -13,10 +13,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// TestProcessor tests a processor against the contract of agent.Processor, around a
-// run and around a step. NewProcessor is called once for each part of the test and
-// returns a processor that allows runs of two steps. The processor may have any
-// other effects.
+// TestProcessor tests a processor against the contract of agent.Processor, around a run and around a step. NewProcessor
+// is called once for each part of the test. It returns a processor that allows runs of two steps. The processor may
+// have any other effects.
 func TestProcessor(t *testing.T, newProcessor func(t *testing.T) agent.Processor) {
 	t.Helper()
 	echo := Tools{"echo": func(_ context.Context, c agent.ToolCall) (string, error) { return c.Arguments, nil }}

@@ -15,16 +15,14 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Func is the body of a tool: it receives the effective call and returns text. An
-// error or a panic becomes the answer to the model; an *agent.SignalError ends the
-// run.
+// Func is a tool's body: it receives the effective call and returns text. An error or a panic becomes the answer to the
+// model. An *agent.SignalError ends the run.
 type Func func(ctx context.Context, c agent.ToolCall) (string, error)
 
-// Tools are tools by name. They have no schema: a Func receives the arguments
-// unchanged.
+// Tools are tools by name. They have no schema: a Func receives the arguments unchanged.
 type Tools map[string]Func
 
-// Specs returns the specs of the tools for the model, in the order of their names.
+// Specs returns the tools' specs for the model, sorted by name.
 func (t Tools) Specs() agent.Tools {
 	return agent.ToolsOf(lo.Map(slices.Sorted(maps.Keys(t)), func(name string, _ int) agent.ToolSpec {
 		return agent.ToolSpec{Name: name}
@@ -51,7 +49,7 @@ func (e *Executor) Calls() []agent.ToolCall {
 	return slices.Clone(e.calls)
 }
 
-// Prepare allows the call, if there is a tool of that name.
+// Prepare allows the call if there is a tool with that name.
 func (e *Executor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	p := &agent.Prepared{Original: c, Call: c}
 	if _, ok := e.tools[c.Name]; !ok {
@@ -62,7 +60,7 @@ func (e *Executor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) 
 	return mo.Ok(p)
 }
 
-// Execute runs the tool, or returns the answer of a call that does not run.
+// Execute runs the tool, or returns the prepared answer if the call does not run.
 func (e *Executor) Execute(ctx context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Call == nil || p.Original == nil {
 		return mo.Err[*agent.ToolResult](errors.New("execute: the prepared call has no Call or no Original"))

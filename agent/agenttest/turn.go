@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Turn is one turn of a scripted model. It is an immutable value: its methods return a
-// changed copy. The zero Turn is an empty reply.
+// Turn is one turn of a scripted model. It is an immutable value: its methods return a changed copy. The zero Turn is
+// an empty reply.
 type Turn struct {
 	step  agent.Step
 	calls []agent.ToolCall
@@ -20,14 +20,13 @@ type Turn struct {
 	tries []Turn
 }
 
-// Say returns a turn of plain text and no calls.
+// Say returns a turn with plain text and no calls.
 func Say(text string) Turn { return Turn{step: agent.Step{Message: agent.Assistant(text)}} }
 
-// Call returns a turn that calls a tool. To add more calls to the turn, use the method
-// Call.
+// Call returns a turn that calls a tool. The method Call adds more calls to the turn.
 func Call(tool, arguments string) Turn { return Say("").Call(tool, arguments) }
 
-// Reply returns a turn that answers with step. Calls without an id get one.
+// Reply returns a turn that answers with step. Calls without an ID get one.
 func Reply(step agent.Step) Turn {
 	return Play(func(context.Context, agent.State) (agent.Step, error) { return step, nil })
 }
@@ -45,23 +44,21 @@ func Hang() Turn {
 	})
 }
 
-// Play returns a turn that calls f for its step. S is the state that the model is
-// shown; f must be safe for concurrent use.
+// Play returns a turn that calls f for its step. S is the state that the model is shown. F must be safe for concurrent
+// use.
 func Play(f func(ctx context.Context, s agent.State) (agent.Step, error)) Turn { return Turn{play: f} }
 
-// Tries returns a turn that differs when the model is asked again, as after a retry:
-// each try plays the next turn, and the last turn is repeated.
+// Tries returns a turn that differs when the model is asked again, as after a retry. Each try plays the next turn, and
+// the last turn is repeated.
 func Tries(turns ...Turn) Turn { return Turn{tries: slices.Clone(turns)} }
 
-// Call returns the turn with one more tool call. Its id is call_1_1 for the first
-// call of the first turn.
+// Call returns the turn with one more tool call. The first call of the first turn has the ID call_1_1.
 func (t Turn) Call(tool, arguments string) Turn {
 	t.calls = append(slices.Clip(t.calls), agent.ToolCall{Name: tool, Arguments: arguments})
 	return t
 }
 
-// WithUsage returns the turn with a usage. Without it a turn uses no tokens, at an
-// unknown cost.
+// WithUsage returns the turn with a usage. Without it a turn uses no tokens, at an unknown cost.
 func (t Turn) WithUsage(u agent.Usage) Turn {
 	t.step.Usage = u
 	return t
@@ -104,10 +101,10 @@ func (t Turn) take(ctx context.Context, s agent.State, position int) (agent.Step
 	return step, nil
 }
 
-// model is the Model of a scripted reply.
+// model is the Model in scripted replies.
 const model = "script"
 
-// withIDs gives an id to the calls that have none.
+// withIDs gives an ID to each call without one.
 func withIDs(m agent.Message, position int) agent.Message {
 	var calls []agent.ToolCall
 	for i, c := range m.Calls() {
