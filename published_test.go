@@ -138,6 +138,7 @@ var tried = map[string]string{
 	"policy/bash/doc.go no-wipe":                       "policy/bash/published_test.go TestPublishedGuardHolds",
 	"policy/condition/doc.go stay":                     "policy/condition/guards_test.go TestPublishedGuardsHold",
 	"policy/condition/example_test.go no-wipe":         "policy/condition/guards_test.go TestPublishedGuardsHold",
+	"policy/condition/example_test.go try":             "no guard: it passes every call",
 	"policy/doc.go inside":                             "policy/guards_test.go TestPublishedPoliciesHold",
 	"policy/example_test.go limit":                     "policy/guards_test.go TestPublishedPoliciesHold",
 	"policy/example_test.go nothing-out":               "no guard: it does not load",
