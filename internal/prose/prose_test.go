@@ -41,6 +41,7 @@ func TestRules(t *testing.T) {
 		"a type may be what it is":    {"// Keeper is what records runs.\ntype Keeper struct{}", nil},
 		"a genitive":                  {"// x holds the events of a run.\nvar x = 1", []string{rulePhrase}},
 		"a possessive":                {"// x holds a run's events.\nvar x = 1", nil},
+		"an example's output":         {"var x = 1\n\n// Output: the events of a run", nil},
 		"case":                        {"type S struct{}\n\nfunc (S) Parked() bool { return true }\nfunc (S) parked() bool { return true }", []string{ruleCase}},
 		"the same name on two types":  {"type S struct{}\ntype T struct{}\n\nfunc (S) Len() int { return 1 }\nfunc (T) Len() int { return 1 }", nil},
 		"two of one word":             {"func room() {}\nfunc hall() {}", []string{ruleOneWord}},

@@ -202,12 +202,16 @@ var phrases = regexp.MustCompile(`(?i)\b(those of|that of the|and of|or of|of a 
 // phraseShare is the maximum share of comment lines with a phrase.
 const phraseShare = 0.002
 
-// checkPhrases returns the comment lines with a phrase beyond the share that a folder may have.
+// checkPhrases returns the comment lines with a phrase beyond the share that a folder may have. It skips the output of
+// examples.
 func checkPhrases(fset *token.FileSet, files []*ast.File) []finding {
 	var found []finding
 	lines := 0
 	for _, file := range files {
 		for _, group := range file.Comments {
+			if strings.HasPrefix(group.Text(), "Output:") {
+				continue
+			}
 			at := fset.Position(group.Pos())
 			for i, line := range strings.Split(strings.TrimSuffix(group.Text(), "\n"), "\n") {
 				lines++
