@@ -121,7 +121,7 @@ func TestAttackApprovalAtZeroTime(t *testing.T) {
 	assert.Empty(t, paid)
 }
 
-// An executor cannot disable rewriting controls and mocks by setting Begun for a call that has not begun.
+// An executor cannot disable rewriting controls and mocks by setting Begun for calls that have not begun.
 func TestAttackExecutorSaysBegun(t *testing.T) {
 	for name, say := range map[string]func(c hooks.ToolContext) hooks.Result{
 		"rewrite": func(c hooks.ToolContext) hooks.Result { return c.Rewrite(json.RawMessage(`{"n":1}`)) },
@@ -667,7 +667,7 @@ func (d *nilProcessor) Process(ctx context.Context, s agent.State, next agent.Ne
 	return next(ctx, s)
 }
 
-// A result cannot leave a filter by: what a server tells on the way to it does.
+// A filter also applies to the progress that a server reports before its result.
 func TestAttackProgressOfAServer(t *testing.T) {
 	server := sdk.NewServer(&sdk.Implementation{Name: "srv", Version: "1"}, nil)
 	sdk.AddTool(server, &sdk.Tool{Name: "leak"}, func(ctx context.Context, r *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {

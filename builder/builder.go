@@ -11,16 +11,15 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 )
 
-// An AgentBuilder builds an agent. It is an immutable value: each method returns a new
-// builder and does not change the receiver. The zero AgentBuilder is an empty builder,
-// like the result of New.
+// An AgentBuilder builds an agent. It is an immutable value: each method returns a new builder and does not change the
+// receiver. The zero AgentBuilder is an empty builder, like the result of New.
 type AgentBuilder struct {
 	plan         capability.Plan
 	capabilities []capability.Capability
 }
 
-// New returns an empty builder. Its agents are instrumented with OpenTelemetry's
-// global providers, if there are any: see capability.UseTelemetry.
+// New returns an empty builder. Its agents are instrumented with OpenTelemetry's global providers, if there are any:
+// see capability.UseTelemetry.
 func New() AgentBuilder { return AgentBuilder{} }
 
 // WithName names the agent in events, spans and errors.
@@ -57,8 +56,7 @@ func (b AgentBuilder) WithObserver(o agent.Observer) AgentBuilder {
 	return b
 }
 
-// WithParallel sets how many tool calls of one step run at the same time; zero means
-// one.
+// WithParallel sets how many of a step's tool calls run at the same time. Zero means one.
 func (b AgentBuilder) WithParallel(n int) AgentBuilder {
 	b.plan = b.plan.WithParallel(n)
 	return b
@@ -70,8 +68,8 @@ func (b AgentBuilder) With(capabilities ...capability.Capability) AgentBuilder {
 	return b
 }
 
-// Plan installs the capabilities and returns the plan, whose String method prints the
-// composed stack. The error joins everything that is wrong with them.
+// Plan installs the capabilities and returns the plan, whose String method prints the composed stack. The error joins
+// all the capabilities' mistakes.
 func (b AgentBuilder) Plan() mo.Result[capability.Plan] {
 	plan, err := b.install()
 	if err != nil {
@@ -80,7 +78,7 @@ func (b AgentBuilder) Plan() mo.Result[capability.Plan] {
 	return mo.Ok(plan)
 }
 
-// String prints the composed stack, as Plan does, followed by the errors of the capabilities, if any.
+// String prints the composed stack, as Plan does, followed by the capabilities' errors, if any.
 func (b AgentBuilder) String() string {
 	plan, err := b.install()
 	if err != nil {
@@ -89,9 +87,8 @@ func (b AgentBuilder) String() string {
 	return plan.String()
 }
 
-// Build returns the agent, or an error that joins everything that is wrong with it, one
-// line for each problem. Building the same builder twice gives two agents that share no
-// mutable data.
+// Build returns the agent, or an error that joins all mistakes, one line for each. Building the same builder twice
+// gives two agents that share no mutable data.
 func (b AgentBuilder) Build() mo.Result[*agent.Agent] {
 	plan, installing := b.install()
 	built, building := plan.Agent().Get()
@@ -111,8 +108,8 @@ func (b AgentBuilder) naming(err error) error {
 // seen is the telemetry of every agent that has no other UseTelemetry.
 var seen capability.UseTelemetry
 
-// install installs the capabilities in order. A capability that fails leaves the plan
-// unchanged, so that the others can be checked, too.
+// install installs the capabilities in order. A capability that fails leaves the plan unchanged, so that the others can
+// be checked, too.
 func (b AgentBuilder) install() (capability.Plan, error) {
 	ordered, wrong := inOrder(b.capabilities)
 	plan := b.plan

@@ -191,8 +191,8 @@ func TestCapabilitiesCommute(t *testing.T) {
 	})
 }
 
-// sortedCriteria returns a printed plan with its criteria in the order of the alphabet:
-// their order is that of the capabilities, and does not matter.
+// sortedCriteria returns a printed plan with its criteria in alphabetical order. Their real order, which follows the
+// capabilities, does not matter.
 func sortedCriteria(plan string) string {
 	lines := strings.Split(plan, "\n")
 	for i, line := range lines {

@@ -1,5 +1,5 @@
-// Package builder is the starting point for most programs: an AgentBuilder builds an agent
-// from a driver and capabilities, or reports everything that is wrong in one error.
+// Package builder is the starting point for most programs. An AgentBuilder builds an agent from a driver and
+// capabilities, or reports all mistakes in one error.
 //
 //	a, err := builder.New().
 //		WithName("helper").
@@ -12,6 +12,6 @@
 //	}
 //	final, err := a.Run(ctx, agent.NewState(), agent.UserText("what is in this folder?")).Get()
 //
-// A builder is an immutable value: keep one with the common parts of your agents, and extend
-// it in several ways. RunAs runs an agent for an answer of a Go type.
+// A builder is an immutable value: keep one with the common parts of your agents, and extend it in several ways. RunAs
+// runs an agent whose answer has a Go type.
 package builder

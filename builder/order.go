@@ -19,7 +19,7 @@ type part struct {
 	position int
 }
 
-// name returns the name of a capability that has one.
+// name returns the capability's name, or an empty string when it has none.
 func (p part) name() string {
 	if named, ok := p.Capability.(capability.Named); ok {
 		return named.Name()
@@ -27,7 +27,7 @@ func (p part) name() string {
 	return ""
 }
 
-// String returns the name of the capability in errors.
+// String returns the capability's name for errors.
 func (p part) String() string {
 	if name := p.name(); name != "" {
 		return fmt.Sprintf("capability %q", name)
@@ -35,7 +35,7 @@ func (p part) String() string {
 	return fmt.Sprintf("capability %d (%s)", p.position, strings.TrimPrefix(fmt.Sprintf("%T", p.Capability), "*"))
 }
 
-// each returns the errors that are joined in err, each with the name of the capability.
+// each returns the errors that are joined in err, each with the capability's name.
 func (p part) each(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
@@ -44,8 +44,8 @@ func (p part) each(err error) []error {
 	return lo.FlatMap(joined.Unwrap(), func(err error, _ int) []error { return p.each(err) })
 }
 
-// needs returns the names of the capabilities that this one requires, and of the capabilities that must be
-// installed before it if the agent has them.
+// needs returns the names of the capabilities that this one requires. Before also has the capabilities that must come
+// earlier if the agent has them.
 func (p part) needs() (required, before []string) {
 	if d, ok := p.Capability.(capability.Dependent); ok {
 		required = lo.Uniq(d.Requires())
@@ -57,9 +57,8 @@ func (p part) needs() (required, before []string) {
 	return required, before
 }
 
-// inOrder puts each capability after the capabilities that it requires or must follow, and otherwise keeps
-// their order. It returns all errors: nil capabilities, names that are declared twice or missing, and
-// cycles.
+// inOrder puts each capability after the capabilities that it requires or must follow, and otherwise keeps their order.
+// It returns all errors: nil capabilities, names that are declared twice or missing, and cycles.
 func inOrder(given []capability.Capability) ([]part, []error) {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
@@ -100,8 +99,8 @@ func inOrder(given []capability.Capability) ([]part, []error) {
 	return lo.Map(order, func(i int, _ int) part { return parts[i] }), wrong
 }
 
-// sortByNeeds returns a stable topological order of the indices, each after those in its before list:
-// of the possible next indices, the first comes first. Indices in a cycle are returned separately, in order.
+// sortByNeeds returns a stable topological order of the indices, each after the indices in its before list. When
+// several indices can come next, the lowest does. Indices in a cycle are returned separately, in order.
 func sortByNeeds(before [][]int) (order, circle []int) {
 	placed := make([]bool, len(before))
 	for i := 0; i < len(before); i++ {

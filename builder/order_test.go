@@ -89,8 +89,7 @@ type needy struct{ capability.Func }
 
 func (needy) Requires() []string { return []string{"guards"} }
 
-// Whatever the capabilities need, they come behind it; and of those that may come
-// next, the first given comes next.
+// Each capability comes after the capabilities that it needs. When several can come next, the first given does.
 func TestOrderIsTheFirstThatFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 8).Draw(t, "count")

@@ -91,7 +91,7 @@ func TestGuardsThatNeverMatchAreErrors(t *testing.T) {
 			assert.NoError(t, buildError(capability.UseTools(shell(), mail()), guard(matchers...)))
 		})
 	}
-	// What a tool says it takes is not all that it may be sent.
+	// A tool may be sent more than its schema names.
 	assert.NoError(t, buildError(capability.UseTools(openTool("read")), guard(hooks.ArgumentMatching("paht", "*"))))
 	assert.Error(t, buildError(guard(hooks.ToolNamed("bash"))), "an agent without tools has none to guard")
 	assert.NoError(t, buildError(guard()), "a model may still call what there is not")

@@ -17,25 +17,23 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Answer is the typed result of a run.
+// Answer is a run's typed result.
 type Answer[T any] struct {
 	// Value is the final answer, read from its JSON.
 	Value T
-	// State is the state that the run ended in.
+	// State is the run's final state.
 	State agent.State
 }
 
-// RunAs runs an agent with a final answer of type T: a struct, a map with string keys, a
-// slice, a string, a number or a boolean. The JSON Schema of T is inferred, see
-// toolexec.SchemaFor, and sent to the model service. An answer that does not fit the schema
-// is returned to the model with an error; the model has three attempts in total. Services
-// require a JSON object: for any other T the model is asked for {"answer": …}, and Value is
-// the value of that member. Text around the object, such as a code fence, is ignored if the
-// answer holds exactly one object.
+// RunAs runs an agent with a final answer of type T: a struct, a string-keyed map, a slice, a string, a number or a
+// boolean. The JSON Schema of T is inferred (see toolexec.SchemaFor) and sent to the model service. The model receives
+// an answer that does not fit the schema back with an error. It has three attempts in total.
 //
-// If the run ends without such an answer, RunAs returns an *agent.RunError, which holds the
-// state. This includes runs that were stopped, denied or parked, for which Run returns no
-// error.
+// Services require a JSON object. For any other T the model is asked for {"answer": …}, and Value is that member's
+// value. Text around the object, such as a code fence, is ignored if the answer holds exactly one object.
+//
+// If the run ends without such an answer, RunAs returns an *agent.RunError, which holds the state. This includes runs
+// that were stopped, denied or parked, for which Run returns no error.
 func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...agent.Message) mo.Result[Answer[T]] {
 	form, err := formOf[T]()
 	if err != nil {
@@ -72,12 +70,12 @@ type form[T any] struct {
 	read   func(answer string) (T, error)
 }
 
-// inObject is the object that the model is asked for if a T is not an object in JSON.
+// inObject is the object that the model is asked for if T is not a JSON object.
 type inObject[T any] struct {
 	Answer T `json:"answer"`
 }
 
-// formOf returns the form of a T.
+// formOf returns the form for T.
 func formOf[T any]() (form[T], error) {
 	switch t := reflect.TypeFor[T](); t.Kind() {
 	case reflect.Struct, reflect.Map:
@@ -113,7 +111,7 @@ func readWith[In any](decoder *toolexec.Decoder[In]) func(answer string) (In, er
 	}
 }
 
-// quoteAnswer returns an error with the beginning of the run's last answer.
+// quoteAnswer returns an error that also quotes the beginning of the last answer.
 func quoteAnswer(err error) error {
 	failed, ok := errors.AsType[*agent.RunError](err)
 	if !ok {
@@ -130,15 +128,14 @@ func quoteAnswer(err error) error {
 	return &agent.RunError{State: failed.State, Err: fmt.Errorf("%w; the last answer was %q", failed.Err, string(answer)+end)}
 }
 
-// maxQuotedAnswer is how many characters of an answer an error shows.
+// maxQuotedAnswer is the maximum number of answer characters in an error.
 const maxQuotedAnswer = 200
 
 // errParked is returned when a run has no typed answer because it is parked.
 var errParked = errors.New("no final answer yet: the run is parked: State.Interventions lists its questions; " +
 	"continue it with Agent.Resume, which returns the answer as text")
 
-// ofAnswer removes the word "arguments" from a decoding error, because the model reads the
-// error as one about its answer.
+// ofAnswer removes the word "arguments" from a decoding error, so that the model reads it as an error in its answer.
 func ofAnswer(err error) error {
 	if wrong, ok := errors.AsType[*agent.ArgumentsError](err); ok {
 		_, text, _ := strings.Cut(wrong.Error(), ": ")
@@ -147,8 +144,8 @@ func ofAnswer(err error) error {
 	return err
 }
 
-// findObject returns the JSON object in an answer: the only one in the text. An answer that is JSON, or that begins as a
-// broken object, is returned unchanged, so that the decoder names its mistakes.
+// findObject returns the only JSON object in an answer. It returns an answer unchanged that is JSON or begins as a
+// broken object, so that the decoder names its mistakes.
 func findObject(answer string) (string, error) {
 	text := strings.TrimSpace(answer)
 	if json.Valid([]byte(text)) {
@@ -169,7 +166,7 @@ func findObject(answer string) (string, error) {
 			found, rest = append(found, string(object)), rest[len(object):]
 		case len(rest) == len(text):
 			return text, nil
-		case errors.Is(err, io.ErrUnexpectedEOF): // what follows is a part of it
+		case errors.Is(err, io.ErrUnexpectedEOF): // the rest is part of the object
 			return "", errNotJSON
 		default:
 			rest = rest[1:]
@@ -187,7 +184,7 @@ func findObject(answer string) (string, error) {
 // mostBraces is the maximum number of places in an answer where an object can begin.
 const mostBraces = 100
 
-// errNotJSON is returned for an answer without a JSON object.
+// errNotJSON is returned when an answer has no JSON object.
 var errNotJSON = errors.New("the answer is not JSON: answer with one JSON object and no other text")
 
 // formName returns a name for T that every service accepts.
@@ -199,5 +196,5 @@ func formName[T any]() string {
 	return cmp.Or(name[:min(len(name), maxFormName)], "answer")
 }
 
-// maxFormName is the longest name that every service accepts, in bytes.
+// maxFormName is the length in bytes of the longest name that every service accepts.
 const maxFormName = 64

@@ -133,7 +133,7 @@ func firstResult(t *testing.T, s agent.State) *agent.ToolResult {
 	return nil
 }
 
-// A call that middleware executes without having it prepared was judged by nothing.
+// No control has judged a call if middleware executes it without preparing it.
 func TestNoCallRunsUnprepared(t *testing.T) {
 	for _, place := range []capability.Place{capability.Inside, capability.Outside} {
 		var paid []int
