@@ -11,9 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Chain returns several processors as one, the first outermost: Chain(a, b) around a
-// step is a(b(step)). A Chain without processors calls next. When the chain reaches a
-// nil processor, it returns an error.
+// Chain returns several processors as one, the first outermost: Chain(a, b) around a step is a(b(step)). A Chain
+// without processors calls next. When the chain reaches a nil processor, it returns an error.
 func Chain(processors ...agent.Processor) agent.Processor {
 	return &chain{slices.Clone(processors)}
 }
@@ -44,8 +43,8 @@ func (l link) run(ctx context.Context, s agent.State) mo.Result[agent.State] {
 	return p.Process(ctx, s, link{l.processors, l.i + 1, l.next}.run)
 }
 
-// When returns a processor that runs p if met returns true, and otherwise calls next.
-// It calls met each time. A nil p is an error.
+// When returns a processor that runs p if met returns true, and otherwise calls next. It calls met each time. A nil p
+// is an error.
 func When(met func(s agent.State) bool, p agent.Processor) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		switch {

@@ -11,22 +11,20 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Deadline sets a time limit for everything inside of it in the chain. Unlike
-// continuation.Time it also interrupts the current step: the context of everything
-// inside is done when the time is over, and the run ends as stopped, for
-// agent.StopTimeLimit, with the steps so far. The signal's details are
-// elapsedSeconds, counted from the start of the run without the time that it was parked, and maxSeconds.
+// Deadline sets a time limit for everything inside it in the chain. Unlike continuation.Time it also interrupts the
+// current step: the context inside is done when the time is over. The run then ends as stopped, for
+// agent.StopTimeLimit, with the steps so far. The signal's details are elapsedSeconds and maxSeconds. The elapsed time
+// counts from the run's start, without its time as a parked run.
 //
-// Use it around the run, as the last processor, so that the other processors still have
-// a context that is not done at the end of the run. Around a step it limits each step,
-// and the run ends after the first step that takes longer.
+// Use it around the run, as the last processor. The other processors then have a context that is not done when the run
+// ends. Around a step it limits each step, and the run ends after the first step that takes longer.
 func Deadline(limit time.Duration) agent.Processor {
 	return deadline{limit, fmt.Sprintf("the time limit of %s has passed", limit)}
 }
 
 type deadline struct {
 	limit   time.Duration
-	message string // the message of the signal
+	message string // the signal's message
 }
 
 func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
@@ -52,7 +50,7 @@ func (d deadline) Process(ctx context.Context, s agent.State, next agent.Next) m
 	return mo.Err[agent.State](over) // a stop, not a failure
 }
 
-// signal returns the signal for the end of the time that starts now.
+// signal returns the signal for when the time that starts now is over.
 func (d deadline) signal(s agent.State) agent.Signal {
 	elapsed := max(d.limit, 0)
 	elapsed += s.Elapsed()

@@ -85,7 +85,7 @@ func TestDeadlineInterruptsTheRun(t *testing.T) {
 	}
 }
 
-// messages returns how many messages the steps of a run brought.
+// messages returns how many messages the run's steps brought.
 func messages(s agent.State) int {
 	n := 0
 	for _, step := range s.RunSteps() {

@@ -8,8 +8,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Func adapts a func with the results (agent.State, error) to the Processor interface.
-// The func calls next once to continue. It must be safe for concurrent use.
+// Func adapts a func with the results (agent.State, error) to the Processor interface. The func calls next once to
+// continue. It must be safe for concurrent use.
 type Func func(ctx context.Context, s agent.State, next NextFunc) (agent.State, error)
 
 // NextFunc is agent.Next for a Func: the rest of the chain.
@@ -24,9 +24,9 @@ func (f Func) Process(ctx context.Context, s agent.State, next agent.Next) mo.Re
 	}))
 }
 
-// Before returns a processor that calls f and then next with the state that f returned.
-// When f fails, the step or run does not take place and the run ends as failed. When f
-// returns a state that is stopped, the run ends with that signal, and no step is taken.
+// Before returns a processor that calls f and then next with the state that f returned. When f fails, the step or run
+// does not take place and the run ends as failed. When f returns a stopped state, the run ends with that signal, and no
+// step is taken.
 func Before(f func(ctx context.Context, s agent.State) (agent.State, error)) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		s, err := f(ctx, s)
@@ -37,10 +37,9 @@ func Before(f func(ctx context.Context, s agent.State) (agent.State, error)) age
 	})
 }
 
-// After returns a processor that calls next and then f; the state that f returns
-// replaces the state from next. F is called also after a run that was stopped or
-// cancelled, but not after a step or run that failed. When f fails, the run ends as
-// failed, and the state from next is kept.
+// After returns a processor that calls next and then f. The state from f replaces the state from next. F is also called
+// after a stopped or cancelled run, but not after a failed step or run. When f fails, the run ends as failed, and the
+// state from next is kept.
 func After(f func(ctx context.Context, s agent.State) (agent.State, error)) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		done, err := next(ctx, s).Get()

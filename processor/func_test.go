@@ -170,8 +170,8 @@ func TestAfterThatFailsKeepsWhatWasDone(t *testing.T) {
 	}
 }
 
-// A processor that makes a failed step the end of the run has the last word: no
-// policy lifts it and no retry gets past it.
+// When a processor turns a failed step into the run's end, that is final: no policy lifts it, and no retry gets past
+// it.
 func TestRunErrorEndsTheRun(t *testing.T) {
 	asked := 0
 	strict := processor.Func(func(ctx context.Context, s agent.State, next processor.NextFunc) (agent.State, error) {
@@ -195,7 +195,7 @@ func TestRunErrorEndsTheRun(t *testing.T) {
 	assert.Equal(t, agent.StatusFailed, final.Status())
 }
 
-// The error of a run that a processor started must not pass for the run's own.
+// If a processor started a run, that run's error must not pass for the outer run's own.
 func TestErrorOfAnotherRunIsAnErrorLikeAnyOther(t *testing.T) {
 	other := agent.New(agent.Config{
 		Name:   "other",

@@ -52,7 +52,7 @@ func (f tool) Execute(ctx context.Context, _ agent.State, p *agent.Prepared) mo.
 	return mo.Ok(r)
 }
 
-// broken is an error of the executor itself, and of a kind that may be retried.
+// broken is an error in the executor itself. Its kind allows a retry.
 type broken struct{}
 
 func (*broken) Error() string              { return "the executor broke" }

@@ -11,39 +11,33 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Retry is the processor that asks the model again when a model call failed. Use it
-// around the step. The zero Retry makes three attempts, with one second and then two
-// in between.
+// Retry is a processor that asks the model again when a model call failed. Use it around the step. The zero Retry makes
+// three attempts, and waits one second and then two between them.
 //
-// Only a call without a reply is repeated: after a reply, tools may have run, so the
-// criteria decide about a failure. They also decide about a failure of the last
-// attempt. Only the last attempt is recorded; the earlier attempts are Retrying events.
-// All attempts together count as one step.
+// Only a call without a reply is repeated. After a reply tools may have run, so the criteria decide about a failure.
+// They also decide when the last attempt fails. Only the last attempt is recorded. The earlier attempts are Retrying
+// events. All attempts together count as one step.
 //
-// Everything inside of the Retry is repeated with each attempt: processors, the hooks
-// around the model call, a reply that broke off while it was streamed.
+// Each attempt repeats everything inside the Retry: processors, the hooks around the model call, a reply that broke off
+// while it was streamed.
 //
-// An error can override the policy: a method `Retryable() bool` reports whether to make
-// another attempt, and a method `RetryAfter() time.Duration` returns the minimum wait.
-// When the context is done, the wait ends and the original failure is returned.
+// An error can override the policy. Its method `Retryable() bool` reports whether to make another attempt, and its
+// method `RetryAfter() time.Duration` returns the minimum wait. When the context is done, the wait ends and the
+// original failure is returned.
 type Retry struct {
 	// Attempts is the total number of times that the model is asked. Zero means 3.
 	Attempts int
-	// Delay is the wait before the second attempt. Zero means one second, less than
-	// zero means no wait.
+	// Delay is the wait before the second attempt. Zero means one second, and less than zero means no wait.
 	Delay time.Duration
-	// Backoff is the factor from one wait to the next. Zero means 2; one makes all
-	// waits equal.
+	// Backoff is the factor from one wait to the next. Zero means 2, and one makes all waits equal.
 	Backoff float64
-	// Max is the longest wait. Zero means one minute. An error that requires a longer
-	// wait is not retried.
+	// Max is the longest wait. Zero means one minute. An error that requires a longer wait is not retried.
 	Max time.Duration
-	// Jitter is the random part of each wait, from none at zero to all of it at one,
-	// so that many runs that failed at the same moment do not retry at the same
-	// moment.
+	// Jitter is the random part of each wait, from none at zero to all of it at one. It prevents runs that failed at
+	// the same moment from retrying at the same moment.
 	Jitter float64
-	// When reports whether to make another attempt after an error. Nil means
-	// agent.Retryable. It must be safe for concurrent use.
+	// When reports whether to make another attempt after an error. Nil means agent.Retryable. It must be safe for
+	// concurrent use.
 	When func(err error) bool
 }
 
@@ -102,8 +96,7 @@ func (r Retry) withDefaults() Retry {
 	return r
 }
 
-// failedInference returns the error of a step whose model call returned no reply;
-// otherwise nil.
+// failedInference returns the step's error if its model call returned no reply, and nil otherwise.
 func failedInference(s agent.State, err error) error {
 	failed, ok := stepError(s, err)
 	if !ok {
@@ -115,8 +108,7 @@ func failedInference(s agent.State, err error) error {
 	return failed.Err
 }
 
-// wait returns the time until the next attempt; ok is false when the error requires a
-// wait longer than Max.
+// wait returns the time until the next attempt. Ok is false when the error requires a wait longer than Max.
 func (r Retry) wait(attempt int, err error) (wait time.Duration, ok bool) {
 	delay := float64(max(r.Delay, 0))
 	for range attempt - 1 {

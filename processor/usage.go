@@ -8,11 +8,10 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Usage returns a processor that calls add with the usage of each step and the state
-// after it, for example to measure the usage of a user, a team or a model over many
-// runs. Use it around the step; around the run it calls add once, with the usage of the
-// whole run. The usage includes a step that failed after the model answered, but not a
-// step that was not taken. Add must be safe for concurrent use.
+// Usage returns a processor that calls add with each step's usage and the state after it. It can measure the usage of a
+// user, a team or a model over many runs. Use it around the step. Around the run it calls add once, with the whole
+// run's usage. The usage includes a step that failed after the model answered, but not a step that was not taken. Add
+// must be safe for concurrent use.
 func Usage(add func(ctx context.Context, s agent.State, used agent.Usage)) agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		out := next(ctx, s)
@@ -27,8 +26,7 @@ func Usage(add func(ctx context.Context, s agent.State, used agent.Usage)) agent
 	})
 }
 
-// usedIn returns the sum of the usage of the last n steps of the run. Model calls
-// that failed count as zero.
+// usedIn returns the sum of the usage in the run's last n steps. Failed model calls count as zero.
 func usedIn(s agent.State, n int) agent.Usage {
 	used := agent.Usage{Cost: mo.Some(0.0)}
 	for _, step := range s.RunStepsBackward() {
