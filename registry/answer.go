@@ -34,7 +34,7 @@ func (d Definition) request(r agent.Request) agent.Request {
 	return r
 }
 
-// ofAnswer removes the word "arguments" from the error of checking an answer, which the model reads.
+// ofAnswer removes the word "arguments" from a checking error, because the model reads it as an error in its answer.
 func ofAnswer(err error) error {
 	if wrong, ok := errors.AsType[*agent.ArgumentsError](err); ok {
 		_, text, _ := strings.Cut(wrong.Error(), ": ")
@@ -43,8 +43,8 @@ func ofAnswer(err error) error {
 	return err
 }
 
-// TrimFence returns an answer without the code fence that models often put around JSON. If a definition sets
-// the form of the answer, the agent checks this text.
+// TrimFence returns an answer without the code fence that models often put around JSON. If a definition has an Output,
+// the agent checks this text.
 func TrimFence(answer string) string {
 	text := strings.TrimSpace(answer)
 	body, opened := strings.CutPrefix(text, "```")

@@ -21,9 +21,9 @@ import (
 
 // Built is an agent that is ready to be built, with the resources that were opened for it.
 type Built struct {
-	// Builder contains the whole definition; callers can add to it.
+	// Builder contains the whole definition. Callers can add to it.
 	Builder builder.AgentBuilder
-	// Tools are the agent's tools, including those of its MCP servers, without those of capabilities.
+	// Tools are the agent's tools, including the tools of its MCP servers, without the tools that capabilities add.
 	Tools   []toolexec.Tool
 	closing []func() error
 }
@@ -31,8 +31,7 @@ type Built struct {
 // Agent builds the agent.
 func (b *Built) Agent() mo.Result[*agent.Agent] { return b.Builder.Build() }
 
-// Close closes the resources of the agent in reverse order. Call it once, when no run of the agent is in
-// progress.
+// Close closes the agent's resources in reverse order. Call it once, when none of the agent's runs is in progress.
 func (b *Built) Close() error {
 	wrong := lo.Map(slices.Collect(backward(b.closing)), func(f func() error, _ int) error { return f() })
 	b.closing = nil
@@ -49,7 +48,7 @@ func backward[T any](list []T) func(func(T) bool) {
 	}
 }
 
-// Build makes the agent of a definition. The error joins all mistakes; after an error, everything that was
+// Build makes the agent that a definition describes. The error joins all mistakes. After an error, everything that was
 // opened is closed.
 func (r Registry) Build(ctx context.Context, d Definition) (*Built, error) {
 	file, err := fileOf(d)
@@ -84,7 +83,7 @@ type maker struct {
 	about *Making
 	count map[string]int
 	wrong []error
-	// hookParts maps the names of hooks to the parts that made them.
+	// hookParts maps hook names to the parts that made the hooks.
 	hookParts map[string]hookPart
 }
 
@@ -130,7 +129,7 @@ func (m *maker) buildAgent(ctx context.Context) (builder.AgentBuilder, []toolexe
 func (m *maker) driver(ctx context.Context) agent.Driver {
 	make, name, ok := m.Registry.driver(m.file.Model)
 	if !ok {
-		return nil // if no capability adds a driver, building the agent reports the missing model
+		return nil // without such a capability, building the agent reports the missing model
 	}
 	driver, err := make(ctx, m.about.as("", "model", m.count), name)
 	if err != nil {
@@ -140,7 +139,7 @@ func (m *maker) driver(ctx context.Context) agent.Driver {
 	return driver
 }
 
-// tools returns the tools of the agent.
+// tools returns the agent's tools.
 func (m *maker) tools(ctx context.Context) (tools []toolexec.Tool) {
 	tools = slices.Clone(m.Given)
 	for i, p := range m.file.Tools {
@@ -234,7 +233,7 @@ func (m *maker) subagents(ctx context.Context) []capability.Capability {
 	return []capability.Capability{capability.UseSubagents{Agents: agents}}
 }
 
-// hooks returns the hooks of the agent.
+// hooks returns the agent's hooks.
 func (m *maker) hooks(ctx context.Context) []hooks.Hook {
 	pre := m.hooksOf(ctx, "preHooks", m.file.PreHooks, beforeRun)
 	list := m.hooksOf(ctx, "hooks", m.file.Hooks, nil)
@@ -268,7 +267,7 @@ type hookPart struct {
 	i    int
 }
 
-// idle reports hooks that match no call of the agent, and whether some of them were accepted.
+// idle reports hooks that match none of the agent's calls. Tolerated is true if some of them were accepted.
 func (m *maker) idle(b builder.AgentBuilder) (tolerated bool) {
 	plan, err := b.Plan().Get()
 	if err != nil {

@@ -55,7 +55,7 @@ func (r Registry) checkFile(file *File) error {
 	return yamlfile.Join(c.sources...)
 }
 
-// at returns the node of a value, or a node of a separate text if the file does not contain it.
+// at returns a value's node, or a node in a separate text if the file does not contain the value.
 func (c *checker) at(what string, said any, path ...any) yamlfile.Node {
 	if n := c.file.node(said, path...); n.Kind() != yamlfile.AbsentNode {
 		return n
@@ -107,7 +107,7 @@ func (r Registry) driver(model string) (maker DriverMaker, name string, ok bool)
 	return r.Drivers[longest], model[len(longest):], true
 }
 
-// wrongModel describes what is wrong with a model that has no driver.
+// wrongModel describes the mistake in a model name without a driver.
 func (r Registry) wrongModel(model string) string {
 	prefixes := lo.Map(lo.Keys(r.Drivers), func(prefix string, _ int) string { return prefix + "…" })
 	slices.Sort(prefixes)
@@ -142,7 +142,7 @@ func partsOf[T any](c *checker, what, key string, makers map[string]Maker[T], li
 	}
 }
 
-// partValue returns a part in the form of a file.
+// partValue returns a part as a file contains it.
 func partValue(p Part) any {
 	if len(p.Settings) == 0 {
 		return p.Name
@@ -150,7 +150,7 @@ func partValue(p Part) any {
 	return map[string]any{p.Name: p.Settings}
 }
 
-// readSettings reads the settings of a part, and reports mistakes at their nodes.
+// readSettings reads a part's settings, and reports mistakes at their nodes.
 func (k Maker[T]) readSettings(what string, name, settings yamlfile.Node) any {
 	given := settings.Kind() == yamlfile.MappingNode
 	if k.settings == nil {

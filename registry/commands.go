@@ -14,25 +14,25 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Command is the definition of a command that workers run: see package durable/command.
+// Command defines a command that workers run: see package durable/command.
 type Command struct {
 	// Argv is the program and its arguments. No shell reads them.
 	Argv []string `key:"argv,required"`
-	// Dir is the working directory; empty means that of the worker.
+	// Dir is the working directory. Empty means the worker's.
 	Dir string `key:"dir"`
-	// Env is the environment of the program. It gets nothing of the environment of the worker.
+	// Env is the program's environment. It inherits nothing from the worker.
 	Env map[string]string `key:"env"`
 	// Timeout is the maximum duration. Zero means ten minutes.
 	Timeout time.Duration `key:"timeout,positive"`
 	// Grace is the time between SIGTERM and SIGKILL. Zero means two seconds.
 	Grace time.Duration `key:"grace,positive"`
-	// MaxOutput is the maximum number of bytes of the output that are stored. Zero means 1 MiB.
+	// MaxOutput is the maximum number of output bytes that are stored. Zero means 1 MiB.
 	MaxOutput int `key:"max_output,positive"`
 	// MaxProcesses is the maximum number of simultaneous processes. Zero means no limit.
 	MaxProcesses int `key:"max_processes,positive"`
-	// Repeat says that the program may run again when it is unknown what it has done.
+	// Repeat says that the program may run again when its effects are unknown.
 	Repeat bool `key:"repeat"`
-	// Parameters is the schema of the parameters of a job. Empty means that every JSON object is valid.
+	// Parameters is the schema for a job's parameters. Empty means that every JSON object is valid.
 	Parameters Schema `key:"parameters"`
 }
 
@@ -43,7 +43,7 @@ func (c *Command) Check(n yamlfile.Node) {
 	}
 }
 
-// Validate returns an error that lists everything that is wrong with the parameters of a job.
+// Validate returns an error that lists all mistakes in a job's parameters.
 func (c *Command) Validate(params json.RawMessage) error {
 	schema := c.Parameters
 	if schema == "" {
@@ -76,14 +76,14 @@ type commandFile struct {
 // commandFormat is the format of command files that this version reads.
 const commandFormat = 1
 
-// IsCommandFile reports whether a text has the key commands, and so is a file for ParseCommands and not the definition
-// of an agent.
+// IsCommandFile reports whether a text has the key commands. It is then a file for ParseCommands and does not define an
+// agent.
 func IsCommandFile(path string, text []byte) bool {
 	root, ok := yamlfile.Parse(path, text).Root()
 	return ok && root.Kind() == yamlfile.MappingNode && root.Find("commands").Kind() != yamlfile.AbsentNode
 }
 
-// ParseCommands reads commands by their names, as JSON if the path ends in .json and otherwise as YAML:
+// ParseCommands reads commands, by name, as JSON if the path ends in .json and otherwise as YAML:
 //
 //	commands:
 //	  report:

@@ -9,16 +9,16 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Definition describes an agent, with names instead of Go values. It is plain data: missing values are zero,
-// and a definition that was written and read again is equal. After reading, numbers in maps are json.Number.
+// Definition describes an agent, with names instead of Go values. It is plain data. Missing values are zero, and a
+// definition that was written and read again is equal. After reading, numbers in maps are json.Number.
 type Definition struct {
-	// Name names the agent. Description tells agents that may use it as a sub-agent what it is good for.
+	// Name names the agent. Description tells other agents when to use it as a sub-agent.
 	Name        string `key:"name"`
 	Description string `key:"description"`
-	// Model is the model, with the prefix of its driver: openai/gpt-5-mini.
+	// Model is the model's name after its driver's prefix: openai/gpt-5-mini.
 	Model string `key:"model"`
-	// APIKeyEnv names the environment variable with the key. BaseURL is the address of the service, if it is
-	// not the vendor's. Price is the price of the model, if it is not known. The driver gets all three.
+	// APIKeyEnv names the environment variable with the key. BaseURL is the service's address, if it is not the
+	// vendor's. Price is the model's price, if it is not known. The driver gets all three.
 	APIKeyEnv EnvName `key:"api_key_env"`
 	BaseURL   URL     `key:"base_url"`
 	Price     *Price  `key:"price"`
@@ -29,24 +29,24 @@ type Definition struct {
 	Options         map[string]any `key:"options"`
 	Tools           Tools          `key:"tools"`
 	MCP             Servers        `key:"mcp"`
-	// PreHooks are called before the run, and PostHooks after it, however it ends; Hooks are all others. See
-	// the package documentation.
+	// PreHooks are called before the run, and PostHooks after it, however it ends. Hooks are all others. See the
+	// package documentation.
 	PreHooks  Hooks `key:"preHooks"`
 	Hooks     Hooks `key:"hooks"`
 	PostHooks Hooks `key:"postHooks"`
 	// Policies name files with rules, which Registry.Policies reads.
 	Policies Names `key:"policies"`
-	// Capabilities are further capabilities, Agents the names of the sub-agents.
+	// Capabilities are further capabilities. Agents are the sub-agents' names.
 	Capabilities Capabilities `key:"capabilities"`
 	Agents       Names        `key:"agents"`
 	Guards       Guards       `key:"guards"`
 	Retry        Retry        `key:"retry"`
-	// Parallel is how many tool calls of one step run at once; zero means one.
+	// Parallel is how many of a step's tool calls run at once. Zero means one.
 	Parallel int    `key:"parallel,positive"`
 	Output   Output `key:"output"`
 }
 
-// Price is the price of a model, in US dollars per million tokens.
+// Price is a model's price, in US dollars per million tokens.
 type Price struct {
 	Input  float64 `key:"input,required,nonnegative"`
 	Output float64 `key:"output,required,nonnegative"`
@@ -69,12 +69,12 @@ type Retry struct {
 
 // Output is the form of the final answer.
 type Output struct {
-	// Name is the name of the form; empty means "answer".
+	// Name is the form's name. Empty means "answer".
 	Name   string `key:"name"`
 	Schema Schema `key:"schema,required"`
 }
 
-// Schema is a JSON Schema of an object, as JSON text; a file contains it as a mapping.
+// Schema is an object's JSON Schema, as JSON text. A file contains it as a mapping.
 type Schema string //nolint:recvcheck // decoding needs a pointer, encoding a value
 
 // ReadNode reads a schema.
@@ -103,7 +103,7 @@ func (s Schema) YAMLValue() any {
 	return root.Value()
 }
 
-// Names is a list of names, each once.
+// Names is a list of names without duplicates.
 type Names []string
 
 // ReadNode reads a list of names.

@@ -1,5 +1,5 @@
-// Package registry builds agents from names: a Definition, in YAML, JSON or Go, describes an agent, and a
-// Registry maps its names to Go values.
+// Package registry builds agents from names. A Definition, in YAML, JSON or Go, describes an agent, and a Registry maps
+// its names to Go values.
 //
 //	newOpenAI := func(_ context.Context, _ *registry.Making, model string) (agent.Driver, error) {
 //		return openai.New(openai.Config{Model: model})
@@ -32,18 +32,18 @@
 //
 // # Names
 //
-// There is no global registry: a program creates one where it uses it, and two registries may use the same
-// name for different things. An unknown name, a duplicate that is not allowed, invalid settings and unknown
-// keys are errors when the definition is loaded, with a suggestion of the nearest name. All of them are
-// reported at once, with file, line and column. Errors that only occur when a part is made, such as a file
-// that cannot be opened, are reported by Build, with their line.
+// There is no global registry. A program creates one where it uses it, and two registries may use the same name for
+// different things. Unknown names, forbidden duplicates, invalid settings and unknown keys are errors when the
+// definition is loaded, with a suggestion of the nearest name. All of them are reported at once, with file, line and
+// column. Errors that only occur when a part is made, such as a file that cannot be opened, are reported by Build, with
+// their line.
 //
-// A hook that matches no call of the agent's tools is an error, because it would guard nothing.
+// A hook that matches none of the agent's tools is an error, because it would guard nothing.
 //
 // # Hooks before and after a run
 //
-// The key hooks is for hooks at any points. The keys preHooks and postHooks are for hooks about the run as a
-// whole, as in other systems:
+// The key hooks is for hooks at any points. The keys preHooks and postHooks are for hooks about the whole run, as in
+// other systems:
 //
 //   - preHooks are only for hooks at InputSubmitted or ExecutionStart. They are called in the order of the
 //     list, before the model: they may deny or rewrite the input and set metadata that all later hooks see.
@@ -51,12 +51,12 @@
 //     when a run has ended, with its status, also if it failed, was cancelled or denied. The run returns
 //     after them.
 //
-// A hook at another point is an error there. For hooks that the run should not wait for, use Detached; they
-// are started after the others. Priorities override the order of the lists.
+// A hook at another point is an error there. For hooks that the run should not wait for, use Detached. They are started
+// after the others. Priorities override the order of the lists.
 //
 // # Round trips
 //
-// A definition that is read, written and read again is equal, in YAML and in JSON, and converted from one to
+// A definition that is read, written and read again is equal, in YAML and in JSON, and also when converted from one to
 // the other. Absent values are empty, and empty values are omitted. Comments are not kept.
 //
 // # Secrets

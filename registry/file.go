@@ -10,9 +10,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// File is a definition with the text that it was read from, so that later errors have a line, too. The
-// Definition may be changed: errors about values that differ from the text have no line. The zero File has an
-// empty definition and no text.
+// File is a definition with the text that it was read from, so that later errors have a line, too. The Definition may
+// be changed. Errors about values that differ from the text have no line. The zero File has an empty definition and no
+// text.
 type File struct {
 	Definition
 	source *yamlfile.File
@@ -22,9 +22,8 @@ type File struct {
 // fileFormat is the format of agent files that this version reads.
 const fileFormat = 1
 
-// Read reads a definition, as JSON if the path ends in .json and otherwise as YAML; errors contain the path.
-// It does not look up the names in the definition. The error joins all mistakes, each with its line and
-// column.
+// Read reads a definition, as JSON if the path ends in .json and otherwise as YAML. It does not look up the names in
+// the definition. The error joins all mistakes, each with path, line and column.
 func Read(path string, text []byte) (Definition, error) {
 	file := parseFile(path, text)
 	return file.Definition, file.source.Err()
@@ -42,8 +41,8 @@ func parseFile(path string, text []byte) *File {
 	return file
 }
 
-// Load reads the file at a path and looks up all of its names. The error joins all mistakes in the file, each
-// with its line and column.
+// Load reads the file at a path and looks up all its names. The error joins all mistakes in the file, each with its
+// line and column.
 func (r Registry) Load(path string) (*File, error) {
 	text, err := ReadFile(path)
 	if err != nil {
@@ -52,7 +51,7 @@ func (r Registry) Load(path string) (*File, error) {
 	return r.Parse(path, text)
 }
 
-// ReadFile returns the text of the file at a path, for Parse. It limits the size of the file.
+// ReadFile returns the text of the file at a path, for Parse. It limits the file's size.
 func ReadFile(path string) ([]byte, error) {
 	text, err := yamlfile.Read(path)
 	if err != nil {
@@ -82,8 +81,8 @@ func fileOf(d Definition) (*File, error) {
 	return parseFile(fmt.Sprintf("the definition of agent %q", d.Name), text), nil
 }
 
-// node returns the node at a path of the text if it matches the definition's value; otherwise a node with the
-// definition's value, in a separate text.
+// node returns the node at a path in the text if it matches the definition's value. Otherwise it returns a node with
+// the definition's value, in a separate text.
 func (f *File) node(said any, path ...any) yamlfile.Node {
 	if root, ok := f.root(); ok {
 		if n := root.Find(path...); n.Kind() != yamlfile.AbsentNode && reflect.DeepEqual(withoutEmpty(n.Value()), said) {

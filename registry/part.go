@@ -6,14 +6,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Part is a tool, hook or capability of an agent: a name in the registry, with settings.
+// Part is an agent's tool, hook or capability: a name in the registry, with settings.
 type Part struct {
 	Name string
-	// Settings are values as in decoded JSON; nil means none.
+	// Settings are values as in decoded JSON. Nil means no settings.
 	Settings map[string]any
 }
 
-// Tools, Hooks and Capabilities are parts, each in the order of the definition.
+// Tools, Hooks and Capabilities are parts, each in the definition's order.
 type (
 	Tools        []Part
 	Hooks        []Part
@@ -37,7 +37,7 @@ func (p Part) YAMLValue() any {
 	return map[string]any{p.Name: p.Settings}
 }
 
-// Decode decodes the settings into a struct, as a Maker of With receives them.
+// Decode decodes the settings into a struct, as a Maker from With receives them.
 func (p Part) Decode(into any) error {
 	text, err := yamlfile.Encode("settings.yaml", p.Settings)
 	if err != nil {
@@ -74,7 +74,7 @@ func readParts(n yamlfile.Node, what string) []Part {
 	return out
 }
 
-// nameOf returns the name of a part and its settings, or zero Nodes.
+// nameOf returns a part's name and settings, or zero Nodes.
 func nameOf(item yamlfile.Node) (name, settings yamlfile.Node) {
 	if item.Kind() != yamlfile.MappingNode {
 		return item, settings
@@ -86,7 +86,7 @@ func nameOf(item yamlfile.Node) (name, settings yamlfile.Node) {
 	return entries[0].Key, entries[0].Value
 }
 
-// mapOf returns a mapping as decoded JSON; nil for an empty one.
+// mapOf returns a mapping as decoded JSON, or nil for an empty one.
 func mapOf(n yamlfile.Node) map[string]any {
 	if m, ok := n.Value().(map[string]any); ok && len(m) > 0 {
 		return m

@@ -12,67 +12,71 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Registry maps the names in definitions to Go values. It is a plain value; there is no global registry. The
-// zero Registry knows no names. Several goroutines may use it at once, as long as it is not changed.
+// Registry maps the names in definitions to Go values. It is a plain value, and there is no global registry. The zero
+// Registry knows no names. Several goroutines may use it at once, as long as it does not change.
 type Registry struct {
-	// Drivers make drivers for models, by the prefix of the model's name: the maker of "openai/" is called
-	// with gpt-5-mini for openai/gpt-5-mini. The longest matching prefix counts.
+	// Drivers make drivers for models, by the prefix of the model's name. For openai/gpt-5-mini, the maker of "openai/"
+	// is called with gpt-5-mini. The longest matching prefix counts.
 	Drivers map[string]DriverMaker
-	// Tools, Hooks and Capabilities make the parts of a definition.
+	// Tools, Hooks and Capabilities make a definition's parts.
 	Tools        map[string]Maker[[]toolexec.Tool]
 	Hooks        map[string]Maker[[]hooks.Hook]
 	Capabilities map[string]Maker[capability.Capability]
 	// Agents are the agents that a definition may use as sub-agents.
 	Agents map[string]Definition
-	// Servers are MCP servers that definitions may name; Connect connects to a server. Without Connect, a
-	// definition with a server is an error.
+	// Servers are MCP servers that definitions may name. Connect connects to a server. Without Connect, a definition
+	// with a server is an error.
 	Servers map[string]Server
 	Connect func(ctx context.Context, m *Making, s Server) ([]toolexec.Tool, error)
-	// Policies loads the policies of a definition, by their paths and names, such as library:secrets. The
-	// capability is installed before those of the definition; it may be nil. Without Policies, a definition
-	// with policies is an error:
+	// Policies loads a definition's policies, by their paths and names, such as library:secrets. The returned
+	// capability is installed before the definition's capabilities. It may be nil. Without Policies, a definition with
+	// policies is an error:
 	//
 	//	reg := registry.Registry{Policies: func(_ context.Context, _ *registry.Making, files []string) (capability.Capability, error) {
 	//		p, err := policy.LoadFiles(files...)
 	//		return policy.Use(p), err
 	//	}}
 	Policies func(ctx context.Context, m *Making, files []string) (capability.Capability, error)
-	// Given are tools, and First capabilities, that the agent has before those of its definition; its
-	// sub-agents do not have them.
+	// Given are tools, and First capabilities, that the agent has before its definition's own. Its sub-agents do not
+	// have them.
 	Given []toolexec.Tool
 	First []capability.Capability
-	// Idle is called for a hook whose tools neither the agent nor its sub-agents have. It returns the error,
-	// or nil to accept the hook. If Idle is nil, such a hook is an error.
+	// Idle is called for a hook whose tools neither the agent nor its sub-agents have. It returns the error, or nil to
+	// accept the hook. If Idle is nil, such a hook is an error.
 	Idle func(hook string, err error) error
 }
 
-// DriverMaker makes a driver; model is the name after the prefix.
+// DriverMaker makes a driver. Model is the name after the prefix.
 type DriverMaker func(ctx context.Context, m *Making, model string) (agent.Driver, error)
 
-// Maker makes a part of an agent. Create it with UseTools, UseHooks, UseCapability or With.
+// Maker makes an agent's part. Create it with UseTools, UseHooks, UseCapability or With.
 type Maker[T any] struct {
 	settings func() any // nil: the part has no settings
 	make     func(ctx context.Context, m *Making, settings any) (T, error)
 }
 
-// UseTools returns a Maker of a part that is always these tools.
+// UseTools returns a Maker that always makes these tools.
 func UseTools(list ...toolexec.Tool) Maker[[]toolexec.Tool] { return makeAlways(list) }
 
-// UseHooks returns a Maker of a part that is always these hooks.
+// UseHooks returns a Maker that always makes these hooks.
 func UseHooks(list ...hooks.Hook) Maker[[]hooks.Hook] { return makeAlways(list) }
 
-// UseCapability returns a Maker of a part that is always this capability.
+// UseCapability returns a Maker that always makes this capability.
 func UseCapability(c capability.Capability) Maker[capability.Capability] { return makeAlways(c) }
 
 func makeAlways[T any](v T) Maker[T] {
 	return Maker[T]{make: func(context.Context, *Making, any) (T, error) { return v, nil }}
 }
 
-// With returns a Maker of a part that is made for each agent, with settings. S is a struct; its fields have
-// tags such as `key:"calls"`, `key:"file,required"`, `key:"per,positive"` (a number or time above zero),
-// `key:"calls,limit"` (a number above zero, or -1) or `key:"delay,nonnegative"`, and may be strings, bools,
-// numbers, time.Durations, structs, and slices, pointers and maps of those. Invalid settings are reported
-// with their line before any part is made.
+// With returns a Maker that makes a part for each agent, with settings. S is a struct. Its fields may be strings,
+// bools, numbers, time.Durations, structs, and slices, pointers and maps of these types. Invalid settings are reported
+// with their line before any part is made. Fields have tags such as:
+//
+//   - `key:"calls"`
+//   - `key:"file,required"`
+//   - `key:"per,positive"`: a number or time above zero
+//   - `key:"calls,limit"`: a number above zero, or -1
+//   - `key:"delay,nonnegative"`
 func With[S, T any](make func(ctx context.Context, m *Making, settings S) (T, error)) Maker[T] {
 	return Maker[T]{
 		settings: func() any { return new(S) },
@@ -93,7 +97,7 @@ func (k Maker[T]) TakesSettings() (can, must bool) {
 	return true, !root.Decode(made)
 }
 
-// Keys returns the keys of the settings.
+// Keys returns the settings' keys.
 func (k Maker[T]) Keys() []string {
 	if k.settings == nil {
 		return nil
@@ -109,10 +113,10 @@ func (k Maker[T]) Keys() []string {
 type Making struct {
 	// Definition is the agent's definition.
 	Definition Definition
-	// Name is the name of the part in the definition; if several hooks have the same name, all but the first
-	// get a number: "deny-2".
+	// Name is the part's name in the definition. If several hooks have the same name, all but the first get a number:
+	// "deny-2".
 	Name string
-	// Tools are the names of the agent's tools. It is only set for hooks and capabilities.
+	// Tools are the names of the agent's tools. The field is only set for hooks and capabilities.
 	Tools []string
 
 	closing *[]func() error

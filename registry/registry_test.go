@@ -69,8 +69,8 @@ func TestNamesOfADefinitionInGo(t *testing.T) {
 	}
 }
 
-// SW-23, SW-24: hooks before the run are asked, and those after it told with its status, in
-// the order of their lists; after a failure, too.
+// SW-23, SW-24: hooks before the run are asked in list order. Hooks after the run receive its status, in list order,
+// also after a failure.
 func TestHooksBeforeAndAfter(t *testing.T) {
 	w := newWorld()
 	d := registry.Definition{
@@ -89,8 +89,8 @@ func TestHooksBeforeAndAfter(t *testing.T) {
 	assert.Equal(t, []string{"second", "first", "thanks failed", "bill failed"}, w.lines)
 }
 
-// SW-15: what a hook before the run writes down, the next one and those after the run see,
-// also when the run failed.
+// SW-15: metadata from a hook before the run reaches the next hook and the hooks after the run, also when the run
+// failed.
 func TestMetadataFromBeforeToAfter(t *testing.T) {
 	key := agent.RunKey[string]("ticket")
 	w := newWorld()

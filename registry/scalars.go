@@ -30,7 +30,7 @@ func (v *URL) Set(text string) error {
 
 func (v *URL) String() string { return string(*v) }
 
-// Type returns the name of the value's type in a help text.
+// Type returns the name of the value's type for a help text.
 func (*URL) Type() string { return "url" }
 
 // EnvName is the name of an environment variable.
@@ -38,7 +38,7 @@ type EnvName string
 
 var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Set parses the name of a variable. The error does not contain a text that may be a secret.
+// Set parses a variable's name. The error never contains text that may be a secret.
 func (v *EnvName) Set(text string) error {
 	if !envName.MatchString(text) {
 		return &yamlfile.SecretError{Expected: "expected the name of an environment variable, such as GITHUB_TOKEN, not its value"}

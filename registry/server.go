@@ -9,10 +9,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Server is an MCP server: a command to start, or a URL. A Server with neither refers to the registry's
-// server of that name.
+// Server is an MCP server: a command to start, or a URL. A Server with neither refers to the registry's server with
+// that name.
 type Server struct {
-	// Name becomes part of the names of its tools.
+	// Name becomes part of its tools' names.
 	Name    string
 	Command []string `key:"command"`
 	Dir     string   `key:"dir"`
@@ -21,14 +21,13 @@ type Server struct {
 	URL URL       `key:"url"`
 	// TokenEnv is the variable that holds the bearer token for the URL.
 	TokenEnv EnvName `key:"token_env"`
-	// Only and Except select tools by their names at the server, or by globs.
+	// Only and Except select tools by their names on the server, or by globs.
 	Only    []string      `key:"only"`
 	Except  []string      `key:"except"`
 	Timeout time.Duration `key:"timeout,positive"`
 }
 
-// Servers are the MCP servers of an agent, in the order of the definition: a mapping of
-// names to servers, or a list of names.
+// Servers are an agent's MCP servers, in the definition's order: a mapping from names to servers, or a list of names.
 type Servers []Server //nolint:recvcheck // they are read into a pointer, and written as a value
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9-]+(_[A-Za-z0-9-]+)*$`)
@@ -67,11 +66,11 @@ func (s Server) checkServer(key yamlfile.Node) {
 	}
 }
 
-// known reports whether the server is one of the registry.
+// known reports whether the server refers to one in the registry.
 func (s Server) known() bool { return len(s.Command) == 0 && s.URL == "" }
 
-// YAMLValue returns a list of names if all servers are only names, otherwise a list of pairs in the order of
-// the servers.
+// YAMLValue returns a list of names if all servers are only names. Otherwise it returns a list of pairs, in the
+// servers' order.
 func (l Servers) YAMLValue() any {
 	if lo.EveryBy(l, func(s Server) bool { return s.isName() }) {
 		return lo.Map(l, func(s Server, _ int) string { return s.Name })
@@ -79,7 +78,7 @@ func (l Servers) YAMLValue() any {
 	return yamlfile.Pairs(lo.Map(l, func(s Server, _ int) yamlfile.Pair { return yamlfile.Pair{Key: s.Name, Value: s} }))
 }
 
-// isName reports whether only the name of the server is set.
+// isName reports whether only the server's name is set.
 func (s Server) isName() bool {
 	return s.known() && s.Dir == "" && s.TokenEnv == "" && s.Timeout == 0 && len(s.Env)+len(s.Only)+len(s.Except) == 0
 }

@@ -81,7 +81,7 @@ func checkModule(root string) (findings, error) {
 // phrasesUnread lists the folders that are still to be checked for phrases.
 var phrasesUnread = []string{
 	"action", "capability", "cmd", "continuation", "coordinator", "drivers", "durable", "examples", "hooks", "internal",
-	"pipeline", "policy", "registry", "telemetry", "toolexec",
+	"pipeline", "policy", "telemetry", "toolexec",
 }
 
 // isBelow reports whether dir is the folder or one below it.
