@@ -12,13 +12,12 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// All returns a criterion that asks all the given criteria, in order, and returns the
-// strongest evaluation: see agent.Strongest. It asks every criterion every time, even if an
-// earlier one ends the run or fails, so the order does not affect the verdict. The errors of
-// all failing criteria are joined, each with the name of its criterion.
+// All returns a criterion that asks all the given criteria, in order, and returns the strongest evaluation: see
+// agent.Strongest. It asks every criterion every time, even if an earlier one ends the run or fails, so the order does
+// not affect the verdict. The errors of all failing criteria are joined, each with the criterion's name.
 //
-// A nested All counts as the list of its criteria. All without criteria has no opinion. If a
-// criterion is nil, All returns an error every time, because it may be a missing guard.
+// A nested All counts as the list of its criteria. All without criteria has no opinion. If a criterion is nil, All
+// returns an error every time, because it may be a missing guard.
 func All(criteria ...agent.Criterion) agent.Criterion {
 	return &all{lo.FlatMap(criteria, func(c agent.Criterion, _ int) []agent.Criterion {
 		if inner, ok := c.(*all); ok {
@@ -48,7 +47,7 @@ func (a *all) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evalu
 	return mo.Ok(agent.Strongest(said...))
 }
 
-// Limits returns the limits of all the criteria.
+// Limits merges the limits of all the criteria.
 func (a *all) Limits() (limits agent.Limits) {
 	for _, c := range a.criteria {
 		limits = limits.Merge(agent.LimitsOf(c))
@@ -60,7 +59,7 @@ func (a *all) String() string {
 	return "All(" + strings.Join(lo.Map(a.criteria, func(c agent.Criterion, _ int) string { return criterionName(c) }), ", ") + ")"
 }
 
-// ask appends the evaluation of a criterion to said, unless the criterion has no opinion.
+// ask appends the criterion's evaluation to said, unless the criterion has no opinion.
 func ask(ctx context.Context, c agent.Criterion, s agent.State, said []agent.Evaluation) ([]agent.Evaluation, error) {
 	if c == nil {
 		return said, errors.New("the criterion is nil")
@@ -79,7 +78,7 @@ func ask(ctx context.Context, c agent.Criterion, s agent.State, said []agent.Eva
 	return append(said, e), nil
 }
 
-// criterionName returns the String of a criterion, or else its type.
+// criterionName returns the criterion's String, or else its type.
 func criterionName(c agent.Criterion) string {
 	if named, ok := c.(fmt.Stringer); ok {
 		return named.String()

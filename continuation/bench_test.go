@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/continuation"
 )
 
-// fiveGuards is what a careful agent has beside Base.
+// fiveGuards is a careful agent's criterion: Base and five guards.
 var fiveGuards = continuation.All(
 	agent.Base,
 	continuation.Steps(1000), continuation.Tokens(1_000_000), continuation.Cost(100), continuation.Time(time.Hour),

@@ -8,9 +8,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// judge is implemented by the criteria of this package. A nil evaluation means no
-// opinion. All calls judge after every step, and does not copy an Evaluation without an
-// opinion.
+// judge is implemented by the criteria in this package. A nil evaluation means no opinion. All calls judge after every
+// step, and does not copy an Evaluation without an opinion.
 type judge interface {
 	judge(ctx context.Context, s agent.State) (*agent.Evaluation, error)
 }

@@ -15,23 +15,17 @@ import (
 // defaultCritiques is the default of SelfCritique.Most.
 const defaultCritiques = 3
 
-// SelfCritique is a criterion that does not let a run end with an answer that a critic
-// rejects: the model receives the critique, and the run continues. If the critic rejects
-// the answer again after Most critiques, the run is stopped for agent.StopRetryLimit,
-// with the details iterations and maxIterations; it does not end as done. The number of
-// critiques is in the run's metadata, so that the count continues when the run is resumed
-// in another process.
+// SelfCritique is a criterion that does not let a run end with an answer that a critic rejects. The model receives the
+// critique, and the run continues. If the critic still rejects the answer after Most critiques, the run does not end as
+// done. It is stopped for agent.StopRetryLimit, with the details iterations and maxIterations. The run's metadata
+// counts the critiques, so that the count continues when another process resumes the run.
 //
-// The critic is called only for final answers. Hooks at Stop fire when the critic accepts
-// the answer.
+// The critic is called only for final answers. Hooks at Stop fire when the critic accepts the answer.
 type SelfCritique struct {
-	// Critic checks the state that the run would end in. It returns a text for the model
-	// that says what is wrong with the Answer; the text is empty if the answer is good.
-	// Critic can ask a model. It must be safe for concurrent use; an error fails the run.
-	// Required.
+	// Critic checks the final state. It returns a critique of the Answer for the model, or an empty text if the answer
+	// is good. Critic can ask a model. It must be safe for concurrent use. An error fails the run. Required.
 	Critic func(ctx context.Context, s agent.State) (fault string, err error)
-	// Most is the maximum number of critiques. Zero means three, less than zero means no
-	// critique.
+	// Most is the maximum number of critiques. Zero means three, and less than zero means no critique.
 	Most int
 }
 

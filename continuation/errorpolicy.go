@@ -16,10 +16,10 @@ type Handling uint8
 const (
 	// Stop ends the run as failed.
 	Stop Handling = iota
-	// Retry asks for another step, in which the model can react to the error: up to
-	// ErrorPolicy.MaxRetries in a row.
+	// Retry asks for another step, in which the model can react to the error. It does so up to ErrorPolicy.MaxRetries
+	// times in a row.
 	Retry
-	// Ignore has no opinion; the run continues if the other criteria allow it.
+	// Ignore has no opinion. The run continues if the other criteria allow it.
 	Ignore
 )
 
@@ -32,40 +32,34 @@ func (h Handling) String() string {
 	return fmt.Sprintf("handling(%d)", uint8(h))
 }
 
-// ErrorPolicy says how to handle a step in which something failed, by the kind of the
-// error. It is a criterion. Without one, agent.Base ends a run whose model call
-// failed and leaves failed tools to the model; the zero ErrorPolicy ends the run in
-// both cases.
+// ErrorPolicy says how to handle a step in which something failed, by the kind of error. It is a criterion. Without
+// one, agent.Base ends a run whose model call failed and leaves failed tools to the model. The zero ErrorPolicy ends
+// the run in both cases.
 //
-// A step fails when its model call or the executor fails; the failure has a kind. A
-// step also fails when a tool ran and gave no answer. This failure has the kind
-// agent.KindTool, unless the tool's error has another kind: a tool that exceeded its
-// time limit counts under Timeout, like a model. If several tools failed, Stop takes
-// precedence over Retry, and Retry over Ignore. Calls that were denied, invalid or
-// answered by a mock do not count as failures.
+// A step fails when its model call or the executor fails, and the failure has a kind. A step also fails when a tool ran
+// and gave no answer. Its kind is agent.KindTool, unless the tool's error has another kind. A tool that exceeded its
+// time limit thus counts under Timeout, like a model. If several tools failed, Stop takes precedence over Retry, and
+// Retry over Ignore. Denied, invalid or mocked calls do not count as failures.
 //
-// A policy does not wait. Use processor.Retry to wait and repeat a model call inside of
-// the step; the policy handles the failures that remain. A policy that ignores the
-// errors of a model repeats its call immediately and endlessly: add a limit.
+// A policy does not wait. Use processor.Retry to wait and repeat a model call inside the step. The policy handles the
+// remaining failures. A policy that ignores model errors repeats the call immediately and endlessly: add a limit.
 type ErrorPolicy struct {
-	// The handling of each kind of error. RateLimit also applies to
-	// agent.KindOverloaded, and Model to all other failures of a model service. Unknown
-	// applies to errors of any other kind.
+	// The handling of each kind of error. RateLimit also applies to agent.KindOverloaded, and Model to all other
+	// failures of a model service. Unknown applies to errors of any other kind.
 	Tool      Handling
 	Model     Handling
 	RateLimit Handling
 	Timeout   Handling
 	Invalid   Handling
 	Unknown   Handling
-	// MaxRetries is the maximum number of failed steps in a row that are followed by
-	// another step. One more failed step stops the run. Zero means that Retry works
-	// like Stop. A step without a failure, or with only ignored ones, resets the count.
+	// MaxRetries is the maximum number of failed steps in a row that are followed by another step. One more failed step
+	// stops the run. Zero means that Retry works like Stop. A step without a failure, or with only ignored ones, resets
+	// the count.
 	MaxRetries int
 }
 
-// RetryToolErrors returns a policy that lets the model react to a failed tool, up to
-// retries steps in a row, and stops on all other errors. A tool that exceeded its time
-// limit counts as another error; set Timeout, too, to retry it.
+// RetryToolErrors returns a policy that lets the model react to a failed tool, up to retries steps in a row, and stops
+// on all other errors. A tool that exceeded its time limit counts as another error. To retry it as well, set Timeout.
 func RetryToolErrors(retries int) ErrorPolicy {
 	return ErrorPolicy{Tool: Retry, MaxRetries: retries}
 }
@@ -75,7 +69,7 @@ var (
 	_ judge           = ErrorPolicy{}
 )
 
-// of returns the handling of errors of a kind.
+// of returns the handling for a kind of error.
 func (p ErrorPolicy) of(kind agent.ErrorKind) Handling {
 	switch kind {
 	case agent.KindTool:
@@ -97,11 +91,10 @@ func (p ErrorPolicy) String() string {
 		p.Tool, p.Model, p.RateLimit, p.Timeout, p.Invalid, p.Unknown, p.MaxRetries)
 }
 
-// Evaluate judges the last step of the run. It has no opinion when nothing failed. For
-// Retry it returns RequestContinuation; for Ignore it reports the failure as handled.
-// For Stop it returns Forbid with the reason agent.StopError and the details errorType,
-// consecutiveFailures, totalFailures, maxRetries, handling and toolName, which is empty
-// when no tool failed.
+// Evaluate judges the run's last step. It has no opinion when nothing failed. For Retry it returns RequestContinuation.
+// For Ignore it reports the failure as handled. For Stop it returns Forbid with the reason agent.StopError. The details
+// are errorType, consecutiveFailures, totalFailures, maxRetries, handling and toolName, which is empty when no tool
+// failed.
 func (p ErrorPolicy) Evaluate(_ context.Context, s agent.State) mo.Result[agent.Evaluation] {
 	return evaluationOf(p.judgeStep(s), nil)
 }
@@ -131,12 +124,12 @@ func (p ErrorPolicy) judgeStep(s agent.State) *agent.Evaluation {
 		"handling":            f.handling.String(),
 		"toolName":            f.tool,
 	})
-	stop.Handled = true // Base's signal for the same failure has fewer details
+	stop.Handled = true // the signal from Base for the same failure has fewer details
 	return stop
 }
 
-// inARow counts the failed steps at the end of the run, back to the last one that did
-// not fail or was ignored. It reads no more steps than it counts.
+// inARow counts the failed steps at the run's end, back to the last step that did not fail or was ignored. It reads no
+// more steps than it counts.
 func (p ErrorPolicy) inARow(s agent.State) int {
 	n := 0
 	for _, step := range s.RunStepsBackward() {

@@ -55,7 +55,7 @@ func ExampleTokens() {
 	// Output: stopped after 3 steps: token_limit: 3000 of at most 2500 tokens used
 }
 
-// A limit on what cannot be told stops the run and says what is missing.
+// A limit that cannot be checked stops the run and says what is missing.
 func ExampleCost() {
 	unpriced := agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
 		return agent.Step{Message: agent.Assistant("", agent.ToolCall{Name: "search"}), Model: "big-1"}, nil

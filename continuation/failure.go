@@ -6,7 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// failure describes what failed in a step, for an ErrorPolicy.
+// failure describes a step's failure for an ErrorPolicy.
 type failure struct {
 	kind     agent.ErrorKind
 	handling Handling
@@ -14,9 +14,8 @@ type failure struct {
 	text     string
 }
 
-// worst returns the failure that determines the handling of a step: the failure of the
-// step itself or, if only tools failed, that of the first tool with the strictest
-// handling.
+// worst returns the failure that determines how the step is handled. It is the step's own failure or, if only tools
+// failed, the failure of the first tool with the strictest handling.
 func (p ErrorPolicy) worst(step agent.StepRecord) (worst failure, failed bool) {
 	broken := step.Failure()
 	if broken == nil && step.ToolFailures() == 0 {
@@ -38,8 +37,7 @@ func (p ErrorPolicy) worst(step agent.StepRecord) (worst failure, failed bool) {
 	return worst, true
 }
 
-// kindOf returns the kind of a tool's failure. A state that was read from JSON has
-// no error, only the reason.
+// kindOf returns the kind of a tool's failure. A state that was read from JSON has no error, only the reason.
 func kindOf(result agent.ToolResult) agent.ErrorKind {
 	if kind := agent.KindOf(result.Err); kind != agent.KindUnknown && kind != agent.KindCancelled { // an error within the tool
 		return kind
@@ -50,8 +48,8 @@ func kindOf(result agent.ToolResult) agent.ErrorKind {
 	return agent.KindTool
 }
 
-// message returns a sentence for the stop signal. For a tool it contains the text
-// that the model was shown, which hooks have reviewed, and not the error behind it.
+// message returns a sentence for the stop signal. For a tool it contains the text that the model was shown, which hooks
+// have reviewed, and not the error itself.
 func (f failure) message(inARow int) string {
 	what := "the step failed"
 	if f.tool != "" {

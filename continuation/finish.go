@@ -10,11 +10,12 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// FinishReason allows the run to stop, as done and for agent.StopFinishReason, when the model ended its last turn
-// for one of the given reasons. With agent.Base this also ends a run whose model asked for tools, because
-// AllowStop is stronger than AllowContinuation. The signal's details are finishReason and finishReasons, the list
-// of all given reasons. It has no opinion with an empty list, on a step without a finish reason and on a failed
-// model call.
+// FinishReason allows the run to stop when the model ended its last turn for one of the given reasons. The run then
+// ends as done, for agent.StopFinishReason. With agent.Base this also ends a run whose model asked for tools, because
+// AllowStop is stronger than AllowContinuation. The signal's details are finishReason and finishReasons, the list of
+// all given reasons.
+//
+// FinishReason has no opinion with an empty list, on a step without a finish reason and on a failed model call.
 func FinishReason(reasons ...agent.FinishReason) agent.Criterion {
 	reasons = lo.Uniq(lo.Without(reasons, ""))
 	names := lo.Map(reasons, func(r agent.FinishReason, _ int) string { return string(r) })
@@ -33,11 +34,11 @@ func FinishReason(reasons ...agent.FinishReason) agent.Criterion {
 	})
 }
 
-// ToolCallPresence allows the run to continue when the last reply asked for tools, and to stop, with the signal
-// of agent.StepRecord.EndSignal, when it did not. It has no opinion before the first step and on a failed step.
+// ToolCallPresence allows the run to continue when the last reply asked for tools. Otherwise it allows the run to stop,
+// with the signal from agent.StepRecord.EndSignal. It has no opinion before the first step and on a failed step.
 //
-// It is one part of agent.Base, for programs that combine criteria without Base. Such programs must provide the
-// other parts: without an ErrorPolicy, a model that fails is asked again forever.
+// It is one part of agent.Base, for programs that combine criteria without Base. Such programs must provide the other
+// parts: without an ErrorPolicy, a model that fails is asked again forever.
 func ToolCallPresence() agent.Criterion {
 	goOn := &agent.Evaluation{Verdict: agent.AllowContinuation}
 	return newStateCriterion("ToolCallPresence()", func(s agent.State) *agent.Evaluation {

@@ -258,7 +258,7 @@ func TestGuardsUnderTheirLimitsSayNothing(t *testing.T) {
 	assert.Equal(t, agent.Evaluation{}, guards.Evaluate(t.Context(), final).MustGet())
 }
 
-// What a signal says of figures survives the way to a dashboard.
+// The figures in a signal survive JSON.
 func TestSignalsSurviveJSON(t *testing.T) {
 	final, err := run(t, agent.Config{
 		Driver: turns(call("t")), Executor: works, Criterion: continuation.All(agent.Base, continuation.Steps(1)),

@@ -8,10 +8,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// StopWhen stops a run, for agent.StopRequested, when a condition on the state is met,
-// such as "the report is written" or "three searches found nothing". The name is the
-// signal's source and part of its message. The func must be quick and safe for
-// concurrent use; it is called before the first step, too.
+// StopWhen stops a run, for agent.StopRequested, when a condition on the state is met, such as "the report is written"
+// or "three searches found nothing". The name is the signal's source and part of its message. The func must be quick
+// and safe for concurrent use. It is called before the first step, too.
 func StopWhen(name string, met func(s agent.State) bool) agent.Criterion {
 	return newStateCriterion(fmt.Sprintf("StopWhen(%q)", name), func(s agent.State) *agent.Evaluation {
 		if !met(s) {
@@ -21,9 +20,8 @@ func StopWhen(name string, met func(s agent.State) bool) agent.Criterion {
 	})
 }
 
-// A CancelSource reports whether a user wants to cancel the run that s belongs to, for
-// example by reading a flag or a row of a table. It must return soon after ctx is done
-// and be safe for concurrent use. An error ends the run as failed, because the user may
+// A CancelSource reports whether a user wants to cancel s's run, for example by reading a flag or a table row. It must
+// return soon after ctx is done and be safe for concurrent use. An error ends the run as failed, because the user may
 // have cancelled.
 type CancelSource func(ctx context.Context, s agent.State) (bool, error)
 
@@ -32,11 +30,11 @@ func CancelFlag(flag *atomic.Bool) CancelSource {
 	return func(context.Context, agent.State) (bool, error) { return flag.Load(), nil }
 }
 
-// UntilCancelled stops a run, for agent.StopUser, when the source reports that a user
-// wants to cancel it. The run then ends as stopped, before its first step or after the
-// current one. The source is not called for a run that is already stopped.
+// UntilCancelled stops a run, for agent.StopUser, when the source reports that a user wants to cancel it. The run then
+// ends as stopped, before its first step or after the current one. The source is not called for a run that is already
+// stopped.
 //
-// To interrupt the current step, cancel the context of the run instead.
+// To interrupt the current step, cancel the run's context instead.
 func UntilCancelled(source CancelSource) agent.Criterion {
 	return &criterion{"UntilCancelled", func(ctx context.Context, s agent.State) (*agent.Evaluation, error) {
 		if s.Stopped() {
