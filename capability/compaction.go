@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// The defaults of a UseCompaction.
+// The defaults of UseCompaction.
 const (
 	defaultCompactTokens  = 100_000
 	defaultCompactKeep    = 20
@@ -20,71 +20,63 @@ const (
 	defaultSummaryTimeout = 2 * time.Minute
 )
 
-// UseCompaction shortens a long conversation for the model: it replaces the older part
-// by a summary. The transcript does not change; only the messages that the model is
-// shown change. Between two compactions the shown messages keep their beginning, so that
-// a provider's prompt cache stays useful.
+// UseCompaction shortens a long conversation for the model: it replaces the older part by a summary. The transcript
+// does not change, only the messages that the model is shown. Between two compactions the shown messages keep their
+// beginning, so that a provider's prompt cache stays useful.
 //
-// After a compaction the model is shown, in this order: the system messages of the older
-// part and, if it is in that part, the newest message of the user, all unchanged; the
-// summary, as a message of role user with the source "compaction"; and the newer part
-// unchanged. A call and its answers are never separated, and messages that the model has
-// not seen yet are never summarized. The next compaction summarizes the summary and the
-// messages after it.
+// After a compaction the model is shown, in this order:
 //
-// If a summary fails, or a hook at PreCompact denies it, nothing changes and the run
-// continues; the next attempt is made when the shown messages have grown by a quarter.
-// The hooks at CompactFailed and the CompactionFailed event receive the reason.
+//   - the older part's system messages and, if it is in that part, the user's newest message, all unchanged
+//   - the summary, as a message with role user and the source "compaction"
+//   - the newer part, unchanged
 //
-// The zero UseCompaction starts at three quarters of the context size that the driver
-// reports, or at 100,000 tokens, and asks the agent's own model.
+// A call and its answers are never separated. Messages that the model has not seen yet are never summarized. The next
+// compaction summarizes the summary and the messages after it.
+//
+// If a summary fails, or a hook at PreCompact denies it, nothing changes and the run continues. The next attempt is
+// made when the shown messages have grown by a quarter. The hooks at CompactFailed and the CompactionFailed event
+// receive the reason.
+//
+// The zero UseCompaction starts at three quarters of the context size that the driver reports, or at 100,000 tokens,
+// and asks the agent's own model.
 type UseCompaction struct {
-	// Tokens is the number of shown tokens above which there is a compaction. Zero sets
-	// no limit, unless Messages is zero, too.
+	// Tokens is the number of shown tokens above which there is a compaction. Zero sets no limit, unless Messages is
+	// zero, too.
 	Tokens int64
-	// Messages is the number of shown messages above which there is a compaction. Zero
-	// sets no limit.
+	// Messages is the number of shown messages above which there is a compaction. Zero sets no limit.
 	Messages int
-	// Keep is the maximum number of messages at the end that stay unchanged. Zero means
-	// 20, or half of Messages if that is less.
+	// Keep is the maximum number of messages at the end that stay unchanged. Zero means 20, or half of Messages if that
+	// is less.
 	Keep int
-	// KeepTokens is the maximum number of tokens at the end that stay unchanged. Zero
-	// means a quarter of Tokens, and no limit if Tokens has none. The last reply and the
-	// answers to its calls always stay.
+	// KeepTokens is the maximum number of tokens at the end that stay unchanged. Zero means a quarter of Tokens, and no
+	// limit if Tokens has none. The last reply and the answers to its calls always stay.
 	KeepTokens int64
 
-	// Driver asks the model that writes the summary. Nil means the agent's own driver,
-	// with inner wrappers such as a fallback.
+	// Driver asks the model that writes the summary. Nil means the agent's own driver, with inner wrappers such as a
+	// fallback.
 	Driver agent.Driver
-	// Model is the model that is asked. Empty means the default of Driver, or, with the
-	// agent's own driver, the model of the agent.
+	// Model names the model. Empty means Driver's default or, with the agent's own driver, the agent's model.
 	Model string
-	// Instructions are the instructions for that model. Empty means those of this
-	// package.
+	// Instructions are the instructions for that model. Empty means this package's instructions.
 	Instructions string
-	// SummaryTokens limits the length of the summary; the rest is cut off. Zero means
-	// 2,000.
+	// SummaryTokens limits the summary's length. The rest is cut off. Zero means 2,000.
 	SummaryTokens int
-	// Summarize writes the summary instead of a model. It receives the messages that
-	// will no longer be shown, in order, including an earlier summary, and must be safe
-	// for concurrent use. After an error or a panic the compaction fails.
+	// Summarize writes the summary instead of a model. It receives the messages that will no longer be shown, in order,
+	// including an earlier summary. It must be safe for concurrent use. After an error or a panic the compaction fails.
 	Summarize func(ctx context.Context, s agent.State, messages []agent.Message) (string, error)
 	// Timeout is how long a summary may take. Zero means two minutes.
 	Timeout time.Duration
 
-	// Count returns the number of tokens of a message, and replaces all other counting.
-	// It must be safe for concurrent use and deterministic. Nil means the count of the
-	// driver, if it is a TokenCounter, and an estimate otherwise.
+	// Count returns a message's number of tokens, and replaces all other counting. It must be safe for concurrent use
+	// and deterministic. Nil means the driver's count if it is a TokenCounter, and an estimate otherwise.
 	Count func(agent.Message) int64
-	// NoRescue disables the compaction after a model call that failed because the
-	// messages were too long for the model. If it is false, the call is repeated after a
-	// compaction, unless pieces of a reply were already emitted.
+	// NoRescue disables the compaction after a model call that failed because the messages were too long. If it is
+	// false, the call is repeated after a compaction, unless pieces of a reply were already emitted.
 	NoRescue bool
 }
 
-// A TokenCounter is a Driver that can count the tokens that it would send for a state:
-// messages, instructions and tools. It can ask its service. It must be safe for
-// concurrent use.
+// A TokenCounter is a Driver that can count the tokens that it would send for a state: messages, instructions and
+// tools. It can ask its service. It must be safe for concurrent use.
 type TokenCounter interface {
 	agent.Driver
 	CountTokens(ctx context.Context, s agent.State) mo.Result[int64]
@@ -95,8 +87,8 @@ func (UseCompaction) Name() string { return compactionName }
 
 const compactionName = "compaction"
 
-// Install puts the compaction around the driver, inside of the hooks: a summary does not
-// contain text that they removed at PreInference.
+// Install puts the compaction around the driver, inside the hooks, so that a summary omits the text that they removed
+// at PreInference.
 func (u UseCompaction) Install(p Plan) mo.Result[Plan] {
 	if err := u.check(); err != nil {
 		return mo.Err[Plan](err)

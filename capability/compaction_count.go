@@ -15,19 +15,19 @@ type compactKnown struct {
 	// owed is the usage of summaries that no recorded step includes yet.
 	owed *agent.Usage
 
-	number int             // the number of the view to which head, seen and tokens belong
+	number int             // number of the view to which head, seen and tokens belong
 	fitted bool            // whether this view was used
 	head   []agent.Message // the messages that replace the older ones
-	seen   int             // how many messages of the state were measured
-	last   agent.Message   // the last of them
-	tokens int64           // the measured tokens of those that the model is shown
-	// ratio is the number of tokens that the service counted for each estimated token in
-	// the last reply; zero before the first reply.
+	seen   int             // how many of the state's messages were measured
+	last   agent.Message   // the last measured message
+	tokens int64           // measured tokens in the shown messages
+	// ratio is the service's number of tokens for each estimated token in the last reply. It is zero before the first
+	// reply.
 	ratio float64
 }
 
-// estimateTokens estimates one token for four bytes of text and arguments, four tokens
-// for the message, and 1500 for an image or a file.
+// estimateTokens estimates one token for four bytes of text and arguments, four tokens for the message, and 1500 for an
+// image or a file.
 func estimateTokens(m agent.Message) int64 {
 	bytes, lumps := 0, int64(0)
 	for _, part := range m.Content().Parts() {
@@ -43,7 +43,7 @@ func estimateTokens(m agent.Message) int64 {
 	return each + int64(bytes/bytesOfToken) + lumps*lump
 }
 
-// measure returns the unscaled number of tokens of one message.
+// measure returns a message's unscaled number of tokens.
 func (c *compactor) measure(m agent.Message) int64 {
 	if c.Count != nil {
 		return c.Count(m)
@@ -71,8 +71,8 @@ func (c *compactor) around(s agent.State) int64 {
 	return int64(bytes / 4)
 }
 
-// look measures the messages of s that the view shows, if the view belongs to these
-// messages. Each message is measured once.
+// look measures the messages in s that the view shows, if the view belongs to these messages. Each message is measured
+// once.
 func (c *compactor) look(s agent.State, v CompactedView, fits bool, known *compactKnown) {
 	n := s.MessageCount()
 	stale := known.seen > n || known.seen > 0 && s.Message(known.seen-1) != known.last
@@ -99,8 +99,8 @@ func (c *compactor) scaleTokens(tokens int64, known *compactKnown) int64 {
 	return int64(float64(tokens) * known.ratio)
 }
 
-// calibrate sets the ratio from the input tokens that a reply reports. An estimate is off
-// by a factor of less than four; a larger one has another cause and is ignored.
+// calibrate sets the ratio from the input tokens that a reply reports. An estimate is off by a factor of less than
+// four. A larger factor has another cause and is ignored.
 func (c *compactor) calibrate(s agent.State, measured, counted int64) {
 	if c.Count != nil || counted <= 0 || measured <= 0 {
 		return
@@ -111,8 +111,8 @@ func (c *compactor) calibrate(s agent.State, measured, counted int64) {
 	known.ratio = min(max(float64(counted)/float64(measured), 0.25), 4)
 }
 
-// countTokens returns the driver's count of the tokens that it would send, or the given
-// estimate if the driver does not count.
+// countTokens returns the driver's count of the tokens that it would send, or the given estimate if the driver does not
+// count.
 func (c *compactor) countTokens(ctx context.Context, s agent.State, messages []agent.Message, estimate int64) int64 {
 	if c.counter == nil {
 		return estimate

@@ -33,7 +33,7 @@ var (
 	_ agent.Describer = compacting{}
 )
 
-// Features returns the Features of the wrapped driver.
+// Features returns the wrapped driver's Features.
 func (d compacting) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 func (d compacting) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
@@ -47,8 +47,8 @@ func (d compacting) Stream(ctx context.Context, s agent.State, emit func(agent.D
 	})
 }
 
-// turn makes one model call. It compacts before the call if a limit is exceeded. If the
-// service reports that the messages are too long, it compacts and repeats the call.
+// turn makes one model call. It compacts before the call if a limit is exceeded. If the service reports that the
+// messages are too long, it compacts and repeats the call.
 func (d compacting) turn(
 	ctx context.Context, s agent.State, told *bool, ask func(agent.State) mo.Result[agent.Step],
 ) mo.Result[agent.Step] {
@@ -96,9 +96,8 @@ type showing struct {
 	done     bool
 }
 
-// show returns the view of s for the model. Without a trigger it compacts if a limit is
-// exceeded. It returns an error that ends the call: the error of the context, of a hook
-// that aborts the run, or of a stop.
+// show returns the view of s for the model. Without a trigger it compacts if a limit is exceeded. It returns an error
+// that ends the call: from the context, from a hook that aborts the run, or from a stop.
 func (c *compactor) show(ctx context.Context, s agent.State, trigger CompactionTrigger) (showing, error) {
 	known := c.known.Get(s)
 	known.mu.Lock()
@@ -139,7 +138,7 @@ func (c *compactor) show(ctx context.Context, s agent.State, trigger CompactionT
 	return out, nil
 }
 
-// due returns the limit that is exceeded, if any, and the number of tokens.
+// due returns the exceeded limit, if any, and the number of tokens.
 func (c *compactor) due(
 	ctx context.Context, s agent.State, view CompactedView, fits bool, tokens int64, known *compactKnown,
 ) (CompactionTrigger, int64) {
@@ -148,7 +147,7 @@ func (c *compactor) due(
 		n += len(known.head) - view.From
 	}
 	limit, most := max(c.Tokens, view.NextTokens), max(c.Messages, view.NextMessages)
-	if view.From > 0 && !fits { // the model is shown messages that it was not shown before
+	if view.From > 0 && !fits { // the model is shown new messages
 		limit, most = max(c.Tokens, grown(view.Tokens)), max(c.Messages, grown(view.Messages))
 	}
 	if c.Messages > 0 && n > most {
@@ -164,8 +163,7 @@ func (c *compactor) due(
 	return "", tokens
 }
 
-// countedView returns the token count of the current view. The driver's count calibrates
-// the estimate.
+// countedView returns the current view's token count. The driver's count calibrates the estimate.
 func (c *compactor) countedView(
 	ctx context.Context, s agent.State, view CompactedView, fits bool, estimate int64, known *compactKnown,
 ) int64 {
@@ -200,12 +198,11 @@ type attempt struct {
 	id      string
 	started time.Time
 	used    *agent.Usage
-	after   int64 // how many tokens are shown afterwards
+	after   int64 // number of tokens shown afterwards
 	done    bool
 }
 
-// make performs the attempt. A failure changes nothing except the limits for the next
-// attempt.
+// make performs the attempt. A failure changes nothing except the limits for the next attempt.
 func (a *attempt) make(ctx context.Context) error {
 	s, n := a.state, len(a.list.messages)
 	keepTokens := a.KeepTokens
@@ -261,8 +258,7 @@ func (a *attempt) make(ctx context.Context) error {
 	return nil
 }
 
-// replaceSection returns the view with a part replaced by the summary, and the messages
-// that it shows.
+// replaceSection returns the view with a part replaced by the summary, and the messages that the view shows.
 func (a *attempt) replaceSection(ctx context.Context, p part, summary string) (CompactedView, []agent.Message, error) {
 	from, _ := a.list.at(p.cut)
 	view := CompactedView{

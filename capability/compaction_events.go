@@ -18,8 +18,7 @@ const (
 	CompactContextLength CompactionTrigger = "context_length"
 )
 
-// CompactionCompleted: from this model call on, a summary replaces the older
-// messages.
+// CompactionCompleted: from this model call on, a summary replaces the older messages.
 type CompactionCompleted struct {
 	Run  agent.Run `json:"run"`
 	Step int       `json:"step"`
@@ -32,13 +31,12 @@ type CompactionCompleted struct {
 	TokensBefore   int64  `json:"tokens_before"`
 	TokensAfter    int64  `json:"tokens_after"`
 	Summary        string `json:"summary"`
-	// Usage is the usage of the summary, which counts as usage of the step.
+	// Usage is the summary's usage, which counts as the step's usage.
 	Usage agent.Usage   `json:"usage"`
 	Took  time.Duration `json:"took"` // in nanoseconds
 }
 
-// CompactionFailed: a compaction failed and the model is shown the messages
-// unchanged.
+// CompactionFailed: a compaction failed, and the model is shown the messages unchanged.
 type CompactionFailed struct {
 	Run     agent.Run         `json:"run"`
 	Step    int               `json:"step"`
@@ -51,7 +49,7 @@ type CompactionFailed struct {
 	Denied bool `json:"denied,omitempty"`
 	// Failure is the reason.
 	Failure agent.Failure `json:"failure"`
-	// Usage is the usage of the failed attempt, which counts as usage of the step.
+	// Usage is the failed attempt's usage, which counts as the step's usage.
 	Usage agent.Usage   `json:"usage"`
 	Took  time.Duration `json:"took"` // in nanoseconds
 }

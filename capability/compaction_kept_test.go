@@ -43,7 +43,7 @@ func (s *dying) Commit(ctx context.Context, l durable.Lease, c durable.Commit) e
 
 func (s *dying) Release(context.Context, durable.Lease, time.Duration) error { return errDead }
 
-// compactedRun records the requests to the two models of a run, in all its processes.
+// compactedRun records a run's requests to the two models, in all its processes.
 type compactedRun struct {
 	shown     map[int][]string // to the agent's own, by step
 	summaries map[int]int      // how often one was paid for, by step

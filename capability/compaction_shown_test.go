@@ -84,7 +84,7 @@ func TestHooksCannotChangeACompaction(t *testing.T) {
 			}),
 		)
 	}
-	// seen is all that is seen of a run, without its ids and times.
+	// seen is everything visible in a run, without its IDs and times.
 	type seen struct {
 		points     []string
 		about      []hooks.Compaction
@@ -265,8 +265,8 @@ func TestCompactionOfARunThatParks(t *testing.T) {
 	assert.Equal(t, 3, summaries)
 }
 
-// IP-106: what is too much is summarised; a counter that is given is the one that
-// counts, and that of the driver is asked when it is needed and not before.
+// IP-106: too long a conversation is summarised. A given counter decides. The driver's counter is asked only when it is
+// needed.
 func TestWhoCountsTokens(t *testing.T) {
 	use := capability.UseCompaction{Tokens: 1000, Keep: 2, Summarize: writes("short")}
 	t.Run("a func", func(t *testing.T) {
@@ -479,8 +479,8 @@ func TestSummaryInPieces(t *testing.T) {
 	assert.LessOrEqual(t, len(d.Calls()[0].Messages), 4)
 }
 
-// The agent's own model can write the summary: hooks are not asked about this call, and
-// the only event is that of the compaction.
+// The agent's own model can write the summary. Hooks are not asked about this call, and the compaction is the only
+// event.
 func TestSummaryByTheAgentsOwnModel(t *testing.T) {
 	rec := agenttest.Record()
 	asked := 0

@@ -32,8 +32,8 @@ Rules:
 - If the first entry is an earlier summary, carry on what still matters in it: it is not kept otherwise.
 - Use the language of the conversation. Keep to short sentences. Answer with the record alone.`
 
-// summarise returns a summary of messages. Used is the usage of the model; nil when no
-// model was asked. If ctx is done, the error is that of ctx.
+// summarise returns a summary of messages. Used is the model's usage, or nil when no model was asked. If ctx is done,
+// the error is ctx's error.
 func (c *compactor) summarise(ctx context.Context, s agent.State, messages []agent.Message) (summary string, used *agent.Usage, err error) {
 	within, cancel := context.WithTimeoutCause(ctx, c.Timeout, fmt.Errorf("timed out after %v: %w", c.Timeout, context.DeadlineExceeded))
 	defer cancel()
@@ -70,19 +70,18 @@ func (c *compactor) summarise(ctx context.Context, s agent.State, messages []age
 
 const (
 	bytesOfSummaryToken = 6       // longer summaries are cut
-	longestEntry        = 8 << 10 // bytes of one message that the summarizing model sees
+	longestEntry        = 8 << 10 // maximum bytes of one message for the summarizing model
 )
 
-// room returns how many bytes of conversation one request to the summarizing model can
-// contain.
+// room returns how many bytes of conversation one request to the summarizing model can contain.
 func (c *compactor) room() int {
-	const reserve, bytesOfToken = 2, 3 // a half of the context stays free; texts with many digits have less than four bytes for each token
+	const reserve, bytesOfToken = 2, 3 // half of the context stays free; digits take less than four bytes per token
 	reads := agent.FeaturesOf(c.ask).OrEmpty().ContextTokens / reserve
 	return int(max(cmp.Or(reads, defaultCompactTokens)*bytesOfToken, 2*longestEntry))
 }
 
-// writeMessages returns the summary of the previous messages and as many messages as
-// there is room for, as text; rest are the other messages.
+// writeMessages returns the summary of the previous messages and as many messages as fit, as text. Rest are the other
+// messages.
 func (c *compactor) writeMessages(before string, messages []agent.Message) (text string, rest []agent.Message) {
 	var b strings.Builder
 	if before != "" {
@@ -122,7 +121,7 @@ func entryOf(m agent.Message) string {
 	return b.String() + "\n\n"
 }
 
-// shortenText cuts the middle of a text that is longer than n bytes.
+// shortenText cuts the middle of text longer than n bytes.
 func shortenText(text string, n int) string {
 	if len(text) <= n {
 		return text

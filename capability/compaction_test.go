@@ -98,8 +98,8 @@ func throughJSON(t testing.TB, s agent.State) (out agent.State) {
 
 func isSummary(m agent.Message) bool { return m.Source() == "compaction" }
 
-// sound holds a list of messages to what a service wants: each call is followed by its
-// one answer, and no answer is there without its call.
+// sound checks a list of messages as a service does. Each call is followed by its one answer, and no answer is without
+// its call.
 func sound(t require.TestingT, list []agent.Message) {
 	open := map[string]int{}
 	for i, m := range list {

@@ -10,11 +10,10 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// CompactedView records the last compaction, in the session's metadata under the name
-// "compaction": it describes what the model is shown instead of the first From
-// messages. The zero view means that there was no compaction.
+// CompactedView records the last compaction in the session's metadata, under the name "compaction". It describes the
+// messages that replace the first From messages for the model. The zero view means that there was no compaction.
 type CompactedView struct {
-	// ID names the compaction; empty before the first one.
+	// ID names the compaction. It is empty before the first one.
 	ID string `json:"id,omitempty"`
 	// From is the index of the first message that is shown unchanged.
 	From int `json:"from,omitempty"`
@@ -37,7 +36,7 @@ type CompactedView struct {
 
 var compactedKey = agent.SessionKey[CompactedView](compactionName)
 
-// CompactedIn returns the record of the last compaction in s; None when there was none.
+// CompactedIn returns the record of the last compaction in s, or None when there was none.
 func CompactedIn(s agent.State) mo.Option[CompactedView] {
 	v, ok := compactedKey.From(s)
 	return mo.TupleToOption(v, ok && v.From > 0)
@@ -50,9 +49,8 @@ func summaryMessage(summary string) agent.Message {
 	return agent.UserText(intro + "<summary>\n" + summary + "\n</summary>").WithSource(compactionName)
 }
 
-// anchorOf returns a hash that identifies a list of messages whose first n a summary
-// replaces. The hash includes only the call id of a tool's answer, because the content
-// can be edited later.
+// anchorOf returns a hash that identifies a list of messages whose first n a summary replaces. For a tool's answer the
+// hash includes only the call ID, because the content can be edited later.
 func anchorOf(s agent.State, n int) string {
 	const enough = 4096
 	h := fnv.New64a()
@@ -70,22 +68,21 @@ func anchorOf(s agent.State, n int) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// fits reports whether the view belongs to the messages of s. It does not if hooks have
-// replaced the transcript.
+// fits reports whether the view belongs to the messages in s. It does not if hooks have replaced the transcript.
 func (v CompactedView) fits(s agent.State) bool {
 	return v.From > 0 && v.From <= s.MessageCount() && anchorOf(s, v.From) == v.Anchor
 }
 
-// shownList is the list of the messages of a state that the model is shown: the head
-// replaces the state's messages before from.
+// shownList is the list of the state's messages that the model is shown. The head replaces the state's messages before
+// from.
 type shownList struct {
 	messages []agent.Message
-	kept     []int // the state's index of each message of the head except the last
+	kept     []int // the state's index of each head message except the last
 	head     int
 	from     int
 }
 
-// headOf returns the messages that replace those before v.From.
+// headOf returns the messages that replace the messages before v.From.
 func (v CompactedView) headOf(s agent.State) []agent.Message {
 	head := make([]agent.Message, 0, len(v.Kept)+1)
 	for _, i := range v.Kept {
@@ -94,7 +91,7 @@ func (v CompactedView) headOf(s agent.State) []agent.Message {
 	return append(head, summaryMessage(v.Summary))
 }
 
-// list returns the messages of s that the model is shown, after the given head.
+// list returns the messages in s that the model is shown, after the given head.
 func (v CompactedView) list(s agent.State, head []agent.Message) shownList {
 	l := shownList{slices.Grow(slices.Clone(head), s.MessageCount()-v.From), v.Kept, len(head), v.From}
 	for _, m := range s.MessagesFrom(v.From) {
@@ -103,7 +100,7 @@ func (v CompactedView) list(s agent.State, head []agent.Message) shownList {
 	return l
 }
 
-// at returns the state's index of message i; ok is false for a summary.
+// at returns the state's index of message i. Ok is false for a summary.
 func (l shownList) at(i int) (index int, ok bool) {
 	switch {
 	case i >= l.head:
@@ -118,13 +115,12 @@ func (l shownList) at(i int) (index int, ok bool) {
 type part struct {
 	cut     int             // index of the first message that is shown unchanged
 	kept    []int           // unchanged messages before it, by their index in the state
-	summary []agent.Message // the other messages, which are to be summarised
+	summary []agent.Message // the other messages, to be summarised
 	fresh   int             // how many of them are not a summary
 }
 
-// cut returns the best position to cut the list; ok is false when a cut would not save
-// anything. After the cut there are at most keep messages and keepTokens tokens, but at
-// least the last reply and everything after it.
+// cut returns the best position to cut the list. Ok is false when a cut would not save anything. After the cut there
+// are at most keep messages and keepTokens tokens, but at least the last reply and everything after it.
 func (l shownList) cut(keep int, keepTokens int64, count func(agent.Message) int64) (p part, ok bool) {
 	must := 0
 	for i, m := range slices.Backward(l.messages) {

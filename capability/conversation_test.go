@@ -17,8 +17,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// What a hook adds at the start of a conversation is stored with the run. A process that resumes the run has it, asks no hook
-// at ConversationStart, and closes its own session of the conversation.
+// Effects from a hook at the start of a conversation are stored with the run. A process that resumes the run has them.
+// It asks no hook at ConversationStart, and closes its own session of the conversation.
 func TestConversationOfADurableRun(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
 	require.NoError(t, err)

@@ -10,12 +10,11 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// UseDurability records the agent's runs in a store, so that they survive the process: see
-// package durable. Its wrappers are outside of the hooks and inside of telemetry, and record
-// values as changed by the hooks. A run whose questions are answered later also needs
-// UseApproval(agent.ParkApprover).
+// UseDurability records the agent's runs in a store, so that they survive the process: see package durable. Its
+// wrappers are outside the hooks and inside telemetry, and record values as changed by the hooks. A run whose questions
+// are answered later also needs UseApproval(agent.ParkApprover).
 type UseDurability struct {
-	// Keeper records the runs; several agents can share one. Required.
+	// Keeper records the runs. Several agents can share one. Required.
 	Keeper *durable.Keeper
 }
 
@@ -25,8 +24,7 @@ func (UseDurability) Name() string { return "durability" }
 // After returns "telemetry", so that spans include the writes to the journal.
 func (UseDurability) After() []string { return []string{"telemetry"} }
 
-// keptWith returns the plan of a sub-agent whose run is recorded in the journal of the run
-// that starts it, by that run's keeper.
+// keptWith returns a sub-agent's plan whose run the keeper records in the parent run's journal.
 func (p Plan) keptWith(k *durable.Keeper) (Plan, error) {
 	if k == nil && p.keeper == nil {
 		return p, nil
@@ -54,5 +52,5 @@ func (u UseDurability) Install(p Plan) mo.Result[Plan] {
 	}
 	p = p.AroundRun(Outside, name, k.AroundRun()).AroundRun(Inside, name, k.AroundRunInside())
 	p = p.AroundStep(Outside, name, k.AroundStep()).WrapDriver(Outside, name, k.WrapDriver).WrapExecutor(Outside, name, k.WrapExecutor)
-	return mo.Ok(p.WrapApprover(Inside, name, k.WrapApprover)) // inside of the hooks, so that it sees only what people answer
+	return mo.Ok(p.WrapApprover(Inside, name, k.WrapApprover)) // inside the hooks, so that it sees only people's answers
 }

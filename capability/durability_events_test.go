@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 )
 
-// A keeper that stores events is an observer of the agent and of its sub-agents, once each, also when the sub-agent was
-// built with the keeper.
+// A keeper that stores events observes the agent and its sub-agents, once each, also when the sub-agent was built with
+// the keeper.
 func TestStoredEventsOfSubagents(t *testing.T) {
 	for name, own := range map[string]bool{"the sub-agent has no keeper": false, "the sub-agent has the keeper": true} {
 		t.Run(name, func(t *testing.T) {

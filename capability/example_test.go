@@ -136,8 +136,7 @@ func ExampleFunc() {
 	// Output: small
 }
 
-// A sub-agent is an agent that is used as a tool: it has its own run, and the hooks of the
-// agent that starts it.
+// A sub-agent is an agent that is used as a tool. It has its own run, and its parent's hooks.
 func ExampleUseSubagents() {
 	scout := builder.New().WithName("scout").
 		WithDriver(agenttest.Script(agenttest.Call("look", `{}`), agenttest.Say("The door is open."))).

@@ -69,7 +69,7 @@ func clerk(t *testing.T, list ...capability.Capability) *agent.Agent {
 	return a
 }
 
-// LH-01…06: hooks of one run share one order with those of the agent, and end with the run.
+// LH-01…06: one run's hooks share one order with the agent's hooks, and end with the run.
 func TestHooksOfOneRun(t *testing.T) {
 	var d diary
 	a := clerk(t, capability.UseHooks(d.guard("own", 0), d.guard("own-guard", hooks.PriorityGuard), d.watch("own-watch")))
@@ -87,7 +87,7 @@ func TestHooksOfOneRun(t *testing.T) {
 	}
 }
 
-// An agent without any hooks has room for those of a run, at every point, in every way to run.
+// An agent without any hooks has room for a run's hooks, at every point, in every way to run.
 func TestHooksOfOneRunEverywhere(t *testing.T) {
 	var d diary
 	all := hooks.ObserveAll("all", func(_ context.Context, c hooks.Context) error { d.add(string(c.Point())); return nil })
@@ -130,7 +130,7 @@ func TestHooksOfOneRunEverywhere(t *testing.T) {
 	assert.Equal(t, want, d.taken())
 }
 
-// Errors in the hooks of a run are reported before the run starts.
+// Errors in a run's hooks are reported before the run starts.
 func TestWrongHooksOfOneRun(t *testing.T) {
 	var d diary
 	recorder := agenttest.Record()
@@ -157,7 +157,7 @@ type otherHooks struct{}
 
 func (otherHooks) Controls() []string { return nil }
 
-// Delegating work to a sub-agent does not bypass the hooks of a run.
+// Delegating work to a sub-agent does not bypass a run's hooks.
 func TestSubagentsInheritTheHooksOfARun(t *testing.T) {
 	var b bench
 	var d diary
@@ -180,7 +180,7 @@ func TestSubagentsInheritTheHooksOfARun(t *testing.T) {
 	assert.Equal(t, []string{"look by helper at 1"}, b.used)
 }
 
-// Drain of the agent waits for the detached hooks of a run, too.
+// The agent's Drain waits for a run's detached hooks, too.
 func TestDetachedHooksOfOneRun(t *testing.T) {
 	var d diary
 	begun, goOn := make(chan struct{}), make(chan struct{})

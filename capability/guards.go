@@ -12,32 +12,28 @@ import (
 	"github.com/grapnel-go/grapnel/processor"
 )
 
-// defaultSteps is the default limit of steps of a run, so that an agent in an endless loop
-// stops.
+// defaultSteps is a run's default step limit, so that an agent in an endless loop stops.
 const defaultSteps = 100
 
-// UseGuards limits each run of the agent together with the runs that it starts, as sub-agents
-// or from hooks and tools: see agent.Spending. When a limit is reached, all of these runs are
-// stopped, each after the reply that it is waiting for. A field that is zero sets no limit,
-// except Steps. The limits are hard: a hook cannot make a run continue past them.
+// UseGuards limits each of the agent's runs together with the runs that it starts, as sub-agents or from hooks and
+// tools: see agent.Spending. When a limit is reached, all these runs are stopped, each after the reply that it is
+// waiting for. A zero field sets no limit, except Steps. The limits are hard: a hook cannot make a run continue past
+// them.
 type UseGuards struct {
-	// Steps is the maximum number of model turns. Zero means 100, also for an agent without
-	// UseGuards, unless the agent has a criterion that limits the steps; -1 means no limit.
+	// Steps is the maximum number of model turns. Zero means 100, also for an agent without UseGuards, unless the agent
+	// has a criterion that limits the steps. -1 means no limit.
 	Steps int
-	// Tokens is the maximum of input and output tokens together. If a reply comes without
-	// usage, the guard ends the run.
+	// Tokens is the maximum sum of input and output tokens. If a reply comes without usage, the guard ends the run.
 	Tokens int64
-	// Cost is the maximum cost in US dollars. If the cost of a model call is unknown, the
-	// guard ends the run.
+	// Cost is the maximum cost in US dollars. If a model call's cost is unknown, the guard ends the run.
 	Cost float64
-	// Time is the maximum time that a run is running; time that it was parked does not count. This limit also interrupts the
+	// Time is the maximum time that a run is running, without its time as a parked run. This limit also interrupts the
 	// current step.
 	Time time.Duration
-	// FinishReasons ends the run when the model stops for one of these reasons. This limit is
-	// soft: a Stop hook can make the run continue.
+	// FinishReasons ends the run when the model stops for one of these reasons. This limit is soft: a Stop hook can
+	// make the run continue.
 	FinishReasons []agent.FinishReason
-	// Continuations is how often Stop hooks can make the run continue; zero means
-	// hooks.DefaultContinuations.
+	// Continuations is how often Stop hooks can make the run continue. Zero means hooks.DefaultContinuations.
 	Continuations int
 }
 

@@ -11,12 +11,11 @@ type Place uint8
 
 // The places.
 const (
-	// Inside is inside of the hooks: the hooks decide first, and see the changes of the
-	// layer. Use it for retries, time limits and everything that does the work.
+	// Inside is inside the hooks: the hooks decide first, and see the layer's changes. Use it for retries, time limits
+	// and everything that does the work.
 	Inside Place = iota
-	// Outside is outside of the hooks: the layer sees values only after the hooks have
-	// changed them. Use it for spans, journals and everything that stores or shows
-	// values.
+	// Outside is outside the hooks: the layer sees values only after the hooks have changed them. Use it for spans,
+	// journals and everything that stores or shows values.
 	Outside
 )
 
@@ -27,7 +26,7 @@ type layer[T any] struct {
 	value T
 }
 
-// layers are the wrappers around one part of an agent, in the order they were given.
+// layers are the wrappers around one part of an agent, in the order in which they were given.
 type layers[T any] []layer[T]
 
 func (l layers[T]) with(place Place, name string, value T) layers[T] {
@@ -58,8 +57,7 @@ func (l layers[T]) values() []T {
 	return lo.Map(ordered, func(x layer[T], _ int) T { return x.value })
 }
 
-// around returns the wrappers, outermost first, with the hooks between the layers
-// outside of the hooks and the layers inside.
+// around returns the wrappers, outermost first, with the hooks between outside and inside layers.
 func (l layers[T]) around(hooks T) []T {
 	return slices.Concat(l.at(Outside).values(), []T{hooks}, l.at(Inside).values())
 }

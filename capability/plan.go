@@ -17,10 +17,9 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// A Plan describes an agent before it is built: everything that capabilities have added so
-// far. It is an immutable value; methods that add something return a new Plan. The zero
-// Plan describes an agent without a driver. A wrapper that is added earlier is outside of
-// one that is added later.
+// A Plan describes an agent before it is built: everything that capabilities have added so far. It is an immutable
+// value, and methods that add something return a new Plan. The zero Plan describes an agent without a driver. An
+// earlier wrapper is outside a later one.
 type Plan struct {
 	name          string
 	driver        agent.Driver
@@ -36,13 +35,13 @@ type Plan struct {
 	wrapExecutor  layers[func(agent.Executor) agent.Executor]
 	wrapApprover  layers[func(agent.Approver) agent.Approver]
 	criteria      []agent.Criterion
-	unlimited     bool // do not add the default limit of steps
+	unlimited     bool // do not add the default step limit
 	continuations int
 	approver      agent.Approver
 	observers     []agent.Observer
-	endObservers  []agent.Observer // of the hooks at ConversationEnd only
+	endObservers  []agent.Observer // only for hooks at ConversationEnd
 	background    []agent.Background
-	detached      *hooks.Pool // where detached hooks run; nil means a new pool of the agent
+	detached      *hooks.Pool // where detached hooks run, nil for a new pool
 	started       bool        // another agent starts this one and owns the pool
 	parallel      int
 	keeper        *durable.Keeper // set by UseDurability
@@ -51,10 +50,10 @@ type Plan struct {
 
 	later     hooks.Scope // declared by UseLater, and points that not every agent has
 	below     hooks.Scope // the scope of the sub-agents, once they are built
-	inherited []string    // the names of hooks that another agent has checked
+	inherited []string    // names of hooks that another agent has checked
 
-	own  *hooks.Compiled // hooks of the agent that WithHooks extends; nil otherwise
-	more hooks.Set       // the hooks that WithHooks adds
+	own  *hooks.Compiled // hooks of the agent that WithHooks extends, or nil
+	more hooks.Set       // hooks that WithHooks adds
 }
 
 // WithName names the agent.
@@ -66,11 +65,10 @@ func (p Plan) Name() string { return p.name }
 // WithDriver sets the driver.
 func (p Plan) WithDriver(d agent.Driver) Plan { p.driver = d; return p }
 
-// Driver returns the driver so far; nil when none was set.
+// Driver returns the driver so far, or nil when none was set.
 func (p Plan) Driver() agent.Driver { return p.driver }
 
-// WithRequest changes the request to the model. When the agent is built, the plan's tools
-// replace the tools of the request.
+// WithRequest changes the request to the model. When the agent is built, the plan's tools replace the request's tools.
 func (p Plan) WithRequest(change func(agent.Request) agent.Request) Plan {
 	if change == nil {
 		return p.blaming(errors.New("the func that changes the request is nil"))
@@ -91,15 +89,14 @@ func (p Plan) WithTools(tools ...toolexec.Tool) Plan {
 	return p
 }
 
-// withToolsFor adds tools that are created when the plan is complete. Capabilities that
-// are installed later do not see them.
+// withToolsFor adds tools that are created when the plan is complete. Capabilities that are installed later do not see
+// them.
 func (p Plan) withToolsFor(tools func(Plan) ([]toolexec.Tool, error)) Plan {
 	p.toolsFor = append(slices.Clip(p.toolsFor), tools)
 	return p
 }
 
-// withMadeTools returns the plan with the tools of withToolsFor added; the plan must
-// be complete.
+// withMadeTools returns the plan with the tools from withToolsFor added. The plan must be complete.
 func (p Plan) withMadeTools() (Plan, error) {
 	var wrong []error
 	whole := p
@@ -123,8 +120,8 @@ func (p Plan) withMadeTools() (Plan, error) {
 // WithToolOptions sets the options for running tools.
 func (p Plan) WithToolOptions(o toolexec.Options) Plan { p.toolOptions = o; return p }
 
-// WithExecutor sets the executor that answers tool calls. The plan's tools then only
-// supply the specs for the model. Nil means an executor built from the plan's tools.
+// WithExecutor sets the executor that answers tool calls. The plan's tools then only supply the specs for the model.
+// Nil means an executor built from the plan's tools.
 func (p Plan) WithExecutor(x agent.Executor) Plan { p.executor = x; return p }
 
 // WithHooks adds hooks, after the existing ones.
@@ -139,8 +136,7 @@ func (p Plan) Tools() iter.Seq2[int, toolexec.Tool] { return slices.All(p.tools)
 // Request returns the request to the model so far.
 func (p Plan) Request() agent.Request { return p.request }
 
-// AroundRun adds middleware around the run, inside of the existing middleware in the same
-// place.
+// AroundRun adds middleware around the run, inside the existing middleware in the same place.
 func (p Plan) AroundRun(place Place, name string, processor agent.Processor) Plan {
 	p.aroundRun = p.aroundRun.with(place, name, processor)
 	return p
@@ -164,21 +160,20 @@ func (p Plan) WrapExecutor(place Place, name string, wrap func(agent.Executor) a
 	return p
 }
 
-// WrapApprover adds a wrapper around the approver. The wrapper also sees answers that were
-// given while a run was parked.
+// WrapApprover adds a wrapper around the approver. The wrapper also sees answers that were given while a run was
+// parked.
 func (p Plan) WrapApprover(place Place, name string, wrap func(agent.Approver) agent.Approver) Plan {
 	p.wrapApprover = p.wrapApprover.with(place, name, wrap)
 	return p
 }
 
-// WithCriteria adds criteria to agent.Base, which every agent has. The strongest verdict
-// wins, regardless of order.
+// WithCriteria adds criteria to agent.Base, which every agent has. The strongest verdict wins, regardless of order.
 func (p Plan) WithCriteria(criteria ...agent.Criterion) Plan {
 	p.criteria = append(slices.Clip(p.criteria), criteria...)
 	return p
 }
 
-// allCriteria returns the criteria, Base first, with a limit of steps unless there is one.
+// allCriteria returns the criteria, Base first, with a step limit unless there is one.
 func (p Plan) allCriteria() []agent.Criterion {
 	all := append([]agent.Criterion{agent.Base}, p.criteria...)
 	if limits := agent.LimitsOf(continuation.All(all...)); limits.Steps == 0 && !p.unlimited {
@@ -187,11 +182,10 @@ func (p Plan) allCriteria() []agent.Criterion {
 	return all
 }
 
-// WithContinuations sets how often the hooks at Stop can make one run continue; zero means
-// hooks.DefaultContinuations.
+// WithContinuations sets how often the hooks at Stop can make one run continue. Zero means hooks.DefaultContinuations.
 func (p Plan) WithContinuations(n int) Plan { p.continuations = n; return p }
 
-// WithApprover sets the approver. Without one, a call that needs approval is denied.
+// WithApprover sets the approver. Without one, calls that need approval are denied.
 func (p Plan) WithApprover(a agent.Approver) Plan {
 	if nils.Is(a) {
 		return p.blaming(errors.New("the approver is nil: omit it if no person can be asked"))
@@ -212,11 +206,10 @@ func (p Plan) WithBackground(b agent.Background) Plan {
 	return p
 }
 
-// WithParallel sets how many tool calls of one step run at the same time; zero means one.
+// WithParallel sets how many of a step's tool calls run at the same time. Zero means one.
 func (p Plan) WithParallel(n int) Plan { p.parallel = n; return p }
 
-// Agent builds the agent. The error joins everything that is wrong. Each call builds a
-// separate agent.
+// Agent builds the agent. The error joins all mistakes. Each call builds a separate agent.
 func (p Plan) Agent() mo.Result[*agent.Agent] {
 	a, _, err := p.build()
 	if err != nil {
@@ -272,8 +265,8 @@ func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 	return a, reach, err //nolint:wrapcheck // the error has all details
 }
 
-// endingConversation returns the func that tells the hooks of the end of a conversation. Telemetry, which
-// observes runs through its processor, observes this point as an observer.
+// endingConversation returns the func that tells the hooks that a conversation ends. Telemetry observes runs through
+// its processor, but this point as an observer.
 func (p Plan) endingConversation(compiled *hooks.Compiled) func(context.Context, agent.State, agent.CloseReason) error {
 	observer := joinObservers(slices.Concat(p.endObservers, p.observers))
 	return func(ctx context.Context, s agent.State, reason agent.CloseReason) error {
@@ -302,8 +295,7 @@ func (p Plan) extending(own *hooks.Compiled) func(agent.HookSet) mo.Result[*agen
 	}
 }
 
-// check returns all errors except those of tools and hooks. A nil part is an error,
-// because it may be a missing guard.
+// check returns all errors except those in tools and hooks. A nil part is an error, because it may be a missing guard.
 func (p Plan) check() error {
 	wrong := slices.Clone(p.wrong)
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }

@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// AgentUnder builds the agent like Agent, but with the hooks of set instead of the plan's hooks. Use it for an agent
+// AgentUnder builds the agent like Agent, but with the hooks in set instead of the plan's hooks. Use it for an agent
 // that must run under other hooks than planned, such as an agent that a hook starts. Hooks for tools that this agent
 // does not have are not an error.
 func (p Plan) AgentUnder(set hooks.Set) mo.Result[*agent.Agent] { return p.under(set).Agent() }

@@ -12,10 +12,9 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// String prints the composed stack, outermost first: the middleware of run, step,
-// driver and executor, the criteria, the approver, the observers, and the hooks at each
-// point in calling order: controls, then observers, then detached hooks. Points without
-// hooks, and parts that were not set, are omitted.
+// String prints the composed stack, outermost first: the middleware of run, step, driver and executor, the criteria,
+// the approver and the observers. The hooks follow for each point, in calling order: controls, observers, detached
+// hooks. Points without hooks, and parts that were not set, are omitted.
 func (p Plan) String() string {
 	unused := p.unusedHooks()
 	if whole, err := p.withMadeTools(); err == nil { // Build returns the error
@@ -57,15 +56,13 @@ func (p Plan) unusedHooks() []string {
 	return lo.Uniq(lo.FilterMap(p.Gaps(), func(g hooks.Gap, _ int) (string, bool) { return g.Hook, g.Never }))
 }
 
-// hookPlace returns the name of the part that calls the hooks, if one of the points has
-// a hook.
+// hookPlace returns the name of the part that calls the hooks, if one of the points has a hook.
 func (p Plan) hookPlace(name string, points ...hooks.PointName) []string {
 	there := lo.SomeBy(points, func(at hooks.PointName) bool { return len(p.hooks.Order(at)) > 0 })
 	return lo.Ternary(there, []string{name}, nil)
 }
 
-// hookNames returns the names of the hooks of one sort at a point, after the verb for
-// that sort.
+// hookNames returns the names of the hooks of one sort at a point, after the verb for that sort.
 func (p Plan) hookNames(verb string, at hooks.PointName, sort func(hooks.Hook) bool) string {
 	var some hooks.Set
 	for _, h := range p.hooks.All() {
@@ -127,7 +124,7 @@ func nameOf(v any) string {
 	return strings.TrimPrefix(fmt.Sprintf("%T", v), "*")
 }
 
-// quoteText returns the beginning of a text, in quotes; empty stays empty.
+// quoteText returns the beginning of a text, in quotes. An empty text stays empty.
 func quoteText(text string) string {
 	const most = 60
 	if runes := []rune(text); len(runes) > most {

@@ -15,16 +15,15 @@ import (
 
 // Later declares tools, agents and points that hooks can name although the agent does not have them when it is built.
 type Later struct {
-	// Tools and Agents are names of tools and agents, or patterns as in hooks.ToolMatching. Examples are the tools of
-	// an MCP server that is connected later, and an agent that a rule starts.
+	// Tools and Agents are names of tools and agents, or patterns as in hooks.ToolMatching. Examples are an MCP
+	// server's tools when it is connected later, and an agent that a rule starts.
 	Tools, Agents []string
 	// Points are points that the program fires itself, with hooks.Of or a hooks.Compiled.
 	Points []hooks.PointName
 }
 
-// UseLater declares tools, agents and points that are added later. Without it, building the agent fails if a hook
-// names a tool, an argument, an agent or a point that neither the agent nor its sub-agents have, because such a hook
-// would guard nothing.
+// UseLater declares tools, agents and points that are added later. Without it, building the agent fails if a hook names
+// a tool, argument, agent or point that neither the agent nor its sub-agents have. Such a hook would guard nothing.
 //
 //	capability.UseLater(capability.Later{Tools: []string{"mcp__files__*"}})
 func UseLater(l Later) Capability {
@@ -47,7 +46,7 @@ func UseLater(l Later) Capability {
 	})
 }
 
-// withPoints adds points that the agent can reach, in addition to those of every agent.
+// withPoints adds points that the agent can reach, in addition to the points that every agent reaches.
 func (p Plan) withPoints(points ...hooks.PointName) Plan {
 	p.later.Points = slices.Concat(p.later.Points, points)
 	return p
@@ -63,8 +62,8 @@ var (
 	}
 )
 
-// reach returns the tools, agents and points that the hooks of the agent can match. The plan is complete, and box has
-// its tools.
+// reach returns the tools, agents and points that the agent's hooks can match. The plan is complete, and box has its
+// tools.
 func (p Plan) reach(box toolexec.Toolbox) hooks.Reach {
 	here := p.later
 	here.Agents = append(slices.Clip(here.Agents), p.name)
@@ -78,7 +77,7 @@ func (p Plan) reach(box toolexec.Toolbox) hooks.Reach {
 	return hooks.Reach{Here: here, Below: p.below}
 }
 
-// argumentsOf returns the arguments of a tool; nil if it does not declare them.
+// argumentsOf returns a tool's arguments, or nil if it does not declare them.
 func argumentsOf(spec agent.ToolSpec) hooks.Arguments {
 	if spec.Parameters == "" {
 		return nil
@@ -104,8 +103,8 @@ func (l *lateSchema) Names() []string { return l.compile().Names() }
 // wholeScope returns everything that an agent and its sub-agents have, for the agent that starts them.
 func wholeScope(r hooks.Reach) hooks.Scope { return r.Here.Union(r.Below) }
 
-// checkReach returns an error for hooks of the agent itself that can never match. Hooks of policy files are shared
-// between agents: policy.Check checks them.
+// checkReach returns an error if the agent's own hooks include one that can never match. Policy files share hooks
+// between agents, so policy.Check checks them.
 func (p Plan) checkReach(compiled *hooks.Compiled) error {
 	return errors.Join(lo.FilterMap(compiled.Gaps(), func(g hooks.Gap, _ int) (error, bool) {
 		later := lo.Ternary(g.Tool+g.Agent == "", "", "; declare tools and agents that are added later with UseLater")
@@ -113,8 +112,8 @@ func (p Plan) checkReach(compiled *hooks.Compiled) error {
 	})...)
 }
 
-// Gaps returns the tools, arguments, agents and points that hooks name but cannot match, including hooks of policy
-// files. The result is empty if the agent cannot be built for another reason.
+// Gaps returns the tools, arguments, agents and points that hooks, also from policy files, name but cannot match. The
+// result is empty if the agent cannot be built for another reason.
 func (p Plan) Gaps() []hooks.Gap {
 	compiled, err := p.compiledWhole()
 	if err != nil {

@@ -21,51 +21,46 @@ type Planner interface{ Plan() mo.Result[Plan] }
 
 // A Subagent is an agent to which another agent can delegate work.
 type Subagent struct {
-	// Agent is its builder, with its own driver, tools, hooks and limits. The model uses its
-	// name. Required.
+	// Agent is its builder, with its own driver, tools, hooks and limits. The model uses its name. Required.
 	Agent Planner
 	// Description tells the model what the agent is for.
 	Description string
-	// Allow, when not empty, restricts the sub-agent to these of its tools; Deny removes
-	// tools from it. A name that is not the name of one of its tools is an error.
+	// Allow, when not empty, restricts the sub-agent to these of its tools. Deny removes tools from it. An unknown tool
+	// name is an error.
 	Allow, Deny []string
 }
 
-// UseSubagents gives the model a tool that delegates work to other agents: each of them has
-// its own run, with its own transcript and limits, and the model receives its answer. The
-// capability's name is "subagents".
+// UseSubagents gives the model a tool that delegates work to other agents. Each of them has its own run, with its own
+// transcript and limits, and the model receives its answer. The capability's name is "subagents".
 //
-// A sub-agent has the control hooks of the agent that starts it, before its own, at all
-// points except Stop, so delegation does not bypass them. It can have more control hooks,
-// under other names. If it has no approver, it uses its parent's approver. It is cancelled
-// with the call that started it, and its failure fails the call. Its steps, tokens, cost and
-// time also count for the run that started it, whose limits stop it: see UseGuards.
-// State.RunUsage is the usage of a run itself, State.Spending includes the runs below it.
+// A sub-agent has its parent's control hooks, before its own, at all points except Stop, so delegation does not bypass
+// them. It can have more control hooks, under other names. If it has no approver, it uses its parent's. It is cancelled
+// with the call that started it, and its failure fails the call. Its steps, tokens, cost and time also count for the
+// parent run, whose limits stop it: see UseGuards. State.RunUsage is a run's own usage, and State.Spending includes the
+// runs below it.
 //
-// When a sub-agent waits for an answer that comes later, the run that started it parks, too:
-// the question is among the Interventions of that run. Calls of the step that were answered
-// keep their answers; if calls run one after the other, the remaining calls run when the
-// sub-agent has answered. Resuming the parent run resumes the sub-agent in the middle of its
-// step. A rejection that ends the sub-agent also ends the run that started it, as
-// interrupted; after RejectAndContinue the sub-agent continues. If the run ends while the
-// sub-agent waits, or a control now denies the call, the sub-agent ends as cancelled.
+// When a sub-agent waits for an answer that comes later, the parent run parks, too, and the question is among its
+// Interventions. Answered calls of the step keep their answers. If calls run one after the other, the remaining calls
+// run when the sub-agent has answered. Resuming the parent run resumes the sub-agent in the middle of its step.
 //
-// The answer to a failed call includes the last message of the sub-agent, unless there is a
-// control at PostSubagent, which would have to judge it first.
+// A rejection that ends the sub-agent also ends the parent run, as interrupted. After RejectAndContinue the sub-agent
+// continues. If the run ends while the sub-agent waits, or a control now denies the call, the sub-agent ends as
+// cancelled.
 //
-// The hooks at PreSubagent, PostSubagent and SubagentFailed are those of the agent that
-// starts the sub-agent. They are called once for each run of a sub-agent, even if the run is
-// resumed several times. Drain and Cancel of the starting agent include the background work
-// of its sub-agents.
+// The answer to a failed call includes the sub-agent's last message, unless a control at PostSubagent would have to
+// judge it first.
 //
-// With UseDurability, the run of a sub-agent is recorded in the journal of the run that
-// starts it: after a crash it continues where it was. An agent with UseDurability can only
-// be a sub-agent of an agent with UseDurability.
+// The hooks at PreSubagent, PostSubagent and SubagentFailed belong to the parent agent. They are called once for each
+// sub-agent run, even if the run is resumed several times. Drain and Cancel of the parent agent include its sub-agents'
+// background work.
+//
+// With UseDurability, a sub-agent's run is recorded in the parent run's journal. After a crash it continues where it
+// was. An agent with UseDurability can only be a sub-agent of an agent with UseDurability.
 type UseSubagents struct {
 	Agents []Subagent
-	// MaxDepth is the maximum depth of sub-agents below the first run; zero means two.
+	// MaxDepth is the maximum depth of sub-agents below the first run. Zero means two.
 	MaxDepth int
-	// Tool is the name of the tool; empty means "task".
+	// Tool is the tool's name. Empty means "task".
 	Tool string
 }
 
@@ -118,8 +113,7 @@ func (u UseSubagents) toolsFor(p Plan) ([]toolexec.Tool, error) {
 	return []toolexec.Tool{t}, nil
 }
 
-// build returns the sub-agent for the agent whose plan is p, and everything that the
-// sub-agent's hooks can match.
+// build returns the sub-agent for the agent whose plan is p, and everything that the sub-agent's hooks can match.
 func (s Subagent) build(p Plan) (*agent.Agent, hooks.Reach, error) {
 	fail := func(err error) (*agent.Agent, hooks.Reach, error) { return nil, hooks.Reach{}, err }
 	if nils.Is(s.Agent) {

@@ -2,9 +2,8 @@ package capability
 
 import "github.com/grapnel-go/grapnel/agent"
 
-// SubagentStarted, SubagentParked, SubagentResumed and SubagentCompleted are sent to the
-// observer of the agent that starts a sub-agent. A sub-agent can be parked and resumed
-// any number of times. Subagent.Started is zero in SubagentStarted.
+// SubagentStarted, SubagentParked, SubagentResumed and SubagentCompleted are sent to the parent agent's observer. A
+// sub-agent can be parked and resumed any number of times. Subagent.Started is zero in SubagentStarted.
 type (
 	SubagentStarted struct {
 		Run      agent.Run // the run that starts the sub-agent

@@ -23,8 +23,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// office is a chain of agents that delegate work, down to one that makes a payment, which needs a person's
-// approval. It records the actions and the calls of hooks.
+// office is a chain of agents that delegate work, down to one that makes a payment, which needs a person's approval. It
+// records the actions and the hook calls.
 type office struct {
 	mu       sync.Mutex
 	log      []string

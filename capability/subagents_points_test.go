@@ -41,9 +41,8 @@ func (l *calledAgents) listen(t *testing.T, owner string) capability.Capability 
 	}, hooks.PreSubagent, hooks.PostSubagent, hooks.SubagentFailed))
 }
 
-// LH-79: hooks before a sub-agent receive the agent, the instruction, its run and its
-// session; hooks after it receive the end of the run, with the error of a failure. Run and
-// session are those of the sub-agent.
+// LH-79: hooks before a sub-agent receive the agent, the instruction, its run and its session. Hooks after it receive
+// its run's end, with the error of a failure. Run and session are the sub-agent's.
 func TestWhatIsToldOfASubagent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		turn   agenttest.Turn
@@ -144,9 +143,8 @@ func TestWhatIsToldOfASubagentThatWaits(t *testing.T) {
 	}
 }
 
-// LH-80: only the hooks of the run that starts a sub-agent are called, not those of the
-// sub-agent or of runs further above. They are not called for an agent that no other agent
-// started.
+// LH-80: only the parent run's hooks are called, not the sub-agent's hooks or hooks from runs further above. They are
+// not called for an agent that no other agent started.
 func TestTheParentIsToldOfASubagent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		turn agenttest.Turn

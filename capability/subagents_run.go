@@ -18,14 +18,14 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// taskTool is the tool for the sub-agents of one agent.
+// taskTool is one agent's tool for its sub-agents.
 type taskTool struct {
 	toolexec.Tool
 
 	agents map[string]*agent.Agent
 	names  []string
 	depth  int
-	scope  hooks.Scope // the tools, points and agents of the sub-agents
+	scope  hooks.Scope // the sub-agents' tools, points and agents
 }
 
 type taskArguments struct {
@@ -33,27 +33,27 @@ type taskArguments struct {
 	Instruction string `json:"instruction" jsonschema:"what it is to do, and all that it has to know"`
 }
 
-// task is one run of a sub-agent, from the view of the run that starts it.
+// task is one sub-agent run, as the parent run sees it.
 type task struct {
 	call     toolexec.Call
 	agent    *agent.Agent
-	hooks    *hooks.Compiled // the hooks of the run that starts the sub-agent
+	hooks    *hooks.Compiled // the parent run's hooks
 	about    hooks.Subagent
 	maxDepth int
 }
 
-// Policy returns a policy that repeats a call that was cut off, because its run continues where it was, and does not
-// retry a failed call, because a new run would repeat the work of the first.
+// Policy returns a policy that repeats an interrupted call, because its run continues where it was. It does not retry a
+// failed call, because a new run would repeat the first run's work.
 func (t *taskTool) Policy() toolexec.Policy {
 	return toolexec.Policy{Doubt: toolexec.DoubtRepeat, Retry: toolexec.Retry{Attempts: 1}}
 }
 
-// Drain waits for the background work of the agents.
+// Drain waits for the agents' background work.
 func (t *taskTool) Drain(ctx context.Context) error {
 	return errors.Join(lo.Map(t.names, func(name string, _ int) error { return t.agents[name].Drain(ctx) })...)
 }
 
-// Cancel cancels the background work of the agents.
+// Cancel cancels the agents' background work.
 func (t *taskTool) Cancel() {
 	for _, a := range t.agents {
 		a.Cancel()
@@ -100,7 +100,7 @@ func (t *task) begin(ctx context.Context) (toolexec.Output, error) {
 	return t.run(ctx, settings, agent.NewState(), agent.UserText(instruction))
 }
 
-// resume resumes a sub-agent that was parked, or cut off.
+// resume resumes a sub-agent that was parked or cut off.
 func (t *task) resume(ctx context.Context, before agent.State) (toolexec.Output, error) {
 	if t.agent == nil {
 		return toolexec.Output{}, fmt.Errorf("run %s cannot continue: agent %q no longer exists", t.about.Run.ID, t.about.Agent)
@@ -144,7 +144,7 @@ func (t *task) ran(ctx context.Context, settings agent.RunSettings, s agent.Stat
 	return final, err
 }
 
-// finish reports the end of the sub-agent; err is the reason why it has no answer, or nil.
+// finish reports the sub-agent's end. Err is the reason why it has no answer, or nil.
 func (t *task) finish(ctx context.Context, final agent.State, err error) error {
 	t.about.Status, t.about.Result = final.Status(), final.Answer()
 	if began := final.Run().Started; !began.IsZero() {
@@ -161,8 +161,8 @@ func (t *task) finish(ctx context.Context, final agent.State, err error) error {
 	return err
 }
 
-// judgedError returns the error of a sub-agent as changed by the controls at PostSubagent. It is called before
-// anything reports the error.
+// judgedError returns a sub-agent's error as changed by the controls at PostSubagent. It is called before anything
+// reports the error.
 func (t *task) judgedError(ctx context.Context, err error) error {
 	about := t.about
 	about.Err = err
@@ -177,7 +177,7 @@ func (t *task) judgedError(ctx context.Context, err error) error {
 // errGivenUp cancels a sub-agent whose call was answered in another way.
 var errGivenUp = errors.New("the call that started the sub-agent ended without its answer")
 
-// GiveUp ends the sub-agent of a call that is answered in another way.
+// GiveUp ends a call's sub-agent when the call is answered in another way.
 func (t *taskTool) GiveUp(ctx context.Context, c toolexec.Call) {
 	child, begun, ok := agent.Checkpoint(c.State).Child(c.ID)
 	if !ok || child.Status().Terminal() {
@@ -199,8 +199,8 @@ func (t *taskTool) GiveUp(ctx context.Context, c toolexec.Call) {
 	}
 }
 
-// explainUnfinished returns an error that says why a sub-agent has no answer, with its last message, unless a
-// control must judge that message first.
+// explainUnfinished returns an error that says why a sub-agent has no answer. It includes the sub-agent's last message,
+// unless a control must judge that message first.
 func (t *task) explainUnfinished(final agent.State, err error) error {
 	said := ""
 	if answer := final.Answer(); answer != "" && !t.hooks.HasControls(hooks.PostSubagent) {
@@ -213,8 +213,8 @@ func (t *task) explainUnfinished(final agent.State, err error) error {
 	return fmt.Errorf("agent %q %s: %s%s", t.about.Agent, final.Status(), why, said)
 }
 
-// childKey returns the base for the ids of the run that a call starts and of its session. It is the same when the
-// call is repeated after a restart.
+// childKey returns the base for the IDs of the child run and its session. It is the same when the call is repeated
+// after a restart.
 func childKey(c toolexec.Call) string {
 	sum := sha256.Sum256([]byte(c.IdempotencyKey()))
 	return base32.StdEncoding.EncodeToString(sum[:])[:26]

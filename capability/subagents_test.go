@@ -153,7 +153,7 @@ func TestDepthOfSubagents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var b bench
 			var points []string
-			results := map[int]agent.ToolResult{} // of the task call, by the depth of the run that makes it
+			results := map[int]agent.ToolResult{} // the task call in each run, by depth
 			tell := hooks.ObserveAll("tell", func(_ context.Context, c hooks.Context) error {
 				points = append(points, fmt.Sprint(c.Point(), c.Run().Depth))
 				return nil
@@ -248,7 +248,7 @@ func TestSubagentsHaveTheHooksOfWhoStartsThem(t *testing.T) {
 	assert.NotEqual(t, s.Run().ID, parents[0])
 }
 
-// IP-102: what a sub-agent may use, what it may not, and both.
+// IP-102: a sub-agent's allowed tools, denied tools, and both.
 func TestToolsOfASubagent(t *testing.T) {
 	turns := []agenttest.Turn{agenttest.Call("look", `{}`).Call("write", `{}`), agenttest.Say("done")}
 	for name, tc := range map[string]struct {
@@ -368,7 +368,7 @@ func TestTheBackgroundOfASubagent(t *testing.T) {
 	}
 }
 
-// errands is background work that counts the calls of Drain and Cancel.
+// errands is background work that counts calls to Drain and Cancel.
 type errands struct{ drained, cancelled int }
 
 func (b *errands) Drain(context.Context) error { b.drained++; return nil }

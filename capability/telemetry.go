@@ -12,26 +12,24 @@ import (
 	"github.com/grapnel-go/grapnel/telemetry"
 )
 
-// UseTelemetry instruments the agent with OpenTelemetry: see package telemetry. A builder
-// adds the zero UseTelemetry automatically, as the outermost layer, unless the program adds
-// one. Without providers and a handler it costs nothing. Sub-agents with the zero UseTelemetry
-// use the telemetry of the agent that starts them.
+// UseTelemetry instruments the agent with OpenTelemetry: see package telemetry. A builder adds the zero UseTelemetry
+// automatically, as the outermost layer, unless the program adds one. Without providers and a handler it costs nothing.
+// Sub-agents with the zero UseTelemetry use their parent's telemetry.
 type UseTelemetry struct {
 	// Off disables it.
 	Off bool
-	// Content records messages, arguments and results, after the hooks, on spans. The
-	// environment variable OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT does the same
-	// with true, span_only or span_and_event.
+	// Content records messages, arguments and results on spans, after the hooks. The environment variable
+	// OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT does the same with true, span_only or span_and_event.
 	Content bool
-	// Reasons records the reasons of decisions and the texts of errors on spans and log
-	// events. They can quote contents. Content implies Reasons.
+	// Reasons records decision reasons and error texts on spans and log events. They can quote contents. Content
+	// implies Reasons.
 	Reasons bool
-	// Tracers and Meters receive spans and metrics. Nil means the global provider, even if
-	// it is set after the agent was built.
+	// Tracers and Meters receive spans and metrics. Nil means the global provider, even if it is set after the agent
+	// was built.
 	Tracers trace.TracerProvider
 	Meters  metric.MeterProvider
-	// Logs receives the log events. Nil means the handler of telemetry.SetDefaultLogs, even
-	// if it is set after the agent was built; without a handler there are no log events.
+	// Logs receives the log events. Nil means the handler from telemetry.SetDefaultLogs, even if it is set after the
+	// agent was built. Without a handler there are no log events.
 	Logs slog.Handler
 }
 
@@ -40,12 +38,12 @@ func (UseTelemetry) Name() string { return "telemetry" }
 
 // instruments holds the telemetry that UseTelemetry has installed.
 type instruments struct {
-	telemetry *telemetry.Telemetry // nil: it is off
+	telemetry *telemetry.Telemetry // nil when it is off
 	chosen    bool                 // a field of UseTelemetry is set
 }
 
-// Install puts the instrumentation outside of the hooks, where it sees values only after
-// the hooks have changed them, and a gauge between the hooks and the driver.
+// Install puts the instrumentation outside the hooks, where it sees values only after the hooks have changed them. It
+// puts a gauge between the hooks and the driver.
 func (u UseTelemetry) Install(p Plan) mo.Result[Plan] {
 	if u.Off {
 		p.telemetry = &instruments{chosen: true}
@@ -63,11 +61,10 @@ func (u UseTelemetry) Install(p Plan) mo.Result[Plan] {
 	return mo.Ok(p)
 }
 
-// gaugeName is the name of the layer between the hooks and the driver.
+// gaugeName names the layer between the hooks and the driver.
 const gaugeName = "gauge"
 
-// instrumentedLike returns the plan with the telemetry of the agent that starts it, in the same place, unless the plan
-// chooses its own.
+// instrumentedLike returns the plan with its parent's telemetry in the same place, unless the plan chooses its own.
 func (p Plan) instrumentedLike(parent *instruments) Plan {
 	if parent == nil || p.telemetry == nil || p.telemetry.chosen {
 		return p

@@ -32,8 +32,8 @@ func TestTelemetryIsInstalled(t *testing.T) {
 	assert.Contains(t, plan.String(), "telemetry ▸ gauge ▸ ")
 }
 
-// A conversation's start is a span below that of its first run; its end, after the last run, is a span below that of the
-// caller who closes the session.
+// A conversation's start is a span below its first run's span. Its end, after the last run, is a span below the span of
+// the caller who closes the session.
 func TestTelemetryOfConversations(t *testing.T) {
 	seen := tracetest.NewSpanRecorder()
 	tracers := trace.NewTracerProvider(trace.WithSpanProcessor(seen))

@@ -15,8 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// newPart returns a capability whose Install cannot fail: errors in its parts are reported when
-// the agent is built.
+// newPart returns a capability whose Install cannot fail. Errors in its parts are reported when the agent is built.
 func newPart(add func(Plan) Plan) Capability {
 	return Func(func(p Plan) (Plan, error) { return add(p), nil })
 }
@@ -38,15 +37,14 @@ func UseTools(tools ...toolexec.Tool) Capability {
 	return newPart(func(p Plan) Plan { return p.WithTools(tools...) })
 }
 
-// UseToolOptions sets the options for tools that do not set their own. Its name is
-// "tool-options".
+// UseToolOptions sets the options for tools that do not set their own. Its name is "tool-options".
 func UseToolOptions(o toolexec.Options) Capability {
 	return newSinglePart("tool-options", func(p Plan) Plan { return p.WithToolOptions(o) })
 }
 
-// UseHooks gives the agent hooks: processors around run and step, an executor around its tools, a
-// criterion around its criteria, and a wrapper around its driver. An agent can use it several
-// times: all hooks form one set, in the order they were given, and their names must be unique.
+// UseHooks gives the agent hooks: processors around run and step, an executor around its tools, a criterion around its
+// criteria, and a wrapper around its driver. An agent can use it several times. All hooks form one set, in the order in
+// which they were given, and their names must be unique.
 func UseHooks(list ...hooks.Hook) Capability {
 	return newPart(func(p Plan) Plan { return p.WithHooks(list...) })
 }
@@ -56,14 +54,13 @@ func UseCriteria(criteria ...agent.Criterion) Capability {
 	return newPart(func(p Plan) Plan { return p.WithCriteria(criteria...) })
 }
 
-// UseErrorPolicy sets which failures end a run, are retried, or are ignored. Its name is
-// "error-policy".
+// UseErrorPolicy sets which failures end a run, are retried, or are ignored. Its name is "error-policy".
 func UseErrorPolicy(policy continuation.ErrorPolicy) Capability {
 	return newSinglePart("error-policy", func(p Plan) Plan { return p.WithCriteria(policy) })
 }
 
-// UseApproval gives the agent an approver, which is asked when a hook requires approval. Without
-// it, such a call is denied. Its name is "approval".
+// UseApproval gives the agent an approver, which is asked when a hook requires approval. Without it, such calls are
+// denied. Its name is "approval".
 func UseApproval(approver agent.Approver) Capability {
 	return newSinglePart("approval", func(p Plan) Plan { return p.WithApprover(approver) })
 }
@@ -81,16 +78,14 @@ func addInstructions(r agent.Request, text string) agent.Request {
 	return r
 }
 
-// UseInstructionsFunc appends text to the system prompt as UseInstructions does, but calls f for
-// the text of each model call: the text may depend on the state that the model will be shown, or
-// on anything else that changes, such as the user. An empty text adds nothing. Model services
-// charge less for a request that begins like the previous one, so return the same text as long as
-// possible.
+// UseInstructionsFunc appends text to the system prompt as UseInstructions does, but calls f for each model call's
+// text. The text may depend on the state that the model will be shown, or on anything else that changes, such as the
+// user. An empty text adds nothing. Model services charge less for a request that begins like the previous one, so
+// return the same text as long as possible.
 //
-// Hooks at PreInference see the text and may rewrite it. When a step is retried, f is called
-// again; when a run resumes after a stored reply, neither the model nor f is called. An error
-// ends the run before the model is asked. Runs call f at the same time: it must be safe for
-// concurrent use.
+// Hooks at PreInference see the text and may rewrite it. When a step is retried, f is called again. When a run resumes
+// after a stored reply, neither the model nor f is called. An error ends the run before the model is asked. Runs call f
+// at the same time: it must be safe for concurrent use.
 func UseInstructionsFunc(f func(ctx context.Context, s agent.State) (string, error)) Capability {
 	add := processor.Before(func(ctx context.Context, s agent.State) (agent.State, error) {
 		if agent.Checkpoint(s).StepOpen() {
@@ -113,18 +108,18 @@ func UseInstructionsFunc(f func(ctx context.Context, s agent.State) (string, err
 	})
 }
 
-// UseObserver adds an observer, which receives all events. An agent can have several, which are
-// called one after the other, in the order they were given.
+// UseObserver adds an observer, which receives all events. An agent can have several, which are called one after the
+// other, in the order in which they were given.
 func UseObserver(o agent.Observer) Capability {
 	return newPart(func(p Plan) Plan { return p.WithObserver(o) })
 }
 
-// UseStepProcessor puts middleware around each step, inside of the hooks.
+// UseStepProcessor puts middleware around each step, inside the hooks.
 func UseStepProcessor(name string, processor agent.Processor) Capability {
 	return newPart(func(p Plan) Plan { return p.AroundStep(Inside, name, processor) })
 }
 
-// UseRunProcessor puts middleware around the run, inside of the hooks.
+// UseRunProcessor puts middleware around the run, inside the hooks.
 func UseRunProcessor(name string, processor agent.Processor) Capability {
 	return newPart(func(p Plan) Plan { return p.AroundRun(Inside, name, processor) })
 }

@@ -31,8 +31,7 @@ func TestToolsAreToldOfInOrder(t *testing.T) {
 	assert.Equal(t, []string{"c", "b", "a"}, names)
 }
 
-// IP-17: hooks that come from several capabilities are one set; those of another
-// agent stay out of it.
+// IP-17: hooks from several capabilities are one set, without another agent's hooks.
 func TestHooksComeTogether(t *testing.T) {
 	asked := map[string]int{}
 	counts := func(name string) hooks.Hook {

@@ -2,15 +2,14 @@ package kit
 
 import "github.com/grapnel-go/grapnel/agent"
 
-// booked holds the calls of the current step that are to run, by their position in the
-// step.
+// booked holds the current step's calls that are to run, by their position in the step.
 type booked struct {
 	step  int
 	calls map[int]agent.ToolCall
 }
 
-// judge prepares for a new judgement of a call. A call is judged again when a person
-// has changed its arguments. Bookings for another reply are dropped.
+// judge prepares for judging a call again, which happens when a person has changed its arguments. It drops bookings for
+// another reply.
 func (b *booked) judge(s agent.State, call *agent.ToolCall) {
 	step := s.StepCount()
 	if old, again := b.calls[call.Index]; b.calls == nil || step != b.step || again && old.ID != call.ID {

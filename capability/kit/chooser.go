@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// chooser asks a model to select tools: it is a separate agent that gives one answer.
+// chooser asks a model to select tools. It is a separate agent that gives one answer.
 type chooser struct {
 	agent   *agent.Agent
 	decoder *toolexec.Decoder[chosenTools]
@@ -30,8 +30,7 @@ type chosenTools struct {
 const chooserInstructions = "You select tools for an assistant. You are shown what the user wants, and all tools. Name the tools that " +
 	"the assistant is likely to need for it, the most important first, and none besides. You do not do the work, and you do not call tools."
 
-// chooserSteps is more than the number of steps that a model needs if it answers as
-// instructed.
+// chooserSteps is more than the number of steps that a model needs if it answers as instructed.
 const chooserSteps = 3
 
 func newChooser(d agent.Driver, instructions string, most int) (*chooser, error) {
@@ -47,8 +46,7 @@ func newChooser(d agent.Driver, instructions string, most int) (*chooser, error)
 	return &chooser{a, decoder, most}, err
 }
 
-// choose asks the model, unless it has already chosen for the newest message of the
-// user.
+// choose asks the model, unless it has already chosen for the user's newest message.
 func (m *chooser) choose(ctx context.Context, s agent.State, c *choice) ([]string, *agent.Usage, error) {
 	question := m.question(s)
 	if c.asked == question {
@@ -91,7 +89,7 @@ func (m *chooser) question(s agent.State) string {
 	return b.String()
 }
 
-// wish returns the newest message of the user.
+// wish returns the user's newest message.
 func wish(s agent.State) string {
 	for _, message := range s.MessagesBackward() {
 		if message.Role() == agent.RoleUser && message.Source() == "" {

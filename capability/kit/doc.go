@@ -26,26 +26,22 @@
 //	ToolCallLimit   the number of tool calls is limited
 //	Log             events are written to log/slog
 //
-// Each is a struct of a page or two that uses only the public API of package
-// capability: copy and change it if it does not fit. Missing or invalid fields are
-// errors when the agent is built. An agent can have one of each.
-//
+// Each is a struct of a page or two that uses only package capability's public API: copy and change it if it does not
+// fit. Missing or invalid fields are errors when the agent is built. An agent can have one of each.
 // # Order
 //
-// ModelRetry and ReplyRetry are around the step, so each of their attempts passes
-// through all wrappers of the driver; ModelFallback replaces the driver, so one attempt
-// asks all its models. ToolSelection and ContextEditing are between the two, in the
-// order in which they are given, and inside of the hooks. TodoList and ToolCallLimit
-// are around the executor and outside of the hooks: they see the hooks' decisions.
+// ModelRetry and ReplyRetry are around the step, so each of their attempts passes through all driver wrappers.
+// ModelFallback replaces the driver, so one attempt asks all its models. ToolSelection and ContextEditing are between
+// the two, in the order in which they are given, and inside the hooks. TodoList and ToolCallLimit are around the
+// executor and outside the hooks: they see the hooks' decisions.
 //
 // # State
 //
-// Data that must outlive a run is in the session's metadata and in its JSON: the to-do
-// list, and the point up to which results are hidden. All other data belongs to a run
-// and is dropped with it.
+// Data that must outlive a run is in the session's metadata and in its JSON: the to-do list, and the point up to which
+// results are hidden. All other data belongs to a run and is dropped with it.
 //
 // # Concurrency
 //
-// A capability of this package can be given to any number of builders, and an agent
-// that has it can serve any number of runs at the same time.
+// A capability in this package can be given to any number of builders, and an agent that has it can serve any number of
+// runs at the same time.
 package kit

@@ -15,50 +15,46 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// The defaults of a ContextEditing.
+// The defaults of ContextEditing.
 const (
 	defaultEditTokens  = 100_000
 	defaultKeepResults = 3
 	defaultPlaceholder = "[this old result was removed to save room; call the tool again if it is needed]"
 )
 
-// ContextEditing hides old tool results from the model once there are many: a
-// placeholder replaces an old result. Calls keep their answers, so call and answer are
-// never separated. The transcript does not change; only the messages that the model is
-// shown change. The zero ContextEditing begins at 100,000 tokens and keeps the newest
-// three results.
+// ContextEditing hides old tool results from the model once there are many: a placeholder replaces an old result. Calls
+// keep their answers, so call and answer are never separated. The transcript does not change, only the messages that
+// the model is shown. The zero ContextEditing begins at 100,000 tokens and keeps the newest three results.
 //
-// It edits rarely, and hides many results each time: the shown messages keep their
-// beginning until a limit is exceeded again, so that a provider's prompt cache stays
-// useful. Its progress is kept in the session's metadata, and survives a restart.
+// It edits rarely, and hides many results each time. The shown messages keep their beginning until a limit is exceeded
+// again, so that a provider's prompt cache stays useful. Its progress is kept in the session's metadata, and survives a
+// restart.
 //
-// Results that the model has not seen yet are never hidden, regardless of Keep. Neither
-// are results that are shorter than the placeholder.
+// Results that the model has not seen yet are never hidden, regardless of Keep. Results shorter than the placeholder
+// are not hidden either.
 //
-// A message is measured once in a run. From the first edit on, each step also copies
-// the list of messages, one word for each message.
+// A message is measured once in a run. From the first edit on, each step also copies the list of messages, one word for
+// each message.
 type ContextEditing struct {
-	// Tokens is how many tokens, by Count, the model is shown before old results are
-	// hidden. Zero sets no limit, unless Results is zero, too: then it is 100,000.
+	// Tokens is how many tokens, by Count, the model is shown before old results are hidden. Zero sets no limit. If
+	// Results is zero, too, it means 100,000.
 	Tokens int64
-	// Results is how many results the model is shown before old ones are hidden. Zero
-	// sets no limit. It must be more than Keep.
+	// Results is how many results the model is shown before old ones are hidden. Zero sets no limit. It must be more
+	// than Keep.
 	Results int
-	// Keep is how many of the newest results stay. Zero means three, less than zero
-	// means that none stays.
+	// Keep is how many of the newest results stay. Zero means three, and less than zero means that none stays.
 	Keep int
-	// AtLeast is the minimum number of tokens that hiding results for Tokens must save;
-	// changing the beginning of the prompt is not worth less. Zero means a tenth of
-	// Tokens, less than zero means any number.
+	// AtLeast is the minimum number of tokens that hiding results for Tokens must save. A smaller saving is not worth a
+	// changed prompt beginning. Zero means a tenth of Tokens, and less than zero means any number.
 	AtLeast int64
 	// Exclude names tools whose results stay, and are not counted by Keep or Results.
 	Exclude []string
-	// Placeholder replaces a result. Empty means a sentence which says that the result
-	// was removed, and that the model can call the tool again.
+	// Placeholder replaces a result. Empty means a sentence which says that the result was removed, and that the model
+	// can call the tool again.
 	Placeholder string
-	// Count returns the number of tokens of a message. Nil means an estimate: one token
-	// for four bytes of text and arguments, four tokens for the message, and 1500 for
-	// an image or a file. It must be safe for concurrent use and deterministic.
+	// Count returns a message's number of tokens. Nil means an estimate: one token for four bytes of text and
+	// arguments, four tokens for the message, and 1500 for an image or a file. It must be safe for concurrent use and
+	// deterministic.
 	Count func(agent.Message) int64
 }
 
@@ -68,8 +64,7 @@ type ContextEdited struct {
 	Step int
 	// Results is the number of results that are newly hidden.
 	Results int
-	// Before and After are the tokens that the model is shown without and with the
-	// edit.
+	// Before and After are the tokens that the model is shown without and with the edit.
 	Before, After int64
 }
 
@@ -79,7 +74,7 @@ func (ContextEdited) EventName() string { return "context.edited" }
 // Name returns "context-editing".
 func (ContextEditing) Name() string { return "context-editing" }
 
-// Install puts the editing around the driver, inside of the hooks.
+// Install puts the editing around the driver, inside the hooks.
 func (e ContextEditing) Install(p capability.Plan) mo.Result[capability.Plan] {
 	e = e.withDefaults()
 	if err := e.check(); err != nil {
@@ -118,8 +113,7 @@ func (e ContextEditing) check() error {
 	return errors.Join(wrong...)
 }
 
-// estimate counts one token for four bytes of text, and a fixed number for an image or
-// a file.
+// estimate counts one token for four bytes of text, and a fixed number for an image or a file.
 func estimate(m agent.Message) int64 {
 	bytes, lumps := 0, int64(0)
 	for _, part := range m.Content().Parts() {
@@ -135,9 +129,8 @@ func estimate(m agent.Message) int64 {
 	return each + int64(bytes/bytesOfToken) + lumps*lump
 }
 
-// edge is the point up to which results are hidden: all removable results before
-// message At. Call is the call that the last hidden result answers; it shows whether
-// the edge belongs to the current list of messages.
+// edge is the point up to which results are hidden: all removable results before message At. Call is the call that the
+// last hidden result answers. It shows whether the edge belongs to the current list of messages.
 type edge struct {
 	At   int    `json:"at"`
 	Call string `json:"call"`
@@ -149,7 +142,7 @@ var editEdge = agent.ReservedKey[edge](reserved.Show(), "kit.context_editing", a
 type shownSize struct {
 	mu      sync.Mutex
 	seen    int           // how many messages were measured
-	last    agent.Message // the last of them
+	last    agent.Message // the last measured message
 	edge    int
 	tokens  int64 // their tokens as shown to the model
 	results []int // indices of results that can still be removed
@@ -207,8 +200,7 @@ func (e *editor) measure(s agent.State, at edge, known *shownSize) {
 	}
 }
 
-// showState returns s with the view for the model, and the effect that records the edge
-// if it has moved.
+// showState returns s with the view for the model, and the effect that records the edge if it has moved.
 func (e *editor) showState(ctx context.Context, s agent.State) (agent.State, agent.Effects) {
 	known := e.sizes.Get(s)
 	known.mu.Lock()
@@ -225,9 +217,8 @@ func (e *editor) showState(ctx context.Context, s agent.State) (agent.State, age
 	return s.WithView(e.view(s, at, known)...), moved
 }
 
-// view returns the messages with placeholders before the edge. It compares each message
-// with the previous one, because hooks can change the view for each call, and reuses
-// the previous result for an unchanged message.
+// view returns the messages with placeholders before the edge. It compares each message with the previous one, because
+// hooks can change the view for each call, and reuses the previous result for an unchanged message.
 func (e *editor) view(s agent.State, at edge, known *shownSize) []agent.Message {
 	if known.viewEdge != at.At { // the part before both edges does not change
 		n := min(known.viewEdge, at.At, len(known.view))
@@ -250,7 +241,7 @@ func (e *editor) view(s agent.State, at edge, known *shownSize) []agent.Message 
 	return known.view
 }
 
-// nextEdge returns the new edge; ok is false when it does not change.
+// nextEdge returns the new edge. Ok is false when it does not change.
 func (e *editor) nextEdge(ctx context.Context, s agent.State, known *shownSize) (next edge, ok bool) {
 	many := e.Results > 0 && len(known.results) > e.Results
 	much := e.Tokens > 0 && known.tokens > e.Tokens
@@ -293,7 +284,7 @@ var (
 	_ agent.Describer = editing{}
 )
 
-// Features returns the Features of the wrapped driver.
+// Features returns the wrapped driver's Features.
 func (d editing) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 func (d editing) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {

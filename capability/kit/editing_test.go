@@ -68,8 +68,8 @@ func removed(d *agenttest.Driver) (counts []int) {
 	return counts
 }
 
-// changes returns how often a model call was shown another beginning than the one before:
-// how often what a provider had cached was of no use.
+// changes returns how often a model call began with other messages than the call before, so that the provider's cache
+// was of no use.
 func changes(d *agenttest.Driver) (n int) {
 	asked := d.Calls()
 	for i := 1; i < len(asked); i++ {
@@ -181,7 +181,7 @@ func TestEditingShowsWhatHooksShow(t *testing.T) {
 	}
 }
 
-// What a hook takes out only later does not come back either.
+// Text that a hook removes only later does not come back either.
 func TestEditingShowsWhatHooksShowLater(t *testing.T) {
 	const secret = "the secret word"
 	later := hooks.On(hooks.AtPreInference, "later", func(_ context.Context, c hooks.InferenceContext) hooks.Result {

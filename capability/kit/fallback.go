@@ -16,35 +16,30 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// ModelFallback asks other models when the agent's own model cannot answer: one after
-// the other, until one answers. The next model call begins with the agent's own model
-// again, unless Sticky is set.
+// ModelFallback asks other models when the agent's own model cannot answer. It asks them in order, until one answers.
+// The next model call begins with the agent's own model again, unless Sticky is set.
 //
-// The other models get the same request, but without Request.Model and Request.Options,
-// which belong to one service: each driver uses its default model. To change the
-// request of a driver, wrap it with Asking.
+// The other models get the same request, but without Request.Model and Request.Options, which belong to one service.
+// Each driver uses its default model. To change a driver's request, wrap the driver with Asking.
 //
-// A streamed reply is emitted as it arrives, and pieces cannot be taken back: a model
-// that fails before its first piece is replaced, but if a model breaks off after its
-// first piece, the call fails. So a listener never receives a reply that mixes two
-// models. With Whole set, the pieces are held back until the reply is complete, and a
-// reply that breaks off is replaced, too.
+// A streamed reply is emitted as it arrives, and pieces cannot be taken back. A model that fails before its first piece
+// is replaced, but if a model breaks off after its first piece, the call fails. So a listener never receives a reply
+// that mixes two models. With Whole set, the pieces are held back until the reply is complete, and a reply that breaks
+// off is replaced, too.
 //
-// The step records the model that answered: agent.Step.Model. Each change of model is a
-// FellBack event. When no model answers, the call fails with a *FallbackError.
+// The step records the model that answered: agent.Step.Model. Each change of model is a FellBack event. When no model
+// answers, the call fails with a *FallbackError.
 type ModelFallback struct {
-	// Drivers are asked in this order after the agent's own. At least one.
+	// Drivers are asked in this order after the agent's own. There must be at least one.
 	Drivers []agent.Driver
-	// Kinds are the errors after which the next model is asked; an error without a kind
-	// counts as agent.KindModel. Empty means the kinds that concern the service and not
-	// the request: KindOverloaded, KindRateLimit, KindTimeout, KindBrokenStream,
-	// KindModel, and KindAuth, because a key that expired at one service may be valid
-	// at another. Add KindContextLength if the other models have larger context
-	// windows. There is never a fallback after the context has ended or a signal has
-	// stopped the run.
+	// Kinds are the errors after which the next model is asked. An error without a kind counts as agent.KindModel.
+	// Empty means the kinds that concern the service and not the request: KindOverloaded, KindRateLimit, KindTimeout,
+	// KindBrokenStream, KindModel and KindAuth. KindAuth is one of them because a key that expired at one service may
+	// be valid at another. Add KindContextLength if the other models have larger context windows. There is never a
+	// fallback after the context has ended or a signal has stopped the run.
 	Kinds []agent.ErrorKind
-	// Sticky begins each model call of a run with the model that answered the last one;
-	// the models before it are asked only if it and all models after it fail.
+	// Sticky begins each model call in a run with the model that answered the last one. The models before it are asked
+	// only if it and all models after it fail.
 	Sticky bool
 	// Whole holds a streamed reply back until it is complete.
 	Whole bool
@@ -54,13 +49,11 @@ type ModelFallback struct {
 type FellBack struct {
 	Run  agent.Run
 	Step int
-	// From and To are the indices of the drivers: zero is the agent's own driver, one
-	// the first of ModelFallback.Drivers. FromModel and ToModel are the names of their
-	// models, empty if a driver does not report it.
+	// From and To are the drivers' indices: zero is the agent's own driver, one the first in ModelFallback.Drivers.
+	// FromModel and ToModel are the names of their models. A name is empty if its driver does not report it.
 	From, To           int
 	FromModel, ToModel string
-	// Err is the error of From. If controls at PostInference have not seen it yet, Err
-	// has only its kind.
+	// Err is From's error. If controls at PostInference have not seen it yet, Err has only its kind.
 	Err error
 }
 
@@ -69,9 +62,8 @@ func (FellBack) EventName() string { return "inference.fell_back" }
 
 // FallbackError is returned when no model answered.
 type FallbackError struct {
-	// Errs are the errors of the models, in the order in which they were asked. The
-	// first error determines the kind of the FallbackError, and whether and when the
-	// call should be retried.
+	// Errs are the models' errors, in the order in which the models were asked. The first error determines the kind of
+	// the FallbackError, and whether and when the call should be retried.
 	Errs []error
 }
 
@@ -80,7 +72,7 @@ func (e *FallbackError) Error() string {
 	return fmt.Sprintf("all %d models failed: %s", len(texts), strings.Join(texts, "; then "))
 }
 
-// Unwrap returns the errors of the models.
+// Unwrap returns the models' errors.
 func (e *FallbackError) Unwrap() []error { return e.Errs }
 
 // Name returns "model-fallback".
@@ -121,7 +113,7 @@ type fallback struct {
 	drivers       []agent.Driver
 	kinds         []agent.ErrorKind
 	sticky, whole bool
-	last          *agent.Scratch[atomic.Int64] // the index of the driver that answered last in a run
+	last          *agent.Scratch[atomic.Int64] // index of the driver that answered last in a run
 }
 
 var (
@@ -129,15 +121,14 @@ var (
 	_ agent.Describer = (*fallback)(nil)
 )
 
-// String returns the description of the driver in a printed plan.
+// String returns the driver's description in a printed plan.
 func (f *fallback) String() string {
 	return "fallback(" + strings.Join(lo.Map(f.drivers, func(d agent.Driver, i int) string {
 		return lo.CoalesceOrEmpty(modelOf(d), fmt.Sprintf("model %d", i+1))
 	}), ", ") + ")"
 }
 
-// Features returns the Features of the agent's own driver, restricted to the features
-// that all drivers have.
+// Features returns the Features of the agent's own driver, restricted to the features that all drivers have.
 func (f *fallback) Features() agent.Features {
 	own := agent.FeaturesOf(f.drivers[0]).OrEmpty()
 	if own == (agent.Features{}) {
@@ -185,8 +176,7 @@ func (f *fallback) Stream(ctx context.Context, s agent.State, emit func(agent.De
 	})
 }
 
-// turn makes one model call. Ask also reports whether any piece of the reply was
-// emitted.
+// turn makes one model call. Ask also reports whether any piece of the reply was emitted.
 func (f *fallback) turn(ctx context.Context, s agent.State, ask func(agent.Driver) (mo.Result[agent.Step], bool)) mo.Result[agent.Step] {
 	first := 0
 	if f.sticky {
@@ -222,9 +212,8 @@ func (f *fallback) turn(ctx context.Context, s agent.State, ask func(agent.Drive
 	return mo.Err[agent.Step](&FallbackError{errs})
 }
 
-// withoutText returns the part of an error that can be reported before the controls at
-// PostInference have seen it: its kind or, if there are no such controls, the whole
-// error.
+// withoutText returns the part of an error that can be reported before the controls at PostInference have seen it. That
+// is its kind or, if there are no such controls, the whole error.
 func withoutText(s agent.State, err error) error {
 	if !hooks.Of(s).HasControls(hooks.PostInference) {
 		return err
@@ -239,7 +228,7 @@ func (f *fallback) worth(err error) bool {
 		return false
 	}
 	kind := agent.KindOf(err)
-	if kind == agent.KindUnknown || kind == agent.KindCancelled { // the loop does the same: the run itself is not cancelled
+	if kind == agent.KindUnknown || kind == agent.KindCancelled { // as in the loop, because the run itself is not cancelled
 		kind = agent.KindModel
 	}
 	return slices.Contains(f.kinds, kind)
@@ -247,9 +236,8 @@ func (f *fallback) worth(err error) bool {
 
 func modelOf(d agent.Driver) string { return agent.FeaturesOf(d).OrEmpty().Model }
 
-// Asking returns a driver that asks d with a changed request, for example with another
-// model of the same service or a lower temperature. Change must be safe for concurrent
-// use and deterministic.
+// Asking returns a driver that asks d with a changed request, for example with another model at the same service or a
+// lower temperature. Change must be safe for concurrent use and deterministic.
 func Asking(d agent.Driver, change func(agent.Request) agent.Request) agent.Driver {
 	return asking{d, change}
 }
@@ -274,7 +262,7 @@ func (d asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delta
 	return agent.Stream(ctx, d.inner, d.applyAnswer(s), emit)
 }
 
-// Features returns the Features of the driver, with the changed model.
+// Features returns the driver's Features, with the changed model.
 func (d asking) Features() agent.Features {
 	features := agent.FeaturesOf(d.inner).OrEmpty()
 	if model := d.change(agent.Request{}).Model; model != "" && features != (agent.Features{}) {

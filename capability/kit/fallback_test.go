@@ -112,7 +112,7 @@ func TestStickyFallback(t *testing.T) {
 		return names
 	}
 	for sticky, want := range map[bool][]string{false: {"b", "a", "a"}, true: {"b", "b", "a"}} {
-		// The turns are those of the session: what a would say in a step that b takes is not played.
+		// The turns belong to the session: in a step that b takes, a's turn is not played.
 		a := model("a", busy, calls, agenttest.Say("a"))
 		b := model("b", calls, calls, busy)
 		helper := built(t, a, capability.UseTools(tool("look", "seen")), kit.ModelFallback{Drivers: []agent.Driver{b}, Sticky: sticky})
@@ -148,7 +148,7 @@ func (d breaksOff) Stream(_ context.Context, _ agent.State, emit func(agent.Delt
 	return mo.Err[agent.Step](d.err)
 }
 
-// streamed returns what a run told while it went on.
+// streamed returns a run's text as it was streamed.
 func streamed(t testing.TB, a *agent.Agent) (text string, final agent.State, err error) {
 	t.Helper()
 	for p, failed := range a.Stream(t.Context(), agent.NewState(), agent.UserText("go")) {

@@ -15,27 +15,23 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 )
 
-// StopToolCalls is the stop reason of a run that a ToolCallLimit stopped.
+// StopToolCalls is the stop reason when a ToolCallLimit stops a run.
 const StopToolCalls agent.StopReason = "tool_call_limit"
 
-// ToolCallLimit limits how many tool calls run. A call beyond a limit is denied, and
-// the model is told which limit it reached. If Stop is set, such a call stops the run
-// instead, before any call of its step runs.
+// ToolCallLimit limits how many tool calls run. A call beyond a limit is denied, and the model is told which limit it
+// reached. If Stop is set, such a call stops the run instead, before any call of its step runs.
 //
-// Calls whose tool ran count, whether they succeeded or failed; calls that were denied,
-// mocked, rejected or invalid do not. The limits are exact, also with parallel calls:
-// the first calls of a step run, in the model's order. A call that waits for approval
-// counts until a person rejects it, so it can cause other calls of its step to be
-// denied. If a run was cut off in the middle of a step, the calls of that step that ran
-// are counted when the step is recorded. Calls of sub-agents are not counted:
-// sub-agents have their own limits.
+// Calls whose tool ran count, whether they succeeded or failed. Denied, mocked, rejected or invalid calls do not. The
+// limits are exact, also with parallel calls: the first calls of a step run, in the model's order. A call waiting for
+// approval counts until a person rejects it, so it can cause other calls of its step to be denied. If a run was cut off
+// in the middle of a step, the step's calls that ran are counted when the step is recorded. Sub-agents' calls are not
+// counted, because sub-agents have their own limits.
 type ToolCallLimit struct {
-	// Run limits all calls of a run; zero sets no limit.
+	// Run limits all calls in a run. Zero sets no limit.
 	Run int
-	// PerTool limits the calls of each of these tools in a run, by the tool's name.
+	// PerTool limits a tool's calls in a run, by the tool's name.
 	PerTool map[string]int
-	// Session limits all calls of the session, including earlier runs; zero sets no
-	// limit.
+	// Session limits all calls in the session, including earlier runs. Zero sets no limit.
 	Session int
 	// Stop ends the run at the first call beyond a limit, with StopToolCalls.
 	Stop bool
@@ -44,8 +40,7 @@ type ToolCallLimit struct {
 // Name returns "tool-call-limit".
 func (ToolCallLimit) Name() string { return "tool-call-limit" }
 
-// Install puts the limit around the executor, outside of the hooks, so that calls that
-// the hooks deny are not counted.
+// Install puts the limit around the executor, outside the hooks, so that calls that the hooks deny are not counted.
 func (l ToolCallLimit) Install(p capability.Plan) mo.Result[capability.Plan] {
 	if err := l.check(); err != nil {
 		return mo.Err[capability.Plan](err)
@@ -77,13 +72,12 @@ func (l ToolCallLimit) check() error {
 	return errors.Join(wrong...)
 }
 
-// callCount counts the calls that ran in recorded steps, and the calls of the current
-// step that are to run.
+// callCount counts the calls that ran in recorded steps, and the current step's calls that are to run.
 type callCount struct {
 	mu     sync.Mutex
 	known  bool
-	before int // calls in earlier runs of the session
-	steps  int // number of steps of the run that are counted
+	before int // calls in the session's earlier runs
+	steps  int // number of counted steps in this run
 	ran    int
 	ranOf  map[string]int
 	booked

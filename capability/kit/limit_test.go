@@ -45,7 +45,7 @@ func ExampleToolCallLimit() {
 	// tool "search": denied by tool-call-limit: 2 of at most 2 calls of "search" in this run made; the limit does not change, so do not call it again, and finish with the results that you have
 }
 
-// became returns what became of the calls of a run: a letter each, r for those that ran.
+// became returns a letter for each call in the last run: r for the calls that ran.
 func became(s agent.State) string {
 	var b strings.Builder
 	for _, step := range s.RunSteps() {

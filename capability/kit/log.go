@@ -15,22 +15,22 @@ import (
 	"github.com/grapnel-go/grapnel/processor"
 )
 
-// Log writes the events of an agent's runs to a logger of log/slog, a record for each event. The message is the
-// event's name. The attributes are those of the OpenTelemetry conventions for generative AI, and grapnel's own,
-// as on spans:
+// Log writes the events in an agent's runs to a logger of log/slog, a record for each event. The message is the event's
+// name. The attributes are the same as on spans: from the OpenTelemetry conventions for generative AI, and grapnel's
+// own.
 //
-//	debug  a step or a model call that begins, a hook that changes nothing
+//	debug  a step or a model call begins, a hook changes nothing
 //	info   run.started, inference.completed, tool_call.completed, run.completed; a hook that rewrites, mocks, asks
-//	warn   a call that was denied or failed, a model call that is repeated, a run that was stopped or cancelled
-//	error  a run that failed, a hook that failed
+//	warn   a denied or failed call, a repeated model call, a stopped or cancelled run
+//	error  a failed run, a failed hook
 //
-// It is for terminals and log files of programs without a collector; telemetry.SetDefaultLogs
-// has fewer records, tied to spans. The zero Log writes to slog.Default.
+// It is for terminals and log files of programs without a collector. telemetry.SetDefaultLogs has fewer records, tied
+// to spans. The zero Log writes to slog.Default.
 type Log struct {
 	// Logger is where records go. Nil means the result of slog.Default when a record is written.
 	Logger *slog.Logger
-	// Content adds arguments, results, reasons and texts of errors, as changed by the hooks. They can contain
-	// secrets of users that no hook removes.
+	// Content adds arguments, results, reasons and error texts, as changed by the hooks. They can contain users'
+	// secrets that no hook removes.
 	Content bool
 }
 
@@ -44,7 +44,7 @@ func (l Log) Install(p capability.Plan) mo.Result[capability.Plan] {
 
 type logObserver struct{ Log }
 
-// String returns the name of the observer in a printed plan.
+// String returns the observer's name in a printed plan.
 func (logObserver) String() string { return "kit.Log" }
 
 // Observe writes a record of an event.
@@ -98,7 +98,7 @@ func (l logObserver) Observe(ctx context.Context, e agent.Event) {
 	}
 }
 
-// write writes a record of an event of a run. Attributes without a value are left out.
+// write writes a record of an event. Attributes without a value are left out.
 func (logObserver) write(ctx context.Context, logger *slog.Logger, level slog.Level, e agent.Event, run agent.Run, attributes ...slog.Attr) {
 	if !logger.Enabled(ctx, level) {
 		return
@@ -179,7 +179,7 @@ func (l logObserver) writeHook(ctx context.Context, logger *slog.Logger, e hooks
 	l.write(ctx, logger, level, e, e.Run, attributes...)
 }
 
-// contentAttr returns an attribute for a text that is written only if Content is set.
+// contentAttr returns an attribute that is written only if Content is set.
 func contentAttr[K ~string](l logObserver, key K, value string) slog.Attr {
 	if !l.Content {
 		return slog.Attr{}
@@ -198,7 +198,7 @@ func (l logObserver) failure(err error) slog.Attr {
 	return textAttr(semconv.KeyErrorType, cmp.Or(string(agent.KindOf(err)), semconv.Other))
 }
 
-// textAttr returns an attribute, the zero one for an empty value.
+// textAttr returns an attribute, or the zero one for an empty value.
 func textAttr[K ~string](key K, value string) slog.Attr {
 	if value == "" {
 		return slog.Attr{}

@@ -124,12 +124,12 @@ type kinded agent.ErrorKind
 func (k kinded) Error() string              { return "it is " + string(k) }
 func (k kinded) ErrorKind() agent.ErrorKind { return agent.ErrorKind(k) }
 
-// texts returns the texts of messages.
+// texts returns each message's text.
 func texts(list []agent.Message) []string {
 	return lo.Map(list, func(m agent.Message, _ int) string { return m.Text() })
 }
 
-// keepsContract holds what a capability puts around an executor to its contract.
+// keepsContract checks a capability's executor wrapper against the executor contract.
 func keepsContract(t *testing.T, c capability.Capability) {
 	t.Helper()
 	agenttest.TestExecutor(t, func(t *testing.T, tools agenttest.Tools) agent.Executor {
@@ -142,7 +142,7 @@ func keepsContract(t *testing.T, c capability.Capability) {
 	})
 }
 
-// drivesAsDriver holds what a capability puts around a driver to its contract.
+// drivesAsDriver checks a capability's driver wrapper against the driver contract.
 func drivesAsDriver(t *testing.T, c capability.Capability) {
 	t.Helper()
 	agenttest.TestDriver(t, func(t *testing.T) agent.Driver {

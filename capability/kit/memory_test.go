@@ -64,7 +64,7 @@ func command(name string, args ...any) agenttest.Turn {
 	return agenttest.Call("memory", string(text))
 }
 
-// answers returns what a memory answers to commands, one after the other.
+// answers returns a memory's answers to commands, one after the other.
 func answers(t testing.TB, m kit.FileMemory, turns ...agenttest.Turn) []string {
 	t.Helper()
 	return told(done(t, built(t, agenttest.Script(append(turns, agenttest.Say("end"))...), m), agent.NewState(), "go"))

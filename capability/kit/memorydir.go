@@ -105,8 +105,7 @@ func placeOf(given string) (string, error) {
 // shownPath returns the model's path for a name.
 func shownPath(name string) string { return path.Join(memoryRoot, name) }
 
-// describeFileError returns an error about a file with a text that the model can act
-// on.
+// describeFileError returns a file error whose text helps the model.
 func describeFileError(name string, err error) error {
 	switch {
 	case err == nil:
@@ -129,7 +128,7 @@ func describeFileError(name string, err error) error {
 // memoryEntry is a file or directory.
 type memoryEntry struct {
 	name string
-	size int64 // of a directory: the size of all its files
+	size int64 // for a directory, the size of all its files
 	dir  bool
 }
 
@@ -147,12 +146,11 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%.1fM", float64(n)/(k*k))
 }
 
-// mostEntries limits how many files and directories a command visits. If the directory
-// has more, the command fails, so that it does not become slow.
+// mostEntries limits how many files and directories a command visits. If the directory has more, the command fails, so
+// that it does not become slow.
 const mostEntries = 10_000
 
-// entries returns everything below a directory except hidden files, in the order of
-// their paths. Links are not followed.
+// entries returns everything below a directory except hidden files, sorted by path. Links are not followed.
 func (d *memoryDir) entries(ctx context.Context, name string) (all []memoryEntry, err error) {
 	err = fs.WalkDir(d.dir.FS(), name, func(at string, e fs.DirEntry, err error) error {
 		switch {
@@ -191,7 +189,7 @@ func (d *memoryDir) entries(ctx context.Context, name string) (all []memoryEntry
 	return all, nil
 }
 
-// totalSize returns the size of the files whose names have the prefix.
+// totalSize returns the total size of the files whose names have the prefix.
 func totalSize(all []memoryEntry, prefix string) int64 {
 	return lo.SumBy(all, func(e memoryEntry) int64 {
 		return lo.Ternary(!e.dir && strings.HasPrefix(e.name, prefix), e.size, 0)

@@ -68,8 +68,7 @@ func (d *memoryDir) viewDir(ctx context.Context, name string) (string, error) {
 		shownPath(name), strings.Join(lines, "\n")), nil
 }
 
-// linesOf returns the lines of a text, each with a line end. It adds a line end that the
-// last line lacks.
+// linesOf returns a text's lines, each with a line end. It adds a missing line end to the last line.
 func linesOf(text string) []string {
 	if text == "" {
 		return nil
@@ -150,8 +149,8 @@ func (d *memoryDir) replace(ctx context.Context, name, from, to string) (string,
 	return "The memory file has been edited.\n" + showAround(text, strings.Count(text[:at], "\n"), strings.Count(to, "\n")), nil
 }
 
-// linesWith returns the lines in which a text begins, one for each occurrence, including
-// overlapping ones, up to the number that is shown.
+// linesWith returns the lines in which a text begins, one for each occurrence. It includes overlapping occurrences, up
+// to the number that is shown.
 func linesWith(text, part string) (lines []string) {
 	const told = 20
 	for from := 0; len(lines) < told; {
@@ -165,7 +164,7 @@ func linesWith(text, part string) (lines []string) {
 	return lines
 }
 
-// showAround shows the lines of a text around a position.
+// showAround shows a text's lines around a position.
 func showAround(text string, line, more int) string {
 	const margin = 3
 	lines := linesOf(text)

@@ -13,18 +13,18 @@ import (
 	"github.com/grapnel-go/grapnel/processor"
 )
 
-// ReplyRetry asks the model again when its final reply is empty, or was cut at its token limit. The zero
-// ReplyRetry asks up to twice.
+// ReplyRetry asks the model again when its final reply is empty, or was cut at its token limit. The zero ReplyRetry
+// asks up to twice.
 //
-// It checks only replies without tool calls, so no tool runs twice, and ignores replies that a service withheld
-// or with which a hook stopped the run. A dropped reply is not recorded as a step and is not in the transcript;
-// its usage counts for the run. The model gets the same request again; after a reply that was cut, with twice
-// the Request.MaxOutputTokens if there is such a limit. The reply of the last attempt is used even if it is
-// empty or cut: the stop signal describes it.
+// It checks only replies without tool calls, so no tool runs twice. It ignores replies that a service withheld or with
+// which a hook stopped the run. A dropped reply is not recorded as a step and is not in the transcript, but its usage
+// counts for the run. The model gets the same request again. After a cut reply, the request has twice the
+// Request.MaxOutputTokens, if there is such a limit. The last attempt's reply is used even if it is empty or cut, and
+// the stop signal describes it.
 //
-// Another attempt is made only if the limits of tokens, cost and time allow it. Each attempt is a
-// processor.Retrying event, whose Err is ErrEmptyReply or ErrCutReply. Pieces of a dropped reply have already
-// been streamed; those after the event belong to the next reply.
+// Another attempt is made only if the token, cost and time limits allow it. Each attempt is a processor.Retrying event,
+// whose Err is ErrEmptyReply or ErrCutReply. Pieces of a dropped reply have already been streamed. Pieces after the
+// event belong to the next reply.
 type ReplyRetry struct {
 	// Attempts is the total number of times that the model is asked. Zero means 2.
 	Attempts int
@@ -33,7 +33,7 @@ type ReplyRetry struct {
 // defaultReplies is the default of ReplyRetry.Attempts.
 const defaultReplies = 2
 
-// The reasons why a ReplyRetry asks again.
+// The reasons for which a ReplyRetry asks again.
 var (
 	// ErrEmptyReply is reported when a reply has neither text nor calls: see agent.Step.Empty.
 	ErrEmptyReply = errors.New("the reply is empty")
@@ -44,7 +44,7 @@ var (
 // Name returns "reply-retry".
 func (ReplyRetry) Name() string { return "reply-retry" }
 
-// Install puts the retry around each step, inside of the hooks.
+// Install puts the retry around each step, inside the hooks.
 func (r ReplyRetry) Install(p capability.Plan) mo.Result[capability.Plan] {
 	if r.Attempts < 0 {
 		return mo.Err[capability.Plan](fmt.Errorf("attempts are %d: it must not be negative, and zero means %d attempts in total", r.Attempts, defaultReplies))
@@ -78,7 +78,7 @@ func (r ReplyRetry) process(ctx context.Context, s agent.State, next agent.Next)
 	}
 }
 
-// uselessReply returns the reason why the reply of the last step is not usable; nil when it is usable.
+// uselessReply returns the reason why the last step's reply is not usable, or nil when it is usable.
 func uselessReply(s agent.State) error {
 	last, _ := s.LastStep().Get()
 	reply := last.Reply()
@@ -93,8 +93,8 @@ func uselessReply(s agent.State) error {
 	return nil
 }
 
-// stoppedAfter returns the state of a step that was not repeated because the run was stopped first. It has the
-// reply of the previous attempt, if any, and the stop signal.
+// stoppedAfter returns the state of a step that was not repeated because the run was stopped first. It has the previous
+// attempt's reply, if any, and the stop signal.
 func stoppedAfter(kept mo.Option[agent.State], stopped agent.State) agent.State {
 	before, ok := kept.Get()
 	signal, hasSignal := stopped.StopSignal().Get()

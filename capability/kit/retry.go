@@ -10,17 +10,15 @@ import (
 	"github.com/grapnel-go/grapnel/processor"
 )
 
-// ModelRetry repeats a failed model call: it is processor.Retry, with the same
-// fields and rules, around each step and inside of the hooks. The zero ModelRetry
-// makes three attempts, with one second and then two in between.
+// ModelRetry repeats a failed model call. It is processor.Retry, with the same fields and rules, around each step and
+// inside the hooks. The zero ModelRetry makes three attempts, and waits one second and then two between them.
 //
-// Only a call without a reply is repeated, so no tool runs twice. If a service says
-// how long to wait, ModelRetry waits at least that long; permanent errors are not
-// retried; waiting ends with the context. Failed attempts do not count as steps, and
-// are processor.Retrying events.
+// Only a call without a reply is repeated, so no tool runs twice. If a service says how long to wait, ModelRetry waits
+// at least that long. Permanent errors are not retried, and waiting ends with the context. Failed attempts do not count
+// as steps, and are processor.Retrying events.
 //
-// If a streamed reply broke off, its pieces have already been emitted, and the next
-// attempt starts from the beginning: a Retrying event separates the two.
+// If a streamed reply broke off, its pieces have already been emitted, and the next attempt starts from the beginning.
+// A Retrying event separates the two.
 type ModelRetry processor.Retry
 
 // Name returns "model-retry".

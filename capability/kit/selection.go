@@ -16,36 +16,31 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
-// ToolSelection shows the model only the tools that it needs for a call. Either a func
-// selects the tools for each model call, or another, usually smaller, model selects
-// them once for each message of the user.
+// ToolSelection shows the model only the tools that it needs for a call. Either a func selects the tools for each model
+// call, or another, usually smaller, model selects them once for each user message.
 //
-// Only the request of the model call changes: the tools keep their order. A call of
-// a hidden tool is answered with the names of the available ones. A tool that the
-// request names in its ToolChoice is always available.
+// Only the model call's request changes, and the tools keep their order. A call to a hidden tool is answered with the
+// names of the available ones. A tool that the request names in its ToolChoice is always available.
 //
-// A failed choice, whether by an error or by an answer that is not a list of tools,
-// does not fail the run: the model is shown all tools. Selected reports it.
+// A failed choice does not fail the run, whether it was an error or an answer that is not a list of tools. The model is
+// then shown all tools. Selected reports it.
 //
-// The usage of the selecting model counts as usage of the step for which it was asked,
-// so that limits on tokens and cost apply. A change of tools changes the beginning of
-// the prompt, which providers have cached: select rarely, or only if there are many
-// tools.
+// The selecting model's usage counts as usage of the step for which it was asked, so that token and cost limits apply.
+// A change of tools changes the prompt's beginning, which providers have cached. Select rarely, or only if there are
+// many tools.
 type ToolSelection struct {
-	// Select returns the names of the needed tools. It receives the state that the
-	// model is about to receive, and must be safe for concurrent use. Unknown names are
-	// ignored. Set either this or Driver.
+	// Select returns the names of the needed tools. It receives the state that the model is about to receive, and must
+	// be safe for concurrent use. Unknown names are ignored. Set either this or Driver.
 	Select func(ctx context.Context, s agent.State, tools []agent.ToolSpec) ([]string, error)
-	// Driver asks the model that selects. It is shown the newest message of the user,
-	// and the names and descriptions of all tools.
+	// Driver asks the model that selects. It is shown the user's newest message, and the names and descriptions of all
+	// tools.
 	Driver agent.Driver
-	// Instructions are the instructions for that model. Empty means those of this
-	// package.
+	// Instructions are the selecting model's instructions. Empty means this package's instructions.
 	Instructions string
 	// Always are the names of tools that are always available.
 	Always []string
-	// Max is the maximum number of selected tools, without Always; the first ones that
-	// were selected are kept. Zero sets no limit.
+	// Max is the maximum number of selected tools, without Always. The first selected tools are kept. Zero sets no
+	// limit.
 	Max int
 }
 
@@ -53,12 +48,10 @@ type ToolSelection struct {
 type Selected struct {
 	Run  agent.Run
 	Step int
-	// Tools are the names of the available tools, and Hidden is the number of the other
-	// tools.
+	// Tools are the names of the available tools. Hidden is the number of the other tools.
 	Tools  []string
 	Hidden int
-	// Err is the error of a failed choice, after which all tools are available; nil
-	// otherwise.
+	// Err is the error of a failed choice, after which all tools are available. It is nil otherwise.
 	Err error
 }
 
@@ -68,8 +61,7 @@ func (Selected) EventName() string { return "tools.selected" }
 // Name returns "tool-selection".
 func (ToolSelection) Name() string { return "tool-selection" }
 
-// Install puts the selection around the driver, and an answer to calls of hidden
-// tools around the executor.
+// Install puts the selection around the driver, and an answer to calls of hidden tools around the executor.
 func (t ToolSelection) Install(p capability.Plan) mo.Result[capability.Plan] {
 	var wrong []error
 	say := func(text string) { wrong = append(wrong, errors.New(text)) }
@@ -117,21 +109,19 @@ type selection struct {
 	chosen *agent.Scratch[choice]
 	always []string
 	most   int
-	// choose returns the names of the selected tools, and the usage of the model, if it
-	// asks one.
+	// choose returns the names of the selected tools, and the model's usage, if it asks one.
 	choose func(ctx context.Context, s agent.State, c *choice) ([]string, *agent.Usage, error)
 }
 
-// choice is an earlier choice of a model in a run, and the message that it was for.
+// choice is a model's earlier choice in a run, and the message that it was for.
 type choice struct {
 	mu    sync.Mutex
 	asked string
 	names []string
 }
 
-// offer records the tools that the model was shown for a step of the run. It is stored
-// with the run, because the run can be parked before the calls of that step are
-// answered.
+// offer records the tools that the model was shown for a step. It is stored with the run, because the run can be parked
+// before the step's calls are answered.
 type offer struct {
 	Step  int      `json:"step"`
 	Tools []string `json:"tools"`
@@ -188,7 +178,7 @@ var (
 	_ agent.Describer = selecting{}
 )
 
-// Features returns the Features of the wrapped driver.
+// Features returns the wrapped driver's Features.
 func (d selecting) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 func (d selecting) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {

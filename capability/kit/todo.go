@@ -20,16 +20,14 @@ import (
 // TodoTool is the name of the tool that TodoList adds.
 const TodoTool = "write_todos"
 
-// TodoList gives the model a tool to write its plan with, and instructions for using
-// it. Each write replaces the whole list; an invalid write changes nothing. If a step
-// has several writes, only the last one takes effect, and the model is told so.
+// TodoList gives the model a tool to write its plan with, and instructions for using it. Each write replaces the whole
+// list. An invalid write changes nothing. If a step has several writes, only the last one takes effect, and the model
+// is told so.
 //
-// The list belongs to the session: it is kept from run to run and in JSON, and Todos
-// returns it. The rule that one item at a time is in progress is advice for the
-// model and not enforced.
+// The list belongs to the session: it is kept from run to run and in JSON, and Todos returns it. The rule that one item
+// at a time is in progress is advice for the model and not enforced.
 type TodoList struct {
-	// Instructions are added to the system prompt. Empty means those of this
-	// package.
+	// Instructions are added to the system prompt. Empty means this package's instructions.
 	Instructions string
 }
 
@@ -39,10 +37,10 @@ type Todo struct {
 	Status  TodoStatus `json:"status"`
 }
 
-// TodoStatus is the status of an item.
+// TodoStatus is an item's status.
 type TodoStatus string
 
-// The statuses of an item.
+// The item statuses.
 const (
 	TodoPending    TodoStatus = "pending"
 	TodoInProgress TodoStatus = "in_progress"
@@ -51,15 +49,14 @@ const (
 
 var todos = agent.ReservedKey[[]Todo](reserved.Show(), "kit.todos", agent.ScopeSession)
 
-// Todos returns the list as the model last wrote it, in its order; nil when there is
-// none. The caller may keep and modify the slice.
+// Todos returns the list as the model last wrote it, in its order, or nil when there is none. The caller may keep and
+// modify the slice.
 func Todos(s agent.State) []Todo { return slices.Clone(todos.Or(s, nil)) }
 
 // Name returns "todo-list".
 func (TodoList) Name() string { return "todo-list" }
 
-// Install adds the tool, the instructions, and the wrapper that determines the last
-// write.
+// Install adds the tool, the instructions, and the wrapper that determines the last write.
 func (t TodoList) Install(p capability.Plan) mo.Result[capability.Plan] {
 	list := todoList{agent.NewScratch[writes](nil)}
 	tool := toolexec.WithPolicy(toolexec.CallFunc(todoSpec, list.write), toolexec.Policy{Doubt: toolexec.DoubtRepeat})
@@ -89,17 +86,16 @@ type todoArgs struct {
 	Todos []Todo `json:"todos"`
 }
 
-// todoList is the list of one agent.
+// todoList is one agent's list.
 type todoList struct{ writes *agent.Scratch[writes] }
 
-// writes are the writes of the current step that are to run.
+// writes are the current step's writes that are to run.
 type writes struct {
 	mu sync.Mutex
 	booked
 }
 
-// other reports whether the step has a write at a position for which place returns
-// true.
+// other reports whether the step has a write at a position for which place returns true.
 func (w *writes) other(place func(at int) bool) bool { return lo.SomeBy(lo.Keys(w.calls), place) }
 
 func (l todoList) write(_ context.Context, c toolexec.Call, in todoArgs) (toolexec.Output, error) {
@@ -118,7 +114,7 @@ func (l todoList) write(_ context.Context, c toolexec.Call, in todoArgs) (toolex
 	return out, nil
 }
 
-// summarizeList describes the progress of the list.
+// summarizeList describes the list's progress.
 func summarizeList(list []Todo) string {
 	if len(list) == 0 {
 		return "The to-do list is empty now."
@@ -135,7 +131,7 @@ func summarizeList(list []Todo) string {
 
 func (l todoList) wrap(inner agent.Executor) agent.Executor { return noting{inner, l.writes} }
 
-// noting records which writes of a step are to run, before any of them runs.
+// noting records which of a step's writes are to run, before any of them runs.
 type noting struct {
 	agent.Executor
 	writes *agent.Scratch[writes]

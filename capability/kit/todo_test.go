@@ -91,7 +91,7 @@ func TestLastTodoListOfAStepWins(t *testing.T) {
 	}
 }
 
-// What a hook denies replaces nothing, so no event says that it does.
+// A denied write replaces nothing, so no event says that it does.
 func TestDeniedTodoListReplacesNone(t *testing.T) {
 	second := hooks.On(hooks.AtPreToolUse, "second", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Index() == 1 {
