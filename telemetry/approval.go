@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// WrapApprover returns the wrapper around the agent's approver, outside of the hooks. It measures how long
-// answers take, from the question, even if another process asked it.
+// WrapApprover returns the wrapper around the agent's approver, outside the hooks. It measures the time from question
+// to answer, even if another process asked.
 func (t *Telemetry) WrapApprover(inner agent.Approver) agent.Approver { return approver{t, inner} }
 
 type approver struct {
@@ -38,7 +38,7 @@ func (x approver) Approve(ctx context.Context, s agent.State, pending []*agent.P
 			asked = before.Asked
 		}
 		answered := time.Now()
-		if at := answers[i].At; at.After(asked) { // not when the run was resumed
+		if at := answers[i].At; at.After(asked) { // not when the run resumed
 			answered = at
 		}
 		switch answer := answers[i]; answer.Verdict {
@@ -67,7 +67,7 @@ func (a *attributes) approval(questions agent.Questions) {
 	}
 }
 
-// endDeferred ends the spans of waiting calls when the run is parked.
+// endDeferred ends the waiting calls' spans when the run is parked.
 func (r *run) endDeferred() {
 	for i := range r.calls {
 		c := &r.calls[i]

@@ -1,7 +1,6 @@
 package telemetry
 
-// The buckets of the conventions, and additional ones for hooks, because most hooks
-// take microseconds.
+// The buckets from the conventions, and additional ones for hooks, because most hooks take microseconds.
 var (
 	secondBuckets   = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 	agentBuckets    = []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6}

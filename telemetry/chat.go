@@ -14,29 +14,28 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// WrapDriver returns the outer wrapper around the driver, outside of the hooks. It records a span for each
-// turn, from before the hooks see the request until they have released the reply.
+// WrapDriver returns the outer wrapper around the driver, outside the hooks. It records a span for each turn. The span
+// begins before the hooks see the request and ends when they have released the reply.
 func (t *Telemetry) WrapDriver(inner agent.Driver) agent.Driver {
 	return &outer{t, inner, targetOf(inner)}
 }
 
-// WrapModel returns the inner wrapper around the driver, inside of the hooks: it records and measures the
-// model's actual requests and replies.
+// WrapModel returns the inner wrapper around the driver, inside the hooks. It records and measures the model's actual
+// requests and replies.
 func (t *Telemetry) WrapModel(inner agent.Driver) agent.Driver {
 	f, described := agent.FeaturesOf(inner).Get()
 	_, streamer := inner.(agent.Streamer)
 	return &asking{t, inner, targetOf(inner), lo.Ternary(described, f.Streaming, streamer)}
 }
 
-// turn is a running turn of the model. The inner wrapper finds the turn in the run, so that it need not be in
-// a context.
+// turn is a running model turn. The inner wrapper finds the turn in the run, so that it need not be in a context.
 type turn struct {
 	span  trace.Span
-	model string // the model in the span's name
+	model string // the model in the span name
 }
 
-// turn returns the turn whose span is in ctx. If ctx has another span, which middleware in between may have
-// begun, it returns the only running turn.
+// turn returns the turn whose span is in ctx. If ctx has another span, which middleware in between may have begun, it
+// returns the only running turn.
 func (r *run) turn(ctx context.Context) (turn, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +57,7 @@ var (
 	_ agent.Describer = (*outer)(nil)
 )
 
-// Features returns the features of the wrapped driver.
+// Features returns the wrapped driver's features.
 func (d *outer) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 // Next calls the driver, and records a span if the run is recorded.
@@ -104,7 +103,7 @@ func (d *outer) begin(ctx context.Context, r *run, s agent.State) (context.Conte
 	return ctx, span //nolint:spancheck // the span ends in over
 }
 
-// over ends the span of a turn.
+// over ends a turn's span.
 func (r *run) over(span trace.Span, returned bool) {
 	r.endSpan(span, returned)
 	r.mu.Lock()
@@ -118,7 +117,7 @@ func (r *run) over(span trace.Span, returned bool) {
 	r.turns = slices.DeleteFunc(r.turns, func(u turn) bool { return u.span.SpanContext().SpanID() == id })
 }
 
-// endTurn records the result of the turn, after all hooks.
+// endTurn records the turn's result, after all hooks.
 func (r *run) endTurn(ctx context.Context, span trace.Span, result mo.Result[agent.Step]) {
 	reply, err := result.Get()
 	failure := turnFailure(ctx, err)
@@ -160,7 +159,7 @@ var (
 	_ agent.Describer = (*asking)(nil)
 )
 
-// Features returns the features of the wrapped driver.
+// Features returns the wrapped driver's features.
 func (d *asking) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 func (d *asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
@@ -201,7 +200,7 @@ type timing struct {
 	streamed    bool
 }
 
-// recordUsage records the request and the reply of a model call as numbers.
+// recordUsage records a model call's request and reply as numbers.
 func (d *asking) recordUsage(ctx context.Context, r *run, s agent.State, result mo.Result[agent.Step], t timing) {
 	request := s.Request()
 	to := d.target.withModel(request.Model)

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// finishReasons maps each finish reason to its attribute: the conventions require a list, with an entry for
-// each choice.
+// finishReasons maps each finish reason to its attribute. The conventions require a list, with an entry for each
+// choice.
 var finishReasons = lo.SliceToMap(
 	[]agent.FinishReason{agent.FinishStop, agent.FinishLength, agent.FinishToolCalls, agent.FinishFilter, agent.FinishError},
 	func(r agent.FinishReason) (agent.FinishReason, attribute.KeyValue) {
@@ -20,7 +20,7 @@ var finishReasons = lo.SliceToMap(
 	},
 )
 
-// message and part are the conventions' JSON form of messages.
+// message and part are the JSON form of messages in the conventions.
 type message struct {
 	Role   string `json:"role"`
 	Parts  []part `json:"parts"`
@@ -38,8 +38,7 @@ type part struct {
 
 func textPart(text string) part { return part{Type: "text", Content: &text} }
 
-// argumentsOf returns arguments as a JSON object, or as a string if the text is not an object or is
-// ambiguous.
+// argumentsOf returns arguments as a JSON object. It returns a string if the text is not an object or is ambiguous.
 func argumentsOf(text string) json.RawMessage {
 	if strictjson.CheckObject(text) == nil {
 		return json.RawMessage(text)

@@ -31,10 +31,9 @@ func says(name, text string, err error) toolexec.Tool {
 	return toolexec.Func(name, "A tool.", func(context.Context, nothing) (string, error) { return text, err })
 }
 
-// eventful returns capabilities for a run in which everything happens: a denial, a
-// rewrite, a mock, a redaction of a result, of an error, of the input and of a reply,
-// a hook that panics, a tool that fails, a call with wrong arguments, one of no tool,
-// a Stop hook that wants more, and a detached hook.
+// eventful returns capabilities for a run in which everything happens: a denial, a rewrite, and a mock. A result, an
+// error, the input and a reply are redacted. A hook panics and a tool fails. One call has wrong arguments, and one has
+// no tool. A Stop hook wants more, and a hook is detached.
 func eventful() []capability.Capability {
 	type path struct {
 		Path string `json:"path"`
@@ -102,7 +101,7 @@ func TestEverythingHasItsSpan(t *testing.T) {
 	assert.Equal(t, eventfulTree, s.tree())
 }
 
-// eventfulTree is the trace of the run.
+// eventfulTree is the run's trace.
 const eventfulTree = `invoke_agent helper: done completed agent
   hook InputSubmitted clean-input: control complete rewrite
   chat small

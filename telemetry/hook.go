@@ -19,8 +19,8 @@ import (
 
 var _ agent.Observer = (*run)(nil)
 
-// Observe records a span, measurements and a log event when a hook has finished. The span in ctx is the
-// span of the subject of the hook's decision.
+// Observe records a span, measurements and a log event when a hook has finished. The span in ctx is the span for the
+// subject of the hook's decision.
 func (r *run) Observe(ctx context.Context, e agent.Event) {
 	h, ok := e.(hooks.Event)
 	if !ok {
@@ -45,9 +45,9 @@ func (r *run) Observe(ctx context.Context, e agent.Event) {
 
 var _ agent.Observer = (*Telemetry)(nil)
 
-// Observe records the hooks at the points around runs, so that a Telemetry can be the Observer of
-// hooks.ScopeOptions. The spans of hooks are children of the span in ctx, which is the span of the
-// engine. It ignores all other events, because the processor records the runs of agents.
+// Observe records the hooks at the points around runs, so that a Telemetry can be the Observer of hooks.ScopeOptions.
+// Hook spans are children of the engine's span, which is in ctx. Observe ignores all other events, because the
+// processor records agent runs.
 func (t *Telemetry) Observe(ctx context.Context, e agent.Event) {
 	h, ok := e.(hooks.Event)
 	if ok && (h.Point.IsAroundRuns() || h.Point == hooks.ConversationEnd) { // a conversation ends after its last run
@@ -66,8 +66,7 @@ func failureOf(h hooks.Event) string {
 	return "error"
 }
 
-// recordDecision records which hook decided on a call: Stop > Deny > Ask > Mock > Rewrite, as in package
-// hooks.
+// recordDecision records which hook decided on a call: Stop > Deny > Ask > Mock > Rewrite, as in package hooks.
 func (r *run) recordDecision(h hooks.Event) {
 	if h.Point != hooks.PreToolUse || !h.Control || h.Shadow || h.Call.Index >= len(r.calls) {
 		return
@@ -124,7 +123,7 @@ func (r *run) measureHook(ctx context.Context, h hooks.Event, failure string) {
 // outcomeOf returns the last word of the event's kind, such as blocked.
 func outcomeOf(h hooks.Event) string { return strings.TrimPrefix(string(h.Kind), "hook.") }
 
-// hookSpan records the span of a finished hook, with the time at which the hook began.
+// hookSpan records a finished hook's span, with the time at which the hook began.
 func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) context.Context {
 	now := h.At
 	if now.IsZero() {
@@ -145,7 +144,7 @@ func (r *run) hookSpan(ctx context.Context, h hooks.Event, failure string) conte
 	a.flag(semconv.KeyRewroteInput, !h.Shadow && h.Decision == hooks.Rewrite)
 	a.flag(semconv.KeyRewroteOutput, !h.Shadow && (h.Decision == hooks.Replace || h.Decision == hooks.Withhold))
 	a.call(h.Call)
-	if r.span == nil { // no span of the run has these attributes
+	if r.span == nil { // no other span has these attributes
 		a.text(semconv.KeyRun, string(r.about.ID))
 		a.text(semconv.KeyConversation, string(r.about.Session))
 	}
@@ -170,8 +169,8 @@ func typeOf(h hooks.Event) string {
 	return "observer"
 }
 
-// The modes of hooks: the run waits for most hooks and follows their decisions; it ignores the decision
-// of a hook in shadow mode; it does not wait for a detached hook.
+// The modes of hooks. The run waits for most hooks and follows their decisions. It ignores the decision of a hook in
+// shadow mode. It does not wait for a detached hook.
 const (
 	modeSync     = "sync"
 	modeShadow   = "shadow"
@@ -188,7 +187,7 @@ func modeOf(h hooks.Event) string {
 	return modeSync
 }
 
-// origin adds the rule and file of a hook.
+// origin adds a hook's rule and file.
 func (a *attributes) origin(o *hooks.Origin) {
 	if o == nil {
 		return
@@ -201,7 +200,7 @@ func (a *attributes) origin(o *hooks.Origin) {
 	a.text(semconv.KeyActionTarget, o.Target)
 }
 
-// logHook logs the change of a hook, or its failure.
+// logHook logs a hook's change, or its failure.
 func (r *run) logHook(ctx context.Context, h hooks.Event, failure string) {
 	name, level := eventOf(h.Decision)
 	if failure != "" {

@@ -20,8 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// An error says more than its result does, and hooks see the result: what a tool
-// panicked with, and what of a long text was cut off.
+// An error says more than its result: a panic's value, or text that was cut off. Hooks see only the result.
 func TestOnlyTheResultIsTold(t *testing.T) {
 	long := strings.Repeat("x", 1<<19)
 	for name, body := range map[string]func(context.Context, nothing) (string, error){
@@ -94,7 +93,7 @@ func TestAPanicEndsTheSpanOfItsTurn(t *testing.T) {
 	assert.Equal(t, codes.Error, s.span(t, "chat small").Status.Code)
 }
 
-// What a model makes up is in no label, and long names are made short on spans.
+// No label contains a name that a model made up, and long names are shortened on spans.
 func TestNamesThatAModelMakesUp(t *testing.T) {
 	s := newSink(t)
 	see := hooks.On(hooks.AtPostToolUse, "sees", func(_ context.Context, c hooks.ToolResultContext) hooks.Result { return c.Replace("no") })

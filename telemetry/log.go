@@ -14,11 +14,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// defaultLogs holds the handler of SetDefaultLogs.
+// defaultLogs holds the handler from SetDefaultLogs.
 var defaultLogs atomic.Pointer[slog.Handler]
 
-// SetDefaultLogs sets the handler for the log events of every Telemetry whose Config has no Logs, for runs
-// that begin later. Nil, the initial value, disables log events. It is safe for concurrent use.
+// SetDefaultLogs sets the handler for the log events of every Telemetry whose Config has no Logs, for runs that begin
+// later. Nil, the initial value, disables log events. It is safe for concurrent use.
 func SetDefaultLogs(h slog.Handler) {
 	if h == nil {
 		defaultLogs.Store(nil)
@@ -27,7 +27,7 @@ func SetDefaultLogs(h slog.Handler) {
 	defaultLogs.Store(&h)
 }
 
-// logHandler returns the handler for the log events of a run, or nil if the handler accepts no level.
+// logHandler returns the handler for a run's log events, or nil if the handler accepts no level.
 func (t *Telemetry) logHandler(ctx context.Context) slog.Handler {
 	h := t.logs
 	if h == nil {
@@ -54,7 +54,7 @@ type logged struct {
 	level slog.Level
 }
 
-// log begins a log event of the span in ctx. It returns nil if the handler does not accept the level.
+// log begins a log event for the span in ctx. It returns nil if the handler does not accept the level.
 func (r *run) log(ctx context.Context, level slog.Level, name string) *logged {
 	if r.logs == nil || !r.logs.Enabled(ctx, level) {
 		return nil
@@ -69,7 +69,7 @@ func (r *run) log(ctx context.Context, level slog.Level, name string) *logged {
 // emit sends the event with the span in ctx. Call it once.
 func (e *logged) emit(ctx context.Context) {
 	record := slog.NewRecord(time.Now(), e.level, e.name, 0)
-	var room [24]slog.Attr // an event never has more; the record copies them
+	var room [24]slog.Attr // the most that an event has, copied by the record
 	list := room[:0]
 	for _, kv := range e.list {
 		list = append(list, slog.Attr{Key: string(kv.Key), Value: slogValue(kv.Value)})
@@ -103,8 +103,8 @@ func (e *logged) reason(text string) {
 	}
 }
 
-// eventOf returns the name and the level of the log event for a hook's decision; the name is empty for
-// decisions that change nothing.
+// eventOf returns the name and level of the log event for a hook's decision. The name is empty if the decision changes
+// nothing.
 func eventOf(d hooks.Decision) (name string, level slog.Level) {
 	switch d {
 	case hooks.Deny:

@@ -24,7 +24,7 @@ type metrics struct {
 	adds    cache[labels, []metric.AddOption]
 }
 
-// labels distinguish the measurements of one instrument. Empty labels are omitted.
+// labels distinguish an instrument's measurements. Empty labels are omitted.
 type labels struct {
 	operation, provider, model, responded, server string
 
@@ -32,12 +32,12 @@ type labels struct {
 	token                  string
 	agent, tool            string
 	hook, point, mode      string
-	kind                   string // kind of a hook: control or observer
+	kind                   string // the hook's kind: control or observer
 	outcome, decision      string
 	failMode, failure, end string
 }
 
-// attributes converts the labels to the attributes of the conventions.
+// attributes converts the labels to attributes of the conventions.
 func (l labels) attributes() attribute.Set {
 	list := []attribute.KeyValue{
 		semconv.KeyOperation.String(l.operation), semconv.KeyProvider.String(l.provider), semconv.KeyRequestModel.String(l.model),

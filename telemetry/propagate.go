@@ -9,9 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Environ returns the environment variables that pass the span in ctx to a child process, as TRACEPARENT=…
-// and, if set, TRACESTATE=…. Instrumented programs read them when they start. It is nil if the span is not
-// sampled.
+// Environ returns the environment variables that pass the span in ctx to a child process, as TRACEPARENT=… and, if set,
+// TRACESTATE=…. Instrumented programs read them when they start. It is nil if the span is not sampled.
 func Environ(ctx context.Context) []string {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return nil
@@ -27,8 +26,8 @@ func Environ(ctx context.Context) []string {
 	return out
 }
 
-// FromEnviron returns ctx with the span that the environment of this process names as its parent, so that
-// runs become part of the trace of the parent process. Lookup is usually os.Getenv.
+// FromEnviron returns ctx with the span that this process's environment names as its parent, so that runs become part
+// of the parent process's trace. Lookup is usually os.Getenv.
 func FromEnviron(ctx context.Context, lookup func(name string) string) context.Context {
 	carrier := propagation.MapCarrier{}
 	for _, field := range (propagation.TraceContext{}).Fields() {
@@ -37,15 +36,14 @@ func FromEnviron(ctx context.Context, lookup func(name string) string) context.C
 	return propagation.TraceContext{}.Extract(ctx, carrier)
 }
 
-// setHeaders sets the headers traceparent and tracestate for the span in ctx, sampled or not. Without a span
-// it sets no header.
+// setHeaders sets the headers traceparent and tracestate for the span in ctx, sampled or not. Without a span it sets no
+// header.
 func setHeaders(ctx context.Context, h http.Header) {
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(h))
 }
 
-// Transport returns a RoundTripper that sets the headers on every request, for the HTTP client of a tool or
-// of a driver. A nil base means http.DefaultTransport. It does not change a request that already has a
-// traceparent.
+// Transport returns a RoundTripper that sets the headers on every request, for a tool's or driver's HTTP client. A nil
+// base means http.DefaultTransport. It does not change a request that already has a traceparent.
 func Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport

@@ -74,7 +74,7 @@ func (s series) add(m metricdata.Metrics) {
 	}
 }
 
-// everythingMeasured returns what a day of agents measures.
+// everythingMeasured returns the measurements that agents make in a day.
 func everythingMeasured(t *testing.T) series {
 	t.Helper()
 	s := newSink(t)

@@ -17,14 +17,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// run records one run: spans, log events, metrics, or some of them.
+// run records one run with spans, log events, metrics, or some of them.
 type run struct {
 	t         *Telemetry
 	about     agent.Run
 	span      trace.Span
 	recording bool         // the run's span is recorded, and so are spans below it
-	logs      slog.Handler // nil: no log events
-	calls     []call       // calls of the current step, by index
+	logs      slog.Handler // nil without log events
+	calls     []call       // the current step's calls, by index
 
 	mu    sync.Mutex
 	turns []turn // running turns: one, unless middleware makes several model calls at the same time
@@ -32,11 +32,11 @@ type run struct {
 
 var _ agent.Processor = (*Telemetry)(nil)
 
-// String returns the name of the processor in a printed plan.
+// String returns the processor's name in a printed plan.
 func (*Telemetry) String() string { return "telemetry" }
 
-// Process returns the result of the run, and records its span. If the run is to be recorded, Process
-// prepares the record for the wrappers. Install the processor outside of the hooks.
+// Process returns the run's result, and records its span. If the run is to be recorded, Process prepares the record for
+// the wrappers. Install the processor outside the hooks.
 func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	started := time.Now()
 	ctx, r := t.openRun(ctx, s)
@@ -46,8 +46,7 @@ func (t *Telemetry) Process(ctx context.Context, s agent.State, next agent.Next)
 	return r.around(ctx, s, next, started)
 }
 
-// openRun begins the run's span. The returned run is nil if neither spans, metrics nor log events are to
-// be recorded.
+// openRun begins the run's span. The returned run is nil if there are no spans, metrics or log events to record.
 func (t *Telemetry) openRun(ctx context.Context, s agent.State) (context.Context, *run) {
 	about := s.Run()
 	begun := t.spans.agent(about.Agent)
@@ -94,8 +93,7 @@ func (r *run) begin() {
 	a.on(r.span)
 }
 
-// end records how the run ended. A stop by hooks or criteria, a denied input and a cancellation are not
-// errors.
+// end records how the run ended. A stop by hooks or criteria, a denied input and a cancellation are not errors.
 func (r *run) end(ctx context.Context, s agent.State, result mo.Result[agent.State], took time.Duration) {
 	final, err := agent.Conclude(ctx, s, result).Get()
 	if broken, ok := errors.AsType[*agent.RunError](err); ok {
@@ -153,7 +151,7 @@ func (r *run) logEnd(ctx context.Context, final agent.State, signal agent.Signal
 // panicked is the value of error.type for a panic.
 const panicked = string(agent.ReasonPanic)
 
-// burst records that the run panicked; the panic continues to the caller.
+// burst records that the run panicked. The panic continues to the caller.
 func (r *run) burst(ctx context.Context, took time.Duration) {
 	if r.recording {
 		r.span.SetAttributes(semconv.KeyStatus.String(string(agent.StatusFailed)), semconv.KeyErrorType.String(panicked))
@@ -167,7 +165,7 @@ func (r *run) burst(ctx context.Context, took time.Duration) {
 	}
 }
 
-// endSpan ends a span of the run. If the function did not return, it has panicked.
+// endSpan ends a span below the run's. If the function did not return, it has panicked.
 func (r *run) endSpan(span trace.Span, returned bool) {
 	if !returned {
 		span.SetAttributes(semconv.KeyErrorType.String(panicked))
@@ -186,8 +184,7 @@ func (r *run) close() {
 	r.span.End()
 }
 
-// markFailed marks a span as failed with the class of the error, and with its text if Config.Reasons is
-// set.
+// markFailed marks a span as failed with the error's class, and with its text if Config.Reasons is set.
 func (r *run) markFailed(span trace.Span, failure, text string) {
 	if failure == "" {
 		return
@@ -198,7 +195,7 @@ func (r *run) markFailed(span trace.Span, failure, text string) {
 	span.SetStatus(codes.Error, valid(text))
 }
 
-// textOf returns the text of an error; empty for nil.
+// textOf returns an error's text. It is empty for nil.
 func textOf(err error) string {
 	if err == nil {
 		return ""

@@ -115,8 +115,7 @@ invoke_agent helper: done completed agent
 	}
 }
 
-// What a tool starts with its context is part of its call: its own spans, and whole
-// runs of other agents.
+// Everything that a tool starts with its context is part of its call: its own spans, and whole runs of other agents.
 func TestAToolPassesItsSpanOn(t *testing.T) {
 	s := newSink(t)
 	child := build(t, agenttest.Script(agenttest.Say("found")), s.use())
@@ -291,7 +290,7 @@ invoke_agent helper: done completed agent
 	})
 }
 
-// A hook's place among those of its point.
+// A hook has a place in the order at its point.
 func TestTheOrderOfHooks(t *testing.T) {
 	s := newSink(t)
 	pass := func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Pass() }
@@ -405,8 +404,8 @@ func TestTheFormOfContent(t *testing.T) {
 	assert.Equal(t, "fine", get(call, semconv.KeyToolResult))
 }
 
-// Messages have the form of the conventions whatever a model says: arguments that are no
-// JSON are a text, and what must be there is there when it is empty.
+// Messages follow the conventions whatever a model says. Arguments that are not JSON are text, and required members are
+// there even when they are empty.
 func TestTheFormOfOddContent(t *testing.T) {
 	s := newSink(t)
 	use := s.use()
@@ -519,7 +518,7 @@ func TestPanicsOfTools(t *testing.T) {
 	assert.NotContains(t, fmt.Sprint(s.spans.GetSpans()), "the secret is 42")
 }
 
-// The span of a call that ran with other arguments has both.
+// A call's span has both arguments if they changed.
 func TestChangedArgumentsOnSpans(t *testing.T) {
 	for _, content := range []bool{false, true} {
 		s := newSink(t)

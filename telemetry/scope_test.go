@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/telemetry"
 )
 
-// A Telemetry that observes a scope makes spans and log events of the hooks around runs, below the
-// span of the engine. It makes none of the hooks of agents, which it records as their middleware.
+// A Telemetry that observes a scope records spans and log events for the hooks around runs, below the engine's span. It
+// records none for agents' hooks there, because it records these as the agents' middleware.
 func TestHooksAroundRuns(t *testing.T) {
 	s := newSink(t)
 	tel := telemetry.New(telemetry.Config{Tracers: s.tracers, Meters: s.meters, Logs: sinkHandler{s}})

@@ -23,7 +23,7 @@ type spans struct {
 	hooks  cache[hookAt, *beginning]
 }
 
-// beginning is the name and the initial attributes of a span, which a sampler sees.
+// beginning is a span's name and initial attributes, which a sampler sees.
 type beginning struct {
 	name    string
 	options []trace.SpanStartOption
@@ -39,13 +39,13 @@ func begin(name string, kind trace.SpanKind, attributes ...attribute.KeyValue) *
 	return &beginning{valid(name), []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attributes...)}}
 }
 
-// valid replaces bytes that are not UTF-8: one such byte would prevent the export of the whole batch.
+// valid replaces bytes that are not UTF-8, because one such byte would prevent the export of the whole batch.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-// maxName is the maximum number of bytes of a tool's name, because models can invent long names.
+// maxName is the maximum number of bytes in a tool's name, because models can invent long names.
 const maxName = 128
 
-// toolName returns the name of a tool, shortened to maxName.
+// toolName returns a tool's name, shortened to maxName.
 func toolName(name string) string {
 	if len(name) <= maxName {
 		return name
@@ -68,14 +68,14 @@ func (b *spans) agent(name string) *beginning {
 	})
 }
 
-// target is the service and the model of a call.
+// target is the service and model that a call goes to.
 type target struct {
 	provider, model, server string
 
 	port int
 }
 
-// targetOf returns the target of a driver for requests that do not name a model.
+// targetOf returns a driver's target for requests that do not name a model.
 func targetOf(d agent.Driver) target {
 	f := agent.FeaturesOf(d).OrEmpty()
 	t := target{provider: f.Provider, model: f.Model}
@@ -113,7 +113,7 @@ func (b *spans) chat(t target) *beginning {
 	})
 }
 
-// toolOf is a tool of an agent.
+// toolOf is an agent's tool.
 type toolOf struct{ agent, tool string }
 
 func (b *spans) tool(agentName, tool string) *beginning {

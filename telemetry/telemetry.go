@@ -20,19 +20,19 @@ import (
 // ContentFromEnv.
 const captureVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
-// Config selects the destinations and the detail of telemetry. The zero Config uses the global providers and
-// reports no content.
+// Config selects the destinations and the detail of telemetry. The zero Config uses the global providers and reports no
+// content.
 type Config struct {
 	// Tracers and Meters receive spans and metrics. Nil means the global provider, even if it is set later.
 	Tracers trace.TracerProvider
 	Meters  metric.MeterProvider
-	// Logs receives the log events: the message of a record is the name of the event, and the context has
-	// its span. Nil means the handler of SetDefaultLogs, even if it is set later.
+	// Logs receives the log events. A record's message is the event's name, and its context has the event's span. Nil
+	// means the handler from SetDefaultLogs, even if it is set later.
 	Logs slog.Handler
-	// Content adds content to spans: the instructions and messages that the model was shown, its replies,
-	// and the arguments and results of tool calls, all after the hooks. Content implies Reasons.
+	// Content adds content to spans: the instructions and messages that the model was shown, its replies, and the
+	// arguments and results of tool calls, all after the hooks. Content implies Reasons.
 	Content bool
-	// Reasons adds the texts of decisions and errors to spans and log events. They can quote content.
+	// Reasons adds decision and error texts to spans and log events. They can quote content.
 	Reasons bool
 }
 
@@ -47,12 +47,12 @@ func ContentFromEnv() bool {
 	return false
 }
 
-// Telemetry is the instrumentation of agents: a processor around the run, a pair of wrappers around the
-// driver and one around the executor, which belong together. Capability UseTelemetry installs them. It is
-// safe for concurrent use and can serve several agents.
+// Telemetry instruments agents. It has a processor around the run, a pair of wrappers around the driver and one around
+// the executor, which belong together. Capability UseTelemetry installs them. It is safe for concurrent use and can
+// serve several agents.
 type Telemetry struct {
 	tracer  trace.Tracer
-	logs    slog.Handler // nil means the default
+	logs    slog.Handler // nil for the default
 	metrics metrics
 	spans   spans
 	content bool
@@ -61,7 +61,7 @@ type Telemetry struct {
 }
 
 // watched links a state to the record of its run.
-type watched struct{ run *run } // nil: the run is not recorded
+type watched struct{ run *run } // nil if the run is not recorded
 
 // New returns the instrumentation.
 func New(c Config) *Telemetry {
@@ -79,7 +79,7 @@ func New(c Config) *Telemetry {
 	}
 }
 
-// of returns the record of the run of s, or nil.
+// of returns the record of s's run, or nil.
 func (t *Telemetry) of(s agent.State) *run {
 	if !s.Observed() { // a recorded run has an observer
 		return nil

@@ -14,18 +14,18 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// call is the data of a tool call between its two phases. Slots are reused in every step.
+// call is a tool call's data between its two phases. Slots are reused in every step.
 type call struct {
 	id     string
-	span   trace.Span      // nil: no span is open
-	outer  context.Context //nolint:containedctx // the context of Prepare
+	span   trace.Span      // nil without an open span
+	outer  context.Context //nolint:containedctx // the context from Prepare
 	inner  context.Context //nolint:containedctx // outer with the call's span, cached because Execute usually gets outer, too
 	winner string          // the hook with the winning decision so far
-	weight uint8           // weight of that decision
+	weight uint8           // weight of the winner's decision
 }
 
-// WrapExecutor returns the wrapper around the executor, outside of the hooks. It records a span for each
-// call, from before the hooks decide on it until they have released its result.
+// WrapExecutor returns the wrapper around the executor, outside the hooks. It records a span for each call. The span
+// begins before the hooks decide on the call and ends when they have released its result.
 func (t *Telemetry) WrapExecutor(inner agent.Executor) agent.Executor { return executor{t, inner} }
 
 var _ agent.AnswerHandler = executor{}
@@ -35,8 +35,7 @@ type executor struct {
 	inner agent.Executor
 }
 
-// Prepare begins the call's span. It ends in Execute or HandleAnswer, one of which is
-// called for every call of a step.
+// Prepare begins the call's span. It ends in Execute or HandleAnswer, one of which is called for each call.
 func (x executor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	r := x.t.of(s)
 	if r == nil {
@@ -75,14 +74,14 @@ func (x executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared)
 	return x.conclude(ctx, s, p, x.inner.Execute)
 }
 
-// HandleAnswer ends the span of a call that does not run.
+// HandleAnswer ends the call's span when the call does not run.
 func (x executor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	return x.conclude(ctx, s, p, func(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 		return agent.HandleAnswer(ctx, x.inner, s, p)
 	})
 }
 
-// conclude ends the call's span with the result of answer, which it calls inside the span.
+// conclude calls answer inside the call's span, and ends the span with its result.
 func (x executor) conclude(
 	ctx context.Context, s agent.State, p *agent.Prepared,
 	answer func(context.Context, agent.State, *agent.Prepared) mo.Result[*agent.ToolResult],
@@ -134,7 +133,7 @@ func (r *run) recordBroken(ctx context.Context, c call, err error) {
 	r.markFailed(c.span, failure, textOf(err))
 }
 
-// within returns ctx with the span of the call.
+// within returns ctx with the call's span.
 func (c call) within(ctx context.Context) context.Context {
 	if reflect.TypeOf(ctx).Comparable() && c.outer == ctx {
 		return c.inner
@@ -142,8 +141,7 @@ func (c call) within(ctx context.Context) context.Context {
 	return trace.ContextWithSpan(ctx, c.span)
 }
 
-// take returns the call that Prepare stored. Calls of one step can run at the same time; each has its
-// own slot.
+// take returns the call that Prepare stored. A step's calls can run at the same time, and each has its own slot.
 func (r *run) take(original *agent.ToolCall) call {
 	if original.Index < len(r.calls) {
 		if slot := &r.calls[original.Index]; slot.id == original.ID {
@@ -155,7 +153,7 @@ func (r *run) take(original *agent.ToolCall) call {
 	return call{id: original.ID}
 }
 
-// verdict is the outcome of a call for telemetry.
+// verdict is a call's outcome for telemetry.
 type verdict struct {
 	outcome, failure, winner, resultBy string
 
@@ -174,7 +172,7 @@ func verdictOf(c call, p *agent.Prepared, r *agent.ToolResult) verdict {
 	}
 	switch {
 	case given != r || !r.Executed():
-		v.winner = cmp.Or(given.DecidedBy, v.winner) // a later replacement of the answer is not the decision on the call
+		v.winner = cmp.Or(given.DecidedBy, v.winner) // a later replacement of the answer is not the decision
 		if given.DecidedBy != r.DecidedBy {
 			v.resultBy = r.DecidedBy
 		}
@@ -239,10 +237,10 @@ func (x executor) recordAnswer(ctx context.Context, r *run, c call, p *agent.Pre
 	}
 	a.on(c.span)
 	recordPanic(c.span, answer.Err)
-	r.markFailed(c.span, v.failure, answer.Text()) // not answer.Err, which may contain text that the hooks have not reviewed
+	r.markFailed(c.span, v.failure, answer.Text()) // answer.Err may contain text that the hooks have not reviewed
 }
 
-// recordPanic adds the exception event of a tool that panicked, with its stack. The value of the panic is not recorded,
+// recordPanic adds the exception event for a tool that panicked, with its stack. The panic's value is not recorded,
 // because it can hold text that the hooks have not reviewed.
 func recordPanic(span trace.Span, err error) {
 	broken, ok := errors.AsType[interface {
@@ -255,7 +253,7 @@ func recordPanic(span trace.Span, err error) {
 	}
 }
 
-// logCall logs a denial that does not come from a hook; logHook logs those of hooks.
+// logCall logs a denial that does not come from a hook. Denials by hooks are in logHook.
 func (r *run) logCall(ctx context.Context, p *agent.Prepared, v verdict, answer *agent.ToolResult) {
 	switch v.reason {
 	case agent.ReasonRejected, agent.ReasonNobodyToAsk, agent.ReasonHookFailed:

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// A call that may have happened and is not repeated has an outcome of its own.
+// A call in doubt that is not repeated has its own outcome.
 func TestACallOfUnknownOutcome(t *testing.T) {
 	s := newSink(t)
 	ask := hooks.On(hooks.AtPreToolUse, "guard", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("sure?") })

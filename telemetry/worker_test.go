@@ -73,7 +73,7 @@ func (s *failsOnce) Queues(ctx context.Context) (needs []durable.Needs, err erro
 	return s.Store.Queues(ctx)
 }
 
-// addWorker adds what a worker measures that takes a run over from a dead one.
+// addWorker adds the measurements from a worker that takes a run over from a dead one.
 func (s series) addWorker(t *testing.T) {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})

@@ -81,7 +81,7 @@ func checkModule(root string) (findings, error) {
 // phrasesUnread lists the folders that are still to be checked for phrases.
 var phrasesUnread = []string{
 	"action", "cmd", "coordinator", "drivers", "durable", "examples", "hooks", "internal",
-	"pipeline", "policy", "telemetry", "toolexec",
+	"pipeline", "policy", "toolexec",
 }
 
 // isBelow reports whether dir is the folder or one below it.

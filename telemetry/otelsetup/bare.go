@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// bareSpans is an exporter that does not get the texts of decisions and errors.
+// bareSpans is an exporter that does not get decision and error texts.
 type bareSpans struct{ sdktrace.SpanExporter }
 
 func (e bareSpans) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
@@ -24,7 +24,7 @@ func (s bareSpan) Attributes() []attribute.KeyValue {
 	return lo.Reject(s.ReadOnlySpan.Attributes(), func(kv attribute.KeyValue, _ int) bool { return kv.Key == semconv.KeyReason })
 }
 
-// Status returns the class of the error instead of its text.
+// Status returns the error's class instead of its text.
 func (s bareSpan) Status() sdktrace.Status {
 	status := s.ReadOnlySpan.Status()
 	if status.Code == codes.Error {

@@ -30,11 +30,11 @@ func (w *lockedWriter) Write(p []byte) (int, error) {
 	return w.to.Write(p)
 }
 
-// consoleLogs writes log events as JSON, one per line, with the names of OpenTelemetry's console exporter for
-// Go.
+// consoleLogs writes log events as JSON, one per line, with the names that OpenTelemetry's console exporter for Go
+// uses.
 type consoleLogs struct{ to io.Writer }
 
-// consoleRecord is the JSON form of a line.
+// consoleRecord is a line in JSON.
 type consoleRecord struct {
 	Timestamp         time.Time             `json:"Timestamp"`
 	ObservedTimestamp time.Time             `json:"ObservedTimestamp"`

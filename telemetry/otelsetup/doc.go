@@ -1,5 +1,5 @@
-// Package otelsetup sets up the export of telemetry from the standard environment variables of OpenTelemetry,
-// with one call at the start of a program:
+// Package otelsetup exports telemetry as OpenTelemetry's standard environment variables say, with one call at the start
+// of a program:
 //
 //	shutdown, err := otelsetup.Start(ctx, otelsetup.Config{Service: "helper"})
 //	if err != nil {
@@ -7,7 +7,7 @@
 //	}
 //	defer shutdown(context.Background())
 //
-// It is for programs; libraries should use only the API of OpenTelemetry.
+// It is for programs. Libraries should use only OpenTelemetry's API.
 //
 // # Variables
 //
@@ -29,8 +29,8 @@
 //   - OTEL_PROPAGATORS: tracecontext, baggage, none; empty means the first two.
 //   - OTEL_SDK_DISABLED: true disables everything.
 //
-// Start returns an error for unsupported values. Later errors, including dropped events, go to the error
-// handler of OpenTelemetry: otel.SetErrorHandler.
+// Start returns an error for unsupported values. Later errors, including dropped events, go to OpenTelemetry's error
+// handler: otel.SetErrorHandler.
 //
 // # Concurrency
 //

@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/telemetry/otelsetup/internal/otlp"
 )
 
-// signal describes how the exporters of one signal are named and created.
+// signal describes how one signal's exporters are named and created.
 type signal[E interface {
 	Shutdown(ctx context.Context) error
 }] struct {
@@ -44,7 +44,7 @@ var (
 	}
 )
 
-// exportersOf returns the exporters of a signal that the environment selects. It reports wrong ones and leaves them out.
+// exportersOf returns a signal's exporters, as the environment selects them. It reports wrong ones and leaves them out.
 func exportersOf[E interface {
 	Shutdown(ctx context.Context) error
 }](s *setup, of signal[E]) (out []E) {

@@ -16,11 +16,11 @@ import (
 	"github.com/grapnel-go/grapnel/telemetry/otelsetup/internal/otlp"
 )
 
-// logHandler queues log events for exporters. The message of a record is the name of its event.
+// logHandler queues log events for exporters. A record's message is its event's name.
 type logHandler struct {
 	to     []*logQueue // at least one
-	bare   bool        // omits the texts of decisions and errors
-	within []addition  // additions of WithAttrs and WithGroup, in order
+	bare   bool        // omits decision and error texts
+	within []addition  // additions from WithAttrs and WithGroup, in order
 }
 
 // addition is a list of attributes, or a group for all later additions.
@@ -83,12 +83,11 @@ func (h *logHandler) with(a addition) *logHandler {
 	return &logHandler{to: h.to, bare: h.bare, within: append(slices.Clip(h.within), a)}
 }
 
-// severityOf returns the severity of OpenTelemetry: 5 for Debug, 9 for Info, 13 for Warn,
-// 17 for Error.
+// severityOf returns OpenTelemetry's severity: 5 for Debug, 9 for Info, 13 for Warn, 17 for Error.
 func severityOf(level slog.Level) int { return min(max(int(level)+9, 1), 24) }
 
-// appendAttr appends an attribute in the form of OpenTelemetry: it omits empty attributes and empty groups,
-// and adds the members of a group without a name directly.
+// appendAttr appends an attribute as OpenTelemetry expects it. It omits empty attributes and empty groups, and adds the
+// members of a group without a name directly.
 func appendAttr(list []attribute.KeyValue, a slog.Attr) []attribute.KeyValue {
 	v := a.Value.Resolve()
 	if v.Kind() != slog.KindGroup {
@@ -115,8 +114,8 @@ func membersOf(group slog.Value) []attribute.KeyValue {
 	return list
 }
 
-// valueOf converts a value to OpenTelemetry, where times and durations are nanoseconds. Values of other kinds
-// become text.
+// valueOf converts a value to OpenTelemetry, where times and durations are nanoseconds. Values of other kinds become
+// text.
 func valueOf(v slog.Value) attribute.Value {
 	switch v.Kind() {
 	case slog.KindString:

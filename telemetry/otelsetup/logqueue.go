@@ -25,10 +25,10 @@ type logExporter interface {
 	Shutdown(ctx context.Context) error
 }
 
-// batchLimits are the limits of a queue of spans or log events.
+// batchLimits are the limits for a queue of spans or log events.
 type batchLimits struct {
 	queue, batch int           // maximum numbers of events
-	delay        time.Duration // maximum wait of the first event of a batch
+	delay        time.Duration // maximum wait for the first event in a batch
 	timeout      time.Duration // limit for the export of a batch
 }
 
@@ -46,7 +46,8 @@ func batchLimitsFromEnv(prefix string, delay int) batchLimits {
 	return l
 }
 
-// numbers are the variables with numbers that the SDK reads. It replaces a wrong value by the default without a word.
+// numbers are the numeric variables that the SDK reads. The SDK replaces a wrong value by the default without a
+// warning.
 var numbers = []string{
 	"OTEL_METRIC_EXPORT_INTERVAL", "OTEL_METRIC_EXPORT_TIMEOUT", "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT", "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
 	"OTEL_SPAN_EVENT_COUNT_LIMIT", "OTEL_SPAN_LINK_COUNT_LIMIT", "OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT", "OTEL_LINK_ATTRIBUTE_COUNT_LIMIT",
@@ -63,8 +64,8 @@ func checkNumbers() {
 	}
 }
 
-// limitFromEnv reads a number from 1 to most. For any other value, it reports an error and returns the
-// default, as the specification of OpenTelemetry requires.
+// limitFromEnv reads a number from 1 to most. For any other value, it reports an error and returns the default, as
+// OpenTelemetry's specification requires.
 func limitFromEnv(variable string, otherwise, most int) int {
 	text := strings.TrimSpace(os.Getenv(variable))
 	if text == "" {
@@ -78,8 +79,8 @@ func limitFromEnv(variable string, otherwise, most int) int {
 	return n
 }
 
-// logQueue exports log events in batches, on its own goroutine. If the exporter is slower than the agents, it
-// drops events and does not block the agents.
+// logQueue exports log events in batches, on its own goroutine. If the exporter is slower than the agents, it drops
+// events and does not block the agents.
 type logQueue struct {
 	exporter logExporter
 	from     *resource.Resource
@@ -92,7 +93,7 @@ type logQueue struct {
 	mu      sync.Mutex
 	closed  bool
 	dropped int   // events dropped since the last report
-	err     error // errors of exports after closing
+	err     error // export errors after closing
 }
 
 // startLogQueue starts a queue, which Shutdown ends.
@@ -132,7 +133,7 @@ func (q *logQueue) work() {
 	defer close(q.done)
 	defer q.cancel()
 	batch := make([]*otlp.LogRecord, 0, q.limits.batch)
-	var due <-chan time.Time // the time to export the batch; nil while it is empty
+	var due <-chan time.Time // the time to export the batch, nil while it is empty
 	for {
 		select {
 		case r, ok := <-q.records:
@@ -172,7 +173,7 @@ func (q *logQueue) exportBatch(batch []*otlp.LogRecord) {
 	q.report(q.exporter.Export(ctx, otlp.LogBatch{Resource: q.from, Scope: scope, Records: batch}))
 }
 
-// report passes an error to the error handler of OpenTelemetry or, when the queue is closed, to Shutdown.
+// report passes an error to OpenTelemetry's error handler or, when the queue is closed, to Shutdown.
 func (q *logQueue) report(err error) {
 	if err == nil {
 		return
@@ -188,8 +189,8 @@ func (q *logQueue) report(err error) {
 	}
 }
 
-// Shutdown exports the queued events and waits until that is done or ctx ends. If ctx ends first, it cancels
-// the current export and returns immediately; the remaining events are lost. Later events are dropped.
+// Shutdown exports the queued events and waits until that is done or ctx ends. If ctx ends first, it cancels the
+// current export and returns immediately, and the remaining events are lost. Later events are dropped.
 func (q *logQueue) Shutdown(ctx context.Context) error {
 	q.mu.Lock()
 	if !q.closed {

@@ -180,7 +180,7 @@ func TestLogRecords(t *testing.T) {
 	assert.Equal(t, "tester", e.batches[0].Resource.Attributes()[0].Value.AsString())
 }
 
-// Sentences stay out of what a bare handler exports, also those that stand in WithAttrs.
+// A bare handler exports no sentences, not even from WithAttrs.
 func TestBareLogs(t *testing.T) {
 	environment(t)
 	e := &exporter{}

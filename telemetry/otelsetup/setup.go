@@ -23,26 +23,24 @@ import (
 
 // Config contains the program's own settings. The zero Config uses only the environment.
 type Config struct {
-	// Service is the name of the service if the environment does not set one. Empty means grapnel.
+	// Service is the service name if the environment does not set one. Empty means grapnel.
 	Service string
-	// Console is the output of console exporters, which write one at a time. Nil means standard output.
+	// Console is where console exporters write, one at a time. Nil means standard output.
 	Console io.Writer
-	// Spans are additional processors, such as one that writes a trace to a file. They get every span,
-	// regardless of the environment, and are shut down with the rest.
+	// Spans are additional processors, such as one that writes a trace to a file. They get every span, regardless of
+	// the environment, and are shut down with the rest.
 	Spans []sdktrace.SpanProcessor
-	// Bare removes the texts of decisions and errors, which agents with Reasons add, from the spans and
-	// log events for the environment's exporters, so that only the processors in Spans get them. It is for
-	// a program that shows these texts to its user.
+	// Bare keeps the decision and error texts, which agents with Reasons add, from the environment's exporters. Only
+	// the processors in Spans get them. It is for a program that shows these texts to its user.
 	Bare bool
 }
 
-// Start sets the global providers, the propagator and telemetry.SetDefaultLogs from the environment. It
-// does not set up signals that the environment does not enable. Shutdown exports the remaining data and
-// stops everything that Start started; it returns when that is done or ctx ends. After an error, nothing
-// is running.
+// Start sets the global providers, the propagator and telemetry.SetDefaultLogs from the environment. It does not set up
+// signals that the environment does not enable. Shutdown exports the remaining data and stops everything that Start
+// started. It returns when that is done or ctx ends. After an error, nothing is running.
 //
-// A variable with a wrong value is a warning, reported with otel.Handle, and does not turn telemetry off: the
-// rest of its value is used, or the default. Only an exporter whose name or endpoint is wrong is left out.
+// A variable with a wrong value is a warning, reported with otel.Handle, and does not turn telemetry off. The rest of
+// its value is used, or the default. Only an exporter whose name or endpoint is wrong is left out.
 func Start(ctx context.Context, c Config) (shutdown func(context.Context) error, err error) {
 	var end ending
 	if disabled() {
@@ -88,7 +86,7 @@ func Start(ctx context.Context, c Config) (shutdown func(context.Context) error,
 	return end.all, nil
 }
 
-// instance returns a random UUID, which distinguishes the measurements of several processes of a service.
+// instance returns a random UUID, which distinguishes the measurements from several processes of a service.
 func instance() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

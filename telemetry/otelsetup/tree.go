@@ -21,14 +21,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-// maxTree is the maximum number of spans in a tree; more spans are only counted.
+// maxTree is the maximum number of spans in a tree. More spans are only counted.
 const maxTree = 100_000
 
-// A Tree collects ended spans and prints them as a tree, with their durations and the decisions of hooks.
-// Add it to Config.Spans. The zero Tree is empty. It is safe for concurrent use.
+// A Tree collects ended spans and prints them as a tree, with their durations and the hooks' decisions. Add it to
+// Config.Spans. The zero Tree is empty. It is safe for concurrent use.
 type Tree struct {
-	// Width, unless 0, is the maximum number of columns of a line of WriteTo: longer lines continue below,
-	// broken between words.
+	// Width, unless 0, is the maximum number of columns in a line from WriteTo. Longer lines continue below, broken
+	// between words.
 	Width int
 
 	mu      sync.Mutex
@@ -38,7 +38,7 @@ type Tree struct {
 
 var _ sdktrace.SpanProcessor = (*Tree)(nil)
 
-// OnStart ignores the span: only ended spans are stored.
+// OnStart ignores the span, because only ended spans are stored.
 func (*Tree) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
 
 // OnEnd stores the span.
@@ -52,10 +52,10 @@ func (t *Tree) OnEnd(s sdktrace.ReadOnlySpan) {
 	t.spans = append(t.spans, s)
 }
 
-// ForceFlush returns nil: nothing is buffered.
+// ForceFlush returns nil, because nothing is buffered.
 func (*Tree) ForceFlush(context.Context) error { return nil }
 
-// Shutdown returns nil: the stored spans can still be written.
+// Shutdown returns nil. The stored spans can still be written.
 func (*Tree) Shutdown(context.Context) error { return nil }
 
 // WriteTo writes the spans, one per line, in the order in which they began. It can be called at any time.
@@ -124,7 +124,7 @@ func roundDuration(d time.Duration) time.Duration {
 	}
 }
 
-// describeSpan returns a text that describes a span.
+// describeSpan returns a span's description.
 func describeSpan(s sdktrace.ReadOnlySpan) string {
 	set := attribute.NewSet(s.Attributes()...)
 	has := func(key attribute.Key) string {
@@ -162,8 +162,7 @@ func describeSpan(s sdktrace.ReadOnlySpan) string {
 	return strings.Join(lo.Compact(parts), " ")
 }
 
-// harmlessText sanitizes a text for a terminal, because models choose tool names and tools choose error
-// texts.
+// harmlessText sanitizes a text for a terminal, because models choose tool names and tools choose error texts.
 func harmlessText(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return text
@@ -172,7 +171,7 @@ func harmlessText(text string) string {
 	return quoted[1 : len(quoted)-1]
 }
 
-// maxSentence is the maximum number of bytes that are shown of a text.
+// maxSentence is the maximum number of bytes that are shown of any text.
 const maxSentence = 400
 
 func shortenText(text string) string {

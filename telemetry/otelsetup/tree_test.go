@@ -82,8 +82,7 @@ invoke_agent helper  done by agent (completed) 110 → 7 tokens
 	}
 }
 
-// What a model calls a tool, and what a service or a tool says, does nothing to the
-// terminal that the tree is shown on, and does not drown it.
+// Tool names from a model, and texts from a service or a tool, neither harm nor flood the terminal that shows the tree.
 func TestATreeIsHarmless(t *testing.T) {
 	environment(t)
 	tree := &otelsetup.Tree{}

@@ -64,7 +64,7 @@ func stringValue(s string) *common.AnyValue {
 	return &common.AnyValue{Value: &common.AnyValue_StringValue{StringValue: valid(s)}}
 }
 
-// valid replaces bytes that are not UTF-8: one such byte would prevent the encoding of the whole message.
+// valid replaces bytes that are not UTF-8, because one such byte would prevent the encoding of the whole message.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 func list[T any](values []T, value func(T) *common.AnyValue) *common.AnyValue {
@@ -80,5 +80,5 @@ func resourceOf(r *resource.Resource) *resources.Resource {
 	return &resources.Resource{Attributes: pairs(r.Attributes())}
 }
 
-// unixNanoseconds returns the time since 1970, zero for earlier times.
+// unixNanoseconds returns the time since 1970, or zero for earlier times.
 func unixNanoseconds(t time.Time) uint64 { return uint64(max(0, t.UnixNano())) }

@@ -1,7 +1,7 @@
-// Package otlp sends spans, metrics and log records to a collector with OTLP in protobuf, over HTTP or gRPC,
-// as configured by the standard environment variables. OpenTelemetry's own exporters depend on all of
-// grpc-go, which uses html/template and so prevents the linker from dropping unused methods (docs/adr/0001).
+// Package otlp sends spans, metrics and log records to a collector with OTLP in protobuf, over HTTP or gRPC. The
+// standard environment variables configure it. OpenTelemetry's own exporters depend on all of grpc-go, which uses
+// html/template and so prevents the linker from dropping unused methods (docs/adr/0001).
 //
-// If the collector answers that it cannot accept a message now, or if the connection times out, the message
-// is sent again with growing pauses, for up to a minute. All exporters are safe for concurrent use.
+// The message is sent again if the collector answers that it cannot accept it now, or if the connection times out.
+// Retries have growing pauses and last up to a minute. All exporters are safe for concurrent use.
 package otlp

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// grpcTransport calls the export method of a signal's service. The collector answers with a message whose
-// only member describes rejected items.
+// grpcTransport calls the export method of a signal's service. The collector answers with a message whose only member
+// describes rejected items.
 type grpcTransport struct {
 	settings
 
@@ -46,8 +46,8 @@ func (g *grpcTransport) post(ctx context.Context, body []byte) (again bool, afte
 	return false, 0, partialError(*res.Msg)
 }
 
-// grpcRetry reports whether a failed call may be repeated, and how long the collector asks to wait. The codes are those
-// of the OTLP specification; resource_exhausted is retried only if the collector says when. As with HTTP, there is no
+// grpcRetry reports whether a failed call may be repeated, and how long the collector asks to wait. The codes follow
+// the OTLP specification. resource_exhausted is retried only if the collector says when. As with HTTP, there is no
 // retry if the collector cannot be reached.
 func grpcRetry(err error) (again bool, after time.Duration) {
 	if broken, ok := errors.AsType[*net.OpError](err); ok && broken.Op == "dial" && !broken.Timeout() {
@@ -69,7 +69,8 @@ func grpcRetry(err error) (again bool, after time.Duration) {
 	return false, 0
 }
 
-// retryDelay reads a google.rpc.RetryInfo: member 1 is a duration, with its seconds in member 1 and its nanoseconds in 2.
+// retryDelay reads a google.rpc.RetryInfo. Member 1 is a duration, with its seconds in member 1 and its nanoseconds in
+// 2.
 func retryDelay(info []byte) (time.Duration, bool) {
 	var seconds, nanoseconds uint64
 	err := eachMember(info, func(number protowire.Number, _ uint64, duration []byte) error {
@@ -90,7 +91,7 @@ func retryDelay(info []byte) (time.Duration, bool) {
 	return time.Duration(min(seconds, longest))*time.Second + time.Duration(min(nanoseconds, 1e9)), err == nil
 }
 
-// bytesCodec passes on encoded messages. The statuses of errors are not encoded.
+// bytesCodec passes on encoded messages. Error statuses are not encoded.
 type bytesCodec struct{}
 
 func (bytesCodec) Name() string { return "proto" }

@@ -147,7 +147,8 @@ func TestGRPCAnswers(t *testing.T) {
 	require.NoError(t, exporter.Shutdown(t.Context()))
 }
 
-// What a collector cannot take now is sent again, after the time it asks for; what it will never take is not.
+// A message that a collector cannot take now is sent again, after the time it asks for. A message that it will never
+// take is not.
 func TestGRPCAttempts(t *testing.T) {
 	busy := func(code connect.Code, after time.Duration) error {
 		err := connect.NewError(code, errors.New("busy"))

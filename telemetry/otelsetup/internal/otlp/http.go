@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// httpTransport posts messages to the URL of a signal.
+// httpTransport posts messages to a signal's URL.
 type httpTransport struct {
 	settings
 

@@ -12,7 +12,7 @@ import (
 	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 )
 
-// LogBatch is a batch of log events of one process and one instrumentation scope.
+// LogBatch is a batch of log events from one process and one instrumentation scope.
 type LogBatch struct {
 	Resource *resource.Resource
 	Scope    instrumentation.Scope
@@ -26,13 +26,13 @@ type LogRecord struct {
 	Severity       int    // OpenTelemetry's severity, 1 to 24
 	SeverityText   string
 	Attributes     []attribute.KeyValue
-	Span           trace.SpanContext // the span of the event
+	Span           trace.SpanContext // the event's span
 }
 
 // LogExporter sends log events to a collector.
 type LogExporter struct{ *sender }
 
-// Logs returns an exporter of log events.
+// Logs returns a log event exporter.
 func Logs(context.Context) (LogExporter, error) {
 	s, err := newSender(signal{"LOGS", "v1/logs", "logs.v1.LogsService"})
 	return LogExporter{s}, err

@@ -11,7 +11,7 @@ import (
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 )
 
-// Metrics returns an exporter of metrics.
+// Metrics returns a metrics exporter.
 func Metrics(context.Context) (sdkmetric.Exporter, error) {
 	of := signal{"METRICS", "v1/metrics", "metrics.v1.MetricsService"}
 	s, err := newSender(of)
@@ -81,7 +81,7 @@ func (e metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetric
 	return e.send(ctx, &metrics.MetricsData{ResourceMetrics: []*metrics.ResourceMetrics{out}})
 }
 
-// addData adds the data of a metric, and reports whether its kind is known.
+// addData adds a metric's data, and reports whether its kind is known.
 func addData(to *metrics.Metric, data metricdata.Aggregation) bool {
 	switch d := data.(type) {
 	case metricdata.Gauge[int64]:
@@ -163,7 +163,7 @@ func exponentialData[N int64 | float64](d metricdata.ExponentialHistogram[N]) *m
 	}}
 }
 
-// extremeValue returns the value of a minimum or maximum; nil if it is unknown.
+// extremeValue returns a minimum or maximum, or nil if it is unknown.
 func extremeValue[N int64 | float64](e metricdata.Extrema[N]) *float64 {
 	v, ok := e.Value()
 	if !ok {

@@ -208,7 +208,8 @@ func TestMetrics(t *testing.T) {
 	assert.Equal(t, int32(1), got[3].GetExponentialHistogram().GetDataPoints()[0].GetPositive().GetOffset())
 }
 
-// What a collector cannot take now is sent again, after the time it asks for; what it will never take is not.
+// A message that a collector cannot take now is sent again, after the time it asks for. A message that it will never
+// take is not.
 func TestAttempts(t *testing.T) {
 	for name, tc := range map[string]struct {
 		statuses []int

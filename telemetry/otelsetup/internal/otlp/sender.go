@@ -18,19 +18,19 @@ const (
 	firstPause = 5 * time.Second
 	longest    = 30 * time.Second // longest pause between attempts
 	patience   = time.Minute      // limit for all attempts together
-	mostBytes  = 4 << 20          // maximum size of an answer
+	mostBytes  = 4 << 20          // maximum answer size
 )
 
 // errStopped is returned for exports after the shutdown.
 var errStopped = errors.New("the exporter is shut down")
 
-// transport posts an encoded message once. Again reports that a retry may succeed, after the time that the
-// collector asks for.
+// transport posts an encoded message once. Again reports that a retry may succeed, after the time that the collector
+// asks for.
 type transport interface {
 	post(ctx context.Context, body []byte) (again bool, after time.Duration, err error)
 }
 
-// sender sends the messages of one signal.
+// sender sends one signal's messages.
 type sender struct {
 	transport
 
@@ -71,11 +71,11 @@ func newHTTPTransport(s settings) *http.Transport {
 	return out
 }
 
-// keepAddress refuses to follow redirects: they would pass the headers, including keys, to an address that is
+// keepAddress refuses to follow redirects, because they would pass the headers, including keys, to an address that is
 // not in the configuration.
 func keepAddress(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// close ends waiting attempts; later exports fail.
+// close ends waiting attempts. Later exports fail.
 func (s *sender) close() {
 	s.once.Do(func() {
 		close(s.stopped)
@@ -114,8 +114,8 @@ func (s *sender) send(ctx context.Context, m proto.Message) error {
 	}
 }
 
-// partialError returns an error if the collector accepted only a part of the message: partial_success is
-// member 1 of the answers to all signals, with the number of rejected items and the reason.
+// partialError returns an error if the collector accepted only a part of the message. In the answers to all signals,
+// partial_success is member 1, with the number of rejected items and the reason.
 func partialError(answer []byte) error {
 	var rejected uint64
 	var reason string
@@ -139,7 +139,7 @@ func partialError(answer []byte) error {
 	return err
 }
 
-// eachMember calls see with each member of a message that is a number or bytes.
+// eachMember calls see with each of the message's members that is a number or bytes.
 func eachMember(message []byte, see func(number protowire.Number, n uint64, text []byte) error) error {
 	for len(message) > 0 {
 		number, kind, size := protowire.ConsumeTag(message)

@@ -19,11 +19,10 @@ import (
 	"go.opentelemetry.io/otel"
 )
 
-// signal is a kind of telemetry: its name in variables, its path below a common endpoint, and its service for
-// gRPC.
+// signal is a kind of telemetry. It has a name for variables, a path below a common endpoint, and a gRPC service.
 type signal struct{ name, path, service string }
 
-// settings are the settings of a signal from the environment.
+// settings are a signal's settings from the environment.
 type settings struct {
 	url     string
 	shown   string // url without a password
@@ -32,13 +31,12 @@ type settings struct {
 	grpc    bool
 	secure  bool          // uses TLS
 	timeout time.Duration // limit for one attempt
-	tls     *tls.Config   // nil means the default
+	tls     *tls.Config   // nil for the default
 }
 
 const prefix = "OTEL_EXPORTER_OTLP_"
 
-// get returns the value and the name of the variable for the signal or, if it is not set, of the variable for
-// all signals.
+// get returns the value and the name of the signal's variable or, if it is not set, of the variable for all signals.
 func (s signal) get(name string) (value, variable string) {
 	own := prefix + s.name + "_" + name
 	if value = strings.TrimSpace(os.Getenv(own)); value != "" {
@@ -47,14 +45,15 @@ func (s signal) get(name string) (value, variable string) {
 	return strings.TrimSpace(os.Getenv(prefix + name)), prefix + name
 }
 
-// warn reports a wrong value of a variable: the rest of the value is used, or the default.
+// warn reports a variable's wrong value. The rest of the value is used, or the default.
 func warn(variable string, err error) {
 	if err != nil {
 		otel.Handle(fmt.Errorf("%s: %w", variable, err))
 	}
 }
 
-// settings reads the environment. It warns of wrong values. The error is about the endpoint, which has no substitute.
+// settings reads the environment. It warns about wrong values. The error is about the endpoint, which has no
+// substitute.
 func (s signal) settings() (settings, error) {
 	out := settings{header: http.Header{"User-Agent": {"Grapnel OTLP exporter"}}, timeout: 10 * time.Second}
 	switch value, variable := s.get("PROTOCOL"); value {
@@ -67,7 +66,7 @@ func (s signal) settings() (settings, error) {
 	if variable, err := s.readEndpoint(&out); err != nil {
 		return out, fmt.Errorf("%s: %w", variable, err)
 	}
-	// Headers for all signals come first, so that those for this signal override them.
+	// Headers for all signals come first, so that this signal's headers override them.
 	for _, variable := range []string{prefix + "HEADERS", prefix + s.name + "_HEADERS"} {
 		warn(variable, addHeaders(out.header, os.Getenv(variable)))
 	}
@@ -89,7 +88,7 @@ func (s signal) settings() (settings, error) {
 	return out, nil
 }
 
-// readEndpoint reads the endpoint of the signal. With an error, it returns the name of the invalid variable.
+// readEndpoint reads the signal's endpoint. With an error, it returns the name of the invalid variable.
 func (s signal) readEndpoint(out *settings) (variable string, err error) {
 	value, variable := s.get("ENDPOINT")
 	example := "http://localhost:4318"
@@ -121,8 +120,8 @@ func (s signal) readEndpoint(out *settings) (variable string, err error) {
 	return variable, nil
 }
 
-// addHeaders parses a list such as "a=1,b=2" with values encoded as in URLs. It leaves wrong entries out; its error does
-// not show them, because they may be secrets.
+// addHeaders parses a list such as "a=1,b=2" with values encoded as in URLs. It leaves wrong entries out. Its error
+// does not show them, because they may be secrets.
 func addHeaders(h http.Header, list string) (wrong error) {
 	for entry := range strings.SplitSeq(list, ",") {
 		if strings.TrimSpace(entry) == "" {
@@ -139,7 +138,7 @@ func addHeaders(h http.Header, list string) (wrong error) {
 	return wrong
 }
 
-// isHeaderName reports whether HTTP accepts a name of a header.
+// isHeaderName reports whether HTTP accepts a header name.
 func isHeaderName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r)

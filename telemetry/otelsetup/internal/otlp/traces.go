@@ -8,7 +8,7 @@ import (
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 )
 
-// Traces returns an exporter of spans.
+// Traces returns a span exporter.
 func Traces(ctx context.Context) (sdktrace.SpanExporter, error) {
 	s, err := newSender(signal{"TRACES", "v1/traces", "trace.v1.TraceService"})
 	if err != nil {
@@ -17,7 +17,7 @@ func Traces(ctx context.Context) (sdktrace.SpanExporter, error) {
 	return otlptrace.New(ctx, spanClient{s})
 }
 
-// spanClient sends the requests of OpenTelemetry's own span exporter, which encodes them.
+// spanClient sends the requests that OpenTelemetry's own span exporter encodes.
 type spanClient struct{ *sender }
 
 func (c spanClient) Start(context.Context) error { return nil }
