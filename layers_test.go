@@ -79,7 +79,7 @@ var layers = map[string]layer{
 	"internal/markup":     {},
 	"internal/rooted":     {},
 	"internal/worktree":   {},
-	"internal/inputform":  {Ours: []string{"internal/strictjson"}},
+	"internal/inputform":  {Ours: []string{"internal/invisible", "internal/strictjson"}},
 	"internal/errguard":   {Ours: []string{"internal/nils"}},
 	"agent":               {Ours: []string{"internal/errguard", "internal/inputform", "internal/nils", "internal/plog", "internal/reserved", "internal/startedrun", "internal/strictjson"}, Modules: core},
 
@@ -154,7 +154,7 @@ var layers = map[string]layer{
 	"durable":             {Ours: []string{"agent", "internal/coalesce", "internal/runctx", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
 	"durable/command":     {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
 	"durable/waiver":      {Ours: []string{"agent", "durable", "hooks"}, Modules: values},
-	"durable/approval":    {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
+	"durable/approval":    {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
 	"durable/gate":        {Ours: []string{"agent", "action", "durable", "internal/callback"}, Modules: values},
 	"durable/durabletest": {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
 	"durable/sqlite":      {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "modernc.org/sqlite", "github.com/pressly/goose/v3")},
@@ -174,7 +174,7 @@ var layers = map[string]layer{
 	},
 
 	// Tools.
-	"toolexec/shell": {Ours: []string{"agent", "toolexec", "internal/process"}, Modules: append(values, "golang.org/x/sys")},
+	"toolexec/shell": {Ours: []string{"agent", "toolexec", "internal/invisible", "internal/process"}, Modules: append(values, "golang.org/x/sys")},
 	"toolexec/files": {Ours: []string{"agent", "toolexec"}, Modules: append(core, "github.com/bmatcuk/doublestar/v4")},
 	"toolexec/mcp":   {Ours: []string{"agent", "internal/inputform", "internal/runctx", "internal/version", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
 
@@ -238,7 +238,7 @@ var layers = map[string]layer{
 		Modules: values,
 	},
 	"policy/backtest": {
-		Ours:    []string{"agent", "hooks", "builder", "capability", "drivers/replay", "internal/lazy", "internal/markup", "internal/strictjson", "policy/recorded"},
+		Ours:    []string{"agent", "hooks", "builder", "capability", "drivers/replay", "internal/invisible", "internal/lazy", "internal/markup", "internal/strictjson", "policy/recorded"},
 		Modules: values,
 	},
 	"policy/condition": {
@@ -249,7 +249,7 @@ var layers = map[string]layer{
 	// The command line.
 	"cmd/grapnel":                    {Ours: []string{"cmd/grapnel/internal/cli"}},
 	"cmd/grapnel/internal/agentfile": {Ours: []string{"hooks", "registry", "internal/yamlfile"}, Modules: values},
-	"cmd/grapnel/internal/timeline":  {Ours: observed, Modules: append(values, "charm.land/lipgloss/v2")},
+	"cmd/grapnel/internal/timeline":  {Ours: append(slices.Clone(observed), "internal/invisible"), Modules: append(values, "charm.land/lipgloss/v2")},
 	"cmd/grapnel/internal/history":   {Ours: []string{"agent", "coordinator", "internal/strictjson"}},
 	"cmd/grapnel/internal/events":    {Ours: observed, Modules: values},
 	"cmd/grapnel/internal/cli": {Ours: []string{"..."}, Modules: slices.Concat(values, []string{

@@ -5,8 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf16"
+
+	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
 // Arguments is the text of the arguments of a call.
@@ -105,7 +106,7 @@ func visible(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		switch {
-		case r == '\n' || r == '\t' || unicode.IsPrint(r) && !blank(r):
+		case r == '\n' || r == '\t' || invisible.IsShown(r):
 			b.WriteRune(r)
 		case r > 0xFFFF:
 			high, low := utf16.EncodeRune(r)
@@ -115,10 +116,4 @@ func visible(text string) string {
 		}
 	}
 	return b.String()
-}
-
-// blank reports whether a printable character shows nothing.
-func blank(r rune) bool {
-	const brailleBlank = 0x2800
-	return r == brailleBlank || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }

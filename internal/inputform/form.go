@@ -13,9 +13,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/grapnel-go/grapnel/internal/invisible"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -290,10 +290,7 @@ func isPlain(text string, most int) bool {
 }
 
 // isHidden reports whether a character shows nothing, controls a terminal, or changes the direction of text.
-func isHidden(r rune) bool {
-	return !unicode.IsPrint(r) && r != ' ' || r == 0x2800 || r == utf8.RuneError ||
-		unicode.In(r, unicode.Bidi_Control, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
-}
+func isHidden(r rune) bool { return !invisible.IsShown(r) || r == utf8.RuneError }
 
 // Clean returns a text from outside without hidden characters, except for line breaks, cut to a length.
 func Clean(text string, most int) string {

@@ -27,6 +27,24 @@ func TestRemove(t *testing.T) {
 	assert.False(t, ok)
 }
 
+func TestClean(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain":                  "plain",
+		"a\tb":                   "a    b",
+		"a\r\nb":                 "a\nb",
+		"\x1b[2J\x1b]0;t\x07":    "␛[2J␛]0;t␇",
+		"\u009b31m":              "�31m",
+		"a\u202eb\u2066c":        "a�b�c",
+		"a\u200fb\u2028c":        "a�b�c",
+		"日本語 👩‍👩‍👧 é":            "日本語 👩‍👩‍👧 é",
+		"\xff\x00\x7f":           "�␀␡",
+		"hid\U000e0041den\ufeff": "hid�den",
+	} {
+		assert.Equal(t, want, Clean(in), "%q", in)
+	}
+}
+
 // Replace changes only what a removed character splits, and reads an escape character with and without the letter behind it.
 func TestReplace(t *testing.T) {
 	t.Parallel()

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
 // Bar shows the progress of a backtest on a terminal. Set Options.Progress to its Show method. If Out is not a
@@ -43,7 +45,7 @@ func (b *Bar) Show(p Progress) {
 		} else {
 			b.said[p.Wrong.Error()] = true
 			b.clear()
-			fmt.Fprintln(b.Out, b.Prefix+Clean(p.Wrong.Error()))
+			fmt.Fprintln(b.Out, b.Prefix+invisible.Clean(p.Wrong.Error()))
 		}
 	}
 	if now.Sub(b.drawn) >= 100*time.Millisecond {

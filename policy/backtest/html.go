@@ -14,6 +14,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
 // The style and the script of the page. The page permits only these two, by their hashes, so a text of a recording
@@ -99,11 +100,12 @@ func (r *Report) pageRuns() (cases []byte, pieces [][][]byte) {
 	list := []toldCase{}
 	for _, c := range r.Cases {
 		t := toldCase{
-			ID: Clean(c.ID), File: Clean(c.File), Line: c.Line, Suite: Clean(c.Suite), Model: Clean(c.Model), Task: Clean(c.Task), Kind: Clean(string(c.Kind)),
+			ID: invisible.Clean(c.ID), File: invisible.Clean(c.File), Line: c.Line,
+			Suite: invisible.Clean(c.Suite), Model: invisible.Clean(c.Model), Task: invisible.Clean(c.Task), Kind: invisible.Clean(string(c.Kind)),
 			Utility: c.Utility, Security: c.Security, Changed: changed[c.File+"\x00"+c.ID], Verdicts: []toldVerdict{},
 		}
 		if c.Attack != nil {
-			t.Attack = &toldAttack{Clean(c.Attack.Type), Clean(c.Attack.Goal)}
+			t.Attack = &toldAttack{invisible.Clean(c.Attack.Type), invisible.Clean(c.Attack.Goal)}
 		}
 		for _, v := range c.Verdicts {
 			t.Verdicts = append(t.Verdicts, r.toldVerdict(v))
@@ -139,9 +141,11 @@ func (r *Report) toldVerdict(v Verdict) toldVerdict {
 
 // withoutControls returns the decision with all texts cleaned and shortened.
 func (d Decision) withoutControls() Decision {
-	d.ID, d.Tool, d.Rule, d.File = Clean(d.ID), Clean(d.Tool), Clean(d.Rule), Clean(d.File)
+	d.ID, d.Tool, d.Rule, d.File = invisible.Clean(d.ID), invisible.Clean(d.Tool), invisible.Clean(d.Rule), invisible.Clean(d.File)
 	d.Arguments, d.Reason, d.Became = cutText(d.Arguments), cutText(d.Reason), cutText(d.Became)
-	d.Facts = lo.Map(d.Facts, func(f hooks.Fact, _ int) hooks.Fact { return hooks.Fact{Name: Clean(f.Name), Value: cutText(f.Value)} })
+	d.Facts = lo.Map(d.Facts, func(f hooks.Fact, _ int) hooks.Fact {
+		return hooks.Fact{Name: invisible.Clean(f.Name), Value: cutText(f.Value)}
+	})
 	return d
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
 // shown is a message in the form that a report shows.
@@ -36,7 +37,7 @@ func cutText(text string) string {
 	if len(text) > mostShown {
 		text = fmt.Sprintf("%s … %d more bytes", text[:mostShown], len(text)-mostShown)
 	}
-	return Clean(text)
+	return invisible.Clean(text)
 }
 
 // packRun cleans the transcript of a run and compresses it.
@@ -44,9 +45,9 @@ func packRun(r *replay.Record) []byte {
 	labels := labelsOf(r)
 	list := make([]shown, len(r.Messages))
 	for i, m := range r.Messages {
-		list[i] = shown{Role: m.Role, Text: cutText(m.Content.Text), To: Clean(m.ToolCallID), Failed: m.Error, Injected: m.Injected}
+		list[i] = shown{Role: m.Role, Text: cutText(m.Content.Text), To: invisible.Clean(m.ToolCallID), Failed: m.Error, Injected: m.Injected}
 		for _, c := range m.ToolCalls {
-			list[i].Calls = append(list[i].Calls, shownCall{Clean(c.ID), Clean(c.Function.Name), cutText(c.Function.Arguments), labels[c.ID]})
+			list[i].Calls = append(list[i].Calls, shownCall{invisible.Clean(c.ID), invisible.Clean(c.Function.Name), cutText(c.Function.Arguments), labels[c.ID]})
 		}
 	}
 	text, _ := json.Marshal(list) //nolint:errchkjson // there is nothing in it that JSON cannot hold

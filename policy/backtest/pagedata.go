@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
 // pageData is the content of the page.
@@ -220,7 +222,7 @@ func linkNumber(n int, what, by, key string) pageCell {
 	if n == 0 {
 		return pageCell{Text: "0", Class: "zero"}
 	}
-	return pageCell{Text: formatNumber(n), What: what, By: by, Key: Clean(key)}
+	return pageCell{Text: formatNumber(n), What: what, By: by, Key: invisible.Clean(key)}
 }
 
 func (p PolicyReport) toolPage() pageTable {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
 // capture keeps the head and the tail of the data that is written to it, and counts the rest.
@@ -94,7 +96,7 @@ func readableText(b []byte) (text string, replaced int) {
 		case r == '\r' && len(b) > 1 && b[1] == '\n':
 		case r == '\r':
 			out.WriteByte('\n')
-		case r == utf8.RuneError && size == 1, 0x80 <= r && r < 0xa0, isDeceptive(r):
+		case r == utf8.RuneError && size == 1, 0x80 <= r && r < 0xa0, invisible.IsDeceptive(r):
 			out.WriteRune(utf8.RuneError)
 			replaced++
 		case r < ' ' && r != '\n' && r != '\t':
@@ -109,10 +111,4 @@ func readableText(b []byte) (text string, replaced int) {
 		b = b[size:]
 	}
 	return out.String(), replaced
-}
-
-// isDeceptive reports whether a rune makes text look different from its content: it changes the direction of
-// text, or it is a letter that a model can read and a person cannot see.
-func isDeceptive(r rune) bool {
-	return 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 || 0xe0000 <= r && r <= 0xe007f
 }

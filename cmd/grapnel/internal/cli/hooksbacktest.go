@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/policy"
@@ -259,7 +260,7 @@ func (f *backtestFlags) play(ctx context.Context, std streams, found []backtest.
 		return fmt.Errorf("writing the report: %w", err)
 	}
 	for _, rule := range idle.names() {
-		fmt.Fprintf(std.err, "grapnel: the action of rule %s was not executed and had no opinion: --actions executes it\n", backtest.Clean(rule))
+		fmt.Fprintf(std.err, "grapnel: the action of rule %s was not executed and had no opinion: --actions executes it\n", timeline.Clean(rule))
 	}
 	switch {
 	case report.Interrupted:

@@ -149,22 +149,6 @@ func TestColours(t *testing.T) {
 	assert.Equal(t, show(t, 80, false), sgr.ReplaceAllString(coloured, ""))
 }
 
-func TestClean(t *testing.T) {
-	for in, want := range map[string]string{
-		"plain":                  "plain",
-		"a\tb":                   "a    b",
-		"a\r\nb":                 "a\nb",
-		"\x1b[2J\x1b]0;t\x07":    "␛[2J␛]0;t␇",
-		"\u009b31m":              "�31m",
-		"a\u202eb\u2066c":        "a�b�c",
-		"日本語 👩‍👩‍👧 é":            "日本語 👩‍👩‍👧 é",
-		"\xff\x00\x7f":           "�␀␡",
-		"hid\U000e0041den\ufeff": "hid�den",
-	} {
-		assert.Equal(t, want, Clean(in), "%q", in)
-	}
-}
-
 // However a text is cut into pieces, the same is written.
 func TestPiecesDoNotShow(t *testing.T) {
 	text := "Eins zwei  drei 漢字かな混じり文 vier\n\n    code goes here\nand averyveryverylongwordthatdoesnotfitonalineofthirtycolumns end"
