@@ -240,8 +240,7 @@ func TestTrace(t *testing.T) {
 func TestOperatorCannotStopHooks(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "audit", "type": "procedural", "command": {"argv": ["echo", "{}"]}}`,
-		`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {
-			"on_run_finish": {"type": "agent", "agent_name": "audit", "on_error": "continue"}}}`)
+		jobWith(`"on_run_finish": {"type": "agent", "agent_name": "audit", "on_error": "continue"}`))
 	store := b.client(b.serve(), coordinator.Operator).OperatorStore()
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	id := b.submit("job", `{"a": 1}`)

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,17 +23,17 @@ import (
 )
 
 // hookKinds are the kinds of hooks that answer with a text: each returns the members of such a hook.
-var hookKinds = map[string]func(t *testing.T, b *bench, answer string) string{
-	"command": func(_ *testing.T, _ *bench, answer string) string {
+var hookKinds = map[string]func(b *bench, answer string) string{
+	"command": func(_ *bench, answer string) string {
 		argv, _ := json.Marshal([]string{"printf", "%s", answer})
 		return `"type": "command", "argv": ` + string(argv)
 	},
-	"http": func(t *testing.T, _ *bench, answer string) string { //nolint:thelper // no helper
+	"http": func(b *bench, answer string) string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
-		t.Cleanup(s.Close)
+		b.t.Cleanup(s.Close)
 		return `"type": "http", "url": "` + s.URL + `"`
 	},
-	"agent": func(_ *testing.T, b *bench, answer string) string {
+	"agent": func(b *bench, answer string) string {
 		b.create(exampleAgent("asked"))
 		b.answers["asked"] = func(string) string { return answer }
 		return `"type": "agent", "agent_name": "asked"`
@@ -60,7 +60,7 @@ func TestAnswersMeanWhatTheySay(t *testing.T) {
 				t.Run(kind+" "+onError+" "+answer, func(t *testing.T) {
 					t.Parallel()
 					b := newBench(t)
-					b.create(startHook(`{` + hook(t, b, answer) + `, "on_error": "` + onError + `"}`))
+					b.create(startHook(`{` + hook(b, answer) + `, "on_error": "` + onError + `"}`))
 					d := b.work(b.submit("job", `{"a": 1}`))
 					last := d.Hooks[len(d.Hooks)-1]
 					switch {
@@ -120,7 +120,7 @@ func TestFinishAnswers(t *testing.T) {
 		t.Run(c.hook, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
-			b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {"on_run_finish": {` + c.hook + `}}}`)
+			b.create(jobWith(`"on_run_finish": {` + c.hook + `}`))
 			d := b.work(b.submit("job", `{}`))
 			assert.Equal(t, coordinator.Completed, d.Status)
 			require.Len(t, d.Hooks, 2)
@@ -154,20 +154,10 @@ func TestTimeoutHooks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var mu sync.Mutex
 			var told []string
-			b := newBench(t, func(o *coordinator.Options) {
-				o.Host.Funcs = map[string]action.Body{"tell": func(_ context.Context, r *action.Request) (*action.Decision, error) {
-					mu.Lock()
-					defer mu.Unlock()
-					told = append(told, string(r.Point))
-					return nil, nil //nolint:nilnil // no opinion
-				}}
-			})
+			b := newBench(t, withTell(func(r *action.Request) { told = append(told, string(r.Point)) }))
 			s := b.serve()
-			tell := `{"type": "func", "func": "tell", "on_error": "continue"}`
-			b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {
-				"on_error": ` + tell + `, "on_timeout": ` + tell + `, "on_run_finish": ` + tell + `}}`)
+			b.create(jobWith(`"on_error": ` + tellHook + `, "on_timeout": ` + tellHook + `, "on_run_finish": ` + tellHook))
 			r := b.submitWith(coordinator.RunRequest{AgentName: "job", TimeoutSeconds: 1})
 			p := b.plain(s, coordinator.RunnerRole)
 			run := p.claim("r1").Runs[0]
@@ -177,8 +167,6 @@ func TestTimeoutHooks(t *testing.T) {
 			require.Eventually(t, func() bool { return time.Now().After(r.Deadline) }, time.Minute, 10*time.Millisecond)
 			require.Less(t, p.report("r1", r.ID, c.report, map[string]any{"epoch": run.Epoch}), 300)
 			b.work(r.ID)
-			mu.Lock()
-			defer mu.Unlock()
 			assert.Equal(t, c.told, told)
 		})
 	}
@@ -227,18 +215,7 @@ func TestEventsAreThoseOfTheStream(t *testing.T) {
 // stream returns the types and the ids of the events of the stream of a run, after one.
 func (b *bench) stream(id agent.RunID, last string) (types, ids []string) {
 	b.t.Helper()
-	s := b.serve()
-	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, s.URL+"/runs/"+string(id)+"/stream", nil)
-	require.NoError(b.t, err)
-	token, _, err := b.c.NewToken(b.t.Context(), "streams", coordinator.Viewer, 0, "test")
-	require.NoError(b.t, err)
-	r.Header.Set("Authorization", "Bearer "+token)
-	r.Header.Set("Last-Event-ID", last)
-	response, err := http.DefaultClient.Do(r)
-	require.NoError(b.t, err)
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	require.NoError(b.t, err)
+	_, text := b.plain(b.serve(), coordinator.Viewer).sendWith(map[string]string{"Last-Event-ID": last}, http.MethodGet, "/runs/"+string(id)+"/stream", nil)
 	for line := range strings.Lines(string(text)) {
 		if name, ok := strings.CutPrefix(line, "event: "); ok {
 			types = append(types, strings.TrimSpace(name))
@@ -252,9 +229,7 @@ func (b *bench) stream(id agent.RunID, last string) (types, ids []string) {
 
 // Each call of a hook names the run that it has started, from its beginning on: a hook that is asked again starts another one.
 func TestCallsNameTheirRuns(t *testing.T) {
-	b := newBench(t, func(o *coordinator.Options) {
-		o.Host.Funcs = map[string]action.Body{"change": changeOnce(`{"n":0}`, `{"n":1}`)}
-	})
+	b := newBench(t, withFuncs(map[string]action.Body{"change": changeOnce(`{"n":0}`, `{"n":1}`)}))
 	b.create(exampleAgent("asked"), startHook(`[{"type": "agent", "agent_name": "asked", "on_error": "block"},
 		{"type": "func", "func": "change", "on_error": "block"}]`))
 	b.answers["asked"] = func(string) string { return `{"action": "continue"}` }
@@ -279,37 +254,33 @@ func TestCallsNameTheirRuns(t *testing.T) {
 // Hooks that are not awaited have their own time: another hook that waits for its run does not end them, each is called once, and the run
 // that one has started has its time limit.
 func TestAsyncHooksHaveTheirOwnTime(t *testing.T) {
-	var mu sync.Mutex
-	called := 0
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	var called atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		called.Add(1)
 		_, _ = io.Copy(io.Discard, r.Body)
-		mu.Lock()
-		called++
-		mu.Unlock()
-		time.Sleep(300 * time.Millisecond)
-		_, _ = io.WriteString(w, "{}")
+		<-r.Context().Done() // the hook does not wait any longer
 	}))
 	t.Cleanup(s.Close)
 	b := newBench(t)
-	b.create(exampleAgent("told"), exampleAgent("chained"), `{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {"on_run_finish": [
-		{"type": "http", "url": "`+s.URL+`", "mode": "async", "on_error": "continue"},
+	b.create(exampleAgent("told"), exampleAgent("chained"), jobWith(`"on_run_finish": [
+		{"type": "http", "url": "`+s.URL+`", "mode": "async", "timeout_seconds": 1, "on_error": "continue"},
 		{"type": "agent", "agent_name": "chained", "mode": "async", "timeout_seconds": 60, "on_error": "continue"},
-		{"type": "agent", "agent_name": "told", "on_error": "continue"}]}}`)
+		{"type": "agent", "agent_name": "told", "on_error": "continue"}]`))
 	b.answers["told"] = func(string) string { return "{}" }
 	b.answers["chained"] = func(string) string { return "{}" }
 	id := b.submit("job", `{}`)
 	d := b.work(id)
 	require.Equal(t, coordinator.Completed, d.Status)
-	mu.Lock()
-	defer mu.Unlock()
-	assert.Equal(t, 1, called)
+	assert.Equal(t, int32(1), called.Load())
 	ends := lo.Filter(d.Hooks, func(e coordinator.HookEvent, _ int) bool { return e.EventType != coordinator.EventHookStart })
 	require.Len(t, ends, 3)
 	for _, e := range ends {
-		assert.Equal(t, coordinator.EventHookComplete, e.EventType, e.Error)
-		if e.TargetType == "http" {
-			assert.GreaterOrEqual(t, *e.DurationMS, int64(300))
+		if e.TargetType != "http" {
+			assert.Equal(t, coordinator.EventHookComplete, e.EventType, e.Error)
+			continue
 		}
+		assert.Equal(t, coordinator.EventHookTimeout, e.EventType, e.Error)
+		assert.GreaterOrEqual(t, *e.DurationMS, int64(1000))
 	}
 	chained := b.child(id, "chained")
 	assert.WithinDuration(t, chained.Created.Add(time.Minute), chained.Deadline, 30*time.Second)
@@ -321,8 +292,7 @@ func TestAsyncHooksHaveTheirOwnTime(t *testing.T) {
 func TestErrorsPassResultHooks(t *testing.T) {
 	hook := func(answer string) string {
 		argv, _ := json.Marshal([]string{"echo", answer})
-		return `"hooks": {"on_result": {"type": "command", "argv": ` + string(argv) + `, "on_error": "block"},
-			"on_run_finish": {"type": "func", "func": "tell", "on_error": "continue"}}`
+		return jobWith(`"on_result": {"type": "command", "argv": ` + string(argv) + `, "on_error": "block"}, "on_run_finish": ` + tellHook)
 	}
 	for name, c := range map[string]struct {
 		answer, report string
@@ -343,15 +313,10 @@ func TestErrorsPassResultHooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			told := ""
-			b := newBench(t, func(o *coordinator.Options) {
-				o.Host.Funcs = map[string]action.Body{"tell": func(_ context.Context, r *action.Request) (*action.Decision, error) {
-					told = r.Error + r.ResultText
-					return nil, nil //nolint:nilnil // no opinion
-				}}
-			})
-			b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "output_schema": {"type": "object", "required": ["n"]}, ` + hook(c.answer) + `}`)
-			if c.status == coordinator.Completed {
-				_, err := b.c.UpdateBlueprint(t.Context(), "job", []byte(`{"output_schema": null}`), "ann")
+			b := newBench(t, withTell(func(r *action.Request) { told = r.Error + r.ResultText }))
+			b.create(hook(c.answer))
+			if c.status != coordinator.Completed {
+				_, err := b.c.UpdateBlueprint(t.Context(), "job", []byte(`{"output_schema": {"type": "object", "required": ["n"]}}`), "ann")
 				require.NoError(t, err)
 			}
 			id := b.submit("job", `{}`)
@@ -377,12 +342,10 @@ func TestErrorsPassResultHooks(t *testing.T) {
 // A hook at on_result is told how the run has ended, and leaves an error as it was unless it says otherwise.
 func TestResultHookSeesErrors(t *testing.T) {
 	var got []string
-	b := newBench(t, func(o *coordinator.Options) {
-		o.Host.Funcs = map[string]action.Body{"look": func(_ context.Context, r *action.Request) (*action.Decision, error) {
-			got = append(got, string(r.Status)+": "+r.Error)
-			return &action.Decision{Decision: hooks.Allow}, nil
-		}}
-	})
+	b := newBench(t, withFuncs(map[string]action.Body{"look": func(_ context.Context, r *action.Request) (*action.Decision, error) {
+		got = append(got, string(r.Status)+": "+r.Error)
+		return &action.Decision{Decision: hooks.Allow}, nil
+	}}))
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["false"]}, "hooks": {
 		"on_result": {"type": "func", "func": "look", "on_error": "block"}}}`)
 	d := b.work(b.submit("job", `{}`))
@@ -395,8 +358,7 @@ func TestResultHookSeesErrors(t *testing.T) {
 // A run that a person stops has ended with the reason of that person, whatever its runner says about it.
 func TestRunnersDoNotExplainStops(t *testing.T) {
 	b := newBench(t)
-	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {
-		"on_result": {"type": "command", "argv": ["echo", "{\"action\": \"continue\"}"], "on_error": "block"}}}`)
+	b.create(jobWith(`"on_result": {"type": "command", "argv": ["echo", "{\"action\": \"continue\"}"], "on_error": "block"}`))
 	id := b.submit("job", `{}`)
 	p := b.plain(b.serve(), coordinator.RunnerRole)
 	epoch := p.claim("r1").Runs[0].Epoch

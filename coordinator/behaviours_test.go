@@ -7,7 +7,6 @@ import (
 	"maps"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -93,20 +92,11 @@ func TestWrongHookNames(t *testing.T) {
 
 // SW-23, SW-24: hooks after a run get its duration and its status, after a failure as well.
 func TestDurationOfRuns(t *testing.T) {
-	var mu sync.Mutex
 	got := map[hooks.PointName]*action.Request{}
-	b := newBench(t, func(o *coordinator.Options) {
-		o.Host.Funcs = map[string]action.Body{"tell": func(_ context.Context, r *action.Request) (*action.Decision, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			got[r.Point] = r
-			return nil, nil //nolint:nilnil // no opinion
-		}}
-	})
-	tell := `{"type": "func", "func": "tell", "on_error": "continue"}`
+	b := newBench(t, withTell(func(r *action.Request) { got[r.Point] = r }))
 	b.create(exampleAgent("audit"), `{"name": "job", "type": "procedural", "command": {"argv": ["sh", "-c", "sleep 0.01; exit 3"]}, "hooks": {
-		"on_run_start": `+tell+`, "on_error": `+tell+`,
-		"on_run_finish": [`+tell+`, {"type": "agent", "agent_name": "audit", "on_error": "continue", "request": "full"}]}}`)
+		"on_run_start": `+tellHook+`, "on_error": `+tellHook+`,
+		"on_run_finish": [`+tellHook+`, {"type": "agent", "agent_name": "audit", "on_error": "continue", "request": "full"}]}}`)
 	var full string
 	b.answers["audit"] = func(input string) string { full = input; return "{}" }
 	d := b.work(b.submit("job", `{}`))

@@ -1,7 +1,6 @@
 package coordinator_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -587,19 +586,11 @@ func TestExampleEnrichment(t *testing.T) {
 // after a failure and after a run that took too long.
 func TestExampleFurtherHooks(t *testing.T) {
 	var told []string
-	b := newBench(t, func(o *coordinator.Options) {
-		o.Host.Funcs = map[string]action.Body{"tell": func(_ context.Context, r *action.Request) (*action.Decision, error) {
-			told = append(told, string(r.Point))
-			return nil, nil //nolint:nilnil // no opinion
-		}}
-	})
-	b.create(exampleAgent("format"),
-		`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {
-			"on_result": {"type": "agent", "agent_name": "format", "on_error": "block"}}}`,
-		`{"name": "broken", "type": "procedural", "command": {"argv": ["false"]}, "hooks": {
-			"on_error": {"type": "func", "func": "tell", "on_error": "continue"}, "on_timeout": {"type": "func", "func": "tell", "on_error": "continue"}}}`,
-		`{"name": "slow", "type": "procedural", "command": {"argv": ["sleep", "600"], "timeout_seconds": 1}, "hooks": {
-			"on_error": {"type": "func", "func": "tell", "on_error": "continue"}, "on_timeout": {"type": "func", "func": "tell", "on_error": "continue"}}}`,
+	b := newBench(t, withTell(func(r *action.Request) { told = append(told, string(r.Point)) }))
+	tells := `"hooks": {"on_error": ` + tellHook + `, "on_timeout": ` + tellHook + `}`
+	b.create(exampleAgent("format"), jobWith(`"on_result": {"type": "agent", "agent_name": "format", "on_error": "block"}`),
+		`{"name": "broken", "type": "procedural", "command": {"argv": ["false"]}, `+tells+`}`,
+		`{"name": "slow", "type": "procedural", "command": {"argv": ["sleep", "600"], "timeout_seconds": 1}, `+tells+`}`,
 		`{"name": "tools", "type": "autonomous", "hooks": {"on_tool_call": {"type": "command", "argv": ["true"], "on_error": "block"}}}`)
 	b.answers["format"] = func(string) string { return `{"action": "continue", "result_data": {"formatted": true}}` }
 	d := b.work(b.submit("job", `{"a": 1}`))

@@ -67,8 +67,7 @@ func TestFinishHook(t *testing.T) {
 // CO-24: a hook after a run that fails changes nothing in the run, and is one event.
 func TestFailingFinishHook(t *testing.T) {
 	b := newBench(t)
-	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {
-		"on_run_finish": {"type": "command", "argv": ["sh", "-c", "exit 1"], "on_error": "block"}}}`)
+	b.create(jobWith(`"on_run_finish": {"type": "command", "argv": ["sh", "-c", "exit 1"], "on_error": "block"}`))
 	d := b.work(b.submit("job", `{}`))
 	assert.Equal(t, coordinator.Completed, d.Status)
 	var types []string
@@ -144,9 +143,8 @@ func TestStopWhileHooking(t *testing.T) {
 // CO-36: a stream continues after the last event that was received, and ends when the run and its hooks have ended.
 func TestStream(t *testing.T) {
 	b := newBench(t)
-	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {
-		"on_run_start": {"type": "command", "argv": ["echo", "{\"action\": \"continue\"}"], "on_error": "block"},
-		"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}}}`)
+	b.create(jobWith(`"on_run_start": {"type": "command", "argv": ["echo", "{\"action\": \"continue\"}"], "on_error": "block"},
+		"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}`))
 	id := b.submit("job", `{}`)
 	b.work(id)
 	names, ids := b.stream(id, "")
@@ -249,8 +247,7 @@ func TestUpdate(t *testing.T) {
 // A second request with an idempotency key is the first run, with the hooks after it once.
 func TestIdempotencyKey(t *testing.T) {
 	b := newBench(t)
-	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {
-		"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}}}`)
+	b.create(jobWith(`"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}`))
 	r := coordinator.RunRequest{AgentName: "job", Parameters: json.RawMessage(`{"a": 1}`), IdempotencyKey: "k"}
 	first, err := b.c.Submit(t.Context(), r, "ann")
 	require.NoError(t, err)

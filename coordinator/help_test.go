@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -66,6 +67,33 @@ func newBench(t *testing.T, change ...func(o *coordinator.Options)) *bench {
 	require.NoError(t, err)
 	return &bench{t: t, store: store, c: c, answers: map[string]func(string) string{}, replies: map[string]func(agent.State) string{}}
 }
+
+// withFuncs gives hooks funcs.
+func withFuncs(funcs map[string]action.Body) func(o *coordinator.Options) {
+	return func(o *coordinator.Options) { o.Host.Funcs = funcs }
+}
+
+// tellHook is a hook that calls the func of withTell.
+const tellHook = `{"type": "func", "func": "tell", "on_error": "continue"}`
+
+// withTell gives hooks a func that has no opinion. It calls tell with one request at a time.
+func withTell(tell func(r *action.Request)) func(o *coordinator.Options) {
+	var mu sync.Mutex
+	return withFuncs(map[string]action.Body{"tell": func(_ context.Context, r *action.Request) (*action.Decision, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		tell(r)
+		return nil, nil
+	}})
+}
+
+// jobWith returns a procedural blueprint whose result is its parameters, with hooks: the members of a JSON object.
+func jobWith(members string) string {
+	return `{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {` + members + `}}`
+}
+
+// startHook returns the blueprint of jobWith with a hook before the run.
+func startHook(hook string) string { return jobWith(`"on_run_start": ` + hook) }
 
 // create stores blueprints.
 func (b *bench) create(texts ...string) {

@@ -1,7 +1,6 @@
 package coordinator_test
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -20,11 +19,6 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
 )
-
-// startHook returns a procedural blueprint whose hook before the run is given as JSON.
-func startHook(hook string) string {
-	return `{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {"on_run_start": ` + hook + `}}`
-}
 
 // CO-06, CO-11, CO-21: what a failed hook does, by its on_error, and an empty object as changed parameters.
 func TestFailedStartHook(t *testing.T) {
@@ -76,11 +70,9 @@ func TestChainedHooks(t *testing.T) {
 	add := func(name string) string {
 		return `{"type": "func", "func": "` + name + `", "on_error": "block"}`
 	}
-	b := newBench(t, func(o *coordinator.Options) {
-		o.Host.Funcs = map[string]action.Body{
-			"one": changeOnce(`{"n":0}`, `{"n":1}`), "two": changeOnce(`{"n":1}`, `{"n":1,"m":2}`),
-		}
-	})
+	b := newBench(t, withFuncs(map[string]action.Body{
+		"one": changeOnce(`{"n":0}`, `{"n":1}`), "two": changeOnce(`{"n":1}`, `{"n":1,"m":2}`),
+	}))
 	b.create(startHook("[" + add("one") + ", " + add("two") + "]"))
 	d := b.work(b.submit("job", `{"n": 0}`))
 	assert.JSONEq(t, `{"n": 1, "m": 2}`, string(d.ResultData))
@@ -206,14 +198,9 @@ func TestRepeatedCommit(t *testing.T) {
 // CO-35: a run that no runner takes in time has failed.
 func TestStartWithin(t *testing.T) {
 	told := make(chan *action.Request, 1)
-	b := newBench(t, func(o *coordinator.Options) {
-		o.Host.Funcs = map[string]action.Body{"note": func(_ context.Context, r *action.Request) (*action.Decision, error) {
-			told <- r
-			return nil, nil //nolint:nilnil // no opinion
-		}}
-	})
+	b := newBench(t, withTell(func(r *action.Request) { told <- r }))
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["true"]}, "hooks": {
-		"on_timeout": {"type": "command", "argv": ["true"], "on_error": "continue"}, "on_error": {"type": "func", "func": "note", "on_error": "continue"}}}`)
+		"on_timeout": {"type": "command", "argv": ["true"], "on_error": "continue"}, "on_error": ` + tellHook + `}}`)
 	r, err := b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "job", StartWithinSeconds: 1}, "ann")
 	require.NoError(t, err)
 	defer b.run(b.hooksWorker())()
@@ -299,7 +286,7 @@ func TestCycleAtRunTime(t *testing.T) {
 
 // A run whose hooks cannot be loaded can be stopped.
 func TestStopWithoutHooks(t *testing.T) {
-	b := newBench(t, func(o *coordinator.Options) { o.Host.Funcs = map[string]action.Body{"gone": changeOnce("", "")} })
+	b := newBench(t, withFuncs(map[string]action.Body{"gone": changeOnce("", "")}))
 	b.create(startHook(`{"type": "func", "func": "gone", "on_error": "block"}`))
 	id := b.submit("job", `{}`)
 	other, err := coordinator.New(coordinator.Options{Store: b.store})
