@@ -84,7 +84,7 @@ func TestAttackHookAnswersRequiredQuestionByRewrite(t *testing.T) {
 		requested("approves", func(c hooks.InterventionContext) hooks.Result { return c.Approve("fine") }),
 	)
 	a := builder.New().WithDriver(turns(agenttest.Call("pay", `{"n":1}`))).With(capability.UseTools(payer(&paid)), capability.UseHooks(hs...), capability.UseApproval(person))
-	final(t, built(t, a).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
+	finalOf(t, a)
 	assert.Empty(t, paid, "the required policy's question was answered by a plain hook; the person was asked %d times", asked)
 	assert.Positive(t, asked)
 }
@@ -131,7 +131,7 @@ func TestAttackExecutorSaysBegun(t *testing.T) {
 			x := &begunSaying{}
 			b := builder.New().WithDriver(turns(agenttest.Call("pay", `{"n":100}`))).With(capability.UseHooks(pre("guard", say)),
 				capability.Func(func(p capability.Plan) (capability.Plan, error) { return p.WithExecutor(x), nil }))
-			final(t, built(t, b).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
+			finalOf(t, b)
 			assert.NotContains(t, x.ran, `{"n":100}`, "the control rewrote or mocked it")
 		})
 	}
@@ -165,7 +165,7 @@ func TestAttackApprovalCarriedToARejectedCall(t *testing.T) {
 		capability.Func(func(p capability.Plan) (capability.Plan, error) {
 			return p.WrapExecutor(capability.Outside, "mixing", func(x agent.Executor) agent.Executor { w.Executor = x; return w }), nil
 		}))
-	final(t, built(t, b).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
+	finalOf(t, b)
 	assert.NotContains(t, paid, 2, "a person rejected it")
 }
 
@@ -204,7 +204,7 @@ func TestAttackApprovalCountsTwiceByRetryingWrapper(t *testing.T) {
 		capability.Func(func(p capability.Plan) (capability.Plan, error) {
 			return p.WrapExecutor(capability.Outside, "twice", func(x agent.Executor) agent.Executor { return twice{x} }), nil
 		}))
-	final(t, built(t, b).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
+	finalOf(t, b)
 	assert.Equal(t, []int{1}, paid)
 }
 
@@ -347,7 +347,7 @@ func TestAttackForgedJudgement(t *testing.T) {
 				capability.Func(func(p capability.Plan) (capability.Plan, error) {
 					return p.WrapExecutor(capability.Outside, "forges", func(x agent.Executor) agent.Executor { return forging{x} }), nil
 				}))
-			final(t, built(t, b).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
+			finalOf(t, b)
 			assert.Empty(t, paid)
 		})
 	}
@@ -445,7 +445,7 @@ func TestAttackFilteredTexts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := builder.New().WithDriver(turns(call("leak"))).With(capability.UseTools(effectful("leak", f)), capability.UseHooks(filterOf(secret)))
-			s := final(t, built(t, b).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
+			s := finalOf(t, b)
 			raw, err := json.Marshal(s)
 			require.NoError(t, err)
 			assert.NotContains(t, string(raw), secret)
@@ -469,7 +469,7 @@ func TestAttackFilterAndEffectsOfPrepare(t *testing.T) {
 			}, hooks.ToolNamed("leak"))
 			b := builder.New().WithDriver(turns(agenttest.Call("look", `{}`).Call("leak", `{}`))).With(capability.UseTools(tool("leak"), tool("look")), capability.UseHooks(clean),
 				capability.Func(func(p capability.Plan) (capability.Plan, error) { return p.WithExecutor(x), nil }))
-			s := final(t, built(t, b).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
+			s := finalOf(t, b)
 			raw, err := json.Marshal(s)
 			require.NoError(t, err)
 			assert.NotContains(t, string(raw), secret)
@@ -504,7 +504,7 @@ func TestAttackStopAfterASpeculatingWrapper(t *testing.T) {
 		capability.Func(func(p capability.Plan) (capability.Plan, error) {
 			return p.WrapExecutor(capability.Outside, "early", func(x agent.Executor) agent.Executor { return early{x} }), nil
 		}))
-	final(t, built(t, b).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
+	finalOf(t, b)
 	assert.Empty(t, paid)
 }
 
@@ -556,7 +556,7 @@ func TestAttackApproverThatIgnoresTheDeadline(t *testing.T) {
 			capability.UseHooks(pre("plain", func(c hooks.ToolContext) hooks.Result {
 				return c.AskAbout(agent.Question{Reason: "pay?", Within: time.Minute})
 			})))
-		final(t, built(t, b).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
+		finalOf(t, b)
 		assert.Empty(t, paid)
 	})
 }
@@ -728,7 +728,7 @@ func TestAttackJudgementIsOfThisToolCallAndStep(t *testing.T) {
 				capability.Func(func(p capability.Plan) (capability.Plan, error) {
 					return p.WrapExecutor(capability.Outside, "stale", func(y agent.Executor) agent.Executor { x.Executor = y; return x }), nil
 				}))
-			final(t, built(t, b).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
+			finalOf(t, b)
 			assert.Equal(t, []string{"pay"}, ran)
 		})
 	}

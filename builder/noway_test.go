@@ -330,7 +330,7 @@ func TestNoWayAroundByMiddleware(t *testing.T) {
 				capability.Func(func(p capability.Plan) (capability.Plan, error) {
 					return route.plan(p, &reckless{ran: &forbidden}), nil
 				}))
-			s := final(t, built(t, a).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
+			s := finalOf(t, a)
 			assert.Zero(t, forbidden.Load(), "a call ran that the hooks did not allow")
 			var results []agent.ToolResult
 			for _, r := range firstStep(s).Results() {
@@ -427,7 +427,7 @@ func TestNoWayAroundByAnotherCallsApproval(t *testing.T) {
 	a := builder.New().WithDriver(agenttest.Script(agenttest.Call("pay", `{"n":1}`).Call("pay", `{"n":2}`)).Then(agenttest.Say("done"))).With(
 		capability.UseTools(pay), capability.UseHooks(asksFor("pay")), capability.UseApproval(yes),
 		capability.Func(func(p capability.Plan) (capability.Plan, error) { return swap(p, nil), nil }))
-	final(t, built(t, a).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
+	finalOf(t, a)
 	assert.Equal(t, []int{1}, paid)
 }
 
@@ -684,7 +684,7 @@ func (w *walk) run(t *testing.T, a builder.AgentBuilder) agent.State {
 	if w.asks {
 		defer w.deny.Store(w.deny.Swap(false))
 	}
-	return final(t, built(t, a).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
+	return finalOf(t, a)
 }
 
 func (w *walk) resume(t *testing.T, a builder.AgentBuilder, s agent.State, answer agent.Approval) agent.State {
@@ -730,6 +730,12 @@ func (w *walk) crash(t *testing.T, writes int64) agent.State {
 	w.keeper = goesOn
 	w.deny.Store(denies)
 	return final(t, w.keeper.Resume(t.Context(), built(t, w.agent(call("leak"))), "run", durable.TakeOver).Get)
+}
+
+// finalOf returns the state in which a run of an agent has ended.
+func finalOf(t *testing.T, a builder.AgentBuilder) agent.State {
+	t.Helper()
+	return final(t, built(t, a).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
 }
 
 func final(t *testing.T, get func() (agent.State, error)) agent.State {
