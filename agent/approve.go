@@ -59,14 +59,9 @@ func (a *Agent) approveCalls(ctx context.Context, s State, m Message, batch []*P
 }
 
 // ask returns the approver's answers, one for each question.
-func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approval, error) { //nolint:gocognit // one case after the other
-	if l := s.read().live; l.watched() && a.config.Approver != nil {
-		for _, p := range pending {
-			if p.Questions().Decision() != nil { // answered while the run was parked
-				continue
-			}
-			l.tell(ctx, ApprovalRequested{s.Run(), s.RunStepCount(), *p.Call, p.Questions()})
-		}
+func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approval, error) {
+	if a.config.Approver != nil {
+		tellRequests(ctx, s, pending)
 	}
 	asked := time.Now()
 	answers, err := approveSafely(ctx, a.approver, s, pending)
@@ -77,38 +72,70 @@ func (a *Agent) ask(ctx context.Context, s State, pending []*Prepared) ([]Approv
 		return nil, errguard.Check(err)
 	}
 	took := time.Since(asked)
-	for i, p := range pending {
-		if p.Questions().Decision() != nil { // answered while the run was parked
-			continue
-		}
-		onTimeout, within := p.Questions().OnTimeout(), p.Questions().Within()
-		late := within > 0 && took >= within
-		switch a := answers[i]; {
-		case a.TimedOut() && (!late || a.Verdict != onTimeout):
-			return nil, errors.New("the approver answered as if a deadline had passed")
-		case late && took > within && a.Verdict == Approve && !a.TimedOut(): // the answer came too late
-			answers[i] = Approval{Verdict: onTimeout, Author: AuthorDeadline, By: byTimeout, Reason: errNoAnswer.Error()}
-		}
+	if err := replaceLate(pending, answers, took); err != nil {
+		return nil, err
 	}
 	for i := range answers {
 		if answers[i].At.IsZero() && answers[i].Verdict.final() {
 			answers[i].At = asked.Add(took).Round(0)
 		}
 	}
-	if l := s.read().live; l.watched() {
-		for i, p := range pending {
-			if answers[i].Verdict.final() {
-				told := answers[i]
-				told.Questions, told.Input = nil, ""
-				all := p.questionsWith(answers[i]).Answers()
-				for i := range all {
-					all[i].Input = ""
-				}
-				l.tell(ctx, ApprovalCompleted{s.Run(), s.RunStepCount(), *p.Call, told, all})
-			}
+	tellAnswers(ctx, s, pending, answers)
+	return answers, nil
+}
+
+// replaceLate replaces the approvals that came after the deadline of their questions.
+func replaceLate(pending []*Prepared, answers []Approval, took time.Duration) error {
+	for i, p := range pending {
+		if p.isAnswered() {
+			continue
+		}
+		onTimeout, within := p.Questions().OnTimeout(), p.Questions().Within()
+		late := within > 0 && took >= within
+		switch a := answers[i]; {
+		case a.TimedOut() && (!late || a.Verdict != onTimeout):
+			return errors.New("the approver answered as if a deadline had passed")
+		case late && took > within && a.Verdict == Approve && !a.TimedOut(): // the answer came too late
+			answers[i] = Approval{Verdict: onTimeout, Author: AuthorDeadline, By: byTimeout, Reason: errNoAnswer.Error()}
 		}
 	}
-	return answers, nil
+	return nil
+}
+
+// isAnswered reports whether the call was decided while the run was parked.
+func (p *Prepared) isAnswered() bool { return p.Questions().Decision() != nil }
+
+// tellRequests tells the observers about the calls that a person is asked about.
+func tellRequests(ctx context.Context, s State, pending []*Prepared) {
+	l := s.read().live
+	if !l.watched() {
+		return
+	}
+	for _, p := range pending {
+		if !p.isAnswered() {
+			l.tell(ctx, ApprovalRequested{s.Run(), s.RunStepCount(), *p.Call, p.Questions()})
+		}
+	}
+}
+
+// tellAnswers tells the observers about the answers, without the input that people gave.
+func tellAnswers(ctx context.Context, s State, pending []*Prepared, answers []Approval) {
+	l := s.read().live
+	if !l.watched() {
+		return
+	}
+	for i, p := range pending {
+		if !answers[i].Verdict.final() {
+			continue
+		}
+		told := answers[i]
+		told.Questions, told.Input = nil, ""
+		all := p.questionsWith(answers[i]).Answers()
+		for i := range all {
+			all[i].Input = ""
+		}
+		l.tell(ctx, ApprovalCompleted{s.Run(), s.RunStepCount(), *p.Call, told, all})
+	}
 }
 
 // approveSafely calls an approver and returns its panic as an error.

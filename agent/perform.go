@@ -167,7 +167,7 @@ func (a *Agent) prepareCalls(ctx context.Context, s State, reply *Step, batch []
 			return settleCalls(m, batch, ReasonCancelled, "not executed: the run was cancelled"), nil, nil
 		}
 		effective, begun := call, open.callBegun(i)
-		if refused := reply.refuseCall(i); refused != nil && begun == nil {
+		if refused := refuseCall(reply, i); refused != nil && begun == nil {
 			batch = append(batch, &Prepared{Original: call, Call: call, Disposition: DisposeAnswer, Answer: refused})
 			continue
 		}

@@ -43,25 +43,25 @@ func FinishReasonOf(word string) FinishReason {
 // refuseCall returns the answer to call i if the call must not run, and nil if it may. No call runs if the service
 // withheld the reply, or ended it because of an error or for an unknown reason. In a reply that was cut, the last call
 // may lack arguments, although the text that arrived can be parsed.
-func (s *Step) refuseCall(i int) *ToolResult {
-	if s.FinishReason == FinishToolCalls { // as in most replies with calls
+func refuseCall(reply *Step, i int) *ToolResult {
+	if reply.FinishReason == FinishToolCalls { // as in most replies with calls
 		return nil
 	}
 	var why string
-	switch reason := FinishReasonOf(string(s.FinishReason)); reason {
+	switch reason := FinishReasonOf(string(reply.FinishReason)); reason {
 	case "", FinishStop, FinishToolCalls, FinishPause:
 		return nil
 	case FinishLength:
-		if i < s.Message.CallCount()-1 {
+		if i < reply.Message.CallCount()-1 {
 			return nil
 		}
 		why = finishTexts[reason] + ", so the call may be incomplete: make it again, shorter"
 	case FinishFilter, FinishError:
 		why = finishTexts[reason]
 	default:
-		why = fmt.Sprintf("the model service ended the reply for the unknown reason %q", s.FinishReason)
+		why = fmt.Sprintf("the model service ended the reply for the unknown reason %q", reply.FinishReason)
 	}
-	return NotExecuted(&s.Message.list()[i], ReasonUnfinishedReply, "", "not executed: "+why)
+	return NotExecuted(&reply.Message.list()[i], ReasonUnfinishedReply, "", "not executed: "+why)
 }
 
 // maxPauses is the number of paused replies in a row after which the run ends. It stops a run whose service always

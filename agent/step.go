@@ -70,7 +70,7 @@ var (
 )
 
 // Step is one model turn, as a driver replies.
-type Step struct { //nolint:recvcheck // drivers fill in a value
+type Step struct {
 	// Message is the assistant's message with its tool calls.
 	Message Message
 	// FinishReason says why the model stopped writing. It is empty when the service did not say.

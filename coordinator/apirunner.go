@@ -57,19 +57,13 @@ type claimInput struct {
 	Limit        int      `query:"limit" default:"1" minimum:"0" maximum:"100" doc:"How many runs to claim at most; zero only receives signals."`
 }
 
-func (a *api) addRunner() { //nolint:gocognit // one case after the other
+func (a *api) addRunner() {
 	type claimOutput struct{ Body Claim }
 	huma.Register(a.huma, route(http.MethodGet, "/runner/runs", "claim-runs", "Wait for signals and for runs to execute", RunnerRole),
 		func(ctx context.Context, in *claimInput) (*claimOutput, error) {
 			claim, err := a.c.claim(ctx, *in)
-			if err == nil && len(claim.Runs) > 0 {
-				ids := lo.Map(claim.Runs, func(r ClaimedRun, _ int) string { return string(r.RunID) })
-				err = a.record(ctx, "", strings.Join(ids, " "))
-				for _, r := range claim.Runs {
-					if err != nil {
-						err = errors.Join(err, a.c.store.Release(context.WithoutCancel(ctx), r.Stored.Lease(), 0))
-					}
-				}
+			if err == nil {
+				err = a.recordClaim(ctx, claim.Runs)
 			}
 			return &claimOutput{claim}, a.problem("claiming runs", err)
 		})
@@ -148,12 +142,11 @@ func (a *api) addRunner() { //nolint:gocognit // one case after the other
 	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/journal", "write-journal",
 		"Write to the journal of a run", RunnerRole, withLargeBody, withOwnAudit),
 		func(ctx context.Context, in *runnerRequest[JournalCommit]) (*struct{}, error) {
-			if u := in.Body.Update; u != nil && u.Status != "" && u.Status != durable.StatusRunning {
-				if err := a.record(ctx, "", string(u.Status)); err != nil {
-					return nil, a.problem("writing to a journal", err)
-				}
+			err := a.recordUpdate(ctx, in.Body.Update)
+			if err == nil {
+				err = a.writeJournal(ctx, in.place(), in.Body)
 			}
-			return nil, a.problem("writing to a journal", a.writeJournal(ctx, in.place(), in.Body))
+			return nil, a.problem("writing to a journal", err)
 		})
 
 	type renewBody struct {
@@ -194,6 +187,29 @@ func (a *api) addRunner() { //nolint:gocognit // one case after the other
 			return nil, a.problem("releasing a run", err)
 		})
 	a.addReports()
+}
+
+// recordClaim records which runs a runner has claimed, and releases them if that fails.
+func (a *api) recordClaim(ctx context.Context, claimed []ClaimedRun) error {
+	if len(claimed) == 0 {
+		return nil
+	}
+	ids := lo.Map(claimed, func(r ClaimedRun, _ int) string { return string(r.RunID) })
+	err := a.record(ctx, "", strings.Join(ids, " "))
+	if err != nil {
+		for _, r := range claimed {
+			err = errors.Join(err, a.c.store.Release(context.WithoutCancel(ctx), r.Stored.Lease(), 0))
+		}
+	}
+	return err
+}
+
+// recordUpdate records that a runner parks or ends a run.
+func (a *api) recordUpdate(ctx context.Context, u *RunUpdate) error {
+	if u == nil || u.Status == "" || u.Status == durable.StatusRunning {
+		return nil
+	}
+	return a.record(ctx, "", string(u.Status))
 }
 
 // addReports adds what simple runners report: those that keep no journal.

@@ -105,8 +105,8 @@ type eventLog struct {
 	waiting []*waitingEvent
 	// failures are the hooks that have failed, by their types and names, in the order in which they were called first.
 	failures []failedHook
-	// report receives each event when it is written; nil for none.
-	report func(waitingEvent)
+	// report receives each event when it is written, with what it was made of; nil for none.
+	report func(context.Context, HookEvent, hooks.Event)
 }
 
 // failedHook is a hook whose last call has failed.
@@ -117,8 +117,7 @@ type waitingEvent struct {
 	HookEvent
 
 	call   hookCall
-	hook   hooks.Event
-	within context.Context //nolint:containedctx // of the call of the hook, which has its span
+	report func(HookEvent)
 	// held is set for the beginning of a call that will start a run: it is written when the run is known, or with the outcome.
 	held bool
 }
@@ -289,7 +288,12 @@ func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 	if h.DurationMS != nil {
 		he.At, he.Duration = now, time.Duration(*h.DurationMS)*time.Millisecond
 	}
-	event := &waitingEvent{h, call, he, ctx, h.EventType == EventHookStart && rule.Action == (action.Agent{}).Type()}
+	report := func(h HookEvent) {
+		if l.report != nil {
+			l.report(ctx, h, he)
+		}
+	}
+	event := &waitingEvent{h, call, report, h.EventType == EventHookStart && rule.Action == (action.Agent{}).Type()}
 	if h.EventType == EventHookComplete && notAwaited && !isAction {
 		l.ends = append(l.ends, event)
 		return
@@ -394,10 +398,8 @@ func (l *eventLog) write(always bool, do func(events []durable.Event) error) err
 	}
 	l.waiting = slices.DeleteFunc(l.waiting, func(e *waitingEvent) bool { return slices.Contains(writing, e) })
 	l.mu.Unlock()
-	if l.report != nil {
-		for _, e := range writing {
-			l.report(*e)
-		}
+	for _, e := range writing {
+		e.report(e.HookEvent)
 	}
 	return nil
 }

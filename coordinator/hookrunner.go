@@ -128,12 +128,12 @@ func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durabl
 }
 
 // reportHook reports an event of a hook that is stored.
-func (c *Coordinator) reportHook(e waitingEvent) {
-	if e.EventType != EventHookStart {
-		c.telemetry.Observe(e.within, e.hook)
+func (c *Coordinator) reportHook(ctx context.Context, h HookEvent, e hooks.Event) {
+	if h.EventType != EventHookStart {
+		c.telemetry.Observe(ctx, e)
 	}
 	if c.observe != nil {
-		c.observe(e.HookEvent)
+		c.observe(h)
 	}
 }
 

@@ -125,7 +125,7 @@ func (a *api) checkCall(ctx context.Context, args []reflect.Value) error {
 		case durable.Switch:
 			return a.record(ctx, "", strings.TrimSpace(fmt.Sprintf("on %t %s", v.On, v.Reason)))
 		case durable.Signal:
-			run, _ := args[i-1].Interface().(agent.RunID) //nolint:modernize // a short list
+			run, _ := reflect.TypeAssert[agent.RunID](args[i-1])
 			if err := a.c.checkSignal(ctx, run); err != nil {
 				return err
 			}

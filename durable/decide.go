@@ -194,17 +194,18 @@ type NotOpenError struct {
 }
 
 func (e *NotOpenError) Error() string {
-	text := fmt.Sprintf("answering %s of run %s: %v", e.Wait, e.Run, e.Err)
+	var b strings.Builder
+	fmt.Fprintf(&b, "answering %s of run %s: %v", e.Wait, e.Run, e.Err)
 	for _, a := range e.Answers {
-		text += fmt.Sprintf("; %s by %s at %s", a.Verdict, cmp.Or(a.Identity, a.By, "a person"), a.At.UTC().Format(time.RFC3339)) //nolint:modernize // a short list
+		fmt.Fprintf(&b, "; %s by %s at %s", a.Verdict, cmp.Or(a.Identity, a.By, "a person"), a.At.UTC().Format(time.RFC3339))
 	}
 	for i, w := range e.Asked {
-		text += lo.Ternary(i == 0, "; now it asks ", ", ") + w.ID //nolint:perfsprint // a short list
+		b.WriteString(lo.Ternary(i == 0, "; now it asks ", ", ") + w.ID)
 		if w.Tool != "" {
-			text += " (" + w.Tool + ")"
+			b.WriteString(" (" + w.Tool + ")")
 		}
 	}
-	return text
+	return b.String()
 }
 
 // Unwrap returns Err.
@@ -212,12 +213,7 @@ func (e *NotOpenError) Unwrap() error { return e.Err }
 
 // newNotOpenError returns the error for an answer to a wait that is not open. It has what can still be read.
 func newNotOpenError(ctx context.Context, store Store, id agent.RunID, wait string, err error) error {
-	e := &NotOpenError{Run: id, Wait: wait, Err: err}
-	if why, ok := lo.Find([]error{ErrAnswered, ErrExpired}, func(one error) bool { return errors.Is(err, one) }); ok {
-		e.Err = why
-	} else {
-		e.Err = ErrChanged
-	}
+	e := &NotOpenError{Run: id, Wait: wait}
 	f := AuditFilter{Kind: AuditAnswer, Run: id}
 	for {
 		records, err := store.AuditRecords(ctx, f)
@@ -232,8 +228,13 @@ func newNotOpenError(ctx context.Context, store Store, id agent.RunID, wait stri
 		f.Before = records[len(records)-1].Seq
 	}
 	slices.Reverse(e.Answers)
-	if e.Err == ErrChanged && len(e.Answers) > 0 { //nolint:errorlint // set above
+	switch {
+	case errors.Is(err, ErrAnswered):
 		e.Err = ErrAnswered
+	case errors.Is(err, ErrExpired):
+		e.Err = ErrExpired
+	default:
+		e.Err = lo.Ternary(len(e.Answers) > 0, ErrAnswered, ErrChanged)
 	}
 	if all, err := store.Waits(ctx, id); err == nil {
 		e.Asked = lo.Filter(all, func(w Wait, _ int) bool {

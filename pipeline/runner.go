@@ -120,20 +120,20 @@ func (r *sessionRunner) Execute(ctx context.Context, about durable.Run) error {
 	if err != nil {
 		return err
 	}
-	ctx, span := m.startSpan(ctx)
-	defer m.endSpan(span)
-	err = m.run(ctx)
-	if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); ok && m.at.Phase != "" {
-		text := cancelled.Reason
-		if text == string(Cancelled) { // no reason was given
-			text = ""
+	return m.inSpan(ctx, func(ctx context.Context) error {
+		err := m.run(ctx)
+		if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); ok && m.at.Phase != "" {
+			text := cancelled.Reason
+			if text == string(Cancelled) { // no reason was given
+				text = ""
+			}
+			return errors.Join(m.cancelChildren(anyway, cancelled.Reason), m.end(anyway, ending{Cancelled, text}))
 		}
-		return errors.Join(m.cancelChildren(anyway, cancelled.Reason), m.end(anyway, ending{Cancelled, text}))
-	}
-	if errors.Is(err, durable.ErrStale) {
-		return nil
-	}
-	return err
+		if errors.Is(err, durable.ErrStale) {
+			return nil
+		}
+		return err
+	})
 }
 
 // neededAfter returns the number of the entry after which the entries of a session that are still needed are.

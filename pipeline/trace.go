@@ -39,26 +39,24 @@ func withTrace(ctx context.Context, parent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceHeader: parent})
 }
 
-// startSpan starts the span of the time in which this process executes the session. The first one of a session is above all others.
-func (m *machine) startSpan(ctx context.Context) (context.Context, trace.Span) {
+// inSpan calls execute in the span of the time in which this process executes the session, and ends the span with how the session has
+// ended, if it has. The first span of a session is above all others.
+func (m *machine) inSpan(ctx context.Context, execute func(context.Context) error) error {
 	tracer := otel.GetTracerProvider().Tracer(semconv.Scope, trace.WithInstrumentationVersion(version.Read()))
-	ctx, span := tracer.Start(withTrace(ctx, m.trace), string(m.about.Kind)+" "+m.Name, trace.WithAttributes( //nolint:spancheck // the caller ends it
+	ctx, span := tracer.Start(withTrace(ctx, m.trace), string(m.about.Kind)+" "+m.Name, trace.WithAttributes(
 		semconv.KeyRunKind.String(string(m.about.Kind)), semconv.KeyRunName.String(m.Name), semconv.KeyRun.String(string(m.about.ID)),
 		semconv.KeyConversation.String(m.name),
 	))
+	defer span.End()
 	m.trace = cmp.Or(m.trace, traceOf(ctx))
-	return ctx, span //nolint:spancheck // the caller ends it
-}
-
-// endSpan ends the span with how the session has ended, if it has.
-func (m *machine) endSpan(span trace.Span) {
+	err := execute(ctx)
 	if m.stored.Ended() {
 		span.SetAttributes(semconv.KeyStatus.String(string(m.stored)))
 		if m.stored != durable.StatusCompleted && m.at.End != nil {
 			span.SetStatus(codes.Error, string(m.at.End.Reason))
 		}
 	}
-	span.End()
+	return err
 }
 
 // addTrace lets the spans of a job be below those of the session.

@@ -34,7 +34,7 @@ func shapes() map[string]modeltest.Shape {
 // unfinished returns replies with a call that must not run.
 func unfinished() map[string]modeltest.Exchange {
 	out := map[string]modeltest.Exchange{}
-	for _, reason := range strings.Fields("SAFETY RECITATION PROHIBITED_CONTENT BLOCKLIST SPII MODEL_ARMOR MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL " + //nolint:modernize // a short list
+	for reason := range strings.FieldsSeq("SAFETY RECITATION PROHIBITED_CONTENT BLOCKLIST SPII MODEL_ARMOR MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL " +
 		"OTHER MAX_TOKENS NEVER_HEARD_OF") {
 		body := candidate(`{"functionCall":{"id":"a","name":"echo","args":{"n":1}}}`, reason)
 		out[reason] = modeltest.Exchange{Body: body, Frames: []string{"data: " + body + "\n\n"}}

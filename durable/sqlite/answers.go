@@ -32,7 +32,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerF
 		if err != nil {
 			return err
 		}
-		waits, err := scanWaits(t.prepare(ctx, selectStored).QueryContext(ctx, h.n)) //nolint:sqlclosecheck // closed with the transaction
+		waits, err := scanWaits(t.rows(ctx, selectStored, h.n))
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}

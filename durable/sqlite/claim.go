@@ -94,7 +94,7 @@ type readyRun struct{ n, priority, since int64 }
 // readyRuns returns the best ready runs of several queues, in the order in which they are to be claimed.
 func readyRuns(ctx context.Context, t tx, queues []int64, limit int) (best []readyRun, err error) {
 	for _, queue := range queues {
-		rows, err := t.prepare(ctx, selectReady).QueryContext(ctx, queue, limit) //nolint:sqlclosecheck // closed with the transaction
+		rows, err := t.rows(ctx, selectReady, queue, limit)
 		err = scanRows(rows, err, func(rows *sql.Rows) error {
 			var c readyRun
 			err := rows.Scan(&c.n, &c.priority, &c.since)

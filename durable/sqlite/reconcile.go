@@ -95,7 +95,7 @@ func (s *Store) reconcileRuns(ctx context.Context) (r durable.Reconciled, err er
 // cancelEach cancels the runs that a query finds, at most reconcileLimit, and returns their number.
 func cancelEach(ctx context.Context, t tx, query, reason string, now int64) (int64, error) {
 	var all []int64
-	rows, err := t.prepare(ctx, query).QueryContext(ctx, now, now+skew, reconcileLimit) //nolint:sqlclosecheck // closed with the transaction
+	rows, err := t.rows(ctx, query, now, now+skew, reconcileLimit)
 	err = scanRows(rows, err, func(rows *sql.Rows) error {
 		var n int64
 		err := rows.Scan(&n)

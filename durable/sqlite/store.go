@@ -193,6 +193,11 @@ func (t tx) exec(ctx context.Context, query string, args ...any) (int64, error) 
 	return result.RowsAffected()
 }
 
+// rows executes a write statement that returns rows.
+func (t tx) rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	return t.prepare(ctx, query).QueryContext(ctx, args...) //nolint:sqlclosecheck // closed with the transaction
+}
+
 // one executes a write statement that returns a single row.
 func (t tx) one(ctx context.Context, query string, args ...any) *sql.Row {
 	return t.prepare(ctx, query).QueryRowContext(ctx, args...) //nolint:sqlclosecheck // closed with the transaction

@@ -70,7 +70,7 @@ type partialAnswer struct {
 // replaceWaits replaces the waits of a run, and keeps what is known of unchanged ones.
 func replaceWaits(ctx context.Context, t tx, n int64, u durable.Update) error {
 	kept := map[string]record{}
-	rows, err := t.prepare(ctx, selectKept).QueryContext(ctx, n) //nolint:sqlclosecheck // closed with the transaction
+	rows, err := t.rows(ctx, selectKept, n)
 	err = scanRows(rows, err, func(rows *sql.Rows) error {
 		var id string
 		var k record

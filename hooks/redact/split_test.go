@@ -37,13 +37,13 @@ func TestSplitSecrets(t *testing.T) {
 		}
 	}
 	for _, u := range unprinted {
-		for text, want := range map[string]string{
-			"pass" + u + "word=hunter22":             "pass" + u + "word=[redacted: password]",
-			"password=hun" + u + "ter22 and so on":   "password=[redacted: password] and so on",
-			"Authorization: Bea" + u + "rer abcdef1": "Authorization: Bea" + u + "rer [redacted: authorization]",
+		for text, secret := range map[string]string{
+			"pass" + u + "word=hunter22":             "hunter22",
+			"password=hun" + u + "ter22 and so on":   "hunter22",
+			"Authorization: Bea" + u + "rer abcdef1": "abcdef1",
 		} {
 			got, _ := r.Text(text)
-			assert.NotContains(t, strings.ReplaceAll(got, u, ""), strings.TrimPrefix(strings.ReplaceAll(text, u, ""), strings.ReplaceAll(want[:strings.Index(want, "[")], u, "")), "%q", text) //nolint:gocritic // clearer so
+			assert.NotContains(t, strings.ReplaceAll(got, u, ""), secret, "%q", text)
 		}
 	}
 	got, _ := r.Text(`{"pass\u200bword":"hunter22"}`)

@@ -113,15 +113,13 @@ func entryNames(data []byte, version, count uint32, hash int) (names []string) {
 		if at += 2; flags&extended != 0 {
 			at += 2
 		}
-		name := before //nolint:ineffassign // the format names it first
+		name := ""
 		if version == 4 {
 			remove, n := offset(data[at:])
 			if n == 0 || remove > len(before) {
 				return names
 			}
 			at, name = at+n, before[:len(before)-remove]
-		} else {
-			name = ""
 		}
 		end := bytes.IndexByte(data[min(at, len(data)):], 0)
 		if end < 0 {

@@ -195,7 +195,7 @@ func (w *walker) findExec(c ctx, k call, args []Word, i int, roots []Word) int {
 }
 
 // walkFD walks the command that fd runs for each file that it finds.
-func walkFD(w *walker, c ctx, k call, _ given) { //nolint:gocognit // one case after the other
+func walkFD(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	for i := 0; i < len(args); i++ {
 		a := args[i]
@@ -214,29 +214,49 @@ func walkFD(w *walker, c ctx, k call, _ given) { //nolint:gocognit // one case a
 		case !strings.HasPrefix(a.Text, "-") && strings.ContainsAny(a.Text, `^$\(|`):
 			w.namedFiles(c, k, "", makeWord(regexpAsPattern(a.raw), false, false, "", a.Pos))
 		}
-		if name == "--exec" || name == "--exec-batch" || strings.HasPrefix(a.Text, "-") && !strings.HasPrefix(a.Text, "--") &&
-			strings.ContainsAny(a.Text, "xX") {
-			var words []Word
-			if attached {
-				words = append(words, a.cut(len(name)+1))
-			} else if j := strings.IndexAny(a.Text, "xX"); !strings.HasPrefix(name, "--") && j+1 < len(a.Text) {
-				words = append(words, a.cut(j+1))
-			}
-			replaced := false
-			for i++; i < len(args) && !args[i].Is(";"); i++ {
-				word := args[i]
-				for _, mark := range []string{"{}", "{/}", "{//}", "{.}", "{/.}"} {
-					if strings.Contains(word.raw, mark) {
-						word = makeWord(strings.ReplaceAll(word.raw, mark, unknown), false, false, word.Source, word.Pos)
-						replaced = true
-					}
-				}
-				words = append(words, word)
-			}
-			if !replaced {
-				words = append(words, makeWord(unknown, false, true, "", w.place(k.at)))
-			}
-			w.run(c.by(Wrapper, "fd", k.at), call{words: words, at: words[0].Pos.Offset, outside: true, hidden: true})
+		words, runs := execOfFD(a)
+		if !runs {
+			continue
 		}
+		end := i + 1
+		for end < len(args) && !args[end].Is(";") {
+			end++
+		}
+		words = append(words, w.foundByFD(k, args[i+1:end])...)
+		i = end
+		w.run(c.by(Wrapper, "fd", k.at), call{words: words, at: words[0].Pos.Offset, outside: true, hidden: true})
 	}
+}
+
+// execOfFD reports whether an argument of fd is an option that runs a command, and returns the word that is attached to it.
+func execOfFD(a Word) (attached []Word, runs bool) {
+	name, _, assigned := strings.Cut(a.Text, "=")
+	long, short := name == "--exec" || name == "--exec-batch", strings.IndexAny(a.Text, "xX")
+	switch {
+	case !long && (short < 0 || !strings.HasPrefix(a.Text, "-") || strings.HasPrefix(a.Text, "--")):
+		return nil, false
+	case assigned:
+		return []Word{a.cut(len(name) + 1)}, true
+	case !long && short+1 < len(a.Text):
+		return []Word{a.cut(short + 1)}, true
+	}
+	return nil, true
+}
+
+// foundByFD returns the words of a command with a found file in the place of its marks, or at the end if there are none.
+func (w *walker) foundByFD(k call, given []Word) (words []Word) {
+	replaced := false
+	for _, word := range given {
+		for _, mark := range []string{"{}", "{/}", "{//}", "{.}", "{/.}"} {
+			if strings.Contains(word.raw, mark) {
+				word = makeWord(strings.ReplaceAll(word.raw, mark, unknown), false, false, word.Source, word.Pos)
+				replaced = true
+			}
+		}
+		words = append(words, word)
+	}
+	if !replaced {
+		words = append(words, makeWord(unknown, false, true, "", w.place(k.at)))
+	}
+	return words
 }

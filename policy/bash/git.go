@@ -8,9 +8,38 @@ import (
 )
 
 // walkGit walks the programs that settings and sub-commands of git start.
-func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) { //nolint:gocognit // one case after the other
+func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) {
+	aliases := w.gitGlobals(c, k, g.options)
+	if text, found := aliases[strings.ToLower(sub)]; found && text != "" && text[0] != '!' {
+		// The alias is the words of another command of git.
+		e := c.by(Alias, "git "+sub, k.at)
+		words := []Word{k.words[0]}
+		for word := range strings.FieldsSeq(text) {
+			words = append(words, makeWord(strings.Trim(word, `"'`), false, false, "", w.place(k.at)))
+		}
+		e.depth += 20
+		w.run(e, call{words: append(words, args...), at: k.at, outside: true})
+		return
+	}
+	first, _, _ := strings.Cut(sub, " ")
+	claimTexts(sub, args)
+	w.gitVariables(c, k)
+	w.gitEffects(c, k, sub, args)
+	switch {
+	case sub == "":
+	case aliases[strings.ToLower(sub)] != "":
+	case !gitKnows(first):
+		w.opaque(c, k.at, k.index, OpaqueName, "git "+first+" may be an alias or a program")
+	default:
+		w.gitFiles(c, k, sub, args)
+		w.gitSub(c, k, sub, args)
+	}
+}
+
+// gitGlobals walks the settings before the sub-command, and returns the aliases among them.
+func (w *walker) gitGlobals(c ctx, k call, options []option) map[string]string {
 	aliases := map[string]string(nil)
-	for _, o := range g.options {
+	for _, o := range options {
 		switch o.name {
 		case "c":
 			key, _, assigned := strings.Cut(o.value.Text, "=")
@@ -45,30 +74,7 @@ func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) { //nol
 			}
 		}
 	}
-	if text, found := aliases[strings.ToLower(sub)]; found && text != "" && text[0] != '!' {
-		// The alias is the words of another command of git.
-		e := c.by(Alias, "git "+sub, k.at)
-		words := []Word{k.words[0]}
-		for word := range strings.FieldsSeq(text) {
-			words = append(words, makeWord(strings.Trim(word, `"'`), false, false, "", w.place(k.at)))
-		}
-		e.depth += 20
-		w.run(e, call{words: append(words, args...), at: k.at, outside: true})
-		return
-	}
-	first, _, _ := strings.Cut(sub, " ")
-	claimTexts(sub, args)
-	w.gitVariables(c, k)
-	w.gitEffects(c, k, sub, args)
-	switch {
-	case sub == "":
-	case aliases[strings.ToLower(sub)] != "":
-	case !gitKnows(first):
-		w.opaque(c, k.at, k.index, OpaqueName, "git "+first+" may be an alias or a program")
-	default:
-		w.gitFiles(c, k, sub, args)
-		w.gitSub(c, k, sub, args)
-	}
+	return aliases
 }
 
 // gitFiles records files that may be outside the repository: files that options name, and files that some

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/samber/lo"
 )
 
 // anyObject is the schema of a tool without parameters.
@@ -224,8 +226,7 @@ func (m *merging) object(all members) string {
 	}
 	set("properties", "{"+strings.Join(properties, ",")+"}")
 	if len(all.required) > 0 {
-		required, _ := json.Marshal(all.required) //nolint:errchkjson // texts have an encoding
-		set("required", string(required))
+		set("required", "["+strings.Join(lo.Map(all.required, func(name string, _ int) string { return quote(name) }), ",")+"]")
 	}
 	description := m.root.text("description")
 	if len(described) > 0 {
@@ -238,7 +239,7 @@ func (m *merging) object(all members) string {
 }
 
 func quote(text string) string {
-	raw, _ := json.Marshal(text) //nolint:errchkjson // texts have an encoding
+	raw, _ := json.Marshal(text) //nolint:errchkjson // a string
 	return string(raw)
 }
 

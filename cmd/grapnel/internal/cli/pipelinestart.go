@@ -153,13 +153,14 @@ func (k *kept) endedError(ctx context.Context, about durable.Run, name string) e
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf(`session %q has ended as %s: give another one with --session, or remove it with "grapnel runs delete %s%s"`,
+	var text strings.Builder
+	fmt.Fprintf(&text, `session %q has ended as %s: give another one with --session, or remove it with "grapnel runs delete %s%s"`,
 		name, about.Status, short(about.ID), k.place.flag())
 	for _, child := range left {
-		text += fmt.Sprintf(`; pipeline %s, which it has started, has not ended: "grapnel pipeline resume %s%s" continues it`, //nolint:modernize // a short list
+		fmt.Fprintf(&text, `; pipeline %s, which it has started, has not ended: "grapnel pipeline resume %s%s" continues it`,
 			child.Name, child.Labels[pipeline.LabelSession], k.place.flag())
 	}
-	return &usageError{errors.New(text)}
+	return &usageError{errors.New(text.String())}
 }
 
 // leftBehind returns the pipelines of this folder that hooks have started without awaiting them, that have not ended, and that were
@@ -280,7 +281,7 @@ func (s *sessionRun) adopt(ctx context.Context) (release func(), err error) {
 			return release, err
 		}
 		s.names, s.left = append(s.names, names...), append(s.left, child.ID)
-		s.note(fmt.Sprintf("%s continues, too: the session that has started it has ended.", child.Labels[pipeline.LabelSession])) //nolint:perfsprint // a short list
+		s.note(child.Labels[pipeline.LabelSession] + " continues, too: the session that has started it has ended.")
 	}
 	return release, nil
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/samber/lo"
 	"golang.org/x/term"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -106,11 +107,7 @@ func (c hookCall) String() string {
 		text += c.Outcome
 	}
 	text += ", " + timeline.FormatDuration(time.Duration(c.DurationMS)*time.Millisecond)
-	for _, why := range []string{c.Reason, c.Error} {
-		if why != "" {
-			text += ": " + why //nolint:perfsprint // a short list
-		}
-	}
+	text = strings.Join(lo.Compact([]string{text, c.Reason, c.Error}), ": ")
 	if c.After != "" && c.After != c.Before {
 		text += fmt.Sprintf(": changed %s to %s", c.Before, c.After)
 	}
