@@ -5,6 +5,7 @@
 //	// hidden.Visible is "ghp_abc", and hidden.Span(0, 4) is the place of "ghp\u00ad_" in the original.
 //
 // Replace searches the visible text, replaces what it finds in the original, and changes no other byte.
+// Clean makes a text safe to show.
 package invisible
 
 import (
