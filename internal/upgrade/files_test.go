@@ -10,8 +10,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/hooks/audit"
 	"github.com/grapnel-go/grapnel/internal/upgrade"
+	"github.com/grapnel-go/grapnel/pipeline"
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/policy/policytest"
 	"github.com/grapnel-go/grapnel/policy/recorded"
@@ -45,6 +49,26 @@ func TestAgentFile(t *testing.T) {
 		again, err := registry.Read("agent.yaml", text)
 		require.NoError(t, err)
 		assert.Equal(t, d, again)
+	})
+}
+
+// TestPipeline reads the pipelines.
+func TestPipeline(t *testing.T) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
+		p, err := pipeline.Load(filepath.Join(upgrade.Dir(version), "pipeline.yaml"), pipeline.LoadOptions{Host: action.Host{Parks: true, Approver: agent.ParkApprover}})
+		require.NoError(t, err)
+		assert.Equal(t, "release", p.Name)
+	})
+}
+
+// TestBlueprint reads the blueprints.
+func TestBlueprint(t *testing.T) {
+	upgrade.EachVersion(t, func(t *testing.T, version string) {
+		t.Helper()
+		b, err := coordinator.ParseBlueprint(upgrade.Read(t, version, "blueprint.json"))
+		require.NoError(t, err)
+		assert.Equal(t, "report", b.Name)
 	})
 }
 

@@ -4,11 +4,9 @@ import (
 	"encoding"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,69 +17,45 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// writing is the version whose fixtures are to be written; empty means that fixtures are only read.
-var writing = flag.String("write-fixtures", "", "write the fixtures of a version that has none, such as v0.2.0")
+// newest is the version whose forms are current.
+const newest = "v0.1.0"
 
-// Writing returns the version whose fixtures the flag -write-fixtures asks for; empty when they are only read.
-func Writing() string { return *writing }
-
-// Versions returns the versions that have fixtures, oldest first.
-func Versions(t testing.TB) []string {
+// EachVersion calls f for each version in testdata, in a subtest.
+func EachVersion(t *testing.T, f func(t *testing.T, version string)) {
 	t.Helper()
-	dirs, err := filepath.Glob(filepath.Join(Dir("v*"), "forms"))
+	dirs, err := filepath.Glob(Dir("v*"))
 	require.NoError(t, err)
-	var all []string
+	require.NotEmpty(t, dirs)
 	for _, dir := range dirs {
-		all = append(all, filepath.Base(filepath.Dir(dir)))
+		t.Run(filepath.Base(dir), func(t *testing.T) { f(t, filepath.Base(dir)) })
 	}
-	slices.SortFunc(all, compareVersions)
-	require.NotEmpty(t, all)
-	return all
 }
 
-// compareVersions compares two versions of the form v0.1.0 by their numbers.
-func compareVersions(a, b string) int {
-	numbers := func(version string) (n [3]int) {
-		_, _ = fmt.Sscanf(version, "v%d.%d.%d", &n[0], &n[1], &n[2])
-		return n
-	}
-	x, y := numbers(a), numbers(b)
-	return slices.Compare(x[:], y[:])
-}
-
-// Dir returns the folder with the fixtures of a version.
+// Dir returns the folder with the files of a version.
 func Dir(version string) string {
 	return filepath.Join(parts.Root(), "internal", "upgrade", "testdata", version)
 }
 
-// Write writes one file of the fixtures that are being written, and fails if it is there already.
-func Write(t testing.TB, name string, data []byte) {
+// Read returns a file of a version.
+func Read(t testing.TB, version, name string) []byte {
 	t.Helper()
-	path := filepath.Join(Dir(Writing()), filepath.FromSlash(name))
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	require.NoError(t, err, "the fixtures of a version are written once")
-	_, err = file.Write(data)
+	data, err := os.ReadFile(filepath.Join(Dir(version), name))
 	require.NoError(t, err)
-	require.NoError(t, file.Close())
+	return data
 }
 
-// CheckForm compares the lines that describe a stored form with those of the newest version that has fixtures. With
-// the flag -write-fixtures it writes the lines instead.
+// CheckForm compares the lines that describe a form with the newest recorded lines. If the test has a flag -update and it is set,
+// CheckForm writes the lines instead.
 func CheckForm(t testing.TB, name string, lines []string) {
 	t.Helper()
-	text := strings.Join(lines, "\n") + "\n"
-	file := filepath.Join("forms", name+".txt")
-	if Writing() != "" {
-		Write(t, file, []byte(text))
+	file, text := filepath.Join(Dir(newest), "forms", name+".txt"), strings.Join(lines, "\n")+"\n"
+	if f := flag.Lookup("update"); f != nil && f.Value.String() == "true" {
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		return
 	}
-	all := Versions(t)
-	newest := all[len(all)-1]
-	want, err := os.ReadFile(filepath.Join(Dir(newest), file))
+	want, err := os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), text, "the stored form %q differs from that of %s: read both forms, and write the "+
-		"fixtures of the next version as the doc of internal/upgrade shows", name, newest)
+	assert.Equal(t, string(want), text, "the form %q has changed: files and logs that users have must still load; then run the test with -update", name)
 }
 
 // Fields describes the JSON of a type with a line for each member: its path, its Go kind, and whether it is optional.

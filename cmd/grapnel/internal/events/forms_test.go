@@ -7,7 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/upgrade"
 )
 
-// TestStoredForms fails when the form of an event changes and no fixtures are written.
+// TestStoredForms fails when the form of an event changes.
 func TestStoredForms(t *testing.T) {
 	var lines []string
 	for _, event := range []any{
