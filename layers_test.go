@@ -157,8 +157,8 @@ var layers = map[string]layer{
 	"durable/approval":    {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
 	"durable/gate":        {Ours: []string{"agent", "action", "durable", "internal/callback"}, Modules: values},
 	"durable/durabletest": {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
-	"durable/sqlite":      {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "modernc.org/sqlite", "github.com/pressly/goose/v3")},
-	"durable/postgres":    {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "github.com/jackc/pgx/v5", "github.com/pressly/goose/v3")},
+	"durable/sqlite":      {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "modernc.org/sqlite")},
+	"durable/postgres":    {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "github.com/jackc/pgx/v5")},
 	"durable/temporal": {Ours: []string{"agent", "durable"}, Modules: append(values,
 		"connectrpc.com/connect", "google.golang.org/protobuf")}, // gRPC without Temporal's SDK: docs/adr/0010
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"database/sql"
 	"encoding/json"
 	"flag"
 	"os"
@@ -331,8 +332,23 @@ func TestKeptInPostgres(t *testing.T) {
 	require.Equal(t, 0, q.run(), q.written())
 	assert.Contains(t, q.written(), "All right.")
 	assert.FileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
-	q = p.next("runs", "migrate")
-	require.Equal(t, 0, q.run(), q.written())
+}
+
+// A store with the schema of another version is refused by every command, which says how to keep its runs.
+func TestKeptByAnotherVersion(t *testing.T) {
+	t.Parallel()
+	p := piped(t, modelOf(t, `{"text": "All done."}`), "run", "--durable", "go")
+	require.Equal(t, 0, p.code(), p.written())
+	db, err := sql.Open("sqlite", filepath.Join(p.cmd.Dir, ".local", "state", "grapnel", "runs.db"))
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), "PRAGMA user_version = 1")
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	for _, args := range [][]string{{"runs", "list"}, {"runs", "resume", "--all"}, {"run", "--durable", "go"}} {
+		q := p.next(args...)
+		assert.Equal(t, 2, q.run())
+		assert.Contains(t, strings.Join(strings.Fields(q.written()), " "), `export its runs with the grapnel that wrote it ("grapnel runs export ID")`)
+	}
 }
 
 // What was exported with a seal is read with the same key, and only as it was written.

@@ -63,11 +63,10 @@
 //
 // # Schema
 //
-// The tables are in a schema of their own, "grapnel" unless Options.Schema names another. Open creates and migrates the
-// schema; processes that start at the same time wait for each other. A role that may only read and write rows can open a
-// store that Migrate has migrated under a role with more rights. Rollback reverts one migration, to go back to an older
-// version of the program; it refuses to if there are runs that the older version cannot store. Version 3 has no audit log, no
-// waivers and no answers that do not decide: they are lost. Open refuses a schema of a newer version.
+// The tables are in a schema of their own, "grapnel" unless Options.Schema names another. Open creates them; processes that start
+// at the same time wait for each other. A role that may only read and write rows can open a store whose tables another role
+// created with the statements of SchemaSQL. Open refuses a schema with the tables of another version, and leaves it as it is: the
+// program that wrote them can export its runs.
 //
 // Texts may contain any bytes. Texts that PostgreSQL does not accept, with zero bytes or invalid UTF-8, are stored as \x
 // and hexadecimal digits.

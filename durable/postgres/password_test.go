@@ -50,14 +50,9 @@ func TestNoErrorShowsThePassword(t *testing.T) {
 		"password=sesame host=127.0.0.1 port=1 sslpassword=sesame sslkey=/nowhere sslcert=/nowhere",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		for name, err := range map[string]error{
-			"open":     second(postgres.Open(ctx, at, postgres.Options{})),
-			"migrate":  second(postgres.Migrate(ctx, at, postgres.Options{})),
-			"rollback": second(postgres.Rollback(ctx, at, postgres.Options{})),
-		} {
-			require.Error(t, err, "%s %s", name, at)
-			assert.NotContains(t, fmt.Sprintf("%v %+v %#v", err, err, err), secret, "%s %s", name, at)
-		}
+		_, err := postgres.Open(ctx, at, postgres.Options{})
+		require.Error(t, err, at)
+		assert.NotContains(t, fmt.Sprintf("%v %+v %#v", err, err, err), secret, at)
 		cancel()
 	}
 }

@@ -54,8 +54,8 @@ type Store struct {
 
 var _ durable.Store = (*Store)(nil)
 
-// Open opens the store in a database after creating or migrating its schema; processes that do so at the same time wait
-// for each other. The URL is a postgres URL such as postgres://user@host:5432/database, or a list such as host=...
+// Open opens the store in a database after creating its schema if it does not exist; processes that do so at the same time
+// wait for each other. The URL is a postgres URL such as postgres://user@host:5432/database, or a list such as host=...
 // user=.... Omitted parts come from the standard variables (PGHOST, PGUSER, PGPASSWORD, PGSSLMODE ...) and the password
 // file; the URL may be empty. No error contains the password. Close closes the connections.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
@@ -63,7 +63,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := o.withProvider(ctx, config.ConnConfig, migrateUp); err != nil {
+	if err := o.createSchema(ctx, config.ConnConfig); err != nil {
 		return nil, fmt.Errorf("open the postgres store: %w", err)
 	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -187,7 +187,6 @@ func hadNoEffect(err error) bool {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return slices.Contains([]string{
 			"40001", "40P01", // another session goes first: serialization failure, deadlock
-			"0A000", // a statement was prepared before the schema changed
 			missingValue, missingRow,
 		}, said.Code)
 	}

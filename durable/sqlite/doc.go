@@ -45,6 +45,6 @@
 //
 // # Schema
 //
-// Open migrates a file of an older version. Rollback reverts one migration, to go back to an older version of the
-// program; it refuses when that version cannot hold the runs of the file. Open refuses a file of a newer version.
+// Open creates the schema in an empty file. It refuses a file with the schema of another version, and leaves it as it is: the
+// program that wrote the file can export its runs.
 package sqlite

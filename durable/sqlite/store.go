@@ -42,7 +42,7 @@ var _ durable.Store = (*Store)(nil)
 // maxReaders is the maximum number of concurrent reads; further reads wait.
 const maxReaders = 4
 
-// Open opens the store in a file. It creates the file if it does not exist, and migrates its schema.
+// Open opens the store in a file. It creates the file if it does not exist, and the schema in an empty file.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{
 		path: path, wait: o.Wait, now: o.Now, statements: map[string]*sql.Stmt{},
@@ -68,7 +68,13 @@ func (s *Store) connect(ctx context.Context, sync Sync) (err error) {
 		return err
 	}
 	s.writer.SetMaxOpenConns(1)
-	if err := s.retry(ctx, func() error { return migrateSchema(ctx, s.writer) }); err != nil {
+	err = s.retry(ctx, func() error {
+		if err := createSchema(ctx, s.writer); err != nil {
+			return err
+		}
+		return useLog(ctx, s.writer)
+	})
+	if err != nil {
 		return err
 	}
 	if s.readers, err = connect(s.path, "_query_only=1"); err != nil {

@@ -50,7 +50,7 @@ A run's ID may be shortened to any unique prefix.
 	registerServer(c, &r.at)
 	c.AddCommand(
 		r.newSubmit(), r.newWork(), r.newList(), r.newShow(), r.newCheck(), r.newWatch(), r.newResume(), r.newApprove(), r.newReject(),
-		r.newPause(), r.newTell(), r.newCancel(), r.newExport(), r.newDelete(), r.newPrune(), r.newDenyTools(), r.newSchema("migrate"), r.newSchema("rollback"),
+		r.newPause(), r.newTell(), r.newCancel(), r.newExport(), r.newDelete(), r.newPrune(), r.newDenyTools(), r.newSchema(),
 	)
 	return c
 }

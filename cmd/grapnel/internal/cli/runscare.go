@@ -14,7 +14,6 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/postgres"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
 )
 
 func (r *runs) newCancel() *cobra.Command {
@@ -224,50 +223,18 @@ func (r *runs) newPrune() *cobra.Command {
 	return c
 }
 
-// newSchema returns the command migrate or rollback.
-func (r *runs) newSchema(name string) *cobra.Command {
-	back := name == "rollback"
-	c := &cobra.Command{
-		Use:   name,
-		Short: "Create or update the store's schema",
-		Long: `Create or update the store's schema. The other commands do that
-automatically; use it to choose the time yourself.`,
-		Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			p, err := placeOf(r.at)
-			if err != nil {
-				return err
-			}
-			if err := p.prepare(!back); err != nil {
-				return err
-			}
-			version, err := p.schema(c.Context(), back)
-			if err != nil {
-				return &usageError{err}
-			}
-			fmt.Fprintf(r.std.err, "The schema of %s has version %d.\n", p, version)
-			return nil
+func (r *runs) newSchema() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Write the SQL that creates the PostgreSQL schema",
+		Long: `Write the SQL that creates the PostgreSQL schema. The other commands create it
+automatically; use the SQL if their role may not create tables. That role needs USAGE
+on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables.`,
+		Example: `  grapnel runs schema | psql "$OWNER_URL"`,
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.WriteString(r.std.out, postgres.SchemaSQL(postgres.Options{}))
+			return err
 		},
 	}
-	if back {
-		c.Short = "Downgrade the store's schema by one version"
-		c.Long = `Downgrade the store's schema by one version, for an older version of grapnel. No process may
-be using the store. If this version uses the store again, it updates the schema
-again. No run is lost.`
-	}
-	return c
-}
-
-func (p place) schema(ctx context.Context, back bool) (int64, error) {
-	switch {
-	case p.server():
-		return 0, &usageError{fmt.Errorf("%s is a coordinator: change the schema of its store where that is", p)}
-	case p.database() && back:
-		return postgres.Rollback(ctx, p.at, postgres.Options{})
-	case p.database():
-		return postgres.Migrate(ctx, p.at, postgres.Options{})
-	case back:
-		return sqlite.Rollback(ctx, p.at)
-	}
-	return sqlite.Migrate(ctx, p.at)
 }

@@ -189,7 +189,7 @@ func (p place) prepare(create bool) error {
 		return nil
 	}
 	if _, err := os.Stat(p.at); errors.Is(err, fs.ErrNotExist) && !create {
-		return &usageError{fmt.Errorf(`no store at %s: create it with "grapnel run --durable=%s …" or "grapnel runs migrate"`, p, shellWord(p.at))}
+		return &usageError{fmt.Errorf(`no store at %s: create it with "grapnel run --durable=%s …"`, p, shellWord(p.at))}
 	}
 	return nil
 }

@@ -25,12 +25,10 @@ var storeCommands = map[string][]string{
 	"grapnel runs deny-tools":       {"show"},
 	"grapnel runs export":           {"run_1"},
 	"grapnel runs list":             {},
-	"grapnel runs migrate":          {},
 	"grapnel runs pause":            {"run_1"},
 	"grapnel runs prune":            {"--older-than", "30d"},
 	"grapnel runs reject":           {"run_1"},
 	"grapnel runs resume":           {"--all"},
-	"grapnel runs rollback":         {},
 	"grapnel runs show":             {"run_1"},
 	"grapnel runs submit agent":     {"clerk", "hello"},
 	"grapnel runs submit command":   {"report"},
@@ -69,7 +67,7 @@ var storeCommands = map[string][]string{
 
 // withStore returns the commands below c that have the flag --store.
 func withStore(c *cobra.Command) (all []string) {
-	if c.Runnable() && !c.HasSubCommands() && c.Flag("store") != nil {
+	if c.Runnable() && !c.HasSubCommands() && c.Flag("store") != nil && c.CommandPath() != "grapnel runs schema" { // which opens no store
 		all = append(all, c.CommandPath())
 	}
 	for _, below := range c.Commands() {
