@@ -17,7 +17,7 @@ import (
 const doubter = "doubt"
 
 // begin records that p's call starts, and uses up its approval.
-func (c *openCall) begin(p *Prepared) {
+func (c *openCall) begin(s State, p *Prepared) {
 	call := *p.Call
 	call.ID, call.Index = p.Original.ID, p.Original.Index
 	c.begun = &call
@@ -26,7 +26,7 @@ func (c *openCall) begin(p *Prepared) {
 	}
 	switch {
 	case p.Approval() != nil && !c.asked.approved(&call):
-		c.ask(c.approvedIntervention(p))
+		c.ask(c.approvedIntervention(s, p))
 	case c.asked == nil || c.asked.Answer() == nil:
 		return
 	}
@@ -36,11 +36,11 @@ func (c *openCall) begin(p *Prepared) {
 }
 
 // approvedIntervention returns the intervention for a call that was approved at once, without parking the run.
-func (c *openCall) approvedIntervention(p *Prepared) *Intervention {
+func (c *openCall) approvedIntervention(s State, p *Prepared) *Intervention {
 	i := interventionAbout(p, time.Now())
 	i.Round = c.round() + 1
 	i.Questions, i.input = i.Questions.WithAnswer(*p.Approval()), nil
-	return i
+	return new(i.WithID(s.Run().ID, s.RunStepCount()))
 }
 
 // approved reports whether the intervention approves this call.

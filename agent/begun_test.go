@@ -30,6 +30,39 @@ func begunBefore(t *testing.T, a *agent.Agent, call agent.ToolCall) agent.State 
 	return stored(t, s)
 }
 
+// A call that was approved at once has a card, as one that parked has: a later question about it is another one.
+func TestACallApprovedAtOnceHasACard(t *testing.T) {
+	call, begun := write("1"), agent.State{}
+	a, err := agent.New(agent.Config{
+		Name: "clerk",
+		Driver: agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+			if s.RunStepCount() == 0 {
+				return agent.Step{Message: agent.Assistant("", call)}, nil
+			}
+			return agent.Step{Message: agent.Assistant("Done.")}, nil
+		}),
+		Executor: executor{
+			prepare: func(ctx context.Context, s agent.State, c *agent.ToolCall) (*agent.Prepared, error) {
+				return (&wantsYes{}).Prepare(ctx, s, c).Get()
+			},
+			execute: func(_ context.Context, s agent.State, p *agent.Prepared) (*agent.ToolResult, error) {
+				open := agent.Checkpoint(s).WithOpenStep(agent.Step{Message: agent.Assistant("", call)}, time.Now())
+				begun = agent.Checkpoint(open).WithCallBegun(p)
+				return agent.Answer(p), nil
+			},
+		},
+		Approver: agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
+			return agent.Approval{Verdict: agent.Approve, By: "ann"}, nil
+		}),
+	}).Get()
+	require.NoError(t, err)
+	_, err = a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
+	require.NoError(t, err)
+	list := stored(t, begun).Interventions()
+	require.Len(t, list, 1)
+	assert.Equal(t, list[0].WithID(begun.Run().ID, begun.RunStepCount()).ID, list[0].ID)
+}
+
 // LH-51, LH-71: an approval counts once. A begun call needs a new answer before it runs again, and the later calls keep
 // their answers.
 func TestAnApprovalCountsOnce(t *testing.T) {

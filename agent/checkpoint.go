@@ -222,7 +222,7 @@ func (c Checkpoint) WithCallBegun(p *Prepared) State {
 	if p == nil || p.Call == nil || p.Original == nil {
 		return State(c)
 	}
-	return State(c).withOpenCall(p.Original.ID, func(call *openCall) { call.begin(p) })
+	return State(c).withOpenCall(p.Original.ID, func(call *openCall) { call.begin(State(c), p) })
 }
 
 // WithCallChild returns a state in which a begun call of the open step has started another run. Child is that run's

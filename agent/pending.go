@@ -86,14 +86,14 @@ func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, resu
 		case results[i] != nil:
 			c.result, c.child = results[i], State{}
 		case pending[i].child.data != nil:
-			c.begin(p)
+			c.begin(s, p)
 			c.child = pending[i].child
 		case pending[i].input != nil:
-			c.begin(p)
+			c.begin(s, p)
 			given, _ := p.Input()
 			c.input = &callInput{state: pending[i].input.State, given: given, open: true}
 		case c.asked == nil && p.Approval() != nil:
-			c.asked = c.approvedIntervention(p)
+			c.asked = c.approvedIntervention(s, p)
 		}
 	}
 	return s.acceptMessages().withOpen(open)
