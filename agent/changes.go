@@ -165,9 +165,8 @@ func (f *stateJSON) change(c *changesJSON) error {
 			return formError("/open_calls/"+strconv.Itoa(i), "the open step has no such call")
 		}
 		if changes := call.ChildChanges; changes != nil {
-			if !readsVersion(changes.Version) {
-				return formError("/open_calls/"+strconv.Itoa(i)+"/child_changes/version", "the version is %d: it must be %d to %d",
-					changes.Version, oldestVersion, stateVersion)
+			if changes.Version != stateVersion {
+				return formError("/open_calls/"+strconv.Itoa(i)+"/child_changes/version", "the version is %d: it must be %d", changes.Version, stateVersion)
 			}
 			call.Child, call.ChildChanges = cmp.Or(f.OpenStep.Calls[i].Child, &stateJSON{Version: stateVersion}), nil
 			if err := call.Child.change(changes); err != nil {

@@ -78,34 +78,14 @@ func (i Intervention) WithAnswer(a Approval) Intervention {
 	return i
 }
 
-// UnmarshalJSON reads an intervention. It also reads the form with a single question that earlier versions wrote.
+// UnmarshalJSON reads an intervention.
 func (i *Intervention) UnmarshalJSON(data []byte) error {
 	type plain Intervention
-	form := struct {
-		*plain
-		Question *Question `json:"question"`
-		Answer   *Approval `json:"answer"`
-	}{plain: (*plain)(i)}
 	*i = Intervention{}
-	if err := json.Unmarshal(data, &form); err != nil {
+	if err := json.Unmarshal(data, (*plain)(i)); err != nil {
 		return err
 	}
-	i.Questions = migratedQuestions(i.Questions, form.Question, form.Answer)
-	i.ID = cmp.Or(i.ID, i.CallID()) // earlier versions asked by the call
 	return i.Questions.check()
-}
-
-// migratedQuestions returns the questions of a stored call: the current list, or else the single question and answer
-// that earlier versions wrote. A person is always asked at least one question.
-func migratedQuestions(questions Questions, single *Question, answer *Approval) Questions {
-	if len(questions) > 0 {
-		return questions
-	}
-	questions = Questions{lo.FromPtr(single)}
-	if answer != nil {
-		questions = questions.WithAnswer(*answer)
-	}
-	return questions
 }
 
 // Covers reports whether c is the call that the person was asked about, or that call before a hook showed the person
@@ -132,15 +112,10 @@ func (s State) Interventions() []Intervention {
 	for i := range open.calls {
 		c := &open.calls[i]
 		if c.asked != nil {
-			asked := *c.asked
-			asked.ID = cmp.Or(asked.ID, asked.CallID())
-			list = append(list, asked)
+			list = append(list, *c.asked)
 		}
 		for _, below := range c.child.Interventions() {
 			below.Path = open.path(open.reply.Message.list()[i].ID, below.CallID(), list)
-			if below.ID == below.Original.ID { // earlier versions asked by the call
-				below.ID = below.Path
-			}
 			if below.Child.ID == "" {
 				below.Child = c.child.Run()
 			}

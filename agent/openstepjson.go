@@ -53,9 +53,6 @@ type interventionJSON struct {
 	Questions Questions `json:"questions,omitempty"`
 	Asked     time.Time `json:"asked"`
 	Deadline  time.Time `json:"deadline,omitzero"`
-	// Question and Answer hold the single question of version 1.
-	Question *Question `json:"question,omitempty"`
-	Answer   *Approval `json:"answer,omitempty"`
 	// Begun reports that the call had begun before the person was asked. Used reports that it has begun since. Earlier
 	// are the questions that were answered before it began.
 	Begun   bool       `json:"begun,omitempty"`
@@ -185,9 +182,8 @@ func (f *openCallJSON) toOpenCall(original ToolCall) openCall {
 		call := a.Call
 		call.Index = original.Index
 		c.asked = &Intervention{
-			ID: a.ID, Round: a.Round, Description: a.Description, Original: original, Call: call, Questions: migratedQuestions(a.Questions, a.Question, a.Answer),
-			Asked: a.Asked, Deadline: a.Deadline, prepared: a.Prepared, Begun: a.Begun, earlier: a.Earlier, Schema: a.Schema,
-			used: a.Used || f.Begun != nil && !a.Begun && a.Answer != nil, // version 1 does not record it
+			ID: a.ID, Round: a.Round, Description: a.Description, Original: original, Call: call, Questions: a.Questions,
+			Asked: a.Asked, Deadline: a.Deadline, prepared: a.Prepared, Begun: a.Begun, used: a.Used, earlier: a.Earlier, Schema: a.Schema,
 		}
 	}
 	if in := f.Input; in != nil {
@@ -260,8 +256,8 @@ func (f *openCallJSON) check(call ToolCall) error {
 		return formError("/asked/call/id", "the id is %q: it must be %q", f.Asked.Call.ID, call.ID)
 	case f.Asked != nil && (f.Asked.Begun || f.Asked.Used) && f.Begun == nil:
 		return formError("/begun", "a call whose approval is used must have begun")
-	case f.Asked != nil && len(f.Asked.Questions) > 0 && (f.Asked.Question != nil || f.Asked.Answer != nil):
-		return formError("/asked/question", "a call cannot have both a list of questions and the single question of version 1")
+	case f.Asked != nil && f.Asked.ID == "":
+		return formError("/asked/id", "no id")
 	case f.Input != nil && f.Begun == nil:
 		return formError("/begun", "a call that has asked for input must have begun")
 	case f.ChildChanges != nil:
@@ -270,8 +266,8 @@ func (f *openCallJSON) check(call ToolCall) error {
 		return formError("/begun", "a call that has started a run must have begun")
 	case f.Child != nil && f.Answer != nil:
 		return formError("/child", "a call that was answered cannot have a run in progress")
-	case f.Child != nil && !readsVersion(f.Child.Version):
-		return formError("/child/version", "the version is %d: it must be %d to %d", f.Child.Version, oldestVersion, stateVersion)
+	case f.Child != nil && f.Child.Version != stateVersion:
+		return formError("/child/version", "the version is %d: it must be %d", f.Child.Version, stateVersion)
 	case f.Child != nil && f.Child.Status == StatusNew:
 		return formError("/child/status", "the child has no run")
 	case f.Child != nil:

@@ -376,8 +376,11 @@ func (q Questions) each(change func(*Question)) Questions {
 	return changed
 }
 
-// check returns an error when the list is not valid.
+// check returns an error when the list is not valid. A call that a person is asked about has at least one question.
 func (q Questions) check() error {
+	if len(q) == 0 {
+		return formError("", "no questions")
+	}
 	for i, one := range q {
 		switch {
 		case one.Kind != QuestionOrdinary && one.Kind != QuestionDoubt && one.Kind != QuestionGate && one.Kind != QuestionInput:

@@ -2,9 +2,6 @@ package agent_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -89,62 +86,26 @@ func TestInterventionWithAnswer(t *testing.T) {
 	assert.Equal(t, i, i.WithAnswer(agent.Approval{Verdict: agent.Park}))
 }
 
-// States of version 1, with a single question and its answer, are read, and written in
-// the current version.
-func TestStateOfVersionOne(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("testdata", "parked-v1.json"))
-	require.NoError(t, err)
-	check := func(s agent.State) {
-		t.Helper()
-		list := s.Interventions()
-		require.Len(t, list, 3)
-		assert.Equal(t, agent.Questions{{By: "guard", Reason: "it writes", Within: time.Minute, OnTimeout: agent.RejectAndContinue}}, list[0].Questions)
-		assert.Nil(t, list[0].Answer())
-		edited := agent.Approval{Verdict: agent.Approve, By: "ada", Arguments: `{"a":4}`}
-		assert.Equal(t, agent.Questions{{By: "guard", Reason: "it writes", Answers: []agent.Approval{edited}}}, list[1].Questions)
-		assert.Equal(t, &edited, list[1].Answer())
-		assert.Equal(t, agent.Questions{{}}, list[2].Questions, "a call that is asked about has a question")
-		assert.True(t, s.Waiting())
-	}
-	var old agent.State
-	require.NoError(t, json.Unmarshal(text, &old))
-	check(old)
-	now, err := json.Marshal(old)
-	require.NoError(t, err)
-	assert.Contains(t, string(now), `"version":3`)
-	assert.NotContains(t, string(now), `"question":`)
-	var again agent.State
-	require.NoError(t, json.Unmarshal(now, &again))
-	check(again)
-
-	changes, err := agent.Checkpoint(old).Changes(agent.State{})
-	require.NoError(t, err)
-	restored, err := agent.Restore(changes)
-	require.NoError(t, err)
-	check(restored)
-
-	for wrong, names := range map[string]string{
-		`"questions":[{"kind":"vote"}]`:              "kind",
-		`"questions":[{"within_ns":-1}]`:             "within_ns",
-		`"questions":[{}],"question":{"by":"guard"}`: "question",
-		`"questions":[{"approver":"x"}]`:             "approver",
+// A question that no state can hold is an error with the location.
+func TestWrongQuestions(t *testing.T) {
+	for asked, says := range map[string]string{
+		`"id":"q","questions":[{"by":"guard"}]`:       "",
+		`"questions":[{"by":"guard"}]`:                "/open_step/calls/0/asked/id: no id",
+		`"id":"q"`:                                    "/open_step/calls/0/asked/questions: no questions",
+		`"id":"q","questions":[{"kind":"vote"}]`:      `/open_step/calls/0/asked/questions/0/kind: unknown kind of question "vote"`,
+		`"id":"q","questions":[{"within_ns":-1}]`:     "/open_step/calls/0/asked/questions/0/within_ns: the time for an answer is negative",
+		`"id":"q","questions":[{"approver":"x"}]`:     "/open_step/calls/0/asked/questions/0/approver",
+		`"id":"q","questions":[{}],"question":{}`:     "/open_step/calls/0/asked/question",
+		`"id":"q","questions":[{}],"answer":{"by":1}`: "/open_step/calls/0/asked/answer",
 	} {
-		spoilt := strings.Replace(string(text), `"prepared": "p3"`, `"prepared": "p3", `+wrong, 1)
-		assert.ErrorContains(t, json.Unmarshal([]byte(spoilt), &again), names)
+		err := json.Unmarshal([]byte(`{"version":3,"status":"parked","open_step":{"reply":{"role":"assistant","calls":[{"id":"c","name":"w","arguments":""}]},`+
+			`"calls":[{"asked":{"call":{"id":"c","name":"w","arguments":""},"prepared":"p","asked":"2026-05-04T12:00:00Z",`+asked+`}}]}}`), new(agent.State))
+		if says == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, says)
 	}
-}
-
-// An intervention in the old form, with a single question, can be read.
-func TestInterventionOfVersionOne(t *testing.T) {
-	var i agent.Intervention
-	require.NoError(t, json.Unmarshal([]byte(`{"original":{"id":"c","name":"w","arguments":"{}"},"call":{"id":"c","name":"w","arguments":"{}"},`+
-		`"question":{"by":"guard","reason":"why"},"asked":"2026-05-04T12:00:00Z","answer":{"verdict":"reject","by":"ada"}}`), &i))
-	assert.Equal(t, "w", i.Call.Name)
-	assert.Equal(t, agent.Questions{{By: "guard", Reason: "why", Answers: []agent.Approval{no}}}, i.Questions)
-	text, err := json.Marshal(i)
-	require.NoError(t, err)
-	var again agent.Intervention
-	require.NoError(t, json.Unmarshal(text, &again))
-	assert.Equal(t, i, again)
-	require.Error(t, json.Unmarshal([]byte(`{"questions":[{"kind":"vote"}]}`), &i))
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"id":"q","questions":[{"kind":"vote"}]}`), new(agent.Intervention)), "unknown kind of question")
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"id":"q"}`), new(agent.Intervention)), "no questions")
 }

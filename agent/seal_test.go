@@ -90,7 +90,7 @@ func TestReservedKeys(t *testing.T) {
 		require.ErrorContains(t, effects.Validate(), name)
 		assert.Equal(t, 0, agent.RunKey[int](name).Or(s.Apply(effects), 0), name)
 		var stored agent.State
-		require.NoError(t, json.Unmarshal([]byte(`{"version":1,"metadata":{"session":{"`+name+`":7}}}`), &stored))
+		require.NoError(t, json.Unmarshal([]byte(`{"version":3,"metadata":{"session":{"`+name+`":7}}}`), &stored))
 		assert.Equal(t, 7, key.Or(stored, 0), name)
 		assert.Equal(t, 7, key.Or(key.In(stored, 8), 0), name)
 	}

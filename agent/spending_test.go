@@ -1,11 +1,8 @@
 package agent_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"math"
-	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -324,16 +321,6 @@ func (x recovering) Execute(ctx context.Context, s agent.State, p *agent.Prepare
 		}
 	}()
 	return x.delegates.Execute(ctx, s, p)
-}
-
-// States of an older version can be read.
-func TestStateOfVersionTwo(t *testing.T) {
-	text, err := os.ReadFile("testdata/state.json")
-	require.NoError(t, err)
-	var now, before agent.State
-	require.NoError(t, json.Unmarshal(text, &now))
-	require.NoError(t, json.Unmarshal(bytes.Replace(text, []byte(`"version": 3`), []byte(`"version": 2`), 1), &before))
-	assert.Equal(t, stored(t, now), stored(t, before))
 }
 
 // RunSettings.Limits stop a run and the runs below it, beside the limits of the criterion.

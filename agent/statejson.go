@@ -15,23 +15,16 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// stateVersion is the version of the JSON form that MarshalJSON writes, and oldestVersion the oldest that UnmarshalJSON
-// reads. Version 2 added the list of questions about a call. Version 3 added the usage of the runs below.
-const (
-	stateVersion  = 3
-	oldestVersion = 1
-)
-
-// readsVersion reports whether this program reads a version of the JSON form.
-func readsVersion(version int) bool { return version >= oldestVersion && version <= stateVersion }
+// stateVersion is the version of the JSON form.
+const stateVersion = 3
 
 // checkVersion returns an error if this program does not read that version of the JSON form.
 func checkVersion(version int) error {
 	switch {
 	case version > stateVersion:
 		return formError("/version", "version %d is newer than this program reads (%d): use a newer version of the module", version, stateVersion)
-	case version < oldestVersion:
-		return formError("/version", "unknown version %d", version)
+	case version < stateVersion:
+		return formError("/version", "version %d is older than this program reads (%d): use the version of the module that wrote it", version, stateVersion)
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ type note struct {
 // full returns a state that uses every feature of a state. Its times come from a synctest bubble.
 func full(t *testing.T) agent.State {
 	t.Helper()
-	blank := json.RawMessage(`{"version":1,"session":"ses_golden"}`)
+	blank := json.RawMessage(`{"version":3,"session":"ses_golden"}`)
 	var s agent.State
 	require.NoError(t, json.Unmarshal(blank, &s))
 
@@ -358,7 +358,7 @@ func TestWhatNoStateCanHoldIsNotRead(t *testing.T) {
 	const tool1 = `{"role":"tool","call_id":"1","tool":"a","status":"executed"}`
 	const tool2 = `{"role":"tool","call_id":"2","tool":"b","status":"executed"}`
 	step := func(messages, steps string, more ...string) string {
-		return fmt.Sprintf(`{"version":1,"messages":[%s],"steps":[%s]%s}`, messages, steps, strings.Join(more, ""))
+		return fmt.Sprintf(`{"version":3,"messages":[%s],"steps":[%s]%s}`, messages, steps, strings.Join(more, ""))
 	}
 	whole := []string{hello, asks, tool1, tool2}
 	batch := func(i int, instead, steps string, more ...string) string {
@@ -377,30 +377,30 @@ func TestWhatNoStateCanHoldIsNotRead(t *testing.T) {
 		"a list":                   {`[]`, "expected object, got array"},
 		"no version":               {`{"messages":[]}`, "/version: no version: this is not the JSON form of a state"},
 		"a newer version":          {`{"version":4,"novelty":true}`, "/version: version 4 is newer than this program reads (3): use a newer version of the module"},
-		"version zero":             {`{"version":0}`, "/version: unknown version 0"},
+		"an older version":         {`{"version":0}`, "/version: version 0 is older than this program reads (3): use the version of the module that wrote it"},
 		"a version in words":       {`{"version":"one"}`, "/version: expected integer"},
-		"a version given twice":    {`{"version":1,"version":1}`, "given twice"},
-		"an unknown member":        {`{"version":1,"massages":[]}`, `/massages: member "massages" is not known`},
-		"a member in other case":   {`{"version":1,"Messages":[]}`, `/Messages: member "Messages" is not known`},
-		"an unknown member deep":   {`{"version":1,"messages":[{"role":"user","parts":[{"kind":"text","txt":"x"}]}]}`, `/messages/0/parts/0/txt: member "txt" is not known`},
-		"more than one value":      {`{"version":1} {}`, "not valid JSON"},
-		"a status":                 {`{"version":1,"status":"asleep"}`, `/status: unknown status "asleep"`},
-		"a role":                   {`{"version":1,"messages":[{"role":"developer"}]}`, `/messages/0/role: unknown role "developer"`},
-		"no role":                  {`{"version":1,"messages":[{"text":"x"}]}`, `/messages/0/role: the message has no role`},
-		"a tool status":            {`{"version":1,"messages":[{"role":"tool","status":"done"}]}`, `/messages/0/status: unknown status "done"`},
-		"a user's tool status":     {`{"version":1,"messages":[{"role":"user","status":"executed"}]}`, `/messages/0: a message of role "user" cannot have call_id, tool, status or reason`},
-		"a user's calls":           {`{"version":1,"messages":[{"role":"user","calls":[{"id":"1"}]}]}`, `/messages/0/calls: a message of role "user" cannot have calls`},
-		"text and parts":           {`{"version":1,"messages":[{"role":"user","text":"a","parts":[{"kind":"text"}]}]}`, `/messages/0/parts: a message cannot have both text and parts`},
-		"data":                     {`{"version":1,"messages":[{"role":"user","parts":[{"kind":"image","data":"!"}]}]}`, "/messages/0/parts/0/data: reading base64"},
-		"accepted":                 {`{"version":1,"messages":[` + hello + `],"accepted":2}`, `/accepted: 2 is out of range: it must be from 0 to 1`},
-		"negative accepted":        {`{"version":1,"accepted":-1}`, `/accepted: -1 is out of range`},
-		"first":                    {`{"version":1,"first":1}`, `/first: 1 is out of range: it must be from 0 to 0`},
-		"failures":                 {`{"version":1,"failures":1}`, `/failures: 1 is out of range: it must be from 0 to 0`},
-		"a negative run":           {`{"version":1,"run":{"id":"r","session":"s","root":"r","number":-1,"started":"2026-01-01T00:00:00Z"}}`, `/run/number: -1 is negative`},
-		"a time":                   {`{"version":1,"run":{"started":"yesterday"}}`, `/run/started: `},
-		"usage":                    {`{"version":1,"usage_before":{"output_tokens":-5}}`, `/usage_before/output_tokens: -5 is negative`},
-		"run usage":                {`{"version":1,"run_usage":{"reasoning_tokens":-5}}`, `/run_usage/reasoning_tokens: -5 is negative`},
-		"half a token":             {`{"version":1,"usage_before":{"output_tokens":0.5}}`, `/usage_before/output_tokens: expected integer`},
+		"a version given twice":    {`{"version":3,"version":3}`, "given twice"},
+		"an unknown member":        {`{"version":3,"massages":[]}`, `/massages: member "massages" is not known`},
+		"a member in other case":   {`{"version":3,"Messages":[]}`, `/Messages: member "Messages" is not known`},
+		"an unknown member deep":   {`{"version":3,"messages":[{"role":"user","parts":[{"kind":"text","txt":"x"}]}]}`, `/messages/0/parts/0/txt: member "txt" is not known`},
+		"more than one value":      {`{"version":3} {}`, "not valid JSON"},
+		"a status":                 {`{"version":3,"status":"asleep"}`, `/status: unknown status "asleep"`},
+		"a role":                   {`{"version":3,"messages":[{"role":"developer"}]}`, `/messages/0/role: unknown role "developer"`},
+		"no role":                  {`{"version":3,"messages":[{"text":"x"}]}`, `/messages/0/role: the message has no role`},
+		"a tool status":            {`{"version":3,"messages":[{"role":"tool","status":"done"}]}`, `/messages/0/status: unknown status "done"`},
+		"a user's tool status":     {`{"version":3,"messages":[{"role":"user","status":"executed"}]}`, `/messages/0: a message of role "user" cannot have call_id, tool, status or reason`},
+		"a user's calls":           {`{"version":3,"messages":[{"role":"user","calls":[{"id":"1"}]}]}`, `/messages/0/calls: a message of role "user" cannot have calls`},
+		"text and parts":           {`{"version":3,"messages":[{"role":"user","text":"a","parts":[{"kind":"text"}]}]}`, `/messages/0/parts: a message cannot have both text and parts`},
+		"data":                     {`{"version":3,"messages":[{"role":"user","parts":[{"kind":"image","data":"!"}]}]}`, "/messages/0/parts/0/data: reading base64"},
+		"accepted":                 {`{"version":3,"messages":[` + hello + `],"accepted":2}`, `/accepted: 2 is out of range: it must be from 0 to 1`},
+		"negative accepted":        {`{"version":3,"accepted":-1}`, `/accepted: -1 is out of range`},
+		"first":                    {`{"version":3,"first":1}`, `/first: 1 is out of range: it must be from 0 to 0`},
+		"failures":                 {`{"version":3,"failures":1}`, `/failures: 1 is out of range: it must be from 0 to 0`},
+		"a negative run":           {`{"version":3,"run":{"id":"r","session":"s","root":"r","number":-1,"started":"2026-01-01T00:00:00Z"}}`, `/run/number: -1 is negative`},
+		"a time":                   {`{"version":3,"run":{"started":"yesterday"}}`, `/run/started: `},
+		"usage":                    {`{"version":3,"usage_before":{"output_tokens":-5}}`, `/usage_before/output_tokens: -5 is negative`},
+		"run usage":                {`{"version":3,"run_usage":{"reasoning_tokens":-5}}`, `/run_usage/reasoning_tokens: -5 is negative`},
+		"half a token":             {`{"version":3,"usage_before":{"output_tokens":0.5}}`, `/usage_before/output_tokens: expected integer`},
 		"a step of nothing":        {step("", `{"index":0}`), `/steps/0: a step must have a message or a failure`},
 		"a step's index":           {step("", `{"index":1,"failure":{"kind":"model","text":"x"}}`), `/steps/0/index: the index is 1: it must be 0 here`},
 		"a step's index, later":    {step("", `{"index":0,"failure":{"kind":"model","text":"x"}},{"index":0,"failure":{"kind":"model","text":"x"}}`), `/steps/1/index: the index is 0: it must be 1 here`},
@@ -421,9 +421,9 @@ func TestWhatNoStateCanHoldIsNotRead(t *testing.T) {
 		"negative attempts":        {batch(-1, "", `{"index":0,"message":1,"results":[{},{"attempts":-1}]}`), `/steps/0/results/1/attempts: -1 is negative`},
 		"a step's usage":           {batch(-1, "", `{"index":0,"message":1,"usage":{"input_tokens":-1},"results":[{},{}]}`), `/steps/0/usage/input_tokens: -1 is negative`},
 		"answers not let in":       {batch(-1, "", ok, `,"accepted":3`), `/accepted: 3 is out of range: it must be from 4 to 4`},
-		"doubled metadata":         {`{"version":1,"metadata":{"run":{"a":{"b":1,"b":2}}}}`, "given twice"},
-		"metadata of no scope":     {`{"version":1,"metadata":{"process":{}}}`, `/metadata/process: member "process" is not known`},
-		"no text":                  {"{\"version\":1,\"session\":\"\xff\"}", "UTF-8"},
+		"doubled metadata":         {`{"version":3,"metadata":{"run":{"a":{"b":1,"b":2}}}}`, "given twice"},
+		"metadata of no scope":     {`{"version":3,"metadata":{"process":{}}}`, `/metadata/process: member "process" is not known`},
+		"no text":                  {"{\"version\":3,\"session\":\"\xff\"}", "UTF-8"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := agent.NewState(agent.UserText("as it was"))
@@ -441,13 +441,13 @@ func FuzzStateJSON(f *testing.F) {
 	var compact bytes.Buffer
 	require.NoError(f, json.Compact(&compact, golden))
 	f.Add(compact.Bytes())
-	f.Add([]byte(`{"version":1}`))
-	f.Add([]byte(`{"version":1,"messages":[{"role":"assistant","calls":[{"id":"1","name":"a","arguments":""}]},` +
+	f.Add([]byte(`{"version":3}`))
+	f.Add([]byte(`{"version":3,"messages":[{"role":"assistant","calls":[{"id":"1","name":"a","arguments":""}]},` +
 		`{"role":"tool","call_id":"1","tool":"a","status":"mocked"}],"accepted":2,"steps":[{"index":0,"message":0,"results":[{}]}]}`))
-	f.Add([]byte(`{"version":1,"first":1,"steps":[{"index":0,"failure":{"kind":"","text":""}},{"index":0,"failure":{"kind":"","text":""}}]}`))
-	f.Add([]byte(`{"version":1,"status":"parked","open_step":{"reply":{"role":"assistant","calls":[{"id":"1","name":"a","arguments":""}]},"calls":[` +
-		`{"begun":{"id":"1","name":"a","arguments":""},"child":{"version":1,"status":"parked","open_step":{"reply":{"role":"assistant",` +
-		`"calls":[{"id":"2","name":"b","arguments":""}]},"calls":[{"asked":{"call":{"id":"2","name":"b","arguments":""},"prepared":"x","asked":"2026-01-02T03:04:05Z"}}]}}}]}}`))
+	f.Add([]byte(`{"version":3,"first":1,"steps":[{"index":0,"failure":{"kind":"","text":""}},{"index":0,"failure":{"kind":"","text":""}}]}`))
+	f.Add([]byte(`{"version":3,"status":"parked","open_step":{"reply":{"role":"assistant","calls":[{"id":"1","name":"a","arguments":""}]},"calls":[` +
+		`{"begun":{"id":"1","name":"a","arguments":""},"child":{"version":3,"status":"parked","open_step":{"reply":{"role":"assistant",` +
+		`"calls":[{"id":"2","name":"b","arguments":""}]},"calls":[{"asked":{"id":"q","questions":[{}],"call":{"id":"2","name":"b","arguments":""},"prepared":"x","asked":"2026-01-02T03:04:05Z"}}]}}}]}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var s agent.State
 		if s.UnmarshalJSON(data) != nil {

@@ -31,7 +31,7 @@ func TestThreeWaysToRunEndInTheSameState(t *testing.T) {
 		})
 		settings := agent.RunSettings{ID: "run_1"}
 		var s agent.State
-		require.NoError(t, s.UnmarshalJSON([]byte(`{"version":1,"session":"ses_1"}`)))
+		require.NoError(t, s.UnmarshalJSON([]byte(`{"version":3,"session":"ses_1"}`)))
 		s = s.With(agent.System("be brief"))
 		hello := agent.UserText("hello")
 

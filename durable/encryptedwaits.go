@@ -13,9 +13,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// waitSpot returns the spot of a wait. It keeps the form of the spots of questions, as which earlier versions encrypted waits.
+// waitSpot returns the spot of a wait.
 func waitSpot(run agent.RunID, w Wait) spot {
-	return spotOf(fmt.Sprintf("wait %q of run %q", w.ID, run), "question", string(run), w.ID, w.Subject, w.Tool)
+	return spotOf(fmt.Sprintf("wait %q of run %q", w.ID, run), "wait", string(run), w.ID, w.Subject, w.Tool)
 }
 
 // answerSpot returns the spot of an answer. That of an answer that did not decide differs from that of one that did.

@@ -30,9 +30,6 @@ const (
 	EntryDone EntryKind = "done"
 )
 
-// entrySubmit is the entry with the input of a job, as builds before version 0.1.0 wrote it. Now Store.Input has the input.
-const entrySubmit EntryKind = "submit"
-
 // childPrefix is the prefix of the kind of an entry of a sub-agent, in the journal of the
 // run that started it: "child.reply" and so on. The key is prefixed with the calls that
 // lead to the sub-agent, separated by slashes.

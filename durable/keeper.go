@@ -114,7 +114,6 @@ type claim struct {
 	left      time.Time         // when the last entry was written: the run has not been running since
 	state     agent.State       // as it was restored
 	submitted agent.State       // the input of a job that has not begun
-	input     []byte            // the same, as builds before version 0.1.0 stored it in the journal
 	done      map[string][]byte // results of Once
 	begun     map[string]bool   // started by Once, without a result
 }

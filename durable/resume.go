@@ -49,8 +49,6 @@ func restoreClaim(entries []Entry) (*claim, error) {
 		switch {
 		case e.Kind.ofState():
 			changes = append(changes, e.Data)
-		case e.Kind == entrySubmit:
-			c.input = e.Data
 		case e.Kind == EntryOnce:
 			c.begun[e.Key] = true
 		case e.Kind == EntryDone:
@@ -157,8 +155,7 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 		}
 		return k.start(ctx, a, about, c)
 	}
-	s := agent.Checkpoint(c.state).AcceptInput() // a journal holds only accepted input; older ones do not record that
-	c.state = s
+	s := c.state
 	if err == nil {
 		s, err = withAnswers(ctx, k.store, id, s)
 	}
@@ -192,10 +189,7 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 
 // start starts a job that has not begun: its journal has no state.
 func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim) mo.Result[agent.State] {
-	input, limits, err := c.input, agent.Limits{}, error(nil)
-	if input == nil {
-		input, limits, err = InputOf(ctx, k.store, about.ID)
-	}
+	input, limits, err := InputOf(ctx, k.store, about.ID)
 	if err != nil {
 		return mo.Err[agent.State](fmt.Errorf("starting run %s: %w", about.ID, err))
 	}

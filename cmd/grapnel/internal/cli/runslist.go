@@ -368,11 +368,8 @@ func (k *kept) listRuns(ctx context.Context, found ...durable.Run) ([]listed, er
 	return all, nil
 }
 
-// byCommandLine reports whether the run was begun by a command such as "grapnel run", which resumes it, too. Runs of
-// builds before version 0.1.0 have no demands.
-func byCommandLine(r durable.Run) bool {
-	return r.Demands[beganDemand] != "" || r.Kind == durable.KindAgent && len(r.Demands) == 0 && r.Entries > 0
-}
+// byCommandLine reports whether the run was begun by a command such as "grapnel run", which resumes it, too.
+func byCommandLine(r durable.Run) bool { return r.Demands[beganDemand] != "" }
 
 // standing describes the state of a run in addition to its status.
 func (l listed) standing(now time.Time) string {

@@ -202,11 +202,7 @@ var errForeign = errors.New("the command line did not begin it")
 // isSubmitted reports whether a run that has not begun is a submitted job.
 func (k *kept) isSubmitted(ctx context.Context, about durable.Run) (bool, error) {
 	input, err := k.store.Input(ctx, about.ID)
-	if err != nil || len(input) > 0 {
-		return err == nil, err
-	}
-	entries, err := k.store.Entries(ctx, about.ID, 0)
-	return err == nil && len(entries) > 0 && entries[0].Kind == "submit", err // stored by a build before version 0.1.0
+	return err == nil && len(input) > 0, err
 }
 
 // newSubmittedError returns the error for a run that only workers execute.
