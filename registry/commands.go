@@ -107,12 +107,3 @@ func ParseCommands(path string, text []byte) (map[string]*Command, error) {
 	}
 	return file.Commands, nil
 }
-
-// LoadCommands works like ParseCommands for the file at a path.
-func LoadCommands(path string) (map[string]*Command, error) {
-	text, err := ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return ParseCommands(path, text)
-}

@@ -90,7 +90,9 @@ func newWorld() *world {
 			}),
 		},
 		Capabilities: map[string]registry.Maker[capability.Capability]{
-			"polite": registry.UseCapability(capability.UseInstructions("Be polite.")),
+			"polite": registry.With(func(context.Context, *registry.Making, struct{}) (capability.Capability, error) {
+				return capability.UseInstructions("Be polite."), nil
+			}),
 		},
 		Agents: map[string]registry.Definition{
 			"helper": {Model: "scripted/x", Tools: registry.Tools{{Name: "look"}}},

@@ -49,7 +49,7 @@ type Registry struct {
 // DriverMaker makes a driver. Model is the name after the prefix.
 type DriverMaker func(ctx context.Context, m *Making, model string) (agent.Driver, error)
 
-// Maker makes an agent's part. Create it with UseTools, UseHooks, UseCapability or With.
+// Maker makes an agent's part. Create it with UseTools, UseHooks or With.
 type Maker[T any] struct {
 	settings func() any // nil: the part has no settings
 	make     func(ctx context.Context, m *Making, settings any) (T, error)
@@ -60,9 +60,6 @@ func UseTools(list ...toolexec.Tool) Maker[[]toolexec.Tool] { return makeAlways(
 
 // UseHooks returns a Maker that always makes these hooks.
 func UseHooks(list ...hooks.Hook) Maker[[]hooks.Hook] { return makeAlways(list) }
-
-// UseCapability returns a Maker that always makes this capability.
-func UseCapability(c capability.Capability) Maker[capability.Capability] { return makeAlways(c) }
 
 func makeAlways[T any](v T) Maker[T] {
 	return Maker[T]{make: func(context.Context, *Making, any) (T, error) { return v, nil }}

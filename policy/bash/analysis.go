@@ -54,11 +54,6 @@ func (a Analysis) CommandsNamed(names ...string) iter.Seq[Command] {
 	}
 }
 
-// OpaqueFor reports whether a place is opaque for one of the given reasons.
-func (a Analysis) OpaqueFor(reasons ...Reason) bool {
-	return slices.ContainsFunc(a.Opaque, func(o Opaque) bool { return slices.Contains(reasons, o.Reason) })
-}
-
 // Pos is a position in the analysed line. Text that was built from the line, such as the text of sh -c with
 // variables, has the position of the word that contains it.
 type Pos struct {

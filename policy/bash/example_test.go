@@ -73,12 +73,12 @@ func ExampleAnalysis_CommandsNamed() {
 	// log false []
 }
 
-func ExampleAnalysis_OpaqueFor() {
+func ExampleAnalysis_Opaque() {
 	a := bash.Analyse(`python3 -c 'print(1)'`, bash.Options{})
-	fmt.Println(a.OpaqueFor(bash.OpaqueCode), a.OpaqueFor(bash.OpaqueName, bash.OpaqueText))
+	fmt.Println(a.Opaque[0].Reason == bash.OpaqueCode)
 	fmt.Println(a.Commands[0].Language, a.Commands[0].Code)
 	// Output:
-	// true false
+	// true
 	// python print(1)
 }
 

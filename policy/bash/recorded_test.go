@@ -102,7 +102,9 @@ var showing = map[string]func(Analysis) bool{
 	},
 	"download":                      func(a Analysis) bool { return len(a.Hosts) > 0 },
 	"persistence: alias in rc file": func(a Analysis) bool { return writes(a, ".bashrc") },
-	"file deletion via interpreter": func(a Analysis) bool { return a.OpaqueFor(OpaqueCode) },
+	"file deletion via interpreter": func(a Analysis) bool {
+		return slices.ContainsFunc(a.Opaque, func(o Opaque) bool { return o.Reason == OpaqueCode })
+	},
 }
 
 // runs reports whether a command may run with the sub-command and the option.

@@ -61,9 +61,7 @@ func namesIn(files fs.FS) []string {
 	return names
 }
 
-// Versions returns the versions of a policy, the newest first; nil for an unknown name.
-func Versions(name string) []string { return versionsIn(files, name) }
-
+// versionsIn returns the versions of a policy, the newest first; nil for an unknown name.
 func versionsIn(files fs.FS, name string) []string {
 	newest, err := fs.ReadFile(files, name+".yaml")
 	if err != nil {
