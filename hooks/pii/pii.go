@@ -65,6 +65,7 @@ type Counts map[string]int
 // Filter finds and removes personal data. Create one with New.
 type Filter struct {
 	finder     *finder
+	own        bool // there are Options.Detectors
 	strategy   Strategy
 	strategies map[string]Strategy
 	key        []byte
@@ -76,7 +77,7 @@ type Filter struct {
 func New(o Options) (*Filter, error) {
 	f := &Filter{
 		strategy: lo.CoalesceOrEmpty(o.Strategy, Redact), strategies: maps.Clone(o.Strategies), key: slices.Clone(o.Key),
-		told: o.Told, except: map[string]bool{},
+		told: o.Told, own: len(o.Detectors) > 0, except: map[string]bool{},
 	}
 	var (
 		detectors []detector
@@ -160,15 +161,16 @@ func (f *Filter) walker(counts Counts) scrub.Walker {
 
 // replace returns the text from byte from on, without personal data, also where characters that do not print split it.
 func (f *Filter) replace(text string, from int, counts Counts) string {
+	text = f.replaceOverBreaks(text, from, counts)
 	text = invisible.Replace(text, func(visible invisible.Text) []invisible.Match { return f.findSplit(visible, from, counts) })
 	return f.replaceVisible(text, from, counts)
 }
 
-// findSplit returns the personal data in a visible text that begins at byte from of the original or behind it.
-func (f *Filter) findSplit(visible invisible.Text, from int, counts Counts) []invisible.Match {
+// findSplit returns the personal data in a visible text that begins at byte from of the original or behind it, except some kinds.
+func (f *Filter) findSplit(visible invisible.Text, from int, counts Counts, without ...string) []invisible.Match {
 	var split []invisible.Match
 	for _, p := range f.finder.find(visible.Visible, func(p found) bool { return f.except[p.of.normal(visible.Visible[p.from:p.to])] }) {
-		if start, _ := visible.Span(p.from, p.to); start < from {
+		if start, _ := visible.Span(p.from, p.to); start < from || slices.Contains(without, p.of.kind) {
 			continue
 		}
 		split = append(split, invisible.Match{From: p.from, To: p.to, Start: p.from, End: p.to, With: func() string {

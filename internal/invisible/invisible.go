@@ -90,7 +90,7 @@ func removeFrom(text string, breaks bool, escape *regexp.Regexp) (Text, bool) {
 	removed := false
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
-		switch isBreak := r == '\n' || r == '\r' && i+1 < len(text) && text[i+1] == '\n'; {
+		switch isBreak := IsBreak(r) || r == '\r' && i+1 < len(text) && text[i+1] == '\n'; {
 		case r == utf8.RuneError && size == 1:
 		case r == '\x1b' || r == '\u009b':
 			size = max(size, len(escape.FindString(text[i:min(len(text), i+1100)])))
@@ -116,6 +116,9 @@ func hasAny(text string, breaks bool) bool {
 	}
 	return false
 }
+
+// IsBreak reports whether a character ends a line: a line feed, or a separator of lines or paragraphs.
+func IsBreak(r rune) bool { return r == '\n' || r == '\u2028' || r == '\u2029' }
 
 // IsInvisible reports whether a character does not print and is neither a tab nor a line feed: a control or format
 // character, a variation selector, a filler, or a code point that is ignored.
