@@ -20,6 +20,10 @@ type callPieces struct {
 	// arguments: within a text, after a backslash.
 	depth           int
 	inText, escaped bool
+	// repeated are the newest arguments if each piece began with all arguments before it. Earlier are the lengths of those before them.
+	// Such pieces replace the arguments, unless a single one turns out to continue them: {"a": before {"a":1} is a beginning, too.
+	repeated string
+	earlier  []int
 }
 
 // callPiece is a piece of a call as it arrived. Index is -1 if the piece has none.
@@ -45,6 +49,9 @@ func (p callPiece) blank() bool { return strings.TrimSpace(p.arguments) == "" }
 
 // whole reports whether the arguments that have arrived are whole: no brace is open.
 func (c *callPieces) whole() bool {
+	if c.repeated != "" {
+		return gjson.Valid(c.repeated)
+	}
 	return c.depth == 0 && !c.inText && strings.HasPrefix(strings.TrimLeft(c.arguments.String(), " \t\r\n"), "{")
 }
 
@@ -71,7 +78,38 @@ func (c *callPieces) started() bool { return c.placeholder != "" || c.arguments.
 
 // repeats reports whether the piece repeats all arguments of a call.
 func (p callPiece) repeats(c *callPieces) bool {
-	return strings.TrimSpace(p.arguments) == strings.TrimSpace(c.arguments.String()) && c.whole()
+	return strings.TrimSpace(p.arguments) == strings.TrimSpace(c.soFar()) && c.whole()
+}
+
+// soFar returns the arguments that have arrived.
+func (c *callPieces) soFar() string { return cmp.Or(c.repeated, c.arguments.String()) }
+
+// addRepeated reports whether a piece begins with all arguments before it, and holds it back then.
+func (c *callPieces) addRepeated(piece string) bool {
+	before := c.soFar()
+	if before == "" || c.arguments.rest != "" || c.repeated == "" && c.whole() || !strings.HasPrefix(piece, before) {
+		return false
+	}
+	if len(piece) > len(before) {
+		c.repeated, c.earlier = piece, append(c.earlier, len(before))
+	}
+	return c.repeated != ""
+}
+
+// takeRepeated returns what the pieces that were held back add to the arguments. More says that another piece follows, which continues
+// the arguments.
+func (c *callPieces) takeRepeated(more bool) string {
+	if c.repeated == "" {
+		return ""
+	}
+	last := c.repeated
+	rest := last[len(c.arguments.String()):]
+	if len(c.earlier) == 1 && (more || gjson.Valid(c.arguments.String()+last)) {
+		rest = last // it continues the arguments
+	}
+	c.repeated, c.earlier = "", nil
+	c.follow(rest)
+	return c.arguments.add(rest)
 }
 
 // addCalls adds the pieces of calls in a delta. Pieces without an index that come together have their position as the
@@ -145,8 +183,12 @@ func (r *reply) addArguments(place int, p callPiece) {
 	}
 	all := c.placeholder + p.arguments
 	c.placeholder = ""
+	if c.addRepeated(all) {
+		return
+	}
+	piece := c.takeRepeated(true)
 	c.follow(all)
-	piece := c.arguments.add(all)
+	piece += c.arguments.add(all)
 	if c.told && piece != "" {
 		r.tell(agent.Delta{Call: agent.ToolCall{Arguments: piece}, CallIndex: place})
 	}

@@ -161,7 +161,7 @@ func (r *reply) end() {
 	r.tell(agent.Delta{Reasoning: r.reasoning.end()})
 	r.tell(agent.Delta{Text: r.text.end()})
 	for i, c := range r.calls {
-		piece := c.arguments.add(c.placeholder) + c.arguments.end()
+		piece := c.takeRepeated(false) + c.arguments.add(c.placeholder) + c.arguments.end()
 		c.placeholder = ""
 		if c.told && piece != "" {
 			r.tell(agent.Delta{Call: agent.ToolCall{Arguments: piece}, CallIndex: i})
