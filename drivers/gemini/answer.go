@@ -50,6 +50,9 @@ type replyCall struct {
 	// Args are not decoded, because decoding would lose the order of members, digits of long numbers, and
 	// duplicate names.
 	Args json.RawMessage `json:"args"`
+	// Partial are pieces of the arguments. More says that further pieces of the call follow.
+	Partial []partialArg `json:"partialArgs"`
+	More    bool         `json:"willContinue"`
 }
 
 type usage struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// call adds a tool call, which always arrives in one piece.
+// call adds a tool call that has arrived.
 func (r *reply) call(p *replyPart, emit func(agent.Delta)) {
 	c := agent.ToolCall{ID: p.Call.ID, Name: p.Call.Name, Arguments: cmp.Or(p.Call.compact(), "{}"), Index: len(r.calls)}
 	if c.ID == "" || r.ids[c.ID] {

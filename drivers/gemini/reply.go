@@ -23,6 +23,8 @@ type reply struct {
 	open      agent.Part // the part that is being written, without its text
 	text      strings.Builder
 	calls     []agent.ToolCall
+	opened    *openCall    // the call whose arguments are arriving
+	broken    string       // what is wrong with arguments in pieces
 	signed    []agent.Part // the signatures of calls
 	ids       map[string]bool
 	answered  bool // a candidate has arrived
@@ -58,6 +60,8 @@ func (r *reply) add(piece *answer, emit func(agent.Delta)) {
 	for _, p := range c.Content.Parts {
 		switch {
 		case p == nil, p.Thought && p.Inline != nil: // a draft of a picture, which is not part of the reply
+		case p.Call != nil && (r.opened != nil || len(p.Call.Partial) > 0 || p.Call.More && len(p.Call.Args) == 0):
+			r.partial(p, emit)
 		case p.Call != nil:
 			r.call(p, emit)
 		case p.Inline != nil:
@@ -134,6 +138,10 @@ func (r *reply) step(streamed bool) (agent.Step, error) {
 	case r.blocked != "":
 	case !r.answered:
 		return agent.Step{}, &brokenError{"the answer holds no reply"}
+	case r.opened != nil:
+		return agent.Step{}, &brokenError{"the arguments of a tool call did not end"}
+	case r.broken != "":
+		return agent.Step{}, &brokenError{r.broken}
 	case lo.SomeBy(r.calls, func(c agent.ToolCall) bool { return c.Name == "" }):
 		// the service would refuse every later request with this call
 		return agent.Step{}, &brokenError{"a tool call of the reply has no name"}

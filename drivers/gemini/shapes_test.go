@@ -3,6 +3,8 @@ package gemini_test
 import (
 	"strings"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/internal/modeltest"
 )
@@ -25,6 +27,16 @@ func shapes() map[string]modeltest.Shape {
 		},
 		"a list of pieces":                     {Exchange: modeltest.Exchange{Body: list, Frames: []string{list}}, Text: "Good day!"},
 		"the finish reason of another service": {Exchange: modeltest.Exchange{Body: calling, Frames: []string{"data: " + calling + "\n\n"}}, Calls: echo},
+		"arguments in pieces": {
+			Exchange: modeltest.Exchange{Frames: lo.Map([]string{
+				candidate(`{"functionCall":{"name":"echo","willContinue":true}}`, ""),
+				candidate(`{"functionCall":{"partialArgs":[{"jsonPath":"$.to[0].name","stringValue":"A<d","willContinue":true}],"willContinue":true}}`, ""),
+				candidate(`{"functionCall":{"partialArgs":[{"jsonPath":"$.to[0].name","stringValue":"a\""}],"willContinue":true}}`, ""),
+				candidate(`{"functionCall":{"partialArgs":[{"jsonPath":"$.to[1]","nullValue":"NULL_VALUE"},{"jsonPath":"$['a b']","numberValue":1.50},{"jsonPath":"$.ok","boolValue":true}],"willContinue":true}}`, ""),
+				candidate(`{"functionCall":{}},{"functionCall":{"name":"look","args":{}}}`, "STOP"),
+			}, func(text string, _ int) string { return "data: " + text + "\n\n" })},
+			Calls: []agent.ToolCall{{Name: "echo", Arguments: `{"to":[{"name":"A<da\""},null],"a b":1.50,"ok":true}`}, {Name: "look", Arguments: "{}"}},
+		},
 		"a stream that ends like that of OpenAI": {
 			Exchange: modeltest.Exchange{Frames: []string{"data: " + candidate(`{"text":"Good day!"}`, "STOP") + "\n\n", "data: [DONE]\n\n"}}, Text: "Good day!",
 		},
