@@ -13,17 +13,20 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Later declares tools, agents and points that hooks can name although the agent does not have them when it is built.
+// Later declares tools, agents, stages and points that hooks can name although the agent does not have them when it is built.
 type Later struct {
 	// Tools and Agents are names of tools and agents, or patterns as in hooks.ToolMatching. Examples are an MCP
 	// server's tools when it is connected later, and an agent that a rule starts.
 	Tools, Agents []string
+	// Stages are names of the pipeline stages in which the agent runs, or patterns.
+	Stages []string
 	// Points are points that the program fires itself, with hooks.Of or a hooks.Compiled.
 	Points []hooks.PointName
 }
 
-// UseLater declares tools, agents and points that are added later. Without it, building the agent fails if a hook names
-// a tool, argument, agent or point that neither the agent nor its sub-agents have. Such a hook would guard nothing.
+// UseLater declares tools, agents, stages and points that are added later. Without it, building the agent fails if a hook
+// names a tool, an argument, an agent, a stage or a point that neither the agent nor its sub-agents have, because such a hook
+// would guard nothing.
 //
 //	capability.UseLater(capability.Later{Tools: []string{"mcp__files__*"}})
 func UseLater(l Later) Capability {
@@ -35,6 +38,9 @@ func UseLater(l Later) Capability {
 		for _, text := range l.Agents {
 			wrong = append(wrong, hooks.AgentNamed(text).Err())
 		}
+		for _, text := range l.Stages {
+			wrong = append(wrong, hooks.StageNamed(text).Err())
+		}
 		for _, at := range l.Points {
 			if !slices.Contains(hooks.PointNames(), at) {
 				wrong = append(wrong, fmt.Errorf("unknown point %q", at))
@@ -42,6 +48,7 @@ func UseLater(l Later) Capability {
 		}
 		p.later.LaterTools = slices.Concat(p.later.LaterTools, l.Tools)
 		p.later.LaterAgents = slices.Concat(p.later.LaterAgents, l.Agents)
+		p.later.Stages = slices.Concat(p.later.Stages, l.Stages)
 		return p.withPoints(l.Points...), errors.Join(wrong...)
 	})
 }
@@ -107,13 +114,13 @@ func wholeScope(r hooks.Reach) hooks.Scope { return r.Here.Union(r.Below) }
 // between agents, so policy.Check checks them.
 func (p Plan) checkReach(compiled *hooks.Compiled) error {
 	return errors.Join(lo.FilterMap(compiled.Gaps(), func(g hooks.Gap, _ int) (error, bool) {
-		later := lo.Ternary(g.Tool+g.Agent == "", "", "; declare tools and agents that are added later with UseLater")
+		later := lo.Ternary(g.Tool+g.Agent+g.Stage == "", "", "; declare tools, agents and stages that are added later with UseLater")
 		return fmt.Errorf("hook %q: %s%s", g.Hook, g.Text, later), g.Origin == nil && !slices.Contains(p.inherited, g.Hook)
 	})...)
 }
 
-// Gaps returns the tools, arguments, agents and points that hooks, also from policy files, name but cannot match. The
-// result is empty if the agent cannot be built for another reason.
+// Gaps returns the tools, arguments, agents, stages and points that hooks name but cannot match, including hooks of policy
+// files. The result is empty if the agent cannot be built for another reason.
 func (p Plan) Gaps() []hooks.Gap {
 	compiled, err := p.compiledWhole()
 	if err != nil {

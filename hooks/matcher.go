@@ -206,9 +206,13 @@ func AgentNamed(pattern string) Matcher {
 	return m
 }
 
-// StageNamed matches runs in pipeline stages whose name the pattern matches.
+// StageNamed matches runs in pipeline stages whose name the pattern matches. An agent that runs in stages declares them with
+// capability.UseLater.
 func StageNamed(pattern string) Matcher {
-	m, _ := runMatcher("stage", pattern, func(r agent.Run) string { return r.Stage })
+	m, p := runMatcher("stage", pattern, func(r agent.Run) string { return r.Stage })
+	if m.err == nil {
+		m.about = &aboutMatcher{stages: &p}
+	}
 	return m
 }
 

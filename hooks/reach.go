@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/near"
 )
 
-// A Reach describes what hooks can match where they are installed: only tools, agents and points in Here or Below.
+// A Reach describes what hooks can match where they are installed: only tools, agents, stages and points in Here or Below.
 type Reach struct {
 	// Here is the agent with the hooks.
 	Here Scope
@@ -31,6 +32,8 @@ type Scope struct {
 	Points []PointName
 	// LaterTools and LaterAgents are patterns, as in ToolMatching, for tools and agents that are added later.
 	LaterTools, LaterAgents []string
+	// Stages are patterns for the pipeline stages in which the agents run. Empty means that they run outside of pipelines.
+	Stages []string
 }
 
 // Union returns the union of two scopes.
@@ -38,6 +41,7 @@ func (s Scope) Union(more Scope) Scope {
 	return Scope{
 		Agents: slices.Concat(s.Agents, more.Agents), Tools: slices.Concat(s.Tools, more.Tools), Points: slices.Concat(s.Points, more.Points),
 		LaterTools: slices.Concat(s.LaterTools, more.LaterTools), LaterAgents: slices.Concat(s.LaterAgents, more.LaterAgents),
+		Stages: slices.Concat(s.Stages, more.Stages),
 	}
 }
 
@@ -59,23 +63,23 @@ type Arguments interface {
 	Names() []string
 }
 
-// A Gap is a tool, argument, agent or point that a hook names but that does not exist where the hook is installed.
+// A Gap is a tool, argument, agent, stage or point that a hook names but that does not exist where the hook is installed.
 type Gap struct {
 	// Hook is the name of the hook, and Origin the rule that it implements, if any.
 	Hook   string
 	Origin *Origin
 	// Tool is the pattern that no tool matches, Argument the path of an argument that no tool has, Agent the pattern
-	// that no agent matches, Point the point that no agent reaches. One of them is set, or none if tools match each
-	// part of a matcher but not the whole matcher.
-	Tool, Argument, Agent string
-	Point                 PointName
+	// that no agent matches, Stage the pattern that no stage matches, Point the point that no agent reaches. One of them
+	// is set, or none if tools match each part of a matcher but not the whole matcher.
+	Tool, Argument, Agent, Stage string
+	Point                        PointName
 	// Never reports whether the hook can never match.
 	Never bool
 	// Text says what is missing, and how to fix it.
 	Text string
 }
 
-// Gaps returns the tools, arguments, agents and points that the hooks name but cannot match.
+// Gaps returns the tools, arguments, agents, stages and points that the hooks name but cannot match.
 func (s Set) Gaps(r Reach) []Gap {
 	known := newReachable(r)
 	return lo.FlatMap(s.hooks, func(h Hook, _ int) []Gap { return known.findGaps(h) })
@@ -100,6 +104,7 @@ type aboutMatcher struct {
 	path   *argumentPath
 	kind   string // the JSON type of the argument; empty for any
 	agents *pattern
+	stages *pattern
 	points []PointName
 	step   agent.StepKind
 }
@@ -172,6 +177,7 @@ type view struct {
 	points      []PointName
 	agents      []string
 	laterAgents []pattern
+	stages      []pattern
 }
 
 // candidate is a tool, or a pattern for tools that are added later.
@@ -197,6 +203,11 @@ func viewOf(s Scope) view {
 	for _, text := range s.LaterAgents {
 		if p, err := compilePattern(text); err == nil {
 			v.laterAgents = append(v.laterAgents, p)
+		}
+	}
+	for _, text := range s.Stages {
+		if p, err := compilePattern(text); err == nil {
+			v.stages = append(v.stages, p)
 		}
 	}
 	return v
@@ -293,6 +304,8 @@ func (w *gapFinder) walk(m *Matcher, tools []candidate) {
 		w.findArgument(m, tools)
 	case a.agents != nil && !w.view.hasAgent(a.agents):
 		w.agent(a.agents)
+	case a.stages != nil && !w.view.hasStage(a.stages):
+		w.stage(a.stages)
 	}
 }
 
@@ -347,6 +360,25 @@ func (w *gapFinder) agent(p *pattern) {
 	}
 	w.addGap(Gap{Agent: p.text, Text: text})
 }
+
+// stage records that no stage matches the pattern.
+func (w *gapFinder) stage(p *pattern) {
+	name := cmp.Or(p.exact, p.text)
+	names := lo.Map(w.view.stages, func(p pattern, _ int) string { return cmp.Or(p.exact, p.text) })
+	text := fmt.Sprintf("%q matches no stage: ", name)
+	switch meant, ok := near.Name(name, names); {
+	case len(names) == 0:
+		text += "the agent runs outside of pipelines, where the stage is empty"
+	case ok:
+		text += fmt.Sprintf("did you mean %q? Available: %s", meant, quoteSome(names))
+	default:
+		text += "available: " + quoteSome(names)
+	}
+	w.addGap(Gap{Stage: p.text, Text: text})
+}
+
+// hasStage reports whether a pattern matches the name of a stage, or the empty name outside of pipelines.
+func (v *view) hasStage(p *pattern) bool { return p.match("") || lo.SomeBy(v.stages, p.mayMeet) }
 
 func (v *view) hasAgent(p *pattern) bool {
 	return lo.SomeBy(v.agents, p.match) || lo.SomeBy(v.laterAgents, p.mayMeet)
@@ -404,7 +436,7 @@ func (v *view) judge(m *Matcher, c candidate, arguments bool) truth {
 		return lo.Ternary(met && c.later != nil, maybe, truthOf(met))
 	case a.path != nil && arguments && c.Arguments != nil && !c.Arguments.MayHave(a.path.steps, a.path.wild, a.kind):
 		return no
-	case a.agents != nil && !v.hasAgent(a.agents):
+	case a.agents != nil && !v.hasAgent(a.agents), a.stages != nil && !v.hasStage(a.stages):
 		return no
 	}
 	return maybe

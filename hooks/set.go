@@ -116,7 +116,7 @@ type Compiled struct {
 // wrong.
 func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 	here := Scope{
-		Points: PointNames(), LaterAgents: []string{"*"},
+		Points: PointNames(), LaterAgents: []string{"*"}, Stages: []string{"*"},
 		Tools: lo.Map(tools, func(name string, _ int) Tool { return Tool{Name: name} }),
 	}
 	if len(tools) == 0 {

@@ -18,7 +18,7 @@ type Warning struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Code is the kind of the warning: tool, argument, agent, point, unreachable, condition, waiver, shell, action, name,
+	// Code is the kind of the warning: tool, argument, agent, stage, point, unreachable, condition, waiver, shell, action, name,
 	// required, unguarded or effect; or shadow or waived, which report intended states.
 	Code string `json:"code"`
 	// Rule is the rule's hook, policy/id; empty if the warning is not about a rule.
@@ -58,17 +58,22 @@ func warningAt(at yamlfile.Place, code, rule, format string, args ...any) Warnin
 // none, tools are not checked. Rules of the library and of required policies are meant for any agent, so they may name
 // other tools. The warnings are in the order of the files.
 func (p *Policy) Check(tools ...string) []Warning {
-	var known []Warning
-	if len(tools) > 0 {
-		compiled, err := hooks.NewSet(p.probes()...).Compile(tools...).Get()
-		if err == nil { // Load has reported an error already
-			known = p.Missing(compiled.Gaps())
-		}
+	here := hooks.Scope{Points: hooks.PointNames(), LaterAgents: []string{"*"}, Stages: []string{"*"}}
+	for _, name := range tools {
+		here.Tools = append(here.Tools, hooks.Tool{Name: name})
 	}
-	return p.checkWith(known)
+	if len(tools) == 0 {
+		here.LaterTools = []string{"*"}
+	}
+	return p.CheckIn(hooks.Reach{Here: here})
 }
 
-// Missing returns warnings about tools, arguments, agents and points that rules name and an agent lacks, from the gaps
+// CheckIn works like Check for agents with the tools, agents, stages and points of a reach.
+func (p *Policy) CheckIn(reach hooks.Reach) []Warning {
+	return p.checkWith(p.Missing(hooks.NewSet(p.probes()...).Gaps(reach)))
+}
+
+// Missing returns warnings about tools, arguments, agents, stages and points that rules name and an agent lacks, from the gaps
 // that capability.Plan.Gaps returned, and about conditions that can never be true. Tools and arguments count as lacking
 // only if the sub-agents lack them, too. Rules of the library and of required policies are meant for any agent and are omitted.
 func (p *Policy) Missing(gaps []hooks.Gap) []Warning {
@@ -127,6 +132,8 @@ func (r *rule) missingWarning(g hooks.Gap) Warning {
 		placed(r.match.args, g.Argument)
 	case g.Agent != "":
 		code = "agent"
+	case g.Stage != "":
+		code = "stage"
 	case g.Point != "":
 		code = "point"
 	}

@@ -36,6 +36,8 @@ func TestConditionsThatAreNeverTrue(t *testing.T) {
 		`tool == "pay" && args.to in [1, 2]`:          `no call of "pay" has an argument at "to" that is an integer`,
 		`tool == "pay" && args.sum == 5`:              `no call of "pay" has an argument at "sum"`,
 		`tool == "pay" && (args.to == 1 && step > 1)`: `that is an integer`,
+		`stage == "build"`:                            `"build" matches no stage: the agent runs outside of pipelines`,
+		`tool == "pay" && STAGE in ["a.b", "c"]`:      `"a.b" matches no stage`,
 	} {
 		found := missing(when)
 		require.NotEmpty(t, found, when)
@@ -49,6 +51,7 @@ func TestConditionsThatAreNeverTrue(t *testing.T) {
 	for _, when := range []string{
 		`tool == "pay"`, `tool != "Pay"`, `!(tool == "Pay")`, `tool == "Pay" || args.amount > 5`, `tool == "pay" && args.amount == 1000`, `args.amount == 1000.0`,
 		`tool in ["pay", "Pay"] && args.to != "ann"`, `tool == "read" && args.amount == "1000"`, `args["amount"] == "1000"`,
+		`stage != "build"`, `stage == ""`, `stage == "build" || tool == "pay"`,
 	} {
 		for _, w := range missing(when) {
 			assert.NotContains(t, w.Text, "can match nothing", when)

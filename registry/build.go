@@ -121,7 +121,9 @@ func (m *maker) buildAgent(ctx context.Context) (builder.AgentBuilder, []toolexe
 	}
 	b = b.With(more...).With(subagents...)
 	if m.idle(b) {
-		b = b.With(capability.UseLater(capability.Later{Tools: []string{"*"}, Agents: []string{"*"}, Points: hooks.PointNames()}))
+		b = b.With(capability.UseLater(capability.Later{
+			Tools: []string{"*"}, Agents: []string{"*"}, Stages: []string{"*"}, Points: hooks.PointNames(),
+		}))
 	}
 	return b, tools, errors.Join(m.wrong...)
 }

@@ -40,7 +40,9 @@ func agentWith(name string, tools []replay.ToolSchema, list []hooks.Hook) (*agen
 			capability.UseTools(replay.Tools(tools...)...),
 			capability.UseHooks(list...),
 			// Hooks may name tools, agents and points that this recording does not have.
-			capability.UseLater(capability.Later{Tools: []string{"*"}, Agents: []string{"*"}, Points: hooks.PointNames()}),
+			capability.UseLater(capability.Later{
+				Tools: []string{"*"}, Agents: []string{"*"}, Stages: []string{"*"}, Points: hooks.PointNames(),
+			}),
 			capability.UseCriteria(replay.GoOn),
 		).
 		Build().Get()

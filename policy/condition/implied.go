@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// ImpliedMatchers returns matchers that match every event for which the condition is true: the tools and arguments that it
+// ImpliedMatchers returns matchers that match every event for which the condition is true: the tools, stages and arguments that it
 // compares with constants. A condition such as args.amount == "1000" can never be true for an amount that is an integer.
 func (c *Condition) ImpliedMatchers() []hooks.Matcher {
 	return c.c.d.implyMatchers(c.c.ast.NativeRep().Expr())
@@ -96,6 +96,10 @@ func (d *dialect) matcherOf(subject ast.Expr, value ref.Val) (hooks.Matcher, boo
 	if subject.Kind() == ast.IdentKind && subject.AsIdent() == "tool" && d.names["tool"] != nil {
 		text, ok := Text(value)
 		return hooks.ToolNamed(text), ok && text != ""
+	}
+	if subject.Kind() == ast.IdentKind && slices.Contains([]string{"stage", "STAGE"}, subject.AsIdent()) && d.names[subject.AsIdent()] != nil {
+		text, ok := Text(value)
+		return hooks.StageNamed(hooks.Exact(text)), ok && text != ""
 	}
 	path := d.argument(subject)
 	if path == nil || path.original || slices.ContainsFunc(path.names, func(name string) bool { return !plainName.MatchString(name) }) {

@@ -51,6 +51,7 @@ type watchers struct {
 	tools   []toolexec.Tool // tools of the program, besides those of the file
 	hooks   []hooks.Hook    // hooks of the program, besides those of the file
 	dir     string          // the folder of the agent's work; empty means the working directory
+	inStage bool            // the agent runs in stages of pipelines
 }
 
 // observeAgent returns the capability that reports the agent to OpenTelemetry.
@@ -87,6 +88,9 @@ func build(ctx context.Context, file *registry.File, w watchers) (_ *made, err e
 			p.notes = append(p.notes, fmt.Sprintf("No model was named: using %s.", &model))
 		}
 		f.Retry.Attempts = cmp.Or(f.Retry.Attempts, defaultAttempts)
+	}
+	if w.inStage {
+		more = append(more, capability.UseLater(capability.Later{Stages: []string{"*"}}))
 	}
 	given = append(given, w.tools...)
 	return m, m.build(ctx, p, &f, w, given, more)

@@ -218,7 +218,7 @@ func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command,
 	in := newInput(v.std)
 	ctx, release := k.suspendable(ctx, v, in.restore)
 	defer release()
-	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules, k.parks(in), k.store, nil, nil, ""})
+	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules, k.parks(in), k.store, nil, nil, "", false})
 	if err != nil {
 		return interruptedOr(ctx, err)
 	}

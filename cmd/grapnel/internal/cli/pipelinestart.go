@@ -909,7 +909,7 @@ func buildStage(
 	file.Name = agentName(file.Definition)
 	m, err := build(ctx, file, watchers{
 		approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true, waivers: waivers, tools: stage.Tools,
-		dir: stage.Workspace,
+		dir: stage.Workspace, inStage: true,
 	})
 	if err != nil {
 		return nil, nil, err

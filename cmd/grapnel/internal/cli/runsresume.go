@@ -316,7 +316,7 @@ func (k *kept) rebuild(ctx context.Context, in *input, v *view, d definition) (*
 	if err != nil {
 		return nil, err
 	}
-	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules, k.parks(in), k.store, nil, nil, ""})
+	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules, k.parks(in), k.store, nil, nil, "", false})
 	if err != nil {
 		return nil, err
 	}
