@@ -239,7 +239,7 @@ func (r *pipelineRunner) Execute(ctx context.Context, about durable.Run) error {
 	if !isIteration(about) {
 		b, err := r.blueprintOf(ctx, about)
 		if err != nil {
-			return r.endOrNote(ctx, about, err)
+			return r.endCancelled(ctx, about, err)
 		}
 		if b.Pipeline.Workspace == "" {
 			if err := r.c.folder.makeWorkspace(about.ID, b.Pipeline.Files); err != nil {

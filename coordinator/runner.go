@@ -2,11 +2,9 @@ package coordinator
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -95,37 +93,15 @@ func (r *runnerBase) blueprintOf(ctx context.Context, about durable.Run) (*Store
 	return &b, nil
 }
 
-// EventRunnerError is the type of the event that a runner could not execute a run, and why. It will be tried again, unless the error stays
-// the same: then the run has failed with it. Of many attempts, only some have the event.
-const EventRunnerError = "runner_error"
-
-// endOrNote ends a run that cannot be executed if it is cancelled, or if no further attempt could execute it. Otherwise it notes why in the
-// events of the run. It returns the error unless the run is cancelled.
-func (r *runnerBase) endOrNote(ctx context.Context, about durable.Run, failure error) error {
+// endCancelled ends a run that cannot be executed, if it is cancelled. Otherwise it returns the failure, with which the worker tries again or
+// ends the run.
+func (r *runnerBase) endCancelled(ctx context.Context, about durable.Run, failure error) error {
 	ctx, x := r.keeper.Open(ctx, about)
 	defer x.Close()
-	anyway := context.WithoutCancel(ctx)
 	if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); ok {
-		return x.End(anyway, durable.StatusCancelled, agent.StopUser, durable.Result{Error: cancelled.Error()})
-	}
-	if !agent.Retryable(failure) {
-		return errors.Join(failure, x.End(anyway, durable.StatusFailed, agent.StopError, durable.Result{Error: failure.Error()}))
-	}
-	if n := about.Attempts; n&(n-1) == 0 { // the first, second, fourth, eighth, …
-		data, err := json.Marshal(runnerError{failure.Error()})
-		if err == nil {
-			err = x.Commit(anyway, durable.Commit{Events: []durable.Event{{At: time.Now(), Name: EventRunnerError, Data: data}}})
-		}
-		if err != nil && !errors.Is(err, durable.ErrStale) {
-			return errors.Join(failure, err)
-		}
+		return x.End(context.WithoutCancel(ctx), durable.StatusCancelled, agent.StopUser, durable.Result{Error: cancelled.Error()})
 	}
 	return failure
-}
-
-// runnerError is the data of an EventRunnerError.
-type runnerError struct {
-	Error string `json:"error"`
 }
 
 // agentRunner executes runs of autonomous blueprints.
@@ -139,7 +115,7 @@ func (r *agentRunner) Execute(ctx context.Context, about durable.Run) error {
 	ctx = withTrace(ctx, about)
 	a, closeAgent, err := r.build(ctx, about)
 	if err != nil {
-		return r.endOrNote(ctx, about, err)
+		return r.endCancelled(ctx, about, err)
 	}
 	one := durable.AgentRunner(r.keeper, durable.AgentMap{about.Name: a})
 	err = one.Execute(ctx, about)
@@ -200,7 +176,7 @@ func (r *commandRunner) Execute(ctx context.Context, about durable.Run) error {
 	defer endSpan(ctx, span, r.keeper.Store(), about.ID)
 	one, err := r.build(ctx, about)
 	if err != nil {
-		return r.endOrNote(ctx, about, err)
+		return r.endCancelled(ctx, about, err)
 	}
 	return one.Execute(ctx, about)
 }

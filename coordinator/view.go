@@ -175,10 +175,10 @@ func (c *Coordinator) lastError(ctx context.Context, r durable.Run) (string, err
 		return "", nil
 	}
 	events, err := c.store.Events(ctx, r.ID, r.Events-1, 1)
-	if err != nil || len(events) == 0 || events[0].Name != EventRunnerError {
+	if err != nil || len(events) == 0 || events[0].Name != durable.EventRunnerError {
 		return "", err
 	}
-	var e runnerError
+	var e durable.RunnerError
 	err = json.Unmarshal(events[0].Data, &e)
 	return e.Error, err
 }

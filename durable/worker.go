@@ -3,6 +3,7 @@ package durable
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -334,16 +335,79 @@ func (w *Worker) release(ctx context.Context, r Run, failed error) (stored Run, 
 		return stored, nil
 	}
 	delay := time.Duration(0)
-	if failed != nil && !agent.Retryable(failed) {
-		return w.endFailed(ctx, r, failed)
-	}
+	var noting error // it does not keep the run from others
 	if failed != nil {
+		var more bool
+		if more, noting = w.noteFailure(ctx, stored, failed); !more {
+			return w.endFailed(ctx, r, failed)
+		}
 		delay = retryDelay(r.Attempts)
 	}
 	if err := w.store.Release(ctx, r.Lease(), delay); err != nil && !errors.Is(err, ErrStale) {
-		return stored, fmt.Errorf("releasing run %s: %w", r.ID, err)
+		return stored, errors.Join(noting, fmt.Errorf("releasing run %s: %w", r.ID, err))
 	}
-	return w.store.Run(ctx, r.ID)
+	stored, err = w.store.Run(ctx, r.ID)
+	return stored, errors.Join(noting, err)
+}
+
+// EventRunnerError is the name of the event that a worker could not execute a run, and why: see RunnerError.
+const EventRunnerError = "runner_error"
+
+// RunnerError is the data of an EventRunnerError. The run is tried again, unless the error is permanent. An error that does not say whether
+// another attempt may succeed (agent.Retryable) ends the run after ten attempts in the same step.
+type RunnerError struct {
+	Error string `json:"error"`
+	// Step is the number of steps that the run had taken. Unknown is set if the error does not say whether another attempt may succeed.
+	Step    int  `json:"step,omitempty"`
+	Unknown bool `json:"unknown,omitempty"`
+}
+
+// maxUnknown is how often a run may fail in one step with errors that do not say whether another attempt may succeed. With the delays
+// between them, that takes about twenty minutes.
+const maxUnknown = 10
+
+// recentEvents is how many events noteFailure looks at.
+const recentEvents = 50
+
+// noteFailure adds an EventRunnerError to the events of a run. It reports whether the run is tried again, which it is after an error here.
+func (w *Worker) noteFailure(ctx context.Context, r Run, failed error) (more bool, err error) {
+	if !agent.Retryable(failed) {
+		return false, nil
+	}
+	e := RunnerError{failed.Error(), r.Steps, isUnknown(failed)}
+	if e.Unknown {
+		events, err := w.store.Events(ctx, r.ID, max(0, r.Events-recentEvents), recentEvents)
+		if err != nil {
+			return true, fmt.Errorf("reading the events of run %s: %w", r.ID, err)
+		}
+		same := 1
+		for _, event := range events {
+			var before RunnerError
+			if event.Name == EventRunnerError && json.Unmarshal(event.Data, &before) == nil && before.Unknown && before.Step == r.Steps {
+				same++
+			}
+		}
+		if same >= maxUnknown {
+			return false, nil
+		}
+	} else if r.Attempts&(r.Attempts-1) != 0 { // of endless attempts, the first, second, fourth, eighth, …
+		return true, nil
+	}
+	data, err := json.Marshal(e)
+	if err != nil {
+		return true, err
+	}
+	err = w.store.Commit(ctx, r.Lease(), Commit{Events: []Event{{At: time.Now(), Name: EventRunnerError, Data: data}}})
+	if err != nil && !errors.Is(err, ErrStale) {
+		return true, fmt.Errorf("noting why run %s was not executed: %w", r.ID, err)
+	}
+	return true, nil
+}
+
+// isUnknown reports whether an error does not say whether another attempt may succeed.
+func isUnknown(err error) bool {
+	var knows interface{ Retryable() bool }
+	return !errors.As(err, &knows) && agent.KindOf(err) == agent.KindUnknown
 }
 
 // endFailed ends a run that no further attempt could execute.

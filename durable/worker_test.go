@@ -2,8 +2,10 @@ package durable_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +24,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -307,6 +310,52 @@ func TestARunThatCannotBeExecuted(t *testing.T) {
 	e = c.next(t, durable.WorkerReleased)
 	assert.Equal(t, durable.StatusCompleted, e.Run.Status)
 	assert.Equal(t, 2, e.Run.Attempts)
+}
+
+// A run whose errors do not say whether another attempt may succeed fails with the last one after ten attempts. An error that is known to
+// pass is tried for as long as it lasts.
+func TestARunWithUnknownErrorsEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		err      error
+		attempts int
+		status   durable.Status
+	}{
+		"unknown":    {errors.New("the weather is bad"), 10, durable.StatusFailed},
+		"overloaded": {&drivers.Error{Kind: agent.KindOverloaded, Message: "too many"}, 20, durable.StatusPending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Now()
+			store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Now: func() time.Time { return now }})
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, store.Close()) })
+			keeper := durable.Keep(store, durable.Options{})
+			inner := durable.AgentRunner(keeper, durable.AgentMap{"clerk": newWorld().agent(t, keeper)})
+			worker, err := durable.NewWorker(store, durable.WorkerOptions{
+				Runners: map[durable.Kind]durable.Runner{durable.KindAgent: &lackingRunner{inner, c.err}},
+			})
+			require.NoError(t, err)
+			id := submitClerk(t, store, nil).ID
+			for range 20 {
+				require.NoError(t, worker.ExecuteReady(t.Context()))
+				now = now.Add(10 * time.Minute)
+			}
+			r, err := store.Run(t.Context(), id)
+			require.NoError(t, err)
+			assert.Equal(t, c.attempts, r.Attempts)
+			assert.Equal(t, c.status, r.Status)
+			events, err := store.Events(t.Context(), id, 0, 100)
+			require.NoError(t, err)
+			require.NotEmpty(t, events)
+			var last durable.RunnerError
+			require.NoError(t, json.Unmarshal(events[len(events)-1].Data, &last))
+			assert.Equal(t, c.err.Error(), last.Error)
+			if c.status == durable.StatusFailed {
+				result, err := durable.ResultOf(t.Context(), store, id)
+				require.NoError(t, err)
+				assert.Equal(t, "the weather is bad", result.Error)
+			}
+		})
+	}
 }
 
 // lackingRunner has an error that stays the same.

@@ -16,7 +16,6 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
-	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/command"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
@@ -241,10 +240,8 @@ func (k *kept) lastError(ctx context.Context, about durable.Run) string {
 		return ""
 	}
 	last, err := k.store.Events(ctx, about.ID, about.Events-1, 1)
-	var data struct {
-		Error string `json:"error"`
-	}
-	if err != nil || len(last) == 0 || last[0].Name != coordinator.EventRunnerError || json.Unmarshal(last[0].Data, &data) != nil {
+	var data durable.RunnerError
+	if err != nil || len(last) == 0 || last[0].Name != durable.EventRunnerError || json.Unmarshal(last[0].Data, &data) != nil {
 		return ""
 	}
 	return data.Error
