@@ -327,7 +327,7 @@ func (a *api) problem(doing string, err error) error {
 	if invalid, ok := errors.AsType[*InvalidError](err); ok {
 		details := make([]error, len(invalid.Fields))
 		for i, f := range invalid.Fields {
-			details[i] = &huma.ErrorDetail{Location: "body." + strings.TrimPrefix(f.Field, "body"), Message: f.Message}
+			details[i] = &huma.ErrorDetail{Location: strings.TrimSuffix("body."+strings.TrimPrefix(f.Field, "body"), "."), Message: f.Message}
 		}
 		return huma.NewError(http.StatusUnprocessableEntity, doing+": the request is invalid", details...)
 	}

@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"net/http"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -12,22 +13,38 @@ type blueprintOutput struct{ Body Stored }
 
 func (a *api) addBlueprints() {
 	type createInput struct {
-		Body    Blueprint
+		Body    map[string]any // in the document, a Blueprint
 		RawBody []byte
 	}
 	huma.Register(a.huma, route(http.MethodPost, "/blueprints", "create-blueprint", "Create a blueprint", Admin, withStatusCreated, withOwnAudit),
 		func(ctx context.Context, in *createInput) (*blueprintOutput, error) {
-			err := a.record(ctx, "", in.Body.Name)
+			name, _ := in.Body["name"].(string)
+			err := a.record(ctx, "", name)
 			var b *Blueprint
 			if err == nil {
-				b, err = ParseBlueprint(in.RawBody)
+				b, err = a.c.readBlueprint(ctx, in.RawBody)
 			}
 			if err != nil {
 				return nil, a.problem("creating a blueprint", err)
 			}
-			s, err := a.c.CreateBlueprint(ctx, b, identityOf(ctx).Name)
+			s, err := a.c.put(ctx, b, 0, identityOf(ctx).Name)
 			return &blueprintOutput{s}, a.problem("creating a blueprint", err)
 		})
+
+	type checkInput struct {
+		With    []string       `query:"with,explode" doc:"The names of blueprints that count as existing."`
+		Body    map[string]any // in the document, a Blueprint
+		RawBody []byte
+	}
+	huma.Register(a.huma, route(http.MethodPost, "/blueprints/check", "check-blueprint", "List all mistakes in a blueprint, and store nothing", Admin),
+		func(ctx context.Context, in *checkInput) (*struct{}, error) {
+			_, err := a.c.readBlueprint(ctx, in.RawBody, in.With...)
+			return nil, a.problem("checking a blueprint", err)
+		})
+	for _, path := range []string{"/blueprints", "/blueprints/check"} {
+		a.huma.OpenAPI().Paths[path].Post.RequestBody.Content["application/json"].Schema = a.huma.OpenAPI().Components.Schemas.
+			Schema(reflect.TypeFor[Blueprint](), true, "")
+	}
 
 	type blueprintsInput struct {
 		After string `query:"after" doc:"Only blueprints whose names follow this one."`

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -123,23 +125,91 @@ func (m *mistakes) addTexts(field string, texts map[string]string) {
 	}
 }
 
-func (m *mistakes) err() error {
-	if len(*m) == 0 {
+// cover reports whether a mistake is about a field, or about what the field is in.
+func (m mistakes) cover(field string) bool {
+	return slices.ContainsFunc(m, func(f FieldError) bool { return f.Field == field || strings.HasPrefix(field, f.Field+".") })
+}
+
+// err returns an *InvalidError that lists each mistake once, by fields; nil if there is none.
+func (m mistakes) err() error {
+	if len(m) == 0 {
 		return nil
 	}
-	return &InvalidError{*m}
+	slices.SortStableFunc(m, func(a, b FieldError) int { return strings.Compare(a.Field, b.Field) })
+	return &InvalidError{lo.Uniq(m)}
 }
 
 var blueprintName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$`)
 
 // ParseBlueprint reads a blueprint from JSON, strictly: unknown and repeated members are errors. It checks all that can be
-// known without other blueprints.
+// known without other blueprints. With an *InvalidError, it also returns the members that it could read.
 func ParseBlueprint(text []byte) (*Blueprint, error) {
-	b := &Blueprint{}
-	if err := strictjson.UnmarshalStrict(text, b); err != nil {
-		return nil, &InvalidError{[]FieldError{fieldError("", err)}}
+	b, m := &Blueprint{}, mistakes{}
+	for err := strictjson.UnmarshalStrict(text, b); err != nil; err = strictjson.UnmarshalStrict(text, b) {
+		m = append(m, fieldError("", err))
+		rest, ok := withoutMember(text, err)
+		if !ok || len(m) == maxUnread {
+			return b, m.err()
+		}
+		text, b = rest, &Blueprint{}
 	}
-	return b, b.validate()
+	unread := len(m)
+	b.check(&m)
+	return b, slices.Concat(m[:unread], lo.Reject(m[unread:], func(f FieldError, _ int) bool { return m[:unread].cover(f.Field) })).err()
+}
+
+// maxUnread is how many unreadable members of a blueprint are listed. Each one costs a reading of the whole text.
+const maxUnread = 50
+
+// withoutMember returns a JSON text without the member that an error of strictjson is about. An item of a list becomes null, so that the
+// others keep their places.
+func withoutMember(text []byte, err error) ([]byte, bool) {
+	wrong, ok := errors.AsType[*strictjson.Error](err)
+	var all any
+	if !ok || wrong.Pointer == "" || strictjson.Unmarshal(text, &all) != nil {
+		return nil, false // it is not JSON
+	}
+	above, name := path.Split(wrong.Pointer)
+	at := all
+	for step := range strings.SplitSeq(strings.Trim(above, "/"), "/") {
+		if above != "/" {
+			at = memberOf(at, step)
+		}
+	}
+	name = unescapePointer.Replace(name)
+	switch in := at.(type) {
+	case map[string]any:
+		if _, ok := in[name]; !ok {
+			return nil, false
+		}
+		delete(in, name)
+	case []any:
+		i, err := strconv.Atoi(name)
+		if err != nil || i >= len(in) || in[i] == nil {
+			return nil, false
+		}
+		in[i] = nil
+	default:
+		return nil, false
+	}
+	rest, err := json.Marshal(all)
+	return rest, err == nil
+}
+
+// unescapePointer reads a name in a JSON pointer.
+var unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
+
+// memberOf returns the value of a member or item, named as in a JSON pointer; nil if there is none.
+func memberOf(in any, name string) any {
+	switch in := in.(type) {
+	case map[string]any:
+		return in[unescapePointer.Replace(name)]
+	case []any:
+		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(in) {
+			return in[i]
+		}
+	}
+	return nil
 }
 
 // fieldError converts an error of strictjson.
@@ -152,13 +222,13 @@ func fieldError(below string, err error) FieldError {
 	return FieldError{lo.CoalesceOrEmpty(strings.Trim(below+"."+field, "."), "body"), wrong.Message}
 }
 
-// validate checks the members.
-func (b *Blueprint) validate() error {
-	var m mistakes
+// check adds what is wrong with the members.
+func (b *Blueprint) check(m *mistakes) {
 	if !blueprintName.MatchString(b.Name) {
 		m.add("name", "%q: expected 1 to 128 letters and digits, with . _ - between them", b.Name)
 	}
-	if !slices.Contains([]Type{Autonomous, Procedural, Pipeline}, b.Type) {
+	knownType := slices.Contains([]Type{Autonomous, Procedural, Pipeline}, b.Type)
+	if !knownType {
 		m.add("type", "%q: expected %s, %s or %s", b.Type, Autonomous, Procedural, Pipeline)
 	}
 	for field, schema := range map[string]json.RawMessage{"parameters_schema": b.ParametersSchema, "output_schema": b.OutputSchema} {
@@ -177,17 +247,17 @@ func (b *Blueprint) validate() error {
 		{"system_prompt", b.SystemPrompt != "", Autonomous}, {"agent", !empty(b.Agent), Autonomous},
 		{"command", b.Command != nil, Procedural}, {"pipeline", b.Pipeline != nil, Pipeline},
 	} {
-		if member.set && b.Type != member.of {
+		if member.set && knownType && b.Type != member.of {
 			m.add(member.name, "only a blueprint of type %s has it: remove it, or change the type", member.of)
 		}
 	}
 	switch b.Type {
 	case Autonomous:
 		if _, err := b.Definition(); err != nil {
-			m = append(m, err...)
+			*m = append(*m, err...)
 		}
 	case Pipeline:
-		b.Pipeline.check(&m)
+		b.Pipeline.check(m)
 		if len(b.Demands) > 0 {
 			m.add("demands", "a pipeline is executed by the coordinator: remove them")
 		}
@@ -207,8 +277,6 @@ func (b *Blueprint) validate() error {
 	if _, err := (durable.Job{Demands: b.Demands}).Prepare(); err != nil {
 		m.add("demands", "%v", errors.Unwrap(err))
 	}
-	slices.SortStableFunc(m, func(a, b FieldError) int { return strings.Compare(a.Field, b.Field) })
-	return m.err()
 }
 
 // empty reports whether a member is absent, null or an empty object.

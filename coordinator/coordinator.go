@@ -104,6 +104,11 @@ type Stored struct {
 // CreateBlueprint stores a new blueprint. It returns an *InvalidError that lists everything that is wrong, and durable.ErrConflict when
 // there is one of the name.
 func (c *Coordinator) CreateBlueprint(ctx context.Context, b *Blueprint, by string) (Stored, error) {
+	var m mistakes
+	b.check(&m)
+	if err := c.check(ctx, b, m.err()); err != nil {
+		return Stored{}, err
+	}
 	return c.put(ctx, b, 0, by)
 }
 
@@ -136,31 +141,48 @@ func (c *Coordinator) UpdateBlueprint(ctx context.Context, name string, changes 
 		return Stored{}, err
 	}
 	b, err := ParseBlueprint(text)
-	if err != nil {
-		return Stored{}, err
+	if err == nil && b.Name != name {
+		err = &InvalidError{[]FieldError{{"name", fmt.Sprintf("a blueprint keeps its name, %q: create another one", name)}}}
 	}
-	if b.Name != name {
-		return Stored{}, &InvalidError{[]FieldError{{"name", fmt.Sprintf("a blueprint keeps its name, %q: create another one", name)}}}
+	if err := c.check(ctx, b, err); err != nil {
+		return Stored{}, err
 	}
 	return c.put(ctx, b, now.Version, by)
 }
 
-// put checks a blueprint and stores it as the version after another one.
-func (c *Coordinator) put(ctx context.Context, b *Blueprint, after int64, by string) (Stored, error) {
-	if err := b.validate(); err != nil {
-		return Stored{}, err
-	}
-	if b.Type == Pipeline {
-		if _, err := c.loadPipeline(b); err != nil {
-			return Stored{}, err
+// check returns an *InvalidError that lists everything that is wrong with a blueprint, with the mistakes that were found before. The names
+// in assumed count as existing blueprints.
+func (c *Coordinator) check(ctx context.Context, b *Blueprint, found error, assumed ...string) error {
+	var all mistakes
+	for _, err := range []error{found, c.checkPipeline(b), c.checkAgent(b), c.checkHooks(ctx, b, assumed)} {
+		invalid, ok := errors.AsType[*InvalidError](err)
+		if err != nil && !ok {
+			return err
+		}
+		if ok {
+			all = append(all, invalid.Fields...)
 		}
 	}
-	if err := c.checkAgent(b); err != nil {
-		return Stored{}, err
+	return all.err()
+}
+
+// checkPipeline returns an *InvalidError with the mistakes in the files of a pipeline.
+func (c *Coordinator) checkPipeline(b *Blueprint) error {
+	if b.Type != Pipeline || b.Pipeline == nil || len(b.Pipeline.Files) == 0 {
+		return nil
 	}
-	if err := c.checkHooks(ctx, b); err != nil {
-		return Stored{}, err
-	}
+	_, err := c.loadPipeline(b)
+	return err
+}
+
+// readBlueprint reads a blueprint. It returns an *InvalidError that lists everything that is wrong.
+func (c *Coordinator) readBlueprint(ctx context.Context, text []byte, assumed ...string) (*Blueprint, error) {
+	b, err := ParseBlueprint(text)
+	return b, c.check(ctx, b, err, assumed...)
+}
+
+// put stores a blueprint as the version after another one.
+func (c *Coordinator) put(ctx context.Context, b *Blueprint, after int64, by string) (Stored, error) {
 	text, err := json.Marshal(b)
 	if err != nil {
 		return Stored{}, err

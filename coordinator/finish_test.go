@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -218,6 +219,59 @@ func TestRefused(t *testing.T) {
 	require.ErrorContains(t, err, "labels.coordinator.hooks")
 	_, err = b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "unknown"}, "ann")
 	require.ErrorContains(t, err, "unknown")
+}
+
+// Every mistake in a blueprint is listed, with the member or the list item that has it.
+func TestAllMistakes(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "job", "type": "autonomous"}`)
+	admin := b.plain(b.serve(), coordinator.Admin)
+	blueprint := func(name string) map[string]any {
+		return map[string]any{
+			"name": name, "type": "autonomous", "colour": nil, "system_prompt": 1, "parameters_schema": map[string]any{"type": "objekt"},
+			"agent": map[string]any{"modl": "x"}, "demands": map[string]any{"coordinator.x": "1", "a/b": 2},
+			"hooks": map[string]any{
+				"on_run_start": []any{
+					map[string]any{"type": "agent", "agent_name": "unknown", "on_error": "stop"},
+					map[string]any{"type": "shell", "command": "true", "on_error": "block"},
+					map[string]any{"type": "agent", "agent_name": "other", "on_error": "block", "timeout_seconds": 0},
+				},
+				"on_run_finish": map[string]any{"type": "func", "func": "nothing", "on_error": "continue"},
+				"on_tool_call":  map[string]any{"type": "agent", "agent_name": "other", "on_error": "block"},
+				"StepEnd":       map[string]any{"type": "shell", "command": "true"},
+			},
+		}
+	}
+	want := []string{
+		"agent.modl", "colour", "demands.a~1b", "demands.coordinator.x", "hooks.StepEnd", "hooks.on_run_finish.func",
+		"hooks.on_run_start.0.agent_name", "hooks.on_run_start.0.on_error",
+		"hooks.on_run_start.2.agent_name", "hooks.on_run_start.2.timeout_seconds", "hooks.on_tool_call.agent_name",
+		"parameters_schema", "system_prompt",
+	}
+	for path, method := range map[string]string{"/blueprints": http.MethodPost, "/blueprints/check": http.MethodPost, "/blueprints/job": http.MethodPatch} {
+		status, text := admin.send(method, path, "", blueprint("job"))
+		assert.Equal(t, http.StatusUnprocessableEntity, status, path)
+		var problem client.Error
+		require.NoError(t, json.Unmarshal(text, &problem))
+		got := lo.Map(problem.Errors, func(e client.FieldError, _ int) string {
+			if strings.HasSuffix(e.Location, ".agent_name") {
+				assert.Regexp(t, "^on_(run_start|tool_call), entry", e.Message, "the point as the blueprint names it")
+			}
+			return strings.TrimPrefix(e.Location, "body.")
+		})
+		if method == http.MethodPatch {
+			got = append(got, "colour") // null removes it
+		}
+		assert.ElementsMatch(t, want, got, "%s: %s", path, text)
+	}
+	status, text := admin.send(http.MethodPost, "/blueprints/check?with=first&with=second", "", map[string]any{
+		"name": "third", "type": "procedural", "hooks": map[string]any{"on_run_finish": []any{
+			map[string]any{"type": "agent", "agent_name": "second", "on_error": "continue"},
+		}},
+	})
+	assert.Equal(t, http.StatusNoContent, status, "%s", text)
+	_, err := b.c.Blueprint(t.Context(), "third", 0)
+	require.ErrorIs(t, err, durable.ErrNotFound)
 }
 
 // CO-20, CO-29: hooks that would start each other without end are refused when the second one is stored; absent members of an update

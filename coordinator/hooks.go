@@ -50,8 +50,8 @@ func (p pointSet) after() bool {
 	return lo.Some(p, []hooks.PointName{hooks.RunFinish, hooks.RunFailed, hooks.RunTimeout})
 }
 
-// rules loads the hooks of a blueprint. Wrap may wrap their actions; nil does not.
-func (c *Coordinator) rules(b *Blueprint, host action.Host, wrap func(policy.Rule, action.Action) action.Action) (*policy.Policy, error) {
+// rules loads the hooks of a blueprint.
+func (c *Coordinator) rules(b *Blueprint, o policy.Options) (*policy.Policy, error) {
 	text, err := json.Marshal(b)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (c *Coordinator) rules(b *Blueprint, host action.Host, wrap func(policy.Rul
 	path := b.Name + ".json"
 	return policy.Load([]policy.Layer{{
 		Name: "agent", Kind: policy.Blueprints, Files: []string{path}, Read: func(string) ([]byte, error) { return text, nil },
-	}}, policy.Options{Host: host, Wrap: wrap})
+	}}, o)
 }
 
 // points returns the points at which a blueprint has hooks.
@@ -67,7 +67,7 @@ func (c *Coordinator) points(b *Blueprint) (pointSet, error) {
 	if empty(b.Hooks) {
 		return nil, nil
 	}
-	rules, err := c.rules(b, c.checkingHost(), nil)
+	rules, err := c.rules(b, policy.Options{Host: c.checkingHost()})
 	if err != nil {
 		return nil, fmt.Errorf("the hooks of blueprint %q: %w", b.Name, err)
 	}
@@ -85,7 +85,7 @@ func (c *Coordinator) hookAgents(b *Blueprint) ([]hookAgent, error) {
 	if empty(b.Hooks) {
 		return nil, nil
 	}
-	rules, err := c.rules(b, c.checkingHost(), nil)
+	rules, err := c.rules(b, policy.Options{Host: c.checkingHost()})
 	if err != nil {
 		return nil, err
 	}
@@ -118,57 +118,73 @@ func (noStarter) StartAgent(context.Context, action.AgentStart) mo.Result[string
 }
 
 // checkHooks returns an *InvalidError that lists everything that is wrong with the hooks of a blueprint: what its file format forbids,
-// unknown agents, and hooks that would start each other without end.
-func (c *Coordinator) checkHooks(ctx context.Context, b *Blueprint) error {
+// unknown agents, and hooks that would start each other without end. The names in assumed count as existing blueprints.
+func (c *Coordinator) checkHooks(ctx context.Context, b *Blueprint, assumed []string) error {
 	if empty(b.Hooks) && empty(b.Definitions) {
 		return nil
 	}
-	if _, err := c.rules(b, c.checkingHost(), nil); err != nil {
-		return &InvalidError{hookMistakes(b, err)}
+	var failed error
+	_, err := c.rules(b, policy.Options{Host: c.checkingHost(), Check: func(r policy.Rule, a action.Declared) error {
+		wrong := []error{checkPoint(b, r.Point)}
+		if a != nil {
+			_, lacks := a.Action(c.checkingHost()).Get()
+			if lacks != nil && len(action.Fields(lacks)) == 0 {
+				lacks = &action.FieldError{Field: "type", Message: lacks.Error()}
+			}
+			wrong = append(wrong, lacks)
+		}
+		if starts, ok := a.(action.Agent); ok && starts.Name != "" {
+			text, err := c.checkHookAgent(ctx, b, hookAgent{starts.Name, r.Point}, assumed)
+			failed = errors.Join(failed, err)
+			if text != "" {
+				wrong = append(wrong, &action.FieldError{Field: "agent_name", Message: text})
+			}
+		}
+		return errors.Join(wrong...)
+	}})
+	if failed != nil {
+		return failed
 	}
-	agents, err := c.hookAgents(b)
 	if err != nil {
 		return &InvalidError{hookMistakes(b, err)}
 	}
-	points, err := c.points(b)
-	if err != nil {
-		return err
+	return nil
+}
+
+// checkPoint returns an error if a hook of the blueprint at a point would never be called, because it would guard nothing.
+func checkPoint(b *Blueprint, point hooks.PointName) error {
+	switch {
+	case !slices.Contains(calledPoints, point):
+		return &action.FieldError{Field: cmp.Or(hookTypes[point], string(point)), Message: "the coordinator does not call hooks there: expected on_run_start, on_result, " +
+			"on_run_finish, on_error, on_timeout or on_tool_call"}
+	case point == hooks.PreToolUse && b.Type != Autonomous:
+		return &action.FieldError{Field: hookTypes[point], Message: fmt.Sprintf("a %s blueprint calls no tools: remove it, or set the type to %s",
+			b.Type, Autonomous)}
 	}
-	var m mistakes
-	for _, point := range points { // a hook that is never called guards nothing
-		switch {
-		case !slices.Contains(calledPoints, point):
-			m.add("hooks", "%s: the coordinator does not call hooks there: expected on_run_start, on_result, on_run_finish, on_error, on_timeout "+
-				"or on_tool_call",
-				lo.CoalesceOrEmpty(hookTypes[point], string(point)))
-		case point == hooks.PreToolUse && b.Type != Autonomous:
-			m.add("hooks.on_tool_call", "a %s blueprint calls no tools: remove it, or set the type to autonomous", b.Type)
-		}
+	return nil
+}
+
+// checkHookAgent says what is wrong with a hook that starts an agent. The text is empty if nothing is. The names in assumed count as existing
+// blueprints.
+func (c *Coordinator) checkHookAgent(ctx context.Context, b *Blueprint, a hookAgent, assumed []string) (string, error) {
+	switch {
+	case a.point == hooks.PreToolUse:
+		return "a hook of type agent is only for points around a run: use another type", nil
+	case a.name == b.Name:
+		return "a blueprint cannot be its own hook: name another one", nil
+	case slices.Contains(assumed, a.name):
+		return "", nil
 	}
-	for _, a := range agents {
-		if a.point == hooks.PreToolUse {
-			m.add("hooks.on_tool_call", "a hook of type agent is only for points around a run: use another type")
-			continue
-		}
-		field := "hooks." + hookTypes[a.point]
-		switch _, err := c.Blueprint(ctx, a.name, 0); {
-		case a.name == b.Name:
-			m.add(field, "agent_name: a blueprint cannot be its own hook: name another one")
-		case errors.Is(err, durable.ErrNotFound):
-			m.add(field, "agent_name: no blueprint %q: create it first", a.name)
-		case err != nil:
-			return err
-		default:
-			cycle, err := c.findCycle(ctx, b.Name, a, []string{b.Name})
-			if err != nil {
-				return err
-			}
-			if cycle != nil {
-				m.add(field, "agent_name: the hooks would start each other without end: %s", strings.Join(cycle, " → "))
-			}
-		}
+	if _, err := c.Blueprint(ctx, a.name, 0); errors.Is(err, durable.ErrNotFound) {
+		return fmt.Sprintf("no blueprint %q: create it first", a.name), nil
+	} else if err != nil {
+		return "", err
 	}
-	return m.err()
+	cycle, err := c.findCycle(ctx, b.Name, a, []string{b.Name})
+	if cycle != nil {
+		return "the hooks would start each other without end: " + strings.Join(cycle, " → "), nil
+	}
+	return "", err
 }
 
 // findCycle returns the names along which hooks lead from an agent back to a blueprint; nil if they do not.
@@ -211,15 +227,12 @@ func hookMistakes(b *Blueprint, err error) []FieldError {
 // fileMistakes converts the errors of a text, with the members that they are about. Those that are about no member are about
 // another one, and all are below a member of the request.
 func fileMistakes(below, other string, text []byte, err error) []FieldError {
-	wrong, ok := errors.AsType[*yamlfile.Error](err)
-	if !ok {
-		return []FieldError{{other, err.Error()}}
-	}
+	problems, more := yamlfile.Problems(err)
 	var paths []placedPath
 	if root, ok := yamlfile.Parse("", text).Root(); ok {
 		paths = pathsOf(root, below, nil)
 	}
-	return lo.Map(wrong.Problems, func(p yamlfile.Problem, _ int) FieldError {
+	all := lo.Map(problems, func(p yamlfile.Problem, _ int) FieldError {
 		path := other
 		for _, one := range paths { // in the order of the text
 			if one.at.Line > p.Line || one.at.Line == p.Line && one.at.Column > p.Column {
@@ -229,6 +242,7 @@ func fileMistakes(below, other string, text []byte, err error) []FieldError {
 		}
 		return FieldError{path, p.Text}
 	})
+	return append(all, lo.Map(more, func(err error, _ int) FieldError { return FieldError{other, err.Error()} })...)
 }
 
 // placedPath is the path of a member and its place in a text.

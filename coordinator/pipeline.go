@@ -143,25 +143,13 @@ func (c *Coordinator) loadPipeline(b *Blueprint) (*pipeline.Pipeline, error) {
 		return p, nil
 	}
 	var m mistakes
-	var add func(err error)
-	add = func(err error) {
-		joined, several := err.(interface{ Unwrap() []error })
-		wrong, inFile := errors.AsType[*yamlfile.Error](err)
-		_, direct := err.(*yamlfile.Error) //nolint:errorlint // it may be one of several
-		switch {
-		case several && !direct:
-			for _, one := range joined.Unwrap() {
-				add(one)
-			}
-		case inFile:
-			for _, p := range wrong.Problems {
-				m.add("pipeline.files."+p.File, "%d:%d: %s", p.Line, p.Column, p.Text)
-			}
-		default:
-			m.add("pipeline", "%v", err)
-		}
+	problems, more := yamlfile.Problems(err)
+	for _, p := range problems {
+		m.add("pipeline.files."+p.File, "%d:%d: %s", p.Line, p.Column, p.Text)
 	}
-	add(err)
+	for _, one := range more {
+		m.add("pipeline", "%v", one)
+	}
 	if len(m) == 0 { // it says nothing, and is an error all the same
 		m.add("pipeline", "%v", err)
 	}

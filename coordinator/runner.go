@@ -11,6 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable/command"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/pipeline"
+	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/registry"
 )
 
@@ -151,7 +152,7 @@ func (c *Coordinator) agentRules(b *Blueprint) (list []hooks.Hook, err error) {
 	if empty(b.Hooks) {
 		return nil, nil
 	}
-	rules, err := c.rules(b, c.checkingHost(), nil)
+	rules, err := c.rules(b, policy.Options{Host: c.checkingHost()})
 	if err != nil {
 		return nil, err
 	}

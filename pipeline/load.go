@@ -443,10 +443,12 @@ func (p *Pipeline) checkHooks(host action.Host) error {
 				p.spawned = append(p.spawned, spawn{from.Target, from.File, from.Line})
 			}
 		}
-		if wrong, ok := errors.AsType[*yamlfile.Error](err); ok {
-			problems = append(problems, wrong.Problems...)
-		} else if err != nil && !slices.ContainsFunc(others, func(known error) bool { return known.Error() == err.Error() }) {
-			others = append(others, err)
+		inFiles, more := yamlfile.Problems(err)
+		problems = append(problems, inFiles...)
+		for _, err := range more {
+			if !slices.ContainsFunc(others, func(known error) bool { return known.Error() == err.Error() }) {
+				others = append(others, err)
+			}
 		}
 	}
 	seen, unique := map[string]bool{}, problems[:0:0]

@@ -100,16 +100,15 @@ func (l *loader) action(r *rule, e *entry) {
 	r.act = declared
 	if _, gate := declared.(action.Gate); gate && r.point.name == hooks.SessionComplete {
 		e.place("type").Wrong("%s: a %s that waits for an answer at %s holds nothing up: use on_stage_complete of the last stage (rule: waiting)",
-			e.what, r.kind, "on_session_complete")
+			e.what, r.kind, r.pointKey)
 	}
 	l.noteEnding(r, e)
 	wrongs := append(action.Fields(declared.Validate()), action.Fields(r.point.checkValues(declared, r.observe, e.doc.variables))...)
 	for _, wrong := range wrongs {
-		n := e.field(r.kind, wrong.Field)
-		n.Wrong("%s: %s: %s (rule: actions)", e.what, wrong.Field, wrong.Message)
+		e.wrongField(r.kind, wrong)
 	}
 	for _, w := range declared.Lint() {
-		n := e.field(r.kind, w.Field)
+		_, n := e.field(r.kind, w.Field)
 		place := n.Place()
 		if w.Line > 0 {
 			place = n.At(offsetOf(n.Raw(), w.Line, w.Column))
@@ -160,23 +159,34 @@ func offsetOf(text string, line, column int) int {
 	return min(offset+max(column-1, 0), len(text))
 }
 
-// field returns the node of a field of a declared action; the action itself if the field is missing.
-func (e *entry) field(kind, name string) yamlfile.Node {
+// wrongField reports a mistake in a field of a declared action.
+func (e *entry) wrongField(kind string, wrong *action.FieldError) {
+	key, n := e.field(kind, wrong.Field)
+	n.Wrong("%s: %s: %s (rule: actions)", e.what, key, wrong.Message)
+}
+
+// field returns the key of a declared action's field and its node; the node is the action itself if the key is missing.
+func (e *entry) field(kind, name string) (key string, at yamlfile.Node) {
 	if kind == "agent" && name == "agent" {
 		name = "agent_name"
 	}
 	if kind == "webhook" {
 		name = strings.TrimPrefix(name, "webhook.")
 	}
-	name, rest, _ := strings.Cut(name, ".")
-	n, there := e.of[name]
+	steps := strings.Split(name, ".")
+	n, there := e.of[steps[0]]
 	if !there {
-		return e.node
+		return name, e.node
 	}
-	if inside := n.Value.Find(rest); rest != "" && inside.Kind() != yamlfile.AbsentNode {
-		return inside
+	at = n.Value
+	for _, step := range steps[1:] {
+		inside := at.Find(step)
+		if inside.Kind() == yamlfile.AbsentNode {
+			break
+		}
+		at = inside
 	}
-	return n.Value
+	return name, at
 }
 
 // awaited reports whether the rule waits for its action.
@@ -199,7 +209,7 @@ func (l *loader) awaited(r *rule, e *entry) bool {
 		e.place(key).Wrong("%s: a gate requires await: true (rule: waiting)", e.what)
 	case r.point.denies() && !r.observe:
 		e.place(key).Wrong("%s: at %s the answer of an action may deny, so the rule must wait for it: "+
-			"remove this, or set observe: true if the action decides nothing (rule: waiting)", e.what, r.point.name)
+			"remove this, or set observe: true if the action decides nothing (rule: waiting)", e.what, r.pointKey)
 	}
 	return await
 }

@@ -22,7 +22,7 @@ func (l *loader) decision(r *rule, e *entry) {
 		e.place("decision").Wrong("%s: the key %q is missing: events and denials identify the rule by it (rule: names)", e.what, "id")
 	}
 	if r.kind != "" && !slices.Contains(r.point.can, r.kind) {
-		e.fields.at("decision").Wrong("%s: %q is not possible at %s: %s (rule: powers)", e.what, r.kind, r.point.name, r.point.whatCan())
+		e.fields.at("decision").Wrong("%s: %q is not possible at %s: %s (rule: powers)", e.what, r.kind, r.pointKey, r.point.whatCan())
 		return
 	}
 	r.reason = l.template(e, "reason", r.language)
@@ -30,7 +30,7 @@ func (l *loader) decision(r *rule, e *entry) {
 	r.metadata = l.expressions(e, "metadata", r.language)
 	for _, key := range []string{"context", "metadata"} {
 		if e.has(key) && r.kind != "" && !slices.Contains(r.point.adds, r.kind) {
-			e.place(key).Wrong("%s: a rule with %s at %s cannot add anything (rule: powers)", e.what, r.kind, r.point.name)
+			e.place(key).Wrong("%s: a rule with %s at %s cannot add anything (rule: powers)", e.what, r.kind, r.pointKey)
 		}
 	}
 	switch r.kind {
@@ -71,7 +71,7 @@ func (l *loader) rewrite(r *rule, e *entry) {
 	}
 	name := lo.Ternary(r.point.name == hooks.PreSubagent, "instruction", "input")
 	if _, ok := r.set[name]; e.has("remove") || !ok || len(r.set) != 1 {
-		e.place("decision").Wrong("%s: a rewrite at %s can replace only the %s: set: {%s: 'an expression'}", e.what, r.point.name, name, name)
+		e.place("decision").Wrong("%s: a rewrite at %s can replace only the %s: set: {%s: 'an expression'}", e.what, r.pointKey, name, name)
 	}
 }
 

@@ -21,6 +21,7 @@ type entry struct {
 	doc  *document
 	part *part
 	at   *point
+	key  string // the point's name in the file
 	id   string
 	what string // its name in errors
 	lost bool   // it refers to an unknown definition
@@ -45,7 +46,7 @@ func (l *loader) loadHooks(d *document, p *part) {
 				n.Wrong("expected a rule or an action, written as keys with values, got %s", n)
 				continue
 			}
-			l.entries = append(l.entries, l.entry(d, p, at, n))
+			l.entries = append(l.entries, l.entry(d, p, at, name, n))
 		}
 	}
 }
@@ -63,9 +64,9 @@ func (l *loader) unknownPoint(kind Kind, name string) string {
 	return yamlfile.Unknown("point of a "+kind.String(), name, pointNames(kind))
 }
 
-// entry returns the entry at a point, merged with the definition that it refers to.
-func (l *loader) entry(d *document, p *part, at *point, n yamlfile.Node) *entry {
-	e := &entry{fields: fieldsOf(n), doc: d, part: p, at: at}
+// entry returns the entry at a point, merged with the definition that it refers to. Key is the point's name in the file.
+func (l *loader) entry(d *document, p *part, at *point, key string, n yamlfile.Node) *entry {
+	e := &entry{fields: fieldsOf(n), doc: d, part: p, at: at, key: key}
 	l.define(e, p.library, nil)
 	count := scoped{p.library, string(at.name)}
 	d.counts[count]++
@@ -73,7 +74,7 @@ func (l *loader) entry(d *document, p *part, at *point, n yamlfile.Node) *entry 
 	e.what = fmt.Sprintf("rule %q", e.id)
 	if e.id == "" {
 		e.id = fmt.Sprintf("%s-%d", at.name, d.counts[count])
-		e.what = fmt.Sprintf("%s, entry %d", at.name, d.counts[count])
+		e.what = fmt.Sprintf("%s, entry %d", key, d.counts[count])
 	}
 	return e
 }
@@ -146,7 +147,7 @@ func unknownDefinition(d *document, name string) string {
 // rule reads an entry.
 func (l *loader) rule(e *entry, language *condition.Language) {
 	r := &rule{
-		doc: e.doc, library: e.part.library, id: e.id, point: e.at, place: e.place("id"), description: e.text("description"), language: language,
+		doc: e.doc, library: e.part.library, id: e.id, point: e.at, pointKey: e.key, place: e.place("id"), description: e.text("description"), language: language,
 		watch: l.options.Watch, now: l.options.Now,
 	}
 	switch hasDecision, hasType := e.has("decision"), e.has("type"); {
@@ -172,7 +173,18 @@ func (l *loader) rule(e *entry, language *condition.Language) {
 	r.match = matchOf(e.fields.at("match"), e.at)
 	r.when = l.condition(e, language)
 	l.settings(r, e)
+	l.checkFurther(r, e)
 	e.doc.rules = append(e.doc.rules, r)
+}
+
+// checkFurther reports what Options.Check finds.
+func (l *loader) checkFurther(r *rule, e *entry) {
+	if l.options.Check == nil {
+		return
+	}
+	for _, wrong := range action.Fields(l.options.Check(r.publicRule(), r.act)) {
+		e.wrongField(r.kind, wrong)
+	}
 }
 
 // misspelt returns an unknown key that was probably meant to be decision or type.
@@ -320,7 +332,7 @@ var failureWords = []string{"closed", "open", "abort", "retry", "continue", "blo
 // checkAbort reports a rule that could abort a run only after its end.
 func (*loader) checkAbort(r *rule, f fields, key string) {
 	if r.point.name == hooks.ExecutionEnd || r.point.name == hooks.InterventionStopped {
-		f.place(key).Wrong(`"abort": the run has ended at %s, so its failure cannot abort it: use open (rule: failure)`, r.point.name)
+		f.place(key).Wrong(`"abort": the run has ended at %s, so its failure cannot abort it: use open (rule: failure)`, r.pointKey)
 	}
 }
 
@@ -338,7 +350,7 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 			return hooks.Closed
 		case r.point.source == ofAgents:
 			f.place(key).Wrong("%q: a rule at %s cannot deny, so it cannot fail closed: remove it, or use abort (rule: failure)",
-				word, r.point.name)
+				word, r.pointKey)
 		}
 		return hooks.Open
 	case "open", "continue", "ignore":
@@ -362,7 +374,7 @@ func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePoli
 			l.checkAbort(r, f, "then")
 		}
 		if !control && f.plain("then") == "closed" {
-			f.place("then").Wrong(`"closed": a rule at %s cannot deny, so it cannot fail closed (rule: failure)`, r.point.name)
+			f.place("then").Wrong(`"closed": a rule at %s cannot deny, so it cannot fail closed (rule: failure)`, r.pointKey)
 		}
 		if r.act != nil && !r.await {
 			return hooks.Open

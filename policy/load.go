@@ -66,6 +66,9 @@ type Options struct {
 	Watch func(r Rule, j Judgement)
 	// Wrap, unless nil, may wrap the action of a rule: for tests, and for engines that check what it returns.
 	Wrap func(r Rule, a action.Action) action.Action
+	// Check, unless nil, returns what else is wrong with a rule as an error that joins a *action.FieldError for each mistake. Load
+	// reports them with the others. The action is nil for a rule with a decision.
+	Check func(r Rule, a action.Declared) error
 	// Read, unless nil, reads files instead of the file system.
 	Read func(path string) ([]byte, error)
 	// Files, unless nil, keeps parsed files for further calls of Load.

@@ -28,8 +28,9 @@ type rule struct {
 	suffix      string // added to the name of its hook
 	description string
 	point       *point
-	order       int // position among the rules at its point, from one
-	turn        int // position in calling order, in which observers come last
+	pointKey    string // the point's name in the file
+	order       int    // position among the rules at its point, from one
+	turn        int    // position in calling order, in which observers come last
 	place       yamlfile.Place
 	language    *condition.Language
 

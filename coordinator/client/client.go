@@ -227,6 +227,12 @@ func (c *Client) CreateBlueprint(ctx context.Context, text json.RawMessage) (s c
 	return s, err
 }
 
+// CheckBlueprint returns an error that lists everything that is wrong with a blueprint, and stores nothing. The names in with count as
+// existing blueprints.
+func (c *Client) CheckBlueprint(ctx context.Context, text json.RawMessage, with ...string) error {
+	return c.call(ctx, http.MethodPost, "/blueprints/check", url.Values{"with": with}, nil, text, nil)
+}
+
 // UpdateBlueprint changes members of a blueprint: absent ones stay, null and {} clear.
 func (c *Client) UpdateBlueprint(ctx context.Context, name string, changes json.RawMessage) (s coordinator.Stored, err error) {
 	err = c.call(ctx, http.MethodPatch, "/blueprints/"+url.PathEscape(name), nil, nil, changes, &s)

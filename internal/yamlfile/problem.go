@@ -2,6 +2,7 @@ package yamlfile
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,6 +79,27 @@ func (e *Error) Error() string {
 // Unwrap returns the causes of the problems.
 func (e *Error) Unwrap() []error {
 	return lo.FilterMap(e.Problems, func(p Problem, _ int) (error, bool) { return p.Cause, p.Cause != nil })
+}
+
+// Problems returns the problems of all *Error in an error that may join several, and its other errors.
+func Problems(err error) (all []Problem, other []error) {
+	if inFile, ok := err.(*Error); ok { //nolint:errorlint // it may be one of several
+		return inFile.Problems, nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range joined.Unwrap() {
+			problems, more := Problems(one)
+			all, other = append(all, problems...), append(other, more...)
+		}
+		return all, other
+	}
+	if inFile, ok := errors.AsType[*Error](err); ok {
+		return inFile.Problems, nil
+	}
+	if err != nil {
+		other = []error{err}
+	}
+	return nil, other
 }
 
 // sortProblems returns the problems in the order of the file.

@@ -1,15 +1,18 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
-	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
@@ -20,6 +23,8 @@ type blueprintFile struct {
 	root yamlfile.Node
 	name string
 	text json.RawMessage // as the API takes it
+	// unread are the members whose files could not be read.
+	unread []string
 }
 
 // pipelineMember is the member pipeline in the file of a blueprint, which names files in the place of their texts.
@@ -30,7 +35,8 @@ type pipelineMember struct {
 	Workspace string   `json:"workspace,omitempty"`
 }
 
-// readBlueprint reads a blueprint, with the files that it names. The error has all mistakes, with their places.
+// readBlueprint reads a blueprint, with the files that it names. The error is about a text that is no blueprint at all. Other mistakes
+// are in the file.
 func readBlueprint(path string) (*blueprintFile, error) {
 	text, err := yamlfile.Read(path)
 	if err != nil {
@@ -53,29 +59,15 @@ func readBlueprint(path string) (*blueprintFile, error) {
 	if agent := root.Find("agent"); agent.Kind() == yamlfile.TextNode {
 		if all["agent"], err = readAgent(filepath.Join(filepath.Dir(path), agent.Raw())); err != nil {
 			agent.Wrong("agent: %w", err)
+			b.unread = append(b.unread, "agent")
 		}
 	}
 	if files := root.Find("pipeline", "files"); files.Kind() == yamlfile.ListNode {
 		all["pipeline"] = b.readPipeline(filepath.Dir(path))
 	}
-	if err := b.file.Err(); err != nil {
-		return nil, err
-	}
-	if b.text, err = json.Marshal(all); err != nil {
-		return nil, err
-	}
-	parsed, err := coordinator.ParseBlueprint(b.text)
-	if wrong, ok := errors.AsType[*coordinator.InvalidError](err); ok {
-		for _, f := range wrong.Fields {
-			b.wrong(f.Field, f.Message)
-		}
-		return nil, b.file.Err()
-	}
-	if err != nil {
-		return nil, err
-	}
-	b.name = parsed.Name
-	return b, nil
+	b.name = root.Find("name").Raw()
+	b.text, err = json.Marshal(all)
+	return b, err
 }
 
 // readAgent returns the content of an agent file as JSON types.
@@ -108,11 +100,13 @@ func (b *blueprintFile) readPipeline(beside string) any {
 		}
 		if err != nil {
 			pattern.Wrong("pipeline.files: %q: %w", pattern.Raw(), err)
+			b.unread = append(b.unread, "pipeline")
 		}
 		for _, name := range names {
 			text, err := yamlfile.Read(filepath.Join(dir, filepath.FromSlash(name)))
 			if err != nil {
 				pattern.Wrong("pipeline.files: %w", err)
+				b.unread = append(b.unread, "pipeline")
 				continue
 			}
 			texts[name] = string(text)
@@ -122,11 +116,28 @@ func (b *blueprintFile) readPipeline(beside string) any {
 	return all
 }
 
+// check returns everything that is wrong with the blueprint, with the places in the file. The blueprints of the names are stored together
+// with this one. It returns an error if the coordinator cannot be asked.
+func (b *blueprintFile) check(ctx context.Context, c *client.Client, names []string) (found, err error) {
+	err = c.CheckBlueprint(ctx, b.text, names...)
+	refused, ok := errors.AsType[*client.Error](err)
+	switch {
+	case err == nil:
+		return b.file.Err(), nil
+	case !ok || len(refused.Errors) == 0:
+		return nil, errors.Join(b.file.Err(), err)
+	}
+	return b.explain(refused), nil
+}
+
 // wrong reports what is wrong with a member, at its place or that of what it is in.
 func (b *blueprintFile) wrong(field, message string) {
 	at := b.root
 	for name := range strings.SplitSeq(field, ".") {
 		below := at.Find(name)
+		if i, err := strconv.Atoi(name); err == nil && at.Kind() == yamlfile.ListNode {
+			below = at.Find(i)
+		}
 		if below.Kind() == yamlfile.AbsentNode {
 			break
 		}
@@ -135,13 +146,17 @@ func (b *blueprintFile) wrong(field, message string) {
 	at.Wrong("%s: %s", field, message)
 }
 
-// explain returns what a coordinator has refused, with the places in the file.
+// explain returns what a coordinator has refused, with the places in the file. What is said about files that could not be read is left out.
 func (b *blueprintFile) explain(refused *client.Error) error {
 	again := *b
 	again.file = b.file.Again()
 	again.root, _ = again.file.Root()
 	for _, e := range refused.Errors {
-		again.wrong(strings.TrimPrefix(e.Location, "body."), e.Message)
+		field := strings.TrimPrefix(strings.TrimPrefix(e.Location, "body"), ".")
+		member, _, _ := strings.Cut(field, ".")
+		if !slices.Contains(b.unread, member) {
+			again.wrong(cmp.Or(field, "blueprint"), e.Message)
+		}
 	}
 	return again.file.Err()
 }

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
@@ -70,26 +71,48 @@ func (r *runs) newApplyBlueprints() *cobra.Command {
 		Use:   "apply FILE...",
 		Short: "Store blueprints from files",
 		Long: `Store the blueprints of files, in YAML or JSON with the members that the API has (docs/coordinator.md). A blueprint
-that exists gets what its file says, as a new version; an unchanged one is left alone. All files are read before
-the first blueprint is stored, and may name each other in hooks.
+that exists gets what its file says, as a new version; an unchanged one is left alone. All files are checked before
+the first blueprint is stored, and may name each other in hooks. All mistakes are listed, with their places.
 
 Two members may name files, relative to that of the blueprint: agent, an agent file; and pipeline.files, a list of
 files and patterns such as agents/*.yaml in the folder pipeline.dir.`,
 		Example: `  grapnel blueprints apply report.yaml check.yaml --server http://127.0.0.1:8420`,
 		Args:    takes(1, unlimited, "needs the file of a blueprint"),
 		RunE: func(c *cobra.Command, args []string) error {
-			var all []*blueprintFile
-			var wrong []error
-			for _, path := range args {
-				b, err := readBlueprint(path)
-				all, wrong = append(all, b), append(wrong, err)
-			}
-			if err := errors.Join(wrong...); err != nil {
-				return &usageError{err}
-			}
-			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error { return r.apply(c.Context(), cl, all) })
+			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+				all, err := checkBlueprints(c.Context(), cl, args)
+				if err != nil {
+					return err
+				}
+				return r.apply(c.Context(), cl, all)
+			})
 		},
 	}
+}
+
+// checkBlueprints reads blueprints from files. The error has all mistakes of all files.
+func checkBlueprints(ctx context.Context, c *client.Client, paths []string) (all []*blueprintFile, err error) {
+	var wrong []error
+	for _, path := range paths {
+		b, err := readBlueprint(path)
+		if err != nil {
+			wrong = append(wrong, err)
+			continue
+		}
+		all = append(all, b)
+	}
+	names := lo.Map(all, func(b *blueprintFile, _ int) string { return b.name })
+	for _, b := range all {
+		found, err := b.check(ctx, c, names)
+		if err != nil {
+			return nil, err
+		}
+		wrong = append(wrong, found)
+	}
+	if err := errors.Join(wrong...); err != nil {
+		return nil, &usageError{err}
+	}
+	return all, nil
 }
 
 // apply stores blueprints. One that is refused is tried again after others, because its hooks may name them.

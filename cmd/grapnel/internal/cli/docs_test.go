@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/pipeline"
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/policy/policytest"
@@ -88,8 +90,12 @@ func loadBlueprint(dir, text string) error {
 			return err
 		}
 	}
-	_, err := readBlueprint(filepath.Join(dir, "blueprint.yaml"))
-	return err
+	b, err := readBlueprint(filepath.Join(dir, "blueprint.yaml"))
+	if err != nil {
+		return err
+	}
+	_, err = coordinator.ParseBlueprint(b.text)
+	return errors.Join(b.file.Err(), err)
 }
 
 func loadCases(dir, text string) error {
