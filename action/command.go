@@ -2,6 +2,7 @@ package action
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -63,7 +64,9 @@ func (c Command) Lint() []Warning {
 
 // Action returns the action, ready to run with h.
 func (c Command) Action(h Host) mo.Result[Action] {
-	if err := c.Validate(); err != nil {
+	var wrong problems
+	h.checkVariables(&wrong, "inherit", c.Inherit)
+	if err := errors.Join(c.Validate(), wrong.join()); err != nil {
 		return mo.Err[Action](err)
 	}
 	p := program{

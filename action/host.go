@@ -18,6 +18,9 @@ type Host struct {
 	Dir string
 	// Secrets are the values that URLs and headers may name.
 	Secrets Secrets
+	// CheckVariable, unless nil, returns an error for an environment variable of this program, or a pattern of names, that actions
+	// must not use although they declare it.
+	CheckVariable func(name string) error
 	// Funcs are the Go functions for func actions, by name.
 	Funcs map[string]Body
 	// Tools calls tools for mcp_tool actions.
@@ -108,6 +111,21 @@ type Secrets struct {
 	// File is a file of NAME=value lines, all of which may be used. It takes precedence over the environment. Empty means
 	// no file.
 	File string
+}
+
+// checkVariables says which declared environment variables must not be used.
+func (h Host) checkVariables(p *problems, field string, names []string) {
+	if h.CheckVariable == nil {
+		return
+	}
+	for _, name := range names {
+		if matchesAny(DefaultInherit(), name) {
+			continue
+		}
+		if err := h.CheckVariable(name); err != nil {
+			p.say(field, "%s: %v", name, err)
+		}
+	}
 }
 
 // directory returns dir, resolved against Host.Dir if it is relative.

@@ -47,6 +47,7 @@ func (h HTTP) sender(kind string, host Host) (*sender, error) {
 		secrets: host.Secrets.with(h.Env), most: cmp.Or(h.MaxBytes, DefaultMaxBytes), timeout: cmp.Or(h.Timeout, defaultHTTPTimeout),
 	}
 	var p problems
+	host.checkVariables(&p, "env", h.Env)
 	use := func(field string, t wording) {
 		for _, name := range t.secrets() {
 			s.names = append(s.names, name)

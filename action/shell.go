@@ -2,6 +2,7 @@ package action
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -50,7 +51,9 @@ func (s Shell) Validate() error {
 
 // Action returns the action, ready to run with h.
 func (s Shell) Action(h Host) mo.Result[Action] {
-	if err := s.Validate(); err != nil {
+	var wrong problems
+	h.checkVariables(&wrong, "inherit", s.Inherit)
+	if err := errors.Join(s.Validate(), wrong.join()); err != nil {
 		return mo.Err[Action](err)
 	}
 	p := program{

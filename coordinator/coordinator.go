@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/grapnel-go/grapnel/action"
@@ -49,6 +51,10 @@ type Options struct {
 	Store durable.Store
 	// Host performs the actions of hooks. Its Agents are not used: hooks start runs of blueprints.
 	Host action.Host
+	// Env names the environment variables of this process that hooks and pipelines of blueprints may use, in env, environment and
+	// inherit. Patterns such as "DEPLOY_*" are possible. Empty means none, because who stores blueprints need not know the secrets of
+	// the process.
+	Env []string
 	// Pipelines are the options of pipelines.
 	Pipelines PipelineOptions
 	// Observe, unless nil, receives the events of hooks around runs, each once, when it is stored. It must be safe for concurrent use. Spans,
@@ -77,6 +83,7 @@ func New(o Options) (*Coordinator, error) {
 	if o.Store == nil {
 		return nil, errors.New("a coordinator needs a store: set Options.Store")
 	}
+	o.Host.CheckVariable = CheckVariable(o.Env)
 	c := &Coordinator{
 		store: o.Store, host: o.Host, pipelineHooks: o.Pipelines.Hooks, registry: o.Registry,
 		telemetry: telemetry.New(telemetry.Config{}), observe: o.Observe,
@@ -88,6 +95,19 @@ func New(o Options) (*Coordinator, error) {
 		}
 	}
 	return c, nil
+}
+
+// CheckVariable returns a func for action.Host that allows the environment variables with some names or patterns of names.
+func CheckVariable(allowed []string) func(name string) error {
+	return func(name string) error {
+		if slices.Contains(allowed, name) || !strings.ContainsAny(name, `*?[\`) && slices.ContainsFunc(allowed, func(pattern string) bool {
+			ok, _ := path.Match(pattern, name)
+			return ok
+		}) {
+			return nil
+		}
+		return fmt.Errorf("blueprints may not use this environment variable: start the process with --env %s", name)
+	}
 }
 
 // Stored is a version of a blueprint in the store.

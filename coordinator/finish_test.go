@@ -274,6 +274,51 @@ func TestAllMistakes(t *testing.T) {
 	require.ErrorIs(t, err, durable.ErrNotFound)
 }
 
+// Hooks of blueprints may use only the environment variables of the process that its operator allows, when they are stored and when they
+// are called.
+func TestEnvironmentOfBlueprints(t *testing.T) {
+	t.Setenv("DEPLOY_TOKEN", "open-sesame")
+	const hook = `{"name": "x", "type": "procedural", "command": {"argv": ["true"]}, "hooks": {"on_run_start": `
+	stages := func(of string) string {
+		return lo.Must(jsonOf(map[string]any{"name": "x", "type": "pipeline", "pipeline": map[string]any{"files": map[string]string{
+			"pipeline.yaml": "name: p\nstages:\n  - name: one\n    termination: {type: fixed, iterations: 1}\n    command: {argv: [\"true\"]" + of + "\n",
+		}}}))
+	}
+	texts := map[string]string{
+		"a header":          hook + `{"type": "http", "url": "https://a.example.com", "headers": {"A": "${DEPLOY_TOKEN}"}, "env": ["DEPLOY_TOKEN"], "on_error": "block"}}}`,
+		"a command":         hook + `{"type": "command", "argv": ["env"], "inherit": ["PATH", "DEPLOY_TOKEN"], "on_error": "block"}}}`,
+		"a pattern":         hook + `{"type": "shell", "command": "env", "inherit": ["DEPLOY_*"], "on_error": "block"}}}`,
+		"a gate":            hook + `{"type": "gate", "by": "callback", "webhook": {"url": "https://a.example.com/${DEPLOY_TOKEN}", "env": "DEPLOY_TOKEN"}, "on_error": "block"}}}`,
+		"a pipeline":        stages(", inherit: [DEPLOY_TOKEN]}"),
+		"a pipeline's hook": stages("}\nhooks:\n  on_session_start: {type: webhook, url: '${DEPLOY_TOKEN}'}"),
+	}
+	withFolder := func(o *coordinator.Options) { o.Pipelines.Dir = t.TempDir() }
+	none := newBench(t, withFolder)
+	for name, text := range texts {
+		p, err := coordinator.ParseBlueprint([]byte(text))
+		require.NoError(t, err, name)
+		_, err = none.c.CreateBlueprint(t.Context(), p, "ann")
+		require.ErrorContains(t, err, "start the process with --env DEPLOY_", name)
+		some := newBench(t, withFolder, func(o *coordinator.Options) { o.Env = []string{"DEPLOY_*"} })
+		_, err = some.c.CreateBlueprint(t.Context(), p, "ann")
+		require.NoError(t, err, name)
+	}
+	some := newBench(t, func(o *coordinator.Options) { o.Env = []string{"DEPLOY_TOKEN"} })
+	some.create(texts["a command"])
+	less, err := coordinator.New(coordinator.Options{Store: some.store})
+	require.NoError(t, err)
+	some.c = less
+	d := some.work(some.submit("x", "{}"))
+	assert.NotEqual(t, coordinator.Completed, d.Status)
+	assert.Contains(t, d.LastError, "--env DEPLOY_TOKEN")
+}
+
+// jsonOf returns a value as JSON.
+func jsonOf(v any) (string, error) {
+	text, err := json.Marshal(v)
+	return string(text), err
+}
+
 // CO-20, CO-29: hooks that would start each other without end are refused when the second one is stored; absent members of an update
 // stay, and {} clears.
 func TestUpdate(t *testing.T) {

@@ -188,6 +188,14 @@ func loadOne(path string, o LoadOptions) (*Pipeline, error) {
 			wrong(s, lo.Ternary(s.loopFile == "", "prompt", "loop"), errors.New(yamlfile.Unknown("stage of ${outputs."+name+"}", name, known)))
 		}
 		if s.Command != nil {
+			for _, name := range s.Command.Inherit {
+				if o.Host.CheckVariable == nil {
+					break
+				}
+				if err := o.Host.CheckVariable(name); err != nil {
+					wrong(s, lo.Ternary(s.loopFile == "", "command", "loop"), fmt.Errorf("inherit: %s: %w", name, err))
+				}
+			}
 			for _, name := range valueNames(strings.Join(s.Command.Argv, "\n")) {
 				wrong(s, lo.Ternary(s.loopFile == "", "command", "loop"),
 					fmt.Errorf("${%s} is not replaced in argv: a command reads the inputs from its standard input, and finds outputs by $CTX", name))

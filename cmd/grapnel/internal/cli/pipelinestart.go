@@ -27,6 +27,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/gate"
 	"github.com/grapnel-go/grapnel/pipeline"
+	"github.com/grapnel-go/grapnel/registry"
 )
 
 // sessionDemand is the demand of the runs of a session, so that only workers of its folder claim them.
@@ -894,12 +895,12 @@ func (s *sessionRun) finish(ctx context.Context) error {
 
 // buildAgent builds the agent of a stage.
 func (s *sessionRun) buildAgent(ctx context.Context, keeper *durable.Keeper, stage pipeline.AgentStage) (*agent.Agent, func() error, error) {
-	return buildStage(ctx, keeper, s.kept.store, stage)
+	return buildStage(ctx, keeper, s.kept.store, stage, func(registry.Definition) error { return nil })
 }
 
-// buildStage builds the agent of a stage for one iteration.
+// buildStage builds the agent of a stage for one iteration, if check accepts its definition.
 func buildStage(
-	ctx context.Context, keeper *durable.Keeper, waivers durable.Store, stage pipeline.AgentStage,
+	ctx context.Context, keeper *durable.Keeper, waivers durable.Store, stage pipeline.AgentStage, check func(registry.Definition) error,
 ) (*agent.Agent, func() error, error) {
 	o := &options{file: stage.Path, texts: map[string]string{stage.Path: stage.Text}, color: "auto", dir: stage.Workspace}
 	file, err := o.resolve()
@@ -907,6 +908,9 @@ func buildStage(
 		return nil, nil, err
 	}
 	file.Name = agentName(file.Definition)
+	if err := check(file.Definition); err != nil {
+		return nil, nil, err
+	}
 	m, err := build(ctx, file, watchers{
 		approver: agent.ParkApprover, keeper: keeper, reasons: tracesRuns(ctx), rules: o.rules, parks: true, waivers: waivers, tools: stage.Tools,
 		dir: stage.Workspace, inStage: true,

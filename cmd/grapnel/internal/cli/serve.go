@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
@@ -33,6 +34,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable/gate"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/version"
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/pipeline"
 	"github.com/grapnel-go/grapnel/registry"
 )
@@ -47,6 +49,7 @@ type coordinating struct {
 	rate     float64
 	people   string
 	folder   string // for pipelines
+	env      []string
 	model    string
 	capacity int
 	asJSON   bool
@@ -99,6 +102,7 @@ func registerRunner(c *cobra.Command, o *coordinating) {
 	f := c.Flags()
 	f.StringVarP(&o.model, "model", "m", "", "the model of agents whose blueprints name none, such as openai/gpt-5-mini")
 	f.IntVar(&o.capacity, "capacity", 8, "the maximum number of concurrent runs")
+	f.StringArrayVar(&o.env, "env", nil, "an environment `variable` of this process that blueprints may use, or a pattern such as DEPLOY_* (may be repeated)")
 	f.DurationVar(&o.grace, "grace", 10*time.Second, "how long runs may take to suspend before they are cut off")
 	f.DurationVar(&o.lease, "lease", 30*time.Second, "how long a run stays with this process when it dies or stops answering")
 	f.BoolVar(&o.asJSON, "json", false, "write what the process does to standard output, as JSON Lines")
@@ -205,7 +209,7 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		}
 		log := &workLog{std: r.std, asJSON: o.asJSON}
 		settings := coordinator.Options{
-			Store: k.store, Host: host, Pipelines: coordinator.PipelineOptions{Dir: folder, Hooks: globalHooks()}, Observe: log.observeHook,
+			Store: k.store, Host: host, Env: o.env, Pipelines: coordinator.PipelineOptions{Dir: folder, Hooks: globalHooks()}, Observe: log.observeHook,
 		}
 		if !o.noRunner { // else the runners know the names
 			known := newRegistry()
@@ -257,7 +261,7 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 			options.Pipelines = &pipeline.Options{
 				Events: events.Stored,
 				Agents: func(ctx context.Context, s pipeline.AgentStage) (*agent.Agent, func() error, error) {
-					return buildStage(ctx, keeper, k.store, s)
+					return buildStage(ctx, keeper, k.store, s, o.checkDefinition)
 				},
 			}
 			runners, labels = c.Runners(keeper, options), c.Labels(options, nil)
@@ -324,9 +328,55 @@ func (o *coordinating) runnerOptions(keeper *durable.Keeper, log *workLog) coord
 			if d.Model == "" {
 				d.Model = o.model
 			}
+			if err := o.checkDefinition(d); err != nil {
+				return nil, nil, err
+			}
 			return buildBlueprint(ctx, d, rules, keeper, log, !o.remote)
 		},
 	}
+}
+
+// checkDefinition returns an error if the agent of a blueprint names environment variables that --env does not allow.
+func (o *coordinating) checkDefinition(d registry.Definition) error {
+	d.Options, d.Output = nil, registry.Output{} // their keys are others'
+	text, err := d.YAML()
+	if err != nil {
+		return err
+	}
+	root, _ := yamlfile.Parse(d.Name+".yaml", text).Root()
+	check := coordinator.CheckVariable(o.env)
+	var wrong []coordinator.FieldError
+	for _, name := range variablesIn(root) {
+		if err := check(name); err != nil {
+			wrong = append(wrong, coordinator.FieldError{Field: "agent", Message: fmt.Sprintf("%q: %s: %v", d.Name, name, err)})
+		}
+	}
+	if len(wrong) > 0 {
+		return &coordinator.InvalidError{Fields: wrong}
+	}
+	return nil
+}
+
+// variablesIn returns the environment variables that a definition names: its keys env, api_key_env, token_env and key_env.
+func variablesIn(n yamlfile.Node) (names []string) {
+	if n.Kind() == yamlfile.ListNode {
+		return lo.FlatMap(n.Items(), func(item yamlfile.Node, _ int) []string { return variablesIn(item) })
+	}
+	if n.Kind() != yamlfile.MappingNode {
+		return nil
+	}
+	for _, e := range n.Entries() {
+		isNames := e.Key.Raw() == "env" || strings.HasSuffix(e.Key.Raw(), "_env")
+		switch {
+		case isNames && e.Value.Kind() == yamlfile.TextNode:
+			names = append(names, e.Value.Raw())
+		case isNames && e.Value.Kind() == yamlfile.ListNode:
+			names = append(names, lo.Map(e.Value.Items(), func(item yamlfile.Node, _ int) string { return item.Raw() })...)
+		default:
+			names = append(names, variablesIn(e.Value)...)
+		}
+	}
+	return names
 }
 
 // buildBlueprint builds the agent of a blueprint for one run. Parks says that its gates wait in the store.
