@@ -158,7 +158,10 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 	case GateCallback:
 		s, err := g.Webhook.sender(g.Type(), h)
 		if err != nil {
-			return mo.Err[Action](err)
+			for _, f := range Fields(err) {
+				p.say("webhook."+f.Field, "%s", f.Message)
+			}
+			return mo.Err[Action](cmp.Or(p.join(), err))
 		}
 		desks := h.Callbacks
 		if desks == nil {

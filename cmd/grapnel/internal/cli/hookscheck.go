@@ -10,9 +10,11 @@ import (
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/drivers/replay"
+	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy"
 )
@@ -21,6 +23,7 @@ import (
 type checking struct {
 	policies []string
 	tools    []string
+	stages   []string
 	kind     string
 	strict   bool
 	json     bool
@@ -35,7 +38,8 @@ func newHooksCheck(std streams) *cobra.Command {
 		Short: "Check policy files for errors and likely mistakes",
 		Long: `Check policy files: report all errors, with their lines and the correction, and likely mistakes in files that can be
 loaded: tools that do not exist (--tools names the existing ones), rules that are never asked,
-conditions that are always true, values that a shell would split; and notes: rules in shadow,
+rules for stages although the agent runs outside of pipelines (--stages names those of the pipeline),
+conditions that are always true or never, values that a shell would split; and notes: rules in shadow,
 waivers and expired waivers. A rule that matches none of the --tools is an error, unless its policy is required
 or from the library. If rules ask what a tool does, a tool that changes something and has no rule is a warning,
 and so is a rule that none of the tools can match: see "grapnel hooks tools". Nothing is executed.
@@ -51,6 +55,7 @@ Exit codes:
 	}
 	c.Flags().StringArrayVarP(&f.policies, "policy", "p", nil, "a policy `file`, as the arguments are; may be given several times")
 	c.Flags().StringSliceVar(&f.tools, "tools", nil, "the `names` of the agent's tools, separated by commas, or *.json files of their schemas")
+	c.Flags().StringSliceVar(&f.stages, "stages", nil, "the `names` of the stages of the pipeline that uses the policies, separated by commas")
 	c.Flags().StringVar(&f.kind, "kind", "policy", "the kind of the files: policy, pipeline or blueprint")
 	c.Flags().BoolVar(&f.strict, "strict", false, "exit with 1 for likely mistakes")
 	c.Flags().BoolVar(&f.json, "json", false, "write the findings as JSON Lines")
@@ -67,7 +72,11 @@ func (f *checking) run(w io.Writer, files []string) error {
 	}
 	found, never, wrong := 0, 0, []error(nil)
 	for _, file := range files {
-		p, err := policy.Load([]policy.Layer{{Name: "run", Files: []string{file}, Kind: kind}}, policy.Options{})
+		var o policy.Options
+		if kind != policy.Policies { // the programs that load policies have secrets of their own
+			o.Check = checkVariables
+		}
+		p, err := policy.Load([]policy.Layer{{Name: "run", Files: []string{file}, Kind: kind}}, o)
 		if err != nil {
 			wrong = append(wrong, err)
 			f.tellWrong(w, err)
@@ -77,7 +86,7 @@ func (f *checking) run(w io.Writer, files []string) error {
 		if err != nil {
 			return &usageError{fmt.Errorf("--tools: %w", err)}
 		}
-		warnings := p.Check(names...)
+		warnings := p.CheckIn(hooks.Reach{Here: f.scope(kind, names)})
 		if len(specs) > 0 {
 			warnings = append(warnings, p.CheckTools(specs...)...)
 		}
@@ -101,6 +110,34 @@ func (f *checking) run(w io.Writer, files []string) error {
 		return &exitError{exitFailed}
 	}
 	return nil
+}
+
+// checkVariables returns an error for each variable in a URL or a header that a hook does not declare.
+func checkVariables(_ policy.Rule, a action.Declared) (err error) {
+	host := action.Host{Secrets: action.Secrets{File: secretsFile()}}
+	switch a := a.(type) {
+	case action.HTTP:
+		_, err = a.Action(host).Get()
+	case action.Gate:
+		if a.By == action.GateCallback {
+			_, err = a.Action(host).Get()
+		}
+	}
+	return err
+}
+
+// scope returns what rules of the kind can match.
+func (f *checking) scope(kind policy.Kind, tools []string) hooks.Scope {
+	here := hooks.Scope{Points: hooks.PointNames(), LaterAgents: []string{"*"}}
+	here.Tools = lo.Map(tools, func(name string, _ int) hooks.Tool { return hooks.Tool{Name: name} })
+	if len(tools) == 0 {
+		here.LaterTools = []string{"*"}
+	}
+	here.Stages = lo.Map(f.stages, func(name string, _ int) string { return hooks.Exact(name) })
+	if kind == policy.Pipelines && len(f.stages) == 0 {
+		here.Stages = []string{"*"}
+	}
+	return here
 }
 
 // readTools returns the tools that --tools names, and their names: files of schemas are read.

@@ -105,3 +105,55 @@ func TestStrictRules(t *testing.T) {
 		}
 	}
 }
+
+// A variable in a URL or a header that a hook of a pipeline or a blueprint does not declare is an error at its place.
+func TestHooksCheckFindsUndeclaredVariables(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	const hooks = `hooks:
+  on_error:
+    - type: webhook
+      url: "https://hooks.example.com/${HOOK}"
+    - type: webhook
+      url: "https://hooks.example.com/x"
+      env: [TOKEN]
+      headers:
+        Authorization: "Bearer ${TOKEN}"
+        X-Other: "${OTHER}"
+`
+	for kind, head := range map[string]string{"pipeline": "name: p\nstages: [{name: a, agent: a}]\n", "blueprint": "name: p\ntype: autonomous\n"} {
+		path := filepath.Join(t.TempDir(), "p.yaml")
+		require.NoError(t, os.WriteFile(path, []byte(head+hooks), 0o600))
+		var out bytes.Buffer
+		err := (&checking{kind: kind}).run(&out, []string{path})
+		require.ErrorContains(t, err, "p.yaml:6:12: on_error, entry 1: url: HOOK is neither a variable nor a declared secret", kind)
+		require.ErrorContains(t, err, "p.yaml:12:18: on_error, entry 2: headers.X-Other: OTHER is neither", kind)
+		assert.NotContains(t, err.Error(), "TOKEN is neither", kind)
+	}
+}
+
+// A rule for a stage matches nothing outside of pipelines, and a rule for another stage nothing in a pipeline without that stage.
+func TestHooksCheckFindsStages(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "p.yaml")
+	require.NoError(t, os.WriteFile(path, []byte(`policy: p
+hooks:
+  PreToolUse:
+    - {id: one, match: {stage: build}, decision: deny}
+    - {id: two, when: 'tool == "bash" && stage == "biuld"', decision: deny}
+    - {id: three, match: {stage: '*'}, decision: ask}
+    - {id: four, when: 'stage != "build"', decision: ask}
+`), 0o600))
+	check := func(f checking) string {
+		var out bytes.Buffer
+		f.kind = "policy"
+		require.NoError(t, f.run(&out, []string{path}))
+		return out.String()
+	}
+	out := check(checking{})
+	assert.Contains(t, out, `p.yaml:4:8: stage: "build" matches no stage: the agent runs outside of pipelines, where the stage is empty; the rule can match nothing`)
+	assert.Contains(t, out, `p.yaml:5:8: stage: "biuld" matches no stage`)
+	assert.Contains(t, out, "2 warnings")
+	out = check(checking{stages: []string{"build", "review"}})
+	assert.Contains(t, out, `p.yaml:5:8: stage: "biuld" matches no stage: did you mean "build"?`)
+	assert.Contains(t, out, "1 warning")
+}
