@@ -57,6 +57,8 @@ type HookEvent struct {
 	// the on_error of the hook.
 	Error           string `json:"error,omitempty"`
 	OnErrorBehavior string `json:"on_error_behavior,omitempty"`
+	// OnError is the on_error of a hook that has failed, as the blueprint has it; empty for the default.
+	OnError string `json:"on_error,omitempty"`
 }
 
 // failed reports whether the hook has failed and is not called again.
@@ -337,7 +339,7 @@ func (l *eventLog) describe(h *HookEvent, e hooks.Event) {
 		if e.Kind == hooks.HookTimeout || ok && fault.Fault == action.FaultTimeout {
 			h.EventType = EventHookTimeout
 		}
-		h.OnErrorBehavior = behaviours[cmp.Or(e.Policy, "open")]
+		h.OnErrorBehavior, h.OnError = behaviours[cmp.Or(e.Policy, "open")], l.rules[e.Hook].OnFailure
 		if word := l.rules[e.Hook].OnFailure; e.Policy != "retry" && word != "retry" && word != "" && !decidesRun(e.Point) {
 			h.OnErrorBehavior = behaviours[word]
 		}

@@ -18,6 +18,8 @@ type Origin struct {
 	// Required reports whether the policy is required: no inner layer can switch it off, and its questions can be
 	// answered for a person only by rules of required policies in the same layer or an outer one.
 	Required bool `json:"required,omitempty"`
+	// OnFailure is the word for a failure in the file, such as block or ignore; empty for the default.
+	OnFailure string `json:"on_failure,omitempty"`
 	// Layer is the layer of the policy; the outermost is 0.
 	Layer int `json:"-"`
 	// File and Line are the position of the rule; lines count from one.

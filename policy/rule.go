@@ -145,7 +145,7 @@ func (r *rule) newHook(do action.Action) hooks.Hook {
 // origin returns the place of the rule.
 func (r *rule) origin() *hooks.Origin {
 	o := &hooks.Origin{
-		Policy: r.policyName(), Version: r.version(), Hash: r.doc.hash, Rule: r.id, Required: r.doc.required, Layer: r.doc.layer,
+		Policy: r.policyName(), Version: r.version(), Hash: r.doc.hash, Rule: r.id, Required: r.doc.required, Layer: r.doc.layer, OnFailure: r.onFailure,
 		File: r.place.File(), Line: r.place.Line,
 	}
 	if r.act != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,13 +37,15 @@ type hookCall struct {
 	DurationMS int64  `json:"duration_ms"`
 	Reason     string `json:"reason,omitempty"`
 	Error      string `json:"error,omitempty"`
-	// Policy is what followed after a failure.
+	// Policy is the on_error of a hook that has failed, as its file has it, or what followed after the failure.
 	Policy string `json:"on_error,omitempty"`
 	Call   string `json:"call_id,omitempty"`
 	Tool   string `json:"tool,omitempty"`
 	Shadow bool   `json:"shadow,omitempty"`
 	Before string `json:"before,omitempty"`
 	After  string `json:"after,omitempty"`
+	// Subagent is the run of the sub-agent that the call is about; empty for the run itself.
+	Subagent agent.RunID `json:"subagent_run_id,omitempty"`
 
 	title string // names the hook for people
 }
@@ -56,7 +59,7 @@ func hookCallOf(e durable.Event) (c hookCall, ok bool) {
 		}
 		c = hookCall{
 			At: h.Timestamp, Point: h.HookType, Hook: h.Hook, Target: strings.TrimSpace(h.TargetType + " " + h.TargetName), Outcome: outcome,
-			Decision: h.Action, Reason: h.BlockReason, Error: h.Error, Policy: h.OnErrorBehavior, Before: string(h.Before), After: string(h.After),
+			Decision: h.Action, Reason: h.BlockReason, Error: h.Error, Policy: cmp.Or(h.OnError, h.OnErrorBehavior), Before: string(h.Before), After: string(h.After),
 			title: h.Title(),
 		}
 		if h.DurationMS != nil {
@@ -71,13 +74,19 @@ func hookCallOf(e durable.Event) (c hookCall, ok bool) {
 		Error struct {
 			Text string `json:"text"`
 		} `json:"error"`
-		Policy string `json:"policy"`
+		Policy string        `json:"policy"`
+		Run    agent.RunID   `json:"run"`
+		Origin *hooks.Origin `json:"origin"`
 	}
 	if !isAgent || outcome == "start" || json.Unmarshal(e.Data, &h) != nil {
 		return c, false
 	}
 	c = h.hookCall
+	c.Subagent = h.Run
 	c.At, c.Outcome, c.Error, c.Policy, c.title = e.At, outcome, h.Error.Text, h.Policy, h.Point+" hook "+h.Hook
+	if h.Origin != nil && h.Policy != "" && h.Policy != "retry" {
+		c.Policy = cmp.Or(h.Origin.OnFailure, h.Policy)
+	}
 	return c, true
 }
 
@@ -120,6 +129,7 @@ func oneLine(text string) string { return strings.Join(strings.Fields(text), " "
 // hookCalls returns the calls of hooks that the events of a run have, and how often each hook passed without an event of its own.
 func (k *kept) hookCalls(ctx context.Context, id agent.RunID) (all []hookCall, passes map[string]int, err error) {
 	passes = map[string]int{}
+	names := map[agent.RunID]string{} // of sub-agents, whose events are among those of the run
 	for after := int64(0); ; {
 		list, err := k.store.Events(ctx, id, after, page)
 		if err != nil || len(list) == 0 {
@@ -127,7 +137,20 @@ func (k *kept) hookCalls(ctx context.Context, id agent.RunID) (all []hookCall, p
 		}
 		for _, e := range list {
 			after = e.Seq
-			switch c, ok := hookCallOf(e); {
+			var child struct {
+				ID   agent.RunID `json:"subagent"`
+				Name string      `json:"agent"`
+			}
+			if strings.HasPrefix(e.Name, "subagent.") && json.Unmarshal(e.Data, &child) == nil {
+				names[child.ID] = child.Name
+			}
+			c, ok := hookCallOf(e)
+			if c.Subagent == id {
+				c.Subagent = ""
+			} else if c.Subagent != "" {
+				c.title = fmt.Sprintf("%s (%s): %s", names[c.Subagent], short(c.Subagent), c.title)
+			}
+			switch {
 			case !ok || e.Name == coordinator.EventHookStart:
 			case e.Name == string(hooks.HookComplete) && c.Decision == string(hooks.Allow) && c.Reason == "":
 				passes[c.Hook]++
