@@ -19,14 +19,13 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// storedGate is the form of a gate in agent.Gate.Data. It contains the names of secrets, never their values.
+// storedGate is the form of a gate in agent.Gate.Data. It contains the names of secrets, never their values. It is the same each time
+// that the gate is asked about: the file as it was at the beginning is in agent.Gate.Seen.
 type storedGate struct {
 	Gate Gate `json:"gate"`
 	// Dir is the working directory of the command, Path the file. Both are absolute.
 	Dir  string `json:"dir,omitempty"`
 	Path string `json:"path,omitempty"`
-	// First is the file as it was at the beginning.
-	First *look `json:"first,omitempty"`
 	// Request is the request to the hook. OnFailure is the verdict when the gate fails.
 	Request   json.RawMessage       `json:"request"`
 	OnFailure agent.ApprovalVerdict `json:"on_failure"`
@@ -57,7 +56,11 @@ func (g Gate) park(h Host, r *Request) (*Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.First = f.first
+		if f.first != nil {
+			if waits.Seen, err = json.Marshal(f.first); err != nil {
+				return fail(err)
+			}
+		}
 	case GateCommand:
 		if s.Dir, err = filepath.Abs(h.Dir); err != nil {
 			return fail(err)
@@ -102,13 +105,16 @@ func (g Gate) parkFiring(ctx context.Context, place runctx.Place, h Host, r *Req
 		return r.verdict(g.Type(), what.Approved, what.Message, what.Text)
 	case err != nil:
 		return nil, &Error{g.Type(), FaultCancelled, err}
-	case a.Gate != "" && a.Verdict == gateFailed:
+	case a.Author == agent.AuthorEvent && a.Verdict == gateFailed:
 		return nil, newFault(g.Type(), FaultExit, "%s", a.Reason)
 	}
-	what, err := callback.Parse(a.Reason) // a complete answer
-	if err != nil || !strings.HasPrefix(a.Reason, "{") {
-		if what, err = g.person(agent.Approval{Verdict: a.Verdict, Reason: a.Reason, By: a.By}); err != nil {
-			return nil, err
+	what, err := g.person(agent.Approval{Verdict: a.Verdict, Reason: a.Reason, By: a.By})
+	if err != nil {
+		return nil, err
+	}
+	if a.Author == agent.AuthorEvent && strings.HasPrefix(a.Reason, "{") {
+		if full, err := callback.Parse(a.Reason); err == nil && full.Approved == what.Approved {
+			what = full // the complete answer
 		}
 	}
 	return r.verdict(g.Type(), what.Approved, what.Message, what.Text)
@@ -126,10 +132,10 @@ type WaitingGate struct {
 	sender  *sender    // of a gate by callback
 }
 
-// ReadWaitingGate reads the Data of an agent.Gate. The host needs the secrets that a webhook names.
-func ReadWaitingGate(data []byte, h Host) (*WaitingGate, error) {
+// ReadWaitingGate returns the gate that an agent.Gate describes. The host needs the secrets that a webhook names.
+func ReadWaitingGate(asked *agent.Gate, h Host) (*WaitingGate, error) {
 	w := &WaitingGate{}
-	in := json.NewDecoder(bytes.NewReader(data))
+	in := json.NewDecoder(bytes.NewReader(asked.Data))
 	in.UseNumber() // the body of a webhook keeps its digits
 
 	err := in.Decode(&w.stored) //nolint:musttag // see park
@@ -145,7 +151,12 @@ func ReadWaitingGate(data []byte, h Host) (*WaitingGate, error) {
 	g := w.stored.Gate
 	switch g.By {
 	case GateFile:
-		w.file = &fileCheck{gate: g, path: w.stored.Path, first: w.stored.First}
+		w.file = &fileCheck{gate: g, path: w.stored.Path}
+		if len(asked.Seen) > 0 {
+			if err := json.Unmarshal(asked.Seen, &w.file.first); err != nil {
+				return nil, fmt.Errorf("reading a waiting gate: %w", err)
+			}
+		}
 	case GateCallback:
 		if w.sender, err = g.Webhook.sender(g.Type(), h); err != nil {
 			return nil, fmt.Errorf("reading a waiting gate: %w", err)

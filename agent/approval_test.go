@@ -265,7 +265,7 @@ func TestStoredApprovalsAreTold(t *testing.T) {
 	require.Len(t, agenttest.Of[agent.ApprovalRequested](events), 1)
 	require.Empty(t, agenttest.Of[agent.ApprovalCompleted](events), "the answer comes later")
 	answer := agent.Approval{Verdict: agent.Approve, By: "ann"}
-	final, err := a.Resume(t.Context(), parked.WithApproval(parked.Interventions()[0].CallID(), answer)).Get()
+	final, err := a.Resume(t.Context(), agenttest.WithApproval(parked, parked.Interventions()[0].CallID(), answer)).Get()
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusDone, final.Status())
 	assert.Len(t, agenttest.Of[agent.ApprovalRequested](events), 1)

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -88,4 +89,21 @@ func TestCardIDs(t *testing.T) {
 		seen[id] = name
 		assert.Equal(t, name == "same", id == same, name)
 	}
+}
+
+// The ID of a question is that of the question as it is stored. It does not depend on what differs each time that the question is asked.
+func TestQuestionIDs(t *testing.T) {
+	q := agent.Question{
+		Kind: agent.QuestionGate, By: "wait", Reason: "broken \xff\xfe <text>\u2028",
+		Gate: &agent.Gate{Kind: "file", Data: json.RawMessage(`{ "path": "a<b" }`)},
+	}
+	data, err := json.Marshal(q)
+	require.NoError(t, err)
+	var stored agent.Question
+	require.NoError(t, json.Unmarshal(data, &stored))
+	assert.Equal(t, q.ID(), stored.ID())
+	stored.Gate.Host, stored.Gate.Seen, stored.Within = "elsewhere", json.RawMessage(`{"size":7}`), time.Hour
+	assert.Equal(t, q.ID(), stored.ID())
+	stored.Gate.Data = json.RawMessage(`{"path":"c"}`)
+	assert.NotEqual(t, q.ID(), stored.ID())
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
 func effective(c agent.ToolCall) *agent.Prepared { return &agent.Prepared{Original: &c, Call: &c} }
@@ -21,7 +22,7 @@ func begunBefore(t *testing.T, a *agent.Agent, call agent.ToolCall) agent.State 
 	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	for _, i := range s.Interventions() {
-		s = s.WithApproval(i.CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})
+		s = agenttest.WithApproval(s, i.CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})
 	}
 	require.False(t, s.Waiting())
 	original := call
@@ -79,15 +80,15 @@ func TestAnApprovalCountsOnce(t *testing.T) {
 		i, _ := agent.Checkpoint(s).Intervention("1")
 		assert.True(t, i.Begun)
 		assert.Nil(t, i.Answer())
-		assert.Equal(t, s, s.WithApproval("1", agent.Approval{Verdict: agent.Approve, Arguments: `{"n":7}`}), "its arguments are settled")
+		assert.Equal(t, s, agenttest.WithApproval(s, "1", agent.Approval{Verdict: agent.Approve, Arguments: `{"n":7}`}), "its arguments are settled")
 		// The answer counts for this repetition, and for no other.
-		s = s.WithApproval("1", agent.Approval{Verdict: agent.Approve, By: "bob"})
+		s = agenttest.WithApproval(s, "1", agent.Approval{Verdict: agent.Approve, By: "bob"})
 		require.False(t, s.Waiting())
 		s = agent.Checkpoint(agent.Checkpoint(s).WithStatus(agent.StatusRunning)).WithCallBegun(effective(write("1")))
 	}
 	s, err := a.Resume(t.Context(), stored(t, s)).Get()
 	require.NoError(t, err)
-	s, err = a.Resume(t.Context(), stored(t, s.WithApproval("1", agent.Approval{Verdict: agent.Approve}))).Get()
+	s, err = a.Resume(t.Context(), stored(t, agenttest.WithApproval(s, "1", agent.Approval{Verdict: agent.Approve}))).Get()
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusDone, s.Status())
 	assert.Equal(t, []string{`write{"n":1}`, `write{"n":2}`}, x.ran)
@@ -110,7 +111,7 @@ func TestABegunCallKeepsItsArguments(t *testing.T) {
 	require.True(t, s.Waiting())
 	i, _ := agent.Checkpoint(s).Intervention("1")
 	assert.Equal(t, `{"n":50}`, i.Call.Arguments)
-	s, err = a.Resume(t.Context(), s.WithApproval("1", agent.Approval{Verdict: agent.Approve})).Get()
+	s, err = a.Resume(t.Context(), agenttest.WithApproval(s, "1", agent.Approval{Verdict: agent.Approve})).Get()
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusDone, s.Status())
 	assert.Equal(t, []string{`write{"n":50}`}, x.ran)

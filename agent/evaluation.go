@@ -44,6 +44,8 @@ type Evaluation struct {
 	Handled bool
 	// Effects are applied when this verdict wins. They can tell the model why the run continues.
 	Effects Effects
+
+	ofFailure bool // the verdict of Base about the failure of the last step
 }
 
 // Stops reports whether the run ends with this evaluation.
@@ -60,7 +62,7 @@ func Strongest(evaluations ...Evaluation) Evaluation {
 	}
 	var best Evaluation
 	for _, e := range evaluations {
-		if handled && e.Verdict == Forbid && e.Signal.Reason == StopError && e.Signal.Source == baseSource {
+		if handled && e.ofFailure {
 			continue
 		}
 		switch {
@@ -98,7 +100,7 @@ func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
 	case last.Failure() != nil:
 		return mo.Ok(Evaluation{Verdict: Forbid, Signal: Signal{
 			Reason: StopError, Message: last.Failure().Text, Source: baseSource,
-		}})
+		}, ofFailure: true})
 	case last.Message().CallCount() > 0, s.pausesAgain():
 		return mo.Ok(Evaluation{Verdict: AllowContinuation})
 	}

@@ -157,7 +157,7 @@ func TestInputParksTheRun(t *testing.T) {
 		var read agent.State
 		require.NoError(t, json.Unmarshal(data, &read))
 		require.True(t, read.Waiting())
-		s, err = a.Resume(t.Context(), read.WithApproval(read.Interventions()[0].CallID(), given)).Get()
+		s, err = a.Resume(t.Context(), agenttest.WithApproval(read, read.Interventions()[0].CallID(), given)).Get()
 		require.NoError(t, err)
 	}
 	answer(agent.Approval{Verdict: agent.Approve, By: "ann"})
@@ -192,7 +192,7 @@ func TestAControlDeniesACallThatHasInput(t *testing.T) {
 	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	denies = true
-	s, err = a.Resume(t.Context(), s.WithApproval(s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve, Input: `{"name":"Ann"}`})).Get()
+	s, err = a.Resume(t.Context(), agenttest.WithApproval(s, s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve, Input: `{"name":"Ann"}`})).Get()
 	require.NoError(t, err)
 	assert.Equal(t, agent.ToolFailed, lastResult(t, s).Status, "it has begun")
 	assert.Contains(t, lastResult(t, s).Text(), "not any more")
@@ -220,7 +220,7 @@ func TestAControlAsksAnewAboutACallThatHasInput(t *testing.T) {
 		data, err := json.Marshal(s)
 		require.NoError(t, err)
 		require.NoError(t, json.Unmarshal(data, &s))
-		s, err = a.Resume(t.Context(), s.WithApproval(s.Interventions()[0].CallID(), answer)).Get()
+		s, err = a.Resume(t.Context(), agenttest.WithApproval(s, s.Interventions()[0].CallID(), answer)).Get()
 		require.NoError(t, err)
 	}
 	assert.Equal(t, []string{"input", "", "input"}, kinds)

@@ -153,15 +153,6 @@ func (s State) Waiting() bool {
 	return waiting
 }
 
-// WithApproval returns a parked state with an answer given now: see WithApprovalAt.
-func (s State) WithApproval(callID string, answer Approval) State {
-	asked, ok := lo.Find(s.Interventions(), func(i Intervention) bool { return i.CallID() == callID })
-	if !ok {
-		return s
-	}
-	return s.WithApprovalAt(asked.ID, answer, time.Now())
-}
-
 // WithApprovalAt returns a parked state with an answer to the Intervention with that ID: see Intervention.WithAnswer.
 // Now is the time of the answer, and zero means the present. An answer at or after the deadline does not count:
 // Questions.OnTimeout decides. The state does not change when the run is not parked, when the question is closed, or

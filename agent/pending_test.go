@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
 // delegates is an executor whose calls run another agent and wait for it. A call named
@@ -88,10 +89,10 @@ func TestNamesOfCallsBelow(t *testing.T) {
 	for _, name := range []string{"1", "a", "a/1", "a/a/1", ""} {
 		_, ok := agent.Checkpoint(s).Intervention(name)
 		assert.False(t, ok, name)
-		assert.Equal(t, s, s.WithApproval(name, agent.Approval{Verdict: agent.Approve}), name)
+		assert.Equal(t, s, agenttest.WithApproval(s, name, agent.Approval{Verdict: agent.Approve}), name)
 	}
 	for n, name := range want {
-		s = s.WithApproval(name, agent.Approval{Verdict: agent.Approve})
+		s = agenttest.WithApproval(s, name, agent.Approval{Verdict: agent.Approve})
 		answered := lo.CountBy(s.Interventions(), func(i agent.Intervention) bool { return i.Answer() != nil })
 		assert.Equal(t, n+1, answered)
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/samber/lo"
 )
@@ -73,10 +74,13 @@ type Gate struct {
 	Host string `json:"host,omitempty"`
 	// Data describes the event. The framework does not interpret it.
 	Data json.RawMessage `json:"data,omitempty"`
+	// Seen is what the asker saw when it asked, such as a file as it was then. It may differ when the question is asked again.
+	Seen json.RawMessage `json:"seen,omitempty"`
 }
 
-// ID identifies the question by everything except its time limit and its answers. Approval.Covers lists such IDs. A
-// question that is asked again keeps its answers only if its ID is the same.
+// ID identifies the question by everything but its time limit, its answers, and a gate's Host and Seen. It is the same for the
+// question as it is stored. Approval.Covers names questions by it. A question that is asked again keeps its answers only if its
+// ID is the same.
 func (q Question) ID() string {
 	parts := []string{
 		"question", string(q.Kind), q.By, q.Rule, q.Reason, q.OnTimeout.String(), strconv.FormatBool(q.Required),
@@ -84,7 +88,11 @@ func (q Question) ID() string {
 	}
 	parts = append(parts, q.Approvers...)
 	if g := q.Gate; g != nil {
-		parts = append(parts, g.Kind, g.Host, string(g.Data))
+		data, err := json.Marshal(g.Data) // in the form in which it is stored
+		if err != nil {
+			data = g.Data
+		}
+		parts = append(parts, g.Kind, string(data))
 	}
 	if r := q.Input; r != nil {
 		parts = append(parts, r.By, r.Message, r.Schema, r.URL, strconv.Itoa(r.Number))
@@ -92,10 +100,14 @@ func (q Question) ID() string {
 	return digest(parts...)
 }
 
-// digest returns a hash of the texts as 32 hexadecimal digits.
+// digest returns a hash of some texts, 32 hexadecimal digits. Bytes that are not UTF-8 count as their replacement in JSON, so that
+// the digest of stored texts is the same.
 func digest(parts ...string) string {
 	var text []byte
 	for _, part := range parts {
+		if !utf8.ValidString(part) {
+			part = string([]rune(part))
+		}
 		text = append(binary.AppendUvarint(text, uint64(len(part))), part...)
 	}
 	sum := sha256.Sum256(text)
@@ -139,8 +151,8 @@ func (q Question) Admits(a Approval) bool {
 	case !a.isAbout(q):
 		return false
 	case q.Kind == QuestionGate:
-		return a.Gate == q.By || a.Gate == "" && (a.Verdict != Approve || a.TimedOut())
-	case a.Gate != "":
+		return a.Author == AuthorEvent || a.Verdict != Approve || a.TimedOut()
+	case a.Author == AuthorEvent:
 		return false
 	case !q.Restricted() || a.TimedOut():
 		return true
@@ -253,7 +265,7 @@ func (q Questions) Answers() []Approval {
 // isSameAnswer reports whether two answers are one answer to several questions.
 func (a Approval) isSameAnswer(other Approval) bool {
 	return a.Verdict == other.Verdict && a.Author == other.Author && a.By == other.By && a.Identity == other.Identity &&
-		a.Gate == other.Gate && a.At.Equal(other.At)
+		slices.Equal(a.Covers, other.Covers) && a.At.Equal(other.At)
 }
 
 // Decision returns the answer that decides the call, or nil while the call waits. It is the strictest rejection of any

@@ -30,7 +30,7 @@ func TestQuestionAdmits(t *testing.T) {
 	restricted := agent.Question{By: "pay", Approvers: []string{"ann", "finance"}}
 	two := agent.Question{By: "pay", Quorum: 2}
 	gate := agent.Question{Kind: agent.QuestionGate, By: "wait", Gate: &agent.Gate{Kind: "file"}}
-	ofGate := agent.Approval{Verdict: agent.Approve, Gate: "wait"}
+	ofGate := agent.Approval{Verdict: agent.Approve, Author: agent.AuthorEvent, Covers: []string{gate.ID()}}
 	for name, c := range map[string]struct {
 		question agent.Question
 		answer   agent.Approval
@@ -49,7 +49,9 @@ func TestQuestionAdmits(t *testing.T) {
 		"a person, for a quorum":              {two, yes, false},
 		"a quorum of one":                     {agent.Question{Quorum: 1}, yes, true},
 		"its event, for a gate":               {gate, ofGate, true},
-		"another event, for a gate":           {gate, agent.Approval{Verdict: agent.Approve, Gate: "other"}, false},
+		"an event that names no gate":         {gate, agent.Approval{Verdict: agent.Approve, Author: agent.AuthorEvent, By: "wait"}, false},
+		"another event, for a gate":           {gate, agent.Approval{Verdict: agent.Approve, Author: agent.AuthorEvent, By: "wait", Covers: []string{two.ID()}}, false},
+		"an event that names a question":      {two, agent.Approval{Verdict: agent.Approve, Author: agent.AuthorEvent, Identity: "bob", Covers: []string{two.ID()}}, false},
 		"an approval of a person, for a gate": {gate, verified("ann"), false},
 		"a rejection, for a gate":             {gate, notIt, true},
 		"a passed deadline, for a gate":       {gate, late(agent.Approve), true},
@@ -100,7 +102,7 @@ func TestWithAnswerOfSeveralPeople(t *testing.T) {
 	}
 	assert.Equal(t, []int{1, 2, 0}, lo.Map(after, func(q agent.Question, _ int) int { return len(q.Answers) }))
 	assert.Nil(t, after.Decision(), "the gate is closed")
-	after = after.WithAnswer(agent.Approval{Verdict: agent.Approve, Gate: "wait"})
+	after = after.WithAnswer(agent.Approval{Verdict: agent.Approve, Author: agent.AuthorEvent, Covers: []string{after[2].ID()}})
 	require.NotNil(t, after.Decision())
 	assert.Equal(t, agent.Approve, after.Decision().Verdict)
 	assert.Empty(t, questions[0].Answers, "the receiver stays as it was")
@@ -119,9 +121,10 @@ func TestNoApprovalBelowTheQuorum(t *testing.T) {
 				By:       rapid.SampledFrom([]string{"a", "b", "x"}).Draw(t, "by"),
 				Identity: rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e"}).Draw(t, "identity"),
 				Roles:    rapid.SampledFrom([][]string{nil, {"team"}, {"other"}}).Draw(t, "roles"),
-				Gate:     rapid.SampledFrom([]string{"", "", "", "pay"}).Draw(t, "gate"),
+				Author:   rapid.SampledFrom([]agent.Author{"", "", "", agent.AuthorEvent}).Draw(t, "author"),
+				Covers:   rapid.SampledFrom([][]string{nil, {questions[0].ID()}}).Draw(t, "covers"),
 			}
-			admitted := a.Gate == "" && a.Identity != "" &&
+			admitted := a.Author == agent.AuthorPerson && a.Identity != "" &&
 				(approvers == nil || lo.Contains(approvers, a.Identity) || lo.Some(approvers, a.Roles))
 			open := !rejected && len(people) < quorum
 			questions = questions.WithAnswer(a)
@@ -203,7 +206,7 @@ func TestAParkedCallWaitsForItsQuorum(t *testing.T) {
 	edited.Arguments = `{"n":2}`
 	for i, answer := range []agent.Approval{yes, edited, verified("ann"), verified("ann"), verified("bob")} {
 		require.True(t, s.Waiting(), fmt.Sprint("before answer ", i))
-		s = s.WithApproval(id, answer)
+		s = agenttest.WithApproval(s, id, answer)
 	}
 	require.False(t, s.Waiting())
 	final, err := a.Resume(t.Context(), s).Get()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
 // wantsYes is an executor that requires approval for every call of the tool "write", and
@@ -115,14 +116,14 @@ func TestParkAndResume(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, same.Waiting(), "there is no answer")
 
-	s = s.WithApproval("1", agent.Approval{Verdict: agent.Approve, By: "ann"})
+	s = agenttest.WithApproval(s, "1", agent.Approval{Verdict: agent.Approve, By: "ann"})
 	same, err = a.Resume(t.Context(), stored(t, s)).Get()
 	require.NoError(t, err)
 	assert.True(t, same.Waiting(), "one call waits still")
 	assert.Equal(t, 1, *asked)
 	assert.Empty(t, x.ran)
 
-	s = stored(t, s).WithApproval("3", agent.Approval{Verdict: agent.Approve, By: "bob"})
+	s = agenttest.WithApproval(stored(t, s), "3", agent.Approval{Verdict: agent.Approve, By: "bob"})
 	assert.False(t, s.Waiting())
 	run := s.Run()
 	s, err = a.Resume(t.Context(), stored(t, s)).Get()
@@ -155,7 +156,7 @@ func TestAnswers(t *testing.T) {
 	}
 	t.Run("a no ends the run, whatever else waits", func(t *testing.T) {
 		a, x, s := start(t)
-		s, err := a.Resume(t.Context(), s.WithApproval("2", agent.Approval{By: "ann", Reason: "not today"})).Get()
+		s, err := a.Resume(t.Context(), agenttest.WithApproval(s, "2", agent.Approval{By: "ann", Reason: "not today"})).Get()
 		require.NoError(t, err)
 		assert.Equal(t, agent.StatusInterrupted, s.Status())
 		assert.Equal(t, agent.StopRejected, s.StopSignal().MustGet().Reason)
@@ -169,8 +170,8 @@ func TestAnswers(t *testing.T) {
 	})
 	t.Run("a no that goes on", func(t *testing.T) {
 		a, x, s := start(t)
-		s = s.WithApproval("2", agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"}).
-			WithApproval("1", agent.Approval{Verdict: agent.Approve})
+		s = agenttest.WithApproval(s, "2", agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"})
+		s = agenttest.WithApproval(s, "1", agent.Approval{Verdict: agent.Approve})
 		s, err := a.Resume(t.Context(), s).Get()
 		require.NoError(t, err)
 		assert.Equal(t, agent.StatusDone, s.Status())
@@ -178,8 +179,8 @@ func TestAnswers(t *testing.T) {
 	})
 	t.Run("an approval of something else", func(t *testing.T) {
 		a, x, s := start(t)
-		s = s.WithApproval("1", agent.Approval{Verdict: agent.Approve, Arguments: `{"n":10}`}).
-			WithApproval("2", agent.Approval{Verdict: agent.Approve})
+		s = agenttest.WithApproval(s, "1", agent.Approval{Verdict: agent.Approve, Arguments: `{"n":10}`})
+		s = agenttest.WithApproval(s, "2", agent.Approval{Verdict: agent.Approve})
 		s, err := a.Resume(t.Context(), stored(t, s)).Get()
 		require.NoError(t, err)
 		assert.Equal(t, []string{`write{"n":10}`, `write{"n":2}`}, x.ran)
@@ -192,7 +193,7 @@ func TestAnswers(t *testing.T) {
 	t.Run("the time is over", func(t *testing.T) {
 		a, x, s := start(t)
 		assert.True(t, agent.Checkpoint(s).WithExpired(time.Now()).Waiting())
-		s = s.WithApproval("1", agent.Approval{Verdict: agent.Approve})
+		s = agenttest.WithApproval(s, "1", agent.Approval{Verdict: agent.Approve})
 		s, err := a.Resume(t.Context(), agent.Checkpoint(s).WithExpired(time.Now().Add(2*time.Minute))).Get()
 		require.NoError(t, err)
 		assert.Equal(t, []string{`write{"n":1}`}, x.ran)
@@ -201,11 +202,11 @@ func TestAnswers(t *testing.T) {
 	})
 	t.Run("in vain", func(t *testing.T) {
 		_, _, s := start(t)
-		assert.Equal(t, s, s.WithApproval("7", agent.Approval{Verdict: agent.Approve}), "no such call")
-		assert.Equal(t, s, s.WithApproval("1", agent.Approval{Verdict: agent.Park}), "no answer")
-		once := s.WithApproval("1", agent.Approval{Verdict: agent.Approve})
-		assert.Equal(t, once, once.WithApproval("1", agent.Approval{Verdict: agent.RejectAndEnd}), "answered already")
-		assert.Equal(t, agent.NewState(), agent.NewState().WithApproval("1", agent.Approval{Verdict: agent.Approve}))
+		assert.Equal(t, s, agenttest.WithApproval(s, "7", agent.Approval{Verdict: agent.Approve}), "no such call")
+		assert.Equal(t, s, agenttest.WithApproval(s, "1", agent.Approval{Verdict: agent.Park}), "no answer")
+		once := agenttest.WithApproval(s, "1", agent.Approval{Verdict: agent.Approve})
+		assert.Equal(t, once, agenttest.WithApproval(once, "1", agent.Approval{Verdict: agent.RejectAndEnd}), "answered already")
+		assert.Equal(t, agent.NewState(), agenttest.WithApproval(agent.NewState(), "1", agent.Approval{Verdict: agent.Approve}))
 	})
 	t.Run("cancelled while it waits", func(t *testing.T) {
 		a, x, s := start(t)
@@ -228,7 +229,7 @@ func TestAnswers(t *testing.T) {
 		_, _, s := start(t)
 		b, err := agent.New(agent.Config{Name: "other", Driver: agent.DriverFunc(nil)}).Get()
 		require.NoError(t, err)
-		_, err = b.Resume(t.Context(), s.WithApproval("1", agent.Approval{})).Get()
+		_, err = b.Resume(t.Context(), agenttest.WithApproval(s, "1", agent.Approval{})).Get()
 		require.ErrorContains(t, err, `agent "clerk"`)
 	})
 }
@@ -240,12 +241,12 @@ func TestAChangedCallIsAskedAgain(t *testing.T) {
 	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	x.change = func(c agent.ToolCall) agent.ToolCall { c.Arguments = `{"n":99}`; return c }
-	s, err = a.Resume(t.Context(), s.WithApproval("1", agent.Approval{Verdict: agent.Approve})).Get()
+	s, err = a.Resume(t.Context(), agenttest.WithApproval(s, "1", agent.Approval{Verdict: agent.Approve})).Get()
 	require.NoError(t, err)
 	assert.True(t, s.Waiting())
 	assert.Empty(t, x.ran)
 	assert.Equal(t, `{"n":99}`, s.Interventions()[0].Call.Arguments)
-	s, err = a.Resume(t.Context(), stored(t, s).WithApproval("1", agent.Approval{Verdict: agent.Approve})).Get()
+	s, err = a.Resume(t.Context(), agenttest.WithApproval(stored(t, s), "1", agent.Approval{Verdict: agent.Approve})).Get()
 	require.NoError(t, err)
 	assert.Equal(t, []string{`write{"n":99}`}, x.ran)
 	assert.Equal(t, agent.StatusDone, s.Status())
@@ -258,8 +259,8 @@ func TestAQuestionStands(t *testing.T) {
 	require.NoError(t, err)
 	tame := &wantsYes{tame: true}
 	b, _ := parking(t, tame, write("1"), write("2"))
-	s, err = b.Resume(t.Context(), s.WithApproval("1", agent.Approval{Verdict: agent.RejectAndContinue}).
-		WithApproval("2", agent.Approval{Verdict: agent.Approve})).Get()
+	s = agenttest.WithApproval(s, "1", agent.Approval{Verdict: agent.RejectAndContinue})
+	s, err = b.Resume(t.Context(), agenttest.WithApproval(s, "2", agent.Approval{Verdict: agent.Approve})).Get()
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusDone, s.Status())
 	assert.Equal(t, []string{`write{"n":2}`}, tame.ran)
@@ -311,7 +312,7 @@ func TestRestoreInTheMiddleOfAStep(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, s.Waiting(), "a person decides whether what began runs again")
 	assert.Empty(t, x.ran)
-	s, err = a.Resume(t.Context(), s.WithApproval("2", agent.Approval{Verdict: agent.Approve})).Get()
+	s, err = a.Resume(t.Context(), agenttest.WithApproval(s, "2", agent.Approval{Verdict: agent.Approve})).Get()
 	require.NoError(t, err)
 	assert.Equal(t, 1, *asked, "the reply was there already")
 	assert.Equal(t, []string{"read", "list"}, x.ran)
@@ -374,11 +375,15 @@ func TestASessionParksAndGoesOn(t *testing.T) {
 	_, err = c.Run(t.Context(), agent.UserText("hello?")).Get()
 	require.ErrorIs(t, err, agent.ErrParked)
 	assert.True(t, c.State().Waiting(), "it is not lost")
-	require.NoError(t, c.Approve("1", agent.Approval{Verdict: agent.Approve}))
-	assert.True(t, c.State().Waiting(), "an answer names what was asked, not the call")
-	require.NoError(t, c.Approve(s.Interventions()[0].ID, agent.Approval{Verdict: agent.Approve}))
+	require.ErrorIs(t, c.Approve("1", agent.Approval{Verdict: agent.Approve}), agent.ErrNotOpen, "an answer names what was asked, not the call")
+	assert.True(t, c.State().Waiting())
+	card := s.Interventions()[0].ID
+	require.ErrorContains(t, c.Approve(card, agent.Approval{Verdict: agent.Park}), "does not take this answer")
+	require.NoError(t, c.Approve(card, agent.Approval{Verdict: agent.Approve}))
+	require.ErrorIs(t, c.Approve(card, agent.Approval{Verdict: agent.Approve}), agent.ErrNotOpen, "it was answered")
 	s, err = c.Resume(t.Context()).Get()
 	require.NoError(t, err)
+	require.ErrorIs(t, c.Approve(card, agent.Approval{Verdict: agent.Approve}), agent.ErrNotOpen, "the run has ended")
 	assert.Equal(t, agent.StatusDone, s.Status())
 	assert.Equal(t, s, c.State())
 }
@@ -449,7 +454,7 @@ func TestSuspended(t *testing.T) {
 			require.NoError(t, err)
 			assert.True(t, s.Parked())
 			assert.False(t, s.Waiting())
-			assert.Equal(t, s, s.WithApproval("1", agent.Approval{Verdict: agent.Approve}), "no person was asked")
+			assert.Equal(t, s, agenttest.WithApproval(s, "1", agent.Approval{Verdict: agent.Approve}), "no person was asked")
 			assert.Equal(t, s, agent.Checkpoint(s).WithExpired(time.Now()))
 			assert.Equal(t, 1, s.RunStepCount())
 			assert.Equal(t, "run.parked", events[len(events)-1])

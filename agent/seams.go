@@ -204,7 +204,7 @@ func (a Approval) TimedOut() bool { return a.Author == AuthorDeadline }
 
 // isAbout reports whether the answer is about the given question on its card.
 func (a Approval) isAbout(q Question) bool {
-	return len(a.Covers) == 0 || slices.Contains(a.Covers, q.ID())
+	return len(a.Covers) == 0 && a.Author != AuthorEvent || slices.Contains(a.Covers, q.ID())
 }
 
 // Author is the kind of author of an answer. Names never reveal it.
@@ -218,6 +218,8 @@ const (
 	AuthorHook Author = "hook"
 	// AuthorDeadline is a passed deadline. Only the framework gives such an answer.
 	AuthorDeadline Author = "deadline"
+	// AuthorEvent is the event that a QuestionGate waits for. Its answer counts only for gates that Approval.Covers names.
+	AuthorEvent Author = "event"
 )
 
 // Approval is a person's answer. The zero Approval is a rejection.
@@ -234,9 +236,6 @@ type Approval struct {
 	// roles. A program sets both only from verified data, such as a token.
 	Identity string   `json:"identity,omitempty"`
 	Roles    []string `json:"roles,omitempty"`
-	// Gate, when not empty, reports that the event of a QuestionGate has come. It is that question's By, and the
-	// Approval answers no other question.
-	Gate string `json:"gate,omitempty"`
 	// Reason is shown to the model when the call is rejected.
 	Reason string `json:"reason,omitempty"`
 	// Arguments, when not empty, replaces the arguments of the approved call. The controls judge the call again.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 )
 
@@ -17,6 +19,9 @@ var ErrSessionBusy = errors.New("a run of the session is in progress: wait for i
 
 // ErrSessionClosed is returned when a run is started in a session after Close.
 var ErrSessionClosed = errors.New("the session is closed: continue from its state with Agent.Session")
+
+// ErrNotOpen is returned for an answer to a question that the session does not ask, or does not ask any more.
+var ErrNotOpen = errors.New("the question is not open: it was answered, it has changed, or its deadline has passed")
 
 // Session is a conversation with an agent: several runs in sequence, each on the last run's final state. It is safe for
 // concurrent use. Only one run can be in progress at a time.
@@ -104,9 +109,22 @@ func (c *Session) RunWith(ctx context.Context, settings RunSettings, input ...Me
 }
 
 // Approve records a person's answer to the Intervention with that ID, if the last run waits for it: see
-// State.WithApprovalAt. It returns ErrSessionBusy while a run is in progress, and ErrSessionClosed after Close.
+// State.WithApprovalAt. It returns an error when the answer does not count: ErrNotOpen when the run does not ask that, when it was
+// answered, or when its deadline has passed. While a run is in progress, it returns ErrSessionBusy; after Close, ErrSessionClosed.
 func (c *Session) Approve(id string, answer Approval) error {
-	return c.turn(func(s State, settings RunSettings) { settings.onEnd(s.WithApprovalAt(id, answer, time.Now())) })
+	var refused error
+	err := c.turn(func(s State, settings RunSettings) {
+		now := time.Now()
+		i, ok := lo.Find(s.Interventions(), func(i Intervention) bool { return i.ID == id })
+		switch {
+		case !ok || i.Answer() != nil || i.expired(now):
+			refused = fmt.Errorf("answering %s: %w", id, ErrNotOpen)
+		case !answer.Verdict.final() || !i.Takes(answer) || !i.Questions.Admit(answer):
+			refused = fmt.Errorf("answering %s: the question does not take this answer", id)
+		}
+		settings.onEnd(s.WithApprovalAt(id, answer, now))
+	})
+	return cmp.Or(err, refused)
 }
 
 // Resume calls Agent.Resume on the session's state.

@@ -165,7 +165,7 @@ func TestSpendingOfParkedRuns(t *testing.T) {
 		assert.EqualValues(t, 30, s.Spending().Usage.Tokens())
 		for len(s.Interventions()) > 0 && s.Parked() {
 			for _, i := range s.Interventions() {
-				s = s.WithApproval(i.CallID(), agent.Approval{Verdict: agent.Approve})
+				s = agenttest.WithApproval(s, i.CallID(), agent.Approval{Verdict: agent.Approve})
 			}
 			s, err = parent.Resume(t.Context(), stored(t, s)).Get()
 			require.NoError(t, err)
@@ -382,7 +382,7 @@ func TestLimitsOfAResumedRun(t *testing.T) {
 				for s.Parked() {
 					require.NotEmpty(t, s.Interventions())
 					for _, i := range s.Interventions() {
-						s = s.WithApproval(i.CallID(), agent.Approval{Verdict: agent.Approve})
+						s = agenttest.WithApproval(s, i.CallID(), agent.Approval{Verdict: agent.Approve})
 					}
 					s, err = parent.RunWith(t.Context(), agent.RunSettings{Resume: true, Limits: tc.limits}, stored(t, s)).Get()
 					require.NoError(t, err)

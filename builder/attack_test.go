@@ -268,7 +268,7 @@ func TestAttackReservedKeyThroughParkedState(t *testing.T) {
 			require.NoError(t, err)
 			var back agent.State
 			require.NoError(t, json.Unmarshal(data, &back))
-			back = back.WithApproval(back.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve})
+			back = agenttest.WithApproval(back, back.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve})
 			back = final(t, a.RunWith(t.Context(), agent.RunSettings{Resume: true, Hooks: hooks.NewSet(guard)}, back).Get)
 			assert.Equal(t, []string{"guard"}, controls.Or(back, nil))
 		})
@@ -544,7 +544,7 @@ func TestAttackRunLimitAfterAPark(t *testing.T) {
 	a := built(t, b)
 	s := final(t, a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get)
 	require.True(t, s.Waiting())
-	final(t, a.Resume(t.Context(), s.WithApproval(s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve})).Get)
+	final(t, a.Resume(t.Context(), agenttest.WithApproval(s, s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve})).Get)
 	assert.Equal(t, []int{1}, paid)
 }
 
@@ -601,7 +601,7 @@ func TestAttackSecondDoubtWithoutHooks(t *testing.T) {
 	for i := range 3 {
 		require.True(t, s.Waiting())
 		assert.Equal(t, i+1, asked, "round %d", i+1)
-		s = s.WithApproval(s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve})
+		s = agenttest.WithApproval(s, s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve})
 		c := s.Interventions()[0].Call
 		s = agent.Checkpoint(agent.Checkpoint(s).WithStatus(agent.StatusRunning)).WithCallBegun(&agent.Prepared{Original: &c, Call: &c}) // and the process dies
 		s = final(t, a.Resume(t.Context(), s).Get)

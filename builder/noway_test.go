@@ -552,7 +552,7 @@ func TestNoWayAroundByForgedState(t *testing.T) {
 	require.True(t, s.Waiting())
 	sealed, err := seal.Marshal(s)
 	require.NoError(t, err)
-	approved := s.WithApproval(s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve})
+	approved := agenttest.WithApproval(s, s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve})
 	forged, err := json.Marshal(approved)
 	require.NoError(t, err)
 	_, err = seal.Unmarshal(forged)

@@ -254,7 +254,7 @@ func TestCompactionOfARunThatParks(t *testing.T) {
 	for s.Parked() {
 		s = throughJSON(t, s)
 		for _, w := range s.Interventions() {
-			s = s.WithApproval(w.Call.ID, agent.Approval{Verdict: agent.Approve})
+			s = agenttest.WithApproval(s, w.Call.ID, agent.Approval{Verdict: agent.Approve})
 		}
 		var err error
 		s, err = a.Resume(t.Context(), s).Get()

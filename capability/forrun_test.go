@@ -217,7 +217,7 @@ func TestARunGoesOnOnlyWithItsControls(t *testing.T) {
 	d.taken()
 	parked = throughJSON(t, parked)
 	id := parked.Interventions()[0].CallID()
-	parked = parked.WithApproval(id, agent.Approval{Verdict: agent.Approve})
+	parked = agenttest.WithApproval(parked, id, agent.Approval{Verdict: agent.Approve})
 
 	for _, resume := range []func(context.Context, agent.State) error{
 		func(ctx context.Context, s agent.State) error { return a.Resume(ctx, s).Error() },

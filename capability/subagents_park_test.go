@@ -178,8 +178,8 @@ func TestASubagentParksTheRunThatStartedIt(t *testing.T) {
 			assert.True(t, same.Waiting())
 			assert.Empty(t, o.logged(), "no answer came: nothing is asked and nothing told")
 
-			assert.True(t, s.WithApproval("call_2_1", agent.Approval{Verdict: agent.Approve}).Waiting(), "that is another call")
-			s = s.WithApproval(waits[0].CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})
+			assert.True(t, agenttest.WithApproval(s, "call_2_1", agent.Approval{Verdict: agent.Approve}).Waiting(), "that is another call")
+			s = agenttest.WithApproval(s, waits[0].CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})
 			require.False(t, s.Waiting())
 			s, err = o.build(t).Resume(t.Context(), kept(t, s)).Get()
 			require.NoError(t, err)
@@ -223,25 +223,25 @@ func TestAnswersToASubagent(t *testing.T) {
 	}{
 		"yes": {
 			func(_ *office, s agent.State) agent.State {
-				return s.WithApproval(call, agent.Approval{Verdict: agent.Approve})
+				return agenttest.WithApproval(s, call, agent.Approval{Verdict: agent.Approve})
 			},
 			agent.StatusDone, "Paid.", []string{"pay 100 by clerk 1", "PostSubagent of boss: clerk 1 Paid.", "write 2 by boss"}, nil,
 		},
 		"yes to less": {
 			func(_ *office, s agent.State) agent.State {
-				return s.WithApproval(call, agent.Approval{Verdict: agent.Approve, Arguments: `{"cents":5}`})
+				return agenttest.WithApproval(s, call, agent.Approval{Verdict: agent.Approve, Arguments: `{"cents":5}`})
 			},
 			agent.StatusDone, "Paid.", []string{"pay 5 by clerk 1"}, []string{"pay 100 by clerk 1"},
 		},
 		"no, and go on": {
 			func(_ *office, s agent.State) agent.State {
-				return s.WithApproval(call, agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"})
+				return agenttest.WithApproval(s, call, agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"})
 			},
 			agent.StatusDone, "Paid.", []string{"ExecutionEnd of clerk 1", "write 2 by boss"}, []string{"pay 100 by clerk 1"},
 		},
 		"no": {
 			func(_ *office, s agent.State) agent.State {
-				return s.WithApproval(call, agent.Approval{Verdict: agent.RejectAndEnd, By: "ann", Reason: "not today"})
+				return agenttest.WithApproval(s, call, agent.Approval{Verdict: agent.RejectAndEnd, By: "ann", Reason: "not today"})
 			},
 			agent.StatusInterrupted, `agent "clerk 1" interrupted: not today`,
 			[]string{"SubagentFailed of boss: clerk 1 interrupted", "ExecutionEnd of clerk 1", "ExecutionEnd of boss", "PostToolUse of boss: task"},
@@ -256,14 +256,14 @@ func TestAnswersToASubagent(t *testing.T) {
 		"the controls have changed their mind about the payment": {
 			func(o *office, s agent.State) agent.State {
 				o.deny = "pay"
-				return s.WithApproval(call, agent.Approval{Verdict: agent.Approve})
+				return agenttest.WithApproval(s, call, agent.Approval{Verdict: agent.Approve})
 			},
 			agent.StatusDone, "Paid.", nil, []string{"pay 100 by clerk 1"},
 		},
 		"the controls have changed their mind about the task": {
 			func(o *office, s agent.State) agent.State {
 				o.deny = "task"
-				return s.WithApproval(call, agent.Approval{Verdict: agent.Approve})
+				return agenttest.WithApproval(s, call, agent.Approval{Verdict: agent.Approve})
 			},
 			agent.StatusDone, `tool "task": denied by guard: changed its mind`,
 			[]string{"ExecutionEnd of clerk 1", "SubagentFailed of boss: clerk 1 cancelled", "PostToolUse of boss: task", "write 2 by boss"},
@@ -305,7 +305,7 @@ func TestATaskThatIsRewrittenGoesOn(t *testing.T) {
 		recorder := agenttest.Record()
 		o.rewrite = fmt.Sprintf(`{"agent":"clerk 1","instruction":"Pay %d."}`, n)
 		if n == 2 {
-			s = s.WithApproval("call_1_2/call_2_1", agent.Approval{Verdict: agent.Approve})
+			s = agenttest.WithApproval(s, "call_1_2/call_2_1", agent.Approval{Verdict: agent.Approve})
 		} else { // as if it was cut off while it waited
 			s = agent.Checkpoint(s).WithStatus(agent.StatusRunning)
 		}
@@ -378,9 +378,9 @@ func TestSeveralSubagentsWait(t *testing.T) {
 	}
 	t.Run("yes to both", func(t *testing.T) {
 		o, s := start(t)
-		s = s.WithApproval("call_1_2/call_2_1", agent.Approval{Verdict: agent.Approve})
+		s = agenttest.WithApproval(s, "call_1_2/call_2_1", agent.Approval{Verdict: agent.Approve})
 		require.True(t, s.Waiting())
-		s, err := o.build(t).Resume(t.Context(), kept(t, s).WithApproval("call_1_1/call_2_1", agent.Approval{Verdict: agent.Approve})).Get()
+		s, err := o.build(t).Resume(t.Context(), agenttest.WithApproval(kept(t, s), "call_1_1/call_2_1", agent.Approval{Verdict: agent.Approve})).Get()
 		require.NoError(t, err)
 		assert.Equal(t, agent.StatusDone, s.Status())
 		assert.Equal(t, 2, counted(o.logged())["pay 100 by clerk 1"])
@@ -390,7 +390,7 @@ func TestSeveralSubagentsWait(t *testing.T) {
 			for _, parallel := range []int{1, 2} {
 				o, s := start(t)
 				o.parallel = parallel // of the process that goes on
-				s = s.WithApproval(answered, agent.Approval{By: "ann"})
+				s = agenttest.WithApproval(s, answered, agent.Approval{By: "ann"})
 				require.False(t, s.Waiting())
 				s, err := o.build(t).Resume(t.Context(), kept(t, s)).Get()
 				require.NoError(t, err)
@@ -449,7 +449,7 @@ func TestAYesBeforeASubagentWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, s.Waiting())
 	require.Len(t, s.Interventions(), 2, "the one that has its answer, and the one that waits")
-	s, err = park(t).Resume(t.Context(), kept(t, s).WithApproval("call_1_1/call_1_1", agent.Approval{Verdict: agent.Approve})).Get()
+	s, err = park(t).Resume(t.Context(), agenttest.WithApproval(kept(t, s), "call_1_1/call_1_1", agent.Approval{Verdict: agent.Approve})).Get()
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusDone, s.Status())
 	assert.Equal(t, 1, asked)
@@ -494,7 +494,7 @@ func TestEventsOfAParkedSubagent(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"run.started", "subagent.started", "subagent.parked", "run.parked"}, about())
 	recorder = agenttest.Record()
-	_, err = o.build(t, capability.UseObserver(recorder)).Resume(t.Context(), s.WithApproval("call_1_2/call_2_1", agent.Approval{Verdict: agent.Approve})).Get()
+	_, err = o.build(t, capability.UseObserver(recorder)).Resume(t.Context(), agenttest.WithApproval(s, "call_1_2/call_2_1", agent.Approval{Verdict: agent.Approve})).Get()
 	require.NoError(t, err)
 	assert.Equal(t, []string{"run.resumed", "subagent.resumed", "subagent.completed", "run.completed"}, about())
 }

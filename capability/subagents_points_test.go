@@ -113,7 +113,7 @@ func TestWhatIsToldOfASubagentThatWaits(t *testing.T) {
 	s := kept(t, build().Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet())
 	require.True(t, s.Waiting())
 	for _, i := range s.Interventions() {
-		s = s.WithApproval(i.CallID(), agent.Approval{Verdict: agent.Approve})
+		s = agenttest.WithApproval(s, i.CallID(), agent.Approval{Verdict: agent.Approve})
 	}
 	s = build().Resume(t.Context(), s).MustGet()
 	require.Equal(t, agent.StatusDone, s.Status())

@@ -283,7 +283,7 @@ func TestInstructionsOfAParkedRun(t *testing.T) {
 	parked, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	require.True(t, parked.Parked())
-	final, err := a.Resume(t.Context(), parked.WithApproval(parked.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})).Get()
+	final, err := a.Resume(t.Context(), agenttest.WithApproval(parked, parked.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})).Get()
 	require.NoError(t, err)
 	assert.Equal(t, "done", final.Answer())
 	assert.Equal(t, 2, made)

@@ -3,10 +3,12 @@ package coordinator_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,6 +71,7 @@ func testApproval(t *testing.T, own bool) {
 	require.NoError(t, err)
 	require.Equal(t, coordinator.Waiting, d.Status)
 	require.Len(t, d.WaitsFor, 1)
+	assert.Len(t, d.WaitsFor[0].Questions, 1)
 
 	at := "/approvals/wait?" + url.Values{"run": {string(id)}, "wait": {d.WaitsFor[0].Wait}}.Encode()
 	for _, role := range []coordinator.Role{coordinator.Viewer, coordinator.RunnerRole} {
@@ -81,7 +84,12 @@ func testApproval(t *testing.T, own bool) {
 	assert.Contains(t, string(text), `"a payment"`)
 	status, text = operator.sendFor("application/json", http.MethodGet, at, nil)
 	require.Equal(t, http.StatusOK, status, string(text))
-	var shown struct{ Question struct{ Wait string } }
+	var shown struct {
+		Question struct {
+			Wait      string
+			Questions []struct{ ID string }
+		}
+	}
 	require.NoError(t, json.Unmarshal(text, &shown))
 	if own {
 		store := b.client(s, coordinator.Operator).OperatorStore()
@@ -90,12 +98,30 @@ func testApproval(t *testing.T, own bool) {
 		another := wait
 		another.ID = "another"
 		_, err = durable.Decide(t.Context(), store, another, agent.Approval{Verdict: agent.Approve})
-		require.ErrorContains(t, err, "does not ask that")
+		require.ErrorIs(t, err, durable.ErrChanged)
+		_, err = durable.Decide(t.Context(), store, durable.Wait{Run: id, ID: wait.ID}, agent.Approval{Verdict: agent.Approve})
+		require.ErrorContains(t, err, "names no questions")
+		bare := coordinator.StoreAnswer{Run: id, Wait: wait.ID, Answer: agent.Approval{Verdict: agent.Approve}}
+		status, text = operator.sendFor("application/json", http.MethodPost, "/store-answers", bare)
+		require.Equal(t, http.StatusBadRequest, status)
+		assert.Contains(t, string(text), strings.Join(questionsOf(t, wait), ", "))
 		require.NoError(t, durabletest.Approve(t.Context(), store, id, wait.ID, agent.Approval{Verdict: agent.Approve, By: "forged", Identity: "forged"}))
-		require.Error(t, durabletest.Approve(t.Context(), store, id, wait.ID, agent.Approval{Verdict: agent.Approve}))
+		_, err = durable.Decide(t.Context(), store, wait, agent.Approval{Verdict: agent.Approve})
+		told, ok := errors.AsType[*durable.NotOpenError](err)
+		require.True(t, ok, "%v", err)
+		require.ErrorIs(t, err, durable.ErrAnswered)
+		require.Len(t, told.Answers, 1)
+		assert.Equal(t, "operator", told.Answers[0].By)
 	} else {
-		status, text = operator.sendFor("application/json", http.MethodPost, at, map[string]string{"verdict": "approve", "wait": shown.Question.Wait})
+		answer := map[string]any{"verdict": "approve", "wait": shown.Question.Wait, "questions": []string{shown.Question.Questions[0].ID}}
+		status, text = operator.sendFor("application/json", http.MethodPost, at, answer)
 		require.Equal(t, http.StatusOK, status, string(text))
+		log, err := b.c.AuditLog(t.Context(), "", 100)
+		require.NoError(t, err)
+		told, ok := lo.Find(log, func(e coordinator.AuditEntry) bool { return e.Path == "/approvals/" })
+		require.True(t, ok, "what is answered on a page is in the audit log")
+		assert.Equal(t, []any{"operator", "answer", id, "approve " + shown.Question.Wait}, []any{told.By, told.Operation, told.Run, told.Detail})
+		assert.NotEmpty(t, told.TokenID)
 	}
 	require.NoError(t, w.ExecuteReady(t.Context()))
 	d, err = b.c.Run(t.Context(), id)
@@ -105,6 +131,14 @@ func testApproval(t *testing.T, own bool) {
 	require.NoError(t, err)
 	require.Len(t, records, 1)
 	assert.Equal(t, "operator", records[0].By)
+}
+
+// questionsOf returns the IDs of the open questions of a wait.
+func questionsOf(t *testing.T, w durable.Wait) []string {
+	t.Helper()
+	i, err := durable.InterventionOf(w)
+	require.NoError(t, err)
+	return lo.Map(durable.OpenQuestions(w, i), func(q agent.Question, _ int) string { return q.ID() })
 }
 
 // An operator reads, steers and answers runs through the store that "grapnel runs --server" uses; answers and signals have the name of the

@@ -22,6 +22,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/samber/lo"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
@@ -77,9 +78,9 @@ func (c *Coordinator) Handler(o HandlerOptions) http.Handler {
 	a.addTokens()
 	a.addAudit()
 	a.addStore()
-	mux.Handle("/approvals/", approval.Handler(c.store, approval.Options{
-		Log: o.Log, Origins: o.Origins, People: o.People, Waivers: true, Identify: a.identifyApprover,
-	}))
+	mux.Handle("/approvals/", a.pages(approval.Handler(c.store, approval.Options{
+		Log: o.Log, Origins: o.Origins, People: o.People, Waivers: true, Identify: identifyApprover, Record: a.recordPage,
+	})))
 	mux.HandleFunc("GET /healthz", a.health)
 	return guard(mux, o.Origins)
 }
@@ -266,20 +267,42 @@ func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
 	}
 }
 
+// pages returns the pages for people, with the token of each request in its context.
+func (a *api) pages(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := context.WithValue(r.Context(), auditTargetKey{}, auditTarget{operation: answerOperation, path: "/approvals/"}) // a link is a secret
+		if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
+			about, err := a.identify(ctx, strings.TrimSpace(token))
+			if err != nil && !errors.Is(err, errToken) {
+				a.log.Error("looking a token up", "error", err)
+				writeProblem(w, http.StatusServiceUnavailable, "the store does not answer: try again")
+				return
+			}
+			ctx = context.WithValue(ctx, identityKey{}, about)
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
 // identifyApprover returns who answers what a run waits for: the name of a token of an operator or admin.
-func (a *api) identifyApprover(r *http.Request) (approval.Principal, error) {
-	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok {
+func identifyApprover(r *http.Request) (approval.Principal, error) {
+	about := identityOf(r.Context())
+	if !about.Role.allows(Operator) {
 		return approval.Principal{}, approval.ErrUnidentified
-	}
-	about, err := a.identify(r.Context(), strings.TrimSpace(token))
-	switch {
-	case errors.Is(err, errToken), err == nil && !about.Role.allows(Operator):
-		return approval.Principal{}, approval.ErrUnidentified
-	case err != nil:
-		return approval.Principal{}, err
 	}
 	return approval.Principal{Name: about.Name, Roles: []string{string(about.Role)}}, nil
+}
+
+// recordPage writes to the audit log what a person does on a page.
+func (a *api) recordPage(ctx context.Context, author *approval.Principal, run agent.RunID, what string) error {
+	by := identityOf(ctx)
+	switch {
+	case author == nil:
+		by, what = Token{}, what+" by a link"
+	case author.Name != by.Name: // who is signed in has no token of the coordinator
+		by = Token{Name: author.Name}
+	}
+	return a.record(context.WithValue(ctx, identityKey{}, by), run, what)
 }
 
 // missingRole says that an operation needs another role.

@@ -29,15 +29,17 @@ func withOwnAudit(o *huma.Operation) { o.Metadata[auditKey] = "own" }
 // withoutAudit says that what an operation writes is in the run, with the runner: its lease, its journal or its events.
 func withoutAudit(o *huma.Operation) { o.Metadata[auditKey] = "none" }
 
-// AuditEntry is a request that changes something. The answers of people are in the audit log of the store, too.
+// AuditEntry is a request that changes something, and what people do on the pages below /approvals/. The answers of people are in the
+// audit log of the store, too.
 type AuditEntry struct {
 	// ID orders the entries.
 	ID   string    `json:"id"`
 	Time time.Time `json:"time"`
-	// By is the name of the token, TokenID its ID; empty for the token that the service was started with.
+	// By is the name of the token, TokenID its ID; empty for the token that the service was started with. By is the name of a person who
+	// has signed in to a page, and empty for who has only a link.
 	By      string `json:"by"`
 	TokenID string `json:"token_id,omitempty"`
-	// Operation is the ID of the operation in the OpenAPI document, Path the path of the request.
+	// Operation is the ID of the operation in the OpenAPI document, Path the path of the request, and "/approvals/" for pages.
 	Operation string `json:"operation"`
 	Path      string `json:"path"`
 	// Run is the run that the request is about, unless Path has it. Detail is what is changed, such as the name of a blueprint, the

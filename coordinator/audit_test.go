@@ -96,7 +96,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		}},
 		"POST /store-answers": {coordinator.Operator, func() (string, any, agent.RunID, string) {
 			id, w := waiting()
-			text, err := json.Marshal(coordinator.StoreAnswer{Run: id, Wait: w.ID, Answer: agent.Approval{Verdict: agent.Approve, By: "forged"}})
+			text, err := json.Marshal(coordinator.StoreAnswer{Run: id, Wait: w.ID, Answer: agent.Approval{Verdict: agent.Approve, By: "forged", Covers: questionsOf(t, w)}})
 			require.NoError(t, err)
 			return "/store-answers", json.RawMessage(text), id, "approve " + w.ID
 		}},

@@ -62,6 +62,7 @@ func TestPark(t *testing.T) {
 	answer := func(question string, a agent.Approval) int {
 		w, err := durabletest.FindWait(t.Context(), b.store, id, question)
 		require.NoError(t, err)
+		a.Covers = questionsOf(t, w)
 		status, _ := operator.send(http.MethodPost, "/store-answers", "", coordinator.StoreAnswer{Run: id, Wait: w.ID, Answer: a})
 		return status
 	}

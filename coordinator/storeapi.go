@@ -28,12 +28,15 @@ var storeMethods = []string{
 // results that on_result hooks have withheld.
 var viewerMethods = []string{"Events", "Input", "List", "QueueServices", "Result", "Run", "SubmittedInput", "Waits"}
 
+// answerOperation is the ID of the operation that answers what a run waits for.
+const answerOperation = "answer"
+
 // StoreAnswer is an answer to something that a run waits for, as a client sends it.
 type StoreAnswer struct {
 	Run agent.RunID `json:"run"`
 	// Wait is the ID of what was seen: an answer to anything else is refused.
 	Wait string `json:"wait"`
-	// Answer is the answer. Its author is the token, and its member covers, unless empty, has the IDs of the questions that it is about.
+	// Answer is the answer. Its author is the token, and its member covers has the IDs of the questions that it is about.
 	Answer agent.Approval `json:"answer"`
 }
 
@@ -61,7 +64,7 @@ func (a *api) addStore() {
 
 	type answerInput struct{ Body StoreAnswer }
 	type answerOutput struct{ Body durable.Wait }
-	huma.Register(a.huma, route(http.MethodPost, "/store-answers", "answer",
+	huma.Register(a.huma, route(http.MethodPost, "/store-answers", answerOperation,
 		"Answer what a run waits for: for grapnel approvals --server", Operator, withOwnAudit),
 		func(ctx context.Context, in *answerInput) (*answerOutput, error) {
 			if err := a.record(ctx, in.Body.Run, in.Body.Answer.Verdict.String()+" "+in.Body.Wait); err != nil {
@@ -157,21 +160,34 @@ func (c *Coordinator) answer(ctx context.Context, in StoreAnswer, by approval.Pr
 		return w, err
 	}
 	a := in.Answer
-	a.Author, a.By, a.Identity, a.Roles, a.Gate = agent.AuthorPerson, by.Name, by.Name, by.Roles, ""
+	if len(a.Covers) == 0 {
+		return w, &uncoveredError{openQuestions(w)}
+	}
+	a.Author, a.By, a.Identity, a.Roles = agent.AuthorPerson, by.Name, by.Name, by.Roles
 	return durable.Decide(ctx, c.store, w, a)
+}
+
+// uncoveredError is returned for an answer that names no questions.
+type uncoveredError struct{ open []string }
+
+func (e *uncoveredError) Error() string {
+	return "the answer names no questions: set its member covers; open are: " + strings.Join(e.open, ", ")
 }
 
 // answerProblem converts an error of answer to a response.
 func (a *api) answerProblem(err error) error {
 	refused, isRefused := errors.AsType[*durable.NotAdmittedError](err)
 	wrong, isWrong := errors.AsType[*agent.ArgumentsError](err)
+	closed, isClosed := errors.AsType[*durable.NotOpenError](err)
 	switch {
+	case errors.As(err, new(*uncoveredError)):
+		return huma.NewError(http.StatusBadRequest, err.Error())
 	case isRefused:
 		return huma.NewError(http.StatusForbidden, refused.Error())
 	case isWrong:
 		return huma.NewError(http.StatusUnprocessableEntity, wrong.Error())
-	case errors.As(err, new(*durable.NotOpenError)):
-		return huma.NewError(http.StatusConflict, err.Error())
+	case isClosed:
+		return huma.NewError(http.StatusConflict, err.Error(), &huma.ErrorDetail{Location: "body.wait", Message: closed.Err.Error()})
 	}
 	return a.problem("answering", err)
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/pipeline"
@@ -66,11 +68,13 @@ type RunDetail struct {
 
 // WaitView is something that a run waits for.
 type WaitView struct {
-	Wait     string           `json:"wait"`
-	Kind     durable.WaitKind `json:"kind"`
-	Tool     string           `json:"tool,omitempty"`
-	Run      agent.RunID      `json:"run,omitempty"`
-	Deadline time.Time        `json:"deadline,omitzero"`
+	Wait string           `json:"wait"`
+	Kind durable.WaitKind `json:"kind"`
+	Tool string           `json:"tool,omitempty"`
+	// Questions are the IDs of the open questions. An answer names those that it covers.
+	Questions []string    `json:"questions,omitempty"`
+	Run       agent.RunID `json:"run,omitempty"`
+	Deadline  time.Time   `json:"deadline,omitzero"`
 }
 
 // viewOf returns a run as the API has it.
@@ -161,12 +165,21 @@ func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (RunDetail, error
 		}
 		for _, w := range waits {
 			if w.Answer == nil {
-				d.WaitsFor = append(d.WaitsFor, WaitView{w.ID, w.Kind, w.Tool, w.Child, w.Deadline})
+				d.WaitsFor = append(d.WaitsFor, WaitView{w.ID, w.Kind, w.Tool, openQuestions(w), w.Child, w.Deadline})
 			}
 		}
 	}
 	d.Hooks, err = c.hookEvents(ctx, r)
 	return d, err
+}
+
+// openQuestions returns the IDs of the questions that an answer to a wait can cover; none for a wait that no answer ends.
+func openQuestions(w durable.Wait) []string {
+	i, err := durable.InterventionOf(w)
+	if err != nil {
+		return nil
+	}
+	return lo.Map(durable.OpenQuestions(w, i), func(q agent.Question, _ int) string { return q.ID() })
 }
 
 // lastError returns why no runner could execute a run that waits to be tried again; empty for other runs.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -63,6 +64,9 @@ func (h *held) stageAnswer(s agent.State, p *agent.Prepared, a agent.Approval) e
 		id = h.call + "/" + id
 	}
 	w := Wait{Run: h.lease.Run, ID: i.ID, Subject: id}
+	if len(a.Covers) == 0 {
+		a.Covers = lo.Map(i.Questions.Open(), questionID)
+	}
 	answer, err := newAnswer(w, i, a)
 	if err != nil {
 		return err

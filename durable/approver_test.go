@@ -73,7 +73,8 @@ func TestAnswersInMemoryAreInTheAuditLog(t *testing.T) {
 			assert.False(t, r.Answer.More)
 			told := answersOf(t, store)[0]
 			assert.WithinDuration(t, r.At, told.At, time.Second)
-			told.At = time.Time{}
+			assert.Len(t, told.Covers, 1)
+			told.At, told.Covers = time.Time{}, nil
 			assert.Equal(t, tc.answer, told.Approval)
 			assert.Equal(t, agent.ToolCall{ID: "call_0", Name: "add", Arguments: "{}"}, told.Call)
 			assert.Equal(t, []string{"ask"}, told.AskedBy)

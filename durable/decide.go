@@ -148,6 +148,9 @@ func GateOf(w Wait, i agent.Intervention) (q agent.Question, ok bool) {
 	return lo.Find(i.Questions, func(q agent.Question) bool { return q.Gate != nil && gateID(i, q) == w.ID })
 }
 
+// OpenQuestions returns the questions of an intervention that an answer to its wait can cover.
+func OpenQuestions(w Wait, i agent.Intervention) agent.Questions { return questionsOf(w, i).Open() }
+
 // questionsOf returns the questions of an intervention that a wait stands for.
 func questionsOf(w Wait, i agent.Intervention) agent.Questions {
 	if q, ok := GateOf(w, i); ok {
@@ -266,8 +269,8 @@ type Decider interface {
 	Decide(ctx context.Context, w Wait, a agent.Approval) (Wait, error)
 }
 
-// Decide records an answer to a wait about a call, as the author saw it: w names what was asked, and, unless the answer says which
-// questions it covers, those that were open in w. Everything is checked against the wait as it is stored. It returns
+// Decide records an answer to a wait about a call, as the author saw it. The answer covers the questions that it names, or else those
+// that were open in w. Everything is checked against the wait as it is stored. It returns
 // the wait with the answer, which decides unless more people must answer. The errors are a *NotOpenError when the wait
 // is answered, by this author or another, when the run does not ask that, or when its deadline has passed, so that its default
 // answer counts; a *NotAdmittedError; and an *agent.ArgumentsError when changed arguments do not fit the tool, or the input
@@ -276,26 +279,35 @@ type Decider interface {
 // A rejection answers all waits about the call. An approval by who submitted the job does not count for a question
 // with approvers or a quorum.
 func Decide(ctx context.Context, store Store, w Wait, a agent.Approval) (Wait, error) {
-	if elsewhere, ok := store.(Decider); ok {
-		return elsewhere.Decide(ctx, w, a)
-	}
 	fail := func(err error) (Wait, error) {
 		return w, fmt.Errorf("answering %s of run %s: %w", w.ID, w.Run, err)
 	}
-	switch {
-	case a.Verdict > agent.Approve:
-		return fail(fmt.Errorf("the verdict %q decides nothing: approve or reject the call", a.Verdict))
-	case a.Author != agent.AuthorPerson:
-		return fail(fmt.Errorf("its author is a %s: only people and events answer", a.Author))
-	case a.By == reservedName:
-		return fail(fmt.Errorf("the name %q stands for a passed deadline: give another name", a.By))
-	}
-	if len(a.Covers) == 0 && len(w.Data) > 0 {
+	if len(a.Covers) == 0 {
+		if len(w.Data) == 0 {
+			return fail(errors.New("it names no questions: set Approval.Covers, or pass the wait as it was read"))
+		}
 		seen, err := InterventionOf(w)
 		if err != nil {
 			return w, err
 		}
-		a.Covers = lo.Map(questionsOf(w, seen).Open(), func(q agent.Question, _ int) string { return q.ID() })
+		if a.Covers = lo.Map(OpenQuestions(w, seen), questionID); len(a.Covers) == 0 {
+			return w, newNotOpenError(ctx, store, w.Run, w.ID, ErrAnswered)
+		}
+	}
+	if elsewhere, ok := store.(Decider); ok {
+		decided, err := elsewhere.Decide(ctx, w, a)
+		if refused, ok := errors.AsType[*NotOpenError](err); ok {
+			return w, newNotOpenError(ctx, store, w.Run, w.ID, refused.Err)
+		}
+		return decided, err
+	}
+	switch {
+	case a.Verdict > agent.Approve:
+		return fail(fmt.Errorf("the verdict %q decides nothing: approve or reject the call", a.Verdict))
+	case a.Author != agent.AuthorPerson && a.Author != agent.AuthorEvent:
+		return fail(fmt.Errorf("its author is a %s: only people and events answer", a.Author))
+	case a.By == reservedName:
+		return fail(fmt.Errorf("the name %q stands for a passed deadline: give another name", a.By))
 	}
 	submitters, err := submittersOf(ctx, store, w.Run)
 	if err != nil {
@@ -334,8 +346,11 @@ func formAnswers(waits []Wait, id string, a agent.Approval, submitters []string,
 		return w, nil, err
 	}
 	questions := questionsOf(w, i)
-	if a.Covers, err = coveredBy(questions, a); err != nil {
+	if a.Covers, err = coveredBy(questions, a.Covers); err != nil {
 		return w, nil, err
+	}
+	if a.Verdict == agent.Approve && a.Arguments != "" && a.Arguments != i.Call.Arguments && lo.Every(a.Covers, lo.Map(questions.Open(), questionID)) {
+		a.Covers = lo.Map(questions, questionID) // it voids earlier answers
 	}
 	switch {
 	case i.CheckInput(a) != nil:
@@ -378,22 +393,19 @@ func formAnswers(waits []Wait, id string, a agent.Approval, submitters []string,
 	return w, answers, nil
 }
 
-// coveredBy returns the questions that an answer covers, by their IDs; none when it covers all that are open. It returns
-// ErrChanged when the answer names others, and ErrAnswered when those that it names are answered.
-func coveredBy(questions agent.Questions, a agent.Approval) ([]string, error) {
-	ids := func(q agent.Question, _ int) string { return q.ID() }
-	open := lo.Uniq(lo.Map(questions.Open(), ids))
+func questionID(q agent.Question, _ int) string { return q.ID() }
+
+// coveredBy returns the IDs of the open questions among those that an answer names. It returns ErrChanged when the answer names another
+// question, and ErrAnswered when none of the named ones is open.
+func coveredBy(questions agent.Questions, named []string) ([]string, error) {
+	open := lo.Intersect(lo.Map(questions.Open(), questionID), named)
 	switch {
-	case len(a.Covers) == 0:
-		return nil, nil
-	case !lo.Every(lo.Map(questions, ids), a.Covers):
+	case !lo.Every(lo.Map(questions, questionID), named):
 		return nil, ErrChanged
-	case lo.None(open, a.Covers):
+	case len(open) == 0:
 		return nil, ErrAnswered
-	case lo.Every(a.Covers, open):
-		return nil, nil
 	}
-	return lo.Intersect(open, a.Covers), nil
+	return open, nil
 }
 
 // hasAnswered reports whether the author of an approval has approved before: the same answer counts once.

@@ -174,7 +174,7 @@ func TestDecideRejectsTheCall(t *testing.T) {
 		answer agent.Approval
 	}{
 		"person": {"c", rejection("ann")}, "person at the gate": {"c#gate", rejection("")},
-		"gate": {"c#gate", agent.Approval{Verdict: agent.RejectAndContinue, By: "file", Gate: "gate"}},
+		"gate": {"c#gate", agent.Approval{Verdict: agent.RejectAndContinue, By: "file", Author: agent.AuthorEvent}},
 	} {
 		ask(t, store, durable.Job{ID: id}, agent.Questions{twoPeople, gate, other}, agent.Questions{plain, gate})
 		require.NoError(t, durabletest.Approve(t.Context(), store, id, by.wait, by.answer), id)
@@ -198,14 +198,16 @@ func TestDecideGate(t *testing.T) {
 	waits := waitsOf(t, store, "r")
 	require.Len(t, waits, 2)
 	assert.Equal(t, []any{durable.WaitFile, "h", durable.WaitApproval, ""}, []any{waits["c#gate"].Kind, waits["c#gate"].Host, waits["c"].Kind, waits["c"].Host})
-	opens := agent.Approval{Verdict: agent.Approve, By: "file", Gate: "gate"}
+	opens := agent.Approval{Verdict: agent.Approve, By: "file", Author: agent.AuthorEvent}
 	for name, err := range map[string]error{
 		"a person":            durabletest.Approve(t.Context(), store, "r", "c#gate", approval("ann")),
-		"another gate":        durabletest.Approve(t.Context(), store, "r", "c#gate", agent.Approval{Verdict: agent.Approve, Gate: "other"}),
 		"a gate for a person": durabletest.Approve(t.Context(), store, "r", "c", opens),
 	} {
 		require.ErrorAs(t, err, new(*durable.NotAdmittedError), name)
 	}
+	other := opens
+	other.Covers = []string{plain.ID()}
+	require.ErrorIs(t, durabletest.Approve(t.Context(), store, "r", "c#gate", other), durable.ErrChanged, "another question")
 	require.NoError(t, durabletest.Approve(t.Context(), store, "r", "c", approval("")))
 	requireStatus(t, store, "r", durable.StatusWaiting)
 	require.NoError(t, durabletest.Approve(t.Context(), store, "r", "c#gate", opens))
@@ -263,7 +265,7 @@ func TestDecideRejectionAndGateAtOnce(t *testing.T) {
 	ask(t, store, durable.Job{ID: "r"}, agent.Questions{plain, gate})
 	w := waitsOf(t, store, "r")["c"]
 	slow := &between{store, func() {
-		require.NoError(t, durabletest.Approve(t.Context(), store, "r", "c#gate", agent.Approval{Verdict: agent.Approve, Gate: "gate"}))
+		require.NoError(t, durabletest.Approve(t.Context(), store, "r", "c#gate", agent.Approval{Verdict: agent.Approve, Author: agent.AuthorEvent}))
 	}}
 	_, err := durable.Decide(t.Context(), slow, w, rejection("ann"))
 	require.NoError(t, err)
@@ -342,7 +344,11 @@ func TestDecideChecksWhatIsStored(t *testing.T) {
 	_, err = durable.Decide(t.Context(), store, seen["c"], approval("ann"))
 	require.ErrorIs(t, err, durable.ErrChanged, "the run asks something else about that call")
 	_, err = durable.Decide(t.Context(), store, durable.Wait{Run: "r", ID: "d"}, approval("ann"))
-	require.NoError(t, err, "its ID suffices")
+	require.ErrorContains(t, err, "names no questions")
+	named := approval("ann")
+	named.Covers = []string{plain.ID()}
+	_, err = durable.Decide(t.Context(), store, durable.Wait{Run: "r", ID: "d"}, named)
+	require.NoError(t, err, "the IDs suffice")
 	_, err = durable.Decide(t.Context(), store, seen["d"], approval("ann"))
 	require.ErrorIs(t, err, durable.ErrAnswered)
 	assert.Empty(t, waitsOf(t, store, "r")["late"].Answers())

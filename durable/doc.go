@@ -11,7 +11,7 @@
 //	final, err := a.Run(ctx, agent.NewState(), agent.UserText("go")).Get() // recorded while it runs
 //
 //	// Later, or in another process with an agent that is built the same way:
-//	err = durable.Approve(ctx, store, run, "call_1", agent.Approval{Verdict: agent.Approve, By: "ann"})
+//	err = durable.Approve(ctx, store, run, final.Interventions()[0].ID, agent.Approval{Verdict: agent.Approve, By: "ann"})
 //	final, err = keeper.Resume(ctx, a, run, durable.TakeFree).Get()
 //
 // # What is recorded, and when

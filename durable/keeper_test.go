@@ -602,7 +602,7 @@ func TestAKeptRunIsResumedByItsKeeper(t *testing.T) {
 	a := w.agent(t, k, asks("guard"), capability.UseApproval(agent.ParkApprover))
 	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
-	_, err = a.Resume(t.Context(), s.WithApproval("a", agent.Approval{Verdict: agent.RejectAndEnd})).Get()
+	_, err = a.Resume(t.Context(), agenttest.WithApproval(s, "a", agent.Approval{Verdict: agent.RejectAndEnd})).Get()
 	require.ErrorContains(t, err, "Keeper.Resume")
 }
 

@@ -61,7 +61,7 @@ func TestControlsOfABegunCall(t *testing.T) {
 				s, err := build(agent.ParkApprover).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 				require.NoError(t, err)
 				i := s.Interventions()[0]
-				s = s.WithApproval(i.CallID(), agent.Approval{Verdict: agent.Approve})
+				s = agenttest.WithApproval(s, i.CallID(), agent.Approval{Verdict: agent.Approve})
 				effective := i.Call
 				effective.Arguments = `{"N":50}`
 				s = again(t, agent.Checkpoint(agent.Checkpoint(s).WithStatus(agent.StatusRunning)).WithCallBegun(&agent.Prepared{Original: &i.Original, Call: &effective}))

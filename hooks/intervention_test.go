@@ -86,7 +86,7 @@ func (d *desk) answer(t *testing.T, s agent.State, answers ...agent.ApprovalVerd
 	t.Helper()
 	for i, id := range ids(s) {
 		if i < len(answers) {
-			s = s.WithApproval(id, agent.Approval{Verdict: answers[i], By: "ann", Reason: "because"})
+			s = agenttest.WithApproval(s, id, agent.Approval{Verdict: answers[i], By: "ann", Reason: "because"})
 		}
 	}
 	d.told = nil
@@ -214,7 +214,7 @@ func TestEventsOfAnswersNameAllCalls(t *testing.T) {
 					assert.Empty(t, told[hooks.InterventionResolved], "nothing is answered")
 					s = again(t, s)
 					for i, id := range asked {
-						s = s.WithApproval(id, annSays(tc.said[i])) // none is no answer
+						s = agenttest.WithApproval(s, id, annSays(tc.said[i])) // none is no answer
 					}
 					s, err = a.Resume(t.Context(), again(t, s)).Get()
 					require.NoError(t, err)

@@ -195,7 +195,9 @@ func TestPeopleAtGates(t *testing.T) {
 			id, waiting := b.park(gated(`{type: gate, by: person, reason: "Is the plan of ${SESSION} good?", await: true, when: '${STAGE} == "plan"'}`))
 			assert.Equal(t, durable.WaitApproval, waiting.For)
 			assert.Equal(t, "Is the plan of demo good?", waiting.Reason)
-			require.NoError(t, durabletest.Approve(t.Context(), b.store, id, waiting.Wait, agent.Approval{Verdict: verdict, By: "ann", Reason: "seen"}))
+			require.NoError(t, durabletest.Approve(t.Context(), b.store, id, waiting.Wait, agent.Approval{
+				Verdict: verdict, By: "ann", Reason: `{"action": "approve"}`, // only an event's text is an answer
+			}))
 			s := b.finish(id, gate.Options{})
 			assert.Equal(t, want, s.Reason, s.Error)
 			if verdict == agent.Approve {

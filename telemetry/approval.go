@@ -58,7 +58,7 @@ func (a *attributes) approval(questions agent.Questions) {
 	}
 	answers := questions.Answers()
 	a.add(semconv.KeyApprovalBy.StringSlice(lo.Uniq(lo.Map(answers, func(one agent.Approval, _ int) string {
-		return cmp.Or(one.Identity, one.By, one.Gate)
+		return cmp.Or(one.Identity, one.By)
 	}))))
 	a.text(semconv.KeyApprovalVerdict, decision.Verdict.String())
 	last := lo.MaxBy(answers, func(one, than agent.Approval) bool { return one.At.After(than.At) })

@@ -22,12 +22,12 @@ func TestACallOfUnknownOutcome(t *testing.T) {
 	parked, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	call := parked.Interventions()[0].Call
-	cutOff := agent.Checkpoint(agent.Checkpoint(parked.WithApproval(call.ID, agent.Approval{Verdict: agent.Approve, By: "ann"})).
+	cutOff := agent.Checkpoint(agent.Checkpoint(agenttest.WithApproval(parked, call.ID, agent.Approval{Verdict: agent.Approve, By: "ann"})).
 		WithStatus(agent.StatusRunning)).WithCallBegun(&agent.Prepared{Original: &call, Call: &call})
 	parked, err = a.Resume(t.Context(), cutOff).Get()
 	require.NoError(t, err)
 	require.True(t, parked.Waiting())
-	done, err := a.Resume(t.Context(), parked.WithApproval(call.ID, agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"})).Get()
+	done, err := a.Resume(t.Context(), agenttest.WithApproval(parked, call.ID, agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"})).Get()
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusDone, done.Status())
 	assert.Contains(t, s.tree(), "execute_tool a: unknown")

@@ -33,7 +33,7 @@ func parkedAndBack(t testing.TB, make func() *agent.Agent, answer agent.Approval
 	require.Equal(t, agent.StatusParked, s.Status())
 	s = through(t, s)
 	for _, asked := range s.Interventions() {
-		s = s.WithApproval(asked.CallID(), answer)
+		s = agenttest.WithApproval(s, asked.CallID(), answer)
 	}
 	final, err := make().Resume(t.Context(), s).Get()
 	require.NoError(t, err)

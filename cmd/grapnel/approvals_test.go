@@ -76,12 +76,13 @@ func TestTwoPeopleApprove(t *testing.T) {
 	for _, want := range []string{"call_1: approval of bash, open", "0 of 2", `"command": "touch made.txt"`, "it needs 2 approvals by finance"} {
 		assert.Contains(t, shown, want)
 	}
-	q := p.next("approvals", "answer", own, "--approve", "--people", "people.yaml")
+	q := p.next("approvals", "answer", own, p.card(own), "--approve", "--people", "people.yaml")
 	assert.Equal(t, 1, q.run())
 	assert.Contains(t, strings.Join(strings.Fields(q.written()), " "), me.Username+" has submitted the run and cannot approve it")
-	assert.Contains(t, p.outputOf("approvals", "answer", id, "--approve", "--by", "ann", "--people", "people.yaml"),
+	card := p.card(id)
+	assert.Contains(t, p.outputOf("approvals", "answer", id, card, "--approve", "--by", "ann", "--people", "people.yaml"),
 		"It needs 1 more approval")
-	q = p.next("approvals", "answer", id, "--approve", "--by", "another", "--people", "people.yaml")
+	q = p.next("approvals", "answer", id, card, "--approve", "--by", "another", "--people", "people.yaml")
 	assert.Equal(t, 1, q.run(), "the name beside the identity does not count")
 	assert.Contains(t, strings.Join(strings.Fields(q.written()), " "), "the question is already answered")
 
@@ -98,15 +99,16 @@ func TestTwoPeopleApprove(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, body)
 	var told struct {
 		Question struct {
-			Wait    string
-			Answers []approval.Decision
+			Wait      string
+			Questions []approval.MessageQuestion
+			Answers   []approval.Decision
 		}
 	}
 	require.NoError(t, json.Unmarshal([]byte(body), &told))
 	require.Len(t, told.Question.Answers, 1)
 	assert.Equal(t, "ann", told.Question.Answers[0].By)
 	assert.Equal(t, me.Username, told.Question.Answers[0].Identity)
-	answer := fmt.Sprintf(`{"verdict": "approve", "reason": "checked", "wait": %q}`, told.Question.Wait)
+	answer := fmt.Sprintf(`{"verdict": "approve", "reason": "checked", "wait": %q, "questions": [%q]}`, told.Question.Wait, told.Question.Questions[0].ID)
 	for with, want := range map[string]int{"": http.StatusUnauthorized, token + "x": http.StatusUnauthorized} {
 		status, body = requestAt(t, http.MethodPost, wait, with, answer)
 		assert.Equal(t, want, status, body)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -39,6 +40,16 @@ func (p *program) run() int {
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	require.NoError(p.t, p.cmd.Start())
 	return p.code()
+}
+
+// card returns the short ID of the only card that a run, or any run with the prefix, asks for.
+func (p *program) card(run string, flags ...string) string {
+	p.t.Helper()
+	var all []struct{ Run, Wait string }
+	require.NoError(p.t, json.Unmarshal([]byte(p.outputOf(append([]string{"approvals", "list", "--json"}, flags...)...)), &all))
+	all = lo.Filter(all, func(w struct{ Run, Wait string }, _ int) bool { return strings.HasPrefix(w.Run, run) })
+	require.Len(p.t, all, 1)
+	return all[0].Wait[:12]
 }
 
 func (p *program) write(name, text string) {
@@ -131,7 +142,7 @@ func TestKilledInACommand(t *testing.T) {
 	q = p.next("runs", "resume", "run_")
 	require.Equal(t, 6, q.run(), q.written())
 	assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
-	q = p.next("runs", "approve", "run_")
+	q = p.next("runs", "approve", "run_", p.card("run_"))
 	require.Equal(t, 0, q.run(), q.written())
 	assert.Contains(t, q.written(), "All done.")
 	assert.Equal(t, "once\n", p.read("made.txt"))
@@ -151,7 +162,7 @@ func TestRejectACall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := parkedWith(t, "")
-			q := p.next(append([]string{"runs", "reject", "run_"}, tc.flags...)...)
+			q := p.next(append([]string{"runs", "reject", "run_", p.card("run_")}, tc.flags...)...)
 			assert.Equal(t, tc.code, q.run(), q.written())
 			assert.Contains(t, q.written(), tc.want)
 			assert.NoFileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
@@ -328,7 +339,7 @@ func TestKeptInPostgres(t *testing.T) {
 	p.write("ask.yaml", "tools: [shell]\nhooks:\n  - ask: {tools: [bash], reason: it makes files}\n")
 	require.Equal(t, 6, p.run(), p.written())
 	assert.Contains(t, p.written(), "postgres")
-	q := p.next("runs", "approve", "run_")
+	q := p.next("runs", "approve", "run_", p.card("run_"))
 	require.Equal(t, 0, q.run(), q.written())
 	assert.Contains(t, q.written(), "All right.")
 	assert.FileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -46,6 +47,7 @@ func TestScripts(t *testing.T) {
 			"asked":   asked,
 			"address": address,
 			"answers": answers,
+			"card":    card,
 		},
 	})
 }
@@ -122,6 +124,23 @@ func answers(ts *testscript.TestScript, neg bool, args []string) {
 			ts.Fatalf("the coordinator does not answer: %v", err)
 		}
 	}
+}
+
+// card sets CARD to the short ID of what a run asks about a call: card CALL [FLAGS…].
+func card(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: card CALL [FLAGS…]")
+	}
+	ts.Check(ts.Exec("grapnel", append([]string{"approvals", "list", "--json"}, args[1:]...)...))
+	var all []struct{ Call, Wait string }
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &all))
+	for _, w := range all {
+		if w.Call == args[0] || args[0] == "gate" {
+			ts.Setenv("CARD", w.Wait[:12])
+			return
+		}
+	}
+	ts.Fatalf("nothing is asked about %s: %v", args[0], all)
 }
 
 // asked checks that what the model was asked matches, as grep does in a file.

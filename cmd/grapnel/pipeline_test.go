@@ -58,7 +58,7 @@ hooks: {on_stage_complete: {type: gate, by: person, reason: Is it good?, await: 
 			p.atTerminal()
 			p.expect("Is it good? [y/n] ")
 			assert.Contains(t, p.written(), "waiting after iteration 1 of 1")
-			assert.Contains(t, p.written(), "grapnel pipeline approve p --store=runs.db")
+			assert.Regexp(t, `grapnel pipeline approve p [0-9a-f]{12} --store=runs\.db`, p.written())
 			p.press("perhaps\r")
 			p.press(answer + "\r")
 			p.expect(want.says)
@@ -139,7 +139,7 @@ hooks: {on_stage_complete: {type: gate, by: person, reason: Is it good?, await: 
 `)
 	p.atTerminal()
 	p.expect("Is it good? [y/n] ")
-	q := p.next("pipeline", "approve", "p", "--store", "runs.db")
+	q := p.next("pipeline", "approve", "p", p.card("", "--store", "runs.db"), "--store", "runs.db")
 	require.Equal(t, 0, q.run(), q.written())
 	p.waitUntil("began", func(text string) bool { return text == "b\n" })
 	state := func() string {

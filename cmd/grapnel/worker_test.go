@@ -212,7 +212,7 @@ func TestAWorkerResumesAnAnsweredRun(t *testing.T) {
 	p.cmd.Args = []string{"grapnel", "runs", "work", "ask.yaml"}
 	p.start()
 	p.waitForRun(id, `"status": "waiting"`)
-	assert.Contains(t, p.outputOf("runs", "approve", id), "approved")
+	assert.Contains(t, p.outputOf("runs", "approve", id, p.card(id)), "approved")
 	p.waitForRun(id, `"status": "completed"`)
 	assert.FileExists(t, filepath.Join(p.cmd.Dir, "made.txt"))
 	p.signal(syscall.SIGTERM)

@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
@@ -154,9 +156,17 @@ func (s *OperatorStore) Changes(ctx context.Context) <-chan struct{} {
 	return out
 }
 
-// Decide records an answer at the coordinator: see durable.Decide. The name of the token is its author.
+// Decide records an answer at the coordinator: see durable.Decide. The name of the token is its author, and it names the questions that
+// it covers. The error for what is not open any more is a *durable.NotOpenError without details.
 func (s *OperatorStore) Decide(ctx context.Context, w durable.Wait, a agent.Approval) (decided durable.Wait, err error) {
 	in := coordinator.StoreAnswer{Run: w.Run, Wait: w.ID, Answer: a}
 	err = s.c.call(ctx, http.MethodPost, "/store-answers", nil, nil, in, &decided)
+	if refused, ok := errors.AsType[*Error](err); ok && refused.Status == http.StatusConflict {
+		for _, why := range []error{durable.ErrAnswered, durable.ErrChanged, durable.ErrExpired} {
+			if slices.ContainsFunc(refused.Errors, func(f FieldError) bool { return f.Message == why.Error() }) {
+				return decided, &durable.NotOpenError{Run: w.Run, Wait: w.ID, Err: why}
+			}
+		}
+	}
 	return decided, err
 }

@@ -73,7 +73,7 @@ func TestHugeBodies(t *testing.T) {
 		assert.Equal(t, tc.status, got.Code, name)
 		assert.LessOrEqual(t, len(tc.body)-body.Len(), tc.most, "%s: so much was read", name)
 	}
-	got := postJSON(t, d.link(0), `{"verdict":"approve","wait":%q,"arguments":{"a":%s}}`, d.card(0), strings.Repeat("[", 5000)+strings.Repeat("]", 5000))
+	got := postJSON(t, d.link(0), `{"verdict":"approve",%s,"arguments":{"a":%s}}`, d.seen(0), strings.Repeat("[", 5000)+strings.Repeat("]", 5000))
 	assert.Equal(t, http.StatusBadRequest, got.StatusCode, "nested too deep")
 	d.undecided(t, 0)
 }

@@ -40,9 +40,9 @@ type said struct {
 	Arguments json.RawMessage `json:"arguments,omitzero"`
 	// Input is the answer to a tool that asks for input.
 	Input json.RawMessage `json:"input,omitzero"`
-	// Wait is the ID of what was seen, and Questions, unless empty, are the IDs of its questions that the decision is about.
+	// Wait is the ID of what was seen, and Questions are the IDs of its questions that the decision is about.
 	Wait      string   `json:"wait"`
-	Questions []string `json:"questions,omitempty"`
+	Questions []string `json:"questions"`
 
 	fields map[string][]string // the input from a form
 	text   *string             // the text of the arguments from a form
@@ -155,6 +155,9 @@ func (h *handler) record(ctx context.Context, q *question, approval agent.Approv
 	ctx = context.WithoutCancel(ctx) // the person may close the page early
 	storing, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
+	if err := h.announce(storing, q.kept.Run, approval.Verdict.String()+" "+q.kept.ID); err != nil {
+		return durable.Wait{}, err
+	}
 	recorded, err := durable.Decide(storing, h.store, q.kept, approval)
 	if err != nil {
 		return recorded, err
@@ -177,6 +180,14 @@ func (h *handler) record(ctx context.Context, q *question, approval agent.Approv
 		h.options.Decided(ctx, q.kept.Run)
 	}
 	return recorded, nil
+}
+
+// announce calls Options.Record.
+func (h *handler) announce(ctx context.Context, run agent.RunID, what string) error {
+	if h.options.Record == nil {
+		return nil
+	}
+	return h.options.Record(ctx, author(ctx), run, what)
 }
 
 // readAnswer parses the body of a POST.
@@ -250,6 +261,10 @@ func parseDecision(q *question, given said, who *Principal, err error) (agent.Ap
 		return a, refuse(http.StatusConflict, alreadyDecided)
 	case q.isExpired(time.Now()):
 		return a, refuse(http.StatusConflict, "") // the question says so itself
+	case len(given.Questions) == 0:
+		open := lo.Map(durable.OpenQuestions(q.kept, q.asked), func(one agent.Question, _ int) string { return one.ID() })
+		return a, refuse(http.StatusBadRequest, "The field questions is missing: send the IDs of the questions that the decision is about. Open are: %s.",
+			strings.Join(open, ", "))
 	}
 	if !isSpeakable(given.By, byBytes, "") || !isSpeakable(given.Reason, reasonBytes, "\n\t") {
 		return a, refuse(http.StatusUnprocessableEntity,

@@ -42,14 +42,14 @@ func TestVerdicts(t *testing.T) {
 		},
 		"reject": {form: []string{"reject", "reason", "fraud"}, status: agent.StatusInterrupted, told: `tool "pay": rejected by ann: fraud`},
 		"JSON approve": {
-			json: `{"verdict":"approve","by":"ann","wait":%q}`, status: agent.StatusDone, ran: []string{carol}, told: "paid",
+			json: `{"verdict":"approve","by":"ann",%s}`, status: agent.StatusDone, ran: []string{carol}, told: "paid",
 		},
 		"JSON edit": {
-			json:   `{"verdict":"approve","arguments":{"to": "Carol", "amount": 1e2},"wait":%q}`,
+			json:   `{"verdict":"approve","arguments":{"to": "Carol", "amount": 1e2},%s}`,
 			status: agent.StatusDone, ran: []string{`{"to":"Carol","amount":1e2}`}, told: "paid",
 		},
 		"JSON reject": {
-			json:   `{"verdict":"reject","by":"ann","reason":"fraud","wait":%q}`,
+			json:   `{"verdict":"reject","by":"ann","reason":"fraud",%s}`,
 			status: agent.StatusInterrupted, told: `tool "pay": rejected by ann: fraud`,
 		},
 	} {
@@ -57,7 +57,7 @@ func TestVerdicts(t *testing.T) {
 			d := park(t, asking{question: soon})
 			var got answer
 			if tc.json != "" {
-				got = postJSON(t, d.link(0), tc.json, d.card(0))
+				got = postJSON(t, d.link(0), tc.json, d.seen(0))
 			} else {
 				got = postOnce(t, d.link(0), d.form(0, tc.form[0], tc.form[1:]...))
 			}
@@ -108,7 +108,7 @@ func TestLookingDecidesNothing(t *testing.T) {
 // What is not a decision decides nothing, and says why.
 func TestWhatIsNoDecision(t *testing.T) {
 	d := park(t, asking{question: soon})
-	card := d.card(0)
+	seen := d.seen(0)
 	form := func(verdict string, more ...string) string { return d.form(0, verdict, more...).Encode() }
 	const formType, jsonType = "application/x-www-form-urlencoded", "application/json"
 	for name, tc := range map[string]struct {
@@ -147,18 +147,21 @@ func TestWhatIsNoDecision(t *testing.T) {
 		"a reason that beeps":    {formType, form("reject", "reason", "\a"), http.StatusUnprocessableEntity},
 		"empty JSON":             {jsonType, ``, http.StatusBadRequest},
 		"JSON that is no object": {jsonType, `"approve"`, http.StatusBadRequest},
-		"JSON, unknown member":   {jsonType, `{"verdict":"approve","wait":"` + card + `","force":true}`, http.StatusBadRequest},
-		"JSON, other case":       {jsonType, `{"Verdict":"approve","wait":"` + card + `"}`, http.StatusBadRequest},
-		"JSON, twice":            {jsonType, `{"verdict":"reject","verdict":"approve","wait":"` + card + `"}`, http.StatusBadRequest},
-		"JSON and more":          {jsonType, `{"verdict":"approve","wait":"` + card + `"}{}`, http.StatusBadRequest},
+		"JSON, unknown member":   {jsonType, `{"verdict":"approve",` + seen + `,"force":true}`, http.StatusBadRequest},
+		"JSON, other case":       {jsonType, `{"Verdict":"approve",` + seen + `}`, http.StatusBadRequest},
+		"JSON, twice":            {jsonType, `{"verdict":"reject","verdict":"approve",` + seen + `}`, http.StatusBadRequest},
+		"JSON and more":          {jsonType, `{"verdict":"approve",` + seen + `}{}`, http.StatusBadRequest},
 		"JSON, no wait":          {jsonType, `{"verdict":"approve"}`, http.StatusBadRequest},
 		"JSON, another wait":     {jsonType, `{"verdict":"approve","wait":"0"}`, http.StatusConflict},
-		"JSON, the page's word":  {jsonType, `{"verdict":"edit","wait":"` + card + `"}`, http.StatusUnprocessableEntity},
-		"JSON, a list":           {jsonType, `{"verdict":"approve","arguments":[],"wait":"` + card + `"}`, http.StatusUnprocessableEntity},
+		"JSON, no questions":     {jsonType, `{"verdict":"approve","wait":"` + d.card(0) + `"}`, http.StatusBadRequest},
+		"JSON, none of them":     {jsonType, `{"verdict":"approve","wait":"` + d.card(0) + `","questions":[]}`, http.StatusBadRequest},
+		"form, no questions":     {formType, "verdict=approve&wait=" + d.card(0), http.StatusBadRequest},
+		"JSON, the page's word":  {jsonType, `{"verdict":"edit",` + seen + `}`, http.StatusUnprocessableEntity},
+		"JSON, a list":           {jsonType, `{"verdict":"approve","arguments":[],` + seen + `}`, http.StatusUnprocessableEntity},
 		"JSON, arguments of a no": {
-			jsonType, `{"verdict":"reject","arguments":{},"wait":"` + card + `"}`, http.StatusUnprocessableEntity,
+			jsonType, `{"verdict":"reject","arguments":{},` + seen + `}`, http.StatusUnprocessableEntity,
 		},
-		"JSON, null": {jsonType, `{"verdict":"approve","arguments":null,"wait":"` + card + `"}`, http.StatusUnprocessableEntity},
+		"JSON, null": {jsonType, `{"verdict":"approve","arguments":null,` + seen + `}`, http.StatusUnprocessableEntity},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := do(t, http.MethodPost, d.link(0), tc.body, "Content-Type", tc.media)
@@ -189,7 +192,7 @@ func TestALinkDecidesOnce(t *testing.T) {
 		}
 		assert.NotContains(t, got.body, "<form")
 	}
-	got := postJSON(t, d.link(0), `{"verdict":"approve","by":"eve","wait":%q}`, d.card(0))
+	got := postJSON(t, d.link(0), `{"verdict":"approve","by":"eve",%s}`, d.seen(0))
 	assert.Equal(t, http.StatusConflict, got.StatusCode)
 	var told struct {
 		Question struct {
@@ -212,7 +215,7 @@ func TestALinkDecidesOnce(t *testing.T) {
 	for i := range 2 {
 		for _, got := range []answer{
 			see(t, d.link(i)), postOnce(t, d.link(i), d.form(i, "approve")), do(t, http.MethodGet, d.link(i), "", "Accept", "application/json"),
-			postJSON(t, d.link(i), `{"verdict":"approve","wait":%q}`, d.card(i)),
+			postJSON(t, d.link(i), `{"verdict":"approve",%s}`, d.seen(i)),
 		} {
 			assert.Equal(t, http.StatusConflict, got.StatusCode, "a used link of a run that went on")
 			assert.Contains(t, got.body, "the run has gone on or ended")
@@ -296,7 +299,7 @@ func TestNothingToDecide(t *testing.T) {
 func TestTooLate(t *testing.T) {
 	d := park(t, asking{question: agent.Question{Within: time.Nanosecond, OnTimeout: agent.RejectAndContinue}})
 	for _, got := range []answer{
-		see(t, d.link(0)), postOnce(t, d.link(0), d.form(0, "approve")), postJSON(t, d.link(0), `{"verdict":"approve","wait":%q}`, d.card(0)),
+		see(t, d.link(0)), postOnce(t, d.link(0), d.form(0, "approve")), postJSON(t, d.link(0), `{"verdict":"approve",%s}`, d.seen(0)),
 	} {
 		assert.Equal(t, http.StatusConflict, got.StatusCode)
 		assert.Contains(t, got.body, "deadline has passed")

@@ -30,11 +30,11 @@
 // scripts and loads nothing. A program that sends "Accept: application/json" gets {"question": {…}} instead. POST accepts
 // the page's form, or JSON:
 //
-//	{"verdict": "approve", "by": "ann", "reason": "…", "arguments": {…}, "wait": "…"}
+//	{"verdict": "approve", "by": "ann", "reason": "…", "arguments": {…}, "wait": "…", "questions": ["…"]}
 //
 // The verdict is approve, reject (the run ends) or reject_and_continue. Arguments are allowed only with approve and
-// replace the ones in the question. The wait is the one in the question, so that people approve only what they saw; questions, a list of
-// the IDs of its questions, limits the answer to those.
+// replace the ones in the question. The wait and the IDs of the questions are those that were shown, so that people decide only
+// what they saw.
 // Unknown and duplicate members are errors.
 //
 //   - 200: shown, or decided.

@@ -29,6 +29,9 @@ type Options struct {
 	// Waivers lets people who are verified make waivers: package waiver has the hook that answers with them. A waiver answers
 	// only questions that everyone may answer.
 	Waivers bool
+	// Record, unless nil, is called before an answer or a waiver is stored, with its author (nil for a link), the run that it is about,
+	// and what is stored, such as "approve" with the ID of the wait. Nothing is stored when it fails.
+	Record func(ctx context.Context, author *Principal, run agent.RunID, what string) error
 	// Identify verifies the author of a request in another way, such as the header of a proxy that signs people in. It is
 	// asked before People. It returns ErrUnidentified for a request without valid credentials.
 	Identify func(r *http.Request) (Principal, error)

@@ -77,7 +77,7 @@ func TestAQuorumOfPeople(t *testing.T) {
 	d := park(t, asking{
 		question: agent.Question{Reason: "much", Approvers: []string{"lead"}, Quorum: 2}, options: approval.Options{People: c.people},
 	})
-	body := `{"verdict":"approve","wait":"` + d.card(0) + `"}`
+	body := `{"verdict":"approve",` + d.seen(0) + `}`
 	answer := func(name, body string) answer {
 		return do(t, http.MethodPost, d.waitAddress(d.card(0)), body, append(c.bearer(name), "Content-Type", "application/json")...)
 	}
@@ -88,7 +88,7 @@ func TestAQuorumOfPeople(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, got.StatusCode, "one person counts once")
 	assert.Contains(t, got.body, "this request changed nothing")
 	assert.Equal(t, http.StatusForbidden, answer("eve", body).StatusCode)
-	got = answer("bob", `{"verdict":"approve","wait":"`+d.card(0)+`","arguments":{"to":"Bob"}}`)
+	got = answer("bob", `{"verdict":"approve",`+d.seen(0)+`,"arguments":{"to":"Bob"}}`)
 	assert.Equal(t, http.StatusUnprocessableEntity, got.StatusCode, "each approves what they were shown")
 	assert.Empty(t, d.decided)
 	page := do(t, http.MethodGet, d.waitAddress(d.card(0)), "", "Authorization", "Bearer "+c.tokens["bob"]).body
@@ -111,7 +111,7 @@ func TestRacingAnswers(t *testing.T) {
 		codes := make(chan int, len(names))
 		for name := range names {
 			all.Go(func() {
-				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.waitAddress(d.card(0)), strings.NewReader(`{"verdict":"approve","wait":"`+d.card(0)+`"}`))
+				request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.waitAddress(d.card(0)), strings.NewReader(`{"verdict":"approve",`+d.seen(0)+`}`))
 				if !assert.NoError(t, err) {
 					return
 				}
@@ -147,7 +147,7 @@ func TestRacingAnswers(t *testing.T) {
 func TestChangedArgumentsFitTheTool(t *testing.T) {
 	schema := `{"type":"object","properties":{"to":{"type":"string"},"amount":{"type":"number","maximum":250}},"required":["to","amount"],"additionalProperties":false}`
 	d := park(t, asking{question: soon, schema: schema})
-	got := postJSON(t, d.link(0), `{"verdict":"approve","wait":%q,"arguments":{"to":7,"amount":251,"note":"x"}}`, d.card(0))
+	got := postJSON(t, d.link(0), `{"verdict":"approve",%s,"arguments":{"to":7,"amount":251,"note":"x"}}`, d.seen(0))
 	assert.Equal(t, http.StatusUnprocessableEntity, got.StatusCode)
 	for _, field := range []string{"/to", "/amount", "/note"} {
 		assert.Contains(t, got.body, field)
@@ -159,7 +159,7 @@ func TestChangedArgumentsFitTheTool(t *testing.T) {
 	var invalid *agent.ArgumentsError
 	err := durabletest.Approve(t.Context(), d.store, d.notice.Run.ID, "c1", agent.Approval{Verdict: agent.Approve, Arguments: `{"to":"Carol"}`})
 	require.ErrorAs(t, err, &invalid)
-	assert.Equal(t, http.StatusOK, postJSON(t, d.link(0), `{"verdict":"approve","wait":%q,"arguments":{"to":"Dan","amount":1}}`, d.card(0)).StatusCode)
+	assert.Equal(t, http.StatusOK, postJSON(t, d.link(0), `{"verdict":"approve",%s,"arguments":{"to":"Dan","amount":1}}`, d.seen(0)).StatusCode)
 	d.goOn(t)
 	assert.Equal(t, []string{`{"to":"Dan","amount":1}`}, d.ran)
 }

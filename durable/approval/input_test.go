@@ -59,7 +59,7 @@ func parkForInput(t *testing.T, r agent.InputRequest) *desk {
 }
 
 func (d *desk) inputForm(verdict string, more ...string) url.Values {
-	v := url.Values{"verdict": {verdict}, "wait": {d.card(0)}, "by": {"ann"}, "reason": {""}}
+	v := url.Values{"verdict": {verdict}, "wait": {d.card(0)}, "question": d.questions(0), "by": {"ann"}, "reason": {""}}
 	for n := 0; n < len(more); n += 2 {
 		v.Add(more[n], more[n+1])
 	}
@@ -106,19 +106,19 @@ func TestInputAsJSON(t *testing.T) {
 	assert.Contains(t, shown, `"message": "Who?"`)
 	assert.Contains(t, shown, `"kind": "input"`)
 	assert.NotContains(t, shown, "opaque")
-	card := d.card(0)
+	seen := d.seen(0)
 	for _, body := range []string{
-		`{"verdict":"approve","wait":"` + card + `"}`,
-		`{"verdict":"approve","wait":"` + card + `","input":{"name":1}}`,
-		`{"verdict":"approve","wait":"` + card + `","input":[]}`,
-		`{"verdict":"reject","wait":"` + card + `","input":{"name":"Ann"}}`,
+		`{"verdict":"approve",` + seen + `}`,
+		`{"verdict":"approve",` + seen + `,"input":{"name":1}}`,
+		`{"verdict":"approve",` + seen + `,"input":[]}`,
+		`{"verdict":"reject",` + seen + `,"input":{"name":"Ann"}}`,
 	} {
 		assert.Equal(t, http.StatusUnprocessableEntity, postJSON(t, d.link(0), "%s", body).StatusCode, body)
 	}
 	other := d.notice.Calls[0].Original.ID
 	assert.Equal(t, http.StatusConflict, postJSON(t, d.link(0), `{"verdict":"approve","wait":%q,"input":{"name":"Ann"}}`, other).StatusCode,
 		"the call alone does not say what was asked")
-	got := postJSON(t, d.link(0), `{"verdict":"approve","wait":%q,"input":{"name":"Ann"}}`, card)
+	got := postJSON(t, d.link(0), `{"verdict":"approve",%s,"input":{"name":"Ann"}}`, seen)
 	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
 	d.goOn(t)
 	assert.Equal(t, []string{`{"name":"Ann"}`}, d.ran)

@@ -85,6 +85,8 @@ type Decision struct {
 	// Preview is the beginning of the arguments that were shown; set in a history only.
 	Preview string                `json:"preview,omitempty"`
 	Verdict agent.ApprovalVerdict `json:"verdict"`
+	// Author is the kind of author: empty for a person, "event" for the event of a gate.
+	Author agent.Author `json:"author,omitempty"`
 	// By is the name that the person gave, Identity who it is if that was verified.
 	By       string `json:"by,omitempty"`
 	Identity string `json:"identity,omitempty"`
@@ -92,6 +94,14 @@ type Decision struct {
 	// Arguments are the changed arguments.
 	Arguments Arguments `json:"arguments,omitempty"`
 	At        time.Time `json:"at"`
+}
+
+// author returns who gave the answer, for people.
+func (d Decision) author() string {
+	if d.Author == agent.AuthorEvent {
+		return "the event of " + d.By
+	}
+	return cmp.Or(d.Identity, d.By, "a person")
 }
 
 // Other is another wait of the step.
@@ -153,7 +163,7 @@ func newItem(w durable.Wait, i agent.Intervention, about durable.Run, now time.T
 	if q, ok := durable.GateOf(w, i); ok {
 		item.Gate, item.Questions = q.Gate, questionsOf(agent.Intervention{Questions: agent.Questions{q}})
 	} else {
-		item.Needs = strings.Join(lo.Uniq(lo.Map(openFor(w, i), func(q agent.Question, _ int) string { return q.Needs() })), "; ")
+		item.Needs = strings.Join(lo.Uniq(lo.Map(durable.OpenQuestions(w, i), func(q agent.Question, _ int) string { return q.Needs() })), "; ")
 	}
 	if !w.Deadline.IsZero() {
 		item.Timeout = i.Questions.OnTimeout()
@@ -171,21 +181,13 @@ func (i Item) AgentText() string {
 	return i.Agent + ", sub-agent of " + i.Parent
 }
 
-// openFor returns the open questions of a wait that people answer; none for a gate.
-func openFor(w durable.Wait, i agent.Intervention) agent.Questions {
-	if _, gate := durable.GateOf(w, i); gate {
-		return nil
-	}
-	return lo.Filter(i.Questions.Open(), func(q agent.Question, _ int) bool { return q.Kind != agent.QuestionGate })
-}
-
 // StillNeeds says in words which answers are missing after an answer; it is empty when the wait is decided.
 func StillNeeds(w durable.Wait) string {
 	i, err := durable.InterventionOf(w)
 	if err != nil || w.Answer != nil {
 		return ""
 	}
-	needs := lo.Map(openFor(w, i), func(q agent.Question, _ int) string {
+	needs := lo.Map(durable.OpenQuestions(w, i), func(q agent.Question, _ int) string {
 		missing := max(q.Quorum, 1) - q.Approvals()
 		text := fmt.Sprintf("%d more %s", missing, lo.Ternary(missing == 1, "approval", "approvals"))
 		if len(q.Approvers) > 0 {
@@ -298,7 +300,7 @@ func decisionOf(stored durable.Answer) *Decision {
 
 func newDecision(a agent.Approval, at time.Time) *Decision {
 	return &Decision{
-		Verdict: a.Verdict, By: cmp.Or(a.By, a.Identity, a.Gate), Identity: a.Identity, Reason: a.Reason, Arguments: Arguments(a.Arguments), At: at,
+		Verdict: a.Verdict, Author: a.Author, By: cmp.Or(a.By, a.Identity), Identity: a.Identity, Reason: a.Reason, Arguments: Arguments(a.Arguments), At: at,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -135,9 +136,23 @@ func (d *desk) goOn(t *testing.T) agent.State {
 func (d *desk) link(i int) string { return approval.Links(d.url).To(d.notice.Calls[i].Token) }
 func (d *desk) card(i int) string { return d.notice.Calls[i].ID }
 
+// questions returns the IDs of the questions about call i.
+func (d *desk) questions(i int) []string {
+	return lo.Map(d.notice.Calls[i].Questions, func(q agent.Question, _ int) string { return q.ID() })
+}
+
+// seen returns the members of a JSON answer that say what its author saw of call i.
+func (d *desk) seen(i int) string {
+	ids, err := json.Marshal(d.questions(i))
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`"wait":%q,"questions":%s`, d.card(i), ids)
+}
+
 // form returns what the page would post about call i.
 func (d *desk) form(i int, verdict string, more ...string) url.Values {
-	v := url.Values{"verdict": {verdict}, "wait": {d.card(i)}, "by": {"ann"}, "reason": {""}}
+	v := url.Values{"verdict": {verdict}, "wait": {d.card(i)}, "question": d.questions(i), "by": {"ann"}, "reason": {""}}
 	for n := 0; n < len(more); n += 2 {
 		v.Set(more[n], more[n+1])
 	}

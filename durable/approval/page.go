@@ -304,7 +304,9 @@ func putDecisions(p *markup.Page, title string, all []Decision) {
 func putDecision(p *markup.Page, d Decision) {
 	p.Put("<div class=\"decision\">\n<p><span class=\"verdict\">%s</span>", verdictNames[d.Verdict])
 	p.PutIf(d.Arguments != "", " with other arguments")
-	p.PutIf(d.By != "", " by %s", visible(d.By))
+	p.PutIf(d.Author == agent.AuthorEvent, " by the event of")
+	p.PutIf(d.Author != agent.AuthorEvent && d.By != "", " by")
+	p.PutIf(d.By != "", " %s", visible(d.By))
 	p.PutIf(d.Identity != "" && d.Identity == d.By, ` <span class="dim">verified</span>`)
 	p.PutIf(d.Identity != "" && d.Identity != d.By, ` <span class="dim">verified as %s</span>`, visible(d.Identity))
 	p.Put(` <span class="dim">%s</span></p>
@@ -361,7 +363,7 @@ func (r reply) putForm(p *markup.Page) {
 <button disabled hidden></button>
 <input type="hidden" name="wait" value="%s">
 `, q.Wait)
-	for _, one := range openFor(r.asked.kept, r.asked.asked) {
+	for _, one := range durable.OpenQuestions(r.asked.kept, r.asked.asked) {
 		p.Put(`<input type="hidden" name="question" value="%s">
 `, one.ID())
 	}

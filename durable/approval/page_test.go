@@ -229,7 +229,7 @@ func TestThePageOfACallInDoubt(t *testing.T) {
 	assert.NotContains(t, got.body, "Change the arguments")
 	assert.NotContains(t, got.body, "it pays", "that was answered before the call began")
 	assert.Contains(t, do(t, http.MethodGet, d.link(0), "", "Accept", "application/json").body, `"begun": true`)
-	refused := postJSON(t, d.link(0), `{"verdict":"approve","wait":%q,"arguments":{"to":"Dan"}}`, d.card(0))
+	refused := postJSON(t, d.link(0), `{"verdict":"approve",%s,"arguments":{"to":"Dan"}}`, d.seen(0))
 	assert.Equal(t, http.StatusUnprocessableEntity, refused.StatusCode)
 	d.undecided(t, 0)
 

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -84,7 +83,7 @@ func (h *handler) findDecided(ctx context.Context, n waitName) (reply, error) {
 			return nothing, err
 		}
 		for _, d := range DecisionsOf(lo.Filter(records, func(r durable.AuditRecord, _ int) bool { return r.Answer != nil && r.Answer.Wait == n.wait })) {
-			line := verdictNames[d.Verdict] + " by " + cmp.Or(d.Identity, d.By, "a person") + ", " + formatTime(d.At)
+			line := verdictNames[d.Verdict] + " by " + d.author() + ", " + formatTime(d.At)
 			if d.Reason != "" {
 				line += ": " + oneLine(d.Reason)
 			}

@@ -104,7 +104,11 @@ func (h *handler) applyWaiver(ctx context.Context, q *question, form url.Values)
 	if form.Get("make") != "yes" {
 		return given, "This is the effect of the waiver. Nothing was decided yet.", nil
 	}
-	if err := h.store.AddWaiver(ctx, w); err != nil {
+	err = h.announce(ctx, q.kept.Run, "waive "+given.scope.Rule+" "+given.scope.Tool)
+	if err == nil {
+		err = h.store.AddWaiver(ctx, w)
+	}
+	if err != nil {
 		return given, "", fmt.Errorf("making a waiver: %w", err)
 	}
 	h.options.Log.InfoContext(ctx, "approval: made a waiver", "waiver", w.ID, "rule", given.scope.Rule, "tool", given.scope.Tool, "identity", w.By)

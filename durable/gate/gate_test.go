@@ -127,7 +127,7 @@ func TestAnOldFileDoesNotCount(t *testing.T) {
 	require.NoError(t, err)
 	q, ok := durable.GateOf(second.wait(old), about)
 	require.True(t, ok)
-	waits, err := action.ReadWaitingGate(q.Gate.Data, action.Host{})
+	waits, err := action.ReadWaitingGate(q.Gate, action.Host{})
 	require.NoError(t, err)
 	for range 3 {
 		answer, err := waits.Check(t.Context())

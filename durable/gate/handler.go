@@ -127,7 +127,7 @@ func (h *handler) find(ctx context.Context, token string) (*callback.Gate, error
 
 // agentOf returns the name of the agent that waits for a gate.
 func agentOf(q agent.Question) string {
-	g, err := action.ReadWaitingGate(q.Gate.Data, action.Host{})
+	g, err := action.ReadWaitingGate(q.Gate, action.Host{})
 	if err != nil { // such as for a secret that only the watcher has
 		return ""
 	}
@@ -136,9 +136,9 @@ func agentOf(q agent.Question) string {
 
 // record records an answer.
 func (h *handler) record(ctx context.Context, wait durable.Wait, q agent.Question, what callback.Answer) error {
-	a := agent.Approval{Verdict: what.Verdict(), By: q.By, Gate: q.By, Reason: what.Reason()}
+	a := agent.Approval{Verdict: what.Verdict(), Author: agent.AuthorEvent, Covers: []string{q.ID()}, By: q.By, Reason: what.Reason()}
 	_, err := durable.Decide(ctx, h.store, wait, a)
-	used := []error{durable.ErrAnswered, durable.ErrNotFound, durable.ErrExpired}
+	used := []error{durable.ErrAnswered, durable.ErrChanged, durable.ErrNotFound, durable.ErrExpired}
 	if slices.ContainsFunc(used, func(one error) bool { return errors.Is(err, one) }) {
 		return callback.ErrUsed
 	}

@@ -186,7 +186,7 @@ func (w *Watcher) newWatched(wait durable.Wait) *watched {
 		}
 	}
 	if err == nil {
-		g.gate, err = action.ReadWaitingGate(g.question.Gate.Data, w.options.Host)
+		g.gate, err = action.ReadWaitingGate(g.question.Gate, w.options.Host)
 	}
 	g.unread = err
 	return g
@@ -277,7 +277,7 @@ func (e *storeError) Unwrap() error { return e.err }
 func (w *Watcher) decide(ctx context.Context, g *watched, a agent.Approval) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.options.Claim)
 	defer cancel()
-	a.By, a.Gate = g.question.By, g.question.By
+	a.Author, a.By, a.Covers = agent.AuthorEvent, g.question.By, []string{g.question.ID()}
 	_, err := durable.Decide(ctx, w.store, g.wait, a)
 	about := []any{"run", g.wait.Run, "wait", g.wait.ID, "verdict", a.Verdict.String()}
 	switch {

@@ -141,14 +141,16 @@ func showQuestion(ctx context.Context, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	var asked []string
 	for _, q := range question.Questions {
+		asked = append(asked, q.ID)
 		fmt.Fprintf(out, "The link shows: %s asks about %s %s: %s.\n", q.AskedBy, question.Tool, question.Arguments, q.Reason)
 	}
 
 	// The person approves a smaller amount. A second approval is refused.
 	for range 2 {
 		answer, err := postDecision(ctx, link, map[string]any{
-			"verdict": "approve", "by": "ann", "wait": question.Wait, "arguments": Transfer{To: "Bob", Amount: 90},
+			"verdict": "approve", "by": "ann", "wait": question.Wait, "questions": asked, "arguments": Transfer{To: "Bob", Amount: 90},
 		})
 		if err != nil {
 			return err
@@ -173,6 +175,7 @@ type Question struct {
 	Wait      string `json:"wait"`
 	Tool      string `json:"tool"`
 	Questions []struct {
+		ID      string `json:"id"`
 		AskedBy string `json:"asked_by"`
 		Reason  string `json:"reason"`
 	} `json:"questions"`

@@ -256,7 +256,7 @@ func TestCallsThatWaitedCountOnce(t *testing.T) {
 		var loaded agent.State
 		require.NoError(t, json.Unmarshal(stored, &loaded))
 		id := loaded.Interventions()[0].Call.ID
-		s, err = a.Resume(t.Context(), loaded.WithApproval(id, agent.Approval{Verdict: agent.Approve, By: "ann"})).Get()
+		s, err = a.Resume(t.Context(), agenttest.WithApproval(loaded, id, agent.Approval{Verdict: agent.Approve, By: "ann"})).Get()
 		require.NoError(t, err)
 		require.Equal(t, agent.StatusDone, s.Status())
 		texts := answers(s)
@@ -286,7 +286,7 @@ func TestTheLimitOfARunThatWaited(t *testing.T) {
 		s, err := build().Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 		require.NoError(t, err)
 		require.True(t, s.Waiting(), name)
-		s = s.WithApproval(s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})
+		s = agenttest.WithApproval(s, s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})
 		s, err = build().Resume(t.Context(), s).Get() // another process
 		require.NoError(t, err)
 		assert.Contains(t, answers(s)[2], "may be called only 1 times in all", name)

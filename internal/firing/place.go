@@ -3,6 +3,7 @@ package firing
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -36,9 +37,9 @@ var _ runctx.Place = (*Place)(nil)
 // gateTool is the name of the tool in the questions of gates, as in those that block.
 const gateTool = "gate"
 
-// Park returns the answer to a gate, or ends the firing.
+// Park returns the answer to a gate, or ends the firing. The answer to another question of the same action does not count.
 func (p *Place) Park(_ context.Context, id string, q agent.Question) (agent.Approval, error) {
-	call := "gate-" + id // the ID says what the action asks for
+	call, round := "gate-"+id, 1
 	for _, w := range p.Waits {
 		if w.Kind == durable.WaitChild {
 			continue
@@ -48,6 +49,9 @@ func (p *Place) Park(_ context.Context, id string, q agent.Question) (agent.Appr
 		case err != nil:
 			return agent.Approval{}, err
 		case about.CallID() != call:
+			continue
+		case !slices.ContainsFunc(about.Questions, func(asked agent.Question) bool { return asked.ID() == q.ID() }):
+			round = about.Round + 1
 			continue
 		case about.Answer() != nil:
 			return *about.Answer(), nil
@@ -61,7 +65,7 @@ func (p *Place) Park(_ context.Context, id string, q agent.Question) (agent.Appr
 	}
 	about := agent.ToolCall{ID: call, Name: gateTool, Arguments: arguments}
 	asked := agent.Intervention{
-		Original: about, Call: about, Questions: agent.Questions{q}, Asked: p.Now, Deadline: p.Now.Add(q.Within), Round: 1,
+		Original: about, Call: about, Questions: agent.Questions{q}, Asked: p.Now, Deadline: p.Now.Add(q.Within), Round: round,
 	}.WithID(p.Run.ID, int(p.Now.UnixMicro())) // a firing that begins again asks again
 	waits, err := durable.Notice{Run: p.Run, Calls: []durable.WaitingCall{{Intervention: asked}}}.Waits()
 	if err != nil {

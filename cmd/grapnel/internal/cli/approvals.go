@@ -61,7 +61,7 @@ tools ask for, and events. These commands list it across runs, show exactly what
 and serve the same as pages and as an API for people on this machine.`,
 		Example: `  grapnel approvals list
   grapnel approvals show run_7GHK2MWQ
-  grapnel approvals answer run_7GHK2MWQ --approve
+  grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve
   grapnel approvals serve --people people.yaml`,
 		Args: unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -112,7 +112,7 @@ func (r *runs) listItems(k *kept, items []approval.Item, more bool) error {
 	}
 	now := time.Now()
 	table := tabwriter.NewWriter(r.std.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "RUN\tWAIT\tCALL\tKIND\tTOOL\tAGENT\tASKED\tDEADLINE\tWOULD RUN\tWHY")
+	fmt.Fprintln(table, "RUN\tCARD\tCALL\tKIND\tTOOL\tAGENT\tASKED\tDEADLINE\tWOULD RUN\tWHY")
 	for _, i := range items {
 		deadline := "none"
 		switch left := i.Deadline.Sub(now); {
@@ -125,7 +125,7 @@ func (r *runs) listItems(k *kept, items []approval.Item, more bool) error {
 			short(i.Run), shortWait(i.Wait), i.Call, i.Kind, i.Tool, i.AgentText(), timeline.Ago(i.Asked, now), deadline,
 			shorten(i.Preview, mostPreview), whyOf(i),
 		}
-		cells = lo.Map(cells, func(cell string, _ int) string { return strings.Join(strings.Fields(timeline.Clean(cell)), " ") })
+		cells = lo.Map(cells, func(cell string, _ int) string { return oneLine(timeline.Clean(cell)) })
 		fmt.Fprintln(table, strings.Join(cells, "\t"))
 	}
 	if err := table.Flush(); err != nil {
@@ -162,9 +162,9 @@ func whyOf(i approval.Item) string {
 func (r *runs) newShowWait() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "show RUN [WAIT]",
+		Use:   "show RUN [CARD]",
 		Short: "Show what a run waits for: exactly what would run, who asks and why, and former decisions",
-		Args:  runAndCall,
+		Args:  runAndCard,
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.with(c.Context(), false, func(k *kept) error {
 				all, err := k.details(c.Context(), args[0], strings.Join(args[1:], ""))
@@ -197,7 +197,7 @@ func (k *kept) details(ctx context.Context, id, named string) ([]*approval.Detai
 	}
 	var all []*approval.Detail
 	for _, w := range waits {
-		if !slices.Contains(approval.InboxKinds(), w.Kind) || !isNamed(w, named) {
+		if !slices.Contains(approval.InboxKinds(), w.Kind) || !isAbout(w, named) {
 			continue
 		}
 		d, err := approval.Show(ctx, k.store, w, true)
@@ -211,6 +211,12 @@ func (k *kept) details(ctx context.Context, id, named string) ([]*approval.Detai
 		return nil, &usageError{fmt.Errorf("run %s does not wait for a person%s: its status is %s", about.ID, subject, about.Status)}
 	}
 	return all, nil
+}
+
+// isAbout reports whether a text is the beginning of the ID of a wait, or of its call.
+func isAbout(w durable.Wait, text string) bool {
+	i, _ := durable.InterventionOf(w) // one that cannot be read has no call
+	return strings.HasPrefix(w.ID, text) || shortWait(w.ID) == text || strings.HasPrefix(i.CallID(), text)
 }
 
 // describeWait returns a wait as lines for a person.
@@ -270,7 +276,8 @@ func describeWait(d *approval.Detail, now time.Time) string {
 
 // decisionLine returns a decision as one line.
 func decisionLine(d approval.Decision) string {
-	text := fmt.Sprintf("%s by %s, %s", d.Verdict, lo.CoalesceOrEmpty(d.By, d.Identity, "a person"), d.At.Local().Format("2006-01-02 15:04:05"))
+	by := lo.Ternary(d.Author == agent.AuthorEvent, "the event of ", "")
+	text := fmt.Sprintf("%s by %s%s, %s", d.Verdict, by, lo.CoalesceOrEmpty(d.By, d.Identity, "a person"), d.At.Local().Format("2006-01-02 15:04:05"))
 	switch d.Identity {
 	case "":
 	case d.By:
@@ -281,7 +288,7 @@ func decisionLine(d approval.Decision) string {
 	if d.Reason != "" {
 		text += ": " + d.Reason
 	}
-	return strings.Join(strings.Fields(timeline.Clean(text)), " ")
+	return oneLine(timeline.Clean(text))
 }
 
 func (r *runs) newAnswerWait() *cobra.Command {
@@ -289,16 +296,17 @@ func (r *runs) newAnswerWait() *cobra.Command {
 	var approve, reject, goOn bool
 	var arguments, reason string
 	c := &cobra.Command{
-		Use:   "answer RUN [WAIT]",
+		Use:   "answer RUN CARD",
 		Short: "Record an answer; another process, or \"grapnel runs resume\", continues the run",
 		Long: `Record an answer to what a run waits for, in the name of the user of the operating
-system: approvers and quorums count that name. WAIT is not needed if only one waits. The exit code
+system: approvers and quorums count that name. CARD names what was asked, as "grapnel approvals
+list" shows it; without it, the command shows the commands that answer what is asked. The exit code
 is 0 when the answer is recorded, also when more people must answer.`,
-		Example: `  grapnel approvals answer run_7GHK2MWQ --approve
-  grapnel approvals answer run_7GHK2MWQ call_1 --approve --args '{"command": "git push --dry-run"}'
-  grapnel approvals answer run_7GHK2MWQ --approve --input name=Ann --input news=no
-  grapnel approvals answer run_7GHK2MWQ --reject-and-continue --reason "only on a branch"`,
-		Args: runAndCall,
+		Example: `  grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve
+  grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve --args '{"command": "git push --dry-run"}'
+  grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve --input name=Ann --input news=no
+  grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --reject-and-continue --reason "only on a branch"`,
+		Args: runAndCard,
 		RunE: func(c *cobra.Command, args []string) error {
 			answer := agent.Approval{By: o.by, Reason: reason, Arguments: arguments}
 			switch {
@@ -323,7 +331,7 @@ is 0 when the answer is recorded, also when more people must answer.`,
 				if err != nil {
 					return err
 				}
-				return k.record(c.Context(), newView(r.std, &o.look, false, false), about, strings.Join(args[1:], ""), &o, answer)
+				return k.record(c.Context(), c, newView(r.std, &o.look, false, false), about, args[1:], &o, answer)
 			})
 		},
 	}

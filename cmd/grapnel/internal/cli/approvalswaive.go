@@ -35,20 +35,20 @@ const previewed = 10_000
 func (r *runs) newWaive() *cobra.Command {
 	var o waiving
 	c := &cobra.Command{
-		Use:   "waive [RUN [CALL]]",
+		Use:   "waive [RUN CARD]",
 		Short: "Approve a rule's questions about like calls from now on",
 		Long: `Make a waiver: until it expires or is revoked, it approves the questions of one rule about
-one tool, and only for calls whose arguments match every --arg. RUN and CALL take rule and
+one tool, and only for calls whose arguments match every --arg. RUN and CARD take rule and
 tool from a call that waits; the call itself is not answered.
 
 The command first shows which of the answers that people gave so far the waiver would have
 given. A waiver never answers questions of required policies, questions with approvers or a
 quorum, or the question whether a call in doubt is repeated.`,
-		Example: `  grapnel approvals waive run_7GHK2MWQ --arg to=landlord --until 30d --dry-run
+		Example: `  grapnel approvals waive run_7GHK2MWQ 5f0c8e31ab97 --arg to=landlord --until 30d --dry-run
   grapnel approvals waive --rule payments/large --tool transfer --arg 'to=land*' --until 30d`,
-		Args: takes(0, 2, "takes the ID of a run, and the ID of a call if several wait"),
+		Args: takes(0, 2, "takes the ID of a run, and of what it asks"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.with(c.Context(), false, func(k *kept) error { return r.waive(c.Context(), k, &o, args) })
+			return r.with(c.Context(), false, func(k *kept) error { return r.waive(c, k, &o, args) })
 		},
 	}
 	c.Flags().StringVar(&o.scope.Rule, "rule", "", "the `name` of the rule that asks, such as payments/large")
@@ -62,7 +62,7 @@ quorum, or the question whether a call in doubt is repeated.`,
 }
 
 // scopeOf returns the scope that the flags and the call describe.
-func (o *waiving) scopeOf(ctx context.Context, k *kept, args []string) (waiver.Scope, error) {
+func (o *waiving) scopeOf(c *cobra.Command, k *kept, args []string) (waiver.Scope, error) {
 	s := o.scope
 	s.Arguments = map[string]string{}
 	for _, text := range o.args {
@@ -75,11 +75,11 @@ func (o *waiving) scopeOf(ctx context.Context, k *kept, args []string) (waiver.S
 	if len(args) == 0 {
 		return s, nil
 	}
-	about, err := k.find(ctx, args[0])
+	about, err := k.find(c.Context(), args[0])
 	if err != nil {
 		return s, err
 	}
-	_, call, err := k.openWait(ctx, about, strings.Join(args[1:], ""))
+	_, call, err := k.findWait(c.Context(), c, about, args[1:])
 	if err != nil {
 		return s, err
 	}
@@ -113,7 +113,8 @@ type coveredJSON struct {
 	By        string `json:"by"`
 }
 
-func (r *runs) waive(ctx context.Context, k *kept, o *waiving, args []string) error {
+func (r *runs) waive(c *cobra.Command, k *kept, o *waiving, args []string) error {
+	ctx := c.Context()
 	if o.until == "" {
 		return &usageError{errors.New("a waiver expires: say when with --until, such as --until 30d")}
 	}
@@ -121,7 +122,7 @@ func (r *runs) waive(ctx context.Context, k *kept, o *waiving, args []string) er
 	if err != nil {
 		return &usageError{err}
 	}
-	s, err := o.scopeOf(ctx, k, args)
+	s, err := o.scopeOf(c, k, args)
 	if err != nil {
 		return err
 	}

@@ -251,22 +251,20 @@ func (k *kept) howToGoOn(s agent.State) string {
 	if !s.Waiting() {
 		return fmt.Sprintf("Resume it:\n  grapnel runs resume %s%s", id, at)
 	}
-	waiting := waitingCalls(s)
-	call := ""
-	if len(waiting) > 1 {
-		call = " CALL"
+	waiting, card := waitingCalls(s), "CARD"
+	if len(waiting) == 1 {
+		card = shortWait(waiting[0].ID)
 	}
 	lines := []string{
 		"Answer to resume it:",
-		fmt.Sprintf("  grapnel runs approve %s%s%s", id, call, at),
-		fmt.Sprintf("  grapnel runs reject %s%s%s", id, call, at),
+		fmt.Sprintf("  grapnel runs approve %s %s%s", id, card, at),
+		fmt.Sprintf("  grapnel runs reject %s %s%s", id, card, at),
 	}
-	if call != "" {
-		ids := make([]string, len(waiting))
-		for i, w := range waiting {
-			ids[i] = w.CallID()
+	if len(waiting) > 1 {
+		lines = append(lines, "where CARD is one of")
+		for _, w := range waiting {
+			lines = append(lines, "  "+shortWait(w.ID)+"  "+describeCall(w))
 		}
-		lines = append(lines, "where CALL is one of "+strings.Join(ids, ", ")+".")
 	}
 	for _, w := range waiting {
 		if r, asks := w.Questions.Asked(); asks && r.Schema != "" {

@@ -42,7 +42,7 @@ so that it continues after a crash: start it again with the same name.`,
 		Example: `  grapnel pipeline check pipeline.yaml
   grapnel pipeline start pipeline.yaml --session friday
   grapnel pipeline status friday
-  grapnel pipeline approve friday`,
+  grapnel pipeline approve friday 5f0c8e31ab97`,
 		Args: unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -208,16 +208,17 @@ shows the session until it has ended; elsewhere the events are written, as by "g
 
 // newAnswer returns the command that answers the gates of a session: approve or reject.
 func (p *pipelines) newAnswer(verdict agent.ApprovalVerdict) *cobra.Command {
-	var reason, named string
+	var reason string
 	word, short, long := "approve", "Open the gate of a person that a session waits for",
 		`Approve what a session waits for. The process of the session, or the next one, goes on. Gates by callback, file or command cannot
-be approved, only rejected.`
+be approved, only rejected. CARD names what was asked: without it, the command shows the commands that answer what is asked.`
 	if verdict != agent.Approve {
 		word, short, long = "reject", "Keep a gate closed that a session waits for",
 			`Reject what a session waits for: a person, a callback, a file or a command. The session then ends as aborted.`
 	}
 	c := &cobra.Command{
-		Use: word + " SESSION", Short: short, Long: long, Example: "  grapnel pipeline " + word + ` friday --reason "as discussed"`, Args: oneSession,
+		Use: word + " SESSION CARD", Short: short, Long: long, Example: "  grapnel pipeline " + word + ` friday 5f0c8e31ab97 --reason "as discussed"`,
+		Args: takes(1, 2, "needs the name of one session, and the card of what it asks"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
 				status, err := pipeline.StatusOf(c.Context(), k.store, about)
@@ -228,11 +229,18 @@ be approved, only rejected.`
 				if err != nil {
 					return err
 				}
-				g, err := chooseGate(gates, named, verdict == agent.Approve)
-				if err != nil {
-					return &usageError{fmt.Errorf("session %q, which is %s: %w", args[0], status.Status, err)}
+				typed, answer := strings.Join(args[1:], ""), agent.Approval{Verdict: verdict, Reason: reason, By: userName(), Identity: identityName()}
+				g, ok := lo.Find(gates, func(g openGate) bool { return isNamed(g.Wait, typed) })
+				switch {
+				case ok:
+				case isCard(typed): // the session asks something else now: the error tells whose answer counted
+					g.run = about.ID
+					if g.Wait, err = k.cardOf(c.Context(), about.ID, typed); err != nil {
+						return err
+					}
+				default:
+					return &usageError{fmt.Errorf("session %q, which is %s: %w", args[0], status.Status, k.newUnnamedGateError(c, args[0], gates, verdict == agent.Approve))}
 				}
-				answer := agent.Approval{Verdict: verdict, Reason: reason, By: userName(), Identity: identityName()}
 				if err := durable.Approve(c.Context(), k.store, g.run, g.Wait, answer); err != nil {
 					return err
 				}
@@ -241,29 +249,29 @@ be approved, only rejected.`
 			})
 		},
 	}
-	c.Flags().StringVar(&named, "gate", "", "the `hook` of the gate, or the beginning of its id; needed when several gates wait")
 	c.Flags().StringVar(&reason, "reason", "", "a `sentence` that says why")
 	return c
 }
 
-// chooseGate returns the named gate; the only one if none is named. Only people's gates can be approved.
-func chooseGate(gates []openGate, named string, approves bool) (openGate, error) {
-	if len(gates) == 0 {
-		return openGate{}, errors.New("it waits for no gate")
-	}
-	possible := lo.Filter(gates, func(g openGate, _ int) bool {
-		return (!approves || g.For == durable.WaitApproval) && (g.Hook == named || strings.HasPrefix(g.Wait, named))
+// newUnnamedGateError returns the error for a command that names no gate: the commands for the open ones. Only people's gates can be
+// approved.
+func (k *kept) newUnnamedGateError(c *cobra.Command, session string, gates []openGate, approves bool) error {
+	possible := lo.Filter(gates, func(g openGate, _ int) bool { return !approves || g.For == durable.WaitApproval })
+	lines := lo.Map(possible, func(g openGate, _ int) string {
+		return "  " + k.typed(c, session, shortWait(g.Wait)) + "\n      " + oneLine(timeline.Clean(g.describe()))
 	})
-	list := strings.Join(lo.Map(gates, func(g openGate, _ int) string { return fmt.Sprintf("%s of %s (%s)", g.For, g.Hook, g.Wait) }), ", ")
 	switch {
-	case len(possible) == 1:
-		return possible[0], nil
-	case len(possible) > 1:
-		return openGate{}, fmt.Errorf("it waits for several gates: name one with --gate: %s", list)
-	case named != "":
-		return openGate{}, fmt.Errorf("--gate %s: no such gate waits for this answer: %s", named, list)
+	case len(gates) == 0:
+		return errors.New("it waits for no gate")
+	case len(possible) == 0:
+		return fmt.Errorf("no person can approve what it waits for: %s", strings.Join(lo.Map(gates, func(g openGate, _ int) string { return g.describe() }), ", "))
 	}
-	return openGate{}, fmt.Errorf("no person can approve what it waits for: %s", list)
+	return fmt.Errorf("name what you answer, so that the command answers nothing else: it asks\n%s", strings.Join(lines, "\n"))
+}
+
+// describe returns a gate for a person.
+func (g openGate) describe() string {
+	return strings.TrimSuffix(fmt.Sprintf("%s of %s: %s", g.For, g.Hook, g.Reason), ": ")
 }
 
 // openGate is a gate that a session, or a stage of its parallel block, waits for.
@@ -524,6 +532,8 @@ func (p *pipelines) writeStatus(s sessionReport, flags string) error {
 	}
 	for _, g := range s.gates {
 		line("waits for", strings.TrimSuffix(fmt.Sprintf("%s of %s, until %s: %s", g.For, g.Hook, g.Deadline.Local().Format(time.DateTime), g.Reason), ": "))
+		answer := lo.Ternary(g.For == durable.WaitApproval, "approve", "reject")
+		line("answer", "grapnel pipeline "+answer+" "+s.Session+" "+shellWord(shortWait(g.Wait))+flags)
 	}
 	line("next", s.remedy(flags))
 	line("error", s.Error)

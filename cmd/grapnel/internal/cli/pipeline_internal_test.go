@@ -3,6 +3,7 @@ package cli
 import (
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -10,39 +11,46 @@ import (
 	"github.com/grapnel-go/grapnel/pipeline"
 )
 
-// An answer is for one gate, and an approval only for that of a person.
-func TestChooseGate(t *testing.T) {
+// A wait is named by its ID or by enough of it, and by nothing that a later one could have.
+func TestNamesOfWaits(t *testing.T) {
+	const card = "5f0c8e31ab97d204c1a0b6e2f3d48590"
+	for typed, want := range map[string]bool{
+		card: true, card[:12]: true, card[:13]: true, card[:11]: false, "": false, "call_1": false, "p/ok": false, card[1:]: false, "5f0c8e31ab97#p/ok": false,
+	} {
+		assert.Equal(t, want, isNamed(card, typed), typed)
+	}
+	for typed, want := range map[string]bool{
+		card + "#p/ok": true, "5f0c8e31ab97#p/ok": true, card[:12]: true, "p/ok": false, "5f0c8e31ab97#p/o": false,
+	} {
+		assert.Equal(t, want, isNamed(card+"#p/ok", typed), typed)
+	}
+}
+
+// A command that names no gate is told the commands that do. Only gates of people can be approved.
+func TestUnnamedGates(t *testing.T) {
 	gate := func(id, hook string, kind durable.WaitKind) openGate {
-		return openGate{pipeline.WaitingGate{Wait: id, For: kind, Hook: hook}, "run"}
+		return openGate{pipeline.WaitingGate{Wait: id, For: kind, Hook: hook, Reason: "go\non?"}, "run"}
 	}
 	file, ann, bob := gate("gate-1", "p/file", durable.WaitFile), gate("gate-2", "p/ann", durable.WaitApproval), gate("gate-3", "p/bob", durable.WaitApproval)
+	c := &cobra.Command{Use: "approve"}
 	for name, tc := range map[string]struct {
 		gates    []openGate
-		named    string
 		approves bool
-		want     string
-		wrong    string
+		want     []string
 	}{
-		"the only one":           {[]openGate{ann}, "", true, "gate-2", ""},
-		"the one of a person":    {[]openGate{file, ann}, "", true, "gate-2", ""},
-		"by its hook":            {[]openGate{ann, bob}, "p/bob", true, "gate-3", ""},
-		"by its id":              {[]openGate{ann, bob}, "gate-2", true, "gate-2", ""},
-		"a file is rejected":     {[]openGate{file}, "", false, "gate-1", ""},
-		"none":                   {nil, "", true, "", "it waits for no gate"},
-		"only a file":            {[]openGate{file}, "", true, "", "no person can approve what it waits for: file of p/file (gate-1)"},
-		"several":                {[]openGate{ann, bob}, "", true, "", "name one with --gate: "},
-		"several to reject":      {[]openGate{file, ann}, "", false, "", "name one with --gate: "},
-		"another":                {[]openGate{ann}, "p/cid", true, "", "--gate p/cid: no such gate waits for this answer"},
-		"a file by its own name": {[]openGate{file, ann}, "p/file", true, "", "no such gate waits for this answer"},
+		"one":       {[]openGate{ann}, true, []string{"\n  approve friday gate-2\n      approval of p/ann: go on?"}},
+		"several":   {[]openGate{file, ann, bob}, true, []string{"\n  approve friday gate-2\n", "\n  approve friday gate-3\n"}},
+		"to reject": {[]openGate{file, ann}, false, []string{"\n  approve friday gate-1\n", "\n  approve friday gate-2\n"}},
+		"none":      {nil, true, []string{"it waits for no gate"}},
+		"a file":    {[]openGate{file}, true, []string{"no person can approve what it waits for: file of p/file"}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := chooseGate(tc.gates, tc.named, tc.approves)
-			if tc.wrong != "" {
-				require.ErrorContains(t, err, tc.wrong)
-				return
-			}
-			require.NoError(t, err)
-			assert.Equal(t, tc.want, got.Wait)
-		})
+		err := (&kept{}).newUnnamedGateError(c, "friday", tc.gates, tc.approves)
+		require.Error(t, err, name)
+		for _, want := range tc.want {
+			assert.ErrorContains(t, err, want, name)
+		}
+		if name == "several" {
+			assert.NotContains(t, err.Error(), "gate-1")
+		}
 	}
 }

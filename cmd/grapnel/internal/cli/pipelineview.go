@@ -322,6 +322,7 @@ func (f *sessionFrame) waits(width int) (lines []viewLine) {
 		return nil
 	}
 	for _, g := range openGates(f.Status) {
+		card := " " + shellWord(shortWait(g.Wait))
 		waitsFor, approve := "waits for a "+string(g.For), g.For == durable.WaitApproval
 		if approve {
 			waitsFor = "waits for a person"
@@ -331,9 +332,9 @@ func (f *sessionFrame) waits(width int) (lines []viewLine) {
 			lines = append(lines, viewLine{newSpan("  until "+g.Deadline.Local().Format("2006-01-02 15:04")+", "+shortTime(g.Deadline.Sub(f.now))+" left", 0)})
 		}
 		if approve {
-			lines = append(lines, wrapLine(markBold, "  grapnel pipeline approve "+f.Session+f.flags, width)...)
+			lines = append(lines, wrapLine(markBold, "  grapnel pipeline approve "+f.Session+card+f.flags, width)...)
 		}
-		lines = append(lines, wrapLine(markBold, "  grapnel pipeline reject "+f.Session+f.flags, width)...)
+		lines = append(lines, wrapLine(markBold, "  grapnel pipeline reject "+f.Session+card+f.flags, width)...)
 	}
 	return lines
 }

@@ -151,22 +151,22 @@ first: waiting for an answer, 2h00m
 
 waits for a person: Shall the work on ideas.txt begin?
   until 2026-11-26 13:30, 1h30m left
-  grapnel pipeline approve first --store=runs.db
-  grapnel pipeline reject first --store=runs.db
+  grapnel pipeline approve first gate-1 --store=runs.db
+  grapnel pipeline reject first gate-1 --store=runs.db
 waits for a file
-  grapnel pipeline reject first --store=runs.db`},
+  grapnel pipeline reject first gate-2 --store=runs.db`},
 		"waiting at a small terminal": {waitingSession(), 40, 12, `
 first: waiting for an answer, 2h00m
 ○ work     not started, until cat lists…
 waits for a person: Shall the work on
   ideas.txt begin?
   until 2026-11-26 13:30, 1h30m left
-  grapnel pipeline approve first
+  grapnel pipeline approve first gate-1
     --store=runs.db
-  grapnel pipeline reject first
+  grapnel pipeline reject first gate-1
     --store=runs.db
 waits for a file
-  grapnel pipeline reject first
+  grapnel pipeline reject first gate-2
     --store=runs.db`},
 		"between iterations": {between, 60, 30, `
 first: running, 2h00m

@@ -38,7 +38,7 @@ A run's ID may be shortened to any unique prefix.
 ` + exitHelp,
 		Example: `  grapnel runs list --status waiting
   grapnel runs show run_7GHK2MWQ
-  grapnel runs approve run_7GHK2MWQ
+  grapnel runs approve run_7GHK2MWQ 5f0c8e31ab97
   grapnel runs resume --all
   grapnel runs submit agent fixer "Fix the build"
   grapnel runs work fixer.yaml`,

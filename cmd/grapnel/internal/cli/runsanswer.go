@@ -10,6 +10,7 @@ import (
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
@@ -43,25 +44,26 @@ func (r *runs) newApprove() *cobra.Command {
 	var o answering
 	var arguments string
 	c := &cobra.Command{
-		Use:   "approve ID [CALL]",
+		Use:   "approve RUN CARD",
 		Short: "Approve a call that a run waits for, and resume the run",
 		Long: `Approve a call that a run waits for, unchanged or with other arguments. When no other
 call waits, the run resumes in this process, unless --no-resume leaves that to
-another process. CALL is not needed if only one call waits.
+another process. CARD names what was asked, so that the command answers nothing else:
+without it, the command shows what is asked, and the commands that answer it.
 
 The approval covers the call as shown: hooks judge it again, and if they change it, you are
 asked again.
 
 ` + exitHelp,
-		Example: `  grapnel runs approve run_7GHK2MWQ
-  grapnel runs approve run_7GHK2MWQ call_1 --args '{"command": "git push --dry-run"}'`,
-		Args: runAndCall,
+		Example: `  grapnel runs approve run_7GHK2MWQ 5f0c8e31ab97
+  grapnel runs approve run_7GHK2MWQ 5f0c8e31ab97 --args '{"command": "git push --dry-run"}'`,
+		Args: runAndCard,
 		RunE: func(c *cobra.Command, args []string) error {
 			answer := agent.Approval{Verdict: agent.Approve, By: o.by, Arguments: arguments}
 			if err := checkArgumentsFlag(c, arguments); err != nil {
 				return err
 			}
-			return r.answer(c.Context(), &o, args, answer)
+			return r.answer(c, &o, args, answer)
 		},
 	}
 	o.register(c)
@@ -75,18 +77,17 @@ func (r *runs) newReject() *cobra.Command {
 	var reason string
 	var end bool
 	c := &cobra.Command{
-		Use:   "reject ID [CALL]",
+		Use:   "reject RUN CARD",
 		Short: "Reject a call that a run waits for",
 		Long: `Reject a call that a run waits for. The model is told, and the run continues without the
-call; with --end, the run ends as interrupted (exit code 5). CALL is not needed if only one
-call waits.
+call; with --end, the run ends as interrupted (exit code 5). CARD names what was asked.
 
 ` + exitHelp,
-		Example: `  grapnel runs reject run_7GHK2MWQ --reason "only on a branch"`,
-		Args:    runAndCall,
+		Example: `  grapnel runs reject run_7GHK2MWQ 5f0c8e31ab97 --reason "only on a branch"`,
+		Args:    runAndCard,
 		RunE: func(c *cobra.Command, args []string) error {
 			verdict := lo.Ternary(end, agent.RejectAndEnd, agent.RejectAndContinue)
-			return r.answer(c.Context(), &o, args, agent.Approval{Verdict: verdict, By: o.by, Reason: reason})
+			return r.answer(c, &o, args, agent.Approval{Verdict: verdict, By: o.by, Reason: reason})
 		},
 	}
 	o.register(c)
@@ -104,21 +105,16 @@ func checkArgumentsFlag(c *cobra.Command, arguments string) error {
 	return nil
 }
 
-func runAndCall(c *cobra.Command, args []string) error {
-	if len(args) == 1 || len(args) == 2 {
-		return nil
-	}
-	return &usageError{fmt.Errorf(`%s needs the ID of a run, and the ID of a call if several wait: "grapnel runs show ID" shows them`, c.CommandPath())}
-}
+var runAndCard = takes(1, 2, `needs the ID of a run, and of what it asks: "grapnel runs show RUN" shows both`)
 
 // answer records an answer, and resumes the run.
-func (r *runs) answer(ctx context.Context, o *answering, args []string, answer agent.Approval) error {
-	return r.resuming(ctx, &o.resuming, func(ctx context.Context, k *kept, v *view) error {
+func (r *runs) answer(c *cobra.Command, o *answering, args []string, answer agent.Approval) error {
+	return r.resuming(c.Context(), &o.resuming, func(ctx context.Context, k *kept, v *view) error {
 		about, err := k.find(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		if err := k.record(ctx, v, about, strings.Join(args[1:], ""), o, answer); err != nil {
+		if err := k.record(ctx, c, v, about, args[1:], o, answer); err != nil {
 			return err
 		}
 		if o.noResume || k.place.server() { // the coordinator goes on with it
@@ -148,20 +144,24 @@ func (r *runs) answer(ctx context.Context, o *answering, args []string, answer a
 	})
 }
 
-// record records an answer to the named wait of a run, or to the only one. Its identity is the user of the operating
-// system, with the roles that a file of people lists for that user.
-func (k *kept) record(ctx context.Context, v *view, about durable.Run, named string, o *answering, answer agent.Approval) error {
+// record records an answer to a card of a run. Its identity is the user of the operating system, with the roles that a file of people
+// lists for that user.
+func (k *kept) record(
+	ctx context.Context, c *cobra.Command, v *view, about durable.Run, card []string, o *answering, answer agent.Approval,
+) error {
 	who, err := operator(o.people)
 	if err != nil {
 		return err
 	}
 	answer.Identity, answer.Roles = who.Name, who.Roles
-	w, i, err := k.openWait(ctx, about, named)
+	w, i, err := k.findWait(ctx, c, about, card)
 	if err != nil {
 		return err
 	}
-	if answer.Input, err = readInput(i, o.input); err != nil {
-		return err
+	if w.Answer == nil { // otherwise it is refused as answered
+		if answer.Input, err = readInput(i, o.input); err != nil {
+			return err
+		}
 	}
 	recorded, err := durable.Decide(ctx, k.store, w, answer)
 	if invalid, ok := errors.AsType[*agent.ArgumentsError](err); ok {
@@ -187,87 +187,154 @@ func (k *kept) record(ctx context.Context, v *view, about durable.Run, named str
 	return nil
 }
 
+// shortCard is the number of characters of the ID of a card that name it.
+const shortCard = 12
+
 // shortWait returns the beginning of the ID of a wait, which names it, with the hook of a gate.
 func shortWait(id string) string {
 	card, hook, isGate := strings.Cut(id, "#")
-	card = card[:min(len(card), 12)]
+	card = card[:min(len(card), shortCard)]
 	if isGate {
 		card += "#" + hook
 	}
 	return card
 }
 
-// isNamed reports whether a person means this wait: by its ID or the beginning of it, or by its call.
-func isNamed(w durable.Wait, named string) bool {
-	i, _ := durable.InterventionOf(w) // one that cannot be read has no call
-	return strings.HasPrefix(w.ID, named) || shortWait(w.ID) == named || strings.HasPrefix(i.CallID(), named)
+// isNamed reports whether a person has typed the ID of a wait, or enough of it that it means nothing else.
+func isNamed(id, typed string) bool {
+	return id == typed || shortWait(id) == typed || len(typed) >= shortCard && strings.HasPrefix(id, typed)
 }
 
-// gatesOfCall returns those of the waits that are gates of a call.
-func gatesOfCall(waits []durable.Wait, call string) []durable.Wait {
-	return lo.Filter(waits, func(w durable.Wait, _ int) bool {
-		i, err := durable.InterventionOf(w)
-		_, isGate := durable.GateOf(w, i)
-		return err == nil && isGate && i.CallID() == call
-	})
+// isCard reports whether a text that a person has typed can be the ID of a card, which is a hash.
+func isCard(typed string) bool {
+	card, _, _ := strings.Cut(typed, "#")
+	return len(card) >= shortCard && strings.Trim(card, "0123456789abcdef") == ""
 }
 
-// openWait returns the named wait of a parked run; the only one that people answer if none is named, or else the only gate. The ID
-// of a call about which only gates ask, and no name if there is only that call, stand for its first open gate.
-func (k *kept) openWait(ctx context.Context, about durable.Run, named string) (w durable.Wait, i agent.Intervention, err error) {
-	if about.Status != durable.StatusWaiting && about.Status != durable.StatusReady { // a ready run may have answered questions
-		return w, i, &usageError{fmt.Errorf("run %s does not wait for an answer: its status is %s", about.ID, about.Status)}
-	}
+// isGate reports whether an event answers a wait.
+func isGate(w durable.Wait) bool {
+	return w.Kind != durable.WaitApproval && w.Kind != durable.WaitDoubt && w.Kind != durable.WaitInput
+}
+
+// findWait returns the wait for a card of a run. The card of a call about which only gates ask stands for its first open gate: rejecting
+// one rejects all of them. Without a card, or with another name, the error has the commands for what the run asks now.
+func (k *kept) findWait(
+	ctx context.Context, c *cobra.Command, about durable.Run, card []string,
+) (w durable.Wait, i agent.Intervention, err error) {
+	typed := strings.Join(card, "")
 	all, err := k.store.Waits(ctx, about.ID)
 	if err != nil {
 		return w, i, err
 	}
-	all = lo.Filter(all, func(w durable.Wait, _ int) bool {
-		return slices.Contains(approval.InboxKinds(), w.Kind) && isNamed(w, named)
-	})
-	exact := lo.Filter(all, func(w durable.Wait, _ int) bool {
+	all = lo.Filter(all, func(w durable.Wait, _ int) bool { return slices.Contains(approval.InboxKinds(), w.Kind) })
+	named := lo.Filter(all, func(w durable.Wait, _ int) bool { return isNamed(w.ID, typed) })
+	slices.SortStableFunc(named, func(a, b durable.Wait) int { return rankWait(a) - rankWait(b) })
+	switch {
+	case len(named) > 0:
+		w = named[0]
+	case isCard(typed): // the run asks something else now: the error tells whose answer counted
+		id, err := k.cardOf(ctx, about.ID, typed)
+		if err != nil {
+			return w, i, err
+		}
+		if w, err = durable.FindWait(ctx, k.store, about.ID, id); err != nil {
+			return w, i, err
+		}
+	default:
+		return w, i, k.newUnnamedError(c, about, typed, all)
+	}
+	i, err = durable.InterventionOf(w)
+	return w, i, err
+}
+
+// rankWait orders waits of a card: what people answer, open gates, decided gates.
+func rankWait(w durable.Wait) int {
+	switch {
+	case !isGate(w):
+		return 0
+	case w.Answer == nil:
+		return 1
+	}
+	return 2
+}
+
+// cardOf returns the ID of a card that was answered in a run, by its beginning; other texts it returns as they are.
+func (k *kept) cardOf(ctx context.Context, run agent.RunID, typed string) (string, error) {
+	f := durable.AuditFilter{Kind: durable.AuditAnswer, Run: run}
+	for {
+		records, err := k.store.AuditRecords(ctx, f)
+		if err != nil {
+			return "", err
+		}
+		for _, r := range records {
+			if r.Answer != nil && isNamed(r.Answer.Wait, typed) {
+				return r.Answer.Wait, nil
+			}
+		}
+		if len(records) < durable.DefaultLimit {
+			return typed, nil
+		}
+		f.Before = records[len(records)-1].Seq
+	}
+}
+
+// newUnnamedError returns the error for a command that names no card: the commands for what the run asks, about the call that is named
+// instead if there is one.
+func (k *kept) newUnnamedError(c *cobra.Command, about durable.Run, typed string, waits []durable.Wait) error {
+	var asked, gates []agent.Intervention
+	for _, w := range waits {
 		i, err := durable.InterventionOf(w)
-		_, isGate := durable.GateOf(w, i)
-		return w.ID == named || shortWait(w.ID) == named || err == nil && !isGate && i.CallID() == named
-	})
-	if ofCall := gatesOfCall(all, named); len(exact) == 0 && len(ofCall) > 0 {
-		all = ofCall
-	}
-	open := lo.Filter(all, func(w durable.Wait, _ int) bool { return w.Answer == nil })
-	people := lo.Filter(open, func(w durable.Wait, _ int) bool {
-		return w.Kind == durable.WaitApproval || w.Kind == durable.WaitDoubt || w.Kind == durable.WaitInput
-	})
-	switch {
-	case len(exact) == 1:
-		open = exact
-	case len(people) > 0:
-		open = people
-	}
-	if len(open) > 1 && len(people) == 0 {
-		if first, err := durable.InterventionOf(open[0]); err == nil && len(gatesOfCall(open, first.CallID())) == len(open) {
-			open = open[:1] // a rejection answers all gates of the call
+		switch {
+		case err != nil:
+			return err
+		case w.Answer != nil:
+		case isGate(w): // a rejection answers all gates of a call
+			gates = append(gates, i)
+		default:
+			asked = append(asked, i)
 		}
 	}
-	switch {
-	case len(open) == 1 && open[0].Answer == nil:
-		i, err = durable.InterventionOf(open[0])
-		return open[0], i, err
-	case len(open) > 1:
-		lines := lo.Map(open, func(w durable.Wait, _ int) string {
-			i, _ := durable.InterventionOf(w) // without it, the line has no arguments
-			return fmt.Sprintf("  %s  %s: %s %s", shortWait(w.ID), i.CallID(), i.Call.Name, i.Call.Arguments)
-		})
-		return w, i, &usageError{fmt.Errorf("several calls of run %s wait: name one\n%s", about.ID, strings.Join(lines, "\n"))}
-	case named != "" && len(all) > 0:
-		answered := all[0]
-		decision := ""
-		if d := approval.DecisionsOf([]durable.AuditRecord{{Answer: answered.Answer}}); len(d) > 0 {
-			decision = fmt.Sprintf(", by %s: %s", d[0].By, d[0].Verdict)
-		}
-		return w, i, fmt.Errorf("%s of run %s: %w%s", named, about.ID, durable.ErrAnswered, decision)
-	case named != "":
-		return w, i, &usageError{fmt.Errorf("run %s is not waiting for a call %q: \"grapnel runs show %s\" shows what it is waiting for",
-			about.ID, named, short(about.ID))}
+	if len(asked) == 0 {
+		asked = lo.UniqBy(gates, func(i agent.Intervention) string { return i.ID })
 	}
-	return w, i, &usageError{fmt.Errorf("run %s does not wait for an answer: \"grapnel runs resume %s\" resumes it", about.ID, short(about.ID))}
+	switch {
+	case about.Status != durable.StatusWaiting && about.Status != durable.StatusReady: // a ready run may have answered questions
+		return &usageError{fmt.Errorf("run %s does not wait for an answer: its status is %s", about.ID, about.Status)}
+	case len(asked) == 0:
+		return &usageError{fmt.Errorf("run %s does not wait for an answer: \"grapnel runs resume %s\" resumes it", about.ID, short(about.ID))}
+	}
+	if asked = lo.Filter(asked, func(i agent.Intervention, _ int) bool { return strings.HasPrefix(i.CallID(), typed) }); len(asked) == 0 {
+		return &usageError{fmt.Errorf("run %s asks nothing under %q: \"grapnel runs show %s\" shows what it waits for", about.ID, typed, short(about.ID))}
+	}
+	lines := lo.Map(asked, func(i agent.Intervention, _ int) string {
+		return "\n  " + k.typed(c, short(about.ID), shortWait(i.ID)) + "\n      " + describeCall(i)
+	})
+	return &usageError{fmt.Errorf("name what you answer, so that the command answers nothing else: run %s asks%s", about.ID, strings.Join(lines, ""))}
+}
+
+// describeCall returns what is asked about a call, in one line.
+func describeCall(i agent.Intervention) string {
+	text := fmt.Sprintf("%s: %s %s (%s)", i.CallID(), i.Call.Name, i.Call.Arguments, lo.CoalesceOrEmpty(i.Questions.Reason(), "no reason given"))
+	return oneLine(timeline.Clean(text))
+}
+
+// typed returns a command with other arguments and with the flags that were given.
+func (k *kept) typed(c *cobra.Command, args ...string) string {
+	words := append([]string{c.CommandPath()}, lo.Map(args, func(arg string, _ int) string { return shellWord(arg) })...)
+	c.Flags().Visit(func(f *pflag.Flag) {
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, value := range values {
+			switch {
+			case f.Name == "store" || f.Name == "server": // at the end
+			case f.Value.Type() == "bool" && value == "true":
+				words = append(words, "--"+f.Name)
+			default:
+				words = append(words, "--"+f.Name+"="+shellWord(value))
+			}
+		}
+	})
+	return strings.Join(words, " ") + k.place.flag()
 }

@@ -42,7 +42,7 @@ func told(t *testing.T, driver agent.Driver, with []capability.Capability, types
 		a := builder.New().WithName("boss").WithDriver(driver).With(with...).WithObserver(stream).Build().MustGet()
 		s := a.Run(t.Context(), agent.NewState(), agent.UserText("Go.")).MustGet()
 		for s.Waiting() {
-			s = a.Resume(t.Context(), s.WithApproval(s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve})).MustGet()
+			s = a.Resume(t.Context(), agenttest.WithApproval(s, s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve})).MustGet()
 		}
 		require.Equal(t, agent.StatusDone, s.Status())
 		require.NoError(t, stream.Err())

@@ -199,6 +199,7 @@ type (
 		Usage   *usage          `json:"usage,omitempty"`
 	}
 	waitingCall struct {
+		ID        string     `json:"id"`
 		Call      call       `json:"call"`
 		Original  *string    `json:"original_arguments,omitempty"`
 		Questions []question `json:"questions"`
@@ -208,6 +209,7 @@ type (
 		Answer    *personSay `json:"answer,omitempty"`
 	}
 	question struct {
+		ID     string     `json:"id"`
 		Kind   string     `json:"kind,omitempty"`
 		By     string     `json:"by,omitempty"`
 		Rule   string     `json:"rule,omitempty"`
@@ -220,6 +222,7 @@ type (
 	}
 	personSay struct {
 		Verdict  string    `json:"verdict"`
+		Author   string    `json:"author,omitempty"`
 		By       string    `json:"by,omitempty"`
 		Identity string    `json:"identity,omitempty"`
 		Reason   string    `json:"reason,omitempty"`
@@ -363,7 +366,7 @@ func parkedRun(h head, s agent.State) any {
 	out := runParked{h, of(s.Run()), s.Session(), s.Waiting(), nil, s.RunStepCount(), usageOf(s.RunUsage())}
 	for _, i := range s.Interventions() {
 		w := waitingCall{
-			Call: callOf(i.Call), Original: textUnless(i.Original.Arguments, i.Call.Arguments),
+			ID: i.ID, Call: callOf(i.Call), Original: textUnless(i.Original.Arguments, i.Call.Arguments),
 			Asked: i.Asked.UTC(), Deadline: i.Deadline.UTC(),
 			Questions: lo.Map(i.Questions, questionOf),
 		}
@@ -379,7 +382,7 @@ func parkedRun(h head, s agent.State) any {
 
 // questionOf returns the JSON form of a question.
 func questionOf(q agent.Question, _ int) question {
-	return question{string(q.Kind), q.By, q.Rule, q.Reason, sayOf(q.Decision()), q.Approvers, q.Quorum, saysOf(q.Answers)}
+	return question{q.ID(), string(q.Kind), q.By, q.Rule, q.Reason, sayOf(q.Decision()), q.Approvers, q.Quorum, saysOf(q.Answers)}
 }
 
 // saysOf returns the JSON form of answers.
@@ -392,7 +395,7 @@ func sayOf(a *agent.Approval) *personSay {
 	if a == nil {
 		return nil
 	}
-	return &personSay{a.Verdict.String(), a.By, a.Identity, a.Reason, a.At.UTC()}
+	return &personSay{a.Verdict.String(), string(a.Author), a.By, a.Identity, a.Reason, a.At.UTC()}
 }
 
 func resumedRun(h head, s agent.State) any {

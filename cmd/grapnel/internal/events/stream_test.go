@@ -207,8 +207,9 @@ func TestParked(t *testing.T) {
 	stream.Observe(t.Context(), durable.NotifyFailed{Run: s.Run(), Err: errors.New("no paper")})
 	stream.Observe(t.Context(), durable.StoreStalled{Run: s.Run(), Err: errors.New("no disk")})
 	stream.Observe(t.Context(), durable.StoreRecovered{Run: s.Run(), After: 3 * time.Second})
-	id := s.Interventions()[0].CallID()
-	s = a.Resume(t.Context(), s.WithApproval(id, agent.Approval{Verdict: agent.Approve, By: "ann"})).MustGet()
+	asked := s.Interventions()[0]
+	id := asked.CallID()
+	s = a.Resume(t.Context(), agenttest.WithApproval(s, id, agent.Approval{Verdict: agent.Approve, By: "ann"})).MustGet()
 	require.Equal(t, agent.StatusDone, s.Status())
 
 	lines := map[string]map[string]any{}
@@ -226,7 +227,8 @@ func TestParked(t *testing.T) {
 	waits, _ := calls[0].(map[string]any)
 	assert.Equal(t, map[string]any{"id": id, "name": "bash", "arguments": `{"command":"push gently"}`}, waits["call"])
 	assert.Equal(t, `{"command":"push"}`, waits["original_arguments"])
-	assert.Equal(t, []any{map[string]any{"by": "guard", "reason": "it <pushes>"}}, waits["questions"])
+	assert.Equal(t, asked.ID, waits["id"], "an answer names the card and its questions")
+	assert.Equal(t, []any{map[string]any{"id": asked.Questions[0].ID(), "by": "guard", "reason": "it <pushes>"}}, waits["questions"])
 	assert.Equal(t, "reject_and_continue", waits["on_timeout"])
 	assert.NotContains(t, waits, "answer")
 	assert.Equal(t, true, lines["run.resumed"]["open"])

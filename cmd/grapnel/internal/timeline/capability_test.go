@@ -72,7 +72,7 @@ func TestCapabilities(t *testing.T) {
 					WithObserver(New(Config{Out: &out, Width: func() int { return 120 }})).Build().MustGet()
 				s := a.Run(t.Context(), agent.NewState(), agent.UserText("Go.")).MustGet()
 				for s.Waiting() {
-					s = a.Resume(t.Context(), s.WithApproval(s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve})).MustGet()
+					s = a.Resume(t.Context(), agenttest.WithApproval(s, s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve})).MustGet()
 				}
 				require.Equal(t, agent.StatusDone, s.Status())
 			})

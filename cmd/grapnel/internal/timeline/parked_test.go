@@ -39,7 +39,7 @@ func TestParked(t *testing.T) {
 		line.Observe(t.Context(), durable.StoreStalled{Run: s.Run(), Err: errors.New("no\x1bdisk")})
 		line.Observe(t.Context(), durable.StoreRecovered{Run: s.Run(), After: 3 * time.Second})
 		time.Sleep(10 * time.Minute) // of the bubble's clock
-		s = s.WithApproval(s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})
+		s = agenttest.WithApproval(s, s.Interventions()[0].CallID(), agent.Approval{Verdict: agent.Approve, By: "ann"})
 		New(Config{Out: &again}).Waits(s.Interventions()[0], time.Now())
 		s = a.Resume(t.Context(), s).MustGet()
 		require.Equal(t, agent.StatusDone, s.Status())

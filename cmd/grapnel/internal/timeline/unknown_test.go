@@ -24,13 +24,13 @@ func TestACallOfUnknownOutcome(t *testing.T) {
 		WithObserver(New(Config{Out: &out})).Build().MustGet()
 	s := a.Run(t.Context(), agent.NewState(), agent.UserText("Build it.")).MustGet()
 	call := s.Interventions()[0].Call
-	s = agent.Checkpoint(agent.Checkpoint(s.WithApproval(call.ID, agent.Approval{Verdict: agent.Approve, By: "ann"})).
+	s = agent.Checkpoint(agent.Checkpoint(agenttest.WithApproval(s, call.ID, agent.Approval{Verdict: agent.Approve, By: "ann"})).
 		WithStatus(agent.StatusRunning)).WithCallBegun(&agent.Prepared{Original: &call, Call: &call})
 	assert.Equal(t, []string{call.ID}, agent.Checkpoint(s).CallsInDoubt())
 	s = a.Resume(t.Context(), s).MustGet()
 	require.True(t, s.Waiting())
 	assert.Contains(t, out.String(), "? this call may have happened")
-	s = a.Resume(t.Context(), s.WithApproval(call.ID, agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"})).MustGet()
+	s = a.Resume(t.Context(), agenttest.WithApproval(s, call.ID, agent.Approval{Verdict: agent.RejectAndContinue, By: "ann"})).MustGet()
 	require.Equal(t, agent.StatusDone, s.Status())
 	assert.Contains(t, out.String(), "? outcome unknown, not repeated")
 }
