@@ -1,7 +1,6 @@
-// Command approval shows a run that waits for a person: an agent parks and its process
-// ends, a person gets a link and approves a smaller amount over HTTP, and another process
-// resumes the run from the store. The model is a script and the person is this program, so
-// it needs no key.
+// Command approval shows a run that waits for a person. An agent parks and its process ends. A person gets a link and
+// approves a smaller amount over HTTP. Another process resumes the run from the store. The model is a script and the
+// person is this program, so it needs no key.
 //
 //	go run ./examples/approval
 package main
@@ -62,8 +61,8 @@ var guard = hooks.On(hooks.AtPreToolUse, "guard",
 		return c.Allow()
 	}, hooks.ToolNamed("transfer"))
 
-// process runs do as another process would, with a store, a keeper and an agent of its own. When it returns, only what
-// the store has recorded remains.
+// process calls do as another process would, with its own store, keeper and agent. When it returns, only the store's
+// records remain.
 func process(
 	ctx context.Context, path string, notify []durable.Notifier, do func(*agent.Agent, *durable.Keeper) (agent.State, error),
 ) (s agent.State, err error) {

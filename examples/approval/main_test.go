@@ -14,14 +14,14 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// The later answer of the person counts, with the arguments of that answer, and no call of the step ran before it.
+// The person's later answer counts, with its arguments, and no call of the step ran before it.
 func TestOutput(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, showQuestion(t.Context(), &out))
 	exampletest.Readme(t, out.String())
 }
 
-// The guard allows payments of up to 100 and nothing else, however the arguments are written.
+// The guard allows only payments of up to 100, however the arguments are written.
 func TestGuardHolds(t *testing.T) {
 	t.Parallel()
 	evasion.Guard{

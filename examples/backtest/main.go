@@ -1,11 +1,11 @@
-// Command backtest tells what policies that are written in Go would have done to agents that ran already: it plays
-// their recordings through a real agent that has the policy as a hook, and counts which harmful calls it denies and
-// which good runs it breaks. No model, no key and no network are needed.
+// Command backtest tells what Go policies would have done to agents that have already run. It plays their recordings
+// through a real agent that has the policy as a hook. It counts which harmful calls the policy denies and which good
+// runs it breaks. It needs no model, key or network.
 //
 //	go run ./examples/backtest                              # recordings beside the module, else a small sample
 //	go run ./examples/backtest -html report.html dir        # recordings of your own, with a page for a browser
 //
-// The policies are in package rules, the engine is package policy/backtest. For policies in files, there is
+// The policies are in package rules, and the engine is package policy/backtest. For policies in files, there is
 // "grapnel hooks backtest". README.md has more.
 package main
 

@@ -67,7 +67,7 @@ func TestWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Without a policy nothing in the sample leaves its recording, and its labels are of calls that are there.
+// Without a policy, nothing in the sample differs from its recording, and its labels name existing calls.
 func TestTheSampleIsSound(t *testing.T) {
 	t.Parallel()
 	found, _, err := sampleRecordings("")

@@ -16,8 +16,8 @@ func allPolicies(facts rules.Facts) []backtest.Policy {
 	}
 }
 
-// newPolicy returns a policy with a rule as its hook. If the facts lack data for a suite, the backtest leaves out the
-// runs of that suite.
+// newPolicy returns a policy with a rule as its hook. If the facts lack data for a suite, the backtest leaves out that
+// suite's runs.
 func newPolicy(name string, facts rules.Facts, make func(rules.Facts, string) (rules.Rule, error)) backtest.Policy {
 	return backtest.Policy{Name: name, Hooks: func(suite string) ([]hooks.Hook, error) {
 		rule, err := make(facts, suite)

@@ -20,8 +20,8 @@ var sampleFiles embed.FS
 // factFiles lists the paths in a folder where the facts may be.
 var factFiles = []string{"facts.json", "tools/agentdojo-operator-facts.json"}
 
-// findRecordings returns the named recordings; if none are named, those in the shared folder; and if there are none,
-// the sample. It also returns the facts for the policies, from the named file or from a file beside the first
+// findRecordings returns the named recordings. If none are named, it returns the shared folder's, and if there are
+// none, the sample. It also returns the facts for the policies, from the named file or from a file beside the first
 // recording.
 func findRecordings(paths []string, shared, factFile string) ([]backtest.Recording, rules.Facts, error) {
 	if len(paths) == 0 {

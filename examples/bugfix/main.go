@@ -1,5 +1,6 @@
-// Command bugfix runs a pipeline whose agent mends a broken Go package, one failing test at a time: look, ask, mend, review. The package,
-// its tests and the tools are real. Hooks start another pipeline, call a chat, and wait for its answer.
+// Command bugfix runs a pipeline whose agent repairs a broken Go package, one failing test at a time: look, ask, mend,
+// review. The package, its tests and the tools are real. Hooks start another pipeline, call a chat, and wait for its
+// answer.
 //
 //	go run ./examples/bugfix                                              a recorded model
 //	go run ./examples/bugfix -provider openai -model gpt-6.1-terra        with OPENAI_API_KEY
@@ -112,7 +113,7 @@ func fix(ctx context.Context, out io.Writer, provider, model string) error {
 	return followSession(ctx, out, store, runs[0].ID)
 }
 
-// listen returns a listener of this machine only.
+// listen returns a listener on this machine only.
 func listen(ctx context.Context) (net.Listener, error) {
 	var c net.ListenConfig
 	return c.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -125,8 +126,8 @@ func serveHandler(l net.Listener, h http.Handler) (stop func()) {
 	return func() { _ = server.Close() }
 }
 
-// unpackPackage writes the broken package and its pipelines. Its files end in .txt, so that the Go tools do not take them for part of this
-// module. The chat of the pipeline gets its address.
+// unpackPackage writes the broken package and its pipelines. Its files end in .txt, so that the Go tools do not treat
+// them as part of this module. The pipeline's chat gets its address.
 func unpackPackage(dir, chat string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
@@ -148,8 +149,8 @@ func unpackPackage(dir, chat string) error {
 	return nil
 }
 
-// startWorker starts a worker that executes the sessions and their iterations, and watches gates, until ctx is done. The returned func
-// waits for its end.
+// startWorker starts a worker that executes the sessions and their iterations, and watches gates, until ctx is done.
+// The returned func waits until it has ended.
 func startWorker(ctx context.Context, store durable.Store, host action.Host, agents agentsFunc) (wait func(), err error) {
 	callbacks, err := listen(ctx)
 	if err != nil {
@@ -184,10 +185,10 @@ func startWorker(ctx context.Context, store durable.Store, host action.Host, age
 	return func() { <-ended }, nil
 }
 
-// agentsFunc builds the agent of one iteration.
+// agentsFunc builds one iteration's agent.
 type agentsFunc func(k *durable.Keeper, s pipeline.AgentStage) (a *agent.Agent, closeAgent func() error, err error)
 
-// newMenders returns what builds the agents: they read and edit files in their workspace, and nothing else.
+// newMenders returns the func that builds the agents. They read and edit files in their workspace, and nothing else.
 func newMenders(provider, model string) (agentsFunc, error) {
 	recorded := replay.NewReader(bytes.NewReader(recordings))
 	if provider != "recorded" {
@@ -219,7 +220,7 @@ func newMenders(provider, model string) (agentsFunc, error) {
 	}, nil
 }
 
-// driverOf returns the driver of the chosen provider: for a recorded one, that of the next recorded run.
+// driverOf returns the chosen provider's driver, or a driver that plays the next recorded run.
 func driverOf(provider, model string, recorded *replay.Reader) (agent.Driver, error) {
 	switch provider {
 	case "recorded":
@@ -244,7 +245,7 @@ func driverOf(provider, model string, recorded *replay.Reader) (agent.Driver, er
 	return nil, fmt.Errorf("unknown provider %q: expected recorded, openai, anthropic or gemini", provider)
 }
 
-// played is a driver that plays one recorded run; without one it fails.
+// played is a driver that plays one recorded run. Without a run it fails.
 type played struct{ session *replay.Session }
 
 // Next returns the next step.
@@ -258,7 +259,7 @@ func (p played) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 // team is a chat: it shows what hooks send, and answers their questions.
 type team struct{ out io.Writer }
 
-// ServeHTTP shows a message. If it is a question, a person says yes a moment later.
+// ServeHTTP shows a message. If it is a question, a person approves it a moment later.
 func (t *team) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var message struct {
 		Text    string `json:"text"`
@@ -273,7 +274,7 @@ func (t *team) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	go func() {
-		answer, err := http.Post(message.Approve, "", nil) //nolint:noctx // the link is that of the gate
+		answer, err := http.Post(message.Approve, "", nil) //nolint:noctx // the gate's link
 		if err != nil {
 			fmt.Fprintln(t.out, "chat:", err)
 			return
@@ -283,7 +284,7 @@ func (t *team) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}()
 }
 
-// followSession shows the events of a session until it has ended.
+// followSession shows a session's events until it has ended.
 func followSession(ctx context.Context, out io.Writer, store durable.Store, run agent.RunID) error {
 	for e, err := range durable.Watch(ctx, store, run, 0) {
 		if err != nil {
@@ -296,7 +297,7 @@ func followSession(ctx context.Context, out io.Writer, store durable.Store, run 
 			Reason    string `json:"reason"`
 			Error     string `json:"error"`
 		}
-		_ = json.Unmarshal(e.Data, &d) // what is missing is not shown
+		_ = json.Unmarshal(e.Data, &d) // missing values are not shown
 		what := strings.TrimPrefix(e.Name, "pipeline.")
 		if why := cmp.Or(d.Why, d.Reason, d.Error); why != "" {
 			what += ": " + why

@@ -29,7 +29,8 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// The agent mends the package, with real tools and tests, and README.md shows the lines. What is in the background comes at any time.
+// The agent mends the package, with real tools and tests, and README.md shows the lines. Background lines come at any
+// time.
 func TestBugfix(t *testing.T) {
 	parts.Command(t, "sh", "install a shell")
 	var out lockedBuffer

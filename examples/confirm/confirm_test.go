@@ -41,7 +41,7 @@ func TestTheSample(t *testing.T) {
 	exampletest.Readme(t, out.String())
 }
 
-// The numbers of docs/backtesting.md about recorded customers of airlines and shops.
+// The numbers in docs/backtesting.md about recorded customers of airlines and shops.
 func TestTheNumbersOfTau(t *testing.T) {
 	t.Parallel()
 	p := confirm(t, filepath.Join(parts.Recordings(t), "tau.jsonl.gz")).Policies[0]

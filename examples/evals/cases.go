@@ -2,7 +2,7 @@ package main
 
 import "github.com/grapnel-go/grapnel/hooks/mock"
 
-// Case is a task, with the answers of the tools and the expected behaviour of a model.
+// Case is a task, with the tools' answers and a model's expected behaviour.
 type Case struct {
 	Name  string
 	Input string
@@ -11,9 +11,9 @@ type Case struct {
 	Calls []string
 	// Never are the tools that the model must not call.
 	Never []string
-	// Says is a text that the answer must contain.
+	// Says is text that the answer must contain.
 	Says string
-	// Steps is the maximum number of steps of the run.
+	// Steps is the run's maximum number of steps.
 	Steps int
 }
 

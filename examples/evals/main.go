@@ -1,10 +1,11 @@
-// Command evals tries two models on a table of cases: a small agent of a shop's support, whose tools are mocked, so that
-// no order is looked up and no money moves. Hooks watch each run and score it, and a report says who did what wrong.
+// Command evals tries two models on a table of cases. The agent is a small shop assistant whose tools are mocked, so
+// that no order is looked up and no money moves. Hooks watch each run and score it, and a report shows each model's
+// mistakes.
 //
 //	go run ./examples/evals          a report to read
 //	go run ./examples/evals -json    one for programs
 //
-// The models are scripts, so that the program needs no key: models.go is where drivers of real ones go.
+// The models are scripts, so that the program needs no key. Drivers of real models go into models.go.
 package main
 
 import (
@@ -80,7 +81,7 @@ func (c Case) run(ctx context.Context, model agent.Driver) (Result, error) {
 	return score.result(c, table), nil
 }
 
-// The tools, as they are in the shop. Should a mock be missing, the call is denied and none of them runs.
+// The tools, as they are in the shop. If a mock is missing, the call is denied and none of them runs.
 var (
 	findOrder = toolexec.Func("find_order", "Finds an order by its number.", func(context.Context, struct {
 		Number string `json:"number"`

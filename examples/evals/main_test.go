@@ -22,7 +22,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// The careful model passes all, the hasty one only what needs no care.
+// The careful model passes all cases. The hasty model passes only those that need no care.
 func TestWhoPasses(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), &out, true))

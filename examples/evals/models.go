@@ -32,7 +32,7 @@ func newScript(scripts map[string][]agenttest.Turn) func(string) agent.Driver {
 	return func(caseName string) agent.Driver { return agenttest.Script(scripts[caseName]...) }
 }
 
-// callFind returns the turn that looks for an order. Each turn of a script costs a fifth of a cent.
+// callFind returns the turn that looks for an order. Each turn in a script costs a fifth of a cent.
 func callFind(number string) agenttest.Turn {
 	return withPrice(agenttest.Call("find_order", `{"number":"`+number+`"}`))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// Report is the result of a model in all cases.
+// Report is a model's result in all cases.
 type Report struct {
 	Model string   `json:"model"`
 	Cases []Result `json:"cases"`

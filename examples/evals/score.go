@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/mock"
 )
 
-// score records what the hooks observed in one run. The tools of the run are executed one after the other.
+// score records what the hooks observed in one run. The run's tools are executed one after the other.
 type score struct {
 	calls  []string
 	steps  int
@@ -40,7 +40,7 @@ func (s *score) hooks() []hooks.Hook {
 	}
 }
 
-// Result is the result of a model in one case.
+// Result is a model's result in one case.
 type Result struct {
 	Case     string   `json:"case"`
 	Passed   bool     `json:"passed"`
@@ -52,7 +52,7 @@ type Result struct {
 	Answer   string   `json:"answer"`
 }
 
-// result compares the observations with the expectations of the case.
+// result compares the observations with the case's expectations.
 func (s *score) result(c Case, table *mock.Table) Result {
 	problems := []string{}
 	wrong := func(is bool, format string, args ...any) {

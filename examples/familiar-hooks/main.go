@@ -1,6 +1,6 @@
-// Command familiar-hooks shows hooks as other agent systems have them, written with Grapnel: hooks before and after a run
-// (prepost.go), mocks and controls of tool calls (runtime.go), and hooks as a capability of an agent builder
-// (usehooks.go). The models are scripts.
+// Command familiar-hooks shows hooks as other agent systems have them, written with Grapnel. They are hooks before and
+// after a run (prepost.go), mocks and controls for tool calls (runtime.go), and hooks as a capability in an agent
+// builder (usehooks.go). The models are scripts.
 //
 //	go run ./examples/familiar-hooks
 package main

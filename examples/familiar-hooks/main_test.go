@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/exampletest"
 )
 
-// In the bubble of synctest, times are exact.
+// In a synctest bubble, times are exact.
 func TestReadme(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

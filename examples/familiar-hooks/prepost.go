@@ -14,8 +14,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// prePost runs an agent with three hooks. The run waits for the first, which may deny the input. The other two are detached: they
-// only observe, run in the background, and the program waits for them with Drain.
+// prePost runs an agent with three hooks. The run waits for the first, which may deny the input. The other two are
+// detached: they only observe and run in the background. The program waits for them with Drain.
 func prePost(ctx context.Context, out io.Writer) error {
 	var log lines
 	validator := hooks.On(hooks.AtInputSubmitted, "input-validator", func(_ context.Context, c hooks.InputContext) hooks.Result {
@@ -70,7 +70,7 @@ func (l *lines) add(format string, args ...any) {
 	l.list = append(l.list, fmt.Sprintf(format, args...))
 }
 
-// takeSorted empties the list and returns its lines in alphabetical order: detached hooks write in any order.
+// takeSorted empties the list and returns its lines in alphabetical order, because detached hooks write in any order.
 func (l *lines) takeSorted() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// runtimeHooks answers the first search in the tool's place, as if the service had refused it, and observes each call, each step and the
-// end. examples/evals scores a table of cases with hooks at the same points.
+// runtimeHooks answers the first search in the tool's place, as if the service had refused it. It observes each call,
+// each step and the end. Program examples/evals scores a table of cases with hooks at the same points.
 func runtimeHooks(ctx context.Context, out io.Writer) error {
 	search := toolexec.Func("search", "Searches the web.", func(_ context.Context, in struct {
 		Query string `json:"query"`

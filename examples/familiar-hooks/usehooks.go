@@ -15,11 +15,11 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// outputs is the list of what bash answered in a run, in the metadata of its state.
+// outputs is the list of bash's answers in a run, in the state's metadata.
 var outputs = agent.RunKey[[]string]("outputs")
 
-// useHooks keeps bash inside of a directory, copies what bash answers into the metadata of the run, and prints how long each
-// step took.
+// useHooks keeps bash inside a directory, copies bash's answers into the run's metadata, and prints how long each step
+// took.
 func useHooks(ctx context.Context, out io.Writer) error {
 	base, err := os.MkdirTemp("", "familiar-hooks")
 	if err != nil {

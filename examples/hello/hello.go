@@ -16,7 +16,7 @@ type Mail struct {
 	Text string `json:"text"`
 }
 
-// sendMail is the tool of the agent. It only says what it would send.
+// sendMail is the agent's tool. It only says what it would send.
 var sendMail = toolexec.Func("send_mail", "Sends a mail.", func(_ context.Context, in Mail) (string, error) {
 	return "sent to " + in.To, nil
 })

@@ -1,5 +1,5 @@
 // Command hello is a small agent with one hook: a model that may send mail, and a guard that denies mail to addresses
-// that are not in the address book. The agent is in hello.go; this file chooses its model.
+// outside the address book. The agent is in hello.go. This file chooses its model.
 //
 //	go run ./examples/hello
 package main
@@ -39,8 +39,8 @@ func printRun(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// newDriver returns the driver of the model that the environment names. When it names none, it returns a script, so that the program
-// runs anywhere.
+// newDriver returns the driver for the model that the environment names. When it names none, newDriver returns a
+// script, so that the program runs anywhere.
 func newDriver(out io.Writer) (agent.Driver, error) {
 	if os.Getenv("OPENAI_API_KEY") != "" || os.Getenv("OPENAI_BASE_URL") != "" {
 		return openai.New(openai.Config{Model: *modelName})

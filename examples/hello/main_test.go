@@ -24,7 +24,7 @@ func TestReadme(t *testing.T) {
 	exampletest.Readme(t, out.String())
 }
 
-// The model is the one of the server that OPENAI_BASE_URL names.
+// OPENAI_BASE_URL names the server of the model.
 func TestServerOfYourOwn(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		assert.Equal(t, "/v1/chat/completions", r.URL.Path)
@@ -47,7 +47,7 @@ func TestOnlyKnownHolds(t *testing.T) {
 	}.Hold(t)
 }
 
-// Every line of Go in the README of the module is a line of this program.
+// Every line of Go in the module's README is a line of this program.
 func TestReadmeOfTheModuleIsThisProgram(t *testing.T) {
 	program, err := os.ReadFile("hello.go")
 	require.NoError(t, err)

@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// onlyDrafts guards one tool of the server: hooks see the tools of servers like any others.
+// onlyDrafts guards one of the server's tools. Hooks see servers' tools like any others.
 var onlyDrafts = hooks.OnCall("only-drafts", "mcp__notes__delete_note", func(_ context.Context, c hooks.ToolContext, in Note) hooks.Result {
 	if in.Name != "draft" {
 		return c.Deny("only the draft may be deleted")

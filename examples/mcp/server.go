@@ -15,7 +15,7 @@ type Note struct {
 }
 
 // serveNotes serves two tools over the standard input and output, until the input ends. It uses the official SDK and
-// nothing of Grapnel: any MCP server would do.
+// nothing from Grapnel: any MCP server would do.
 func serveNotes(ctx context.Context) error {
 	var mu sync.Mutex
 	notes := []string{"draft", "recipes"}

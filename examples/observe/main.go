@@ -1,4 +1,4 @@
-// Command observe prints what OpenTelemetry sees of a run: its spans as a tree, and its metrics. The model is a script.
+// Command observe prints a run as OpenTelemetry sees it: its spans as a tree, and its metrics. The model is a script.
 //
 //	go run ./examples/observe
 //
@@ -67,7 +67,7 @@ func observeRun(ctx context.Context, out io.Writer) (err error) {
 		With(
 			capability.UseTools(publish),
 			capability.UseHooks(onlyReady),
-			// Spans have no texts unless they are asked for: Reasons adds those of denials and errors, Content all messages.
+			// Spans have no texts unless they are asked for. Reasons adds denial and error texts, Content all messages.
 			capability.UseTelemetry{Meters: meters, Reasons: true},
 		).
 		Build().Get()

@@ -12,8 +12,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// writeMetrics writes the metrics of the reader with their labels: counters with their value, histograms with the sum
-// and the number of their measurements.
+// writeMetrics writes the reader's metrics with their labels: counters with their value, histograms with the sum and
+// number of their measurements.
 func writeMetrics(ctx context.Context, out io.Writer, reader sdkmetric.Reader) error {
 	var all metricdata.ResourceMetrics
 	if err := reader.Collect(ctx, &all); err != nil {

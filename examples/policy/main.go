@@ -1,4 +1,4 @@
-// Command policy shows a policy file that stops an attack: a file that the agent reads tells the model to run other
+// Command policy shows a policy file that stops an attack. A file that the agent reads tells the model to run other
 // commands, the model obeys, and the rules deny what it tries. The model is a script, and the shell is a fake that runs
 // nothing.
 //
@@ -63,7 +63,7 @@ func obedientModel() agent.Driver {
 func playAttack(ctx context.Context, out io.Writer) error {
 	ours, err := policy.Parse("policy.yaml", rules, policy.Options{})
 	if err != nil {
-		return err // what is wrong with the file, with line and column
+		return err // mistakes in the file, with line and column
 	}
 	a, err := builder.New().WithDriver(obedientModel()).With(policy.Use(ours), capability.UseTools(bash)).Build().Get()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
-// baseDir denies files outside of the working folder.
+// baseDir denies files outside the working folder.
 var baseDir = hooks.On(hooks.AtPreToolUse, "base-dir",
 	hooks.RequireText("path", func(_ context.Context, c hooks.ToolContext, path string) hooks.Result {
 		if !filepath.IsLocal(path) {
@@ -19,8 +19,8 @@ var baseDir = hooks.On(hooks.AtPreToolUse, "base-dir",
 		return c.Allow()
 	}), hooks.ToolMatching("*_file")).WithPriority(hooks.PriorityGuard)
 
-// noWipe denies commands that delete files outside of the working folder, or all files in
-// it, and commands that it cannot analyse.
+// noWipe denies commands that delete all files in the working folder or any outside it, and commands that it cannot
+// analyse.
 var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
 	hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
 		line := bash.Analyse(command, bash.Options{})
@@ -35,14 +35,14 @@ var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
 		return c.Allow()
 	}), hooks.ToolNamed("bash")).WithPriority(hooks.PriorityGuard)
 
-// isInside reports whether f is a single file in the working folder: not the folder itself, not
-// a pattern, and not in a home directory.
+// isInside reports whether f is a single file in the working folder: not the folder itself, not a pattern, and not in a
+// home directory.
 func isInside(file bash.File) bool {
 	return file.Known && file.Word.Kind == bash.Literal && file.Path != "." && !strings.HasPrefix(file.Path, "~") && filepath.IsLocal(file.Path)
 }
 
-// noForcePush rewrites push --force so that it cannot overwrite the commits of others, and
-// denies pushes that still could.
+// noForcePush rewrites push --force so that it cannot overwrite other people's commits, and denies pushes that still
+// could.
 var noForcePush = hooks.On(hooks.AtPreToolUse, "no-force-push",
 	hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
 		safe := strings.ReplaceAll(command, "push --force ", "push --force-with-lease ")
@@ -72,8 +72,7 @@ func overwritesServer(push bash.Command) bool {
 		slices.ContainsFunc(push.Operands(), func(w bash.Word) bool { return strings.HasPrefix(w.Text, "+") || strings.HasPrefix(w.Text, ":") })
 }
 
-// testsFirst keeps the run from ending while no test has passed since the last
-// file was written.
+// testsFirst keeps the run from ending while no test has passed since the last file was written.
 var testsFirst = hooks.On(hooks.AtStop, "tests-first", func(_ context.Context, c hooks.StopContext) hooks.Result {
 	for _, step := range c.State().RunStepsBackward() {
 		for _, r := range step.Results() {
@@ -95,8 +94,7 @@ func pathOf(c hooks.Call) string {
 	return path
 }
 
-// countCalls observes: it counts each call and its answer, denied calls included, and
-// changes nothing.
+// countCalls observes. It counts each call and its answer, including denied calls, and changes nothing.
 func countCalls(t *timeline) hooks.Hook {
 	return hooks.Observe(hooks.AtPostToolUse, "count-calls", func(_ context.Context, c hooks.ToolResultContext) error {
 		r := c.Result()

@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/evasion"
 )
 
-// The guards stop other spellings of what they are against, too.
+// The guards stop other spellings of these commands, too.
 func TestGuardsHold(t *testing.T) {
 	t.Parallel()
 	for _, tool := range []string{"read_file", "write_file"} {

@@ -1,7 +1,6 @@
-// Command quickstart shows what hooks do to an agent. It plays a recorded session, an
-// agent that mends a failing test, through a real agent with five hooks: they let it
-// work, deny what it must not touch, rewrite a push that would overwrite the commits of
-// others, and do not let it stop before the tests pass. It needs no model, key or network.
+// Command quickstart shows what hooks do to an agent. It plays a recorded session, an agent that mends a failing test,
+// through a real agent with five hooks. They let it work, deny what it must not touch, and rewrite a push that would
+// overwrite other people's commits. They do not let it stop before the tests pass. It needs no model, key or network.
 //
 //	go run ./examples/quickstart
 package main

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// timeline prints the events of an agent on a terminal as they happen.
+// timeline prints an agent's events on a terminal as they happen.
 type timeline struct {
 	out    io.Writer
 	colour bool
@@ -80,7 +80,7 @@ func (t *timeline) say(who, style, text string) {
 	t.line("%s  %s", t.paint(style, who), wrapText(text, 76-len(who), strings.Repeat(" ", len(who)+2)))
 }
 
-// hook prints the decision of a hook about the run. A decision about a call is printed with the call.
+// hook prints a hook's decision about the run. A decision about a call is printed with the call.
 func (t *timeline) hook(e hooks.Event) {
 	if e.Kind != hooks.HookComplete {
 		return
@@ -114,7 +114,7 @@ func (t *timeline) call(r agent.ToolResult) {
 	}
 }
 
-// mainArgument returns the most informative argument of a call.
+// mainArgument returns a call's most informative argument.
 func mainArgument(c agent.ToolCall) string {
 	var in map[string]string
 	if json.Unmarshal([]byte(c.Arguments), &in) != nil {
@@ -157,7 +157,7 @@ func shortenText(text string, limit int) string {
 	return text
 }
 
-// wrapText breaks text into lines of at most width runes, and indents all lines except the first.
+// wrapText breaks text into lines with at most width runes, and indents all lines except the first.
 func wrapText(text string, width int, indent string) string {
 	var b strings.Builder
 	column := 0

@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/pipeline"
 )
 
-// The session waits at its gate, and goes on in another process.
+// The session waits at its gate, and continues in another process.
 func TestTheExample(t *testing.T) {
 	t.Parallel()
 	parts.Command(t, "sh", "install a shell")

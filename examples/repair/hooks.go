@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
-// hooks returns the hooks that guard the machine, and the secret, from the model.
+// hooks returns the hooks that protect the machine and the secret from the model.
 func (j Job) hooks() ([]hooks.Hook, error) {
 	inside, err := basedir.Guard(j.Dir, basedir.Options{})
 	if err != nil {
@@ -39,9 +39,9 @@ func (j Job) hooks() ([]hooks.Hook, error) {
 	return all, nil
 }
 
-// noWipe denies commands that delete folders with all that is in them: rm may delete single
-// files, and nothing else may delete. Lines that cannot be analysed are denied, too. The hook
-// does not see what a program or script does that the line starts.
+// noWipe denies commands that delete folders and everything in them. rm may delete single files, and nothing else may
+// delete. Lines that cannot be analysed are denied, too. The hook cannot see into the programs and scripts that a line
+// starts.
 var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
 	hooks.RequireText("command", func(_ context.Context, c hooks.ToolContext, command string) hooks.Result {
 		line := bash.Analyse(command, bash.Options{})

@@ -23,7 +23,7 @@ func TestNoWipe(t *testing.T) {
 	cases.Test(t, noWipe)
 }
 
-// The guard stops other spellings of what it is against, too.
+// The guard stops other spellings of these commands, too.
 func TestNoWipeHolds(t *testing.T) {
 	t.Parallel()
 	evasion.Guard{

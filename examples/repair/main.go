@@ -1,12 +1,12 @@
 // Command repair lets an agent repair a broken Go package with real tools: a shell and files, in a separate folder.
-// Four hooks deny rm -rf, keep paths inside the folder, redact a secret in the results of tools, and let the agent
-// stop only when go test passes.
+// Four hooks deny rm -rf, keep paths inside the folder, redact a secret in tool results, and let the agent stop only
+// when go test passes.
 //
 //	go run ./examples/repair                                    a recorded model, real tools
 //	go run ./examples/repair -provider openai -model gpt-6.1-terra  with OPENAI_API_KEY
 //
-// The providers are openai, anthropic and gemini; OPENAI_BASE_URL names a server of
-// your own. It needs bash and the go command.
+// The providers are openai, anthropic and gemini. OPENAI_BASE_URL names your own server. It needs bash and the go
+// command.
 package main
 
 import (
@@ -88,7 +88,7 @@ func repair(ctx context.Context, out io.Writer, provider, model string, keep boo
 	return nil
 }
 
-// driverOf returns the driver of the chosen provider.
+// driverOf returns the chosen provider's driver.
 func driverOf(ctx context.Context, provider, model string) (context.Context, agent.Driver, error) {
 	switch provider {
 	case "recorded":
@@ -123,7 +123,7 @@ func recordedSession() (*replay.Session, error) {
 
 // Job is one package to repair.
 type Job struct {
-	// Dir is the folder of the package.
+	// Dir is the package's folder.
 	Dir string
 	// Secret is the value in its .env that the model must not see.
 	Secret string
@@ -131,8 +131,8 @@ type Job struct {
 	Audit io.Writer
 }
 
-// unpack writes the broken package. Its files end in .txt, so that the Go tools do
-// not take them for part of this module.
+// unpack writes the broken package. Its files end in .txt, so that the Go tools do not treat them as part of this
+// module.
 func (j Job) unpack() error {
 	return fs.WalkDir(broken, "broken", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -88,7 +88,7 @@ func TestRepair(t *testing.T) {
 				}
 			}
 
-			// Who stopped what is in the audit log.
+			// The audit log says who stopped what.
 			var deniers []string
 			for line := range strings.Lines(log.String()) {
 				var entry audit.Entry
@@ -141,7 +141,7 @@ func turns(t *testing.T) []agent.Step {
 	return steps
 }
 
-// answers says in one line each what became of the calls.
+// answers returns one line for each call, with its outcome.
 func answers(s agent.State) []string {
 	var out []string
 	for _, step := range s.Steps() {

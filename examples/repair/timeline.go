@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// timeline prints the events of an agent as they happen.
+// timeline prints an agent's events as they happen.
 type timeline struct {
 	out io.Writer
 	dir string // shown as a dot

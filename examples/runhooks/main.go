@@ -1,6 +1,6 @@
-// Command runhooks shows hooks around runs at a coordinator: one agent after the other, parameters that a hook adds, a run that a hook
-// blocks, and a log of all runs. The blueprints are files, which "grapnel blueprints apply" stores as well. Scripts play the models, so it
-// needs no key.
+// Command runhooks shows hooks around runs at a coordinator: one agent after the other, parameters that a hook adds, a
+// run that a hook blocks, and a log of all runs. The blueprints are files, which "grapnel blueprints apply" stores as
+// well. Scripts play the models, so it needs no key.
 //
 //	go run ./examples/runhooks
 package main
@@ -44,7 +44,7 @@ func main() {
 	}
 }
 
-// answers are what the models of the agents say.
+// answers are what the agents' models say.
 var answers = map[string]string{
 	"data-extractor": `{"records": ["2 grapnels", "1 rope"], "source": "mail"}`,
 	"data-processor": "Booked 2 grapnels and 1 rope.",
@@ -132,14 +132,14 @@ func startWorker(ctx context.Context, c *coordinator.Coordinator, store durable.
 	}, nil
 }
 
-// scripts has the driver of models that say what is in answers.
+// scripts has the driver for models that give these answers.
 var scripts = registry.Registry{Drivers: map[string]registry.DriverMaker{
 	"script/": func(_ context.Context, _ *registry.Making, name string) (agent.Driver, error) {
 		return agenttest.Script(agenttest.Say(answers[name])), nil
 	},
 }}
 
-// serve serves the API of a coordinator on this machine, and returns a client.
+// serve serves a coordinator's API on this machine, and returns a client.
 func serve(ctx context.Context, c *coordinator.Coordinator) (api *client.Client, closeServer func() error, err error) {
 	const token = "only-in-this-program"
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -160,7 +160,7 @@ func serve(ctx context.Context, c *coordinator.Coordinator) (api *client.Client,
 	return api, closeServer, nil
 }
 
-// stored are the blueprints in the order in which they are stored: those that hooks start come first.
+// stored are the blueprints in the order in which they are stored. Blueprints that hooks start come first.
 var stored = []string{
 	"audit-logger", "data-processor", "data-extractor", "path-resolver", "report-generator", "security-validator", "cleanup",
 }
@@ -194,7 +194,7 @@ func storeBlueprints(ctx context.Context, api *client.Client, dir string) error 
 	return nil
 }
 
-// show submits a run, and prints what became of it when it has ended and its hooks were called.
+// show submits a run, waits until it has ended and its hooks were called, and prints the outcome.
 func show(ctx context.Context, out io.Writer, api *client.Client, name, params string) (agent.RunID, error) {
 	run, err := api.Submit(ctx, coordinator.RunRequest{AgentName: name, Parameters: json.RawMessage(params)})
 	if err != nil {

@@ -39,7 +39,7 @@ func TestAllBlueprintsAreStored(t *testing.T) {
 	assert.ElementsMatch(t, names, stored)
 }
 
-// The validator blocks everything but a folder directly below /tmp, however the parameters are written.
+// The validator allows only a folder directly below /tmp, however the parameters are written.
 func TestSecurityValidatorHolds(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the blueprint runs a command of a POSIX system")

@@ -26,7 +26,7 @@ func showStream(ctx context.Context, out io.Writer, handler http.Handler) error 
 	return printEvents(ctx, out, "http://"+listener.Addr().String()+"/run?ask="+url.QueryEscape("Open the office and the safe."))
 }
 
-// printEvents prints an event a line, with its name and data.
+// printEvents prints one event a line, with its name and data.
 func printEvents(ctx context.Context, out io.Writer, address string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

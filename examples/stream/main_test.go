@@ -43,7 +43,7 @@ func TestPageIsServed(t *testing.T) {
 	assert.Equal(t, "text/html; charset=utf-8", response.Header.Get("Content-Type"))
 }
 
-// Events arrive while the run goes on, and a client that leaves cancels the run.
+// Events arrive during the run, and a client that leaves cancels it.
 func TestLeavingCancelsTheRun(t *testing.T) {
 	waiting, cancelled := make(chan struct{}), make(chan struct{})
 	handler, err := newHandler(agenttest.Script(

@@ -17,7 +17,7 @@ func streamRun(w http.ResponseWriter, r *http.Request, a *agent.Agent) {
 		if name == "" {
 			continue
 		}
-		data, err := json.Marshal(text) // a string in JSON has no line ends, which would end the event
+		data, err := json.Marshal(text) // a JSON string has no line ends, which would end the event
 		if err != nil {
 			return
 		}
@@ -30,7 +30,8 @@ func streamRun(w http.ResponseWriter, r *http.Request, a *agent.Agent) {
 	}
 }
 
-// describeEvent returns the name and the text of an event for the browser. The name is empty for what the browser is not shown.
+// describeEvent returns an event's name and text for the browser. The name is empty if the browser does not get the
+// event.
 func describeEvent(progress agent.Progress, err error) (name, text string) {
 	if progress.Delta != nil && progress.Delta.Text != "" {
 		return "text", progress.Delta.Text

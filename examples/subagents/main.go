@@ -1,5 +1,5 @@
-// Command subagents shows an agent that delegates work to another. The hook of the first agent also applies to the
-// second, so delegation cannot bypass it. The models are scripts, and the web is a map.
+// Command subagents shows an agent that delegates work to another. The first agent's hook also applies to the second,
+// so delegation cannot bypass it. The models are scripts, and the web is a map.
 //
 //	go run ./examples/subagents
 package main

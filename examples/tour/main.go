@@ -1,6 +1,5 @@
-// Command tour is the five-minute tour of the README as a program: a typed tool,
-// hooks that deny, rewrite, redact and keep an agent from stopping too early, a
-// printed plan, a run step by step, a typed answer. The model is a script, so it
+// Command tour is the README's five-minute tour as a program: a typed tool, hooks that deny, rewrite, redact and keep
+// an agent from stopping too early, a printed plan, a run step by step, a typed answer. The model is a script, so it
 // needs no key and no network.
 //
 //	go run ./examples/tour

@@ -22,7 +22,7 @@ func TestOutput(t *testing.T) {
 	exampletest.Readme(t, out.String())
 }
 
-// The guard stops every call that is no payment of up to 100 to a friend, in whatever form.
+// The guard stops every call except payments of up to 100 to a friend, in whatever form.
 func TestOnlyFriendsHolds(t *testing.T) {
 	t.Parallel()
 	evasion.Guard{
@@ -41,8 +41,8 @@ func TestOnlyFriendsHolds(t *testing.T) {
 	}.Test(t, onlyFriends)
 }
 
-// Every line of Go in the tutorial is a line of this program, or of the one that it
-// names, and so compiles and does what the tutorial says. scripts/newcomer runs its first block, a whole program.
+// Every line of Go in the tutorial is a line of this program or another named program. It therefore compiles and does
+// what the tutorial says. scripts/newcomer runs the tutorial's first block, a whole program.
 func TestTutorialIsThisProgram(t *testing.T) {
 	program, err := os.ReadFile("main.go")
 	require.NoError(t, err)

@@ -7,12 +7,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Args are the arguments of one call: each name exactly as the model wrote it, each value as raw JSON.
+// Args are one call's arguments: each name exactly as the model wrote it, each value as raw JSON.
 type Args map[string]json.RawMessage
 
-// ParseArgs reads an argument text. It is an error when the text is anything but one JSON object, gives a name
-// twice or has two names that differ only in case: then it is unknown which value the tool would take. A hook
-// needs no ParseArgs, as its call was read under the same rules before: decode it into Args.
+// ParseArgs reads an argument text. It returns an error when the text is not one JSON object, gives a name twice or has
+// two names that differ only in case. It is then unknown which value the tool would take. A hook needs no ParseArgs,
+// because its call was read under the same rules before: decode it into Args.
 func ParseArgs(text string) (Args, error) {
 	if err := strictjson.CheckObject(text); err != nil {
 		return nil, fmt.Errorf("parse arguments: %w", err)
@@ -24,9 +24,9 @@ func ParseArgs(text string) (Args, error) {
 	return args, nil
 }
 
-// Texts returns an argument as a list of texts: none when it is absent or null, one when it is a string, all
-// when it is a list of strings. Models send a bare string where a list is asked for, and tools take it. The
-// second value is false when the argument is anything else.
+// Texts returns an argument as a list of texts: none when it is absent or null, one when it is a string, all when it is
+// a list of strings. Models send a bare string where a list is asked for, and tools take it. The second value is false
+// when the argument is anything else.
 func (a Args) Texts(name string) ([]string, bool) {
 	raw, given := a[name]
 	if !given || string(raw) == "null" {

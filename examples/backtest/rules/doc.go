@@ -18,7 +18,6 @@
 // DenyWrites lets an agent read everything and change nothing. OperatorStatic is a policy that an operator can write
 // before any task is known: reads are allowed, and data and money go only to known recipients.
 //
-// A Rule does not depend on an agent and keeps no state between calls, so the same Rule can decide in a hook of a
-// running agent and for a recording, for many runs concurrently. An argument of a type that a rule cannot judge is
-// denied.
+// A Rule does not depend on an agent and keeps no state between calls. The same Rule can therefore decide in a running
+// agent's hook and for a recording, for many runs concurrently. A rule denies an argument whose type it cannot judge.
 package rules

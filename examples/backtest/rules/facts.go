@@ -51,7 +51,7 @@ func ParseFacts(text []byte) (Facts, error) {
 // ToolNames is a set of tools: names, or beginnings of names with a star at the end, "get_*".
 type ToolNames []string
 
-// Has reports whether the tool is one of the set.
+// Has reports whether the set contains the tool.
 func (n ToolNames) Has(tool string) bool {
 	return slices.ContainsFunc(n, func(name string) bool {
 		beginning, open := strings.CutSuffix(name, "*")

@@ -16,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// The golden list says, for 7,036 recorded runs, which calls two reference policies deny. Ours must deny the same
-// calls and no others.
+// The golden list says, for 7,036 recorded runs, which calls two reference policies deny. Ours must deny the same calls
+// and no others.
 func TestRulesDenyExactlyTheGoldenCalls(t *testing.T) {
 	dir := parts.Recordings(t)
 	facts, err := rules.LoadFacts(filepath.Join(dir, "tools", "agentdojo-operator-facts.json"))
@@ -54,7 +54,7 @@ func TestRulesDenyExactlyTheGoldenCalls(t *testing.T) {
 	assert.Equal(t, map[string]int{"deny-writes": 7540, "operator-static": 2269}, denied)
 }
 
-// deniedCalls returns the ids of the denied calls, in call order.
+// deniedCalls returns the IDs of the denied calls, in call order.
 func deniedCalls(t *testing.T, rule rules.Rule, record *replay.Record) []string {
 	t.Helper()
 	ids := []string{}

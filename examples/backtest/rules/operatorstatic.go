@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// OperatorStatic returns the policy that an operator can write without knowing any task. It allows everything that
-// its tables do not name. It returns an error if it has no table for the suite, or if the facts that the table needs
-// are missing: a policy about known payees without any known payee is a mistake, not a strict policy.
+// OperatorStatic returns the policy that an operator can write without knowing any task. It allows everything that its
+// tables do not name. It returns an error if it has no table for the suite, or if the table's facts are missing. A
+// policy about known payees without any known payee is a mistake, not a strict policy.
 func OperatorStatic(facts Facts, suite string) (Rule, error) {
 	var r Rule
 	var err error
@@ -33,7 +33,7 @@ func OperatorStatic(facts Facts, suite string) (Rule, error) {
 	return r, nil
 }
 
-// banking allows payments only to past payees. It allows a change of a scheduled payment that names no recipient,
+// banking allows payments only to past payees. It allows a change to a scheduled payment that names no recipient,
 // because the recipient stays the same.
 func banking(facts Facts) (Rule, error) {
 	if facts.Banking.OwnIBAN == "" || len(facts.Banking.Payees) == 0 {
@@ -114,7 +114,7 @@ func oneOf(accepted []string) func(string) bool {
 	return func(text string) bool { return slices.Contains(accepted, text) }
 }
 
-// isAt reports whether the text is one address at exactly this domain. It rejects a text with a second @ or with a
+// isAt reports whether the text is one address at exactly this domain. It rejects a text with a second @ or a
 // separator, because such a text may be several addresses.
 func isAt(domain, text string) bool {
 	name, at, ok := strings.Cut(text, "@")

@@ -1,10 +1,10 @@
 package rules
 
-// Rule reports whether a call of this tool is denied, and gives the reason in one sentence. The reason is empty if
-// the call is not denied. A Rule never changes, so goroutines may call it concurrently.
+// Rule reports whether a call to this tool is denied, and gives the reason in one sentence. The reason is empty if the
+// call is not denied. A Rule never changes, so goroutines may call it concurrently.
 type Rule func(tool string, args Args) (deny bool, reason string)
 
-// row is one line of a policy: calls of the tool are allowed only if the condition holds.
+// row is one line of a policy: calls to the tool are allowed only if the condition holds.
 type row struct {
 	tool   string
 	only   condition
@@ -23,7 +23,7 @@ func newRule(rows ...row) Rule {
 	}
 }
 
-// condition reports whether the arguments of a call are acceptable.
+// condition reports whether a call's arguments are acceptable.
 type condition func(args Args) bool
 
 // allowNone accepts no call.
