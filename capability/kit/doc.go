@@ -28,6 +28,7 @@
 //
 // Each is a struct of a page or two that uses only package capability's public API: copy and change it if it does not
 // fit. Missing or invalid fields are errors when the agent is built. An agent can have one of each.
+//
 // # Order
 //
 // ModelRetry and ReplyRetry are around the step, so each of their attempts passes through all driver wrappers.
