@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -14,11 +13,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -47,7 +44,7 @@ func embed(dir string) error {
 		return err
 	}
 	defer store.Close()
-	c, err := coordinator.New(crashOptions(store, dir))
+	c, err := coordinator.New(coordinator.Options{Store: store, Host: action.Host{Funcs: crashFuncs(dir)}})
 	if err != nil {
 		return err
 	}
@@ -61,13 +58,6 @@ func embed(dir string) error {
 		return err
 	}
 	return w.Run(ctx)
-}
-
-// crashOptions returns the options of the coordinators of the crash test.
-func crashOptions(store durable.Store, dir string) coordinator.Options {
-	o := coordinator.Options{Store: store, Host: action.Host{Funcs: crashFuncs(dir), Parks: true}}
-	o.Pipelines.Dir = filepath.Join(dir, "pipelines")
-	return o
 }
 
 // crashFuncs returns the hooks of the crash test, which write what they are called for to a file.
@@ -97,8 +87,7 @@ func crashFuncs(dir string) map[string]action.Body {
 	}
 }
 
-// Programs with hooks that are Go functions may be killed at any time: each run ends once, with what its hooks have decided once. Gates of
-// pipelines are answered by a client that gives each answer three times at once, and again later: each counts once.
+// Programs with hooks that are Go functions may be killed at any time: each run ends once, with what its hooks have decided once.
 func TestKillsWithFuncs(t *testing.T) {
 	t.Parallel()
 	parts.Command(t, "cat", "install a POSIX system")
@@ -116,35 +105,18 @@ func TestKillsWithFuncs(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	c, err := coordinator.New(crashOptions(store, dir))
+	c, err := coordinator.New(coordinator.Options{Store: store, Host: action.Host{Funcs: crashFuncs(dir)}})
 	require.NoError(t, err)
 	b := &bench{t: t, store: store, c: c}
 	hook := func(name string) string { return `{"type": "func", "func": "` + name + `", "on_error": "block"}` }
-	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"], "repeat": true, "env": {"PATH": "`+os.Getenv("PATH")+`"}}, "hooks": {
-		"on_run_start": `+hook("check")+`, "on_result": `+hook("seal")+`, "on_run_finish": `+hook("tell")+`}}`,
-		pipelineText(t, "gated", map[string]string{"pipeline.yaml": `
-name: gated
-stages:
-  - name: work
-    command: {argv: ["true"]}
-    termination: {type: fixed, iterations: 3}
-hooks: {on_iteration_start: [{type: gate, by: person, reason: "Iteration ${ITERATION}?", await: true}]}
-`}, ""))
-	people := &clerk{t: t, store: b.client(b.serve(), coordinator.Operator).OperatorStore()}
-	t.Cleanup(func() { require.NoError(t, people.store.Close()) })
-	ctx, stop := context.WithCancel(t.Context())
-	var working sync.WaitGroup
-	working.Go(func() { people.work(ctx) })
-	defer working.Wait()
-	defer stop()
+	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"], "repeat": true, "env": {"PATH": "` + os.Getenv("PATH") + `"}}, "hooks": {
+		"on_run_start": ` + hook("check") + `, "on_result": ` + hook("seal") + `, "on_run_finish": ` + hook("tell") + `}}`)
 
 	programs := []*embedded{startEmbedded(t, dir), startEmbedded(t, dir)}
-	var ids, gated []agent.RunID
+	var ids []agent.RunID
 	for range kills {
 		for range max(0, atOnce-openRuns(t, store)) {
-			if ids = append(ids, b.submit("job", `{"n":1}`)); len(ids)%3 == 1 {
-				gated = append(gated, b.submit("gated", `{}`))
-			}
+			ids = append(ids, b.submit("job", `{"n":1}`))
 		}
 		time.Sleep(time.Duration(random.IntN(300)) * time.Millisecond)
 		i := random.IntN(len(programs))
@@ -157,9 +129,6 @@ hooks: {on_iteration_start: [{type: gate, by: person, reason: "Iteration ${ITERA
 	for _, p := range programs {
 		p.kill(t)
 	}
-	stop()
-	working.Wait()
-	people.check(c, gated)
 
 	keys := map[string]map[string]bool{} // by run and point
 	text, err := os.ReadFile(filepath.Join(dir, "calls.log"))
@@ -195,78 +164,7 @@ hooks: {on_iteration_start: [{type: gate, by: person, reason: "Iteration ${ITERA
 		assert.Len(t, keys[string(id)+" "+string(hooks.RunFinish)], 1, "the call that is repeated has the key of the first")
 	}
 	assert.Len(t, listAll(t, store, coordinator.KindHooks), len(ids), "one run calls the hooks after each")
-	t.Logf("%d kills, %d runs, %d calls of hooks, %d answers of which %d came again later", kills, len(ids)+len(gated), calls, len(people.given), people.late)
-}
-
-// clerk answers what runs ask, through the API. It gives each answer twice again, and once more when its run asks something else.
-type clerk struct {
-	t     *testing.T
-	store durable.Store
-	given []*givenAnswer
-	late  int
-}
-
-// givenAnswer is an answer that was recorded.
-type givenAnswer struct {
-	wait     durable.Wait
-	approval agent.Approval
-	late     bool
-}
-
-// work answers until ctx is done.
-func (c *clerk) work(ctx context.Context) {
-	for tick := time.NewTicker(20 * time.Millisecond); ctx.Err() == nil; {
-		waits, _ := c.store.OpenWaits(ctx, durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitApproval}}) // again, if it fails
-		for _, w := range waits {
-			for _, g := range c.given {
-				if g.wait.Run == w.Run && g.wait.ID != w.ID && !g.late && c.isRefused(ctx, g) {
-					g.late = true
-					c.late++
-				}
-			}
-			g := &givenAnswer{wait: w, approval: agent.Approval{Verdict: agent.Approve, Reason: "fine"}}
-			if _, err := durable.Decide(ctx, c.store, w, g.approval); err != nil { // again, if the run still asks
-				continue
-			}
-			c.given = append(c.given, g)
-			for range 2 {
-				c.isRefused(ctx, g)
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
-	}
-}
-
-// isRefused gives an answer again, and reports whether it was refused as used.
-func (c *clerk) isRefused(ctx context.Context, g *givenAnswer) bool {
-	_, err := durable.Decide(ctx, c.store, g.wait, g.approval)
-	told, refused := errors.AsType[*durable.NotOpenError](err)
-	if ctx.Err() != nil {
-		return false
-	}
-	return assert.True(c.t, refused, "%s of run %s: %v", g.wait.ID, g.wait.Run, err) && assert.ErrorIs(c.t, told, durable.ErrAnswered) &&
-		assert.Len(c.t, told.Answers, 1)
-}
-
-// check compares what was answered with what was recorded.
-func (c *clerk) check(of *coordinator.Coordinator, runs []agent.RunID) {
-	c.t.Helper()
-	assert.Positive(c.t, c.late)
-	for _, id := range runs {
-		d, err := of.Run(c.t.Context(), id)
-		require.NoError(c.t, err)
-		assert.Equal(c.t, coordinator.Completed, d.Status, "%+v", d)
-		records, err := c.store.AuditRecords(c.t.Context(), durable.AuditFilter{Kind: durable.AuditAnswer, Run: id})
-		require.NoError(c.t, err)
-		asked := lo.Uniq(lo.Map(records, func(r durable.AuditRecord, _ int) string { return r.Answer.Wait }))
-		assert.Len(c.t, records, len(asked), "one answer to each question of run %s", id)
-		assert.GreaterOrEqual(c.t, len(asked), 3, "each iteration of run %s was asked about", id)
-		given := lo.FilterMap(c.given, func(g *givenAnswer, _ int) (string, bool) { return g.wait.ID, g.wait.Run == id })
-		assert.ElementsMatch(c.t, given, asked)
-	}
+	t.Logf("%d kills, %d runs, %d calls of hooks", kills, len(ids), calls)
 }
 
 // openRuns returns how many runs have not ended.
