@@ -7,10 +7,11 @@ import (
 	"github.com/samber/mo"
 )
 
-// Action is the action of a declared hook, ready to run. It is immutable and safe for concurrent use.
+// Action is a declared hook's action, ready to run. It is immutable and safe for concurrent use.
 type Action interface {
-	// Do runs the action and waits until it, and every process of it that can be ended, has ended. It honours ctx and its
-	// own time limit. The error is an *Error: the action failed, or its answer is invalid. A decision is never an error.
+	// Do runs the action. It waits until the action and each of its processes that can be ended have ended. It honours
+	// ctx and its own time limit. The error is an *Error: the action failed, or its answer is invalid. A decision is
+	// never an error.
 	Do(ctx context.Context, r *Request) mo.Result[*Answer]
 }
 
@@ -22,33 +23,33 @@ func (f actionFunc) Do(ctx context.Context, r *Request) mo.Result[*Answer] {
 	return mo.TupleToResult(f(ctx, r))
 }
 
-// Declared is an action as a file declares it: a plain value, one of Command, Shell, HTTP, MCPTool, Agent, Spawn, Gate,
-// Prompt and Func.
+// Declared is an action as a file declares it. It is a plain value: a Command, Shell, HTTP, MCPTool, Agent, Spawn,
+// Gate, Prompt or Func.
 type Declared interface {
-	// Type returns its type in files: command, shell, http, mcp_tool, agent, spawn, gate, prompt, func.
+	// Type returns the type's name in files: command, shell, http, mcp_tool, agent, spawn, gate, prompt, func.
 	Type() string
 	// Validate checks the declaration without a host. The error joins a *FieldError for each problem: see Fields.
 	Validate() error
 	// Lint returns warnings about settings that are valid but probably a mistake.
 	Lint() []Warning
-	// Limit returns the maximum duration of Do: its timeout, or the default of its type, with retries, delays, and the time
-	// to end processes that do not end by themselves. The hook around it needs at least this limit.
+	// Limit returns the maximum duration of Do: the timeout or its default, plus retries, delays, and the time to kill
+	// processes. The hook around the action needs at least this limit.
 	Limit() time.Duration
-	// Action returns the action, ready to run. The error joins the problems of the declaration and what the host lacks for
-	// it.
+	// Action returns the action, ready to run. The error joins the declaration's problems and the parts that the host
+	// lacks.
 	Action(h Host) mo.Result[Action]
 }
 
-// Answer is the result of an action.
+// Answer is an action's result.
 type Answer struct {
-	// Decision is the decision of the action; nil when it has no opinion, or the point allows no decision.
+	// Decision is the action's decision. It is nil when the action has no opinion, or the point allows no decision.
 	Decision *Decision
-	// Output is the output as text: of a process, the body of a response, the final text of an agent or a pipeline. It
-	// contains no secrets that were sent.
+	// Output is a process's output, a response body, or the final text of an agent or pipeline. It contains none of the
+	// secrets that were sent.
 	Output string
 	// Truncated is set when the output exceeded the limit.
 	Truncated bool
-	// Off is set when nothing was done, because the run was started by a hook and the action would start another one.
+	// Off is set when the action did nothing because a hook started the run. The action would have started another run.
 	Off bool
 }
 
@@ -63,8 +64,8 @@ const (
 	defaultGateTimeout    = time.Hour         // gate
 )
 
-// DefaultMaxBytes is the maximum size of the input and of the answer of an action, each: 64 KiB.
+// DefaultMaxBytes is the default size limit for an action's input and for its answer, each: 64 KiB.
 const DefaultMaxBytes = 64 << 10
 
-// ending is the part of a limit reserved for ending processes that do not end by themselves.
+// ending is the part of a limit reserved for killing processes.
 const ending = 5 * time.Second

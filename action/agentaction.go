@@ -11,15 +11,15 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Agent runs an agent in its own session. The agent's final answer is the action's output; if a decision is needed, the
-// agent is asked to end with one.
+// Agent runs an agent in its own session. The agent's final answer is the action's output. If a decision is needed,
+// Agent asks the agent to end with one.
 //
-// The controls around the tools of the calling run apply to the agent, too. A run that a hook started cannot start an
-// agent: there, this action does nothing and has no opinion.
+// The calling run's tool controls apply to the agent, too. A run that a hook started cannot start an agent. In such a
+// run, this action does nothing and has no opinion.
 type Agent struct {
 	// Name is the agent's name. Required.
 	Name string
-	// Input is the input of the agent; ${NAME} in its strings stands for a variable. Nil means the Request.
+	// Input is the agent's input. ${NAME} in its strings stands for a variable. Nil means the Request.
 	Input map[string]any
 	// Timeout is the time limit. Zero means five minutes.
 	Timeout time.Duration
@@ -70,7 +70,7 @@ func (a Agent) Action(h Host) mo.Result[Action] {
 			return nil, &Error{a.Type(), FaultSetup, err}
 		}
 		start := AgentStart{Agent: a.Name, Input: in, Request: r, State: r.state}
-		if r.strict && r.Decides && r.Point != hooks.RunStart && r.Point != hooks.RunResult { // they accept another format, see blueprintDecision
+		if r.strict && r.Decides && r.Point != hooks.RunStart && r.Point != hooks.RunResult { // these points accept another format, see blueprintDecision
 			start.Output = DecisionSchema(r.Decisions...)
 		}
 		output, err := callWithin(WithinHookRun(ctx), a.Type(), cmp.Or(a.Timeout, defaultAgentTimeout), func(ctx context.Context) (string, error) {

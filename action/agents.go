@@ -23,7 +23,7 @@ import (
 type HookAgent struct {
 	// Agent builds the agent. Actions refer to it by its name. Required.
 	Agent capability.Planner
-	// Input is the JSON Schema of its input; empty accepts any object.
+	// Input is the agent's input schema, as JSON Schema. Empty accepts any object.
 	Input string
 }
 
@@ -35,7 +35,7 @@ type Agents struct {
 
 var _ AgentStarter = (*Agents)(nil)
 
-// NewAgents returns a starter of agents, or an error that joins everything that is wrong with them.
+// NewAgents returns an Agents, or an error that joins all problems of the agents.
 func NewAgents(list ...HookAgent) (*Agents, error) {
 	a := &Agents{map[string]capability.Plan{}, map[string]*toolexec.Schema{}}
 	var wrong []error
@@ -63,7 +63,7 @@ func (a *Agents) add(one HookAgent) error {
 	case double:
 		return fmt.Errorf("%q: the name is used twice", name)
 	}
-	if err := plan.Agent().Error(); err != nil { // it is built for each run; this finds what is wrong
+	if err := plan.Agent().Error(); err != nil { // the plan is built for each run; this reports its errors early
 		return fmt.Errorf("%q: %w", name, err)
 	}
 	if one.Input != "" {
@@ -75,8 +75,8 @@ func (a *Agents) add(one HookAgent) error {
 	return nil
 }
 
-// Later returns the tools of the agents, for capability.UseLater. The agents inherit the controls of the agent whose
-// hooks start them, and these controls may name tools of the agents.
+// Later returns the agents' tools, for capability.UseLater. An agent inherits the controls of the agent whose hooks
+// start it. These controls may name the agents' tools.
 func (a *Agents) Later() capability.Later {
 	var l capability.Later
 	if a == nil {
@@ -91,14 +91,14 @@ func (a *Agents) Later() capability.Later {
 	return l
 }
 
-// StartAgent runs the agent in its own session with its input as JSON. Calls that require approval are denied. In a
-// run that Agents has started, it always returns an error, for actions and hooks in Go alike, because hooks could
-// otherwise start themselves endlessly.
+// StartAgent runs the agent in its own session with its input as JSON. Calls that require approval are denied. In a run
+// that Agents has started, StartAgent always returns an error. This applies to actions and to hooks in Go, because
+// hooks could otherwise start themselves endlessly.
 func (a *Agents) StartAgent(ctx context.Context, start AgentStart) mo.Result[string] {
 	return mo.TupleToResult(a.run(ctx, start))
 }
 
-// insideKey is the context key for the name of the agent in a run that Agents has started.
+// insideKey is the context key for the agent's name in a run that Agents has started.
 type insideKey struct{}
 
 func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
@@ -144,15 +144,15 @@ func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
 	return final.Answer(), nil
 }
 
-// aroundRun lists the points around a run. No hooks run at these points for an agent that a hook starts: neither the
-// agent's own hooks, nor those of the run that starts it.
+// aroundRun lists the points around a run. When a hook starts an agent, no hooks run at these points, neither the
+// agent's nor the calling run's.
 var aroundRun = []hooks.PointName{
 	hooks.ConversationStart, hooks.InputSubmitted, hooks.ExecutionStart, hooks.Stop, hooks.AgentFailed, hooks.ExecutionEnd,
 	hooks.InterventionStopped, hooks.ConversationEnd,
 }
 
-// hooksFor returns the hooks of an agent that the run of s starts: the controls of that run, then its own, without those
-// around the run. Of two hooks with the same name the first is used.
+// hooksFor returns the hooks for an agent that run s starts: first the run's controls, then the agent's own hooks. It
+// omits hooks around the run. If two hooks have the same name, the first one wins.
 func hooksFor(s agent.State, own hooks.Set) hooks.Set {
 	var out hooks.Set
 	taken := map[string]bool{}
@@ -183,7 +183,6 @@ func hooksFor(s agent.State, own hooks.Set) hooks.Set {
 	return out
 }
 
-// lacks returns an error if no agent has the name.
 func (a *Agents) lacks(name string) error {
 	if _, ok := a.plans[name]; ok {
 		return nil
@@ -193,7 +192,7 @@ func (a *Agents) lacks(name string) error {
 	return fmt.Errorf("unknown agent %q: %s", name, oneOf("agent", names))
 }
 
-// Tools calls tools of this process, such as those connected by toolexec/mcp, for mcp_tool actions. It is safe for
+// Tools calls tools of this process for mcp_tool actions, for example tools connected by toolexec/mcp. It is safe for
 // concurrent use. Make one with NewTools.
 type Tools struct {
 	executor *toolexec.Executor
@@ -202,13 +201,13 @@ type Tools struct {
 
 var _ ToolCaller = Tools{}
 
-// NewTools returns a caller of the tools, or an error that joins all problems of the tools.
+// NewTools returns a Tools, or an error that joins all problems of the tools.
 func NewTools(tools ...toolexec.Tool) (Tools, error) {
 	box, err := toolexec.NewToolbox(tools...)
 	if err != nil {
 		return Tools{}, err
 	}
-	executor := toolexec.NewExecutor(box, toolexec.Options{Policy: toolexec.Policy{MaxResultBytes: -1}}) // the action limits the size of the answer
+	executor := toolexec.NewExecutor(box, toolexec.Options{Policy: toolexec.Policy{MaxResultBytes: -1}}) // the action limits the answer
 	return Tools{executor, lo.Map(tools, func(t toolexec.Tool, _ int) string { return t.Spec().Name })}, nil
 }
 
@@ -220,7 +219,6 @@ func toolName(server, tool string) string {
 	return strings.Join([]string{"mcp", server, tool}, "__")
 }
 
-// lacks returns an error if no tool has the name.
 func (t Tools) lacks(name string) error {
 	if slices.Contains(t.names, name) {
 		return nil

@@ -26,8 +26,8 @@ func applying(name string, a action.Action, matching ...hooks.Matcher) hooks.Hoo
 	}, matching...).WithTimeout(time.Minute)
 }
 
-// An agent that a hook starts: its input is checked, it is asked for a decision, the tool controls of the run that asks hold
-// for it, hooks around its own run do not, and the hook that started it is off in it.
+// When a hook starts an agent, its input is checked and it is asked for a decision. The calling run's tool controls
+// apply to it, hooks around its own run do not, and the hook that started it is off in it.
 func TestAgentsThatHooksStart(t *testing.T) {
 	var log []string
 	note := func(name string) toolexec.Tool {
@@ -78,7 +78,7 @@ func TestAgentsThatHooksStart(t *testing.T) {
 	assert.ErrorContains(t, err, `agent "reviewer": invalid input`)
 }
 
-// Hooks cannot set themselves off: in what a hook has started, actions that start something have no opinion.
+// Hooks cannot trigger themselves: in a run that a hook has started, actions that start something have no opinion.
 func TestStartedRunsStartNothing(t *testing.T) {
 	starts := 0
 	starter := starterFunc(func(ctx context.Context, s action.AgentStart) (string, error) {
@@ -134,7 +134,7 @@ func (f starterFunc) StartAgent(ctx context.Context, s action.AgentStart) mo.Res
 	return mo.TupleToResult(f(ctx, s))
 }
 
-// LH-79: an action is told what a hook in Go is told of a sub-agent: its run, its session, and how it ended.
+// LH-79: an action and a hook in Go learn the same about a sub-agent: its run, its session, and how it ended.
 func TestWhatActionsAreToldOfASubagent(t *testing.T) {
 	requests := map[hooks.PointName][]*action.Request{}
 	runs := map[string]agent.Run{}

@@ -7,9 +7,10 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// answer converts output to an Answer. At points that guard something, the whole output must be a decision and complete; at
-// points that can only stop a run, output that looks like a decision must be one, and other text is output; where no
-// decision is needed, all text is output. Only where a coordinator's run waits for the decision, empty output and {} are invalid.
+// answer converts output to an Answer. At points that guard something, the whole output must be a complete decision. At
+// points that can only stop a run, output that looks like a decision must be one; other text is output. Where no
+// decision is needed, all text is output. Empty output and {} are invalid only where a coordinator's run waits for the
+// decision.
 func (r *Request) answer(kind, output string, truncated bool) (*Answer, error) {
 	a := &Answer{Output: output, Truncated: truncated}
 	if !r.Decides || !r.strict && !claims(output) {
@@ -39,12 +40,12 @@ func (r *Request) answer(kind, output string, truncated bool) (*Answer, error) {
 	return a, nil
 }
 
-// claims reports whether a text looks like a decision: an object with a member of one.
+// claims reports whether text looks like a decision: an object with a decision's members.
 func claims(text string) bool {
 	return strings.HasPrefix(strings.TrimSpace(text), "{") && strings.Contains(text, `"decision"`)
 }
 
-// excerpt returns the beginning of a text, for an error.
+// excerpt returns the beginning of a text for an error message.
 func excerpt(text string) string {
 	const most = 200
 	text = strings.ToValidUTF8(strings.TrimSpace(text), "\uFFFD")
@@ -54,14 +55,15 @@ func excerpt(text string) string {
 	return quote(text)
 }
 
-// completeAnswer returns the answer from the complete output of a person or process: longer output is cut.
+// completeAnswer returns the answer from a person's or a process's complete output. It truncates output that is too
+// long.
 func (r *Request) completeAnswer(kind, output string) (*Answer, error) {
 	short := truncateText(output, DefaultMaxBytes)
 	return r.answer(kind, short, len(short) < len(output))
 }
 
-// verdict returns the answer of a person who approves or rejects, as the first matching decision of the point. If the
-// point has no decision that rejects, a rejection is an error.
+// verdict converts a person's approval or rejection to the first matching decision of the point. If the point has no
+// decision that rejects, a rejection is an error.
 func (r *Request) verdict(kind string, yes bool, reason, output string) (*Answer, error) {
 	a := &Answer{Output: output}
 	words := []hooks.Decision{hooks.Allow}

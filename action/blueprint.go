@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// BlueprintRun holds additional facts at the points of a coordinator's run. Its members are at the top level of the
-// request, under the names that agents and services built for such hooks expect.
+// BlueprintRun holds additional facts at the points of a coordinator's run. Its members are at the request's top level.
+// Agents and services built for such hooks expect these names.
 type BlueprintRun struct {
 	Parameters json.RawMessage `json:"parameters,omitzero"`
 	AgentName  string          `json:"agent_name,omitempty"`
@@ -26,7 +26,7 @@ type BlueprintRun struct {
 	ResultData json.RawMessage `json:"result_data,omitzero"`
 }
 
-// encodeForAction returns what an action receives: the JSON form of the request, or what is about the run.
+// encodeForAction returns the JSON that an action receives: the whole request, or only the members about the run.
 func (r *Request) encodeForAction() ([]byte, error) {
 	if !r.OfRun || r.AgentName == "" {
 		return r.json()
@@ -60,7 +60,7 @@ func (r *Request) encodeForAction() ([]byte, error) {
 	return []byte(text), nil
 }
 
-// endOfRun returns the end of a run as hooks of a blueprint expect it: completed, failed or stopped.
+// endOfRun returns a run's end as blueprint hooks expect it: completed, failed or stopped.
 func endOfRun(s agent.Status) string {
 	switch s {
 	case agent.StatusDone:
@@ -71,18 +71,19 @@ func endOfRun(s agent.Status) string {
 	return "failed"
 }
 
-// decidesRun reports whether the answer at a point lets a coordinator's run begin, or its result be stored. There an answer without a
-// decision is invalid.
+// decidesRun reports whether a coordinator's run, or the storing of its result, depends on the answer at a point. There
+// an answer without a decision is invalid.
 func decidesRun(point hooks.PointName) bool {
 	return point == hooks.RunStart || point == hooks.RunResult
 }
 
-// refusalAt is the decision that blocks a run at RunStart, and withholds its result at RunResult.
+// refusalAt maps RunStart to the decision that blocks a run, and RunResult to the decision that withholds its result.
 var refusalAt = map[hooks.PointName]hooks.Decision{hooks.RunStart: hooks.Deny, hooks.RunResult: hooks.Withhold}
 
-// refusal returns the decision of output that blocks a run or withholds its result: an object whose action is block, or whose
-// decision is deny or withhold. It returns nil for other output. Nothing else in the output matters, neither members of wrong types nor
-// text that is cut off: a hook that has said block is not a failed hook that on_error lets pass.
+// refusal returns the decision in output that blocks a run or withholds its result: an object whose action is block, or
+// whose decision is deny or withhold. It returns nil for other output. It ignores the rest of the output, including
+// members of wrong types and truncated text. A hook that has said block must not become a failed hook that on_error
+// lets pass.
 func refusal(point hooks.PointName, output string) *Decision {
 	word := refusalAt[point]
 	if word == "" {
@@ -120,13 +121,13 @@ func refusal(point hooks.PointName, output string) *Decision {
 	return nil
 }
 
-// isText reports whether a JSON value is a text.
+// isText reports whether a JSON value is the given text.
 func isText(value json.RawMessage, text string) bool {
 	var is string
 	return json.Unmarshal(value, &is) == nil && is == text && string(value) != "null"
 }
 
-// reasonOf returns a reason as text; a value of another type as JSON. Null is no reason.
+// reasonOf returns a reason as text. A value of another type becomes JSON, and null becomes empty text.
 func reasonOf(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) != nil {
@@ -135,9 +136,10 @@ func reasonOf(value json.RawMessage) string {
 	return strings.TrimSpace(text)
 }
 
-// blueprintDecision reads a decision in the format of hooks made for blueprints alone. At RunStart, it is {"action": "continue",
-// "parameters": {…}}; at RunResult, result_text or result_data are in the place of parameters. A member that is null is missing, and
-// block_reason does not matter. It returns nil for a text in another format, and at other points. It is called after refusal.
+// blueprintDecision reads a decision in the format of hooks made only for blueprints. At RunStart, it is {"action":
+// "continue", "parameters": {…}}. At RunResult, result_text or result_data replace parameters. A null member counts as
+// missing, and block_reason is ignored. It returns nil for text in another format, and at other points. Call refusal
+// first.
 func blueprintDecision(point hooks.PointName, text string) (*Decision, error) {
 	if !decidesRun(point) || strictjson.CheckObject(text) != nil {
 		return nil, nil //nolint:nilerr // another format is no error: the caller reads it
@@ -184,10 +186,10 @@ func blueprintDecision(point hooks.PointName, text string) (*Decision, error) {
 	return &Decision{Decision: hooks.Allow}, nil
 }
 
-// changesAt lists the members that continue may have.
+// changesAt lists the members that may accompany continue.
 var changesAt = map[hooks.PointName][]string{hooks.RunStart: {"parameters"}, hooks.RunResult: {"result_text", "result_data"}}
 
-// missingDecision returns the failure of an action that has answered without a decision where one is required.
+// missingDecision returns the failure of an action that answered without a required decision.
 func missingDecision(kind string, point hooks.PointName, output string) error {
 	return newFault(kind, FaultAnswer, `invalid decision: %s requires an answer: expected {"action": "continue"} or {"action": "block"}; output: %s`,
 		point, excerpt(output))

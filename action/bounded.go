@@ -11,17 +11,16 @@ import (
 	"github.com/samber/mo"
 )
 
-// PanicError is the failure of Go code of the host that panicked.
+// PanicError is returned when the host's Go code panics.
 type PanicError struct {
 	Value any
-	// Stack is the stack of the panic, as debug.Stack gives it.
+	// Stack is the stack trace from debug.Stack.
 	Stack []byte
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// callWithin calls a function of the host. It waits no longer than the limit and until ctx is done, and then abandons
-// the call.
+// callWithin calls a host function. It abandons the call at the limit, or when ctx is done.
 func callWithin[T any](ctx context.Context, kind string, limit time.Duration, f func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	ctx, cancel := withLimit(ctx, limit)
@@ -38,7 +37,7 @@ func callWithin[T any](ctx context.Context, kind string, limit time.Duration, f 
 		case ctx.Err() != nil:
 			return none, contextError(ctx, kind) // a result after the time limit is ignored
 		case err != nil:
-			if own, ok := errors.AsType[*Error](err); ok { // such as the time limit of a run that waits in a store
+			if own, ok := errors.AsType[*Error](err); ok { // such as a waiting run's time limit
 				return none, own
 			}
 			return none, &Error{Type: kind, Fault: FaultExit, Err: err}
@@ -49,7 +48,6 @@ func callWithin[T any](ctx context.Context, kind string, limit time.Duration, f 
 	}
 }
 
-// recoverPanic calls f and converts a panic to an error.
 func recoverPanic[T any](f func() (T, error)) (result mo.Result[T]) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -63,5 +61,4 @@ func recoverPanic[T any](f func() (T, error)) (result mo.Result[T]) {
 	return mo.Ok(v)
 }
 
-// quote returns text between quotes, on one line.
 func quote(text string) string { return fmt.Sprintf("%q", strings.TrimSpace(text)) }

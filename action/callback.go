@@ -15,9 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/callback"
 )
 
-// Callbacks listens on the loopback interface for gates that wait for a callback. It listens as long as at least one
-// gate waits. Gates with the same port share a listener. It is safe for concurrent use; the zero Callbacks is ready
-// for use.
+// Callbacks listens on the loopback interface for gates that wait for a callback. It listens while at least one gate
+// waits. Gates with the same port share a listener. It is safe for concurrent use. The zero Callbacks is ready for use.
 type Callbacks struct {
 	// Base, unless empty, replaces http://127.0.0.1:port in CALLBACK_URL. It is the address of a proxy or tunnel that
 	// forwards to this listener, such as "https://desk.example.com/agents".
@@ -75,7 +74,7 @@ func (c *Callbacks) open(port int, what callback.About) (t *ticket, url string, 
 	return t, base + callback.Path + t.token, nil
 }
 
-// shut invalidates a ticket. When the last ticket of a port is shut, the listener is closed.
+// shut invalidates a ticket. It closes the listener with the port's last ticket.
 func (c *Callbacks) shut(port int, t *ticket) {
 	c.mu.Lock()
 	d := c.ports[port]
@@ -97,7 +96,7 @@ func (c *Callbacks) shut(port int, t *ticket) {
 	}
 }
 
-// find returns the ticket for a token. It takes the same time for every token, so that its duration reveals nothing.
+// find returns the ticket for a token. It takes the same time for every token, so that the duration reveals nothing.
 func (c *Callbacks) find(port int, token string) (found *ticket) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +110,7 @@ func (c *Callbacks) find(port int, token string) (found *ticket) {
 	return found
 }
 
-// answer stores the answer of a gate, unless it already has one.
+// answer stores a gate's answer, unless the gate already has one.
 func (c *Callbacks) answer(t *ticket, what callback.Answer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

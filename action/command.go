@@ -11,16 +11,16 @@ import (
 	"github.com/samber/mo"
 )
 
-// Command is a program that is run with arguments. There is no shell and no variable substitution: the program gets the
-// variables in its environment, and the request on its standard input.
+// Command is a program that runs with arguments. There is no shell and no variable substitution. The program gets the
+// variables in its environment and the request on its standard input.
 type Command struct {
-	// Argv is the program and its arguments. A program without a slash is looked up in PATH; a relative one with a slash
-	// is below Host.Dir. Required.
+	// Argv is the program and its arguments. A program without a slash is looked up in PATH. A relative path with a
+	// slash is below Host.Dir. Required.
 	Argv []string
 	// Dir is the working directory, relative to Host.Dir. Empty means Host.Dir.
 	Dir string
-	// Env holds additional variables for the program's environment. Inherit lists variables of this process that the
-	// program receives in addition to DefaultInherit, as names or patterns of path.Match, such as "AWS_*".
+	// Env holds additional environment variables for the program. Inherit lists variables of this process that the
+	// program receives in addition to DefaultInherit. Its entries are names or path.Match patterns, such as "AWS_*".
 	Env     map[string]string
 	Inherit []string
 	// Timeout is the time limit. Zero means ten minutes.

@@ -18,16 +18,16 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// answers maps the decisions that are possible at a point to the functions that build their outcomes.
+// answers maps a point's possible decisions to functions that build the outcomes.
 type answers map[hooks.Decision]answer
 
-// answer builds the outcome of one decision with the matching method of the point's context.
+// answer builds one decision's outcome with the matching method of the point's context.
 type answer struct {
 	by   func(c hooks.Context, d *Decision, effects []agent.Effect) (hooks.Result, error)
 	adds bool // it may add context and metadata
 }
 
-// answersOf lists the possible decisions: a row for each context, with the method for each decision. Decisions built
+// answersOf lists the possible decisions. Each context has a row, with the method for each decision. Decisions built
 // with answerAllow and answerWith may add context and metadata. Points whose context has no row can only be observed.
 var answersOf = map[reflect.Type]answers{
 	reflect.TypeFor[hooks.ConversationContext](): {hooks.Allow: answerAllow(hooks.ConversationContext.Allow)},
@@ -109,7 +109,7 @@ func answerAllowOnly[C hooks.Context](method func(c C) hooks.Result) answer {
 	return answerOnly(func(c C, _ *Decision) hooks.Result { return method(c) }, readWhole)
 }
 
-// answerWith returns an answer for a method that takes a value, which the function value reads from the decision.
+// answerWith returns an answer for a method that takes a value. The function value reads it from the decision.
 func answerWith[C hooks.Context, V any](method func(c C, v V, effects ...agent.Effect) hooks.Result, value func(d *Decision) (V, error)) answer {
 	return answer{adds: true, by: func(c hooks.Context, d *Decision, effects []agent.Effect) (hooks.Result, error) {
 		v, err := value(d)
@@ -127,7 +127,7 @@ func answerOnly[C hooks.Context, V any](method func(c C, v V) hooks.Result, valu
 	return made
 }
 
-// errNotGiven is returned for a decision without its replacement value, such as a rewrite of a call without arguments.
+// errNotGiven is returned for a decision without its replacement value, such as a rewrite without arguments.
 var errNotGiven = errors.New("the decision lacks its replacement")
 
 func readWhole(d *Decision) (*Decision, error) { return d, nil }
@@ -164,8 +164,8 @@ func makeMock(c hooks.ToolContext, d *Decision, effects ...agent.Effect) hooks.R
 	return c.Mock(*d.Result, effects...)
 }
 
-// Decisions returns the decisions that are possible at the point of c, in the order of the constants of package hooks; none
-// at points for observers only. A zero context of the point is sufficient.
+// Decisions returns the possible decisions at the point of c, in the order of package hooks' constants. At points for
+// observers only it returns none. A zero context of the point is sufficient.
 func Decisions(c hooks.Context) []hooks.Decision {
 	can := answersOf[reflect.TypeOf(c)]
 	return lo.Filter(
@@ -177,15 +177,15 @@ func Decisions(c hooks.Context) []hooks.Decision {
 	)
 }
 
-// guards reports whether a decision at the point of c can prevent or hide something. At such a point, text that is not a
-// decision must not count as no opinion.
+// guards reports whether a decision at the point of c can prevent or hide something. At such a point, text that is not
+// a decision must not count as no opinion.
 func guards(c hooks.Context) bool {
 	can := answersOf[reflect.TypeOf(c)]
 	return can[hooks.Deny].by != nil || can[hooks.Withhold].by != nil
 }
 
-// Decide converts a decision to an outcome of the point of c. Nil passes. A decision that is not possible at the
-// point is a failure of the hook; so is a decision with effects at a point that does not support them.
+// Decide converts a decision to an outcome for the point of c. Nil passes. An impossible decision is a hook failure. So
+// is a decision with effects at a point that does not support them.
 func Decide(c hooks.Context, d *Decision) hooks.Result {
 	if d == nil {
 		return hooks.Result{}
@@ -222,11 +222,11 @@ func (d *Decision) effects() []agent.Effect {
 	return effects
 }
 
-// plain converts a JSON value to a Go value: whole numbers to int64, others to float64.
+// plain converts a JSON value to a Go value. Whole numbers become int64, others float64.
 func plain(raw json.RawMessage) any {
 	var v any
 	if err := strictjson.Unmarshal(raw, &v); err != nil {
-		return string(raw) // ParseDecision has read it, so it is valid
+		return string(raw) // ParseDecision has validated it
 	}
 	n, ok := v.(json.Number)
 	if !ok {
@@ -250,7 +250,7 @@ func cannot(c hooks.Context, d hooks.Decision) hooks.Result {
 
 func failDecision(err error) hooks.Result { return mo.Err[*hooks.Outcome](err) }
 
-// Apply performs an action for a hook and converts its answer to an outcome. Controls with actions use it.
+// Apply performs a hook's action and converts its answer to an outcome. Controls with actions use it.
 func Apply(ctx context.Context, c hooks.Context, a Action, r *Request) hooks.Result {
 	answer, err := Keep(ctx, a, r).Do(ctx, r).Get()
 	if err != nil {

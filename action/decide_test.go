@@ -9,8 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// The table has a row for each context that can decide, and in it each method that answers what a text can say, with
-// effects where the method takes them.
+// The table has a row for each context that can decide. A row has every method whose answer can be expressed as text,
+// with effects where the method takes them.
 func TestEveryAnswerOfAContextIsInTheTable(t *testing.T) {
 	methods := map[hooks.Decision][]string{
 		hooks.Allow: {"Allow"}, hooks.Deny: {"Deny"}, hooks.Ask: {"AskAbout"}, hooks.StopRun: {"Stop"}, hooks.Mock: {"Mock"},

@@ -13,37 +13,37 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Decision is the decision of an action of any type: commands, web services, agents, tools, pipelines and models all
-// answer in this form. ParseDecision reads its JSON form.
+// Decision is an action's decision. Actions of every type answer in this form: commands, web services, agents, tools,
+// pipelines and models. ParseDecision reads its JSON form.
 type Decision struct {
-	// Decision is one of allow, deny, ask, stop, rewrite, mock, replace, withhold, approve, reject, continue. Not every
-	// decision is possible at every point: see Decisions.
+	// Decision is one of allow, deny, ask, stop, rewrite, mock, replace, withhold, approve, reject, continue. Each
+	// point supports some of them: see Decisions.
 	Decision hooks.Decision `json:"decision"`
 	// Reason says why, for people and models.
 	Reason string `json:"reason,omitempty"`
-	// Arguments, with rewrite at the points of a tool call, is the JSON object that replaces all arguments.
+	// Arguments, with rewrite at a tool call's points, is the JSON object that replaces all arguments.
 	Arguments json.RawMessage `json:"arguments,omitzero"`
-	// Input, with rewrite at the other points, is the text that replaces the input or the instruction.
+	// Input, with rewrite at other points, is the text that replaces the input or the instruction.
 	Input *string `json:"input,omitempty"`
-	// Result, with mock and replace, is the text that replaces the result of the tool. IsError, with mock, marks it as the
+	// Result, with mock and replace, is the text that replaces the tool's result. IsError, with mock, marks it as the
 	// result of a failed tool.
 	Result  *string `json:"result,omitempty"`
 	IsError bool    `json:"is_error,omitempty"`
-	// Context is added for the model, Metadata is set in the state for the session.
+	// Context is added for the model. Metadata is set in the session state.
 	Context  string                     `json:"context,omitempty"`
 	Metadata map[string]json.RawMessage `json:"metadata,omitzero"`
-	// Within and OnTimeout, with ask, are the seconds that a person has to answer, and the verdict after that time:
-	// reject, reject_and_continue or approve.
+	// Within and OnTimeout are used with ask. Within is the number of seconds that a person has to answer. OnTimeout is
+	// the verdict after that time: reject, reject_and_continue or approve.
 	Within    float64 `json:"within,omitempty"`
 	OnTimeout string  `json:"on_timeout,omitempty"`
-	// Approvers, Quorum and Gate, with ask, are those of the agent.Question. The answer of a process, a service or a model
-	// cannot set them.
+	// Approvers, Quorum and Gate are used with ask; agent.Question documents them. The answer from a process, service
+	// or model cannot set them.
 	Approvers []string    `json:"-"`
 	Quorum    int         `json:"-"`
 	Gate      *agent.Gate `json:"-"`
 }
 
-// decisionKinds maps decisions to the members that they take in addition to reason; + stands for context and metadata.
+// decisionKinds maps decisions to the members that they take in addition to reason. + stands for context and metadata.
 var decisionKinds = map[hooks.Decision]string{
 	hooks.Allow:        "+",
 	hooks.Deny:         "+",
@@ -58,9 +58,9 @@ var decisionKinds = map[hooks.Decision]string{
 	hooks.Continue:     "",
 }
 
-// ParseDecision reads a decision. Empty text and {} mean no opinion: nil. Everything else must be one JSON object with a
-// decision and its members: null and members that are unknown, duplicate, of the wrong type or not used by the decision
-// are errors.
+// ParseDecision reads a decision. Empty text and {} mean no opinion: nil. Other text must be one JSON object with a
+// decision and its members. It is an error if a member is null, unknown, duplicate, of the wrong type, or not used by
+// the decision.
 func ParseDecision(text []byte) (*Decision, error) {
 	trimmed := strings.TrimSpace(string(text))
 	if trimmed == "" {
@@ -101,7 +101,7 @@ func (d *Decision) Validate() error {
 	return d.checkMembers(func(name string) bool { return has[name] })
 }
 
-// checkMembers reports members that the decision does not use, and missing ones.
+// checkMembers reports missing members and members that the decision does not use.
 func (d *Decision) checkMembers(has func(name string) bool) error {
 	takes, known := decisionKinds[d.Decision]
 	if !known {

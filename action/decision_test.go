@@ -142,7 +142,7 @@ func TestDecisionsHaveContents(t *testing.T) {
 	require.ErrorContains(t, does(`{"decision":"allow","context":"c"}`, hookstest.Stop("x")).Err, "decision allow at Stop cannot add context or metadata")
 }
 
-// What a decision lacks that a point would put in place is told as what cannot be decided there.
+// The error for a decision that lacks the point's required value lists the possible decisions.
 func TestDecisionsThatLackWhatThePointNeeds(t *testing.T) {
 	call, said := hookstest.ToolCall("bash", `{"command":"ls"}`), "other"
 	for _, tc := range []struct {

@@ -11,13 +11,13 @@ import (
 	"github.com/samber/lo"
 )
 
-// DefaultInherit returns the names of the variables that processes inherit from this process by default: the locations
-// of programs and of the user's files, language and time zone. None of them is a secret.
+// DefaultInherit returns the names of variables that processes inherit by default: locations of programs and user
+// files, language and time zone. None of them is a secret.
 func DefaultInherit() []string {
 	return []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"}
 }
 
-// process checks the settings that commands and shells have in common.
+// process checks the settings that commands and shells share.
 func (p *problems) process(env map[string]string, inherit []string, timeout time.Duration, most int) {
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		switch {
@@ -38,7 +38,7 @@ func (p *problems) process(env map[string]string, inherit []string, timeout time
 	p.size("max_bytes", most)
 }
 
-// environ returns the sorted environment of a process, and its secrets: the inherited variables that are not in
+// environ returns a process's sorted environment, and its secrets. Secrets are the inherited variables that are not in
 // DefaultInherit.
 func environ(r *Request, env map[string]string, inherit []string) (all []string, secrets map[string]string) {
 	values, secrets := map[string]string{}, map[string]string{}

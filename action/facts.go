@@ -19,8 +19,8 @@ func (m Milliseconds) MarshalJSON() ([]byte, error) {
 	return json.Marshal(time.Duration(m).Milliseconds()) //nolint:wrapcheck // a number
 }
 
-// UsageFigures are the figures of a Usage. Tokens is input and output together; cached tokens are part of the input, and
-// reasoning is part of the output.
+// UsageFigures are the figures of a Usage. Tokens counts input and output together. Cached tokens are part of the
+// input, and reasoning is part of the output.
 type UsageFigures struct {
 	Tokens           int64 `json:"tokens"`
 	InputTokens      int64 `json:"input_tokens"`
@@ -28,7 +28,7 @@ type UsageFigures struct {
 	CacheReadTokens  int64 `json:"cache_read_tokens,omitempty"`
 	CacheWriteTokens int64 `json:"cache_write_tokens,omitempty"`
 	ReasoningTokens  int64 `json:"reasoning_tokens,omitempty"`
-	// Cost is in US dollars; nil when it is unknown.
+	// Cost is in US dollars. It is nil when it is unknown.
 	Cost *float64 `json:"cost,omitempty"`
 }
 
@@ -38,7 +38,7 @@ func figuresOf(u agent.Usage) UsageFigures {
 	}
 }
 
-// Usage is what a run has used, with the runs that it started. It is computed on demand. The zero value means no usage.
+// Usage is a run's usage, including the runs that it started. It is computed on demand. The zero value means no usage.
 type Usage struct{ run agent.State }
 
 // Figures returns the usage so far.
@@ -56,18 +56,17 @@ func (u Usage) MarshalJSON() ([]byte, error) {
 	return []byte(text), err
 }
 
-// CallCount counts the calls of a tool in the recorded steps of a run: all Calls, those that succeeded (OK), and those
-// Denied.
+// CallCount counts a tool's calls in a run's recorded steps: all Calls, successful calls (OK), and Denied calls.
 type CallCount struct {
 	Calls  int `json:"calls"`
 	OK     int `json:"ok"`
 	Denied int `json:"denied"`
 }
 
-// Calls are the tool calls of a run. They are counted on demand, each step of a run once. The zero value has no calls.
+// Calls are a run's tool calls. They are counted on demand, each step once. The zero value has no calls.
 type Calls struct{ run agent.State }
 
-// countedCalls are the calls of the first steps of a run.
+// countedCalls holds the counts for a run's first steps.
 type countedCalls struct {
 	mu     sync.Mutex
 	steps  int
@@ -76,7 +75,7 @@ type countedCalls struct {
 
 var callsOfRun = agent.NewScratch[countedCalls](nil)
 
-// ByTool returns the counts by the name of the tool, of tools that were called.
+// ByTool returns the counts by tool name. It omits tools that were not called.
 func (c Calls) ByTool() map[string]CallCount {
 	known := callsOfRun.Get(c.run)
 	known.mu.Lock()
@@ -114,14 +113,14 @@ func (c Calls) MarshalJSON() ([]byte, error) {
 	return []byte(text), err
 }
 
-// Reply is a turn of the model.
+// Reply is a model's turn.
 type Reply struct {
 	Text string `json:"text"`
-	// Tools are the names of the tools that it calls, in call order.
+	// Tools are the names of the called tools, in call order.
 	Tools []string `json:"tools,omitempty"`
-	// FinishReason says why the model stopped writing; empty when the provider did not report it.
+	// FinishReason says why the model stopped writing. It is empty when the provider did not report it.
 	FinishReason agent.FinishReason `json:"finish_reason,omitempty"`
-	// Model is the model that answered, as its provider names it.
+	// Model is the provider's name for the model that answered.
 	Model string       `json:"model,omitempty"`
 	Usage UsageFigures `json:"usage"`
 }
@@ -134,17 +133,17 @@ func replyOf(step agent.Step) *Reply {
 	return r
 }
 
-// Approval is a call that requires approval by a person, and the answer.
+// Approval is a tool call that requires a person's approval, and the answer.
 type Approval struct {
 	CallID    string          `json:"call_id"`
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`
-	// Run is the id of the sub-agent's run that makes the call; empty for a call of the run itself.
+	// Run is the ID of the sub-agent's run that makes the call. It is empty for the run's own call.
 	Run agent.RunID `json:"run,omitempty"`
 	// Question is the reason for asking the person.
 	Question string `json:"question,omitempty"`
-	// Action is the answer: "approve", "reject" or "reject_and_continue"; it is empty until there is an answer. By
-	// names the person who answered, and Reason is the reason that the person gave.
+	// Action is the answer: "approve", "reject" or "reject_and_continue". It is empty until there is an answer. By
+	// names the person who answered, and Reason is that person's reason.
 	Action string `json:"action,omitempty"`
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
@@ -161,8 +160,8 @@ func approvalOf(i agent.Intervention) Approval {
 	return a
 }
 
-// sameAgain returns the request without the members that differ when a run reaches the same place again, such as
-// durations, and without members that follow from the others. Journals that were written without these members stay
+// sameAgain returns the request without members that may differ when a run reaches the same place again, such as
+// durations. It also omits members that follow from others. Journals that were written without these members stay
 // valid.
 func (r *Request) sameAgain() Request {
 	about := *r

@@ -10,7 +10,7 @@ import (
 // Fault names the kind of an action's failure in one word.
 type Fault string
 
-// The faults. docs/actions.md says how each is handled.
+// The faults. docs/actions.md says how each one is handled.
 const (
 	// FaultSetup means that the action cannot run as declared: a variable is not set, or a name is unknown.
 	FaultSetup Fault = "setup"
@@ -37,11 +37,10 @@ const (
 
 // Error is the failure of an action. Its text contains no secrets.
 type Error struct {
-	// Type is the type of the action, Fault the kind of failure.
+	// Type is the action's type, Fault the kind of failure.
 	Type  string
 	Fault Fault
-	// Err describes the failure.
-	Err error
+	Err   error
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Type, e.Err) }

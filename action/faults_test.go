@@ -284,7 +284,7 @@ func (x *trouble) limit() time.Duration {
 	return 30 * time.Second
 }
 
-// script returns what a process does.
+// script returns the shell script of the process.
 func (x *trouble) script(word string) string {
 	switch x.fault {
 	case crashes:

@@ -10,7 +10,7 @@ import (
 
 // FieldError describes one invalid field of a declared action.
 type FieldError struct {
-	// Field is the name of the field in files, with nested names after a dot: "url", "headers.Accept".
+	// Field is the field's name in files, with nested names after a dot: "url", "headers.Accept".
 	Field string
 	// Message says what is wrong and what is expected.
 	Message string
@@ -18,7 +18,6 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 
-// Fields returns every FieldError in an error of Validate or Action.
 func Fields(err error) []*FieldError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one level at a time
 		var all []*FieldError
@@ -36,13 +35,13 @@ func Fields(err error) []*FieldError {
 	return nil
 }
 
-// Warning describes something that is allowed but probably a mistake.
+// Warning describes a setting that is valid but probably a mistake.
 type Warning struct {
-	// Field is as in FieldError. Line and Column, counted from one, give the position in the text of the field; zero when
+	// Field is as in FieldError. Line and Column give the position in the field's text, counted from one; zero when
 	// they do not apply. Columns count bytes.
 	Field        string
 	Line, Column int
-	// Text is the offending piece of the text; Message says what is wrong with it and what is expected.
+	// Text is the affected part of the text. Message says what is wrong with it and what is expected.
 	Text, Message string
 }
 
@@ -53,7 +52,7 @@ func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", w.Field, w.Line, w.Column, w.Text, w.Message)
 }
 
-// problems collects the errors in the fields of an action.
+// problems collects the errors in an action's fields.
 type problems []error
 
 func (p *problems) say(field, format string, args ...any) {
@@ -74,5 +73,5 @@ func (p *problems) times(named map[string]time.Duration) {
 	}
 }
 
-// maxTimeout is the longest time limit of an action: 31 days.
+// maxTimeout is an action's longest time limit: 31 days.
 const maxTimeout = 31 * 24 * time.Hour

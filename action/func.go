@@ -63,7 +63,7 @@ func (f Func) Action(h Host) mo.Result[Action] {
 			return nil, missingDecision(f.Type(), r.Point, "")
 		case d == nil:
 			return &Answer{}, nil
-		case d.Decision == refusalAt[r.Point]: // whatever else it says
+		case d.Decision == refusalAt[r.Point]: // regardless of its other members
 			return &Answer{Decision: &Decision{Decision: d.Decision, Reason: d.Reason}}, nil
 		}
 		if err := d.Validate(); err != nil {

@@ -25,7 +25,7 @@ type GateBy string
 const (
 	// GatePerson asks a person through Host.Approver. At PreToolUse it asks as a hook does, so that the run can park.
 	GatePerson GateBy = "person"
-	// GateCallback waits for a POST to a URL that it creates, and tells a person about that URL with Webhook.
+	// GateCallback waits for a POST to a URL that it creates. Webhook tells a person about that URL.
 	GateCallback GateBy = "callback"
 	// GateFile waits until a file appears or changes.
 	GateFile GateBy = "file"
@@ -37,14 +37,14 @@ const (
 type Gate struct {
 	// By is the kind of gate. Required.
 	By GateBy
-	// Reason is a sentence for the person who is asked; ${NAME} in it stands for a variable.
+	// Reason is a sentence for the person who is asked. ${NAME} in it stands for a variable.
 	Reason string
-	// Approvers and Quorum, for persons, are those of the agent.Question: who may answer, and how many must approve. They
+	// Approvers and Quorum, for persons, say who may answer and how many must approve, as in agent.Question. They
 	// require a gate at PreToolUse.
 	Approvers []string
 	Quorum    int
-	// Webhook, for callbacks, is sent once the gate listens, with CALLBACK_URL among its variables. It must succeed, but
-	// the content of its response is ignored. Required for callbacks.
+	// Webhook, for callbacks, is sent once the gate listens, with CALLBACK_URL among its variables. It must succeed,
+	// but its response body is ignored. Required for callbacks.
 	Webhook *HTTP
 	// Port, for callbacks, is the loopback port to listen on. Zero means any free port.
 	Port int
@@ -52,18 +52,17 @@ type Gate struct {
 	// changes, unless Existing is set.
 	File     string
 	Existing bool
-	// Argv, for commands, is the command. Exit code 0 approves, or gives the answer that the command prints; 1 means not
-	// yet.
+	// Argv, for commands, is the command. Exit code 0 approves, or gives the answer that the command prints. Exit code
+	// 1 means not yet.
 	Argv []string
-	// Every is the interval between two checks of a file or a command. Zero means one second.
+	// Every is the interval between two checks by a file or command gate. Zero means one second.
 	Every time.Duration
 	// Timeout is the time limit. Zero means one hour. OnTimeout is the answer when the limit passes: "reject" or
-	// "approve"; empty makes it a failure.
+	// "approve". Empty makes it a failure.
 	Timeout   time.Duration
 	OnTimeout string
 }
 
-// defaultGateEvery is the default interval between two checks of a file or a command.
 const defaultGateEvery = time.Second
 
 var _ Declared = Gate{}
@@ -199,10 +198,9 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 	}))
 }
 
-// ownCallbacks serves the gates whose host has no Callbacks. The process has one, so that its gates share ports.
+// ownCallbacks serves gates whose host has no Callbacks. All gates of the process use it, so that they can share ports.
 var ownCallbacks Callbacks
 
-// answerFor waits for an answer and converts it into an Answer.
 func (g Gate) answerFor(ctx context.Context, r *Request, wait func(ctx context.Context, r *Request) (callback.Answer, error)) (*Answer, error) {
 	if g.By == GatePerson && slices.Contains(r.Decisions, hooks.Ask) && r.Decides {
 		return &Answer{Decision: g.question(r)}, nil
@@ -219,12 +217,12 @@ func (g Gate) answerFor(ctx context.Context, r *Request, wait func(ctx context.C
 	return r.verdict(g.Type(), what.Approved, what.Message, what.Text)
 }
 
-// canPark reports whether the run can wait for a gate in its store: it is durable, and the point is one where hooks ask.
+// canPark reports whether the run can wait for a gate in its store: the run is durable, and hooks can ask at the point.
 func canPark(ctx context.Context, r *Request) bool {
 	return r.Decides && slices.Contains(r.Decisions, hooks.Ask) && runctx.JournalOf(ctx) != nil && !IsStarted(ctx)
 }
 
-// reason returns the sentence that tells the person why they are asked.
+// reason returns the sentence that tells the person why the gate asks.
 func (g Gate) reason(r *Request) string { return expandNames(g.Reason, r.lookup) }
 
 // question returns the decision that asks a person, at a point where hooks can ask.
@@ -257,7 +255,7 @@ func (g Gate) awaitCallback(ctx context.Context, desks *Callbacks, s *sender, r 
 	}
 }
 
-// await checks regularly whether there is an answer, until ctx is done. A nil answer means not yet.
+// await checks for an answer at each interval until ctx is done. A nil answer means not yet.
 func (g Gate) await(ctx context.Context, check func(ctx context.Context) (*callback.Answer, error)) (callback.Answer, error) {
 	for {
 		switch what, err := check(ctx); {

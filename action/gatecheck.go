@@ -12,18 +12,19 @@ import (
 	"github.com/grapnel-go/grapnel/internal/callback"
 )
 
-// look is what a check sees of a file.
+// look is a file's state at one check.
 type look struct {
 	Changed time.Time `json:"changed"`
 	Size    int64     `json:"size"`
 }
 
-// fileCheck checks a file until it contains an answer. It accepts a text only if two checks in a row found it unchanged,
-// so that it does not read a file while it is being written.
+// fileCheck checks a file until it contains an answer. It accepts an answer only if two consecutive checks found the
+// file unchanged, because a process may still be writing it.
 type fileCheck struct {
 	gate Gate
 	path string
-	// first is the file as it was at the beginning, which does not count; nil if it did not exist, or has changed since.
+	// first is the file's initial state, which does not count as an answer. It is nil if the file did not exist or has
+	// changed since.
 	first *look
 	last  *look // at the previous check
 }
@@ -55,7 +56,7 @@ func (f *fileCheck) look() (*look, error) {
 	return &look{info.ModTime(), info.Size()}, nil
 }
 
-// checkFile looks once. It returns nil when there is no answer yet.
+// checkFile checks once. It returns nil when there is no answer yet.
 func (f *fileCheck) checkFile() (*callback.Answer, error) {
 	now, err := f.look()
 	same := func(a *look) bool { return a != nil && a.Changed.Equal(now.Changed) && a.Size == now.Size }
@@ -77,7 +78,7 @@ func (f *fileCheck) checkFile() (*callback.Answer, error) {
 	return nil, nil
 }
 
-// read parses an answer. An empty text approves.
+// read parses an answer. Empty text approves.
 func (g Gate) read(text string) (*callback.Answer, error) {
 	what, err := callback.Parse(cmp.Or(strings.TrimSpace(text), "approve"))
 	if err != nil {
@@ -86,7 +87,7 @@ func (g Gate) read(text string) (*callback.Answer, error) {
 	return &what, nil
 }
 
-// program returns the program of a gate by command.
+// program returns a command gate's program.
 func (g Gate) program(dir string) program {
 	return program{kind: g.Type(), argv: slices.Clone(g.Argv), dir: dir, timeout: cmp.Or(g.Timeout, defaultGateTimeout)}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// askPerson asks a person at a point where hooks cannot ask: about the current call, or about a call of the gate that
-// describes the question.
+// askPerson asks a person at a point where hooks cannot ask. It asks about the current call, or about a made-up call
+// that describes the question.
 func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request) (callback.Answer, error) {
 	if len(g.Approvers) > 0 || g.Quorum > 1 {
 		return callback.Answer{}, newFault(g.Type(), FaultSetup, "approvers and quorum require a gate at PreToolUse, not at %s", r.Point)
@@ -37,7 +37,7 @@ func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request
 	return g.person(answers[0])
 }
 
-// person converts the answer of a person.
+// person converts a person's answer.
 func (g Gate) person(a agent.Approval) (callback.Answer, error) {
 	switch a.Verdict {
 	case agent.Approve, agent.RejectAndEnd, agent.RejectAndContinue:

@@ -23,7 +23,7 @@ import (
 // that the gate is asked about: the file as it was at the beginning is in agent.Gate.Seen.
 type storedGate struct {
 	Gate Gate `json:"gate"`
-	// Dir is the working directory of the command, Path the file. Both are absolute.
+	// Dir is the command's working directory, Path the file. Both are absolute.
 	Dir  string `json:"dir,omitempty"`
 	Path string `json:"path,omitempty"`
 	// Request is the request to the hook. OnFailure is the verdict when the gate fails.
@@ -31,7 +31,7 @@ type storedGate struct {
 	OnFailure agent.ApprovalVerdict `json:"on_failure"`
 }
 
-// park returns the answer of a gate that waits in the store of the run.
+// park returns the question with which a gate waits in the run's store.
 func (g Gate) park(h Host, r *Request) (*Answer, error) {
 	fail := func(err error) (*Answer, error) { return nil, &Error{g.Type(), FaultSetup, err} }
 	s := storedGate{Gate: g}
@@ -79,8 +79,8 @@ func (g Gate) park(h Host, r *Request) (*Answer, error) {
 	}}, nil
 }
 
-// parkFiring returns the answer to a gate at a point around runs. Without one, the gate waits in the store of the run, and
-// the firing ends until it is repeated.
+// parkFiring returns the answer to a gate at a point around runs. Without an answer, the gate waits in the run's store,
+// and the firing ends until it is repeated.
 func (g Gate) parkFiring(ctx context.Context, place runctx.Place, h Host, r *Request) (*Answer, error) {
 	within := cmp.Or(g.Timeout, defaultGateTimeout)
 	q := agent.Question{By: r.Hook, Reason: g.reason(r), Within: within, Approvers: g.Approvers, Quorum: g.Quorum}
@@ -120,16 +120,17 @@ func (g Gate) parkFiring(ctx context.Context, place runctx.Place, h Host, r *Req
 	return r.verdict(g.Type(), what.Approved, what.Message, what.Text)
 }
 
-// gateFailed is the verdict of a gate at a point around runs that has failed. No event opens or closes a gate with it.
+// gateFailed is the verdict when a gate at a point around runs has failed. No event opens or closes a gate with this
+// verdict.
 const gateFailed = agent.RejectAndEnd
 
-// WaitingGate is a gate by callback, file or command that waits in the store of a durable run. Package durable/gate
-// watches it. Its methods must not be called concurrently.
+// WaitingGate is a gate by callback, file or command that waits in a durable run's store. Package durable/gate watches
+// it. Its methods must not be called concurrently.
 type WaitingGate struct {
 	stored  storedGate
 	request *Request
-	file    *fileCheck // of a gate by file
-	sender  *sender    // of a gate by callback
+	file    *fileCheck // for a file gate
+	sender  *sender    // for a callback gate
 }
 
 // ReadWaitingGate returns the gate that an agent.Gate describes. The host needs the secrets that a webhook names.
@@ -167,16 +168,16 @@ func ReadWaitingGate(asked *agent.Gate, h Host) (*WaitingGate, error) {
 	return w, nil
 }
 
-// By returns the kind of the gate.
+// By returns the gate's kind.
 func (w *WaitingGate) By() GateBy { return w.stored.Gate.By }
 
-// Agent returns the name of the agent whose run waits.
+// Agent returns the name of the waiting run's agent.
 func (w *WaitingGate) Agent() string { return w.request.Run.Agent }
 
 // Every returns the interval between two checks.
 func (w *WaitingGate) Every() time.Duration { return cmp.Or(w.stored.Gate.Every, defaultGateEvery) }
 
-// Check checks once whether a gate by file or command is answered. It returns nil when it is not.
+// Check checks once whether a gate by file or command has an answer. It returns nil if there is none.
 func (w *WaitingGate) Check(ctx context.Context) (*agent.Approval, error) {
 	g := w.stored.Gate
 	var what *callback.Answer
@@ -195,7 +196,7 @@ func (w *WaitingGate) Check(ctx context.Context) (*agent.Approval, error) {
 	return &agent.Approval{Verdict: what.Verdict(), Reason: what.Reason()}, nil
 }
 
-// Announce sends the webhook of a gate by callback, with the URL where it is answered until the deadline.
+// Announce sends a callback gate's webhook, with the URL that accepts the answer until the deadline.
 func (w *WaitingGate) Announce(ctx context.Context, url string, deadline time.Time) error {
 	told := w.request.until(deadline)
 	told.Variables.CallbackURL, told.Question, told.Decides = url, cmp.Or(w.stored.Gate.reason(told), told.Question), false
@@ -208,7 +209,7 @@ func (w *WaitingGate) FailureAnswer(err error) agent.Approval {
 	return agent.Approval{Verdict: w.stored.OnFailure, Reason: fmt.Sprintf("the gate failed: %v", err)}
 }
 
-// restoreRequest returns a request that was stored in its JSON form.
+// restoreRequest returns a request from its stored JSON form.
 func restoreRequest(text []byte) (*Request, error) {
 	var form struct {
 		Hook           string          `json:"hook"`
@@ -227,7 +228,7 @@ func restoreRequest(text []byte) (*Request, error) {
 	}, nil
 }
 
-// storedJSON returns the JSON form of a restored request, with what may have changed since.
+// storedJSON returns a restored request's JSON form with the current values of members that may have changed.
 func (r *Request) storedJSON() ([]byte, error) {
 	var form map[string]json.RawMessage
 	if err := strictjson.Unmarshal(r.stored, &form); err != nil {

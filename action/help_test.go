@@ -94,7 +94,7 @@ func asked(t testing.TB, at hookstest.Moment) *action.Request {
 	return r
 }
 
-// guarded returns what a guard of a call is told, and observed the same where no decision is asked for.
+// guarded returns the request of a tool call's guard.
 func guarded(t testing.TB) *action.Request {
 	t.Helper()
 	return asked(t, hookstest.ToolCall("bash", `{"command":"ls"}`))

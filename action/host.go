@@ -11,10 +11,10 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Host provides the parts of the program that actions use. Preparing an action that requires a missing part fails. The
+// Host provides the parts of the program that actions use. Action returns an error if a required part is missing. The
 // zero Host is enough for command, shell, http, and all gates except person.
 type Host struct {
-	// Dir is the default directory of commands and the base of relative paths. Empty means the working directory.
+	// Dir is the default directory for commands and the base for relative paths. Empty means the working directory.
 	Dir string
 	// Secrets are the values that URLs and headers may name.
 	Secrets Secrets
@@ -27,17 +27,17 @@ type Host struct {
 	Tools ToolCaller
 	// Agents starts agents for agent actions.
 	Agents AgentStarter
-	// Spawner starts pipelines for spawn actions. MaxDepth limits how deep spawned pipelines may nest; zero means three.
+	// Spawner starts pipelines for spawn actions. MaxDepth limits the nesting of spawned pipelines. Zero means three.
 	Spawner  Spawner
 	MaxDepth int
 	// Driver asks the model for prompt actions.
 	Driver agent.Driver
 	// Approver asks a person for gates.
 	Approver agent.Approver
-	// Parks says that the questions of durable runs wait in their store: the approver of the agent is agent.ParkApprover, and
-	// workers watch the gates (package durable/gate). A gate by callback, file or command at PreToolUse of such a run is
-	// then a question, and holds no process, and so is every gate at a point of a pipeline (package pipeline) that a rule
-	// awaits, except at the end of the session. Other gates block.
+	// Parks says that durable runs park their questions in a store. It requires that the agent's approver is
+	// agent.ParkApprover, and that workers watch the gates (package durable/gate). Then a gate by callback, file or
+	// command at PreToolUse becomes a question and holds no process. The same applies to every gate at a pipeline point
+	// (package pipeline) that a rule awaits, except at the end of the session. Other gates block.
 	Parks bool
 	// Callbacks listens for gates that wait for a callback. Nil means a loopback listener that is open while such gates
 	// wait.
@@ -47,13 +47,14 @@ type Host struct {
 // defaultSpawnDepth is the default of Host.MaxDepth.
 const defaultSpawnDepth = 3
 
-// Body is a Go function that a func action calls. A nil Decision means no opinion, and at RunStart and RunResult a
-// failure. The function must honour ctx and be safe for concurrent use. If it returns an error or panics, the action fails.
+// Body is a Go function that a func action calls. A nil Decision means no opinion. At RunStart and RunResult, nil is a
+// failure. The function must honour ctx and be safe for concurrent use. If it returns an error or panics, the action
+// fails.
 type Body func(ctx context.Context, r *Request) (*Decision, error)
 
-// ToolCaller calls a tool of an MCP server. It must honour ctx and be safe for concurrent use.
+// ToolCaller calls an MCP server's tools. It must honour ctx and be safe for concurrent use.
 type ToolCaller interface {
-	// CallTool calls a tool and returns the text of its answer. A failure reported by the tool is an Err. Server may be
+	// CallTool calls a tool and returns its answer as text. A failure that the tool reports is an Err. server may be
 	// empty where the tool name alone is unique.
 	CallTool(ctx context.Context, server, tool string, arguments json.RawMessage) mo.Result[string]
 }
@@ -61,21 +62,20 @@ type ToolCaller interface {
 // AgentStarter runs agents for hooks.
 type AgentStarter interface {
 	// StartAgent validates the input against the agent's schema, runs the agent in its own session, and returns its
-	// final text. It stops the agent when ctx is done. The control hooks around tools of the calling run also apply
-	// to the agent's tool calls; hooks around the calling run itself do not. StartAgent must pass ctx on to the
-	// agent, because ctx disables the agent's own hook actions that would start agents: see IsStarted.
+	// final text. It stops the agent when ctx is done. The calling run's tool controls also apply to the agent's tool
+	// calls. Hooks around the calling run itself do not. StartAgent must pass ctx on to the agent, because ctx disables
+	// the agent's own hook actions that would start agents: see IsStarted.
 	StartAgent(ctx context.Context, start AgentStart) mo.Result[string]
 }
 
 // AgentStart describes an agent to start.
 type AgentStart struct {
-	// Agent is the name of the agent.
 	Agent string
 	// Input is the agent's input, a JSON object.
 	Input json.RawMessage
-	// Output is the JSON Schema of the required answer; empty accepts any text.
+	// Output is the JSON Schema for the answer. Empty accepts any text.
 	Output string
-	// Request is the request to the hook. State is the state of the calling run.
+	// Request is the request to the hook. State is the calling run's state.
 	Request *Request
 	State   agent.State
 }
@@ -89,7 +89,6 @@ type Spawner interface {
 
 // SpawnStart describes a pipeline to start.
 type SpawnStart struct {
-	// Pipeline is the name of the pipeline.
 	Pipeline string
 	// Inputs is a JSON object.
 	Inputs json.RawMessage
@@ -99,17 +98,17 @@ type SpawnStart struct {
 	Point   string
 	Run     agent.Run
 	Attempt int
-	// Depth is the number of nested spawned pipelines including this one; the first has depth one.
+	// Depth is the number of nested spawned pipelines, including this one. The first has depth one.
 	Depth int
 }
 
-// Secrets are values that only URLs and headers may name. They are read when a request is sent and are removed from logs,
+// Secrets are values that only URLs and headers may name. They are read when a request is sent and removed from logs,
 // events and errors.
 type Secrets struct {
-	// Env lists the environment variables of this program that may be used.
+	// Env lists this program's environment variables that may be used.
 	Env []string
-	// File is a file of NAME=value lines, all of which may be used. It takes precedence over the environment. Empty means
-	// no file.
+	// File is a file with NAME=value lines, all of which may be used. It takes precedence over the environment. Empty
+	// means no file.
 	File string
 }
 

@@ -11,36 +11,36 @@ import (
 	"time"
 )
 
-// HTTP sends a request to a web service; the response is the action's answer. "webhook" is an alias in files.
+// HTTP sends a request to a web service. The response is the action's answer. "webhook" is an alias in files.
 //
-// The URL must use https, or http on the loopback. HTTP does not follow redirects and uses no proxies. It refuses host
-// names that resolve to private addresses unless Private lists them; it checks the address when it connects, so that the
-// name cannot resolve differently afterwards.
+// The URL must use https, or http on the loopback interface. HTTP does not follow redirects and uses no proxies. It
+// refuses host names that resolve to private addresses unless Private lists them. It checks the address when it
+// connects, so that the name cannot resolve differently afterwards.
 type HTTP struct {
-	// URL is the target. ${NAME} after the host stands for a variable, which is escaped; anywhere in the URL it may stand
-	// for a secret. Required.
+	// URL is the target. ${NAME} after the host stands for a variable, which is escaped. Anywhere in the URL it may
+	// stand for a secret. Required.
 	URL string
 	// Method defaults to POST.
 	Method string
-	// Headers are the request headers; values may name variables and secrets as the URL does.
+	// Headers are the request headers. Their values may name variables and secrets as the URL does.
 	Headers map[string]string
-	// Body is any value that can be encoded as JSON. ${NAME} in its strings stands for a variable, which is inserted as a
-	// value and cannot change the structure. A body cannot contain secrets. Nil sends the Request.
+	// Body is any value that can be encoded as JSON. ${NAME} in its strings stands for a variable, which is inserted as
+	// a value and cannot change the structure. A body cannot contain secrets. Nil sends the Request.
 	Body any
-	// Fields selects the members of the Request to send when there is no Body; version, hook and point are always sent.
-	// Empty means all members.
+	// Fields selects the Request members to send when there is no Body. The members version, hook and point are always
+	// sent. Empty means all members.
 	Fields []string
 	// Env lists environment variables of this program that URL and Headers may use in addition to Host.Secrets.
 	Env []string
 	// Private lists the private addresses that may be reached, as addresses or prefixes such as "10.1.0.0/16".
 	Private []string
-	// Retries is the number of retries after a connection error or a status of 408, 429 or 5xx; RetryDelay is the pause
+	// Retries is the number of retries after a connection error or a status of 408, 429 or 5xx. RetryDelay is the pause
 	// between tries.
 	Retries    int
 	RetryDelay time.Duration
-	// Timeout is the time limit of each try. Zero means 30 seconds.
+	// Timeout is the time limit for each try. Zero means 30 seconds.
 	Timeout time.Duration
-	// MaxBytes limits the size of the request body and of the response body. Zero means DefaultMaxBytes.
+	// MaxBytes limits the request body and the response body, each. Zero means DefaultMaxBytes.
 	MaxBytes int
 }
 
@@ -90,12 +90,11 @@ func (h HTTP) Validate() error {
 	return p.join()
 }
 
-// methods are the supported HTTP methods.
 var methods = []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodGet}
 
 func (h HTTP) method() string { return cmp.Or(h.Method, http.MethodPost) }
 
-// checkURL checks the parts of the URL that do not depend on secrets.
+// checkURL checks the URL's parts that do not depend on secrets.
 func (h HTTP) checkURL(p *problems) {
 	t := wordingOf(h.URL)
 	switch {
@@ -115,7 +114,7 @@ func (h HTTP) checkURL(p *problems) {
 			p.say("url", "%s is in the host, where values of a run are not allowed", name)
 			return
 		default:
-			known = false // the host is a secret: it is checked when the secret is read
+			known = false // the host is a secret, checked when it is read
 		}
 		before += "x"
 	}
@@ -124,7 +123,6 @@ func (h HTTP) checkURL(p *problems) {
 	}
 }
 
-// checkHeader checks one header.
 func (HTTP) checkHeader(p *problems, name, value string) {
 	field := "headers." + name
 	media, _, err := mime.ParseMediaType(value)

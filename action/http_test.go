@@ -64,7 +64,7 @@ func say(status int, text string) func(http.ResponseWriter, *http.Request) {
 	}
 }
 
-// AP-22, LH-13: what is said of the hook and of the call is in the body, whatever made the action.
+// AP-22, LH-13: the body describes the hook and the call, regardless of the action's type.
 func TestHTTPPostsTheRequest(t *testing.T) {
 	x := receive(t, say(200, `{"decision":"deny","reason":"not today"}`))
 	f := fire(t, ready(t, action.HTTP{URL: x.URL + "/check", Headers: map[string]string{"X-Team": "red"}}, action.Host{}), hookstest.ToolCall("bash", `{"command":"ls"}`))
@@ -80,7 +80,7 @@ func TestHTTPPostsTheRequest(t *testing.T) {
 	assert.Equal(t, []any{"allow", "deny", "ask", "stop", "rewrite", "mock"}, form["decisions"])
 }
 
-// LH-14: only what is chosen is sent, and never the state of the run.
+// LH-14: only selected fields are sent, and never the run's state.
 func TestHTTPSendsChosenFields(t *testing.T) {
 	x := receive(t)
 	ready(t, action.HTTP{URL: x.URL, Fields: []string{"tool"}}, action.Host{}).Do(t.Context(), guarded(t)).MustGet()
@@ -133,7 +133,7 @@ func TestHTTPRetries(t *testing.T) {
 	}
 }
 
-// LH-21: bytes are counted, of the answer and of what is sent.
+// LH-21: limits count bytes, in the request and in the response.
 func TestHTTPLimitsAreExact(t *testing.T) {
 	decision := func(n int) string {
 		text := `{"decision":"deny","reason":""}`

@@ -24,22 +24,21 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// sender sends the requests of an HTTP action.
+// sender sends an HTTP action's requests.
 type sender struct {
 	HTTP
 
 	kind    string
 	url     wording
-	where   string // the host, or the name of the secret that holds it; safe to show
+	where   string // the host, or the name of the secret that contains it; safe to show
 	headers map[string]wording
 	secrets Secrets
-	names   []string // the names of the secrets
+	names   []string // secret names
 	private []netip.Prefix
 	most    int
 	timeout time.Duration
 }
 
-// sender returns a sender for the action.
 func (h HTTP) sender(kind string, host Host) (*sender, error) {
 	s := &sender{
 		HTTP: h, kind: kind, url: wordingOf(h.URL), where: hostOf(h.URL),
@@ -147,7 +146,7 @@ func (s *sender) message(r *Request) (*message, error) {
 	return m, nil
 }
 
-// body returns the request body: the Body of the action, the whole Request, or its selected fields.
+// body returns the request body: the action's Body, the whole Request, or its selected fields.
 func (s *sender) body(r *Request) ([]byte, error) {
 	body, err := r.fillJSON(s.Body)
 	if err != nil || s.Body != nil || len(s.Fields) == 0 {
@@ -236,7 +235,7 @@ func (s *sender) try(ctx context.Context, r *Request) (output string, truncated,
 	return s.read(limit, r, m, response.Body)
 }
 
-// read reads the body of a successful response. A truncated body is acceptable where it is not read as a decision.
+// read reads a successful response's body. A truncated body is acceptable where it is not read as a decision.
 func (s *sender) read(ctx context.Context, r *Request, m *message, from io.Reader) (output string, truncated, again bool, err error) {
 	body, err := io.ReadAll(io.LimitReader(from, int64(s.most)+1))
 	if truncated = len(body) > s.most; truncated {

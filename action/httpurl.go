@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// parseTarget parses a URL and checks that it can be called. The error contains nothing of the URL.
+// parseTarget parses a URL and checks that it can be called. The error contains no part of the URL.
 func parseTarget(text string) (*url.URL, error) {
 	to, err := url.Parse(text)
 	switch {
@@ -31,7 +31,7 @@ func parseTarget(text string) (*url.URL, error) {
 	return to, nil
 }
 
-// isLoopback reports whether a host name or address is the loopback, without looking it up.
+// isLoopback reports whether a host name or address is the loopback. It does not resolve names.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -47,8 +47,7 @@ func (e *refusedError) Error() string {
 	return fmt.Sprintf("the host resolves to %s, which is not a public address: list it under private to allow it", e.addr)
 }
 
-// unpublic lists addresses of this machine, of private networks, or with no meaning at all, and the notations that embed
-// such an address.
+// unpublic lists local, private and reserved addresses, and notations that embed such an address.
 var unpublic = parsePrefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
 	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
@@ -74,8 +73,8 @@ func prefixOf(text string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
-// newDialer returns the dial function for a URL. The function checks the resolved address when it connects, so that the
-// name cannot resolve differently afterwards.
+// newDialer returns the dial function for a URL. It checks the resolved address when it connects, so that the name
+// cannot resolve differently afterwards.
 func newDialer(to *url.URL, private []netip.Prefix) func(ctx context.Context, network, address string) (net.Conn, error) {
 	local := isLoopback(to.Hostname())
 	dialer := net.Dialer{
@@ -91,7 +90,7 @@ func newDialer(to *url.URL, private []netip.Prefix) func(ctx context.Context, ne
 	return dialer.DialContext
 }
 
-// checkAddress returns an error if connections to addr are not allowed. Local is set when the URL names this machine.
+// checkAddress returns an error if connections to addr are not allowed. Set local when the URL names this machine.
 func checkAddress(addr netip.Addr, local, encrypted bool, private []netip.Prefix) error {
 	addr = addr.Unmap().WithZone("")
 	switch {

@@ -17,33 +17,32 @@ import (
 	"github.com/grapnel-go/grapnel/internal/runctx"
 )
 
-// keyVariable is the environment variable that carries the request's IdempotencyKey to processes, keyHeader the header
-// that carries it to web services.
+// keyVariable is the environment variable that passes the request's IdempotencyKey to processes. keyHeader is the
+// header that passes it to web services.
 const (
 	keyVariable = "GRAPNEL_IDEMPOTENCY_KEY"
 	keyHeader   = "Idempotency-Key"
 )
 
-// keptPrefix is the prefix of the names of actions in the journal of a run.
+// keptPrefix is the prefix of action names in a run's journal.
 const keptPrefix = "action "
 
-// Kept reports whether a name in the journal of a run, such as the names passed to durable.Options.Again, belongs to an
-// action.
+// Kept reports whether a name in a run's journal belongs to an action. durable.Options.Again receives such names.
 func Kept(name string) bool { return strings.Contains("/"+name, "/"+keptPrefix) }
 
-// Keep returns an action that runs at most once for the request r, if the run is durable. The journal of the run records
-// the start of the action and its answer. When the run resumes after a crash or a wait and reaches the same place, a
-// finished action does not run again: its recorded answer is used. An unfinished or failed action runs again, with the
-// same IdempotencyKey. At points where filters apply, Keep does not record the answers of controls, because no filter has
-// seen them.
+// Keep returns an action that runs at most once for the request r, if the run is durable. The run's journal records the
+// action's start and answer. A run may reach the same place again, when it resumes after a crash or a wait. A finished
+// action does not run again then: its recorded answer is used. An unfinished or failed action runs again, with the same
+// IdempotencyKey. At points where filters apply, Keep does not record controls' answers, because no filter has seen
+// them.
 //
-// The same place means the same hook of the same Edition, at the same point, step and call, with the same request
-// except for times and attempts. If a process asks the same question twice, the second one is a separate action,
-// unless the first one failed: then it is a retry of it.
+// The same place means the same hook and Edition, at the same point, step and call, with the same request except for
+// times and attempts. If a process asks the same question twice, the second one is a separate action. If the first one
+// failed, the second one is a retry.
 //
-// At a point around runs, the same place means the same hook of the same Edition in the same Firing, regardless of
-// the request. There Keep also records a failure, unless the action was cancelled or killed by a signal, so that the
-// LAST_HOOK_STATUS of later actions stays the same.
+// At a point around runs, the same place means the same hook and Edition in the same Firing, regardless of the request.
+// There Keep also records a failure, unless the action was cancelled or killed by a signal. This keeps the
+// LAST_HOOK_STATUS of later actions the same.
 //
 // In a run that is not durable, Keep returns the action unchanged.
 func Keep(ctx context.Context, a Action, r *Request) Action {
@@ -53,7 +52,7 @@ func Keep(ctx context.Context, a Action, r *Request) Action {
 	}
 	cursor, ok := r.cursor()
 	if !ok {
-		return a // a itself reports what is wrong with the request
+		return a // a itself reports the request's error
 	}
 	at := kept.Get(r.state)
 	name, nth := cursor, at.take(r, cursor)
@@ -98,7 +97,7 @@ func Keep(ctx context.Context, a Action, r *Request) Action {
 	})
 }
 
-// readWritten returns the answer, or the failure, that was recorded under a name.
+// readWritten returns the answer or failure that was recorded under a name.
 func readWritten(name string, data []byte) (*Answer, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -119,8 +118,8 @@ func readWritten(name string, data []byte) (*Answer, error) {
 // isFiring reports whether the request is about a point around runs.
 func (r *Request) isFiring() bool { return r.firing != hooks.Firing{} }
 
-// finalFault returns the failure of an action at a point around runs in the form in which it is recorded. It returns
-// nil if the action may not have ended by itself.
+// finalFault returns the failure of an action at a point around runs, in its recorded form. It returns nil if the
+// action may not have ended by itself.
 func (r *Request) finalFault(ctx context.Context, err error) *writtenFault {
 	fault, ok := errors.AsType[*Error](err)
 	if !ok || !r.isFiring() || ctx.Err() != nil || fault.Fault == FaultCancelled || fault.Fault == FaultSignal {
@@ -129,11 +128,11 @@ func (r *Request) finalFault(ctx context.Context, err error) *writtenFault {
 	return &writtenFault{fault.Type, fault.Fault, fault.Err.Error()}
 }
 
-// errUnwritten is returned to keep an answer from being recorded.
+// errUnwritten is returned so that the answer is not recorded.
 var errUnwritten = errors.New("the answer is not recorded")
 
-// beforeFilters reports whether filters have yet to process the data in the request. The answer is then not recorded: if
-// the run is interrupted before the point ends, the action runs again, with the same IdempotencyKey.
+// beforeFilters reports whether filters have yet to process the request's data. The answer is then not recorded. If the
+// run is interrupted before the point ends, the action runs again with the same IdempotencyKey.
 func (r *Request) beforeFilters() bool {
 	switch r.Point {
 	case hooks.ToolFailed, hooks.PostToolUse, hooks.PostInference, hooks.PostSubagent:
@@ -142,21 +141,21 @@ func (r *Request) beforeFilters() bool {
 	return false
 }
 
-// written is the recorded form of an Answer: encoded as it is shown to others, with secrets removed.
+// written is an Answer's recorded form. It is encoded as it is shown to others, with secrets removed.
 type written struct {
 	Decision *Decision `json:"decision,omitempty"`
-	// Approvers, Quorum and Gate are those of the decision, whose own JSON form does not have them.
+	// Approvers, Quorum and Gate belong to the decision, whose own JSON form omits them.
 	Approvers []string    `json:"approvers,omitempty"`
 	Quorum    int         `json:"quorum,omitempty"`
 	Gate      *agent.Gate `json:"gate,omitempty"`
 	Output    string      `json:"output,omitempty"`
 	Truncated bool        `json:"truncated,omitempty"`
 	Off       bool        `json:"off,omitempty"`
-	// Fault is how the action failed; nil when it did not.
+	// Fault is the action's failure. It is nil when the action succeeded.
 	Fault *writtenFault `json:"fault,omitempty"`
 }
 
-// writtenFault is the recorded form of an Error.
+// writtenFault is an Error's recorded form.
 type writtenFault struct {
 	Type  string `json:"type"`
 	Fault Fault  `json:"fault"`
@@ -171,8 +170,8 @@ func writtenAnswer(a *Answer) written {
 	return w
 }
 
-// cursor returns the journal name of the question that r asks. A recorded answer is used only for the same question:
-// other arguments or other rules give another name.
+// cursor returns the journal name of r's question. A recorded answer is used only for the same question: other
+// arguments or rules give another name.
 func (r *Request) cursor() (name string, ok bool) {
 	if r.isFiring() { // the firing records its request
 		return fmt.Sprintf("%s%s %s %s", keptPrefix, r.Hook, r.firing, shortHash(r.Edition)), true
@@ -192,7 +191,7 @@ func (r *Request) cursor() (name string, ok bool) {
 	return place + " " + shortHash(r.Edition+"\n"+string(text)), true
 }
 
-// shortHash returns a hash of a text: 32 hexadecimal digits.
+// shortHash returns a text's hash as 32 hexadecimal digits.
 func shortHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:16])
@@ -236,7 +235,7 @@ func (k *keptActions) release(step int, name string, nth int, well bool) {
 
 type idempotencyKey struct{}
 
-// IdempotencyKey returns the IdempotencyKey of the request for which a tool is called. It is for implementations of
+// IdempotencyKey returns the IdempotencyKey of the request for which a tool is called, for implementations of
 // ToolCaller. It is empty if the request has none.
 func IdempotencyKey(ctx context.Context) string {
 	key, _ := ctx.Value(idempotencyKey{}).(string)

@@ -164,8 +164,8 @@ func TestDecisionsAreWrittenDownWhole(t *testing.T) {
 	assert.False(t, action.Kept("my action of today"))
 }
 
-// What a control's action answers before the filters of its point were applied is not written down. What observers are
-// told has passed them.
+// The journal does not record a control's answer that precedes the point's filters. Requests of observers have passed
+// the filters.
 func TestAnswersThatNoFilterHasSeenAreNotWrittenDown(t *testing.T) {
 	says := ready(t, action.Func{Name: "f"}, action.Host{Funcs: map[string]action.Body{
 		"f": func(context.Context, *action.Request) (*action.Decision, error) {

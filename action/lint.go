@@ -19,8 +19,7 @@ func parseBash(text string) (*syntax.File, error) {
 	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
 }
 
-// Lint returns warnings about variables that bash would split at spaces and wildcards, would evaluate as code, or would
-// not expand at all.
+// Lint returns warnings about variables that bash would split at spaces and wildcards, evaluate as code, or not expand.
 func (s Shell) Lint() []Warning {
 	file, err := parseBash(s.Text)
 	if err != nil {
@@ -38,7 +37,7 @@ type shellLint struct {
 	found []Warning
 }
 
-// where is what bash does with a value at a position in a text.
+// where is how bash treats a value at a position in a text.
 type where uint8
 
 const (
@@ -48,10 +47,9 @@ const (
 	number              // evaluates it as arithmetic, which can run code in it
 )
 
-// numbers are variables that are always numbers or empty, so bash cannot split them.
+// numbers lists variables that are always numeric or empty, so bash cannot split them.
 var numbers = []string{"ITERATION", "MAX_ITERATIONS", "LINENO", "RANDOM", "SECONDS", "EUID", "UID", "PPID", "OPTIND", "SHLVL", "BASHPID"}
 
-// childNodes returns the direct children of a node.
 func childNodes(node syntax.Node) []syntax.Node {
 	var below []syntax.Node
 	syntax.Walk(node, func(n syntax.Node) bool {
@@ -115,7 +113,7 @@ func (l *shellLint) walk(node syntax.Node, at where) {
 	}
 }
 
-// call checks a command, which may run its arguments.
+// call checks a command. The command may run its arguments.
 func (l *shellLint) call(n *syntax.CallExpr) {
 	for _, a := range n.Assigns {
 		l.walk(a, whole)
@@ -138,10 +136,10 @@ func isShell(name string) bool {
 	return slices.Contains([]string{"bash", "sh", "dash", "zsh", "ksh"}, name[strings.LastIndexByte(name, '/')+1:])
 }
 
-// harmless are special parameters whose values bash cannot split.
+// harmless lists special parameters whose values bash cannot split.
 var harmless = []string{"?", "#", "$", "!", "-"}
 
-// isC reports whether a shell argument says that the next argument is code, such as -c.
+// isC reports whether a shell argument, such as -c, says that the next argument is code.
 func isC(argument string) bool {
 	return strings.HasPrefix(argument, "-") && !strings.HasPrefix(argument, "--") && strings.HasSuffix(argument, "c")
 }

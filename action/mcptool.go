@@ -9,11 +9,11 @@ import (
 	"github.com/samber/mo"
 )
 
-// MCPTool calls a tool of an MCP server. The tool's answer is the action's output.
+// MCPTool calls an MCP server's tool. The tool's answer is the action's output.
 type MCPTool struct {
-	// Server is the name of the server, Tool the name of the tool. Tool is required.
+	// Server is the server's name, Tool the tool's name. Tool is required.
 	Server, Tool string
-	// Arguments are the arguments of the call; ${NAME} in their strings stands for a variable. Nil means the Request.
+	// Arguments are the call's arguments. ${NAME} in their strings stands for a variable. Nil means the Request.
 	Arguments map[string]any
 	// Timeout is the time limit. Zero means one minute.
 	Timeout time.Duration

@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
 
-// What a model says no to is what the point can say no with.
+// When a model denies, the action refuses with the point's own decision.
 func TestPrompt(t *testing.T) {
 	no := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
 		verdict := `{"verdict":"allow","reason":"harmless"}`
@@ -49,7 +49,7 @@ func TestPrompt(t *testing.T) {
 	}
 }
 
-// LH-44: each action sees the arguments that would run, and those that the model gave; what it was told does not change.
+// LH-44: each action sees the current arguments and the model's arguments. Its request does not change afterwards.
 func TestActionsSeeWhatWouldRun(t *testing.T) {
 	first := receive(t, say(200, `{"decision":"rewrite","arguments":{"command":"ls -l"}}`))
 	second := receive(t, say(200, `{"decision":"deny","reason":"no"}`))

@@ -15,14 +15,14 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// requestPart is a part of a request that only some contexts provide: the members it sets, and how.
+// requestPart is a part of a request that only some contexts provide. It names the members and sets them.
 type requestPart struct {
 	members []string
 	known   func(c hooks.Context) bool
 	set     func(r *Request, c hooks.Context)
 }
 
-// partFrom returns a part that contexts of the type C provide.
+// partFrom returns a part that contexts of type C provide.
 func partFrom[C any](set func(r *Request, c C), members ...string) requestPart {
 	return requestPart{
 		members: members,
@@ -35,8 +35,8 @@ func partFrom[C any](set func(r *Request, c C), members ...string) requestPart {
 	}
 }
 
-// requestParts returns the parts of a request that not every point provides. NewRequest sets them; CheckValues uses them
-// to decide which values a text can name at a point.
+// requestParts returns the request parts that only some points provide. NewRequest sets them. CheckValues uses them to
+// decide which values a text can name at a point.
 var requestParts = sync.OnceValue(func() []requestPart {
 	return slices.Concat(callParts(), textParts(), factParts())
 })
@@ -105,7 +105,8 @@ func textParts() []requestPart {
 	}
 }
 
-// factParts returns the parts about steps, ends, sub-agents, compactions, conversations, pipelines and runs of a coordinator.
+// factParts returns the parts about steps, ends, sub-agents, compactions, conversations, pipelines and a coordinator's
+// runs.
 func factParts() []requestPart {
 	return []requestPart{
 		partFrom(func(r *Request, c hooks.StepEndContext) {
@@ -163,7 +164,7 @@ func factParts() []requestPart {
 	}
 }
 
-// requestMembers returns the names of the members of a request.
+// requestMembers returns a request's member names.
 var requestMembers = sync.OnceValue(func() []string {
 	var names []string
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[Request]()) {
@@ -174,14 +175,14 @@ var requestMembers = sync.OnceValue(func() []string {
 	return names
 })
 
-// jsonName returns the JSON name of a field; empty for a field that is not encoded.
+// jsonName returns a field's JSON name. It returns an empty string for a field that is not encoded.
 func jsonName(field reflect.StructField) string {
 	name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 	return lo.Ternary(name == "-", "", name)
 }
 
-// hasMember reports whether a request at the point of c can have a top-level member. Only observers see the decisions of
-// other hooks.
+// hasMember reports whether a request at the point of c can have a top-level member. Only observers see other hooks'
+// decisions.
 func hasMember(c hooks.Context, name string, observer bool) bool {
 	if name == "decided" {
 		return observer
@@ -198,8 +199,8 @@ func hasMember(c hooks.Context, name string, observer bool) bool {
 	return !optional
 }
 
-// missingMember follows a dotted path through the JSON form of a type. If the path is invalid, it returns the valid part
-// of the path, the first missing element, and the members that exist there. The element is empty for a valid path.
+// missingMember follows a dotted path through a type's JSON form. For an invalid path it returns the valid part, the
+// first missing element, and the members that exist there. For a valid path the element is empty.
 func missingMember(t reflect.Type, path string) (parent, element string, members []string) {
 	var way []string
 	for element := range strings.SplitSeq(path, ".") {
@@ -232,11 +233,12 @@ func missingMember(t reflect.Type, path string) (parent, element string, members
 	return "", "", nil
 }
 
-// CheckValues returns an error for each invalid value name in the texts of an action, for hooks at a point: members that
-// no request has there, and paths that lead nowhere. Such a text would fail, or be sent unexpanded, each time. The error
-// contains a FieldError for each; see Fields. Observer is set for the action of an observer, which also sees the
-// decision; vars are the variables of the policy, by name. CheckValues ignores single names that are neither variables
-// nor members: they are secrets.
+// CheckValues returns an error for each invalid value name in an action's text, for hooks at a point. It finds members
+// that no request has there, and paths that lead nowhere. Such text would fail each time or be sent unexpanded. The
+// error contains a FieldError for each name; see Fields.
+//
+// Set observer for an observer's action, which also sees the decision. vars are the policy's variables by name.
+// CheckValues ignores single names that are neither variables nor members: they are secrets.
 func CheckValues[C hooks.Context](d Declared, at hooks.Point[C], observer bool, vars map[string]any) error {
 	var c C
 	var p problems
@@ -265,7 +267,7 @@ func CheckValues[C hooks.Context](d Declared, at hooks.Point[C], observer bool, 
 	return p.join()
 }
 
-// sentenceEnd lists names for the end of an error message; it returns an empty string for no names.
+// sentenceEnd lists names for the end of an error message. It returns an empty string for no names.
 func sentenceEnd(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -273,13 +275,13 @@ func sentenceEnd(names []string) string {
 	return ": available: " + strings.Join(names, ", ")
 }
 
-// fieldText is a text of an action that contains value names.
+// fieldText is a field's text that contains value names.
 type fieldText struct {
 	field string
 	names []string
 }
 
-// textsOf returns the texts of an action that contain value names, by field.
+// textsOf returns an action's text that contains value names, by field.
 func textsOf(d Declared) []fieldText {
 	var all []fieldText
 	add := func(field string, value any) {

@@ -35,7 +35,7 @@ type outcome struct {
 	code      int
 	output    string
 	truncated bool
-	complaint string // the end of its standard error
+	complaint string // the end of standard error
 }
 
 // run runs the process with the request on its standard input. The error is an *Error: the process did not start, timed
@@ -90,7 +90,7 @@ func (p program) runOnce(ctx context.Context, r *Request) (*Answer, error) {
 	return r.answer(p.kind, o.output, o.truncated)
 }
 
-// look resolves the path of the program.
+// look resolves the program's path.
 func (p program) look() (string, error) {
 	name := p.argv[0]
 	if filepath.Base(name) != name && !filepath.IsAbs(name) {
@@ -107,7 +107,7 @@ func (p program) look() (string, error) {
 	return filepath.Abs(path)
 }
 
-// innermostError returns the innermost cause of err, without the context added by outer errors.
+// innermostError returns the innermost cause of err, without outer context.
 func innermostError(err error) error {
 	if missing, ok := errors.AsType[*exec.Error](err); ok {
 		err = missing.Err
@@ -118,7 +118,7 @@ func innermostError(err error) error {
 	return err
 }
 
-// withComplaint adds the standard error of a process to the error of an action.
+// withComplaint adds a process's standard error to an action's error.
 func withComplaint(err error, complaint string) error {
 	failed, ok := errors.AsType[*Error](err)
 	if !ok || complaint == "" {
@@ -127,7 +127,7 @@ func withComplaint(err error, complaint string) error {
 	return &Error{failed.Type, failed.Fault, fmt.Errorf("%w; stderr: %s", failed.Err, quote(complaint))}
 }
 
-// head keeps the beginning of the data that is written to it.
+// head keeps the beginning of the data written to it.
 type head struct {
 	most   int
 	kept   []byte
@@ -142,7 +142,7 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// tail keeps the end of the data that is written to it.
+// tail keeps the end of the data written to it.
 type tail struct {
 	most int
 	kept []byte

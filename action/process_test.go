@@ -86,7 +86,7 @@ func TestWhatAProcessIsTold(t *testing.T) {
 	assert.ElementsMatch(t, names, lo.Keys(form.Variables))
 }
 
-// What a process is given by name is in nothing that is told of it, whatever it says.
+// Output and errors never contain an inherited secret.
 // AP-27
 func TestInheritedSecretsAreNotTold(t *testing.T) {
 	bash(t)
@@ -169,7 +169,7 @@ func TestOutputLimitIsExact(t *testing.T) {
 	}
 }
 
-// What a detached action started is gone when it is done: there is no zombie, and does not wait for it.
+// When a detached action is done, its process is gone: no zombie remains.
 // AP-09, AP-21
 func TestDetached(t *testing.T) {
 	bash(t)

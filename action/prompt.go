@@ -11,16 +11,16 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/judge"
 )
 
-// Prompt lets a model judge by a rule. The model answers allow or deny, with a reason; deny becomes the strongest refusal
-// that the point supports. Package hooks/judge documents the request and how the model sees it.
+// Prompt lets a model judge a request by a rule. The model answers allow or deny, with a reason. A denial becomes the
+// strongest refusal that the point supports. Package hooks/judge documents the request and how the model sees it.
 type Prompt struct {
 	// Rule tells the model what is allowed and what is not. Required.
 	Rule string
-	// Model is the model's name at the service; empty means the driver's default.
+	// Model is the service's name for the model. Empty means the driver's default.
 	Model string
 	// Timeout is the time limit. Zero means 30 seconds.
 	Timeout time.Duration
-	// MaxBytes limits the size of the request that the model sees. Zero means DefaultMaxBytes.
+	// MaxBytes limits the request size that the model sees. Zero means DefaultMaxBytes.
 	MaxBytes int
 }
 

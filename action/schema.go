@@ -10,8 +10,9 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// DecisionSchema returns the JSON Schema of the given decisions, or of all decisions if none is given. ParseDecision is
-// stricter: it also checks which member belongs to which decision, which would make the schema hard to read.
+// DecisionSchema returns the JSON Schema of the given decisions. Without arguments it covers all decisions.
+// ParseDecision is stricter: it also checks which member belongs to which decision, which would make the schema hard to
+// read.
 func DecisionSchema(can ...hooks.Decision) string {
 	names := lo.Map(can, func(d hooks.Decision, _ int) string { return string(d) })
 	if len(names) == 0 {

@@ -12,13 +12,13 @@ import (
 	"github.com/samber/lo"
 )
 
-// with returns the secrets with additional environment variables.
+// with returns the secrets plus environment variables.
 func (s Secrets) with(names []string) Secrets {
 	s.Env = slices.Concat(s.Env, names)
 	return s
 }
 
-// names reports whether a secret of this name may be used: it is listed in Env or defined in the file.
+// names reports whether a secret with this name may be used: it is listed in Env or defined in the file.
 func (s Secrets) names(name string) bool {
 	if slices.Contains(s.Env, name) {
 		return true
@@ -28,7 +28,7 @@ func (s Secrets) names(name string) bool {
 	return err == nil && ok
 }
 
-// values returns the current values of secrets. Its errors contain no values.
+// values returns the secrets' current values. Its errors contain no values.
 func (s Secrets) values(names []string) (map[string]string, error) {
 	if len(names) == 0 {
 		return map[string]string{}, nil
@@ -82,10 +82,10 @@ func (s Secrets) read() (map[string]string, error) {
 	return found, nil
 }
 
-// shortest is the minimum length of a secret that is searched for in output: a shorter text may occur by chance.
+// shortest is the minimum length of a secret to search for in output. Shorter text may occur by chance.
 const shortest = 6
 
-// hideSecrets replaces the values of secrets with their names, in every common encoding.
+// hideSecrets replaces secrets with their names, in every common encoding.
 func hideSecrets(text string, secrets map[string]string) string {
 	names := lo.Keys(secrets)
 	slices.SortFunc(names, func(a, b string) int { // longest first, because one may contain another
@@ -99,7 +99,7 @@ func hideSecrets(text string, secrets map[string]string) string {
 		inJSON, _ := json.Marshal(value) //nolint:errchkjson // a string
 		forms := []string{value, string(inJSON[1 : len(inJSON)-1]), url.QueryEscape(value), url.PathEscape(value)}
 		if at, err := url.Parse(value); err == nil && at.Host != "" && len(at.RequestURI()) >= shortest {
-			forms = append(forms, at.RequestURI()) // in a URL, the secret is in this part
+			forms = append(forms, at.RequestURI()) // in a URL, this part contains the secret
 		}
 		for _, form := range forms {
 			text = strings.ReplaceAll(text, form, "${"+name+"}")

@@ -11,10 +11,10 @@ import (
 	"github.com/samber/mo"
 )
 
-// Shell runs a text with bash. Nothing is inserted into the text. The variables are exported, so that the text can use
-// them as "$NAME", and the request is on its standard input.
+// Shell runs a bash script. Nothing is inserted into the text. The variables are exported, so that the text can use
+// them as "$NAME". The request is on standard input.
 type Shell struct {
-	// Text is the text that bash runs. Required.
+	// Text is the script. Required.
 	Text string
 	// Dir, Env, Inherit, Timeout and MaxBytes are as in Command.
 	Dir      string

@@ -10,13 +10,13 @@ import (
 )
 
 // Spawn runs a pipeline in its own workspace. The pipeline receives its inputs and nothing else from the calling run.
-// Its output is the action's output.
+// The pipeline's output is the action's output.
 //
 // Like Agent, Spawn is disabled in a run that a hook started. Pipelines nest no deeper than Host.MaxDepth.
 type Spawn struct {
 	// Pipeline is the pipeline's name. Required.
 	Pipeline string
-	// Inputs are the inputs of the pipeline; ${NAME} in their strings stands for a variable. Nil means no inputs.
+	// Inputs are the pipeline's inputs. ${NAME} in their strings stands for a variable. Nil means no inputs.
 	Inputs map[string]any
 	// Timeout is the time limit. Zero means one hour.
 	Timeout time.Duration

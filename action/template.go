@@ -7,7 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// fillValue returns v with the names in its strings expanded. Names of members are not expanded.
+// fillValue returns v with the names in its strings expanded. It does not expand names of members.
 func fillValue(v any, value func(name string) (string, bool)) any {
 	switch v := v.(type) {
 	case string:
@@ -28,7 +28,7 @@ func fillValue(v any, value func(name string) (string, bool)) any {
 	return v
 }
 
-// fillJSON returns v as JSON, with the values of r in its strings. For nil it returns the request itself.
+// fillJSON returns v as JSON, with r's values in its strings. For nil it returns the request itself.
 func (r *Request) fillJSON(v any) (json.RawMessage, error) {
 	if v == nil {
 		return r.encodeForAction()
@@ -57,7 +57,7 @@ func plainJSON(v any) (any, error) {
 	return plain, nil
 }
 
-// mapOf returns m as an any; nil for a nil map.
+// mapOf returns m as an any. It returns nil for a nil map.
 func mapOf(m map[string]any) any {
 	if m == nil {
 		return nil
@@ -72,7 +72,6 @@ func (p *problems) body(field string, v any) {
 	}
 }
 
-// size checks a size in bytes.
 func (p *problems) size(field string, n int) {
 	if n < 0 || n > 64<<20 {
 		p.say(field, "%d bytes is out of range: expected 0 (the default) to 64 MiB", n)

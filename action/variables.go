@@ -8,41 +8,41 @@ import (
 	"unicode/utf8"
 )
 
-// Variables are the named values that every action receives. Processes get them in their environment; texts of other
-// actions may name them as ${NAME}. A value is never interpreted as code or markup.
+// Variables are the named values that every action receives. Processes get them in their environment. Other actions'
+// text may name them as ${NAME}. A value is never interpreted as code or markup.
 type Variables struct {
-	// Session, Stage and NextStage locate the run; NextStage is empty in the last stage and outside of pipelines.
+	// Session, Stage and NextStage locate the run. NextStage is empty in the last stage and outside of pipelines.
 	Session   string `json:"SESSION"`
 	Stage     string `json:"STAGE"`
 	NextStage string `json:"NEXT_STAGE"`
-	// Iteration counts from one; MaxIterations is the limit. Outside of pipelines both are zero, which becomes the empty
-	// text.
+	// Iteration counts from one, and MaxIterations is the limit. Outside of pipelines both are zero, which becomes
+	// empty text.
 	Iteration     int `json:"ITERATION"`
 	MaxIterations int `json:"MAX_ITERATIONS"`
-	// Progress, Status and Ctx are paths of files.
+	// Progress, Status and Ctx are file paths.
 	Progress string `json:"PROGRESS"`
 	Status   string `json:"STATUS"`
 	Ctx      string `json:"CTX"`
-	// LastDecision is the decision of the previous iteration. LastHookStatus is "success" or "failed", for the previous
-	// action at the same point; empty for the first.
+	// LastDecision is the previous iteration's decision. LastHookStatus is "success" or "failed", for the previous
+	// action at the same point. It is empty for the first action.
 	LastDecision   string `json:"LAST_DECISION"`
 	LastHookStatus string `json:"LAST_HOOK_STATUS"`
 	// ChangedFiles and StageOutputs are lists with one entry per line.
 	ChangedFiles string `json:"CHANGED_FILES"`
 	StageOutputs string `json:"STAGE_OUTPUTS"`
-	// Error is the failure, at the points about a failure.
+	// Error is the failure, at points about a failure.
 	Error string `json:"ERROR"`
-	// Timestamp is the time of the request in RFC 3339.
+	// Timestamp is the request's time in RFC 3339.
 	Timestamp string `json:"TIMESTAMP"`
-	// CallbackURL is the URL where a gate waits for an answer; only that gate's own webhook gets it.
+	// CallbackURL is the URL where a gate waits for an answer. Only that gate's own webhook receives it.
 	CallbackURL string `json:"CALLBACK_URL"`
-	// HookResponse is the answer of the last gate or http action, SpawnOutput the output of the last pipeline, at this
-	// point. Detached actions do not set them.
+	// HookResponse is the last answer from a gate or http action at this point. SpawnOutput is the last pipeline's
+	// output at this point. Detached actions do not set them.
 	HookResponse string `json:"HOOK_RESPONSE"`
 	SpawnOutput  string `json:"SPAWN_OUTPUT"`
 }
 
-// VariableNames returns the names of all variables, in the order of the fields.
+// VariableNames returns all variable names, in field order.
 func VariableNames() []string {
 	names := make([]string, 0, 17)
 	for name := range (Variables{}).All() {
@@ -80,7 +80,7 @@ func (v Variables) All() iter.Seq2[string, string] {
 	}
 }
 
-// formatCount returns a number as text; empty for zero.
+// formatCount returns a number as text. Zero becomes empty text.
 func formatCount(n int) string {
 	if n == 0 {
 		return ""
@@ -88,7 +88,6 @@ func formatCount(n int) string {
 	return strconv.Itoa(n)
 }
 
-// value returns the value of a variable and whether the variable exists.
 func (v Variables) value(name string) (string, bool) {
 	for known, value := range v.All() {
 		if known == name {
@@ -98,7 +97,7 @@ func (v Variables) value(name string) (string, bool) {
 	return "", false
 }
 
-// After returns the variables for the next action at the same point, after this one has finished.
+// After returns the variables for the next action at the same point, once this action has finished.
 func (v Variables) After(d Declared, a *Answer, err error) Variables {
 	v.LastHookStatus = "success"
 	if err != nil {
@@ -116,10 +115,10 @@ func (v Variables) After(d Declared, a *Answer, err error) Variables {
 	return v
 }
 
-// environMost is the maximum size of a value in the environment of a process, in bytes. Linux allows twice as much.
+// environMost is the maximum size of a value in a process's environment, in bytes. Linux allows twice as much.
 const environMost = 64 << 10
 
-// environ returns the variables as environment variables. NUL bytes, which an environment cannot hold, become U+FFFD.
+// environ returns the variables as environment variables. An environment cannot hold NUL bytes, so they become U+FFFD.
 // Values that are too long are truncated, and GRAPNEL_CUT names their variables. The request on standard input always
 // contains the complete values.
 func (v Variables) environ() map[string]string {
@@ -147,10 +146,11 @@ func truncateText(s string, n int) string {
 	return s[:n]
 }
 
-// named matches the name of a value in a text: ${NAME} or ${dotted.path}.
+// named matches a value's name in text: ${NAME} or ${dotted.path}.
 var named = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_.-]*)\}`)
 
-// expandNames replaces names with their values, once: names inside values are not expanded. Unknown names stay unchanged.
+// expandNames replaces names with their values, once. It does not expand names inside values. Unknown names stay
+// unchanged.
 func expandNames(text string, value func(name string) (string, bool)) string {
 	if !strings.Contains(text, "${") {
 		return text

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// wording is a text that contains value names.
+// wording is text that contains value names.
 type wording struct {
 	text string
-	// pieces are the texts before, between and after the names; there is one more piece than names.
+	// pieces are the parts before, between and after the names. There is one more piece than names.
 	pieces, names []string
 }
 
@@ -26,7 +26,7 @@ func wordingOf(text string) wording {
 	return t
 }
 
-// isValue reports whether a name refers to a value of the run, not to a secret.
+// isValue reports whether a name refers to a run's value, not to a secret.
 func isValue(name string) bool {
 	first, _, _ := strings.Cut(memberPath(name), ".")
 	return slices.Contains(VariableNames(), name) || slices.Contains(requestMembers(), first)
@@ -43,8 +43,8 @@ func (t wording) secrets() []string {
 	return names
 }
 
-// fillText expands the text. Secrets are inserted unchanged; put checks and converts all other values. The argument
-// before is the expanded text so far.
+// fillText expands the text. Secrets are inserted unchanged; put checks and converts all other values. before is the
+// text expanded so far.
 func (t wording) fillText(r *Request, secrets map[string]string, put func(before, name, value string) (string, error)) (string, error) {
 	var b strings.Builder
 	for i, name := range t.names {
@@ -80,7 +80,7 @@ func inURL(before, name, value string) (string, error) {
 	return url.PathEscape(value), nil
 }
 
-// behindHost reports whether a text appended to this beginning of a URL is part of the path or query.
+// behindHost reports whether text appended to this beginning of a URL is part of the path or query.
 func behindHost(before string) bool {
 	_, rest, ok := strings.Cut(before, "://")
 	if !ok {
