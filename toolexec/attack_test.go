@@ -31,7 +31,7 @@ func TestAttackMayHave(t *testing.T) {
 	}
 }
 
-// What a schema costs does not double with each of its definitions.
+// The cost of a schema does not double with each of its definitions.
 func TestAttackMayHaveDoubles(t *testing.T) {
 	allocs := func(deep int) float64 {
 		var defs []string

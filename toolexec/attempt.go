@@ -27,7 +27,7 @@ func (e *Executor) attempt(ctx context.Context, t *bound, body Body, c *Call) (o
 	return out, err
 }
 
-// recoverPanic sets err to an error for a panic of a tool, and logs the panic with its stack; call it with defer.
+// recoverPanic sets err to the error for a tool's panic, and logs the panic with its stack. Call it with defer.
 func recoverPanic(ctx context.Context, tool string, err *error) {
 	if v := recover(); v != nil {
 		broken := &PanicError{Value: v, Stack: string(debug.Stack())}
@@ -45,7 +45,7 @@ type flight struct {
 	err     error
 }
 
-// errNoReturn is the error of a tool that ends its goroutine, as runtime.Goexit does.
+// errNoReturn is returned when a tool ends its goroutine, as runtime.Goexit does.
 var errNoReturn = errors.New("the tool ended its goroutine without an answer")
 
 // callWithin runs a body with a time limit.
@@ -106,8 +106,8 @@ func (f *flight) landsWithin(d time.Duration) bool {
 	}
 }
 
-// attemptError returns the error of an attempt whose ctx ended before the tool answered: the run's ctx is done, or the
-// attempt's time is up. err is the tool's error; nil if the tool did not return.
+// attemptError returns the error for an attempt whose ctx ended before the tool answered. Either the run's ctx is done,
+// or the attempt's time is up. err is the tool's error; nil if the tool did not return.
 func attemptError(ctx context.Context, t *bound, err error) error {
 	if _, panicked := err.(*PanicError); panicked { //nolint:errorlint // created for this attempt and not wrapped
 		return err

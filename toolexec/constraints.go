@@ -15,15 +15,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// constraint is a tag that sets a keyword in the schema of a field.
+// constraint is a tag that sets a keyword in a field's schema.
 type constraint struct {
 	keyword string
 	types   []string // the JSON types that the keyword applies to
 	set     func(s *jsonschema.Schema, kind, text string) error
 }
 
-// constraints are the keywords of JSON Schema that tags of fields may set, in the order of
-// the specification.
+// constraints lists the JSON Schema keywords that field tags may set, in the specification's order.
 var constraints = []constraint{
 	{"enum", []string{"string", "integer", "number"}, setEnum},
 	{"minimum", []string{"integer", "number"}, func(s *jsonschema.Schema, kind, text string) error {
@@ -53,8 +52,7 @@ func hasTag(field reflect.StructField, key string) bool {
 	return ok
 }
 
-// constrain adds the constraints in the tags of the fields of t to the schema that was inferred
-// from t.
+// constrain adds the constraints from t's field tags to the schema that was inferred from t.
 func constrain(t reflect.Type, s *jsonschema.Schema) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -85,7 +83,7 @@ func constrain(t reflect.Type, s *jsonschema.Schema) error {
 	return nil
 }
 
-// constrainField adds the constraints in the tags of one field.
+// constrainField adds the constraints from one field's tags.
 func constrainField(field reflect.StructField, s *jsonschema.Schema) error {
 	if err := describeField(field, s); err != nil {
 		return err
@@ -121,7 +119,7 @@ func constrainField(field reflect.StructField, s *jsonschema.Schema) error {
 	return nil
 }
 
-// kindOfSchema returns the JSON type of a schema, without the null of a pointer; empty for several.
+// kindOfSchema returns a schema's JSON type, without a pointer's null. It returns an empty string for several types.
 func kindOfSchema(s *jsonschema.Schema) string {
 	kinds := slices.DeleteFunc(append(slices.Clone(s.Types), s.Type), func(kind string) bool { return kind == "" || kind == "null" })
 	if len(kinds) != 1 {
@@ -130,7 +128,7 @@ func kindOfSchema(s *jsonschema.Schema) string {
 	return kinds[0]
 }
 
-// setEnum reads values with commas between them.
+// setEnum reads comma-separated values.
 func setEnum(s *jsonschema.Schema, kind, text string) error {
 	var values []any
 	for value := range strings.SplitSeq(text, ",") {
@@ -158,7 +156,7 @@ func setEnum(s *jsonschema.Schema, kind, text string) error {
 	return nil
 }
 
-// setBound sets a number that narrows the range of the type.
+// setBound sets a number that narrows the type's range.
 func setBound(to **float64, kind, text string, narrower func(own, typed float64) bool) error {
 	number, err := parseFinite(text)
 	switch {
@@ -179,7 +177,7 @@ func setCount(to **int, text string) error {
 	if err != nil || n < 0 {
 		return errors.New("expected a whole number, 0 or more")
 	}
-	if *to != nil && **to != n { // of an array of Go
+	if *to != nil && **to != n { // a Go array has a fixed length
 		return fmt.Errorf("the type has %d", **to)
 	}
 	*to = &n

@@ -10,9 +10,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Decoder decodes argument texts into values of type In, strictly: it accepts one unambiguous JSON object that fits
-// the schema, and the value has exactly the content of that object. Flat structs are checked and decoded in one pass.
-// Create one with NewDecoder; the zero value is not usable. A Decoder is immutable and safe for concurrent use.
+// Decoder decodes argument text into values of type In, strictly. It accepts one unambiguous JSON object that fits the
+// schema, and the value has exactly the object's content. Flat structs are checked and decoded in one pass. Create one
+// with NewDecoder; the zero value is not usable. A Decoder is immutable and safe for concurrent use.
 type Decoder[In any] struct {
 	schema *Schema
 	flat   *strictjson.Flat // nil: In is not flat, or the schema is not the inferred one
@@ -27,8 +27,8 @@ func NewDecoder[In any]() (*Decoder[In], error) {
 	return &Decoder[In]{schema: schema, flat: flatOf(reflect.TypeFor[In]())}, nil
 }
 
-// newDecoderWith returns a decoder for In with the caller's schema, which can have rules that a Go type cannot
-// express. Every property in the schema must have a field in In.
+// newDecoderWith returns a decoder for In with the caller's schema, whose rules may go beyond a Go type. In needs a
+// field for every property in the schema.
 func newDecoderWith[In any](schema *Schema) (*Decoder[In], error) {
 	t := reflect.TypeFor[In]()
 	if err := hasPlaces(t, slices.Sorted(maps.Keys(schema.compiled.Properties))); err != nil {
@@ -37,10 +37,10 @@ func newDecoderWith[In any](schema *Schema) (*Decoder[In], error) {
 	return &Decoder[In]{schema: schema}, nil
 }
 
-// Schema returns the schema that arguments are checked against.
+// Schema returns the schema for checking arguments.
 func (d *Decoder[In]) Schema() *Schema { return d.schema }
 
-// Decode checks an argument text and decodes it into in. Empty means {}. It overwrites the previous value of in:
+// Decode checks argument text and decodes it into in. Empty text means {}. It overwrites the previous value of in:
 // fields without a member become zero, and after an error all of in is zero. The error is an *agent.ArgumentsError.
 //
 // Names are case-sensitive. An integer field accepts 10.0, but not 1.5 or a value out of range. Numbers in fields of
@@ -62,7 +62,7 @@ func (d *Decoder[In]) Decode(args string, in *In) error {
 	return err
 }
 
-// decodeSlowly implements Decode without the fast path, and produces all error texts.
+// decodeSlowly implements Decode without the fast path. It produces all error messages.
 func (d *Decoder[In]) decodeSlowly(args string, in *In) error {
 	if err := d.schema.Validate(args); err != nil {
 		return err
@@ -73,8 +73,8 @@ func (d *Decoder[In]) decodeSlowly(args string, in *In) error {
 	return nil
 }
 
-// flatOf returns the fast path for a flat struct; nil if the type is not flat or its inferred schema has rules beyond
-// its Go types.
+// flatOf returns the fast path for a flat struct. It returns nil if the type is not flat, or if its inferred schema has
+// rules beyond its Go types.
 func flatOf(t reflect.Type) *strictjson.Flat {
 	if t.Kind() != reflect.Struct || declares(t) {
 		return nil

@@ -15,14 +15,13 @@ import (
 
 // UnknownToolError is returned when a model calls a tool that does not exist.
 type UnknownToolError struct {
-	// Name is the tool's name in the call.
 	Name string
-	// Nearest is the tool that the model probably meant; empty when no name is similar.
+	// Nearest is the tool that the model probably meant. It is empty when no name is similar.
 	Nearest string
 	known   []string
 }
 
-// The maximum number of tool names in the answer to a call of an unknown tool.
+// shownTools is the maximum number of tool names in the answer to an unknown tool's call.
 const shownTools = 20
 
 func (e *UnknownToolError) Error() string {
@@ -53,10 +52,10 @@ func shortenName(name string) string {
 	return strings.ToValidUTF8(name[:maxNameBytes], "") + "…"
 }
 
-// PanicError is returned when a tool panicked. The model is told only that it panicked. The executor logs the panic
-// with its stack to slog.Default. It logs the texts of errors of the Go runtime, and only the types of other values.
+// PanicError is returned when a tool panicked. The model learns only that it panicked. The executor logs the panic with
+// its stack to slog.Default. It logs the text of Go runtime errors. For other values it logs only the type.
 type PanicError struct {
-	// Value is the value of the panic.
+	// Value is the panic's value.
 	Value any
 	// Stack is the stack trace, as debug.Stack writes it.
 	Stack string
@@ -64,11 +63,11 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panicked: %v", e.Value) }
 
-// PanicStack returns the stack trace. Telemetry adds it to the span of the call.
+// PanicStack returns the stack trace. Telemetry adds it to the call's span.
 func (e *PanicError) PanicStack() string { return e.Stack }
 
-// describe returns the text of an error of the Go runtime, and only the type of other values, because no hook has
-// reviewed their texts.
+// describe returns the text of a Go runtime error. For other values it returns only the type, because no hook has
+// reviewed their text.
 func (e *PanicError) describe() string {
 	if err, ok := e.Value.(runtime.Error); ok {
 		return err.Error()
@@ -76,7 +75,7 @@ func (e *PanicError) describe() string {
 	return fmt.Sprintf("a value of type %T", e.Value)
 }
 
-// Unwrap returns the value of the panic, if it is an error.
+// Unwrap returns the panic's value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -85,14 +84,14 @@ func (e *PanicError) Unwrap() error {
 // ErrorKind returns KindTool.
 func (e *PanicError) ErrorKind() agent.ErrorKind { return agent.KindTool }
 
-// TimeoutError is returned when an attempt exceeded its time limit. It is also the cause with which the
-// attempt's ctx is cancelled. errors.Is finds context.DeadlineExceeded in it.
+// TimeoutError is returned when an attempt exceeded its time limit. It is also the cause with which the attempt's ctx
+// is cancelled. errors.Is finds context.DeadlineExceeded in it.
 type TimeoutError struct {
-	// After is the time limit of the attempt.
+	// After is the attempt's time limit.
 	After time.Duration
 	// Abandoned reports that the tool did not return after its ctx was done, and may still be running.
 	Abandoned bool
-	// Err is the error that the tool returned when its time was up; nil when it was abandoned.
+	// Err is the error that the tool returned when its time was up. It is nil when the attempt was abandoned.
 	Err error
 }
 
@@ -115,11 +114,11 @@ func (e *TimeoutError) ErrorKind() agent.ErrorKind { return agent.KindTimeout }
 // CancelledError is returned when the run was cancelled while the tool ran, or while it waited for a
 // retry.
 type CancelledError struct {
-	// Cause is the cause of the cancellation.
+	// Cause is the cancellation's cause.
 	Cause error
-	// Abandoned reports that the tool did not return soon, and may still be running.
+	// Abandoned reports that the tool did not return in time, and may still be running.
 	Abandoned bool
-	// Err is the error that the tool returned; nil when it was abandoned.
+	// Err is the error that the tool returned. It is nil when the attempt was abandoned.
 	Err error
 }
 
@@ -130,7 +129,7 @@ func (e *CancelledError) Error() string {
 // Unwrap returns the cause and the error that the tool returned.
 func (e *CancelledError) Unwrap() []error { return lo.Compact([]error{e.Cause, e.Err}) }
 
-// epilogue returns the end of the text of a TimeoutError or CancelledError.
+// epilogue returns the end of a TimeoutError's or CancelledError's message.
 func epilogue(abandoned bool, err error) string {
 	switch {
 	case abandoned:

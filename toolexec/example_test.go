@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// ask shows what a model gets for a call.
+// ask prints the model's answer to a call.
 func ask(e agent.Executor, name, args string) {
 	ctx, c := context.Background(), agent.ToolCall{ID: "call_1", Name: name, Arguments: args}
 	p := e.Prepare(ctx, agent.State{}, &c).MustGet()

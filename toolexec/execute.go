@@ -13,9 +13,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
-// Execute runs a call under its tool's Policy: retries are outermost, and each attempt has the time limit. It returns a
-// result even if the tool fails or panics. If another executor prepared the call, or its arguments were changed since,
-// Execute checks it again first. It does not run a call that has an answer.
+// Execute runs a call under its tool's Policy. Retries are outermost, and each attempt has the time limit. It returns a
+// result even if the tool fails or panics. Execute checks the call again if another executor prepared it, or if its
+// arguments were changed since. It does not run a call with an answer.
 func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	switch {
 	case p.Call == nil || p.Original == nil:
@@ -25,7 +25,7 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	case p.Disposition != agent.DisposeRun:
 		return mo.Err[*agent.ToolResult](errors.New("executing: the call was neither allowed nor answered"))
 	}
-	body, _ := p.Carry.(Body) // directly from any, because the runtime caches that conversion but not the one from ready
+	body, _ := p.Carry.(Body) // asserted from any: the runtime caches that conversion, but not one from ready
 	r, ok := p.Carry.(ready)
 	if !ok || !r.at().of(e, p.Call) {
 		again := e.prepareCall(ctx, p.Call)
@@ -48,8 +48,8 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	return mo.Ok(result)
 }
 
-// HandleAnswer returns the answer to a call that does not run. If the call had started a child run before its own run
-// was cut off, its tool ends the child run.
+// HandleAnswer returns the answer to a rejected call. If the call had started a child run before its own run was cut
+// off, its tool ends the child run.
 func (e *Executor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Answer == nil || p.Original == nil {
 		return mo.Err[*agent.ToolResult](errors.New("answering: the prepared call has no answer, or does not say what was called"))
@@ -83,13 +83,13 @@ func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared)
 	}
 }
 
-// runCall runs a call, with retries if needed, and returns the result, or an error if the result comes later.
+// runCall runs a call, with retries if needed. It returns the result, or an error if the result comes later.
 func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared, t *bound, body Body) (*agent.ToolResult, error) {
 	call := Call{ToolCall: *p.Call, State: s, Attempt: 1}
 	call.Arguments = argumentsOf(p.Call)
 	call.Given, call.InputState = p.Input()
 	started := time.Now()
-	var runs *atomic.Bool // set when the tool has started a run, which a retry would start again
+	var runs *atomic.Bool // set when the tool has started a run, because a retry would start it again
 	if t.policy.Retry.Attempts > 1 {
 		ctx, runs = startedrun.Watch(ctx)
 	}
@@ -144,7 +144,7 @@ func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared
 	return result, nil
 }
 
-// fail sets the result of a call whose tool returned an error. The model receives only text that it can act on.
+// fail sets the call's result after its tool returned an error. The model receives only text that it can act on.
 func (t *bound) fail(r *agent.ToolResult, err error) {
 	what := any(err)
 	r.Status, r.Reason, r.Err = agent.ToolFailed, agent.ReasonError, err
@@ -166,13 +166,13 @@ func (t *bound) fail(r *agent.ToolResult, err error) {
 	if r.Attempts > 1 {
 		attempts = fmt.Sprintf(" after %d attempts", r.Attempts)
 	}
-	// Not err.Error(): fmt recovers a panic in the method Error.
+	// fmt formats the error, because it recovers a panic in its Error method.
 	text := fmt.Sprintf("tool %q: failed%s: %v", t.name, attempts, what)
 	r.Content = validText(agent.TextContent(text))
 }
 
-// stopIn returns the SignalError with which a tool ends its run. It is a decision and not a failure. The signal that
-// cancelled the run does not count as the tool's signal.
+// stopIn returns the SignalError with which a tool ends its run. It is a decision and not a failure. A signal that
+// cancelled the run is not the tool's own.
 func stopIn(err error) (*agent.SignalError, bool) {
 	switch err.(type) { //nolint:errorlint // only an error of this attempt itself counts, not one that it wraps
 	case *PanicError, *TimeoutError, *CancelledError:

@@ -16,19 +16,19 @@ import (
 
 // Options configures an Executor. The zero value is the default.
 type Options struct {
-	// Policy applies to the fields that a tool's own policy does not set.
+	// Policy sets the fields that a tool's own policy does not set.
 	Policy Policy
-	// FailRun turns the failure of a tool into an Err of Execute, which ends the run. If it is false, the model
-	// receives the failure and the run continues.
+	// FailRun turns a tool's failure into an Err from Execute, which ends the run. If it is false, the model receives
+	// the failure and the run continues.
 	FailRun bool
 }
 
-// Executor runs the tools of a toolbox: it checks a call in Prepare and runs it in Execute. If either fails, the answer
-// is text that the model can act on. An Executor is safe for concurrent use and can serve any number of runs at the
-// same time.
+// Executor runs a toolbox's tools. It checks a call in Prepare and runs it in Execute. If either fails, the answer is
+// text that the model can act on. An Executor is safe for concurrent use and can serve any number of runs at the same
+// time.
 type Executor struct {
 	few       []*bound          // all tools, if they are few
-	many      map[string]*bound // nil unless they are many
+	many      map[string]*bound // nil unless there are many
 	names     []string
 	failRun   bool
 	abandoned atomic.Int64
@@ -36,7 +36,7 @@ type Executor struct {
 
 var _ agent.AnswerHandler = (*Executor)(nil)
 
-// NewExecutor returns an executor of the tools in b.
+// NewExecutor returns an executor for the tools in b.
 func NewExecutor(b Toolbox, o Options) *Executor {
 	e := &Executor{
 		names:   lo.Map(b.entries, func(e entry, _ int) string { return e.spec.Name }),
@@ -52,7 +52,7 @@ func NewExecutor(b Toolbox, o Options) *Executor {
 // fewTools is the number of tools up to which a linear search is faster than a map.
 const fewTools = 8
 
-// toolNamed returns the tool of that name, nil if there is none.
+// toolNamed returns the tool with that name; nil if there is none.
 func (e *Executor) toolNamed(name string) *bound {
 	for _, t := range e.few {
 		if t.name == name {
@@ -62,15 +62,14 @@ func (e *Executor) toolNamed(name string) *bound {
 	return e.many[name]
 }
 
-// MayAddMessages reports whether a tool may append messages in the role of the user or of the system: see
-// Policy.AddMessages.
+// MayAddMessages reports whether a tool may append messages in the user or system role: see Policy.AddMessages.
 func (e *Executor) MayAddMessages(tool string) bool {
 	t := e.toolNamed(tool)
 	return t != nil && t.policy.AddMessages
 }
 
-// ready is a call between Prepare and Execute; it is stored in Prepared.Carry. Bodies of this package embed a place, so
-// that one allocation holds both.
+// ready is a call between Prepare and Execute. Prepared.Carry stores it. Bodies in this package embed a place, so that
+// one allocation holds both.
 type ready interface {
 	Body
 	at() *place
@@ -84,16 +83,16 @@ type place struct {
 
 func (p *place) at() *place { return p }
 
-// placed adds a place to the body of a tool that does not embed one.
+// placed adds a place to a tool body that does not embed one.
 type placed struct {
 	place
 	Body
 }
 
-// Prepare checks a call and runs nothing. A call that cannot run gets an answer, and Invalid is the error. Prepare
-// checks, in this order: whether the arguments are one unambiguous JSON object, whether the tool exists, and whether
-// the arguments fit the tool's schema. Prepare is a pure function of the call and can be called again after a hook has
-// changed the call. Policy.Doubt of the tool determines Prepared.Repeats.
+// Prepare checks a call and runs nothing. An invalid call gets an answer, and Invalid is the error. Prepare checks, in
+// this order, whether the arguments are one unambiguous JSON object, whether the tool exists, and whether the arguments
+// fit its schema. Prepare is a pure function of the call and can be called again after a hook has changed the call. The
+// tool's Policy.Doubt determines Prepared.Repeats.
 func (e *Executor) Prepare(ctx context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	return mo.Ok(e.prepareCall(ctx, c))
 }
@@ -124,7 +123,7 @@ func (e *Executor) prepareCall(ctx context.Context, c *agent.ToolCall) *agent.Pr
 	return &p.prepared
 }
 
-// argumentsOf returns the arguments of a call; {} if there are none.
+// argumentsOf returns the call's arguments; {} if there are none.
 func argumentsOf(c *agent.ToolCall) string {
 	if c.Arguments == "" {
 		return "{}"
@@ -142,7 +141,7 @@ func (t *bound) prepareBody(ctx context.Context, c *agent.ToolCall) (body Body, 
 	return body, err
 }
 
-// refuseCall returns the answer to a call that cannot run.
+// refuseCall returns the answer to an invalid call.
 func refuseCall(c *agent.ToolCall, err error) *agent.Prepared {
 	reason, text := agent.ReasonInvalid, fmt.Sprintf("tool %q: not executed: %v", shortenName(c.Name), err)
 	switch err := err.(type) { //nolint:errorlint // errors that a tool wraps do not count

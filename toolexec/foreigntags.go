@@ -13,10 +13,10 @@ import (
 	"github.com/samber/lo"
 )
 
-// Other libraries read schemas from other tags. A tag that was ignored would be a rule that nothing enforces, so these
-// tags are read if they hold a description, and are otherwise errors that name the tag to use.
+// Other libraries read schemas from other tags. Ignoring such a tag would silently drop a rule. This package reads such
+// tags if they hold a description. Otherwise it returns an error that names the correct tag.
 
-// descriptionTags are the tags of other libraries that hold a description.
+// descriptionTags lists other libraries' tags that hold a description.
 var descriptionTags = []string{"description", "jsonschema_description", "desc", "doc"}
 
 // misspelt lists tags that look like constraints but are not, with the correct names.
@@ -25,10 +25,10 @@ var misspelt = []struct{ wrong, meant string }{
 	{"maxitems", "maxItems"}, {"enums", "enum"}, {"oneof", "enum"},
 }
 
-// inSchema is the advice for keywords that no tag can set.
+// inSchema is the advice for keywords without a tag.
 const inSchema = "declare the schema with a JSONSchema method (SchemaSource)"
 
-// advice says what to use instead of a keyword of another library, in a tag of its own or as a part of one.
+// advice says what to use instead of another library's keyword. The keyword may be a tag or part of a tag.
 var advice = map[string]string{
 	"required": "a field is required unless its json tag has omitempty", "omitempty": "use the json tag: json:\"name,omitempty\"",
 	"optional": "use the json tag: json:\"name,omitempty\"", "description": "use jsonschema:\"the description\"",
@@ -42,14 +42,14 @@ var advice = map[string]string{
 	"dive": "tags of a list apply to its elements",
 }
 
-// ruleTags are tags of other libraries that hold a list of rules, and keywordTags those that hold one keyword.
+// ruleTags lists other libraries' tags that hold a list of rules. keywordTags lists tags that hold one keyword.
 var (
 	ruleTags    = []string{"validate", "binding", "valid"}
 	keywordTags = []string{"required", "default", "example", "examples", "title", "format", "const", "nullable", "deprecated",
 		"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems", "readOnly", "writeOnly"}
 )
 
-// checkForeignTags returns an error for a tag of another library that is not read.
+// checkForeignTags returns an error for another library's tag that this package does not read.
 func checkForeignTags(field reflect.StructField) error {
 	for _, tag := range misspelt {
 		if hasTag(field, tag.wrong) {
@@ -77,7 +77,7 @@ func checkForeignTags(field reflect.StructField) error {
 	return nil
 }
 
-// foreignTag returns the error for a tag with keywords of another library.
+// foreignTag returns the error for a tag with another library's keywords.
 func foreignTag(key, text string, keywords []string) error {
 	instead := lo.Uniq(lo.Map(keywords, func(keyword string, _ int) string {
 		return cmp.Or(advice[strings.ToLower(keyword)], inSchema)
@@ -90,12 +90,13 @@ func keywordIn(rule string) string {
 	return keyword
 }
 
-// schemaKeyword matches a keyword with its value, as other libraries write them into the tag jsonschema.
+// schemaKeyword matches a keyword with its value, as other libraries write them into the jsonschema tag.
 var schemaKeyword = regexp.MustCompile(`^(description|title|enum|minimum|maximum|exclusiveMinimum|exclusiveMaximum|multipleOf|minLength|maxLength|` +
 	`pattern|format|minItems|maxItems|uniqueItems|default|example|const|type|name|nullable|required|readOnly|writeOnly|deprecated|` +
 	`oneof_\w+|anyof_\w+|oneof|anyof|\$?ref|anchor|extras|if|then|else)=`)
 
-// keywordsIn returns the keywords in a jsonschema tag of the form of other libraries; none if it is a description.
+// keywordsIn returns the keywords in a jsonschema tag in other libraries' format. It returns none if the tag is a
+// description.
 func keywordsIn(text string) (keywords []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		switch part = strings.TrimSpace(part); {
@@ -106,12 +107,12 @@ func keywordsIn(text string) (keywords []string) {
 		}
 	}
 	if len(keywords) == 0 || !strings.Contains(text, "=") && len(keywords) < strings.Count(text, ",")+1 {
-		return nil // a sentence with such a word
+		return nil // a sentence that contains such a word
 	}
 	return keywords
 }
 
-// descriptionsOf returns the different descriptions in the tags of a field.
+// descriptionsOf returns the distinct descriptions in a field's tags.
 func descriptionsOf(field reflect.StructField) []string {
 	return lo.Uniq(lo.FilterMap(append([]string{"jsonschema"}, descriptionTags...), func(key string, _ int) (string, bool) {
 		text := field.Tag.Get(key)
@@ -119,7 +120,7 @@ func descriptionsOf(field reflect.StructField) []string {
 	}))
 }
 
-// describeField sets the description of a field that only a tag of another library holds.
+// describeField sets a field's description from another library's tag.
 func describeField(field reflect.StructField, s *jsonschema.Schema) error {
 	given := descriptionsOf(field)
 	if len(given) == 0 || s.Description == given[0] {

@@ -9,14 +9,14 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Func returns a tool that calls a Go func. In, a struct, defines the arguments: see SchemaFor. Out defines the answer:
-// a string, an agent.Content and an Output are passed to the model unchanged, anything else as JSON.
+// Func returns a tool that calls a Go func. In, a struct, defines the arguments: see SchemaFor. Out defines the answer.
+// The model receives a string, an agent.Content or an Output unchanged, anything else as JSON.
 //
 //	add := toolexec.Func("add", "Adds two numbers.", func(_ context.Context, in struct{ A, B int }) (string, error) {
 //		return strconv.Itoa(in.A + in.B), nil
 //	})
 //
-// If In cannot be decoded from arguments, NewToolbox returns an error for the tool.
+// If arguments cannot be decoded into In, NewToolbox returns an error for the tool.
 func Func[In, Out any](name, description string, f func(ctx context.Context, in In) (Out, error)) Tool {
 	var withCall func(ctx context.Context, c Call, in In) (Out, error)
 	if f != nil {
@@ -25,7 +25,7 @@ func Func[In, Out any](name, description string, f func(ctx context.Context, in 
 	return CallFunc(agent.ToolSpec{Name: name, Description: description}, withCall)
 }
 
-// CallFunc works like Func, for a func that needs the call or a tool that has its own schema: spec.Parameters can be
+// CallFunc works like Func, for a func that needs the call or a tool that has its own schema. spec.Parameters can be
 // stricter than In. Empty Parameters are inferred from In.
 func CallFunc[In, Out any](spec agent.ToolSpec, f func(ctx context.Context, c Call, in In) (Out, error)) Tool {
 	t, output := newTyped[In, Out](spec, f != nil)
@@ -39,7 +39,7 @@ func CallFunc[In, Out any](spec agent.ToolSpec, f func(ctx context.Context, c Ca
 	return t
 }
 
-// newTyped returns a tool that decodes an In, without its func, and the function that converts its answers.
+// newTyped returns a tool that decodes an In, without its func, and a function that converts its answers.
 func newTyped[In, Out any](spec agent.ToolSpec, hasFunc bool) (*typedTool[In], func(Out) (Output, error)) {
 	t := &typedTool[In]{spec: spec}
 	if t.decoder, t.err = decoderFor[In](spec.Parameters); t.err == nil {
@@ -53,7 +53,7 @@ func newTyped[In, Out any](spec agent.ToolSpec, hasFunc bool) (*typedTool[In], f
 
 var errNoFunc = errors.New("the func is nil")
 
-// unusable returns the error that a model receives for a call of a tool that a toolbox would refuse.
+// unusable returns the model's error for calling a tool that a toolbox would refuse.
 func unusable(err error) error { return fmt.Errorf("the tool is not usable: %w", err) }
 
 // decoderFor returns a decoder for In, and recovers a panic of In's methods.
@@ -96,8 +96,7 @@ func (t *typedTool[In]) Prepare(args string) (Body, error) {
 	return b, nil
 }
 
-// typedBody is a call's decoded arguments, together with the place that the executor needs, in one allocation from
-// Prepare to Execute.
+// typedBody holds a call's decoded arguments and the executor's place, in one allocation from Prepare to Execute.
 type typedBody[In any] struct {
 	place
 

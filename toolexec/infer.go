@@ -16,20 +16,20 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// SchemaSource is a type that declares its own JSON Schema, for rules that its Go type and the tags of fields (see
-// SchemaFor) cannot express. The method is called on the zero value and returns the schema's JSON text.
+// SchemaSource is a type that declares its own JSON Schema, for rules that its Go type and field tags (see SchemaFor)
+// cannot express. JSONSchema is called on the zero value and returns the schema's JSON text.
 //
 //	type Unit string
 //
 //	func (Unit) JSONSchema() string { return `{"type": "string", "enum": ["celsius", "fahrenheit"]}` }
 type SchemaSource interface{ JSONSchema() string }
 
-// SchemaFor infers the schema of a struct type (or of a map with string keys): the JSON Schema of the arguments that
-// Decoder decodes into it.
+// SchemaFor infers the JSON Schema of a struct type or a map with string keys. Decoder decodes arguments with this
+// schema into the type.
 //
-// Tags named like keywords of JSON Schema narrow a field: enum (values with commas between them), minimum, maximum,
-// minLength, maxLength, pattern, minItems and maxItems. On a list, all but the last two apply to each element. A tag
-// that does not apply to the field's type is an error.
+// Tags named like JSON Schema keywords narrow a field: enum (comma-separated values), minimum, maximum, minLength,
+// maxLength, pattern, minItems and maxItems. On a list, all but the last two apply to each element. A tag that does not
+// apply to the field's type is an error.
 //
 //	type Search struct {
 //		Unit  string   `json:"unit" enum:"celsius,fahrenheit"`
@@ -37,14 +37,13 @@ type SchemaSource interface{ JSONSchema() string }
 //		Tags  []string `json:"tags,omitempty" enum:"news,sport" maxItems:"3"`
 //	}
 //
-// The json tag gives a field's name, the jsonschema tag its description; the tags description, desc, doc and
-// jsonschema_description do, too. Other tags that other libraries read schemas from, such as validate, binding, default,
-// and jsonschema with keywords, are errors, which name what to use. A field is required unless its json tag has
-// omitempty or omitzero, and null is allowed only for pointers. No other members are allowed. A type with an
-// UnmarshalText method is a string, a type with UnmarshalJSON can be any value, []byte is base64; a SchemaSource
-// declares its own schema. Types without an unambiguous JSON form are errors: recursive types, channels and functions,
-// time.Duration (use a number with the unit in its name), json tag options such as string, and embedded structs with a
-// name.
+// The json tag gives a field's name. The tags jsonschema, description, desc, doc and jsonschema_description give its
+// description. Other libraries' schema tags, such as validate, binding, default, and jsonschema with keywords, are
+// errors that name the tag to use. A field is required unless its json tag has omitempty or omitzero. Null is allowed
+// only for pointers. No other members are allowed. A type with an UnmarshalText method is a string, a type with
+// UnmarshalJSON can be any value, and []byte is base64. A SchemaSource declares its own schema. Types without an
+// unambiguous JSON form are errors: recursive types, channels and functions, time.Duration (use a number with the unit
+// in its name), json tag options such as string, and embedded structs with a name.
 func SchemaFor[T any]() (*Schema, error) {
 	t := reflect.TypeFor[T]()
 	s, err := inferSchema(t)
@@ -74,7 +73,7 @@ func inferSchema(t reflect.Type) (*Schema, error) {
 	}
 	addNull(inferred)
 	if inferred.Properties == nil {
-		inferred.Properties = map[string]*jsonschema.Schema{} // some model services insist on the member
+		inferred.Properties = map[string]*jsonschema.Schema{} // some model services require the member
 	}
 	text, err := inferred.MarshalJSON()
 	if err != nil {
@@ -83,7 +82,7 @@ func inferSchema(t reflect.Type) (*Schema, error) {
 	return CompileSchema(string(text))
 }
 
-// inference collects the schemas of the types for which the schema library and strictjson differ, starting with the
+// inference collects the schemas of types for which the schema library and strictjson differ, starting with the
 // innermost types.
 type inference struct {
 	schemas map[reflect.Type]*jsonschema.Schema
@@ -103,7 +102,7 @@ func wellKnown() map[reflect.Type]*jsonschema.Schema {
 	}
 }
 
-// addNull adds null to the enum of a declared schema behind a pointer; the library only adds it to the types.
+// addNull adds null to the enum of a declared schema behind a pointer. The library adds it only to the types.
 func addNull(s *jsonschema.Schema) {
 	if s == nil {
 		return
@@ -119,7 +118,7 @@ func addNull(s *jsonschema.Schema) {
 }
 
 // allTypes returns all types, for a schema that names none. A schema behind a pointer must list them, because the
-// library adds null to the list, which would otherwise have null only.
+// library adds null to the list. Without the other types, the list would contain only null.
 func allTypes() []string {
 	return []string{"null", "boolean", "number", "string", "array", "object"}
 }

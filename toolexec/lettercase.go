@@ -12,9 +12,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// otherCase finds members whose names the schema has only in another case. They are refused
-// even if the schema allows members that it does not name, because some tools treat both
-// names as the same, but a rule that checks "path" does not see "Path". It overwrites the elements of at beyond its length.
+// otherCase finds members whose names the schema has only in another case. They are refused even if the schema allows
+// unnamed members. Some tools treat both names as the same, but a rule that checks "path" does not see "Path". It
+// overwrites the elements of at beyond its length.
 func otherCase(s *jsonschema.Schema, value any, at []string) (found []agent.ArgumentProblem) {
 	within := func(next any, token string, of ...*jsonschema.Schema) {
 		for _, sub := range of {
@@ -44,8 +44,8 @@ func otherCase(s *jsonschema.Schema, value any, at []string) (found []agent.Argu
 	return found
 }
 
-// otherName returns a name in the forms that differs from the given name only in case. Ok is
-// false if the forms have the given name itself.
+// otherName returns a name in the forms that differs from the given name only in case. ok is false if the forms have
+// the given name itself.
 func otherName(forms []*jsonschema.Schema, name string) (other string, ok bool) {
 	for _, form := range forms {
 		if form.Properties[name] != nil {
@@ -60,8 +60,7 @@ func otherName(forms []*jsonschema.Schema, name string) (other string, ok bool) 
 	return other, ok
 }
 
-// memberOf returns the schemas of a member by its name or, if no schema names it, those for
-// other members.
+// memberOf returns the schemas for a member: by its name or, if no schema names it, the schemas for other members.
 func memberOf(s *jsonschema.Schema, name string) []*jsonschema.Schema {
 	if member := s.Properties[name]; member != nil {
 		return []*jsonschema.Schema{member}
@@ -72,8 +71,8 @@ func memberOf(s *jsonschema.Schema, name string) []*jsonschema.Schema {
 	return nil
 }
 
-// formsOf returns the schemas that apply to the same value as s: s itself, the schemas that
-// it refers to, and its parts. Seen are the schemas that were found before.
+// formsOf returns the schemas that apply to the same value as s: s itself, the schemas that it refers to, and its
+// parts. seen holds the schemas found before.
 func formsOf(s *jsonschema.Schema, seen []*jsonschema.Schema) []*jsonschema.Schema {
 	if s == nil || slices.Contains(seen, s) {
 		return seen
@@ -87,7 +86,7 @@ func formsOf(s *jsonschema.Schema, seen []*jsonschema.Schema) []*jsonschema.Sche
 	return seen
 }
 
-// itemsOf returns the schemas of item i of an array, for the keywords of all drafts.
+// itemsOf returns the schemas for item i of an array, for all drafts' keywords.
 func itemsOf(s *jsonschema.Schema, i int) []*jsonschema.Schema {
 	first := s.PrefixItems
 	var rest any = s.Items2020

@@ -10,7 +10,7 @@ import (
 // invalidBytes replaces bytes that are not valid UTF-8.
 const invalidBytes = string(utf8.RuneError)
 
-// validText returns content whose text is valid UTF-8.
+// validText returns content with valid UTF-8 text.
 func validText(c agent.Content) agent.Content {
 	if c.IsText() {
 		if utf8.ValidString(c.Text()) {

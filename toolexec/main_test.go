@@ -29,7 +29,7 @@ func executor(t testing.TB, o toolexec.Options, tools ...toolexec.Tool) *toolexe
 	return toolexec.NewExecutor(toolbox(t, tools...), o)
 }
 
-// answer returns the result of a call that goes through both phases.
+// answer returns the result of preparing and executing a call.
 func answer(t testing.TB, ctx context.Context, e agent.Executor, c agent.ToolCall) *agent.ToolResult { //nolint:revive // t is first
 	t.Helper()
 	p, err := e.Prepare(ctx, agent.State{}, &c).Get()

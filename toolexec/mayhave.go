@@ -9,15 +9,15 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// MayHave reports whether arguments that the schema accepts can have a value at a path. Steps are the names of members
-// and the indexes of lists; wild says which steps match every element. Kind is the JSON type of the value (string,
-// integer for a whole number, number for another, boolean, null, array or object), empty for any. Members that a schema
-// does not name are possible unless it excludes them. If the schema is too complex to decide, the result is true.
+// MayHave reports whether arguments that the schema accepts can have a value at a path. steps are member names and list
+// indexes. wild says which steps match every element. kind is the value's JSON type, empty for any: string, integer for
+// a whole number, number for another, boolean, null, array or object. Members that a schema does not name are possible
+// unless it excludes them. If the schema is too complex to decide, the result is true.
 func (s *Schema) MayHave(steps []string, wild []bool, kind string) bool {
 	return s == nil || mayHavePath(s.compiled, path{steps, wild, kind, map[question]bool{}})
 }
 
-// Names returns the names of the members in the schema, in order.
+// Names returns the schema's member names, in order.
 func (s *Schema) Names() []string {
 	if s == nil {
 		return nil
@@ -31,7 +31,7 @@ func (s *Schema) Names() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// path is a path into arguments, with the type of the value at its end.
+// path is a path into arguments, with the type of its last value.
 type path struct {
 	steps []string
 	wild  []bool
@@ -39,16 +39,16 @@ type path struct {
 	known map[question]bool // answers
 }
 
-// question is the question whether a schema allows a value at the rest of a path.
+// question asks whether a schema allows a value at the rest of a path.
 type question struct {
 	s    *jsonschema.Schema
-	rest int // number of steps that remain
+	rest int // number of remaining steps
 }
 
 func (p path) next() path { return path{p.steps[1:], p.wild[1:], p.kind, p.known} }
 
-// mayHavePath implements MayHave for a value under s. Each question is answered once. While its answer is being computed,
-// it counts as true, so that a schema that refers to itself does not recurse forever.
+// mayHavePath implements MayHave for a value under s. Each question is answered once. Until the answer is known, it
+// counts as true, so that a schema that refers to itself does not recurse forever.
 func mayHavePath(s *jsonschema.Schema, p path) bool {
 	if s == nil {
 		return true
@@ -69,7 +69,7 @@ func mayHaveAt(s *jsonschema.Schema, p path) bool {
 	switch {
 	case s.Bool != nil:
 		return *s.Bool
-	case s.DynamicRef != nil || s.RecursiveRef != nil: // its meaning depends on the schema that refers to it
+	case s.DynamicRef != nil || s.RecursiveRef != nil: // the meaning depends on the schema that refers to it
 		return true
 	case !may(s.Ref) || !lo.EveryBy(s.AllOf, may):
 		return false
@@ -81,7 +81,7 @@ func mayHaveAt(s *jsonschema.Schema, p path) bool {
 	return mayBeKind(s, "object") && mayHaveMember(s, p) || mayBeKind(s, "array") && mayHaveElement(s, p)
 }
 
-// mayBeKind reports whether a value under s may be of a JSON type.
+// mayBeKind reports whether a value under s may have a JSON type.
 func mayBeKind(s *jsonschema.Schema, kind string) bool {
 	if kind == "" || s.Types == nil || s.Types.IsEmpty() {
 		return true
@@ -89,7 +89,8 @@ func mayBeKind(s *jsonschema.Schema, kind string) bool {
 	return mayBe(s.Types, kind) || kind == "integer" && mayBe(s.Types, "number")
 }
 
-// mayHaveMember reports whether an object under s may have the first step as a member, and in it the rest.
+// mayHaveMember reports whether an object under s may have the first step as a member, with the rest inside that
+// member.
 func mayHaveMember(s *jsonschema.Schema, p path) bool {
 	rest := p.next()
 	within := func(of *jsonschema.Schema) bool { return mayHavePath(of, rest) }
@@ -112,8 +113,8 @@ func mayHaveMember(s *jsonschema.Schema, p path) bool {
 	return matched || mayHaveOther(s, p.steps[0], within)
 }
 
-// mayHaveOther reports whether an object under s may have members that s does not name, such as the one with this name;
-// an empty name means any.
+// mayHaveOther reports whether an object under s may have members that s does not name. name is such a member; empty
+// means any.
 func mayHaveOther(s *jsonschema.Schema, name string, within func(*jsonschema.Schema) bool) bool {
 	switch others := s.AdditionalProperties.(type) {
 	case bool:
@@ -137,7 +138,8 @@ func mayHaveOther(s *jsonschema.Schema, name string, within func(*jsonschema.Sch
 	})
 }
 
-// mayHaveElement reports whether a list under s may have the first step as an element, and in it the rest.
+// mayHaveElement reports whether a list under s may have the first step as an element, with the rest inside that
+// element.
 func mayHaveElement(s *jsonschema.Schema, p path) bool {
 	rest := p.next()
 	within := func(of *jsonschema.Schema) bool { return mayHavePath(of, rest) }
@@ -158,8 +160,8 @@ func mayHaveElement(s *jsonschema.Schema, p path) bool {
 	return mayHaveMore(others, within)
 }
 
-// itemSchemas returns the schemas of the first elements of a list, and the schema of the other elements: a schema, a
-// bool or nil.
+// itemSchemas returns the schemas for a list's first elements, and the schema for the other elements: a schema, a bool
+// or nil.
 func itemSchemas(s *jsonschema.Schema) (first []*jsonschema.Schema, others any) {
 	switch items := s.Items.(type) { // draft 2019 and before
 	case []*jsonschema.Schema:

@@ -7,8 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// outputOf returns the function that converts an answer of type Out for the model, chosen once
-// for each tool.
+// outputOf returns the function that converts answers of type Out for the model. It is chosen once for each tool.
 func outputOf[Out any]() func(Out) (Output, error) {
 	var way any
 	switch any(*new(Out)).(type) {

@@ -9,8 +9,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// hasPlaces returns an error if a type lacks a field for one of the names, which it finds out by decoding, or if two
-// names differ only in case, because no argument text could have both. It does not check a type that decodes itself.
+// hasPlaces returns an error if a type lacks a field for one of the names. It checks by decoding. It also returns an
+// error if two names differ only in case, because no argument text could have both. It does not check a type that
+// decodes itself.
 func hasPlaces(t reflect.Type, names []string) error {
 	for i, name := range names {
 		for _, other := range names[:i] {
@@ -30,7 +31,7 @@ func hasPlaces(t reflect.Type, names []string) error {
 		if err != nil {
 			return err
 		}
-		// The member's own type may refuse a null; only whether the member was found matters.
+		// The member's own type may refuse null. Only whether the member was found matters.
 		err = strictjson.UnmarshalStrict(text, reflect.New(t).Interface())
 		if errors.Is(err, strictjson.ErrUnknownMember) {
 			return fmt.Errorf("type %s has no place for member %q", t, name)

@@ -239,7 +239,7 @@ func FuzzPrepare(f *testing.F) {
 	})
 }
 
-// Prepare says of a call whether its tool may run again when it is in doubt.
+// Prepare says whether the call's tool may run again when the call is in doubt.
 func TestWhichCallsMayBeRepeated(t *testing.T) {
 	tool := func(name string) toolexec.Tool {
 		return toolexec.Func(name, "", func(context.Context, struct{}) (string, error) { return "", nil })

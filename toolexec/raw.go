@@ -10,8 +10,8 @@ import (
 // noParameters is the schema of a tool that takes no arguments.
 const noParameters = `{"type":"object","properties":{},"additionalProperties":false}`
 
-// Raw returns a tool that calls a func which parses its arguments, c.Arguments, itself. They have been checked
-// against the JSON Schema in spec.Parameters; empty Parameters allow no arguments. Out works as with Func.
+// Raw returns a tool that calls a func which parses c.Arguments itself. The arguments have been checked against the
+// JSON Schema in spec.Parameters. Empty Parameters allow no arguments. Out works as with Func.
 func Raw[Out any](spec agent.ToolSpec, f func(ctx context.Context, c Call) (Out, error)) Tool {
 	if spec.Parameters == "" {
 		spec.Parameters = noParameters

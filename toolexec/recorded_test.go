@@ -67,7 +67,7 @@ type recordedCall struct {
 	tool      recordedTool
 }
 
-// recordedCalls returns the calls of all recorded runs to tools whose schemas are known.
+// recordedCalls returns the recorded runs' calls to tools with known schemas.
 func recordedCalls(t *testing.T, folder string) iter.Seq[recordedCall] {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl.gz"))

@@ -13,11 +13,11 @@ import (
 // defaultMaxDelay is the default of Retry.MaxDelay.
 const defaultMaxDelay = 30 * time.Second
 
-// Retry configures whether, when and how often a tool that failed is run again. Use it only for a tool whose work may
-// be done twice, or that sends its Call.IdempotencyKey to the service that it uses. An attempt that has started a run
-// of an agent is not retried, because the run's work would be done again.
+// Retry configures whether, when and how often a failed tool runs again. Use it only for a tool whose work may be done
+// twice, or that sends its Call.IdempotencyKey to the service that it uses. An attempt that has started an agent's run
+// is not retried, because the run's work would be done again.
 type Retry struct {
-	// Attempts is the maximum number of times that the tool is run, including the first. Less than two means once.
+	// Attempts is the maximum number of attempts, including the first. Less than two means one attempt.
 	Attempts int
 	// Delay is the wait before the second attempt. Zero or less means no wait.
 	Delay time.Duration
@@ -26,15 +26,15 @@ type Retry struct {
 	// MaxDelay is the longest wait. Zero means 30 seconds.
 	MaxDelay time.Duration
 	// Jitter is the largest random fraction by which a wait is shortened, so that many runs do not retry at the same
-	// moment: between zero, which means none, and one.
+	// moment. It is between zero, which means none, and one.
 	Jitter float64
 	// If reports whether an error is worth another attempt. Nil means all errors except a panic and errors of kind
-	// agent.KindInvalid. It is not called if another attempt is impossible: after the run was cancelled or stopped,
-	// and after an attempt that was abandoned and may still be running.
+	// agent.KindInvalid. If is not called when another attempt is impossible: after the run was cancelled or stopped,
+	// or while an abandoned attempt may still be running.
 	If func(err error) bool
 }
 
-// again reports whether another attempt follows after err, the outcome of attempt n.
+// again reports whether another attempt follows after attempt n ended with err.
 func (r Retry) again(n int, err error) bool {
 	switch err := err.(type) { //nolint:errorlint // only the executor's own errors about this attempt count
 	case nil, *CancelledError, *agent.ParkedError, *agent.InputError:

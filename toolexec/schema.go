@@ -13,22 +13,21 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Schema is the JSON Schema of a tool's arguments: the model is shown it, and arguments are checked against it.
-// Create one with CompileSchema from text or with SchemaFor from a Go type. It is immutable and safe for concurrent
-// use.
+// Schema is the JSON Schema of a tool's arguments. The model sees it, and arguments are checked against it. Create one
+// with CompileSchema from text or with SchemaFor from a Go type. It is immutable and safe for concurrent use.
 type Schema struct {
 	text     string
 	document map[string]any // the decoded text
 	compiled *jsonschema.Schema
 }
 
-// schemaURL is the document's name for the schema library; it is never loaded from a network or a file.
+// schemaURL is the document's name for the schema library. It is never loaded from a network or a file.
 const schemaURL = "arguments:///schema.json"
 
-// CompileSchema compiles the JSON Schema of a tool's arguments: draft 2020-12, or the draft in its $schema (draft-07
-// is the other common one). It must describe an object. References can only lead into the document itself or to the
-// standard meta-schemas: no other document is loaded. Patterns are Go regular expressions, without look-around and
-// back-references; formats are checked only if the draft requires it (draft-07).
+// CompileSchema compiles the JSON Schema of a tool's arguments. The draft is 2020-12, or the one in $schema (draft-07
+// is the other common one). The schema must describe an object. References can only lead into the document itself or to
+// the standard meta-schemas: no other document is loaded. Patterns are Go regular expressions, without look-around and
+// back-references. Formats are checked only if the draft requires it (draft-07).
 func CompileSchema(raw string) (*Schema, error) {
 	s := &Schema{}
 	if err := s.compile(raw); err != nil {
@@ -67,16 +66,16 @@ func (s *Schema) compile(raw string) error {
 	return nil
 }
 
-// String returns the schema's JSON text without white space, with its members in their original order.
+// String returns the schema's JSON text without white space. Members keep their original order.
 func (s *Schema) String() string { return s.text }
 
 // MarshalJSON returns the text of String, so a Schema is encoded as the schema itself.
 func (s *Schema) MarshalJSON() ([]byte, error) { return []byte(s.text), nil }
 
-// Validate checks an argument text. Empty means {}. The error is an *agent.ArgumentsError: it says that the text is
-// malformed, or lists the violations. A number without a fraction is an integer in every notation, also 10.0. A
-// member whose name the schema has in another case is a violation even if the schema allows members that it does not
-// name: some tools treat both names as the same, but a rule sees two names.
+// Validate checks argument text. Empty text means {}. The error is an *agent.ArgumentsError: it says that the text is
+// malformed, or lists the violations. A number without a fraction is an integer in every notation, also 10.0. A member
+// whose name the schema has in another case is a violation even if the schema allows unnamed members. Some tools treat
+// both names as the same, but a rule sees two names.
 func (s *Schema) Validate(args string) error {
 	if args == "" {
 		args = "{}"
@@ -107,7 +106,7 @@ func malformedArguments(err error) error {
 	return &agent.ArgumentsError{Malformed: true, Problems: []agent.ArgumentProblem{problemOf(err)}}
 }
 
-// problemOf converts an error of strictjson to a problem.
+// problemOf converts a strictjson error to a problem.
 func problemOf(err error) agent.ArgumentProblem {
 	if at, ok := errors.AsType[*strictjson.Error](err); ok {
 		return agent.ArgumentProblem{Path: at.Pointer, Message: at.Message}
@@ -121,7 +120,7 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("references to other documents are not supported (%s): put the schema under $defs", url)
 }
 
-// compileRegexp compiles a pattern, and adds a hint to the error about a pattern that Go does not support.
+// compileRegexp compiles a pattern. For a pattern that Go does not support, it adds a hint to the error.
 func compileRegexp(pattern string) (jsonschema.Regexp, error) {
 	compiled, err := regexp.Compile(pattern)
 	if err != nil {
@@ -130,7 +129,7 @@ func compileRegexp(pattern string) (jsonschema.Regexp, error) {
 	return compiled, nil
 }
 
-// explainCompile describes the errors in a schema in the same form as errors in arguments.
+// explainCompile describes errors in a schema like errors in arguments.
 func explainCompile(document any, err error) error {
 	wrong, ok := errors.AsType[*jsonschema.SchemaValidationError](err)
 	if !ok {

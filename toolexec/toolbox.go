@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
-// Toolbox is a set of tools, each with its name. It is immutable and safe for concurrent use; the zero Toolbox is
+// Toolbox is a set of tools, each with its name. It is immutable and safe for concurrent use. The zero Toolbox is
 // empty.
 type Toolbox struct {
 	entries []entry
@@ -21,13 +21,13 @@ type Toolbox struct {
 type entry struct {
 	spec   agent.ToolSpec
 	given  Tool // as it was added
-	tool   Tool // without the wrappers that hold its policy
+	tool   Tool // without its policy wrappers
 	policy Policy
 }
 
-// NewToolbox returns a toolbox of the tools, in the order in which models see them. The error joins everything that
-// is wrong with any of them: a tool that is nil or returns an Err, a name that model services do not accept, a name
-// given twice, parameters that are not the schema of an object.
+// NewToolbox returns a toolbox with the tools, in the order in which models see them. The error joins all problems of
+// all tools: a tool that is nil or returns an Err, a name that model services do not accept, a duplicate name,
+// parameters that are not an object's schema.
 func NewToolbox(tools ...Tool) (Toolbox, error) { return Toolbox{}.With(tools...) }
 
 // With returns the toolbox with more tools, under the rules of NewToolbox. The receiver does not change.
@@ -75,7 +75,7 @@ func (e entry) check() error {
 	return errors.Join(wrong...)
 }
 
-// maxNameBytes is the maximum length of a tool name that the common model services accept.
+// maxNameBytes is the maximum length for a tool name at the common model services.
 const maxNameBytes = 64
 
 func validName(name string) bool {
@@ -95,7 +95,7 @@ func (b Toolbox) All() iter.Seq2[string, Tool] {
 	}
 }
 
-// Specs returns the specs of the tools for a model, in the order they were given.
+// Specs returns the tools' specs for a model, in the order they were given.
 func (b Toolbox) Specs() agent.Tools {
 	return agent.ToolsOf(lo.Map(b.entries, func(e entry, _ int) agent.ToolSpec { return e.spec })...)
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/near"
 )
 
-// describeViolations converts the errors of the schema library to problems that a model can act on, ordered by path, at
-// most agent.MaxArgumentProblems. The document is the schema (nil if it is not available), root the value that was
-// checked.
+// describeViolations converts the schema library's errors to problems that a model can act on. It returns at most
+// agent.MaxArgumentProblems, ordered by path. document is the schema, nil if it is not available. root is the checked
+// value.
 func describeViolations(document map[string]any, root any, err *jsonschema.ValidationError) []agent.ArgumentProblem {
 	r := &reporter{document: document, root: root}
 	r.report(err)
@@ -43,7 +43,7 @@ type reporter struct {
 // isFull reports whether the reporter has as many problems as an error holds.
 func (r *reporter) isFull() bool { return len(r.problems) >= agent.MaxArgumentProblems }
 
-// reportCauses reports the causes of an error in the order of their paths, which the schema library does not keep.
+// reportCauses reports an error's causes in path order, which the schema library does not keep.
 func (r *reporter) reportCauses(err *jsonschema.ValidationError) {
 	causes := err.Causes
 	if len(causes) > agent.MaxArgumentProblems {
@@ -59,7 +59,7 @@ func (r *reporter) reportCauses(err *jsonschema.ValidationError) {
 	}
 }
 
-// add records a problem with the value at err, or with its member if one is named.
+// add records a problem with the value at err. If member is given, the problem is about that member.
 func (r *reporter) add(err *jsonschema.ValidationError, member []string, format string, args ...any) {
 	r.problems = append(r.problems, agent.ArgumentProblem{
 		Path:    jsonPointer(err.InstanceLocation) + jsonPointer(member),
@@ -67,7 +67,7 @@ func (r *reporter) add(err *jsonschema.ValidationError, member []string, format 
 	})
 }
 
-// report walks the tree of errors; its leaves are the problems.
+// report walks the error tree. Its leaves are the problems.
 func (r *reporter) report(err *jsonschema.ValidationError) {
 	switch k := err.ErrorKind.(type) {
 	case *kind.Schema, *kind.Group, *kind.Reference, *kind.AllOf:
@@ -177,17 +177,17 @@ func (r *reporter) missing(err *jsonschema.ValidationError, name, message string
 	r.add(err, []string{name}, "%s", message)
 }
 
-// schemaAt returns the part of err's schema below the given names; nil if it cannot be found.
+// schemaAt returns the part of err's schema below the given names. It returns nil if there is none.
 func (r *reporter) schemaAt(err *jsonschema.ValidationError, below ...string) any {
 	document, _, _ := strings.Cut(err.SchemaURL, "#")
 	if id, _ := r.document["$id"].(string); document != schemaURL && document != strings.TrimSuffix(id, "#") {
-		return nil // inside a separate resource within the document
+		return nil // inside a separate resource in the document
 	}
 	return valueAt(r.document, slices.Concat(schemaTokens(err.SchemaURL), below))
 }
 
-// alternatives reports a value that fits none of several forms. It reports the types that would fit; or, if the value
-// is close to one form, the problems with that form; or the problems with each form.
+// alternatives reports a value that fits none of several forms. It reports the types that would fit. If the value is
+// close to one form, it reports the problems with that form, otherwise the problems with each form.
 func (r *reporter) alternatives(err *jsonschema.ValidationError) {
 	wanted, near := []string{}, [][]agent.ArgumentProblem{}
 	for _, cause := range err.Causes {

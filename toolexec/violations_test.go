@@ -75,7 +75,7 @@ func TestViolationsComeInOneOrder(t *testing.T) {
 	}
 }
 
-// The names of a resource of its own inside the document are not mistaken for those of the document.
+// The names in a nested resource are not mistaken for the document's names.
 func TestViolationsInsideNestedResource(t *testing.T) {
 	s := compiled(t, `{"properties":{"v":{"$id":"https://example.com/inner","additionalProperties":false,"properties":{"x":true}},"path":true}}`)
 	assert.ErrorContains(t, s.Validate(`{"v":{"paht":1}}`), "/v/paht: is not known")

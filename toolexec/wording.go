@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// The limits on values, descriptions and lists in a message.
+// The limits for values, descriptions and lists in a message.
 const (
 	shownBytes  = 60
 	shownDetail = 120
@@ -64,7 +64,7 @@ func pluralize(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// orList returns "a", "a or b", "a, b or c"; null comes last.
+// orList returns "a", "a or b", "a, b or c". null comes last.
 func orList(names []string) string {
 	names = slices.Clone(names)
 	slices.SortStableFunc(names, func(a, b string) int { return boolOrder(a == "null", b == "null") })
@@ -120,7 +120,7 @@ func quotesHint(want []string, got any) string {
 	return ": give the " + kind + " itself, not inside a string"
 }
 
-// describeExpectation describes the values that a property's schema expects: types and description.
+// describeExpectation describes a property's expected values: types and description.
 func describeExpectation(schema map[string]any) string {
 	var types []string
 	switch t := schema["type"].(type) {
@@ -139,7 +139,7 @@ func describeExpectation(schema map[string]any) string {
 	return text
 }
 
-// escapePointer and unescapePointer convert a token of a JSON pointer.
+// escapePointer and unescapePointer convert a JSON pointer's token.
 var (
 	escapePointer   = strings.NewReplacer("~", "~0", "/", "~1")
 	unescapePointer = strings.NewReplacer("~1", "/", "~0", "~")
@@ -155,7 +155,7 @@ func jsonPointer(tokens []string) string {
 	return b.String()
 }
 
-// schemaTokens returns the path tokens of a schema location, "…#/properties/a".
+// schemaTokens returns a schema location's path tokens, "…#/properties/a".
 func schemaTokens(url string) []string {
 	_, fragment, _ := strings.Cut(url, "#")
 	if !strings.HasPrefix(fragment, "/") {
