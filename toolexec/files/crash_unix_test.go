@@ -23,8 +23,8 @@ import (
 
 const crashSize = 1 << 20
 
-// crash is what a child process of the tests does: with a limit on the size of files, as on a full disk, it writes one
-// that does not fit and says what came of it; without, it writes until it is killed.
+// crash is a child process of the tests. With a limit on file sizes, as on a full disk, it writes a file that does not
+// fit and prints the result. Without a limit, it writes until it is killed.
 func crash(dir string) {
 	tree, err := files.Open(files.Config{Root: dir})
 	if err != nil {
@@ -73,7 +73,7 @@ func TestAKilledWriterLeavesAWholeFile(t *testing.T) {
 		line, err := bufio.NewReader(out).ReadString('\n')
 		require.NoError(t, err)
 		require.Equal(t, "writing\n", line)
-		// Whatever the writer is at, what a reader sees is whole.
+		// A reader always sees a whole file, at any moment of the write.
 		for range 50 {
 			content := get(t, filepath.Join(dir, "f"))
 			require.Len(t, content, crashSize)

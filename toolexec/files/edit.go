@@ -19,7 +19,7 @@ type EditArgs struct {
 	IfHash     string `json:"if_hash,omitempty" jsonschema:"edit only if the file still has this hash, which read_file returned"`
 }
 
-// Edit replaces a text in a file.
+// Edit replaces text in a file.
 func (t *Tree) Edit(ctx context.Context, in EditArgs) (Written, error) {
 	return t.change(ctx, "edit", in.Path, in.IfHash, func(old string, exists bool) (string, []int, error) {
 		switch {
@@ -34,9 +34,9 @@ func (t *Tree) Edit(ctx context.Context, in EditArgs) (Written, error) {
 	})
 }
 
-// replaceText returns the text after the edit, and the lines of the replacements. If the text has CRLF, old is searched
-// for as if it had LF, and the replacement gets CRLF; the rest stays unchanged. A text of more than most bytes is never
-// built, because many replacements by a long text could exceed the memory.
+// replaceText returns the text after the edit, and the replacements' line numbers. If the text has CRLF, the search
+// treats it as LF, and the replacement gets CRLF. The rest stays unchanged. The result has at most most bytes, because
+// many long replacements could exhaust the memory.
 func replaceText(text, from, to string, all bool, most int) (string, []int, error) {
 	plain := text
 	crlf := strings.Contains(text, "\r\n")
@@ -82,8 +82,8 @@ func replaceText(text, from, to string, all bool, most int) (string, []int, erro
 
 func withoutCR(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
-// occurrences returns the positions of a text in another: all of them without overlap, or the first ones with overlap,
-// to detect whether there are several.
+// occurrences returns the positions of part in text. With all, it returns every occurrence, without overlap. Otherwise
+// it returns the first ones, with overlap, to detect whether there are several.
 func occurrences(text, part string, all bool) (places []int) {
 	for from := 0; ; {
 		i := strings.Index(text[from:], part)
@@ -98,7 +98,7 @@ func occurrences(text, part string, all bool) (places []int) {
 // linesTold is the maximum number of line numbers that a message lists.
 const linesTold = 10
 
-// linesAt returns the lines of ascending places in a text, counted from 1.
+// linesAt returns the line numbers of ascending positions in a text, counted from 1.
 func linesAt(text string, places []int) []int {
 	line, at := 1, 0
 	return lo.Map(places, func(place int, _ int) int {
@@ -113,7 +113,7 @@ func linesText(lines []int) string {
 	return lo.Ternary(len(lines) == 1, "line ", "lines ") + strings.Join(numbers, ", ") + lo.Ternary(len(lines) > linesTold, " …", "")
 }
 
-// hint describes a similar text in the file: a text that differs only in white space, or that has the same first line.
+// hint describes similar text in the file: text that differs only in white space, or that has the same first line.
 func hint(text, part string) string {
 	lines, wanted := strings.Split(text, "\n"), strings.Split(strings.TrimSpace(part), "\n")
 	bare := func(line string) string { return strings.Join(strings.Fields(line), " ") }

@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Error says why an operation on a file failed, in words that a model can act on.
+// Error says why a file operation failed, in words that a model can act on.
 type Error struct {
 	// Op is the operation: read, write, edit, list, glob, grep.
 	Op string
@@ -19,7 +19,7 @@ type Error struct {
 	Path string
 	// Problem says what is wrong and what to do about it.
 	Problem string
-	// Err is the system's error, or nil: errors.Is finds fs.ErrNotExist and the like in it.
+	// Err is the system's error, or nil. errors.Is finds fs.ErrNotExist and the like in it.
 	Err error
 }
 
@@ -35,7 +35,7 @@ func problem(op, path, format string, args ...any) *Error {
 	return &Error{Op: op, Path: path, Problem: fmt.Sprintf(format, args...)}
 }
 
-// systemError describes a system's error in the words of this package.
+// systemError describes a system error in this package's words.
 func systemError(op, path string, err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return &Error{Op: op, Path: path, Problem: e.Problem, Err: e.Err}
@@ -50,7 +50,7 @@ func systemError(op, path string, err error) *Error {
 		e.Problem = "the system does not permit it"
 	case errors.Is(err, fs.ErrClosed):
 		e.Problem = "the files were closed"
-	case strings.Contains(err.Error(), "escapes from parent"): // os has no variable for it
+	case strings.Contains(err.Error(), "escapes from parent"): // os has no error value for it
 		e.Problem = "it leads out of the root: only files below the root can be reached"
 	default:
 		e.Problem = systemCause(err).Error()

@@ -28,7 +28,7 @@ func (t *Tree) Glob(ctx context.Context, in GlobArgs) (Listing, error) {
 	if err != nil {
 		return Listing{}, err
 	}
-	// The search begins at the part of the path without *, so that siblings of that path are not read.
+	// The search begins at the path's part without *, so that siblings are not read.
 	base, rest := ".", path.Clean(in.Pattern)
 	if !strings.Contains(rest, `\`) {
 		base, rest = doublestar.SplitPattern(rest)
@@ -55,8 +55,8 @@ func relativeName(dir, name string) string {
 	return strings.TrimPrefix(name, dir+"/")
 }
 
-// checkPattern refuses patterns that are malformed, that lead out of the path, or that have too many
-// alternatives: each alternative of one group is tried with each alternative of the next.
+// checkPattern refuses patterns that are malformed, that lead out of the path, or that have too many alternatives. Each
+// alternative of one group is tried with each alternative of the next.
 func checkPattern(pattern string) error {
 	slashed := filepath.ToSlash(pattern)
 	switch {

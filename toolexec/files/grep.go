@@ -27,7 +27,7 @@ type Match struct {
 	// Path is the file, relative to the root, and Line the line in it, counted from 1.
 	Path string
 	Line int
-	// Text is the line; of a long line, the part around the match.
+	// Text is the line. For a long line, it is the part around the match.
 	Text string
 	// Before and After are the requested lines around the match that do not belong to another match.
 	Before, After []string
@@ -35,8 +35,8 @@ type Match struct {
 
 // Matches is the result of a search.
 type Matches struct {
-	// Matches are the matches that fit into an answer, in the order of paths and lines. More is the number of
-	// further matches.
+	// Matches are the matches that fit into an answer, in the order of paths and lines. More is the number of further
+	// matches.
 	Matches []Match
 	More    int
 	// Files is the number of files that were searched.
@@ -81,8 +81,8 @@ func (t *Tree) Grep(ctx context.Context, in GrepArgs) (Matches, error) {
 
 var errEnough = errors.New("enough was searched")
 
-// text returns the lines of the match, each with a prefix: path:line: for the matching line, path-line- for a
-// line around it.
+// text returns the match's lines, each with a prefix: path:line: for the matching line, path-line- for a line around
+// it.
 func (m Match) text() string {
 	var b strings.Builder
 	tell := func(line int, mark, text string) {
@@ -98,7 +98,7 @@ func (m Match) text() string {
 	return b.String()
 }
 
-// Content returns the matching lines, and a note on what is missing.
+// Content returns the matching lines, and a note about missing matches.
 func (m Matches) Content() agent.Content {
 	var b strings.Builder
 	for i, match := range m.Matches {

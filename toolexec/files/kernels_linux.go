@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// isKernelFile reports whether a file is on a virtual file system of the kernel: such files look like regular files,
-// but can hold the secrets of processes, block, or have side effects when they are read. The root contains such files
-// if a virtual file system is mounted below it, or if it is /.
+// isKernelFile reports whether a file is on one of the kernel's virtual file systems. Such files look like regular
+// files, but can hold processes' secrets, block, or have side effects when they are read. The root contains such files
+// if it is / or if a virtual file system is mounted below it.
 func isKernelFile(f *os.File) bool {
 	var s syscall.Statfs_t
 	if err := syscall.Fstatfs(int(f.Fd()), &s); err != nil {

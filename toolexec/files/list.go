@@ -24,11 +24,11 @@ type Entry struct {
 	Mode fs.FileMode
 	// Size is the size of a regular file in bytes.
 	Size int64
-	// Target is the target of a link, as written in the link.
+	// Target is a link's target, as written in the link.
 	Target string
 }
 
-// Listing is the entries that were found, in the order of their paths, with notes on the search.
+// Listing holds the entries that were found, in path order, with notes on the search.
 type Listing struct {
 	// Entries are the entries that fit into an answer. More is the number of further entries.
 	Entries []Entry
@@ -73,7 +73,7 @@ func (t *Tree) find(ctx context.Context, op, dir string, depth int, wanted func(
 	return found, nil
 }
 
-// searchError returns the error of a search.
+// searchError returns a search's error.
 func (t *Tree) searchError(ctx context.Context, op, given, name string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s %q: %w", op, given, context.Cause(ctx))
@@ -89,7 +89,7 @@ func (t *Tree) entry(name string, d fs.DirEntry) Entry {
 	e := Entry{Path: name, Mode: d.Type()}
 	if d.Type()&fs.ModeSymlink != 0 {
 		e.Target, _ = t.root.Readlink(name)
-	} else if info, err := t.root.Lstat(name); err == nil { // through the root: d.Info does not use it in every version of Go
+	} else if info, err := t.root.Lstat(name); err == nil { // through the root, because d.Info does not use it in every Go version
 		e.Size = info.Size()
 	}
 	return e
@@ -108,7 +108,7 @@ func (e Entry) String() string {
 	return fmt.Sprintf("%s (%s)", showPath(e.Path), describeMode(e.Mode))
 }
 
-// Content returns a line for each entry, and a note about entries that are missing.
+// Content returns a line for each entry, and a note about missing entries.
 func (l Listing) Content() agent.Content {
 	var b strings.Builder
 	for _, e := range l.Entries {

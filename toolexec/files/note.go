@@ -7,8 +7,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// withNotes returns the text, and the notes in brackets as a separate part, so that they cannot be
-// mistaken for text of a file.
+// withNotes returns the text, and the notes in brackets as a separate part, so that they cannot be mistaken for file
+// text.
 func withNotes(text string, notes ...string) agent.Content {
 	note := agent.Text("[" + strings.Join(notes, "; ") + "]")
 	if text == "" {

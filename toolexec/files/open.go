@@ -9,9 +9,9 @@ import (
 	"github.com/samber/lo"
 )
 
-// openIn opens a regular file or a directory, and nothing else. It checks the file before opening it, because
-// opening a device can have side effects, and again afterwards, because the file can have been replaced in
-// between. It opens the file without waiting for another process, in case a pipe has replaced it.
+// openIn opens a regular file or a directory, and nothing else. It checks the file before opening it, because opening a
+// device can have side effects. It checks again afterwards, because the file can have been replaced in between. It
+// opens the file without waiting for another process, in case a pipe has replaced it.
 func openIn(root *os.Root, name string, flag int, want fs.FileMode) (*os.File, fs.FileInfo, error) {
 	info, err := root.Stat(name)
 	if err != nil {
@@ -38,7 +38,6 @@ func openIn(root *os.Root, name string, flag int, want fs.FileMode) (*os.File, f
 	return f, info, nil
 }
 
-// isA returns an error if a file does not have the wanted type: a directory or a regular file.
 func isA(want fs.FileMode, info fs.FileInfo) error {
 	got := info.Mode().Type()
 	switch {
@@ -67,7 +66,7 @@ func describeMode(mode fs.FileMode) string {
 	return "special file"
 }
 
-// entries returns the entries of a directory, unordered; more reports that there are more than most.
+// entries returns a directory's entries, unordered. more reports that there are more than most.
 func (t *Tree) entries(ctx context.Context, dir string, most int) (list []fs.DirEntry, more bool, err error) {
 	f, _, err := openIn(t.root, dir, os.O_RDONLY, fs.ModeDir)
 	if err != nil {

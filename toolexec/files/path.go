@@ -45,8 +45,8 @@ func (t *Tree) fileName(op, given string) (string, error) {
 	return t.name(op, given)
 }
 
-// resolve follows the links in the existing part of a name, and returns the name without links. The result is used
-// only for checks: os.Root confines access regardless of it.
+// resolve returns a name without links: it follows the links in the name's existing part. The result is used only for
+// checks. os.Root confines access regardless of it.
 func (t *Tree) resolve(name string) (string, error) {
 	done, todo := ".", strings.Split(name, "/")
 	for links := 0; len(todo) > 0; {
@@ -79,7 +79,7 @@ func hasNamedPart(p string, names []string) bool {
 	})
 }
 
-// suggestName adds a suggestion to an error about a missing file: existing files with similar names.
+// suggestName adds existing files with similar names to an error about a missing file.
 func (t *Tree) suggestName(ctx context.Context, err error, name string) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || !errors.Is(e, fs.ErrNotExist) {
@@ -110,8 +110,8 @@ func (t *Tree) suggestName(ctx context.Context, err error, name string) error {
 	return e
 }
 
-// isAlike reports whether one name is probably a misspelling of the other: one contains the other, or they differ in
-// up to a third of their letters, where two swapped letters count as one difference.
+// isAlike reports whether one name is probably a misspelling of the other. One contains the other, or they differ in up
+// to a third of their letters. Two swapped letters count as one difference.
 func isAlike(a, b string) bool {
 	a, b = strings.ToLower(a), strings.ToLower(b)
 	if min(len(a), len(b)) >= 3 && (strings.Contains(a, b) || strings.Contains(b, a)) {

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// target is a file to be written. Its directory is held open, so that later changes of the tree have no effect.
+// target is a file to write. Its directory is held open, so that later tree changes have no effect.
 type target struct {
 	dir  *os.Root
 	name string      // relative to the tree's root, without links
-	info fs.FileInfo // of the existing file; nil if there is none
+	info fs.FileInfo // of the existing file, or nil
 }
 
-// target resolves a name to the file that it leads to, and creates the directories on the way if create is set.
+// target resolves a name to its file. If create is set, it creates missing directories.
 func (t *Tree) target(name string, create bool) (*target, error) {
 	actual, err := t.resolve(name)
 	if err != nil {
@@ -35,7 +35,7 @@ func (t *Tree) target(name string, create bool) (*target, error) {
 			return nil, err
 		}
 	}
-	dir, err := t.root.OpenRoot(parent + "/.") // the dot keeps a pipe by that name from being opened
+	dir, err := t.root.OpenRoot(parent + "/.") // the dot prevents opening a pipe by that name
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (w *target) readTarget(most int, wanted bool) (text string, exists bool, er
 	return string(all), true, err
 }
 
-// put replaces the existing file, if it is unchanged, by a new one. The new file has a temporary name until it is
+// put replaces the existing file with a new one if it is unchanged. The new file has a temporary name until it is
 // complete.
 func (w *target) put(content string) (err error) {
 	base, temporary := path.Base(w.name), ".grapnel-"+rand.Text()+".tmp"
@@ -113,7 +113,7 @@ func (w *target) put(content string) (err error) {
 	return nil
 }
 
-// checkUnchanged returns an error if the existing file differs from the one that was checked.
+// checkUnchanged returns an error if the existing file differs from the checked one.
 func (w *target) checkUnchanged(base string) error {
 	now, err := w.dir.Lstat(base)
 	switch {

@@ -26,33 +26,32 @@ type ReadArgs struct {
 	Limit  int    `json:"limit,omitempty" jsonschema:"how many lines to show at most"`
 }
 
-// Excerpt is the part of a file that was read.
+// Excerpt is the part of a file that Read returns.
 type Excerpt struct {
 	// Path is the file, relative to the root.
 	Path string
-	// Text is the lines, without the CR of CRLF and with � for bytes that are not UTF-8.
+	// Text holds the lines, without the CR of CRLF, and with � for bytes that are not UTF-8.
 	Text string
-	// First and Last are the numbers of the first and last line in Text, counted from 1; both are 0 if
-	// the file is empty.
+	// First and Last are the numbers of the first and last line in Text, counted from 1. Both are 0 if the file is
+	// empty.
 	First, Last int
 	// More reports that lines follow.
 	More bool
 	// Cut reports that Text has only a part of the last line.
 	Cut bool
-	// Lines is the number of lines of the file, or -1 if it is too big to count them.
+	// Lines is the file's number of lines, or -1 if the file is too big to count them.
 	Lines int
-	// Size is the size of the file in bytes.
+	// Size is the file size in bytes.
 	Size int64
-	// Hash is the hash of the file; empty if it is too big to be edited.
+	// Hash is the file's hash. It is empty if the file is too big to be edited.
 	Hash string
-	// CRLF is the number of lines that end in CRLF, and Strange the number of bytes of the lines that
-	// are shown as �.
+	// CRLF is the number of lines that end in CRLF. Strange is the number of bytes in the lines that are shown as �.
 	CRLF, Strange int
 	// Unended reports that Text has the file's last line, and that this line has no line end.
 	Unended bool
 }
 
-// Read reads a file, or some lines of it.
+// Read reads a file, or some of its lines.
 func (t *Tree) Read(ctx context.Context, in ReadArgs) (Excerpt, error) {
 	const op = "read"
 	name, err := t.fileName(op, in.Path)
@@ -81,8 +80,8 @@ func (t *Tree) Read(ctx context.Context, in ReadArgs) (Excerpt, error) {
 // reading is an excerpt that is being read.
 type reading struct{ Excerpt }
 
-// readLines reads as many lines as fit. If whole is set, it also reads the rest of the file, to count
-// its lines and to hash it.
+// readLines reads as many lines as fit. If whole is set, it also reads the rest of the file, to count its lines and to
+// hash it.
 func (e *reading) readLines(from io.Reader, limit, most int, whole bool) error {
 	sum := sha256.New()
 	if whole {
@@ -94,7 +93,7 @@ func (e *reading) readLines(from io.Reader, limit, most int, whole bool) error {
 			countNoun(e.Size, "byte"), head[:min(12, len(head))])
 	}
 	var text strings.Builder
-	number := 0 // number of the line that was read last
+	number := 0 // number of the last line read
 	for full := false; whole || !e.More; {
 		keep := lo.Ternary(full || number+1 < e.First, 0, most-text.Len())
 		line, size, err := readLine(r, keep+1) // one byte more shows whether the line is longer
@@ -196,7 +195,7 @@ func readLine(r *bufio.Reader, most int) (line []byte, size int, err error) {
 	}
 }
 
-// shortHash returns a prefix of a hash that is long enough to detect a change.
+// shortHash returns a hash prefix that is long enough to detect a change.
 func shortHash(sum []byte) string { return hex.EncodeToString(sum[:8]) }
 
 func hashOf(content string) string {

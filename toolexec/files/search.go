@@ -19,17 +19,17 @@ const (
 	maxColumn  = 400       // bytes shown of a line
 	maxSearch  = 256 << 20 // bytes that one call searches
 	maxPattern = 1000      // bytes of a pattern
-	longLine   = 1 << 10   // bytes of a line above which ctx can interrupt the search
+	longLine   = 1 << 10   // a longer line, in bytes, can be interrupted by ctx
 )
 
-// search is the state of one call of grep.
+// search is the state of one grep call.
 type search struct {
 	tree          *Tree
 	expression    *regexp.Regexp
 	glob          string
 	around        int
-	most          int // maximum number of matches in the answer
-	bytes         int // size of the matches in the answer
+	most          int // maximum number of matches
+	bytes         int // size of the matches
 	left          int // bytes still to be searched
 	skippedBinary int
 	skippedBig    int
@@ -126,8 +126,8 @@ func (s *search) lines(ctx context.Context, name string, lines []string) error {
 	return nil
 }
 
-// find returns the position of the match in a line; nil if there is none. An expression can take microseconds for each
-// byte, so the search in a long line stops when ctx is done.
+// find returns the match's position in a line; nil if there is none. An expression can take microseconds for each byte,
+// so the search in a long line stops when ctx is done.
 func (s *search) find(ctx context.Context, line string) []int {
 	if len(line) <= longLine {
 		return s.expression.FindStringIndex(line)
@@ -135,7 +135,7 @@ func (s *search) find(ctx context.Context, line string) []int {
 	return s.expression.FindReaderIndex(&runes{ctx: ctx, r: strings.NewReader(line)})
 }
 
-// runes reads the runes of a line until ctx is done.
+// runes reads a line's runes until ctx is done.
 type runes struct {
 	ctx  context.Context //nolint:containedctx // used for the search in one line
 	r    *strings.Reader

@@ -119,7 +119,7 @@ func TestASlowGrepEndsWithItsContext(t *testing.T) {
 	assert.ErrorContains(t, err, "the pattern is longer than 1000 bytes: use several simpler ones")
 }
 
-// A search is what a model can make slow: it has a time limit of its own.
+// A model can make a search slow, so a search has its own time limit.
 func TestSearchesAreLimitedInTime(t *testing.T) {
 	_, tree := tree(t, files.Config{SearchTimeout: 20 * time.Millisecond}, "f", strings.Repeat("a", 100_000))
 	assert.Contains(t, call(t, tree, "grep", `{"pattern":"(?:a?){1000}z"}`).Text(), "no answer within 20ms")

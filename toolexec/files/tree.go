@@ -16,9 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// The defaults of a Config.
 const (
-	// defaultMaxReadBytes keeps an answer below the default limit of an executor.
+	// defaultMaxReadBytes keeps an answer below an executor's default limit.
 	defaultMaxReadBytes = 48 << 10
 	// defaultMaxWriteBytes is 4 MiB.
 	defaultMaxWriteBytes = 4 << 20
@@ -38,19 +37,18 @@ type Config struct {
 	ReadOnly bool
 	// MaxReadBytes limits the text of one answer, without notes: 48 KiB by default.
 	MaxReadBytes int
-	// MaxWriteBytes is the maximum size of a file that can be written or edited, and of a file that grep searches: 4 MiB
-	// by default.
+	// MaxWriteBytes is the maximum size for a file to write, edit or grep: 4 MiB by default.
 	MaxWriteBytes int
-	// MaxMatches limits the lines that grep, and the paths that glob and list_files return in one answer: 200 by
-	// default.
+	// MaxMatches limits the lines that grep returns in one answer, and the paths that glob and list_files return: 200
+	// by default.
 	MaxMatches int
 	// MaxWalk is the number of files and directories that one call visits before it stops with a note: 100,000 by
 	// default.
 	MaxWalk int
-	// SearchTimeout is the time limit of the tools glob and grep, because a model can write an expression that takes
+	// SearchTimeout is the time limit for the tools glob and grep, because a model can write an expression that takes
 	// hours. The default is one minute.
 	SearchTimeout time.Duration
-	// Skip names directories and files that walks skip, unless a walk begins inside of one. Letter case is ignored. Nil
+	// Skip names directories and files that walks skip, unless a walk begins inside one. Letter case is ignored. Nil
 	// means .git; an empty list means none.
 	Skip []string
 	// Protect names directories and files, at any depth, that the tools do not write into. Letter case is ignored. Nil
@@ -99,8 +97,8 @@ func Open(c Config) (*Tree, error) {
 func (t *Tree) Close() error { return t.root.Close() }
 
 // Tools returns the tools for the tree: read_file, list_files, glob, grep and, unless the tree is read-only, write_file
-// and edit_file. If a run is cut off during a call, the call can run again when the run is resumed; an edit that was
-// already made then reports that its text is not in the file.
+// and edit_file. If a run is cut off during a call, the call can run again when the run is resumed. A repeated edit
+// then reports that its text is not in the file.
 func (t *Tree) Tools() []toolexec.Tool {
 	return lo.Map(t.newTools(), func(tool toolexec.Tool, _ int) toolexec.Tool {
 		return toolexec.WithPolicy(tool, toolexec.Policy{Doubt: toolexec.DoubtRepeat})
@@ -127,10 +125,10 @@ func (t *Tree) newTools() []toolexec.Tool {
 	)
 }
 
-// content is the result of a method that can be shown to a model.
+// content is a method's result that can be shown to a model.
 type content interface{ Content() agent.Content }
 
-// toolFunc converts a method to a tool's func. A problem that the model can fix becomes an answer; only other problems
+// toolFunc converts a method to a tool's func. A problem that the model can fix becomes an answer. Only other problems
 // are errors.
 func toolFunc[In any, Out content](f func(context.Context, In) (Out, error)) func(context.Context, In) (toolexec.Output, error) {
 	return func(ctx context.Context, in In) (toolexec.Output, error) {

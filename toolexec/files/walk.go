@@ -11,7 +11,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// deepest is the maximum depth of a walk: opening a path costs something for each of its parts.
+// deepest is the maximum depth of a walk. The cost of opening a path grows with its length.
 const deepest = 128
 
 // walk visits everything below a directory, without following links.
@@ -26,8 +26,8 @@ type walk struct {
 
 func (t *Tree) walk() *walk { return &walk{tree: t, left: t.config.MaxWalk} }
 
-// below calls visit for the entries of a directory in the order of their paths, down to depth levels; 0 means all
-// levels. It stops at the first error of visit, or when ctx is done. It counts subdirectories that cannot be read.
+// below calls visit for a directory's entries in path order, down to depth levels. 0 means all levels. It stops at the
+// first error from visit, or when ctx is done. It counts subdirectories that cannot be read.
 func (w *walk) below(ctx context.Context, dir string, depth int, visit func(name string, d fs.DirEntry) error) error {
 	list, err := w.listDir(ctx, dir)
 	if err != nil {
@@ -77,7 +77,7 @@ func (w *walk) through(
 	return ctx.Err()
 }
 
-// listDir returns the entries of a directory, sorted such that all paths come in order: a.txt before a/b.
+// listDir returns a directory's entries. They are sorted so that all paths come in order: a.txt before a/b.
 func (w *walk) listDir(ctx context.Context, dir string) ([]fs.DirEntry, error) {
 	list, more, err := w.tree.entries(ctx, dir, w.left)
 	w.cut = w.cut || more

@@ -20,16 +20,15 @@ type Written struct {
 	Path string
 	// Created reports that the file did not exist before.
 	Created bool
-	// Size is the size of the file in bytes, and Before its previous size.
+	// Size is the file size in bytes, and Before its previous size.
 	Size, Before int
-	// Lines are the line numbers of an edit's replacements, counted from 1 in the old file; nil for a file
-	// written by Write.
+	// Lines are the line numbers of an edit's replacements, counted from 1 in the old file. They are nil after Write.
 	Lines []int
-	// Hash is the hash of the file.
+	// Hash is the file's hash.
 	Hash string
 }
 
-// Write writes a whole file, and creates the directories that it is in.
+// Write writes a whole file, and creates missing directories.
 func (t *Tree) Write(ctx context.Context, in WriteArgs) (Written, error) {
 	if len(in.Content) > t.config.MaxWriteBytes {
 		return Written{}, systemError("write", in.Path, tooBig(len(in.Content), t.config.MaxWriteBytes))
@@ -37,8 +36,8 @@ func (t *Tree) Write(ctx context.Context, in WriteArgs) (Written, error) {
 	return t.change(ctx, "write", in.Path, in.IfHash, func(string, bool) (string, []int, error) { return in.Content, nil, nil })
 }
 
-// change calls make with the content of a file and writes the result to the file. Other changes of the
-// tree wait until it returns.
+// change calls make with a file's content and writes the result to the file. Other changes to the tree wait until it
+// returns.
 func (t *Tree) change(
 	ctx context.Context, op, given, ifHash string, make func(old string, exists bool) (string, []int, error),
 ) (Written, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The pause between reconnects doubles up to a minute, and a call that succeeds ends it.
+// The pause between reconnects doubles up to a minute. A successful call ends it.
 func TestThePauseBetweenReconnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &Client{}

@@ -21,7 +21,7 @@ import (
 // IdempotencyKey is the member of a request's _meta with the call's idempotency key: see toolexec.Call.IdempotencyKey.
 const IdempotencyKey = "grapnel/idempotency-key"
 
-// call is the Body of a call of a server's tool.
+// call is the Body for calling a server's tool.
 type call struct {
 	tool      *tool
 	arguments string
@@ -66,14 +66,14 @@ func (b *call) Run(ctx context.Context, c toolexec.Call) (toolexec.Output, error
 		if unsent := x.gone.Load() || errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, errNotSent); unsent {
 			s.over.Store(true)
 			if !again && ctx.Err() == nil {
-				continue // the server did not run this call: call again on a new connection
+				continue // the server did not run this call, so call again on a new connection
 			}
 		}
 		return toolexec.Output{}, b.explain(ctx, s, x, err)
 	}
 }
 
-// uncallable returns the error for a call that was not sent.
+// uncallable returns the error for an unsent call.
 func (b *call) uncallable(s *session, err error) *Error {
 	if errors.Is(err, errGone) || errors.Is(err, errChanged) {
 		e := b.newError(err, "", "")
@@ -83,10 +83,11 @@ func (b *call) uncallable(s *session, err error) *Error {
 	return b.newError(err, "", s.lastOutput())
 }
 
-// inputFaultError is returned when a server asks for input in a way that is not supported.
+// inputFaultError is returned when a server asks for input in an unsupported way.
 type inputFaultError struct{ error }
 
-// ask sends the call and waits for the answer. It returns an InputError when the server asks for input that it has not got.
+// ask sends the call and waits for the answer. It returns an InputError when the server asks for input that it has not
+// got.
 func (b *call) ask(ctx context.Context, s *session, c toolexec.Call, m memo) (*sdk.CallToolResult, error) {
 	a, leave := s.desk.enter(c.Given)
 	defer leave()
@@ -163,8 +164,8 @@ func (b *call) send(ctx context.Context, s *session, c toolexec.Call, m memo) (*
 	}
 }
 
-// addTrace adds the span of the call, if there is one, to _meta: traceparent and tracestate, according to the
-// OpenTelemetry conventions for MCP.
+// addTrace adds the call's span, if there is one, to _meta: traceparent and tracestate, according to the OpenTelemetry
+// conventions for MCP.
 func addTrace(ctx context.Context, meta sdk.Meta) {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)

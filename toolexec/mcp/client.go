@@ -13,8 +13,8 @@ import (
 )
 
 // A Client is a connection to an MCP server, with the tools that the server listed at Connect. If the connection has
-// ended, the next call of a tool reconnects. A Client is safe for concurrent use; close it when the agents that use
-// its tools are done.
+// ended, the next tool call reconnects. A Client is safe for concurrent use. Close it when the agents that use its
+// tools are done.
 type Client struct {
 	server       Server
 	serial       *serial
@@ -26,7 +26,7 @@ type Client struct {
 	mu        sync.Mutex
 	current   *session
 	dialling  *dialling
-	failures  int // in a row
+	failures  int // consecutive
 	notBefore time.Time
 	closed    bool
 	closing   sync.Once
@@ -40,9 +40,9 @@ type dialling struct {
 	err     error
 }
 
-// Connect starts or reaches the server, initializes it and lists its tools. ctx applies only to these steps, within
-// the server's ConnectTimeout. If the server fails, the error is an *Error, and no process keeps running; otherwise
-// the error joins everything that is wrong with the configuration.
+// Connect starts or reaches the server, initializes it and lists its tools. ctx applies only to these steps, within the
+// server's ConnectTimeout. If the server fails, the error is an *Error, and no process keeps running. Otherwise the
+// error joins all configuration problems.
 func Connect(ctx context.Context, s Server) (*Client, error) {
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("connecting to mcp server %q: %w", s.Name, err)
@@ -62,17 +62,16 @@ func Connect(ctx context.Context, s Server) (*Client, error) {
 	return c, nil
 }
 
-// Tools returns the server's tools, in the order of its list. They work until the client is closed, in any number of
-// agents.
+// Tools returns the server's tools, in list order. They work until the client is closed, in any number of agents.
 func (c *Client) Tools() []toolexec.Tool {
 	return lo.Map(c.tools, func(t *tool, _ int) toolexec.Tool { return t })
 }
 
-// Instructions returns the server's instructions for a model; empty if it has none. They come from the server: review
-// them before you put them into a system prompt.
+// Instructions returns the server's instructions for a model. It returns an empty string if there are none. They come
+// from the server: review them before you put them into a system prompt.
 func (c *Client) Instructions() string { return c.instructions }
 
-// Annotations returns the server's annotations of the tool that the model knows by this name; ok is false when the
+// Annotations returns the server's annotations for the tool that the model knows by this name. ok is false when the
 // client has no such tool.
 func (c *Client) Annotations(name string) (Annotations, bool) {
 	t, ok := lo.Find(c.tools, func(t *tool) bool { return t.spec.Name == name })
@@ -82,8 +81,8 @@ func (c *Client) Annotations(name string) (Annotations, bool) {
 	return t.annotations, true
 }
 
-// Close ends the connection and the server's process group: it closes the server's input, then asks the group to end,
-// then kills it. Calls in progress fail. Close returns when all processes have ended; its error reports processes that
+// Close ends the connection and the server's process group. It closes the server's input, then asks the group to end,
+// then kills it. Calls in progress fail. Close returns when all processes have ended. Its error reports processes that
 // did not end.
 func (c *Client) Close() error {
 	c.closing.Do(func() {
@@ -135,7 +134,7 @@ func (c *Client) session(ctx context.Context) (*session, error) {
 	}
 }
 
-// redial replaces the old connection by a new one. It is independent of any call.
+// redial replaces the old connection with a new one. It is independent of any call.
 func (c *Client) redial(d *dialling, old *session) {
 	defer close(d.done)
 	if old != nil {
@@ -153,7 +152,7 @@ func (c *Client) redial(d *dialling, old *session) {
 	}
 }
 
-// The first reconnect is immediate; after that there is a pause, which grows until a call succeeds.
+// The first reconnect is immediate. Later ones wait for a pause that grows until a call succeeds.
 const (
 	firstPause = time.Second
 	maxPause   = time.Minute
@@ -169,7 +168,6 @@ func (c *Client) countFailure() {
 	}
 }
 
-// resetFailures records a success of the server.
 func (c *Client) resetFailures() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -22,12 +22,13 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// A server asks a person in one of two ways. Since protocol 2026-07-28, it answers a call with input_required, and the call
-// is made again with the answers and the server's requestState. Before, it sends elicitation/create during the call. Then
-// the request is cancelled, the result of the call is dropped, and the call is made again: the server asks again, and gets
-// the recorded answer. In both cases the call ends with an agent.InputError in between, so that nothing waits in memory.
+// A server asks a person in one of two ways. Since protocol 2026-07-28, it answers a call with input_required, and the
+// call is made again with the answers and the server's requestState. Before, it sends elicitation/create during the
+// call. Then the request is cancelled, the call's result is dropped, and the call is made again. The server asks again,
+// and gets the recorded answer. In both cases the call ends with an agent.InputError in between, so that nothing waits
+// in memory.
 
-// The limits of what a server may ask.
+// The limits for a server's questions.
 const (
 	maxRequestState = 64 << 10
 	maxRequests     = 8 // in one result
@@ -37,23 +38,23 @@ const (
 
 // memo is the state of an InputError.
 type memo struct {
-	// Server is a hash of the server that asked: no other gets the answers.
+	// Server is a hash of the server that asked. No other server gets the answers.
 	Server string `json:"server"`
-	// State is the server's requestState. Keys and Requests are those of its result, in the order in which a person is asked;
-	// From is the number of answers of the call before them. All are empty for elicitation during a call.
+	// State is the server's requestState. Keys and Requests belong to the same result, in the order in which a person
+	// is asked. From is the number of earlier answers for the call. All are empty for elicitation during a call.
 	State    string               `json:"state,omitempty"`
 	Keys     []string             `json:"keys,omitempty"`
 	Requests []agent.InputRequest `json:"requests,omitempty"`
 	From     int                  `json:"from,omitempty"`
 }
 
-// identity returns a hash of the name of the server and how it is reached.
+// identity returns a hash of the server's name and how the server is reached.
 func (s Server) identity() string {
 	sum := sha256.Sum256([]byte(jsonOf([]any{s.Name, s.URL, s.Command})))
 	return hex.EncodeToString(sum[:16])
 }
 
-// memoOf returns the memo of a call that is made again, and an empty memo for one that has not asked.
+// memoOf returns the memo for a repeated call, and an empty memo for one that has not asked.
 func (b *call) memoOf(c toolexec.Call) (m memo, err error) {
 	if len(c.InputState) == 0 {
 		return m, nil
@@ -70,7 +71,7 @@ func (b *call) memoOf(c toolexec.Call) (m memo, err error) {
 	return m, nil
 }
 
-// next returns the error that asks for the next request of the same result; nil if all have answers.
+// next returns the error that asks for the same result's next request. It returns nil if all have answers.
 func (m memo) next(c toolexec.Call) error {
 	n := len(c.Given) - m.From
 	if n >= len(m.Requests) {
@@ -79,7 +80,7 @@ func (m memo) next(c toolexec.Call) error {
 	return &agent.InputError{Request: m.Requests[n], State: c.InputState}
 }
 
-// responses returns the answers to the requests of the last result, by key.
+// responses returns the answers to the last result's requests, by key.
 func (m memo) responses(c toolexec.Call) sdk.InputResponseMap {
 	if len(m.Keys) == 0 {
 		return nil
@@ -91,7 +92,7 @@ func (m memo) responses(c toolexec.Call) sdk.InputResponseMap {
 	return all
 }
 
-// responseTo returns a person's answer in the form of the protocol.
+// responseTo returns a person's answer in the protocol's format.
 func responseTo(g agent.GivenInput) *sdk.ElicitResult {
 	if !g.Accepted {
 		return &sdk.ElicitResult{Action: "decline"}
@@ -136,7 +137,7 @@ func (b *call) needInput(r *sdk.CallToolResult, c toolexec.Call) error {
 
 func (m memo) encode() []byte { return []byte(jsonOf(m)) }
 
-// requestOf returns what a server asks for.
+// requestOf returns the input that a server asks for.
 func (s Server) requestOf(p *sdk.ElicitParams) (agent.InputRequest, error) {
 	r := agent.InputRequest{By: fmt.Sprintf("mcp server %q", s.Name), Message: strings.TrimSpace(inputform.Clean(p.Message, maxQuestion))}
 	mode := p.Mode
@@ -169,8 +170,9 @@ func (s Server) requestOf(p *sdk.ElicitParams) (agent.InputRequest, error) {
 	return r, nil
 }
 
-// requiredVisit returns the first address that a person must visit before the call, according to the error of a server. An
-// address that the person has declined or already visited is not asked for again: the error is the result of the call.
+// requiredVisit returns the first address that a person must visit before the call, according to a server's error. It
+// does not ask again for an address that the person has declined or already visited. Then the error is the call's
+// result.
 func (s Server) requiredVisit(err error, given []agent.GivenInput) (*agent.InputRequest, error) {
 	refused, ok := errors.AsType[*jsonrpc.Error](err)
 	if !ok || refused.Code != sdk.CodeURLElicitationRequired {
@@ -202,8 +204,8 @@ func isSame(a, b agent.InputRequest) bool {
 	return a.Message == b.Message && a.URL == b.URL && a.Schema == b.Schema
 }
 
-// desk attributes elicitation during a call to its call. The protocol does not say which call asks, so calls of a
-// server that has asked in this way are made one at a time.
+// desk attributes elicitation during a call to its call. The protocol does not say which call asks. After a server has
+// asked in this way, its calls are made one at a time.
 type desk struct {
 	server Server
 	serial *serial
@@ -231,7 +233,7 @@ func newSerial() *serial {
 	return s
 }
 
-// wait waits until the call may begin; over ends its turn.
+// wait waits until the call may begin. over ends its turn.
 func (s *serial) wait(done <-chan struct{}) (over func()) {
 	if !s.asks.Load() {
 		return func() {}
@@ -257,14 +259,14 @@ func (d *desk) enter(given []agent.GivenInput) (a *asking, leave func()) {
 	}
 }
 
-// outcome returns what the call has asked for.
+// outcome returns the call's request for input.
 func (d *desk) outcome(a *asking) (request *agent.InputRequest, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return a.request, a.err
 }
 
-// elicit answers a request of the server: with the recorded answer, or that it was cancelled.
+// elicit answers a server's request with the recorded answer, or cancels it.
 func (d *desk) elicit(p *sdk.ElicitParams) (sdk.Result, error) {
 	cancelled := &sdk.ElicitResult{Action: "cancel"}
 	if p == nil {
@@ -276,7 +278,7 @@ func (d *desk) elicit(p *sdk.ElicitParams) (sdk.Result, error) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "elicitation/create: no call is in progress"}
 	}
 	d.serial.asks.Store(true)
-	if len(d.calls) > 1 { // one of them asks, and no person can know for which call
+	if len(d.calls) > 1 { // one of them asks, and a person cannot know which one
 		return cancelled, nil
 	}
 	a := d.calls[0]

@@ -95,7 +95,7 @@ func (o *office) wait(t *testing.T, store durable.Store, id agent.RunID) durable
 	return waits[0]
 }
 
-// look calls do with the wait of the run.
+// look calls do with the run's wait.
 func (o *office) look(t *testing.T, id agent.RunID, do func(w durable.Wait, store durable.Store)) {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), o.path, sqlite.Options{})

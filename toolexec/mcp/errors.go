@@ -14,21 +14,20 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Error describes a failure of a server, in words that a model can act on. It never contains the values of the server's
+// Error describes a server's failure, in words that a model can act on. It never contains values of the server's
 // headers or variables. It is immutable.
 type Error struct {
-	// Server is the server's name.
 	Server string
-	// Tool is the tool that was called, by the server's own name; empty if no tool was called.
+	// Tool is the server's own name for the called tool. It is empty if no tool was called.
 	Tool string
 	// Lost reports that a call was sent and no readable answer came, mostly because the connection ended. The call may
 	// or may not have taken effect.
 	Lost bool
-	// Kind is the kind of the error.
+	// Kind is the error's kind.
 	Kind agent.ErrorKind
 
 	doing, text string
-	cause       error // an error of a context, never of the server
+	cause       error // a context's error, never the server's
 }
 
 func (e *Error) Error() string {
@@ -41,10 +40,10 @@ func (e *Error) Error() string {
 // ErrorKind returns Kind.
 func (e *Error) ErrorKind() agent.ErrorKind { return e.Kind }
 
-// Unwrap returns the error of the caller's context, if that ended the call.
+// Unwrap returns the caller's context error if it ended the call.
 func (e *Error) Unwrap() error { return e.cause }
 
-// errorOf makes an Error from err, followed by advice and by the last output of the server, if any.
+// errorOf makes an Error from err, followed by advice and by the server's last output, if any.
 func (s Server) errorOf(doing, tool string, err error, advice, said string) *Error {
 	if known, ok := errors.AsType[*Error](err); ok {
 		again := *known
@@ -73,10 +72,9 @@ var plumbing = strings.NewReplacer(
 	`calling "initialize": `, "", `sending "initialize": `, "", `rejected by transport: `, "", `: rejected by transport`, "",
 )
 
-// The maximum length of a server's text in an error.
+// maxSaid is the maximum length of a server's text in an error.
 const maxSaid = 2 << 10
 
-// shortenText shortens a text of a server.
 func shortenText(text string) string {
 	if len(text) <= maxSaid {
 		return text
@@ -84,7 +82,7 @@ func shortenText(text string) string {
 	return strings.ToValidUTF8(text[:maxSaid], "") + "…"
 }
 
-// scrubText returns a shortened text without the secrets of the server.
+// scrubText returns a shortened text without the server's secrets.
 func (s Server) scrubText(text string) string {
 	for _, secret := range s.secrets() {
 		text = strings.ReplaceAll(text, secret, "[secret]")
@@ -93,8 +91,8 @@ func (s Server) scrubText(text string) string {
 }
 
 // secrets returns the values that an error must not show, long values first: header values with and without their
-// scheme, the password and query of the URL, and the variables that Inherit and Env pass on. Short values are not
-// included, because they would match everywhere.
+// scheme, the URL's password and query, and the variables that Inherit and Env pass on. It omits short values, because
+// they would match everywhere.
 func (s Server) secrets() []string {
 	var all []string
 	for _, values := range s.Headers {

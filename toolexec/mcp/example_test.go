@@ -94,7 +94,7 @@ func ExampleClient_Annotations() {
 		return
 	}
 	defer client.Close()
-	// What a server does not say is taken for the worse.
+	// Missing annotations mean the worst case.
 	said, ok := client.Annotations("mcp__weather__forecast")
 	fmt.Printf("%v %+v\n", ok, said)
 	// Output:

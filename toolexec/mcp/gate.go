@@ -12,32 +12,32 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// gate is between a connection and the session. It passes on the messages that the session waits for, forwards
-// progress to its call in order, and drops everything else, up to a limit. It reads the next message only after it
-// has handled the last one, so a server cannot fill the memory with unsolicited messages.
+// gate is between a connection and the session. It passes on the messages that the session waits for, forwards progress
+// to its call in order, and drops everything else, up to a limit. It reads the next message only after it has handled
+// the last one, so a server cannot fill the memory with unsolicited messages.
 type gate struct {
 	sdk.Transport
 	sdk.Connection
 
 	news   *news
-	most   int          // limit of noise in bytes
+	most   int          // maximum noise in bytes
 	agreed func(string) // called with the protocol version
 
 	mu      sync.Mutex
-	awaited map[jsonrpc.ID]string // the methods of our requests
-	asked   int                   // number of the server's requests that have no answer yet
+	awaited map[jsonrpc.ID]string // our requests' methods
+	asked   int                   // number of the server's unanswered requests
 	noise   int                   // unsolicited bytes since the last answer
 }
 
-// The number of unsolicited bytes that a server may send, as a multiple of the maximum message length, and the number
-// of requests that it may send without reading the answers.
+// maxNoise limits a server's unsolicited bytes, as a multiple of the maximum message length. maxAsked limits the
+// server's requests whose answers it has not read.
 const (
 	maxNoise = 4
 	maxAsked = 64
 )
 
-// ownCodes are the codes that the SDK uses for its own errors: closing on either side, and failed sends. A server
-// may use them for other errors, which must not be mistaken for a closed connection.
+// ownCodes lists the codes that the SDK uses for its own errors: closing on either side, and failed sends. A server may
+// use them for other errors, which must not be mistaken for a closed connection.
 var ownCodes = []int64{-32003, -32004, -32005}
 
 func newGate(t sdk.Transport, s Server, n *news, agreed func(version string)) *gate {
@@ -79,8 +79,7 @@ func (g *gate) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// judge reports whether to pass the message to the session. It returns an error when the limit of other messages is
-// reached.
+// judge reports whether to pass the message to the session. It returns an error when other messages reach their limit.
 func (g *gate) judge(m jsonrpc.Message) (wanted bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -94,7 +93,7 @@ func (g *gate) judge(m jsonrpc.Message) (wanted bool, err error) {
 		case m.IsCall():
 			g.asked++
 			wanted = true
-			if m.Method == methodElicit && !g.isCalling() { // decided here, in the order of the messages
+			if m.Method == methodElicit && !g.isCalling() { // decided here, in message order
 				m.Method = methodNoCall
 			}
 		case m.Method == "notifications/progress":
@@ -116,13 +115,14 @@ func (g *gate) judge(m jsonrpc.Message) (wanted bool, err error) {
 	return wanted, nil
 }
 
-// The method with which a server asks a person, and the one that replaces it outside of calls, so that it is refused.
+// methodElicit is the method with which a server asks a person. methodNoCall replaces it outside of calls, so that it
+// is refused.
 const (
 	methodElicit = "elicitation/create"
 	methodNoCall = "elicitation/create outside of a call"
 )
 
-// isCalling reports whether a call of a tool has no answer yet.
+// isCalling reports whether a tool call has no answer yet.
 func (g *gate) isCalling() bool {
 	for _, method := range g.awaited {
 		if method == "tools/call" {
@@ -132,7 +132,7 @@ func (g *gate) isCalling() bool {
 	return false
 }
 
-// answers reports whether the message is the answer to a request of the session.
+// answers reports whether the message answers a request from the session.
 func (g *gate) answers(m *jsonrpc.Response) bool {
 	method, ok := g.awaited[m.ID]
 	if !ok {

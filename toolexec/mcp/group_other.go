@@ -4,10 +4,10 @@ package mcp
 
 import "os/exec"
 
-// ownGroup changes nothing: without process groups, only the server itself is ended.
+// ownGroup changes nothing. Without process groups, only the server itself is ended.
 func ownGroup(*exec.Cmd) {}
 
-// endGroup ends nothing: there is no signal that asks a process to end.
+// endGroup ends nothing, because no signal asks a process to end.
 func endGroup(*exec.Cmd) {}
 
 // killGroup ends the server.

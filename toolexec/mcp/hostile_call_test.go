@@ -25,7 +25,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
 
-// What a server may do while a tool is called, and how the model is told. After each of them a good call works again.
+// A server may do these things during a tool call, and the model learns about them in these words. After each of them a
+// good call works again.
 func TestCallsOfAHostileServer(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -70,7 +71,7 @@ func TestCallsOfAHostileServer(t *testing.T) {
 			}
 			assert.NotContains(t, r.Text(), "hunter2")
 			if name == "deaf" {
-				return // it is still there, and of no more use
+				return // it is still there, but unusable
 			}
 			again := answer(t, t.Context(), c, "mcp__bad__echo", `{"b":2}`)
 			assert.Equal(t, agent.ToolExecuted, again.Status, again.Text())

@@ -55,7 +55,7 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// What a server inherits is as secret as what it is given.
+// Inherited values are as secret as configured ones.
 func TestInheritedSecretsAreStruckOut(t *testing.T) {
 	t.Setenv("SERVICE_TOKEN", "hunter2-hunter2")
 	s := hostile(t, "exit")

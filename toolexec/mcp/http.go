@@ -34,10 +34,10 @@ const versionHeader = "Mcp-Protocol-Version"
 
 func (e *endpoint) setVersion(version string) { e.version.Store(version) }
 
-// exchange records the last request of a call.
+// exchange records a call's last request.
 type exchange struct {
 	status atomic.Int64 // zero when no answer came
-	gone   atomic.Bool  // refused because of an unknown session: the call did not run
+	gone   atomic.Bool  // refused because of an unknown session, so the call did not run
 }
 
 type exchangeKey struct{}
@@ -57,8 +57,8 @@ func newEndpoint(s Server) *endpoint {
 	return e
 }
 
-// transport returns the SDK's transport over the endpoint. The stream for the server's unsolicited messages is not
-// opened: the server could keep it open without answering.
+// transport returns the SDK's transport over the endpoint. It does not open the stream for the server's unsolicited
+// messages, because the server could keep it open without answering.
 func (e *endpoint) transport(s Server) sdk.Transport {
 	client := http.Client{CheckRedirect: e.redirect}
 	if s.HTTPClient != nil {
@@ -87,10 +87,10 @@ func (e *endpoint) isOrigin(u *url.URL) bool {
 	return u.Scheme == e.origin.Scheme && u.Host == e.origin.Host
 }
 
-// RoundTrip sends a request that ends when the endpoint is closed, and limits the length of the answer.
+// RoundTrip sends a request that ends when the endpoint is closed, and limits the answer's length.
 func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
-	if r.Method == http.MethodDelete { // this request ends the session, and the SDK waits for it
+	if r.Method == http.MethodDelete { // the request ends the session, and the SDK waits for it
 		cancel()
 		ctx, cancel = context.WithTimeout(r.Context(), e.grace)
 	}
@@ -125,13 +125,13 @@ func (e *endpoint) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if x != nil {
 		x.status.Store(int64(resp.StatusCode))
-		x.gone.Store(forgotten && r.Method == http.MethodPost) // a GET continues a call that was sent before
+		x.gone.Store(forgotten && r.Method == http.MethodPost) // a GET continues an earlier call
 	}
 	return resp, nil
 }
 
-// isForgotten reports whether a server says that it does not know the session: with status 404, according to the
-// protocol, or, as some servers do, with status 400 and a sentence about the session.
+// isForgotten reports whether a server says that it does not know the session. The protocol requires status 404. Some
+// servers return status 400 and a sentence about the session.
 func isForgotten(resp *http.Response) bool {
 	if resp.StatusCode != http.StatusBadRequest {
 		return resp.StatusCode == http.StatusNotFound
@@ -155,8 +155,8 @@ func (e *endpoint) stop() {
 	}
 }
 
-// capped is the body of an answer with a maximum length. A stream of messages has a larger maximum, because the
-// SDK limits the length of each message.
+// capped is an answer's body with a maximum length. A message stream has a larger maximum, because the SDK limits each
+// message.
 type capped struct {
 	io.ReadCloser
 

@@ -14,13 +14,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The maximum number of tools that a server may list, and of pages of the list.
+// maxTools limits a server's tools, and maxPages its list's pages.
 const (
 	maxTools = 1000
 	maxPages = 100
 )
 
-// definition is a hash of the parts of a tool on which calls depend: if it changes, the tool is no longer called.
+// definition is a hash of the parts of a tool on which calls depend. If it changes, the tool is no longer called.
 type definition [sha256.Size]byte
 
 func definitionOf(t *sdk.Tool) definition {
@@ -38,7 +38,7 @@ func jsonOf(v any) string {
 	return strings.TrimSpace(text.String())
 }
 
-// list reads the server's list of tools, and records their definitions. Not safe for concurrent use.
+// list reads the server's tool list, and records the definitions. It is not safe for concurrent use.
 func (c *session) list(ctx context.Context) ([]*sdk.Tool, error) {
 	c.news.stale.Store(false) // a change from now on makes the list stale again
 	tools, err := c.listTools(ctx)
@@ -78,7 +78,7 @@ func (c *session) listTools(ctx context.Context) ([]*sdk.Tool, error) {
 	return nil, fmt.Errorf("its list of tools has more than %d pages", maxPages)
 }
 
-// pickTools returns the tools that Only and Except select, or everything that is wrong with the list.
+// pickTools returns the tools that Only and Except select, or an error that joins the list's problems.
 func pickTools(s Server, tools []*sdk.Tool) ([]*sdk.Tool, error) {
 	var wrong []error
 	names := lo.Map(tools, func(t *sdk.Tool, _ int) string { return t.Name })
@@ -100,7 +100,7 @@ func pickTools(s Server, tools []*sdk.Tool) ([]*sdk.Tool, error) {
 	return kept, errors.Join(wrong...)
 }
 
-// some returns the first names of a list as text.
+// some returns a list's first names as text.
 func some(names []string) string {
 	if len(names) == 0 {
 		return "none"
@@ -112,8 +112,8 @@ func some(names []string) string {
 	return text
 }
 
-// check returns an error if a tool must not be called: it was removed, or its arguments have changed. A list that
-// has changed is read again first.
+// check returns an error if a tool must not be called: it was removed, or its arguments have changed. It first reads a
+// changed list again.
 func (c *session) check(ctx context.Context, t *tool) error {
 	select {
 	case <-c.refreshing:

@@ -54,7 +54,7 @@ func executor(t testing.TB, c *mcp.Client) *toolexec.Executor {
 	return toolexec.NewExecutor(box, toolexec.Options{})
 }
 
-// answer returns the result of a call, through both phases of an executor.
+// answer returns a call's result, after both phases of an executor.
 func answer(t testing.TB, ctx context.Context, c *mcp.Client, tool, args string) *agent.ToolResult { //nolint:revive // t is first
 	t.Helper()
 	return asking(t, c, tool, args)(ctx)

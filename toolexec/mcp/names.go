@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxName       = 64 // the maximum of the common model services
+	maxName       = 64 // the common model services' maximum
 	maxServerName = 32 // leaves room for the tool
 )
 
@@ -23,9 +23,9 @@ func sanitizeName(name string) string {
 	}, name)
 }
 
-// toolNames returns the names of a server's tools for the model: mcp__server__tool. A name that would be too long, or
-// the same as the name of another tool, ends in _ and eight hex digits of the SHA-256 of the server's own name for
-// the tool, so it does not depend on the order of the list.
+// toolNames returns the model's names for a server's tools: mcp__server__tool. A name that would be too long, or the
+// same as another tool's name, ends in _ and eight hex digits. They come from the SHA-256 of the server's own name for
+// the tool, so the name does not depend on the list's order.
 func toolNames(server string, tools []string) []string {
 	prefix := "mcp__" + server + "__"
 	plain := lo.Map(tools, func(tool string, _ int) string { return prefix + sanitizeName(tool) })

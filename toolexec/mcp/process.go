@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// drainTime is how long the pipes of an ended process are read, because its children may hold them open.
+// drainTime is how long an ended process's pipes are read, because its children may hold them open.
 const drainTime = 250 * time.Millisecond
 
-// process is a started server. When it ends, all processes of its process group are ended.
+// process is a started server. When it ends, its whole process group is ended.
 type process struct {
 	cmd   *exec.Cmd
 	in    *os.File // its standard input
@@ -27,7 +27,7 @@ type process struct {
 	ended    chan struct{} // closed when its whole process group has ended
 }
 
-// startCommand starts the command of a server.
+// startCommand starts a server's command.
 func startCommand(s Server) (*process, error) {
 	p := &process{
 		said: &tail{}, grace: s.CloseGrace,
@@ -67,7 +67,7 @@ func startCommand(s Server) (*process, error) {
 	return p, nil
 }
 
-// serverEnvironment returns the environment for a server.
+// serverEnvironment returns a server's environment.
 func serverEnvironment(s Server) []string {
 	env := []string{} // not nil, which would mean the environment of this process
 	for _, name := range s.Inherit {
@@ -81,7 +81,7 @@ func serverEnvironment(s Server) []string {
 	return env
 }
 
-// watch collects the stderr of the process, and waits for its end.
+// watch collects the process's stderr, and waits for its end.
 func (p *process) watch(stderr *os.File) {
 	copied := make(chan struct{})
 	go func() {
@@ -101,14 +101,14 @@ func (p *process) watch(stderr *os.File) {
 	close(p.ended)
 }
 
-// shut closes the input of the process.
+// shut closes the process's input.
 func (p *process) shut() {
 	close(p.broken)
 	p.in.Close()
 }
 
-// stop starts to end the process, without waiting: it closes the input, then asks everything in the group to end,
-// then kills it, with the grace between.
+// stop starts to end the process, without waiting. It closes the input, then asks the group to end, then kills it, with
+// the grace between.
 func (p *process) stop() {
 	p.stopping.Do(func() {
 		p.shut()

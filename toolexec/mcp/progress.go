@@ -10,21 +10,21 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// ProgressReported is the event for a server's report on the progress of a call. The run's observer receives it during
-// the call; reports that come faster than the observer handles them, or after the first thousand, are dropped. All of
-// its content comes from the server.
+// ProgressReported is the event for a server's progress report about a call. The run's observer receives it during the
+// call. Reports are dropped after the first thousand, or when they come faster than the observer handles them. All
+// content comes from the server.
 type ProgressReported struct {
 	Run agent.Run
-	// Step is the number of steps that the run had taken when the call was made.
+	// Step is the run's number of steps when the call was made.
 	Step int
 	// Call is the call as it runs.
 	Call agent.ToolCall
 	// Server is the server's name, Tool the server's own name for the tool.
 	Server, Tool string
-	// Progress grows from report to report; Total is its final value, zero if unknown.
+	// Progress grows from report to report. Total is its final value, zero if unknown.
 	Progress, Total float64
-	// Message describes the progress; it may be empty. If there are controls at ToolFailed or PostToolUse for the
-	// tool, it is omitted, because no filter has seen it.
+	// Message describes the progress. It may be empty. If the tool has controls at ToolFailed or PostToolUse, the
+	// message is omitted, because no filter has seen it.
 	Message string
 }
 
@@ -38,9 +38,9 @@ const (
 	reportRoom = 32   // reports that wait for the observer
 )
 
-// news holds the unsolicited information from a server.
+// news holds unsolicited information from a server.
 type news struct {
-	stale   atomic.Bool // the list of tools has changed since it was read
+	stale   atomic.Bool // the tool list has changed since it was read
 	telling atomic.Bool // the SDK is being notified of the change
 
 	mu    sync.Mutex
@@ -77,8 +77,7 @@ func (n *news) forwardProgress(p *sdk.ProgressNotificationParams) {
 	}
 }
 
-// toolsChanged records that the list of tools has changed, and reports whether to notify the SDK, which may cache the
-// list.
+// toolsChanged records that the tool list has changed. It reports whether to notify the SDK, which may cache the list.
 func (n *news) toolsChanged() bool {
 	n.stale.Store(true)
 	return !n.telling.Swap(true)

@@ -53,8 +53,8 @@ func (t *tool) checkOutput(r *sdk.CallToolResult) error {
 	return err
 }
 
-// partsOf converts a piece of a result. A piece that a model cannot receive becomes a text that describes it. A
-// link becomes text and is not fetched: the model can request that, and hooks can decide about it.
+// partsOf converts a piece of a result. A piece that a model cannot receive becomes descriptive text. A link becomes
+// text and is not fetched. The model can request it, and hooks can decide about the request.
 func partsOf(c sdk.Content) []agent.Part {
 	switch c := c.(type) {
 	case *sdk.TextContent:

@@ -10,9 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// inputSchema returns a server's schema as text for the model, and the schema that arguments are checked against. They
-// are the same if possible; otherwise the checked one is looser: it accepts everything that the server's schema
-// accepts.
+// inputSchema returns a server's schema as text for the model, and the schema for checking arguments. They are the same
+// if possible. Otherwise the checked schema is looser: it accepts everything that the server's schema accepts.
 func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
 	object, ok := given.(map[string]any)
 	switch {
@@ -23,7 +22,7 @@ func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
 	}
 	object = maps.Clone(object)
 	if _, ok := object["type"]; !ok {
-		object["type"] = "object" // the protocol says so, and model services require it
+		object["type"] = "object" // required by the protocol and by model services
 	}
 	told = jsonOf(object)
 	if checked, err = toolexec.CompileSchema(told); err == nil {
@@ -41,7 +40,7 @@ func inputSchema(given any) (told string, checked *toolexec.Schema, err error) {
 
 // loosenSchema returns a schema without unsupported parts: patterns that Go's regular expressions do not support
 // (look-around, back-references), references out of the document, unknown dialects. In some keywords, a looser part
-// would make the whole schema stricter (not, if, oneOf, counts of matches); such a keyword is loosened itself.
+// would make the whole schema stricter (not, if, oneOf, counts of matches). Such a keyword is loosened itself.
 func loosenSchema(schema any) any {
 	s, ok := schema.(map[string]any)
 	if !ok {
@@ -78,7 +77,7 @@ func loosenSchema(schema any) any {
 	return out
 }
 
-// loosenedWord returns the value of a keyword, with the schemas in it loosened.
+// loosenedWord returns a keyword's value, with the schemas in it loosened.
 func loosenedWord(word string, value any) any {
 	switch word {
 	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies":

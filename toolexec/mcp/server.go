@@ -16,11 +16,10 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// The defaults of a Server.
 const (
 	// defaultConnectTimeout is how long a server has to start and to list its tools.
 	defaultConnectTimeout = 30 * time.Second
-	// defaultCallTimeout is how long one attempt of a tool call may take.
+	// defaultCallTimeout is how long one attempt at a tool call may take.
 	defaultCallTimeout = 2 * time.Minute
 	// defaultCloseGrace is the wait at each stage of ending a server.
 	defaultCloseGrace = 2 * time.Second
@@ -28,8 +27,8 @@ const (
 	defaultMaxMessageBytes = 16 << 20
 )
 
-// DefaultInherit returns the environment variables that a server gets when Server.Inherit is nil: variables with
-// which programs find other programs and their files, and which are unlikely to be secret.
+// DefaultInherit returns the environment variables that a server gets when Server.Inherit is nil. Programs use these
+// variables to find other programs and their files. They are unlikely to be secret.
 func DefaultInherit() []string {
 	return []string{"HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER", "SYSTEMROOT"}
 }
@@ -41,46 +40,46 @@ type Server struct {
 	// without "__".
 	Name string
 
-	// Command starts a server that uses its standard input and output: the program and its arguments, without a
+	// Command starts a server that uses standard input and output. It is the program and its arguments, without a
 	// shell.
 	Command []string
-	// Dir is the working directory; empty means that of this process.
+	// Dir is the working directory. Empty means this process's directory.
 	Dir string
-	// Inherit names the variables of this process's environment that the server gets. Nil means DefaultInherit, an
-	// empty list none. Errors can show the values of the variables in DefaultInherit, but never those of other
-	// variables or of Env.
+	// Inherit names the environment variables that the server gets from this process. Nil means DefaultInherit, an
+	// empty list none. Errors can show values of variables in DefaultInherit, but no other values, including values in
+	// Env.
 	Inherit []string
-	// Env are additional variables, which take precedence over inherited ones.
+	// Env holds additional variables. They take precedence over inherited ones.
 	Env map[string]string
 
 	// URL is the address of a server that speaks streamable HTTP.
 	URL string
-	// Headers are sent with each request to the URL's origin, and to no other. Errors never show their values.
+	// Headers are sent with each request to the URL's origin, and to no other origin. Errors never show their values.
 	Headers http.Header
-	// HTTPClient makes the requests; nil means a client of this package, which does not follow redirects to another
+	// HTTPClient makes the requests. Nil means a client of this package, which does not follow redirects to another
 	// origin.
 	HTTPClient *http.Client
 
-	// Only and Except select tools by the server's own names, or by patterns as in path.Match: those in Only, or all
-	// tools if Only is empty, except those in Except. A name without *, ? or [ that no tool has is an error.
+	// Only and Except select tools by the server's own names, or by path.Match patterns. Only selects all tools if it
+	// is empty. Except then excludes tools. A name without *, ? or [ that matches no tool is an error.
 	Only, Except []string
 
-	// Policy configures how the tools are run. A zero Timeout means two minutes, less than zero means no limit.
-	// Without Retry.Attempts, a call of a tool that declares itself read-only or idempotent is repeated once when
-	// its answer was lost: see Error.Lost.
+	// Policy configures how the tools run. A zero Timeout means two minutes, less than zero means no limit. Without
+	// Retry.Attempts, a tool that declares itself read-only or idempotent gets a second attempt when the answer was
+	// lost: see Error.Lost.
 	Policy toolexec.Policy
 	// ConnectTimeout limits starting, initializing and listing, at Connect and at each reconnect. Zero means 30
-	// seconds, less than zero no limit.
+	// seconds. Less than zero means no limit.
 	ConnectTimeout time.Duration
 	// CloseGrace is how long Close waits for a process after closing its input, and again after SIGTERM, before it
-	// kills the process. Zero means two seconds, less than zero means that it kills the process immediately.
+	// kills the process. Zero means two seconds. Less than zero means that it kills the process immediately.
 	CloseGrace time.Duration
-	// MaxMessageBytes is the maximum size of a message, and of a list of tools; a larger one closes the connection.
-	// Zero means 16 MiB.
+	// MaxMessageBytes is the maximum size of a message or a tool list. A larger one closes the connection. Zero means
+	// 16 MiB.
 	MaxMessageBytes int
 }
 
-// withDefaults returns a deep copy of the server with the defaults for its zero fields.
+// withDefaults returns a deep copy of the server with defaults for its zero fields.
 func (s Server) withDefaults() Server {
 	s.ConnectTimeout = cmp.Or(s.ConnectTimeout, defaultConnectTimeout)
 	s.CloseGrace = max(0, cmp.Or(s.CloseGrace, defaultCloseGrace))
@@ -95,7 +94,7 @@ func (s Server) withDefaults() Server {
 	return s
 }
 
-// check joins everything that is wrong with the server.
+// check returns an error that joins all problems of the server.
 func (s Server) check() error {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }

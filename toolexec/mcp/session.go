@@ -21,8 +21,8 @@ import (
 type session struct {
 	server  Server
 	sdk     *sdk.ClientSession
-	process *process  // set for a process;
-	http    *endpoint // set for HTTP; the other is nil
+	process *process  // nil for HTTP
+	http    *endpoint // nil for a process
 	news    *news
 	gate    *gate
 	desk    *desk
@@ -33,12 +33,11 @@ type session struct {
 	listed     map[string]definition
 }
 
-// The protocol versions to try: first a version that common servers support, then the newest, which some servers
-// require.
+// protocols lists the protocol versions to try: first a version that common servers support, then the newest, which
+// some servers require.
 var protocols = []string{"2025-11-25", ""}
 
-// dialServer starts or reaches a server, initializes it and reads its list of tools. If it fails, no process
-// keeps running.
+// dialServer starts or reaches a server, initializes it and reads its tool list. If it fails, no process keeps running.
 func dialServer(ctx context.Context, s Server, turns *serial) (*session, []*sdk.Tool, error) {
 	if s.ConnectTimeout > 0 {
 		var cancel context.CancelFunc
@@ -74,7 +73,7 @@ func deadlineError(ctx context.Context, err error) error {
 	return err
 }
 
-// greetServer connects to a server; code is the code of the server's error, if it returned one.
+// greetServer connects to a server. code is the server's error code, if it returned one.
 func greetServer(ctx context.Context, s Server, turns *serial, protocol string) (_ *session, code int64, _ error) {
 	c := &session{server: s, news: &news{}, desk: &desk{server: s, serial: turns}, dead: make(chan struct{}), refreshing: make(chan struct{}, 1)}
 	var transport sdk.Transport
@@ -122,7 +121,7 @@ func greetServer(ctx context.Context, s Server, turns *serial, protocol string) 
 			code = refused.Code
 		}
 		if x.status.Load() == http.StatusBadRequest && strings.Contains(o.err.Error(), "notifications/initialized") {
-			code = sdk.CodeUnsupportedProtocolVersion // it agreed to a version that has no such message
+			code = sdk.CodeUnsupportedProtocolVersion // the agreed version has no such message
 		}
 		return nil, code, s.errorOf("connecting to", "", deadlineError(ctx, o.err), x.advice(), c.lastOutput())
 	}
@@ -135,7 +134,7 @@ func greetServer(ctx context.Context, s Server, turns *serial, protocol string) 
 	return c, 0, nil
 }
 
-// newSDKClient returns a client that can only call tools, and lets servers ask people.
+// newSDKClient returns a client that can only call tools. It lets servers ask people.
 func newSDKClient(n *news, d *desk) *sdk.Client {
 	client := sdk.NewClient(&sdk.Implementation{Name: "grapnel", Version: version.Read()}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
@@ -148,8 +147,8 @@ func newSDKClient(n *news, d *desk) *sdk.Client {
 	return client
 }
 
-// onlyKnown restricts the requests and notifications of a server to those that are used, because some handlers of
-// the SDK panic on messages that a server can send.
+// onlyKnown restricts a server's requests and notifications to the ones in use, because some SDK handlers panic on
+// messages that a server can send.
 func (d *desk) onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (_ sdk.Result, err error) {
 		defer recoverPanic(ctx, &err)
@@ -164,8 +163,8 @@ func (d *desk) onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// recoverPanic sets err to an error for a panic, and logs the panic with its stack; call it with defer. The model can
-// read the error, so it does not hold the value.
+// recoverPanic sets err to the error for a panic, and logs the panic with its stack. Call it with defer. The model can
+// read the error, so it does not contain the panic's value.
 func recoverPanic(ctx context.Context, err *error) {
 	if v := recover(); v != nil {
 		*err = errors.New("reading its output: the client panicked")
@@ -178,7 +177,7 @@ func (c *session) alive() bool {
 	return !c.over.Load() && !isClosed(c.dead) && (c.process == nil || !isClosed(c.process.broken)) && (c.http == nil || !c.http.gone.Load())
 }
 
-// lastOutput returns the last output of the server outside of the protocol.
+// lastOutput returns the server's last output outside of the protocol.
 func (c *session) lastOutput() string {
 	if c.process == nil {
 		return ""

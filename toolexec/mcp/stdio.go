@@ -13,13 +13,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// lines is the connection to a process, with one JSON-RPC message on each line. Other lines are skipped, up to a
-// limit, because some programs also write other text to their output.
+// lines is the connection to a process, with one JSON-RPC message on each line. Other lines are skipped, up to a limit,
+// because some programs also write other text to their output.
 type lines struct {
 	*process
 
 	most    int // maximum length of a message in bytes
-	garbage int // bytes since the last message that are not a message
+	garbage int // bytes after the last message
 	reader  *bufio.Reader
 	queue   chan outgoing
 }
@@ -39,7 +39,7 @@ func (l *lines) Connect(context.Context) (sdk.Connection, error) {
 	return l, nil
 }
 
-// SessionID returns an empty id: there is only one session.
+// SessionID returns an empty ID: there is only one session.
 func (l *lines) SessionID() string { return "" }
 
 // Close begins to end the process.
@@ -48,7 +48,7 @@ func (l *lines) Close() error {
 	return nil
 }
 
-// Write writes a message, and stops waiting when ctx is done; the message may still be written.
+// Write writes a message, and stops waiting when ctx is done. The message may still be written.
 func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 	line, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
@@ -81,7 +81,7 @@ func (l *lines) Write(ctx context.Context, m jsonrpc.Message) error {
 
 var errNotSent = errors.New("it had ended before the message was sent")
 
-// writeLines writes the queued lines: a server that does not read blocks only this goroutine.
+// writeLines writes the queued lines. A server that does not read blocks only this goroutine.
 func (l *lines) writeLines() {
 	for {
 		select {

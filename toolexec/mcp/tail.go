@@ -8,7 +8,7 @@ import (
 // tailBytes is how much of a server's output outside of the protocol is kept.
 const tailBytes = 4 << 10
 
-// tail keeps the end of the data that is written to it. It is safe for concurrent use.
+// tail keeps the end of the data written to it. It is safe for concurrent use.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -25,7 +25,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns the kept text; if it was cut, it starts at a whole line.
+// String returns the kept text. If it was cut, it starts at a whole line.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

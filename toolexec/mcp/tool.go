@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Annotations are a server's description of a tool: hints that may be false. Fields that a server omits have the
-// default of the protocol.
+// Annotations are a server's hints about a tool, which may be false. Fields that a server omits have the protocol's
+// default.
 type Annotations struct {
 	// Title is a name for people.
 	Title string
@@ -36,7 +36,7 @@ func annotationsOf(t *sdk.Tool) Annotations {
 	}
 }
 
-// purposeOf returns what annotations say about the effects of a tool.
+// purposeOf returns the tool's effects according to annotations.
 func purposeOf(a Annotations) *agent.Purpose {
 	p := &agent.Purpose{Hint: true, Effects: []string{"writes"}}
 	if a.ReadOnly {
@@ -45,7 +45,7 @@ func purposeOf(a Annotations) *agent.Purpose {
 	return p
 }
 
-// tool is a tool of a server.
+// tool is a server's tool.
 type tool struct {
 	client      *Client
 	name        string // the server's own name
@@ -59,7 +59,7 @@ type tool struct {
 
 var _ toolexec.Tool = (*tool)(nil)
 
-// toolsOf returns the selected tools of a list, or everything that is wrong with them.
+// toolsOf returns a list's selected tools, or an error that joins their problems.
 func (c *Client) toolsOf(listed []*sdk.Tool) ([]*tool, error) {
 	kept, err := pickTools(c.server, listed)
 	if err != nil {
@@ -102,17 +102,17 @@ func (c *Client) toolOf(t *sdk.Tool, name string) (*tool, error) {
 	return made, nil
 }
 
-// Spec returns the tool as the server describes it.
+// Spec returns the server's description of the tool.
 func (t *tool) Spec() agent.ToolSpec { return t.spec }
 
-// Policy returns how the tool is run by default.
+// Policy returns the tool's default policy.
 func (t *tool) Policy() toolexec.Policy { return t.policy }
 
 // Err returns nil, because a tool with an error is not listed. The method tells toolexec that the parameters were
 // checked.
 func (t *tool) Err() error { return nil }
 
-// Prepare checks the arguments against the supported part of the schema; the server checks them again.
+// Prepare checks the arguments against the supported part of the schema. The server checks them again.
 func (t *tool) Prepare(args string) (toolexec.Body, error) {
 	if err := t.input.Validate(args); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
-// capture keeps the head and the tail of the data that is written to it, and counts the rest.
+// capture keeps the head and the tail of the data written to it, and counts the rest.
 type capture struct {
 	most       int
 	total      int64
@@ -31,14 +31,14 @@ func (c *capture) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// The number of bytes of a binary stream that are shown, and the percentage of non-text bytes that makes a stream
-// binary.
+// binaryShown is the number of bytes shown from a binary stream. binaryPercent is the percentage of non-text bytes that
+// makes a stream binary.
 const (
 	binaryShown   = 32
 	binaryPercent = 10
 )
 
-// stream returns what was written, as text.
+// stream returns the captured output as text.
 func (c *capture) stream() Stream {
 	head, tail := c.head, c.tail[max(0, len(c.tail)-(c.most-c.most/2)):]
 	missing := c.total - int64(len(head)+len(tail))
@@ -85,8 +85,8 @@ func wholeRunes(head, tail []byte) ([]byte, []byte) {
 	return head, tail
 }
 
-// readableText returns b as text that is safe for a terminal or a model: bytes that are not UTF-8 and control
-// characters are replaced, line ends are unified. Replaced is the number of replacements.
+// readableText returns b as text that is safe for a terminal or a model. It replaces control characters and bytes that
+// are not UTF-8, and unifies line ends. replaced is the number of replacements.
 func readableText(b []byte) (text string, replaced int) {
 	var out strings.Builder
 	out.Grow(len(b))
@@ -100,7 +100,7 @@ func readableText(b []byte) (text string, replaced int) {
 			out.WriteRune(utf8.RuneError)
 			replaced++
 		case r < ' ' && r != '\n' && r != '\t':
-			out.WriteRune(0x2400 + r) // the visible symbol of the control character
+			out.WriteRune(0x2400 + r) // the control character's visible symbol
 			replaced++
 		case r == 0x7f:
 			out.WriteRune('␡')

@@ -18,7 +18,6 @@ import (
 	"github.com/grapnel-go/grapnel/internal/process"
 )
 
-// The defaults of a Config.
 const (
 	defaultName           = "bash"
 	defaultTimeout        = 2 * time.Minute
@@ -29,55 +28,55 @@ const (
 
 // Config configures a Shell. All fields except Dir may be zero.
 type Config struct {
-	// Dir is the working directory of each command. It must exist. It does not confine the command.
+	// Dir is the working directory for each command. It must exist. It does not confine the command.
 	Dir string
 	// Name is the tool's name. Empty means "bash".
 	Name string
 	// Shell is the shell: a path, or a name to look up in PATH. Empty means "bash". It must support POSIX scripts, as
-	// dash and zsh do: fish, Python and the like do not.
+	// dash and zsh do. fish, Python and the like do not.
 	Shell string
-	// Timeout is the time limit of a command that sets none. Zero means two minutes.
+	// Timeout is the time limit for a command that sets none. Zero means two minutes.
 	Timeout time.Duration
 	// MaxTimeout is the longest time limit that the model may set. Zero means ten minutes, or Timeout if that is
 	// more.
 	MaxTimeout time.Duration
-	// Grace is how long processes may take to end after SIGTERM, before SIGKILL. Zero means two seconds, less than
-	// zero means that SIGKILL follows immediately.
+	// Grace is how long processes may take to end after SIGTERM, before SIGKILL. Zero means two seconds. Less than zero
+	// means that SIGKILL follows immediately.
 	Grace time.Duration
-	// MaxOutputBytes is the number of bytes that are kept of stdout, and of stderr: one half from the head, the other
+	// MaxOutputBytes is the number of bytes kept from stdout and from stderr, each: one half from the head, the other
 	// from the tail. Zero means 16 KiB.
 	MaxOutputBytes int
 	// Env names the variables of this program's environment that commands get: exact names, or patterns as in
-	// path.Match, such as "GO*". Nil means DefaultEnv; empty means none; "*" passes on everything, including secrets.
+	// path.Match, such as "GO*". Nil means DefaultEnv. Empty means none. "*" passes on everything, including secrets.
 	Env []string
-	// Vars are further variables, by name. They take precedence over those of Env.
+	// Vars are further variables, by name. They take precedence over Env.
 	Vars map[string]string
-	// Limits limits the resources of a command. The zero Limits sets no limit.
+	// Limits limits a command's resources. The zero Limits sets no limit.
 	Limits Limits
 }
 
-// Limits limits the resources of one command. A field that is zero sets no limit. Linux only.
+// Limits limits one command's resources. A zero field sets no limit. Linux only.
 type Limits struct {
-	// Processes is the maximum number of processes at the same time, including the shell. If there are more, the
-	// whole command is killed.
+	// Processes is the maximum number of simultaneous processes, including the shell. If there are more, the whole
+	// command is killed.
 	Processes int
-	// CPUTime is the CPU time of each process, in whole seconds: a process that exceeds it gets SIGXCPU, and a second
-	// later SIGKILL.
+	// CPUTime is each process's CPU time, in whole seconds. A process that exceeds it gets SIGXCPU, and a second later
+	// SIGKILL.
 	CPUTime time.Duration
-	// FileBytes is the maximum size of each file that a process writes: a process that exceeds it gets SIGXFSZ.
+	// FileBytes is the maximum size of each file that a process writes. A process that exceeds it gets SIGXFSZ.
 	FileBytes int64
-	// MemoryBytes is the maximum private memory (RLIMIT_DATA) of each process: further allocations fail. Shared
-	// memory does not count.
+	// MemoryBytes is each process's maximum private memory (RLIMIT_DATA). Further allocations fail. Shared memory does
+	// not count.
 	MemoryBytes int64
 }
 
-// DefaultEnv returns the names of the variables that commands get if Config.Env is nil: the variables for the
-// locations of programs and of the user's files, for the language and for the time zone. None of them is a secret.
+// DefaultEnv returns the names of the variables that commands get if Config.Env is nil: locations of programs and user
+// files, language and time zone. None of them is a secret.
 func DefaultEnv() []string {
 	return []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"}
 }
 
-// withDefaults returns the configuration with defaults filled in, or everything that is wrong with it.
+// withDefaults returns the configuration with defaults filled in, or an error that joins all its problems.
 func (c Config) withDefaults() (Config, error) {
 	wrong := []error{process.CheckSupport(), c.Limits.check()}
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
@@ -128,7 +127,6 @@ func (l Limits) check() error {
 	return nil
 }
 
-// ceilSeconds returns the whole seconds in d, rounded up.
 func ceilSeconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
 func isDir(name string) error {

@@ -133,7 +133,7 @@ func TestTimeout(t *testing.T) {
 	assert.Less(t, r.Duration, time.Minute)
 }
 
-// SIGTERM comes first, and what a program does then is waited for.
+// SIGTERM comes first, and the program has time to clean up.
 func TestATrapMayClearUp(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, func(c *shell.Config) { c.Grace = 5 * time.Minute })

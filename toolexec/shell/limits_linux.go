@@ -11,9 +11,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/process"
 )
 
-// starter waits until the limits are set, closes the file descriptors that this program inherited from its parent, and
-// becomes the shell that runs the command. A shell other than bash does not close them, because it may not support
-// descriptors of several digits.
+// starter waits until the limits are set, and closes the file descriptors that this program inherited from its parent.
+// Then it becomes the shell that runs the command. A shell other than bash does not close them, because it may not
+// support descriptors with several digits.
 const starter = `read -r _ <&3 || exit
 if [ -n "$BASH_VERSION" ]; then
 	for fd in /proc/self/fd/*; do
@@ -23,7 +23,7 @@ if [ -n "$BASH_VERSION" ]; then
 fi
 exec "$0" -c -- "$1" "${0##*/}" 3<&-`
 
-// command returns the process that runs a text with the shell, under its limits.
+// command returns the process that runs text with the shell, under its limits.
 func (s *Shell) command(text string) process.Command {
 	return process.Command{
 		Args:  []string{s.config.Shell, "-c", starter, s.config.Shell, text},
@@ -31,7 +31,7 @@ func (s *Shell) command(text string) process.Command {
 	}
 }
 
-// set sets the limits of the shell before it runs anything.
+// set sets the shell's limits before the shell runs anything.
 func (l Limits) set(pid int) error {
 	cpu, tasks := uint64(ceilSeconds(l.CPUTime)), l.tasks() //nolint:gosec // New checked the sign
 	for _, limit := range []struct {
@@ -60,7 +60,7 @@ func (l Limits) set(pid int) error {
 	return nil
 }
 
-// tasks returns the kernel limit that enforces Processes. The kernel counts all threads of the user, so the limit
+// tasks returns the kernel limit that enforces Processes. The kernel counts all of the user's threads, so the limit
 // includes the existing threads and several threads for each allowed process. It does not apply to root.
 func (l Limits) tasks() uint64 {
 	if l.Processes == 0 {

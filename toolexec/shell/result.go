@@ -9,48 +9,47 @@ import (
 // Ending says how a command ended.
 type Ending string
 
-// The ways in which a command ends.
 const (
-	// Exited: it exited by itself, or by a signal that this package did not send.
+	// Exited: the command exited by itself, or by a signal that this package did not send.
 	Exited Ending = "exited"
-	// TimedOut: its time was up.
+	// TimedOut: the command exceeded its time limit.
 	TimedOut Ending = "timed_out"
-	// Cancelled: the ctx that it ran under was done.
+	// Cancelled: the command's ctx was done.
 	Cancelled Ending = "cancelled"
-	// Overran: it had more processes than Limits.Processes.
+	// Overran: the command had more processes than Limits.Processes.
 	Overran Ending = "overran"
 )
 
-// Result is the result of a command. It is a plain value.
+// Result is a command's result. It is a plain value.
 type Result struct {
 	Ended Ending `json:"ended"`
 	// ExitCode is the shell's exit code; -1 when a signal ended it.
 	ExitCode int `json:"exit_code"`
-	// Signal is the signal that ended the shell, such as "SIGKILL"; empty for none.
+	// Signal is the signal that ended the shell, such as "SIGKILL". It is empty if there was none.
 	Signal string `json:"signal,omitempty"`
 	// Stdout and Stderr are the output.
 	Stdout Stream `json:"stdout"`
 	Stderr Stream `json:"stderr"`
 	// Duration is how long the command took, including ending its processes.
 	Duration time.Duration `json:"duration"`
-	// Timeout is the time limit of the command.
+	// Timeout is the command's time limit.
 	Timeout time.Duration `json:"timeout"`
-	// MaxProcesses is the limit of processes at the same time; zero means no limit.
+	// MaxProcesses is the limit for simultaneous processes. Zero means no limit.
 	MaxProcesses int `json:"max_processes,omitempty"`
-	// Leftover is the number of processes that were still running after the shell had exited by itself, and that were
-	// then ended.
+	// Leftover is the number of processes that were still running after the shell had exited by itself. They were then
+	// ended.
 	Leftover int `json:"leftover,omitempty"`
 	// Alive is the number of processes that could not be ended, because they belong to another user or are blocked in
 	// the kernel.
 	Alive int `json:"alive,omitempty"`
-	// Held reports that an unknown process holds the output open: its further output is lost.
+	// Held reports that an unknown process holds the output open. Its further output is lost.
 	Held bool `json:"held,omitempty"`
 }
 
 // OK reports whether the command exited by itself with code 0.
 func (r Result) OK() bool { return r.Ended == Exited && r.ExitCode == 0 }
 
-// String returns the answer for a model: in the first line how the command ended, then notes, then the streams.
+// String returns the answer for a model: first how the command ended, then notes, then the streams.
 func (r Result) String() string {
 	var b strings.Builder
 	b.WriteString(r.verdict())
@@ -89,12 +88,12 @@ func (r Result) verdict() string {
 	return fmt.Sprintf("exit code %d", r.ExitCode)
 }
 
-// Stream is the output of a command on one of its streams.
+// Stream is the output on one of a command's streams.
 type Stream struct {
-	// Text is the part that is shown. Of a long stream, it is the head and the tail, with a note between them that
-	// says how much is missing; of a binary stream, a few bytes in hexadecimal digits.
+	// Text is the part that is shown. For a long stream, it is the head and the tail, with a note between them that
+	// says how much is missing. For a binary stream, it is a few bytes in hexadecimal digits.
 	Text string `json:"text"`
-	// Bytes is the total output, and Omitted how much of it is not in Text.
+	// Bytes is the total output. Omitted is how much of it is not in Text.
 	Bytes   int64 `json:"bytes"`
 	Omitted int64 `json:"omitted,omitempty"`
 	// Binary reports that the output is not text. Replaced is the number of bytes and control characters that were
@@ -120,11 +119,11 @@ func (s Stream) appendTo(b *strings.Builder, name string) {
 // Error is returned for a command that was ended before it exited by itself.
 type Error struct {
 	Result Result
-	// Cause is the cause of a cancellation.
+	// Cause is the cancellation's cause.
 	Cause error
 }
 
-// Error returns the text of the Result.
+// Error returns the Result as text.
 func (e *Error) Error() string { return e.Result.String() }
 
 // Unwrap returns the cause; nil if there is none.

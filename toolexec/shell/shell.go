@@ -21,8 +21,7 @@ type Shell struct {
 	config Config
 }
 
-// New returns a shell, or an error that joins everything that is wrong with the configuration, such as a missing
-// directory or shell.
+// New returns a shell, or an error that joins all configuration problems, such as a missing directory or shell.
 func New(c Config) (*Shell, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -33,21 +32,19 @@ func New(c Config) (*Shell, error) {
 
 // Command is a command for a Shell.
 type Command struct {
-	// Text is the command, in the language of the shell. Do not insert values into it: use Vars.
+	// Text is the command, in the shell's language. Do not insert values into it: use Vars.
 	Text string
-	// Vars are variables of this command, by name. Use them to pass values. They take precedence over
-	// Config.Vars.
+	// Vars are variables for this command, by name. Use them to pass values. They take precedence over Config.Vars.
 	Vars map[string]string
-	// Timeout is the time limit of the command. Zero means Config.Timeout.
+	// Timeout is the command's time limit. Zero means Config.Timeout.
 	Timeout time.Duration
 }
 
-// Run runs a command. It returns when the command has ended and its processes, if possible, have been ended,
-// too.
+// Run runs a command. It returns when the command has ended and, if possible, all its processes.
 //
-// Run returns an error if the command could not be started. A command that fails or exceeds its time limit is
-// not an error: the Result describes how it ended. If ctx is done, the error is its cause, and the Result holds
-// the output until then.
+// Run returns an error if the command could not be started. A command that fails or exceeds its time limit is not an
+// error. The Result describes how it ended. If ctx is done, the error is its cause, and the Result holds the output
+// until then.
 func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -78,7 +75,7 @@ func (s *Shell) Run(ctx context.Context, c Command) (Result, error) {
 	return r, nil
 }
 
-// environ returns the environment of a command.
+// environ returns a command's environment.
 func (s *Shell) environ(ctx context.Context, c Command) []string {
 	vars := map[string]string{"TERM": "dumb"}
 	for _, entry := range os.Environ() {

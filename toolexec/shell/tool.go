@@ -12,10 +12,10 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// keyVariable is the environment variable with the idempotency key of a tool call.
+// keyVariable is the environment variable with a tool call's idempotency key.
 const keyVariable = "GRAPNEL_IDEMPOTENCY_KEY"
 
-// Tool calls New and returns the tool of that shell.
+// Tool calls New and returns the shell's tool.
 func Tool(c Config) (toolexec.Tool, error) {
 	s, err := New(c)
 	if err != nil {
@@ -25,8 +25,8 @@ func Tool(c Config) (toolexec.Tool, error) {
 }
 
 // Tool returns the tool that runs commands with this shell. Its arguments are command, a string, and optionally
-// timeout_seconds, an integer. A call is not repeated automatically, and the timeout of the tool's policy includes the
-// time to end processes; use toolexec.WithPolicy to change this.
+// timeout_seconds, an integer. A call is not repeated automatically. The timeout in the tool's policy includes the time
+// to end processes. Use toolexec.WithPolicy to change this.
 func (s *Shell) Tool() toolexec.Tool {
 	type arguments struct {
 		Command        string `json:"command"`
@@ -56,7 +56,7 @@ func (s *Shell) Tool() toolexec.Tool {
 		Timeout:        s.config.MaxTimeout + s.config.Grace + process.Killing + 10*time.Second,
 		Grace:          s.config.Grace + process.Killing + time.Second,
 		Retry:          toolexec.Retry{Attempts: 1},
-		MaxResultBytes: 4*s.config.MaxOutputBytes + 4<<10, // a replacement of a byte can have three bytes
+		MaxResultBytes: 4*s.config.MaxOutputBytes + 4<<10, // a replaced byte can become three bytes
 	})
 }
 
@@ -75,7 +75,7 @@ func (s *Shell) spec() agent.ToolSpec {
 	}
 }
 
-// lastResult holds the result of the run's last command, without its output.
+// lastResult holds the run's last command result, without output.
 var lastResult = agent.RunKey[Result]("shell.last")
 
 func (r Result) withoutText() Result {
@@ -83,9 +83,9 @@ func (r Result) withoutText() Result {
 	return r
 }
 
-// ResultOf returns the Result of the command behind a tool result, for hooks at PostToolUse and ToolFailed. The texts
-// of the streams are empty if the command ended by itself: the text for the model is in the tool result. It returns
-// false for results of other tools, for calls that did not run, and for results that were withheld or read from JSON.
+// ResultOf returns the Result of the command behind a tool result, for hooks at PostToolUse and ToolFailed. If the
+// command ended by itself, the stream text is empty: the tool result holds the text for the model. It returns false for
+// other tools' results, for calls that did not run, and for results that were withheld or read from JSON.
 func ResultOf(r agent.ToolResult) (Result, bool) {
 	if ended, ok := errors.AsType[*Error](r.Err); ok {
 		return ended.Result, true
