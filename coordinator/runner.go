@@ -105,6 +105,13 @@ func (r *runnerBase) endCancelled(ctx context.Context, about durable.Run, failur
 	return failure
 }
 
+// EndFailed ends a run that no further attempt could execute, so that its on_result hooks see why: see durable.Runner.
+func (r *runnerBase) EndFailed(ctx context.Context, about durable.Run, failed error) error {
+	ctx, x := r.keeper.Open(ctx, about)
+	defer x.Close()
+	return x.End(context.WithoutCancel(ctx), durable.StatusFailed, agent.StopError, durable.Result{Error: failed.Error()})
+}
+
 // agentRunner executes runs of autonomous blueprints.
 type agentRunner struct{ runnerBase }
 

@@ -25,7 +25,8 @@ type Runner interface {
 	// is done with the cause agent.ErrSuspended, it stops at once, so that another worker can continue. An
 	// error says that the run could not be executed. Afterwards the worker releases the lease if the run
 	// still has it; after an error, the run is ready again only after a while. A run whose error stays the
-	// same, such as a missing key, has failed with it: see agent.Retryable.
+	// same, such as a missing key, has failed with it: see agent.Retryable. A runner that has a method
+	// EndFailed(ctx, Run, error) error ends such runs itself.
 	Execute(ctx context.Context, r Run) error
 	// Suspend makes all calls of Execute return as soon as they can without losing work, such as at the
 	// end of a step. It does not wait for them.
@@ -412,6 +413,14 @@ func isUnknown(err error) bool {
 
 // endFailed ends a run that no further attempt could execute.
 func (w *Worker) endFailed(ctx context.Context, r Run, failed error) (stored Run, err error) {
+	if own, ok := w.options.Runners[r.Needs().Kind].(interface {
+		EndFailed(ctx context.Context, r Run, failed error) error
+	}); ok {
+		if err := own.EndFailed(ctx, r, failed); err != nil && !errors.Is(err, ErrStale) {
+			return r, fmt.Errorf("ending run %s: %w", r.ID, err)
+		}
+		return w.store.Run(ctx, r.ID)
+	}
 	result := Result{Error: failed.Error()}
 	u := Update{Status: StatusFailed, Reason: agent.StopError, Result: result.encode()}
 	if err := w.store.Commit(ctx, r.Lease(), Commit{Update: u}); err != nil && !errors.Is(err, ErrStale) {
