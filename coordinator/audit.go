@@ -26,7 +26,8 @@ const auditKey = "audit"
 // withOwnAudit says that the handler of an operation calls record when it changes something, with what the path does not say.
 func withOwnAudit(o *huma.Operation) { o.Metadata[auditKey] = "own" }
 
-// withoutAudit says that what an operation writes is in the run, with the runner: its lease, its journal or its events.
+// withoutAudit says that an operation changes nothing, or that what it writes is in the run, with the runner: its lease, its journal or its
+// events.
 func withoutAudit(o *huma.Operation) { o.Metadata[auditKey] = "none" }
 
 // AuditEntry is a request that changes something, and what people do on the pages below /approvals/. The answers of people are in the

@@ -122,7 +122,7 @@ func TestRoles(t *testing.T) {
 	all, operate := []coordinator.Role{coordinator.Viewer, coordinator.Operator, coordinator.Admin}, []coordinator.Role{coordinator.Operator, coordinator.Admin}
 	admin, runner := []coordinator.Role{coordinator.Admin}, []coordinator.Role{coordinator.RunnerRole, coordinator.Admin}
 	routes := map[string][]coordinator.Role{
-		"GET /blueprints": all, "POST /blueprints": admin, "GET /blueprints/{name}": all, "PATCH /blueprints/{name}": admin,
+		"GET /blueprints": all, "POST /blueprints": admin, "POST /blueprints/check": admin, "GET /blueprints/{name}": all, "PATCH /blueprints/{name}": admin,
 		"DELETE /blueprints/{name}": admin, "GET /runs": all, "POST /runs": operate, "GET /runs/{id}": all, "POST /runs/{id}/stop": operate,
 		"POST /sessions/{id}/resume": operate, "GET /sessions": all, "GET /sessions/{id}": all, "GET /audit": admin, "POST /store/{method}": all, "POST /store-answers": operate,
 		"GET /runs/{id}/events": all, "GET /runs/{id}/stream": all, "GET /tokens": admin, "POST /tokens": admin, "DELETE /tokens/{id}": admin,

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
@@ -130,20 +132,35 @@ func (b *blueprintFile) check(ctx context.Context, c *client.Client, names []str
 	return b.explain(refused), nil
 }
 
-// wrong reports what is wrong with a member, at its place or that of what it is in.
+// wrong reports what is wrong with a member, at its place or that of what it is in. The place of a mapping or a list is its key.
 func (b *blueprintFile) wrong(field, message string) {
-	at := b.root
+	at, place := b.root, b.root.Place()
 	for name := range strings.SplitSeq(field, ".") {
-		below := at.Find(name)
-		if i, err := strconv.Atoi(name); err == nil && at.Kind() == yamlfile.ListNode {
-			below = at.Find(i)
-		}
+		key, below := findMember(at, name)
 		if below.Kind() == yamlfile.AbsentNode {
 			break
 		}
-		at = below
+		at, place = below, below.Place()
+		if kind := at.Kind(); kind == yamlfile.MappingNode || kind == yamlfile.ListNode {
+			place = key.Place()
+		}
 	}
-	at.Wrong("%s: %s", field, message)
+	place.Wrong("%s: %s", field, message)
+}
+
+// findMember returns a member of a mapping with its key, or an item of a list, which has none.
+func findMember(in yamlfile.Node, name string) (key, value yamlfile.Node) {
+	switch in.Kind() {
+	case yamlfile.MappingNode:
+		e, _ := lo.Find(in.Entries(), func(e yamlfile.Entry) bool { return e.Key.Raw() == name })
+		return e.Key, e.Value
+	case yamlfile.ListNode:
+		if i, err := strconv.Atoi(name); err == nil {
+			value = in.Find(i)
+		}
+	case yamlfile.AbsentNode, yamlfile.NullNode, yamlfile.TextNode, yamlfile.NumberNode, yamlfile.BoolNode:
+	}
+	return value, value
 }
 
 // explain returns what a coordinator has refused, with the places in the file. What is said about files that could not be read is left out.
