@@ -28,6 +28,8 @@
 // overlapping findings, the one that begins first wins; if both begin at the same place, the longer one. If the other
 // one ends later, both count, and the whole text is redacted under the name of the first.
 //
+// A finding may be split by characters that do not print, and, except for phone, ip and us_ssn, by one line break within a word or number.
+//
 // Names, postal addresses and dates of birth are not found: they have no recognisable form. A finding can still be
 // another number whose check digit fits by chance.
 //
