@@ -250,7 +250,14 @@ func TestRunsAreExplained(t *testing.T) {
 			d, err := f.api.Run(t.Context(), ids[e.name])
 			return err == nil && (d.Status == coordinator.Waiting || d.Status == coordinator.Running && e.answer[0][0] == "cancel")
 		}, patience, 20*time.Millisecond, e.name)
-		grapnel(f.token, append(append([]string{"runs", e.answer[0][0], string(ids[e.name])}, e.answer[1]...), e.answer[0][1:]...)...)
+		args := []string{"runs", e.answer[0][0], string(ids[e.name])}
+		if len(e.answer[1]) > 0 {
+			waits, err := store.OpenWaits(t.Context(), durable.WaitFilter{Run: ids[e.name]})
+			require.NoError(t, err)
+			require.Len(t, waits, 1)
+			args = append(args, waits[0].ID)
+		}
+		grapnel(f.token, append(args, e.answer[0][1:]...)...)
 	}
 	require.Eventually(t, func() bool {
 		live, err := store.List(t.Context(), durable.Filter{Limit: 1, Status: []durable.Status{
