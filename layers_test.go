@@ -253,7 +253,7 @@ var layers = map[string]layer{
 	"cmd/grapnel/internal/history":   {Ours: []string{"agent", "coordinator", "internal/strictjson"}},
 	"cmd/grapnel/internal/events":    {Ours: observed, Modules: values},
 	"cmd/grapnel/internal/cli": {Ours: []string{"..."}, Modules: slices.Concat(values, []string{
-		"github.com/spf13/cobra", "golang.org/x/sys", "golang.org/x/term",
+		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
 		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
 		"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
 	})},
