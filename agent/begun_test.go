@@ -31,7 +31,7 @@ func begunBefore(t *testing.T, a *agent.Agent, call agent.ToolCall) agent.State 
 	return stored(t, s)
 }
 
-// A call that was approved at once has a card, as one that parked has: a later question about it is another one.
+// A call approved at once has a card, like a parked call. A later question about it has another ID.
 func TestACallApprovedAtOnceHasACard(t *testing.T) {
 	call, begun := write("1"), agent.State{}
 	a, err := agent.New(agent.Config{

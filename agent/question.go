@@ -388,7 +388,7 @@ func (q Questions) each(change func(*Question)) Questions {
 	return changed
 }
 
-// check returns an error when the list is not valid. A call that a person is asked about has at least one question.
+// check returns an error when the list is invalid. An intervention has at least one question.
 func (q Questions) check() error {
 	if len(q) == 0 {
 		return formError("", "no questions")

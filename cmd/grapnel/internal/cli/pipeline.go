@@ -258,7 +258,7 @@ be approved, only rejected. CARD names what was asked: without it, the command s
 func (k *kept) newUnnamedGateError(c *cobra.Command, session string, gates []openGate, approves bool) error {
 	possible := lo.Filter(gates, func(g openGate, _ int) bool { return !approves || g.For == durable.WaitApproval })
 	lines := lo.Map(possible, func(g openGate, _ int) string {
-		return "  " + k.typed(c, session, shortWait(g.Wait)) + "\n      " + oneLine(timeline.Clean(g.describe()))
+		return "  " + k.commandLine(c, session, shortWait(g.Wait)) + "\n      " + oneLine(timeline.Clean(g.describe()))
 	})
 	switch {
 	case len(gates) == 0:

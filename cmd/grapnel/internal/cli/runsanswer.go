@@ -307,7 +307,7 @@ func (k *kept) newUnnamedError(c *cobra.Command, about durable.Run, typed string
 		return &usageError{fmt.Errorf("run %s asks nothing under %q: \"grapnel runs show %s\" shows what it waits for", about.ID, typed, short(about.ID))}
 	}
 	lines := lo.Map(asked, func(i agent.Intervention, _ int) string {
-		return "\n  " + k.typed(c, short(about.ID), shortWait(i.ID)) + "\n      " + describeCall(i)
+		return "\n  " + k.commandLine(c, short(about.ID), shortWait(i.ID)) + "\n      " + describeCall(i)
 	})
 	return &usageError{fmt.Errorf("name what you answer, so that the command answers nothing else: run %s asks%s", about.ID, strings.Join(lines, ""))}
 }
@@ -318,8 +318,8 @@ func describeCall(i agent.Intervention) string {
 	return oneLine(timeline.Clean(text))
 }
 
-// typed returns a command with other arguments and with the flags that were given.
-func (k *kept) typed(c *cobra.Command, args ...string) string {
+// commandLine returns a command with other arguments and with the flags that were given.
+func (k *kept) commandLine(c *cobra.Command, args ...string) string {
 	words := append([]string{c.CommandPath()}, lo.Map(args, func(arg string, _ int) string { return shellWord(arg) })...)
 	c.Flags().Visit(func(f *pflag.Flag) {
 		values := []string{f.Value.String()}
