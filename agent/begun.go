@@ -96,7 +96,7 @@ func (c *openCall) answeredEarlier(q Question, tool ToolSpec) bool {
 	return c.asked.used && slices.ContainsFunc(c.asked.Questions, q.isSameQuestion) || slices.ContainsFunc(c.asked.earlier, q.isSameQuestion)
 }
 
-// resumePrepared returns the decision on a call that has already begun. P is the executor's new decision. The call
+// resumePrepared returns the decision on a begun call. P is the executor's new decision. The call
 // keeps its journalled arguments.
 func (c *openCall) resumePrepared(p *Prepared, original *ToolCall, tool ToolSpec) *Prepared {
 	q := *p
