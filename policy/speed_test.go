@@ -9,9 +9,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Ten rules of a hundred look at a call, and let it through: they share what is made to know it, which is one piece.
-// The other allocation is the executor's.
-func TestTenRulesCostACallOneAllocation(t *testing.T) {
+// Ten of a hundred rules judge a call and let it through. Each costs one allocation, its context. They share the
+// description of the call, and the executor allocates the prepared call.
+func TestTenRulesCostACallTwelveAllocations(t *testing.T) {
 	executor := set(t, load(t, hundred())).Compile("tool3").MustGet().WrapExecutor(ready{})
 	s, call, n := running(t), agent.ToolCall{Name: "tool3", Arguments: `{"n":-1,"path":"/srv/app/main.go"}`}, 0
 	got := testing.AllocsPerRun(100, func() {
@@ -20,5 +20,5 @@ func TestTenRulesCostACallOneAllocation(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, agent.DisposeRun, p.Disposition)
 	})
-	assert.LessOrEqual(t, got, 2.0)
+	assert.LessOrEqual(t, got, 12.0)
 }
