@@ -12,15 +12,15 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Error describes a failed call of a model service. It is immutable.
+// Error describes a failed call to a model service. It is immutable.
 type Error struct {
-	// Provider is the service, as in agent.Features.
+	// Provider is the service's name, as in agent.Features.
 	Provider string
-	// Model is the model that was asked.
+	// Model is the requested model.
 	Model string
-	// Kind is the kind of the failure, by which callers decide what to do.
+	// Kind is the kind of failure. Callers decide by it.
 	Kind agent.ErrorKind
-	// Status is the HTTP status; zero when no answer came.
+	// Status is the HTTP status. It is zero when no answer came.
 	Status int
 	// Code is the service's own error code, unchanged.
 	Code string
@@ -28,14 +28,14 @@ type Error struct {
 	Message string
 	// RequestID identifies the request for the service's support.
 	RequestID string
-	// After is how long the service asks callers to wait; zero when it does not say.
+	// After is how long the service asks callers to wait. It is zero when the service does not say.
 	After time.Duration
-	// Retry is whether the service wants another attempt, by its header x-should-retry; none when it does not say.
+	// Retry is the header x-should-retry: whether the service wants another attempt. It is none when the header is
+	// missing.
 	Retry mo.Option[bool]
 	// Advice says what the reader can do, for kinds where it is not obvious.
 	Advice string
-	// Err is the underlying error, which may be nil. If Message is set, the text of Err is not part of the
-	// error's text.
+	// Err is the underlying error. It may be nil. If Message is set, the error text does not include Err.
 	Err error
 }
 
@@ -94,13 +94,13 @@ func formatStatus(status int) string {
 // Unwrap returns the underlying error.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrorKind returns the kind of the failure.
+// ErrorKind returns Kind.
 func (e *Error) ErrorKind() agent.ErrorKind { return e.Kind }
 
 // RetryAfter returns how long the service asks callers to wait.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
-// Retryable reports whether the same request may succeed later: as the service says, or else by the kind.
+// Retryable reports whether the same request may succeed later. The service's answer takes precedence over the kind.
 func (e *Error) Retryable() bool {
 	if retry, ok := e.Retry.Get(); ok {
 		return retry
@@ -112,13 +112,13 @@ func (e *Error) Retryable() bool {
 	return true
 }
 
-// ConfigError is returned by the constructors of drivers when the configuration is incomplete or wrong: no key is
-// set, no model, a base URL that is not a URL. Another attempt with the same configuration fails, too.
+// ConfigError is returned by driver constructors when the configuration is incomplete or wrong: a missing key or model,
+// an invalid base URL. Another attempt with the same configuration fails, too.
 type ConfigError struct{ Err error }
 
 func (e *ConfigError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the mistakes.
+// Unwrap returns the joined mistakes.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
 // ErrorKind returns agent.KindBadRequest: no request can be sent.
@@ -127,9 +127,9 @@ func (e *ConfigError) ErrorKind() agent.ErrorKind { return agent.KindBadRequest 
 // Retryable returns false.
 func (e *ConfigError) Retryable() bool { return false }
 
-// KindOfStatus returns the kind of failure for an HTTP status, for services that do not say more. A
-// redirection is a bad request: drivers do not follow redirects, because they would pass the key on, and a
-// retry would be redirected again.
+// KindOfStatus returns the kind of failure for an HTTP status, for services that do not say more. A redirection is a
+// bad request. Drivers do not follow redirects, because they would pass the key on, and a retry would be redirected
+// again.
 func KindOfStatus(status int) agent.ErrorKind {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
@@ -147,9 +147,8 @@ func KindOfStatus(status int) agent.ErrorKind {
 	return agent.KindModel
 }
 
-// RetryAfter returns the time to wait that an answer's headers ask for: Retry-After of RFC 9110, in seconds
-// or as a date, or the more exact retry-after-ms of some services. It returns zero when the headers are
-// missing or in an unknown form.
+// RetryAfter returns the wait that an answer's headers ask for: Retry-After of RFC 9110, in seconds or as a date, or
+// some services' more exact retry-after-ms. It returns zero when the headers are missing or in an unknown format.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return clampSeconds(ms / 1e3)
@@ -164,7 +163,8 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// ShouldRetry returns what an answer's header x-should-retry says; none when it is missing or in another form.
+// ShouldRetry returns the value of an answer's header x-should-retry. It returns none when the header is missing or in
+// another format.
 func ShouldRetry(h http.Header) mo.Option[bool] {
 	switch retry := strings.ToLower(strings.TrimSpace(h.Get("X-Should-Retry"))); retry {
 	case "true", "false":
@@ -173,14 +173,13 @@ func ShouldRetry(h http.Header) mo.Option[bool] {
 	return mo.None[bool]()
 }
 
-// clampSeconds returns a number of seconds as a duration of a year at most, so that no header overflows the
-// duration.
+// clampSeconds returns a number of seconds as a duration of a year at most, so that no header overflows the duration.
 func clampSeconds(seconds float64) time.Duration {
 	const year = 365 * 24 * 60 * 60
 	return time.Duration(min(seconds, year) * float64(time.Second))
 }
 
-// Redact removes a secret from a text: services often repeat a key that they rejected.
+// Redact removes a secret from a text. Services often repeat a key that they rejected.
 func Redact(text, secret string) string {
 	if secret == "" {
 		return text

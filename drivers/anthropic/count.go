@@ -15,17 +15,17 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// ofCount are the members of a request that the service accepts for counting; it refuses other members, such
-// as the limits of a reply.
+// ofCount lists the request members that the service accepts for counting. It refuses other members, such as a reply's
+// limits.
 var ofCount = []string{
 	"model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control", "speed", "context_management",
 	"mcp_servers", "anthropic_version",
 }
 
-// CountTokens asks the service how many input tokens Next would send for s: messages, instructions and tools,
-// with the service's own additions. It sends a separate request, which is free and has separate limits. It
-// returns the same errors as Next; compatible endpoints may not support counting. This method makes the
-// driver a capability.TokenCounter.
+// CountTokens asks the service how many input tokens Next would send for s: messages, instructions and tools, with the
+// service's own additions. It sends a separate request, which is free and has separate limits. It returns the same
+// errors as Next. Compatible endpoints may not support counting. This method makes the driver a
+// capability.TokenCounter.
 func (d *Driver) CountTokens(ctx context.Context, s agent.State) mo.Result[int64] {
 	if ctx.Err() != nil {
 		return mo.Err[int64](context.Cause(ctx))
@@ -62,7 +62,7 @@ func (d *Driver) count(ctx context.Context, s agent.State, a *asking) (int64, er
 	return said.InputTokens, nil
 }
 
-// countRequest returns the members of the request that are counted.
+// countRequest returns the request members that are counted.
 func (d *Driver) countRequest(s agent.State) ([]byte, []option.RequestOption, error) {
 	body, headers, err := d.request(s, false)
 	if err != nil {

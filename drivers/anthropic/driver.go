@@ -16,8 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Driver calls a model through the Messages API. It is immutable and safe for concurrent use; create it with
-// New.
+// Driver calls a model through the Messages API. It is immutable and safe for concurrent use. Create it with New.
 type Driver struct {
 	client   sdk.Client
 	features agent.Features
@@ -36,8 +35,8 @@ var (
 	_ agent.Describer = (*Driver)(nil)
 )
 
-// New returns a driver, or an error that joins all mistakes in c. It sends no request: a wrong key or model
-// causes an error at the first call.
+// New returns a driver, or an error that joins all mistakes in c. It sends no request, so a wrong key or model causes
+// an error at the first call.
 func New(c Config) (*Driver, error) {
 	at, err := c.endpoint()
 	if c.Model == "" {
@@ -66,7 +65,7 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
-// modelFeatures returns the usual features of a model, corrected by c.
+// modelFeatures returns a model's usual features, corrected by c.
 func modelFeatures(c Config, at service.Endpoint) agent.Features {
 	known, ok := limitsOf(c.Model)
 	f := agent.Features{
@@ -81,15 +80,14 @@ func modelFeatures(c Config, at service.Endpoint) agent.Features {
 	return f
 }
 
-// String returns the name of the driver in a printed plan.
+// String returns the driver's name in a printed plan.
 func (d *Driver) String() string { return d.features.Provider + "/" + d.features.Model }
 
-// Features returns the driver's features: the usual features of the model, corrected by Config.Features.
+// Features returns the driver's features: the model's usual features, corrected by Config.Features.
 func (d *Driver) Features() agent.Features { return d.features }
 
-// Next returns the model's next turn. A failed call is a *drivers.Error; when ctx ends, the error is its
-// cause. If a reply may take more than ten minutes, Next streams it, as the service requires, and assembles
-// it.
+// Next returns the model's next turn. A failed call is a *drivers.Error. When ctx ends, the error is its cause. If a
+// reply may take more than ten minutes, Next streams it, as the service requires, and assembles it.
 func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	if d.features.Streaming && d.maxTokens(s.Request()) > longOutput {
 		return d.Stream(ctx, s, func(agent.Delta) {})
@@ -97,8 +95,8 @@ func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 	return d.result(ctx, s, false, func(agent.Delta) {})
 }
 
-// Stream returns the model's next turn and passes its pieces to emit while they arrive. It returns the same
-// errors as Next. Pieces of a reply that breaks off are not taken back: a retry starts from the beginning.
+// Stream returns the model's next turn and passes its pieces to emit while they arrive. It returns the same errors as
+// Next. Pieces of a reply that breaks off are not taken back, and a retry starts from the beginning.
 func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if !d.features.Streaming {
 		result := d.Next(ctx, s)
@@ -111,8 +109,7 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 }
 
 // result sends the request, reads the reply, calls emit with its pieces, and converts an error for callers. Some
-// endpoints answer with a whole reply although a stream was requested, and others with a stream although none was, so
-// the first bytes decide.
+// endpoints answer a stream request with a whole reply, and others the reverse, so the first bytes decide.
 func (d *Driver) result(ctx context.Context, s agent.State, stream bool, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if ctx.Err() != nil {
 		return mo.Err[agent.Step](context.Cause(ctx))
@@ -137,15 +134,14 @@ func (d *Driver) result(ctx context.Context, s agent.State, stream bool, emit fu
 	return mo.Err[agent.Step](d.failure(a, err))
 }
 
-// asking holds the data of one call for its errors. The data of the answer is empty until the answer arrives.
+// asking holds a call's data for its errors. The answer's data is empty until the answer arrives.
 type asking struct {
 	model, requestID string
 	answer           http.Header
 }
 
-// send posts the request and returns the answer of a service that accepted it. It passes an encoded body to
-// the SDK: the SDK's method for messages would encode all messages again, and refuses requests that it
-// expects to take too long.
+// send posts the request and returns the answer if the service accepted it. It passes an encoded body to the SDK. The
+// SDK's method for messages would encode all messages again, and refuses requests that it expects to take too long.
 func (d *Driver) send(ctx context.Context, s agent.State, stream bool) (*http.Response, error) {
 	body, headers, err := d.request(s, stream)
 	if err != nil {

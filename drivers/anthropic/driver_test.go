@@ -143,7 +143,7 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// TestErrors: what a failed call's error tells, besides its kind.
+// TestErrors: a failed call's error describes more than its kind.
 func TestErrors(t *testing.T) {
 	endpoint := modeltest.Golden(t, modeltest.Body(401, "application/json",
 		`{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key `+modeltest.Key+`"},"request_id":"req_body"}`).

@@ -21,9 +21,8 @@ func (c Config) endpoint() (service.Endpoint, error) {
 	return vendor.Endpoint(own)
 }
 
-// vertexVersion is the version of the Messages API at Vertex AI, which replaces the model in a body there;
-// see https://docs.claude.com/en/api/claude-on-vertex-ai and package vertex of the SDK, which needs Google's
-// libraries.
+// vertexVersion is Vertex AI's version of the Messages API. It replaces the model in the body; see
+// https://docs.claude.com/en/api/claude-on-vertex-ai and the SDK's package vertex, which needs Google's libraries.
 const vertexVersion = "vertex-2023-10-16"
 
 // pathOf returns the path after the base URL for a model call.
@@ -42,7 +41,7 @@ func (c Config) countPath() string {
 	return service.VertexPath(*c.Vertex, "anthropic") + "count-tokens:rawPredict"
 }
 
-// options returns the options of every request of the driver. The SDK does not retry; processor.Retry does.
+// options returns the options for every request. The SDK does not retry; processor.Retry does.
 func (c Config) options(at service.Endpoint) []option.RequestOption {
 	opts := []option.RequestOption{
 		option.WithEnvironmentProduction(), option.WithBaseURL(at.URL.String()), option.WithHTTPClient(at.Client),

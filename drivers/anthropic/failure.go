@@ -45,7 +45,7 @@ func (d *Driver) explain(e *drivers.Error, no *service.RefusalError, header http
 		Message string          `json:"message"`
 		Code    json.RawMessage `json:"code"` // sent by gateways
 	}
-	_ = json.Unmarshal(no.Body, &said) // a body in another form has no message, and is shown unchanged
+	_ = json.Unmarshal(no.Body, &said) // a body in another format has no message, and is shown unchanged
 	if json.Unmarshal(said.Error, &problem) != nil {
 		_ = json.Unmarshal(said.Error, &problem.Message)
 	}
@@ -64,8 +64,7 @@ func (d *Driver) explain(e *drivers.Error, no *service.RefusalError, header http
 // tooLong matches the service's message that the input is longer than the model accepts.
 var tooLong = regexp.MustCompile(`(?i)(prompt|input) is too long|exceeds? (the )?(model's )?(maximum )?context|context (window|length) exceeded`)
 
-// noCredit matches the service's message that the account has no credit. It comes with the status of a bad
-// request.
+// noCredit matches the service's message that the account has no credit. It comes with the status of a bad request.
 var noCredit = regexp.MustCompile(`(?i)credit balance`)
 
 // sort returns the kind of an error answer, and advice for errors that only the service's message identifies.

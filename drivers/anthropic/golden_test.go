@@ -37,7 +37,7 @@ func golden(t *testing.T, path string, got []byte) {
 const good = `{"id":"msg_1","type":"message","role":"assistant","model":"claude-test","content":[{"type":"text","text":"ok"}],` +
 	`"stop_reason":"end_turn","usage":{"input_tokens":9,"output_tokens":3}}`
 
-// asked returns what a driver sends for s: its body, and its headers.
+// asked returns the driver's request for s.
 func asked(t testing.TB, s agent.State, change ...func(*anthropic.Config)) modeltest.Request {
 	t.Helper()
 	endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", good))
@@ -227,8 +227,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestBetas: names in the option "betas" are a header, beside those of the
-// configuration.
+// TestBetas: names in the option "betas" are a header, in addition to the configured names.
 func TestBetas(t *testing.T) {
 	s := agent.NewState(agent.UserText("hello")).WithRequest(agent.Request{Options: agent.Options{}.With("betas", []string{"one", "two"})})
 	r := asked(t, s, func(c *anthropic.Config) { c.Header = map[string][]string{"Anthropic-Beta": {"zero"}} })

@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// partBlock returns a part of a user message or a tool's answer as a text, an image or a document block. The
-// block is omitted for parts that are not sent: blank text, and reasoning of other services.
+// partBlock returns a part of a user message or a tool's answer as a text, image or document block. The block is
+// omitted for parts that are not sent: blank text, and other services' reasoning.
 func (d *Driver) partBlock(p agent.Part) (block sdk.ContentBlockParamUnion, err error) {
 	if mediaType, data, ok := service.DataURL(p.URL); ok {
 		p.URL, p.MediaType, p.Data = "", mediaType, data
@@ -72,8 +72,8 @@ func documentBlock(p agent.Part) (*sdk.DocumentBlockParam, error) {
 	return document, nil
 }
 
-// opaque marks the parts that this driver sends back to the service. It is followed by the number of calls
-// before the part in its reply, a colon, and the service's block without the text that the part has.
+// opaque marks the parts that this driver sends back to the service. After the mark come the number of calls before the
+// part in its reply, a colon, and the service's block without the part's text.
 const opaque = "anthropic:"
 
 // keep returns a part for a block that must be sent back unchanged.
@@ -81,8 +81,8 @@ func keep(text string, calls int, block json.RawMessage) agent.Part {
 	return agent.Reasoning(text, opaque+strconv.Itoa(calls)+":"+string(block))
 }
 
-// keptBlock returns the block in a part, how many calls come before it, and whether it is thinking. Ok is false for
-// parts of other services, because the service refuses reasoning without its signature.
+// keptBlock returns the block in a part, how many calls come before it, and whether it is thinking. ok is false for
+// other services' parts, because the service refuses reasoning without its signature.
 func keptBlock(p agent.Part) (block sdk.ContentBlockParamUnion, calls int, isThinking, ok bool) {
 	rest, ok := strings.CutPrefix(p.Opaque, opaque)
 	if !ok {

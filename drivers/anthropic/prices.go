@@ -6,10 +6,10 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// ListPrices returns Anthropic's prices on the day that AsOf names: the table at
-// https://platform.claude.com/docs/en/about-claude/pricing with the lower price of cache reads for Claude
-// Sonnet 5.5 (7 October 2026). Cache writes are priced for five minutes; writes for an hour cost twice the
-// input, which the driver takes into account when a reply reports such writes.
+// ListPrices returns Anthropic's prices on the day that AsOf names. It is the table at
+// https://platform.claude.com/docs/en/about-claude/pricing with the lower price for cache reads by Claude Sonnet 5.5 (7
+// October 2026). Cache writes are priced for five minutes. Writes for an hour cost twice the input; the driver accounts
+// for that when a reply reports such writes.
 func ListPrices() drivers.Prices {
 	fable := listPrice(10, 50, 1, 12.50)
 	opus := listPrice(5, 25, 0.50, 6.25)

@@ -32,17 +32,16 @@ type block struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
 	Input     json.RawMessage `json:"input"`
-	// raw is the block as it arrived; in a stream, the beginning of the block.
+	// raw is the block as it arrived. In a stream, it is the block's beginning.
 	raw json.RawMessage
 	// more is the rest of a streamed block: text, thinking or arguments.
 	more []byte
-	// call is the index of the block's call, if it has one. ended reports whether a stream has closed the
-	// block.
+	// call is the index of the block's call, if it has one. ended reports whether a stream has closed the block.
 	call  int
 	ended bool
 }
 
-// validUTF8 returns a text in valid UTF-8: the SDK does not check the encoding of the texts that it receives.
+// validUTF8 returns text as valid UTF-8, because the SDK does not check the encoding of received text.
 func validUTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
 // blockOf reads a block.
@@ -57,7 +56,7 @@ func blockOf(raw string) (*block, error) {
 	return b, nil
 }
 
-// arguments returns the arguments of a call as the model wrote them. Some endpoints send them as text.
+// arguments returns a call's arguments as the model wrote them. Some endpoints send them as text.
 func (b *block) arguments() string {
 	if len(b.more) > 0 {
 		return string(b.more)
@@ -95,7 +94,7 @@ func readReply(body io.Reader) (*reply, error) {
 	return r, nil
 }
 
-// step returns the reply as a step. Asked is the name of the model in the request.
+// step returns the reply as a step. asked is the model name in the request.
 func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 	var parts []agent.Part
 	var calls []agent.ToolCall
@@ -122,8 +121,8 @@ func (r *reply) step(prices drivers.Prices, asked string) agent.Step {
 	}
 }
 
-// rawBlock returns a block in the form in which it is sent back: the received block with the signature or the
-// input from the stream, and without the text of thinking, which is in its part.
+// rawBlock returns a block in the format for sending it back. It is the received block with the signature or the input
+// from the stream, without the thinking text, which is in the part.
 func (b *block) rawBlock() json.RawMessage {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(b.raw, &fields) != nil || fields == nil {
@@ -145,8 +144,8 @@ func (b *block) rawBlock() json.RawMessage {
 	return raw
 }
 
-// used returns the usage of the reply. The service reports input that it read from or wrote to a cache
-// separately from other input.
+// used returns the reply's usage. The service reports input that it read from or wrote to a cache separately from other
+// input.
 func (r *reply) used(prices drivers.Prices, asked string) agent.Usage {
 	u := r.usage
 	used := agent.Usage{
@@ -163,8 +162,8 @@ func (r *reply) used(prices drivers.Prices, asked string) agent.Usage {
 	return used
 }
 
-// replyCost returns the cost of a reply at a model's list price; None when the service charges another price,
-// or the cost is unknown.
+// replyCost returns a reply's cost at a model's list price. It returns None when the service charges another price, or
+// the cost is unknown.
 func replyCost(prices drivers.Prices, model string, used agent.Usage, u sdk.Usage) mo.Option[float64] {
 	price, known := prices.Of(model).Get()
 	sum, priced := prices.Cost(model, used).Get()
@@ -174,7 +173,7 @@ func replyCost(prices drivers.Prices, model string, used agent.Usage, u sdk.Usag
 	case price.Over != nil && used.InputTokens > price.OverTokens:
 		price = *price.Over
 	}
-	if write, ok := price.CacheWrite.Get(); ok { // the price for five minutes; an hour costs twice the input
+	if write, ok := price.CacheWrite.Get(); ok { // for five minutes; an hour costs twice the input
 		sum += float64(u.CacheCreation.Ephemeral1hInputTokens) * (2*price.Input - write) / 1e6
 	}
 	if u.InferenceGeo == "us" {

@@ -19,7 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// request returns the encoded request: the head, built with the SDK, the options, and the messages, which are
+// request returns the encoded request: the head, built with the SDK, the options, and the messages. Messages are
 // encoded when they are first sent.
 func (d *Driver) request(s agent.State, stream bool) ([]byte, []option.RequestOption, error) {
 	r := s.Request()
@@ -30,7 +30,7 @@ func (d *Driver) request(s agent.State, stream bool) ([]byte, []option.RequestOp
 	if err != nil {
 		return nil, nil, err
 	}
-	extra["stream"] = json.RawMessage(strconv.FormatBool(stream)) // also false: some endpoints stream unless told otherwise
+	extra["stream"] = json.RawMessage(strconv.FormatBool(stream)) // also false, because some endpoints stream unless told otherwise
 	out, err := d.head(s, extra)
 	if err != nil {
 		return nil, nil, err
@@ -67,8 +67,8 @@ func (d *Driver) accepts(r agent.Request) error {
 	return nil
 }
 
-// head returns everything of a request except the messages and the options. It removes the options from extra
-// that it writes into members of the head.
+// head returns the request without messages and options. It removes the options from extra that it writes into members
+// of the head.
 func (d *Driver) head(s agent.State, extra map[string]json.RawMessage) ([]byte, error) {
 	r := s.Request()
 	p := sdk.MessageNewParams{Model: d.modelOf(r), MaxTokens: d.maxTokens(r)}
@@ -112,8 +112,8 @@ func (d *Driver) maxTokens(r agent.Request) int64 {
 	return outputLimit(d.modelOf(r))
 }
 
-// form sets the form of the final answer: as a schema that the service enforces or, for models that do not
-// support that, as instructions.
+// form sets the final answer's format: a schema that the service enforces or, for models that do not support schemas,
+// instructions.
 func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string]json.RawMessage, system *[]string) error {
 	if r.Output == nil || r.Output.Schema == "" {
 		return nil
@@ -130,8 +130,8 @@ func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string
 	if err := json.Unmarshal([]byte(r.Output.Schema), &schema); err != nil {
 		return fmt.Errorf("the schema of Request.Output is not a JSON object: %w", err)
 	}
-	// Constraints that the service's schemas cannot express go into their descriptions; Output.Check checks
-	// the answer against the whole schema.
+	// Constraints that the service's schemas cannot express go into their descriptions. Output.Check checks the answer
+	// against the whole schema.
 	simple, ok := sdk.BetaJSONSchemaOutputFormat(schema).Schema.(map[string]any)
 	if !ok || len(simple) == 0 {
 		return errors.New("the schema of Request.Output is not a readable JSON Schema")
@@ -153,7 +153,7 @@ func (d *Driver) form(r agent.Request, p *sdk.MessageNewParams, extra map[string
 	return nil
 }
 
-// holdsForm reports whether the service can enforce a schema for the answers of a model.
+// holdsForm reports whether the service can enforce a schema for a model's answers.
 func (d *Driver) holdsForm(model string) bool {
 	if model == d.features.Model {
 		return d.features.StructuredOutput
@@ -223,7 +223,7 @@ var instead = map[string]string{
 	"tools": "Request.Tools", "max_tokens": "Request.MaxOutputTokens", "temperature": "Request.Temperature",
 }
 
-// requestOptions returns the options of the request: members of the body, and the header for "betas".
+// requestOptions returns the request's options: body members, and the header for "betas".
 func requestOptions(r agent.Request) (map[string]json.RawMessage, []option.RequestOption, error) {
 	extra := map[string]json.RawMessage{}
 	var headers []option.RequestOption

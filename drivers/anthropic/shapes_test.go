@@ -73,7 +73,7 @@ func shapes() map[string]modeltest.Shape {
 	}
 }
 
-// unfinished returns replies with a call that must not run.
+// unfinished returns replies with calls that must not run.
 func unfinished() map[string]modeltest.Exchange {
 	out := map[string]modeltest.Exchange{}
 	for _, reason := range []string{"refusal", "max_tokens", "model_context_window_exceeded", "content_filter", "never heard of"} {

@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// goodbye is how long readStream waits for the end of the stream after the end of the reply.
+// goodbye is how long readStream waits for the stream to end after the reply is complete.
 const goodbye = 250 * time.Millisecond
 
 // errCut is returned when a stream ends before the reply is complete.
@@ -36,7 +36,7 @@ func readStream(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
 		if !done {
 			continue
 		}
-		// The reply is complete. The connection can be reused for the next step if the stream is read to its end.
+		// The reply is complete. Reading the stream to its end allows the next step to reuse the connection.
 		timer := time.AfterFunc(goodbye, func() { _ = answer.Body.Close() })
 		defer timer.Stop()
 		for stream.Next() {
@@ -49,13 +49,13 @@ func readStream(answer *http.Response, emit func(agent.Delta)) (*reply, error) {
 	return nil, &service.BrokenError{Err: cmp.Or(stream.Err(), errCut)}
 }
 
-// namingDecoder names events that have no name, such as those of a gateway, after their type, because the SDK
-// skips events without a name. It keeps the text of an error.
+// namingDecoder names events without a name after their type, because the SDK skips such events. Gateways send them. It
+// keeps an error's text.
 type namingDecoder struct {
 	ssestream.Decoder
 
 	event ssestream.Event
-	said  []byte // the text of the error; nil when there was none
+	said  []byte // an error's text; nil when there was none
 }
 
 // Next reads the next event.
@@ -72,12 +72,12 @@ func (d *namingDecoder) Next() bool {
 	return true
 }
 
-// Event returns the event that was read last.
+// Event returns the last event read.
 func (d *namingDecoder) Event() ssestream.Event { return d.event }
 
 const errorType = "error"
 
-// typeOf returns the type of an event or a whole reply; errorType if it contains an error.
+// typeOf returns the type of an event or a whole reply. It returns errorType for an error.
 func typeOf(data []byte) string {
 	var head struct {
 		Type  string          `json:"type"`
@@ -104,13 +104,13 @@ func readUnstreamed(answer *http.Response, emit func(agent.Delta)) (*reply, erro
 // arrival is a streamed reply that is being read.
 type arrival struct {
 	reply reply
-	open  map[int64]*block // by the index in the stream
-	last  int64            // the index of the block that began last
+	open  map[int64]*block // by index in the stream
+	last  int64            // the newest block's index
 	calls int
 	emit  func(agent.Delta)
 }
 
-// indexOf returns the index of an event's block: without an index, the block that began last.
+// indexOf returns the index of an event's block. Without an index, it is the newest block.
 func (a *arrival) indexOf(e sdk.MessageStreamEventUnion) int64 {
 	if !e.JSON.Index.Valid() {
 		return a.last
@@ -118,11 +118,11 @@ func (a *arrival) indexOf(e sdk.MessageStreamEventUnion) int64 {
 	return e.Index
 }
 
-// blockTypes are the types of blocks that may begin with a piece, by the type of the piece: some endpoints leave out
-// the beginning of a block.
+// blockTypes maps a piece's type to the type of the block that it may begin. Some endpoints leave out a block's
+// beginning.
 var blockTypes = map[string]string{"text_delta": "text", "thinking_delta": "thinking"}
 
-// blockAt returns the open block that a piece belongs to.
+// blockAt returns the open block for a piece.
 func (a *arrival) blockAt(e sdk.MessageStreamEventUnion) (*block, error) {
 	index := a.indexOf(e)
 	if _, ok := a.open[index]; !ok {
@@ -138,8 +138,8 @@ func (a *arrival) blockAt(e sdk.MessageStreamEventUnion) (*block, error) {
 	return a.open[index], nil
 }
 
-// takeEvent adds an event to the reply; done reports whether the reply is complete. Unknown kinds of events
-// and pieces are ignored.
+// takeEvent adds an event to the reply. done reports whether the reply is complete. Unknown kinds of events and pieces
+// are ignored.
 func (a *arrival) takeEvent(e sdk.MessageStreamEventUnion) (done bool, err error) {
 	switch e.Type {
 	case "message_start":
@@ -214,7 +214,7 @@ func (a *arrival) piece(b *block, piece sdk.MessageStreamEventUnionDelta) {
 	}
 }
 
-// end emits the arguments of a call if they came at the beginning of the block instead of in pieces.
+// end emits a call's arguments if they came at the block's beginning instead of in pieces.
 func (a *arrival) end(b *block) {
 	if b.Type == "tool_use" && !b.ended && len(b.more) == 0 && len(b.Input) > 0 {
 		if arguments := b.arguments(); arguments != "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// appendMessages appends the messages of s in the form that the service requires: turns of the user and the
-// assistant alternate, and in the user's turns the tool results come first.
+// appendMessages appends the messages of s in the format that the service requires. User and assistant turns alternate,
+// and in the user's turns the tool results come first.
 func (d *Driver) appendMessages(out []byte, s agent.State) ([]byte, error) {
 	size, first := 0, 0
 	for i, m := range s.Messages() {
@@ -52,8 +52,8 @@ func (d *Driver) appendMessages(out []byte, s agent.State) ([]byte, error) {
 	return t.out, nil
 }
 
-// nothing replaces an empty user message: the service requires that a message has content, and that the
-// first message is from the user.
+// nothing replaces an empty user message. The service requires that a message has content, and that the first message
+// is from the user.
 const nothing = `{"text":"(empty)","type":"text"}`
 
 // turns joins the content blocks of messages into turns.
@@ -110,8 +110,8 @@ func (t *turns) end() {
 	t.out = append(t.out, "]}"...)
 }
 
-// blocksOf returns the content of a message as the service's content blocks, separated by commas. The result
-// is cached for each message.
+// blocksOf returns a message's content as the service's content blocks, separated by commas. The result is cached for
+// each message.
 func (d *Driver) blocksOf(m agent.Message) ([]byte, error) {
 	var blocks []sdk.ContentBlockParamUnion
 	var err error
@@ -140,7 +140,7 @@ func (d *Driver) blocksOf(m agent.Message) ([]byte, error) {
 // isBlank reports whether a text is empty or white space. The service refuses such blocks.
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// saidBlocks returns the content of a user message or a tool's answer, without blank texts.
+// saidBlocks returns the content of a user message or a tool's answer, without blank text.
 func (d *Driver) saidBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, error) {
 	var blocks []sdk.ContentBlockParamUnion
 	for _, p := range m.Content().Parts() {
@@ -176,8 +176,8 @@ func (d *Driver) resultBlocks(m agent.Message) ([]sdk.ContentBlockParamUnion, er
 	return []sdk.ContentBlockParamUnion{{OfToolResult: result}}, nil
 }
 
-// lastBlocks returns the blocks of a reply that ends the messages, which the service continues. The service refuses
-// white space at the end of its text.
+// lastBlocks returns the blocks for a reply at the end of the messages, which the service continues. The service
+// refuses white space at the end of its text.
 func (d *Driver) lastBlocks(m agent.Message, blocks string) (string, error) {
 	var parts []agent.Part
 	for _, p := range m.Content().Parts() {
@@ -192,9 +192,9 @@ func (d *Driver) lastBlocks(m agent.Message, blocks string) (string, error) {
 	return string(raw), err
 }
 
-// assistantBlocks returns the blocks of a reply: parts and calls in their original order, if it is known. An
-// empty reply has no blocks. The service refuses a reply that ends in thinking, as one that was cut does, so such
-// thinking is left out.
+// assistantBlocks returns a reply's blocks: parts and calls in their original order, if it is known. An empty reply has
+// no blocks. The service refuses a reply that ends in thinking, so such thinking is left out. Replies that were cut end
+// in this way.
 func assistantBlocks(m agent.Message) []sdk.ContentBlockParamUnion {
 	var blocks []sdk.ContentBlockParamUnion
 	called, said := 0, 0 // said is the number of blocks up to the last that is not thinking
@@ -223,11 +223,11 @@ func assistantBlocks(m agent.Message) []sdk.ContentBlockParamUnion {
 	return blocks[:said]
 }
 
-// plainID matches the ids of calls that the service accepts.
+// plainID matches call IDs that the service accepts.
 var plainID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
 
-// wireID returns the id of a call in a form that the service accepts: other services' ids may contain
-// characters that it refuses.
+// wireID returns a call ID in a format that the service accepts. Other services' IDs may contain characters that it
+// refuses.
 func wireID(id string) string {
 	if plainID.MatchString(id) {
 		return id

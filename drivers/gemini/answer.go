@@ -9,10 +9,10 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// finishReason is the service's code for the reason why a reply ended.
+// finishReason is the service's code for why a reply ended.
 type finishReason string
 
-// answer is a reply of the service, or a piece of one. It has only the members that the driver reads.
+// answer is a reply from the service, or a piece of one. It has only the members that the driver reads.
 type answer struct {
 	ID             string       `json:"responseId"`
 	Model          string       `json:"modelVersion"`
@@ -31,7 +31,7 @@ type candidate struct {
 	FinishMessage string       `json:"finishMessage"`
 }
 
-// replyPart is a part that the service sends. The driver sends parts of the type part.
+// replyPart is a part that the service sends. The driver sends parts of type part.
 type replyPart struct {
 	Text      string `json:"text"`
 	Thought   bool   `json:"thought"`
@@ -47,8 +47,7 @@ type replyPart struct {
 type replyCall struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-	// Args are not decoded, because decoding would lose the order of members, digits of long numbers, and
-	// duplicate names.
+	// Args are not decoded. Decoding would lose member order, digits of long numbers, and duplicate names.
 	Args json.RawMessage `json:"args"`
 	// Partial are pieces of the arguments. More says that further pieces of the call follow.
 	Partial []partialArg `json:"partialArgs"`
@@ -77,7 +76,7 @@ type apiError struct {
 
 func (e *apiError) Error() string { return e.Message }
 
-// errShape is returned for an answer that does not have the documented form.
+// errShape is returned for an answer in an undocumented format.
 var errShape = errors.New("the answer has another form")
 
 // readAnswer decodes a reply or a piece of one. If the service sent an error instead, readAnswer returns it
@@ -106,8 +105,8 @@ func readAnswer(text []byte) (*answer, error) {
 	return &a, nil
 }
 
-// readError returns the error in a text: {"error":{…}}, or a list of such objects, which the service sends
-// when it does not send events. Gateways also send a plain text as the error or its code. Nil means no error.
+// readError returns the error in a text: {"error":{…}}, or a list of such objects, which the service sends when it does
+// not send events. Gateways also send plain text as the error or its code. Nil means no error.
 func readError(text []byte) error {
 	type failed struct {
 		Error json.RawMessage `json:"error"`
@@ -141,8 +140,8 @@ func readError(text []byte) error {
 	return &apiError{Code: service.ErrorStatus(words(loose.Code)), Message: e.Message, Status: words(loose.Status)}
 }
 
-// compact returns the arguments of a call without white space; empty when there are none. Some endpoints send them as
-// text, which stays as it is.
+// compact returns a call's arguments without white space, or empty text when there are none. Some endpoints send them
+// as text, which stays unchanged.
 func (c *replyCall) compact() string {
 	var out bytes.Buffer
 	if text := ""; json.Unmarshal(c.Args, &text) == nil {

@@ -24,15 +24,15 @@ func (r *reply) call(p *replyPart, emit func(agent.Delta)) {
 	emit(agent.Delta{Call: c, CallIndex: c.Index})
 }
 
-// ownPrefix begins the ids that the driver gives to calls without an id.
+// ownPrefix begins the IDs that the driver gives to calls without an ID.
 const ownPrefix = "grapnel-"
 
-// ownID returns an id for a call that has none. The id is unique in the session.
+// ownID returns an ID for a call without one. The ID is unique in the session.
 func ownID(reply, place string, index int) string {
 	return strings.Join(lo.Compact([]string{strings.TrimSuffix(ownPrefix, "-"), reply, place, strconv.Itoa(index)}), "-")
 }
 
-// wireID returns the service's id of a call, or "" for an id that the driver created.
+// wireID returns the service's ID for a call, or "" for an ID that the driver created.
 func wireID(id string) string {
 	if strings.HasPrefix(id, ownPrefix) {
 		return ""

@@ -13,18 +13,16 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Config configures a driver. Model is required, and for the vendor's own service a key.
+// Config configures a driver. Model is required. The vendor's own service also requires a key.
 type Config struct {
-	// Model is the model to use when agent.Request.Model is empty, by its
-	// name at the service: "gemini-3.8-flash". Required.
+	// Model is the service's name for the model to use when agent.Request.Model is empty: "gemini-3.8-flash". Required.
 	Model string
-	// APIKey is the key. Empty means GEMINI_API_KEY, or GOOGLE_API_KEY if that is empty, too. Keys from the
-	// environment are only sent to the vendor itself or to the URL in GOOGLE_GEMINI_BASE_URL: a BaseURL in
-	// this Config gets only the APIKey of this Config.
+	// APIKey is the key. Empty means GEMINI_API_KEY, or GOOGLE_API_KEY if that is empty, too. Keys from the environment
+	// are sent only to the vendor itself or to the URL in GOOGLE_GEMINI_BASE_URL. A BaseURL in this Config gets only
+	// this Config's APIKey.
 	APIKey string
-	// BaseURL is the address of the service without /v1beta/models:
-	// "http://localhost:4000". Empty means GOOGLE_GEMINI_BASE_URL, or the vendor
-	// if that is empty, too.
+	// BaseURL is the service's address without /v1beta/models: "http://localhost:4000". Empty means
+	// GOOGLE_GEMINI_BASE_URL, or the vendor if that is empty, too.
 	BaseURL string
 	// Vertex, when set, selects Vertex AI instead of the Gemini API, with a token instead of
 	// a key. A BaseURL is then the address without /v1/projects, and the environment is not
@@ -37,11 +35,11 @@ type Config struct {
 	// connect or gets no answer for ten minutes, and otherwise runs until the context ends. Redirects are
 	// never followed, because they would pass the key on.
 	HTTPClient *http.Client
-	// Prices are the prices of replies. None means ListPrices for the vendor, and an unknown cost for other
-	// endpoints. A free model has a price of zero.
+	// Prices are the prices for replies. None means ListPrices for the vendor, and an unknown cost for other endpoints.
+	// A free model has a price of zero.
 	Prices mo.Option[drivers.Prices]
-	// Features, when set, corrects the features of the driver. New calls it once, with
-	// the usual features of the model; it cannot change Model, Endpoint and Priced.
+	// Features, when set, corrects the driver's features. New calls it once, with the model's usual features. It cannot
+	// change Model, Endpoint and Priced.
 	Features func(f *agent.Features)
 }
 
@@ -63,8 +61,8 @@ func (c Config) endpoint() (service.Endpoint, error) {
 	return vendor.Endpoint(own)
 }
 
-// pathOf returns the path after the base URL for a model call, without the method. On Vertex AI a model,
-// such as a tuned model, can also be named by its full path: projects/…/endpoints/….
+// pathOf returns the path after the base URL for a model call, without the method. On Vertex AI, a model name can also
+// be a full path, for example a tuned model's: projects/…/endpoints/….
 func (c Config) pathOf(model string) string {
 	switch {
 	case c.Vertex == nil:

@@ -9,9 +9,9 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// contents returns the beginning of a body: the messages as a list of contents. System messages before all
-// other messages go into system. The answers to the calls of one turn are one content directly after the
-// calls; user messages between the answers follow it.
+// contents returns the beginning of a body: the messages as a list of contents. System messages before all other
+// messages go into system. The answers to one turn's calls are one content directly after the calls. User messages
+// between the answers follow it.
 func (d *Driver) contents(model string, s agent.State, system *[]string) ([]byte, error) {
 	form := d.newer
 	if isEarlyModel(model) {
@@ -76,13 +76,13 @@ func (d *Driver) contents(model string, s agent.State, system *[]string) ([]byte
 	return append(out, ']'), nil
 }
 
-// writer writes messages in the form for older models or for newer ones.
+// writer writes messages in the format for older or newer models.
 type writer struct {
 	d     *Driver
 	older bool
 }
 
-// message returns the parts of a message, with commas between them.
+// message returns a message's parts, with commas between them.
 func (w writer) message(m agent.Message) ([]byte, error) {
 	var parts []part
 	var err error
@@ -130,11 +130,11 @@ func (w writer) user(m agent.Message) ([]part, error) {
 	return parts, nil
 }
 
-// assistant returns a reply: its parts in their order, each with its signature, then its calls. Reasoning
-// of other services' models is not sent.
+// assistant returns a reply: its parts in their order, each with its signature, then its calls. Other services'
+// reasoning is not sent.
 func (w writer) assistant(m agent.Message) ([]part, error) {
 	var parts []part
-	signed := map[string]string{} // the signatures of calls, by call id
+	signed := map[string]string{} // by call ID
 	for _, p := range m.Content().Parts() {
 		if id, signature, ok := signedCall(p); ok {
 			signed[id] = signature

@@ -57,9 +57,8 @@ func (d *Driver) count(ctx context.Context, x *exchange, model string, body []by
 	return said.Tokens, nil
 }
 
-// countBody returns the request for a count. For the Gemini API it contains the whole request, because the
-// service would otherwise count only the contents. For Vertex AI it contains the members that Vertex AI
-// counts.
+// countBody returns the request for a count. For the Gemini API it contains the whole request, because the service
+// would otherwise count only the contents. For Vertex AI it contains the members that Vertex AI counts.
 func (d *Driver) countBody(model string, s agent.State) ([]byte, error) {
 	rest, contents, err := d.body(model, s)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Driver calls a model over the Gemini API. It is immutable and safe for concurrent use; create it with New.
+// Driver calls a model over the Gemini API. It is immutable and safe for concurrent use. Create it with New.
 type Driver struct {
 	send     service.PostFunc
 	path     func(model string) string // the path for a model, without the method
@@ -26,7 +26,7 @@ type Driver struct {
 	prices   drivers.Prices
 	keyless  bool
 	redact   func(string) string // removes secrets from a text
-	// older and newer encode messages for models up to the second generation and for later ones.
+	// older encodes messages for models up to the second generation, newer for later ones.
 	older, newer *agent.WireForm
 }
 
@@ -35,8 +35,8 @@ var (
 	_ agent.Describer = (*Driver)(nil)
 )
 
-// New returns a driver, or an error that joins all mistakes in c. It sends no request: a wrong key or model
-// causes an error at the first call.
+// New returns a driver, or an error that joins all mistakes in c. It sends no request, so a wrong key or model causes
+// an error at the first call.
 func New(c Config) (*Driver, error) {
 	at, err := c.endpoint()
 	if c.Model == "" {
@@ -60,7 +60,7 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
-// modelFeatures returns the usual features of a model, corrected by c.
+// modelFeatures returns a model's usual features, corrected by c.
 func modelFeatures(c Config, at service.Endpoint) agent.Features {
 	f := agent.Features{
 		Provider: lo.Ternary(c.Vertex == nil, "gcp.gemini", "gcp.vertex_ai"), Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true,
@@ -76,20 +76,19 @@ func modelFeatures(c Config, at service.Endpoint) agent.Features {
 	return f
 }
 
-// String returns the name of the driver in a printed plan.
+// String returns the driver's name in a printed plan.
 func (d *Driver) String() string { return "gemini/" + d.features.Model }
 
-// Features returns the driver's features: the usual features of the model, corrected by Config.Features.
+// Features returns the driver's features: the model's usual features, corrected by Config.Features.
 func (d *Driver) Features() agent.Features { return d.features }
 
-// Next returns the model's next turn. A failed call is a *drivers.Error; when ctx ends, the error is its
-// cause.
+// Next returns the model's next turn. A failed call is a *drivers.Error. When ctx ends, the error is its cause.
 func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	return d.ask(ctx, s, "generateContent", "application/json", func(agent.Delta) {})
 }
 
-// Stream returns the model's next turn and passes its pieces to emit while they arrive. It returns the same
-// errors as Next. Pieces of a reply that breaks off are not taken back: a retry starts from the beginning.
+// Stream returns the model's next turn and passes its pieces to emit while they arrive. It returns the same errors as
+// Next. Pieces of a reply that breaks off are not taken back, and a retry starts from the beginning.
 func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if !d.features.Streaming {
 		result := d.Next(ctx, s)
@@ -101,8 +100,8 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 	return d.ask(ctx, s, "streamGenerateContent?alt=sse", "text/event-stream", emit)
 }
 
-// read posts the request to a method and reads the reply. Some endpoints answer with a list of pieces or a whole reply
-// although a stream was requested, and others with a stream although none was, so the first bytes decide.
+// read posts the request to a method and reads the reply. Some endpoints answer a stream request with a list of pieces
+// or a whole reply, and others stream without a request, so the first bytes decide.
 func (d *Driver) read(ctx context.Context, s agent.State, q question, x *exchange, method, accept string, emit func(agent.Delta)) (agent.Step, error) {
 	res, err := d.post(ctx, x, q.model, method, accept, q.body)
 	if err != nil {
@@ -174,7 +173,7 @@ func (d *Driver) ask(ctx context.Context, s agent.State, method, accept string, 
 	return mo.Err[agent.Step](d.failure(q.model, x, err))
 }
 
-// question is the model and the body of a request.
+// question is a request's model and body.
 type question struct {
 	model string
 	body  []byte

@@ -10,9 +10,9 @@ import (
 // events reads a stream of server-sent events, one at a time.
 type events struct{ from *bufio.Reader }
 
-// readEvent returns the data of the next event. Other is the text of an event without data: some errors
-// arrive as plain JSON instead of an event. The error is io.EOF at the end of the stream. If the stream
-// breaks off, the error is the cause.
+// readEvent returns the next event's data. other is the text of an event without data, because some errors arrive as
+// plain JSON instead of an event. The error is io.EOF at the end of the stream. If the stream breaks off, the error is
+// the cause.
 func (e *events) readEvent() (data, other []byte, err error) {
 	for {
 		line, err := e.from.ReadBytes('\n')

@@ -14,16 +14,16 @@ import (
 type exchange struct {
 	status int
 	header http.Header
-	// text is the JSON that was decoded last: the whole answer, or an event of a stream.
+	// text is the last decoded JSON: the whole answer, or a stream event.
 	text []byte
-	// cut is the reason why the answer broke off; nil when it ended normally.
+	// cut is the reason why the answer broke off. It is nil when it ended normally.
 	cut error
 }
 
 // keyHeader is the header with the key.
 const keyHeader = "X-Goog-Api-Key"
 
-// post sends a body to a method of a model and records the status and headers of the answer.
+// post sends a body to a model's method and records the answer's status and headers.
 func (d *Driver) post(ctx context.Context, x *exchange, model, method, accept string, body []byte) (*http.Response, error) {
 	res, err := d.send(ctx, d.path(model)+":"+method, accept, body)
 	if no, ok := errors.AsType[*service.RefusalError](err); ok {
@@ -71,8 +71,8 @@ func (x *exchange) readWhole(res *http.Response) ([]*answer, error) {
 	return pieces, nil
 }
 
-// joinBody returns the body of a request: contents, an object that has no closing brace yet, and the other
-// members. The contents are already encoded; an encoder would parse and write them again for each request.
+// joinBody returns a request's body. It joins contents, an object without its closing brace, and the other members. The
+// contents are already encoded. An encoder would parse and write them again for each request.
 func joinBody(contents []byte, rest map[string]any) ([]byte, error) {
 	if len(rest) == 0 {
 		return append(contents, '}'), nil

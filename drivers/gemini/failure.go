@@ -21,7 +21,7 @@ type brokenError struct{ text string }
 
 func (e *brokenError) Error() string { return e.text }
 
-// finishError is returned for a reply that the service ended for its own reason and that is unusable.
+// finishError is returned for an unusable reply that the service ended for its own reason.
 type finishError struct {
 	reason finishReason
 	note   string
@@ -31,14 +31,14 @@ func (e *finishError) Error() string {
 	return cmp.Or(e.note, "the reply ended with the reason "+string(e.reason))
 }
 
-// refusal returns the error for a request that is not sent.
+// refusal returns the error for an unsent request.
 func (d *Driver) refusal(model string, err error) *drivers.Error {
 	return &drivers.Error{
 		Provider: d.features.Provider, Model: model, Kind: agent.KindBadRequest, Message: service.Excerpt(err.Error(), d.redact),
 	}
 }
 
-// failure converts an error of a request for callers.
+// failure converts a request's error for callers.
 func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: model, RequestID: d.redact(x.header.Get("X-Request-ID"))}
 	if said, ok := errors.AsType[*apiError](err); ok {
@@ -72,7 +72,7 @@ func (d *Driver) failure(model string, x *exchange, err error) *drivers.Error {
 	return e
 }
 
-// explain adds the service's explanation of its refusal.
+// explain adds the service's explanation for its refusal.
 func (d *Driver) explain(e *drivers.Error, x *exchange, said *apiError) {
 	e.Status = cmp.Or(said.Code, x.status)
 	if e.Status < 300 { // inside a stream, without a code
@@ -109,10 +109,10 @@ func (d *Driver) explain(e *drivers.Error, x *exchange, said *apiError) {
 // code for this error.
 var tooLong = regexp.MustCompile(`(?i)token count.*exceeds|exceeds the maximum number of (input )?tokens`)
 
-// badKey matches the service's message that the key is invalid, which comes with the status of a bad request.
+// badKey matches the service's message that the key is invalid. It comes with the status of a bad request.
 var badKey = regexp.MustCompile(`(?i)api[ _]key (not valid|not found|expired|invalid)|API_KEY_(INVALID|SERVICE_BLOCKED)`)
 
-// sort returns the kind of an error answer.
+// sort returns an error answer's kind.
 func sort(status int, state, reason, message string) agent.ErrorKind {
 	switch {
 	case tooLong.MatchString(message):

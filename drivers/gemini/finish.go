@@ -8,15 +8,14 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// filtered are the finish reasons of replies that the service held back.
+// filtered lists the finish reasons for replies that the service held back.
 var filtered = []finishReason{
 	"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST",
 	"PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY",
 	"IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION", "MODEL_ARMOR",
 }
 
-// spoiled are the finish reasons of replies that are always unusable, because the model failed to write a
-// tool call.
+// spoiled lists the finish reasons for replies that are always unusable, because the model failed to write a tool call.
 var spoiled = []finishReason{
 	"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "MALFORMED_RESPONSE",
 }
@@ -43,8 +42,8 @@ func (r *reply) reason() agent.FinishReason {
 	return agent.FinishError
 }
 
-// used returns the usage of the reply. The cost is unknown when the service did not report the usage, when
-// the model is not in the table, and when the request contained sound.
+// used returns the reply's usage. The cost is unknown when the service did not report the usage, when the model is not
+// in the table, and when the request contained sound.
 func (r *reply) used(model string) agent.Usage {
 	u := r.usage
 	if u == nil {
@@ -63,7 +62,7 @@ func (r *reply) used(model string) agent.Usage {
 	}
 	if !sound {
 		used.Cost = r.d.prices.Cost(bareModel(model), used)
-		if used.Cost.IsAbsent() { // an alias such as gemini-flash-latest, or the version behind it
+		if used.Cost.IsAbsent() { // an alias such as gemini-flash-latest, or its version
 			used.Cost = r.d.prices.Cost(bareModel(r.asked), used)
 		}
 	}

@@ -39,7 +39,7 @@ func (w writer) media(p agent.Part) (part, error) {
 	return part{Inline: &blob{mediaType, base64.StdEncoding.EncodeToString([]byte(p.Data))}}, nil
 }
 
-// mediaTypes are the usual media types for the extensions of addresses.
+// mediaTypes maps address extensions to their usual media types.
 var mediaTypes = map[string]string{
 	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp", ".gif": "image/gif",
 	".heic": "image/heic", ".heif": "image/heif", ".pdf": "application/pdf", ".txt": "text/plain", ".md": "text/markdown",

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// The limits of the models of Gemini 2.5 and 3, in tokens.
+// The limits for Gemini 2.5 and 3 models, in tokens.
 const (
 	contextTokens   = 1_048_576
 	maxOutputTokens = 65_536
 )
 
-// modelGeneration returns the number of a model's generation, 3 for "gemini-3.8-flash"; zero when the name
+// modelGeneration returns the number of a model's generation, 3 for "gemini-3.8-flash". It returns zero when the name
 // does not contain it.
 func modelGeneration(model string) int {
 	name, ok := strings.CutPrefix(bareModel(model), "gemini-")
@@ -26,15 +26,14 @@ func modelGeneration(model string) int {
 	return n
 }
 
-// isEarlyModel reports whether the model is older than the third generation. Such models cannot follow an
-// output schema when a request has tools, cannot see images in a tool's answer, and do not require the
-// signatures of calls.
+// isEarlyModel reports whether the model is older than the third generation. Such models cannot follow an output schema
+// when a request has tools, cannot see images in a tool's answer, and do not require call signatures.
 func isEarlyModel(model string) bool {
 	n := modelGeneration(model)
 	return n == 1 || n == 2
 }
 
-// modelPath returns the path of a model at the service.
+// modelPath returns a model's path at the service.
 func modelPath(model string) string {
 	if strings.HasPrefix(model, "models/") || strings.HasPrefix(model, "tunedModels/") {
 		return model

@@ -2,7 +2,7 @@ package gemini
 
 import "encoding/json"
 
-// part is one part of a content in the format of the request.
+// part is one part of a content in the request format.
 type part struct {
 	Text      *string           `json:"text,omitempty"`
 	Inline    *blob             `json:"inlineData,omitempty"`

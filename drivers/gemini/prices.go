@@ -6,14 +6,13 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// ListPrices returns Google's prices on the day that AsOf names: the paid tier of
-// https://ai.google.dev/gemini-api/docs/pricing, for text, images and video, as repeated by
-// https://models.dev and others in October 2026. If a price ends on a known day, the table has the next
-// price, so that limits on cost are not too high: Gemini 3.8 Flash costs half until the end of 2026, Gemini 4
-// Argon until the end of November.
+// ListPrices returns Google's prices on the day that AsOf names. They are the paid tier at
+// https://ai.google.dev/gemini-api/docs/pricing, for text, images and video, as repeated by https://models.dev and
+// others in October 2026. If a price ends on a known day, the table has the next price, so that cost limits are not too
+// high. Gemini 3.8 Flash costs half until the end of 2026, Gemini 4 Argon until the end of November.
 //
-// The table does not include the storage of caches that were created by hand. It does not include sound
-// either, which costs more than text for some models: the cost of a reply to a request with sound is unknown.
+// The table does not include storage for caches that were created by hand. It does not include sound either, which
+// costs more than text for some models. The cost of a reply to a request with sound is unknown.
 func ListPrices() drivers.Prices {
 	pro25, pro31 := listPrice(1.25, 10, 0.125), listPrice(2, 12, 0.20)
 	over25, over31 := listPrice(2.50, 15, 0.25), listPrice(4, 18, 0.40)

@@ -15,21 +15,21 @@ import (
 type reply struct {
 	d     *Driver
 	asked string
-	// place is the position of the reply in its session.
+	// place is the reply's position in its session.
 	place string
 
 	id, model string
 	parts     []agent.Part
-	open      agent.Part // the part that is being written, without its text
+	open      agent.Part // the part being written, without its text
 	text      strings.Builder
 	calls     []agent.ToolCall
 	opened    *openCall    // the call whose arguments are arriving
 	broken    string       // what is wrong with arguments in pieces
-	signed    []agent.Part // the signatures of calls
+	signed    []agent.Part // call signatures
 	ids       map[string]bool
 	answered  bool // a candidate has arrived
 	finish    finishReason
-	note      string // the service's explanation of the finish reason
+	note      string // the service's explanation for the finish reason
 	blocked   string
 	usage     *usage
 }
@@ -59,7 +59,7 @@ func (r *reply) add(piece *answer, emit func(agent.Delta)) {
 	}
 	for _, p := range c.Content.Parts {
 		switch {
-		case p == nil, p.Thought && p.Inline != nil: // a draft of a picture, which is not part of the reply
+		case p == nil, p.Thought && p.Inline != nil: // a picture draft, which is not part of the reply
 		case p.Call != nil && (r.opened != nil || len(p.Call.Partial) > 0 || p.Call.More && len(p.Call.Args) == 0):
 			r.partial(p, emit)
 		case p.Call != nil:
@@ -89,7 +89,7 @@ func kindOf(mediaType string) agent.PartKind {
 	return agent.PartFile
 }
 
-// partSignature returns a part's signature in its stored form; empty when it has none.
+// partSignature returns a part's signature in its stored format. It returns empty text when there is none.
 func partSignature(p *replyPart) string {
 	if len(p.Signature) == 0 {
 		return ""
@@ -97,8 +97,8 @@ func partSignature(p *replyPart) string {
 	return formatSignature(p.Signature)
 }
 
-// write continues the part that is being written, or begins another. A part with a signature stays separate,
-// because the signature covers only that part.
+// write continues the part being written, or begins another. A part with a signature stays separate, because the
+// signature covers only that part.
 func (r *reply) write(as agent.Part, p *replyPart) {
 	if r.open != as || len(p.Signature) > 0 {
 		r.close()
@@ -117,7 +117,7 @@ func (r *reply) whole(part agent.Part, p *replyPart) {
 	r.parts = append(r.parts, part)
 }
 
-// close ends the part that is being written.
+// close ends the part being written.
 func (r *reply) close() {
 	r.open.Text = r.text.String()
 	if r.open.Text != "" || r.open.Opaque != "" && r.open.Opaque != formatSignature(nil) {

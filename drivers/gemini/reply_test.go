@@ -121,8 +121,8 @@ func TestStreamPieces(t *testing.T) {
 	assert.Equal(t, []agent.Delta{{Reasoning: "**Planning**\n\nTwo"}, {Reasoning: " places."}, call(0), call(1), call(2)}, told)
 }
 
-// Calls without ids get one that no other call of the transcript has, also where
-// the service does not name its replies; those of the service that come twice, too.
+// Calls without IDs get IDs that no other call in the transcript has, even where the service does not name its replies.
+// So do calls with the service's duplicate IDs.
 func TestIDsOfCalls(t *testing.T) {
 	whole, _ := as(`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a"}},{"functionCall":{"name":"b","id":"x"}},` +
 		`{"functionCall":{"name":"c","id":"x"}}]},"finishReason":"STOP"}]}`)

@@ -13,11 +13,10 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// ofRequest are the options that are members of the request; all others are members
-// of its generationConfig.
+// ofRequest lists the options that are members of the request. All others are members of its generationConfig.
 var ofRequest = []string{"cachedContent", "labels", "safetySettings", "serviceTier", "store"}
 
-// elsewhere maps the names that an option must not have to advice.
+// elsewhere maps names that an option must not have to advice.
 var elsewhere = map[string]string{ //nolint:gosec // these tokens are what models count
 	"contents":           "the messages are those of the run",
 	"systemInstruction":  "set agent.Request.Instructions",
@@ -34,8 +33,7 @@ var elsewhere = map[string]string{ //nolint:gosec // these tokens are what model
 	"continuationToken":  "a step has one request",
 }
 
-// body returns the body of a request without its contents, and the contents. Messages are encoded when they
-// are first sent.
+// body returns a request's body without its contents, and the contents. Messages are encoded when they are first sent.
 func (d *Driver) body(model string, s agent.State) (body map[string]any, contents []byte, err error) {
 	if strings.ContainsAny(model, "?&#%") || strings.Contains(model, "..") {
 		return nil, nil, fmt.Errorf("%q is not a model name", model)
@@ -73,8 +71,8 @@ func (d *Driver) body(model string, s agent.State) (body map[string]any, content
 	return body, contents, nil
 }
 
-// output sets the form of the answer: as a schema that the service enforces or, for models that do not
-// support that, as instructions.
+// output sets the answer's format: a schema that the service enforces or, for models that do not support schemas,
+// instructions.
 func (d *Driver) output(model string, r agent.Request, settings map[string]any, system *[]string) error {
 	if r.Output == nil || r.Output.Schema == "" {
 		return nil
@@ -92,7 +90,7 @@ func (d *Driver) output(model string, r agent.Request, settings map[string]any, 
 	return nil
 }
 
-// addOptions adds the options of this service to the request or to its settings.
+// addOptions adds this service's options to the request or to its settings.
 func addOptions(r agent.Request, body, settings map[string]any) error {
 	for name, value := range r.Options.All() {
 		if why, ok := elsewhere[name]; ok {

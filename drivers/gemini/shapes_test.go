@@ -43,7 +43,7 @@ func shapes() map[string]modeltest.Shape {
 	}
 }
 
-// unfinished returns replies with a call that must not run.
+// unfinished returns replies with calls that must not run.
 func unfinished() map[string]modeltest.Exchange {
 	out := map[string]modeltest.Exchange{}
 	for reason := range strings.FieldsSeq("SAFETY RECITATION PROHIBITED_CONTENT BLOCKLIST SPII MODEL_ARMOR MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL " +

@@ -6,18 +6,17 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// api describes one of the two APIs of the service: the format of its requests and
-// answers.
+// api describes one of the service's two APIs: the format of its requests and answers.
 type api struct {
 	// path is the path after the base URL.
 	path string
-	// reserved are the names in a request that no option may set, with advice for each.
+	// reserved maps request members that no option may set to advice.
 	reserved map[string]string
-	// message writes a message of the transcript.
+	// message encodes a message from the transcript.
 	message func(d *Driver, m agent.Message) ([]byte, error)
-	// request writes the body of a request.
+	// request encodes a request's body.
 	request func(d *Driver, model string, s agent.State, stream bool) ([]byte, error)
-	// readWhole reads a reply in one piece, and calls emit with it unless emit is nil.
+	// readWhole reads a reply in one piece. It calls emit with the reply unless emit is nil.
 	readWhole func(d *Driver, a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error)
 	// readStream reads a reply in pieces.
 	readStream func(d *Driver, a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error)

@@ -16,8 +16,8 @@ type callPieces struct {
 	// placeholder is an empty object that came before any other arguments. It counts only if no others follow.
 	placeholder string
 	told        bool // whether its first piece was emitted
-	// depth is the number of open braces and brackets in the arguments. InText and escaped are about the end of the
-	// arguments: within a text, after a backslash.
+	// depth is the number of open braces and brackets in the arguments. inText and escaped describe the arguments' end:
+	// inside a text, after a backslash.
 	depth           int
 	inText, escaped bool
 	// repeated are the newest arguments if each piece began with all arguments before it. Earlier are the lengths of those before them.
@@ -26,13 +26,13 @@ type callPieces struct {
 	earlier  []int
 }
 
-// callPiece is a piece of a call as it arrived. Index is -1 if the piece has none.
+// callPiece is a piece of a tool call as it arrived. index is -1 if the piece has none.
 type callPiece struct {
 	index               int64
 	id, name, arguments string
 }
 
-// pieceOf reads a piece of a call. Some services send an object as the arguments instead of its text.
+// pieceOf reads a piece of a tool call. Some services send the arguments as an object instead of its text.
 func pieceOf(call gjson.Result) callPiece {
 	p := callPiece{index: -1, id: call.Get("id").String(), name: call.Get("function.name").String(), arguments: argumentsOf(call.Get("function.arguments"))}
 	if index := call.Get("index"); index.Type == gjson.Number || index.Type == gjson.String {
@@ -41,13 +41,13 @@ func pieceOf(call gjson.Result) callPiece {
 	return p
 }
 
-// begins reports whether the arguments of the piece begin an object.
+// begins reports whether the piece's arguments begin an object.
 func (p callPiece) begins() bool { return strings.HasPrefix(strings.TrimSpace(p.arguments), "{") }
 
 // blank reports whether the piece has no arguments.
 func (p callPiece) blank() bool { return strings.TrimSpace(p.arguments) == "" }
 
-// whole reports whether the arguments that have arrived are whole: no brace is open.
+// whole reports whether the arguments so far are complete: no brace is open.
 func (c *callPieces) whole() bool {
 	if c.repeated != "" {
 		return gjson.Valid(c.repeated)
@@ -55,7 +55,8 @@ func (c *callPieces) whole() bool {
 	return c.depth == 0 && !c.inText && strings.HasPrefix(strings.TrimLeft(c.arguments.String(), " \t\r\n"), "{")
 }
 
-// follow counts the open braces after a piece of arguments. It reads each byte once, however many pieces there are.
+// follow counts the open braces after a piece of arguments. It reads each byte once, regardless of the number of
+// pieces.
 func (c *callPieces) follow(piece string) {
 	for i := range len(piece) {
 		switch b := piece[i]; {
@@ -76,7 +77,7 @@ func (c *callPieces) follow(piece string) {
 // started reports whether any arguments have arrived.
 func (c *callPieces) started() bool { return c.placeholder != "" || c.arguments.String() != "" }
 
-// repeats reports whether the piece repeats all arguments of a call.
+// repeats reports whether the piece repeats all arguments.
 func (p callPiece) repeats(c *callPieces) bool {
 	return strings.TrimSpace(p.arguments) == strings.TrimSpace(c.soFar()) && c.whole()
 }
@@ -112,8 +113,8 @@ func (c *callPieces) takeRepeated(more bool) string {
 	return c.arguments.add(rest)
 }
 
-// addCalls adds the pieces of calls in a delta. Pieces without an index that come together have their position as the
-// index. Older services send a single call as function_call.
+// addCalls adds a delta's call pieces. Pieces without an index that come together have their position as the index.
+// Older services send a single call as function_call.
 func (r *reply) addCalls(delta gjson.Result) {
 	list := listOf(delta.Get("tool_calls"))
 	if one := delta.Get("tool_calls"); one.IsObject() {
@@ -169,7 +170,7 @@ func (r *reply) hasIndex(index int64) bool {
 	return ok
 }
 
-// addArguments adds the arguments of a piece, and emits them if the call's name was emitted.
+// addArguments adds a piece's arguments, and emits them if the call's name was emitted.
 func (r *reply) addArguments(place int, p callPiece) {
 	c := r.calls[place]
 	switch {
@@ -194,8 +195,8 @@ func (r *reply) addArguments(place int, p callPiece) {
 	}
 }
 
-// tellCall emits the first piece of a call once its name is complete. A name that is no tool of the request, or the
-// beginning of a longer one, may continue, so it waits for arguments or for the end of the reply.
+// tellCall emits a call's first piece once its name is complete. A name may continue if it is not a tool in the
+// request, or if a longer tool name begins with it. Such a name waits for arguments or for the reply's end.
 func (r *reply) tellCall(place int, end bool) {
 	c := r.calls[place]
 	if c.told || c.name == "" {
@@ -208,18 +209,19 @@ func (r *reply) tellCall(place int, end bool) {
 	r.tell(agent.Delta{Call: agent.ToolCall{ID: c.id, Name: c.name, Arguments: c.arguments.String()}, CallIndex: place})
 }
 
-// callOf returns the position of the call that a piece belongs to; -1 if the piece begins a new one.
+// callOf returns the position of the call that a piece belongs to. It returns -1 if the piece begins a new call.
 //
-// OpenAI sends the id and the name with a call's first piece, and an index with every piece. Other services leave the
-// index or the id out, repeat or change the id, repeat the name, count pieces instead of calls, or give all calls the
-// index 0. So a piece belongs to the call with its id, else to the call with its index, else to the last call, and
+// OpenAI sends the ID and the name with a call's first piece, and an index with every piece. Other services leave the
+// index or the ID out, repeat or change the ID, repeat the name, count pieces instead of calls, or give all calls the
+// index 0. So a piece belongs to the call with its ID, else to the call with its index, else to the last call. These
+// rules also apply:
 //
-//   - a piece without a name continues that call: only the first piece of a call must have a name. Exception: the
-//     call is whole, and the piece has an unknown id or index and begins an object.
-//   - a piece with another name begins a call.
-//   - a piece with the same name begins a call if that call is whole, unless the piece repeats its arguments or has
-//     none; it continues a call whose arguments are not whole, because these cannot be abandoned.
-//   - a new id or index with a name begins a call, unless its arguments can only continue.
+//   - A piece without a name continues that call, because only a call's first piece must have a name. Exception: the
+//     call is whole, and the piece has an unknown ID or index and begins an object.
+//   - A piece with another name begins a call.
+//   - A piece with the same name begins a call if that call is whole, unless the piece repeats its arguments or has
+//     none. It continues a call whose arguments are not whole, because these cannot be abandoned.
+//   - A new ID or index with a name begins a call, unless its arguments can only continue.
 func (r *reply) callOf(p callPiece) int {
 	last := len(r.calls) - 1
 	if last < 0 {
@@ -233,7 +235,7 @@ func (r *reply) callOf(p callPiece) int {
 		place = r.at[p.index]
 	}
 	c := r.calls[place]
-	otherID := p.id != "" && c.id != "" // it is not the same id
+	otherID := p.id != "" && c.id != "" // the IDs differ
 	partial := c.arguments.String() != "" && !c.whole()
 	switch {
 	case p.name == "":
@@ -253,7 +255,7 @@ func (r *reply) callOf(p callPiece) int {
 	return keepIf(place, partial || !c.started() && !p.blank() || c.name == "" || c.id != "" && p.repeats(c))
 }
 
-// continues reports whether a piece with the id or the index of a call is a piece of that call.
+// continues reports whether a piece with the call's ID or index belongs to that call.
 func (r *reply) continues(c *callPieces, p callPiece) bool {
 	return p.name == "" || r.sameName(c, p.name) && (!c.whole() || !p.begins() || p.repeats(c))
 }
@@ -266,13 +268,13 @@ func keepIf(place int, belongs bool) int {
 	return place
 }
 
-// sameName reports whether a name that arrived is the name of a call, or can be a piece of it.
+// sameName reports whether a name is the call's name, or can be a piece of it.
 func (r *reply) sameName(c *callPieces, piece string) bool {
 	return c.name == "" || c.name == piece || !c.told && r.joinNames(c.name, piece) != c.name
 }
 
-// joinNames returns the name of a call after a piece of its name has arrived. Some services repeat the name, others
-// send it in pieces, which the names of the tools tell.
+// joinNames returns a call's name after another piece of it has arrived. Some services repeat the name, others send it
+// in pieces. The tool names tell which.
 func (r *reply) joinNames(name, piece string) string {
 	switch {
 	case name == "":
@@ -287,7 +289,7 @@ func (r *reply) joinNames(name, piece string) string {
 
 func (r *reply) isTool(name string) bool { return r.tools.ByName(name).IsPresent() }
 
-// beginsTool reports whether the name of a tool other than but begins with a text.
+// beginsTool reports whether a tool name other than but begins with a text.
 func (r *reply) beginsTool(text, but string) bool {
 	for _, spec := range r.tools.All() {
 		if spec.Name != but && strings.HasPrefix(spec.Name, text) {

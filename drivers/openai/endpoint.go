@@ -15,7 +15,7 @@ var vendor = service.Vendor{
 	URL: "https://api.openai.com/v1", Regions: true, BaseURL: "OPENAI_BASE_URL", Keys: []string{"OPENAI_API_KEY"},
 }
 
-// azureHosts are the suffixes of the hosts of Azure OpenAI.
+// azureHosts lists the suffixes of Azure OpenAI hosts.
 var azureHosts = []string{
 	".openai.azure.com", ".services.ai.azure.com", ".cognitiveservices.azure.com", ".openai.azure.us", ".openai.azure.cn",
 }
@@ -40,8 +40,8 @@ func (c Config) endpoint() (service.Endpoint, error) {
 	})
 }
 
-// pathOf returns the path after the base URL for a model call. With an api-version, Azure has one address for
-// each deployment, unless the base URL is that of its v1 API.
+// pathOf returns the path after the base URL for a model call. With an api-version, Azure has one address for each
+// deployment, unless the base URL belongs to its v1 API.
 func (c Config) pathOf(at service.Endpoint, api *api) func(model string) string {
 	if c.APIVersion == "" {
 		return func(string) string { return api.path }

@@ -71,7 +71,7 @@ func Example() {
 	// done 26 tokens, $ 6e-06
 }
 
-// A program may ask what a driver can do, instead of guessing by the model's name.
+// A program may ask for a driver's features, instead of guessing by the model's name.
 func ExampleDriver_Features() {
 	driver, err := openai.New(openai.Config{
 		Model: "qwen3:8b", BaseURL: "http://localhost:11434/v1",

@@ -43,22 +43,21 @@ func (d *Driver) explain(e *drivers.Error, c complaint, body []byte) {
 	}
 }
 
-// noCredit are the codes for an account without credit. They come with the status of a rate limit, but
-// waiting does not help.
+// noCredit lists the codes for an account without credit. They come with the status of a rate limit, but waiting does
+// not help.
 var noCredit = []string{"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"}
 
-// tooLong matches messages that the input is longer than the model accepts, for services that have no code
-// for this error.
+// tooLong lists messages that the input is longer than the model accepts, for services without a code for this error.
 var tooLong = []string{
 	"context_length_exceeded", "exceed_context_size", "maximum context length", "context window", "context length",
 	"input is too long", "prompt is too long", "request too large for",
 }
 
-// refusesLength are the statuses of such messages; 0 is inside a reply.
+// refusesLength lists the statuses for such messages. 0 means an error inside a reply.
 var refusesLength = []int{0, 400, 413, 422, 429, 500}
 
-// badInput are the codes of a reply that failed because of the content of the request, which the Responses
-// API reports after it has accepted the request (ResponseError in OpenAI's API description).
+// badInput lists the codes for a reply that failed because of the request's content. The Responses API reports them
+// after it has accepted the request (ResponseError in OpenAI's API description).
 var badInput = []string{
 	"invalid_prompt", "data_residency_mismatch", "bio_policy", "misalignment_policy_violation", "invalid_image",
 	"invalid_image_format", "invalid_base64_image", "invalid_image_url", "image_too_large", "image_too_small",
@@ -90,13 +89,13 @@ func sort(status int, c complaint) (kind agent.ErrorKind, advice string) {
 	return drivers.KindOfStatus(status), ""
 }
 
-// complaint is a service's description of an error, in any of the common forms.
+// complaint is a service's description of an error, in any common format.
 type complaint struct {
 	message, code, kind string
 }
 
-// complaintOf reads the body of an error answer: {"error":{…}} of the vendor, {"error":"…"}, or the members
-// at the top, as sent by FastAPI and older vLLM.
+// complaintOf reads an error answer's body: the vendor's {"error":{…}}, {"error":"…"}, or the members at the top, as
+// sent by FastAPI and older vLLM.
 func complaintOf(body []byte) complaint {
 	var top struct {
 		Error   json.RawMessage `json:"error"`
@@ -115,7 +114,7 @@ func complaintOf(body []byte) complaint {
 	return complaint{word(inner.Message), word(inner.Code), word(inner.Type)}
 }
 
-// word returns a JSON value as text: the content of a string, other values as JSON.
+// word returns a JSON value as text: a string's content, other values as JSON.
 func word(raw json.RawMessage) string {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -108,7 +108,7 @@ func TestContentThatIsNotText(t *testing.T) {
 	assert.Equal(t, agent.KindBrokenStream, agent.KindOf(err))
 }
 
-// TestStreamsThatAreNone: what a stream lacks, or has too much.
+// TestStreamsThatAreNone: a stream has missing or extra data.
 func TestStreamsThatAreNone(t *testing.T) {
 	for name, c := range map[string]struct{ body, says string }{
 		"nothing":          {"data: [DONE]\n\n", "the stream was empty"},

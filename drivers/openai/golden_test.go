@@ -45,7 +45,7 @@ const good = `{"id":"chatcmpl-1","model":"gpt-4o-2024-08-06","choices":[{"index"
 // maker makes a driver for an endpoint.
 type maker func(t testing.TB, url string, change ...func(*openai.Config)) *openai.Driver
 
-// asked returns what a driver sends for s, with its headers. The service answers with reply.
+// asked returns the driver's request for s. The service answers with reply.
 func asked(t testing.TB, build maker, reply string, s agent.State, change ...func(*openai.Config)) modeltest.Request {
 	t.Helper()
 	endpoint := modeltest.Golden(t, modeltest.Body(200, "application/json", reply))
@@ -161,7 +161,7 @@ func TestStreamedRequest(t *testing.T) {
 	}
 }
 
-// seen is what a test compares of a step.
+// seen holds the parts of a step that a test compares.
 type seen struct {
 	Parts        []agent.Part
 	Calls        []agent.ToolCall

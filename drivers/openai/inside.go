@@ -2,14 +2,14 @@ package openai
 
 import "github.com/tidwall/gjson"
 
-// An answer with status 200 may contain an error: a gateway passes on an error of the service behind it, or
-// the service fails after it began to answer. Such errors have these forms:
+// An answer with status 200 may contain an error. A gateway passes on an error from the service behind it, or the
+// service fails after it began to answer. Such errors have these formats:
 //
 //	{"error":{"code":429,"message":"…"}}    {"error":"…"}    [{"error":{…}}]
 //	{"object":"error","message":"…","code":400}
 //	{"choices":[{"error":{"code":502,"message":"…"}}]}
 
-// errorInside returns the text of the error in an answer or in a piece of one; nil when there is none.
+// errorInside returns the text of an error in an answer or in a piece of one. It returns nil when there is none.
 func errorInside(answer gjson.Result) []byte {
 	if answer.IsArray() {
 		answer = answer.Get("0")

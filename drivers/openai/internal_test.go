@@ -200,7 +200,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// FuzzWhole: the same of a reply in one piece, and of the body of a refusal.
+// FuzzWhole does the same for a reply in one piece, and for a refusal's body.
 func FuzzWhole(f *testing.F) {
 	files, err := filepath.Glob("testdata/replies/whole-*.http")
 	require.NoError(f, err)
@@ -331,7 +331,7 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// FuzzKept: what a part claims to keep, as a state from elsewhere may, breaks no request.
+// FuzzKept: kept data in a part never breaks a request. A state from elsewhere can have any kept data.
 func FuzzKept(f *testing.F) {
 	for _, k := range []kept{
 		{Type: "reasoning", ID: "rs_1", Encrypted: "x"}, {Type: "reasoning", More: true}, {Type: "function_call", CallID: "a", ID: "fc_1"},
@@ -346,8 +346,8 @@ func FuzzKept(f *testing.F) {
 	})
 }
 
-// BenchmarkRequest measures what a step costs before anything is sent: the messages and
-// the tools of earlier steps are copied, not encoded again.
+// BenchmarkRequest measures the cost of a step before anything is sent. The messages and the tools of earlier steps are
+// copied, not encoded again.
 func BenchmarkRequest(b *testing.B) {
 	for _, n := range []int{10, 10_000} {
 		b.Run(fmt.Sprintf("messages=%d", n), func(b *testing.B) {

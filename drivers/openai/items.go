@@ -12,12 +12,11 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// encodeItems writes a message as items of the Responses API, separated by commas. A reply without text,
-// calls and kept items has no items.
+// encodeItems encodes a message as Responses API items, separated by commas. A reply without text, calls and kept items
+// has no items.
 func (d *Driver) encodeItems(m agent.Message) ([]byte, error) { return d.encodeItemsFor(m, true) }
 
-// encodePlainItems writes a message for a model that does not reason, for which the service refuses
-// reasoning.
+// encodePlainItems encodes a message for a model that does not reason. For such a model, the service refuses reasoning.
 func (d *Driver) encodePlainItems(m agent.Message) ([]byte, error) { return d.encodeItemsFor(m, false) }
 
 func (d *Driver) encodeItemsFor(m agent.Message, reasons bool) ([]byte, error) {
@@ -42,8 +41,7 @@ func (d *Driver) encodeItemsFor(m agent.Message, reasons bool) ([]byte, error) {
 	return nil, fmt.Errorf("a message has the role %q, which the Responses API does not have", m.Role())
 }
 
-// inputMessage is a message of the user or the system, or a message of the model of which only the text is
-// known.
+// inputMessage is a user or system message, or a model message with nothing but text.
 type inputMessage struct {
 	Role    string `json:"role"`
 	Content any    `json:"content"` // text, or []inputPart
@@ -118,7 +116,7 @@ func (d *Driver) inputContent(c agent.Content) (any, error) {
 	return parts, nil
 }
 
-// inputPart encodes one part. Ok is false for a part that is omitted.
+// inputPart encodes one part. ok is false for a part that is omitted.
 func (d *Driver) inputPart(p agent.Part) (sent inputPart, ok bool, err error) {
 	switch p.Kind {
 	case agent.PartText:
@@ -143,8 +141,8 @@ func (d *Driver) inputPart(p agent.Part) (sent inputPart, ok bool, err error) {
 	return sent, false, nil
 }
 
-// outputContent returns a tool's answer. Images and files that the endpoint accepts are included; others are
-// replaced by a sentence.
+// outputContent returns a tool's answer. Images and files that the endpoint accepts are included. A sentence replaces
+// others.
 func (d *Driver) outputContent(c agent.Content) (any, error) {
 	shown := false
 	for _, part := range c.Parts() {
@@ -169,8 +167,7 @@ func (d *Driver) outputContent(c agent.Content) (any, error) {
 	return parts, nil
 }
 
-// encodeReply encodes a reply: first the items that the parts contain, in their original order, then the
-// other calls.
+// encodeReply encodes a reply: first the items that the parts contain, in their original order, then the other calls.
 func encodeReply(m agent.Message, reasons bool) ([]byte, error) {
 	w := replyWriter{message: m, called: make([]bool, m.CallCount()), bare: !reasons, reasons: reasons}
 	for _, p := range m.Content().Parts() {
@@ -186,18 +183,18 @@ func encodeReply(m agent.Message, reasons bool) ([]byte, error) {
 	for i := range m.Calls() {
 		w.call(i, "")
 	}
-	// The service refuses reasoning without an item after it. Such reasoning is at the end of a reply that
-	// was cut off while the model reasoned.
+	// The service refuses reasoning without an item after it. A reply that was cut off while the model reasoned ends
+	// with such reasoning.
 	w.items = w.items[:w.said]
 	return bytes.Join(w.items, []byte(",")), w.err
 }
 
-// replyWriter writes the items of a reply.
+// replyWriter writes a reply's items.
 type replyWriter struct {
 	message agent.Message
 	called  []bool // the calls that were written
-	// ids: the items are sent back with their ids, by which the service finds the reasoning before each
-	// item. Bare: some reasoning cannot or must not be sent back.
+	// With ids, the items are sent back with their IDs. The service uses them to find the reasoning before each item.
+	// With bare, some reasoning cannot or must not be sent back.
 	ids, bare bool
 	reasons   bool
 	items     [][]byte
@@ -219,7 +216,7 @@ func (w *replyWriter) add(item any) {
 
 func (w *replyWriter) id(id string) string { return lo.Ternary(w.ids, id, "") }
 
-// part writes the item of a part. For a part of another service, it writes only the text, if there is any.
+// part writes a part's item. For another service's part, it writes only the text, if there is any.
 func (w *replyWriter) part(i int, p agent.Part) {
 	k, own := keptOf(p)
 	switch {
@@ -227,7 +224,7 @@ func (w *replyWriter) part(i int, p agent.Part) {
 		message := outputMessage{
 			Type: "message", ID: w.id(k.ID), Role: "assistant", Phase: k.Phase, Content: []outputText{{"output_text", p.Text, []string{}}},
 		}
-		if message.ID != "" { // only messages with an id have a status
+		if message.ID != "" { // only messages with an ID have a status
 			message.Status = "completed"
 		}
 		w.add(message)
@@ -260,9 +257,9 @@ func (w *replyWriter) call(n int, id string) {
 	w.add(functionCall{"function_call", id, c.ID, c.Name, string(service.Arguments(c.Arguments))})
 }
 
-// reasoning writes the reasoning that begins with a part and continues in the parts after it. If the
-// reasoning is encrypted, its plain text is not sent, because the service refuses it. If it is neither
-// encrypted nor plain, it cannot be sent back.
+// reasoning writes the reasoning that begins with a part and continues in the parts after it. If the reasoning is
+// encrypted, its plain text is not sent, because the service refuses it. If it is neither encrypted nor plain, it
+// cannot be sent back.
 func (w *replyWriter) reasoning(first int, k kept) {
 	item := reasoningItem{Type: "reasoning", ID: k.ID, Summary: []reasoningText{}, Encrypted: k.Encrypted}
 	for i, p := range w.message.Content().Parts() {
@@ -289,41 +286,41 @@ func (w *replyWriter) reasoning(first int, k kept) {
 	w.add(item)
 }
 
-// paragraph separates the texts of one reasoning item.
+// paragraph separates a reasoning item's texts.
 const paragraph = "\n\n"
 
 // keptPrefix marks the parts that this driver sends back to the service.
 const keptPrefix = "openai:"
 
-// kept is the data of an item of a reply that the item's part stores.
+// kept is item data that the item's part stores.
 type kept struct {
-	// Type is the item's type: message, reasoning, function_call; for other types, Item is the whole item.
+	// Type is the item's type: message, reasoning, function_call. For other types, Item is the whole item.
 	Type string `json:"type"`
 	ID   string `json:"id,omitempty"`
 	// CallID is the call at this position.
 	CallID string `json:"call_id,omitempty"`
-	// Phase is the service's phase of a message that is not the final answer.
+	// Phase is the service's phase for a message that is not the final answer.
 	Phase string `json:"phase,omitempty"`
-	// Encrypted is the reasoning in the form in which it is sent back.
+	// Encrypted is the reasoning in the format for sending it back.
 	Encrypted string `json:"encrypted_content,omitempty"`
 	// Plain reports that the text is the reasoning itself, not a summary. More reports that the text
 	// continues the previous part.
 	Plain bool `json:"plain,omitempty"`
 	More  bool `json:"more,omitempty"`
-	// Item is an item that is not represented by a part, such as the action of a tool of the service.
+	// Item is an item without a part of its own, such as an action by one of the service's tools.
 	Item json.RawMessage `json:"item,omitempty"`
 }
 
-// opaque returns k in the form in which a part stores it.
+// opaque returns k in a part's storage format.
 func (k kept) opaque() string {
 	raw, err := encodeJSON(k)
 	if err != nil {
-		return "" // cannot happen: the item was valid JSON when it was received
+		return "" // impossible: the item was valid JSON when it was received
 	}
 	return keptPrefix + string(raw)
 }
 
-// keptOf returns the data that a part stores. Ok is false for parts of other services.
+// keptOf returns the data that a part stores. ok is false for other services' parts.
 func keptOf(p agent.Part) (k kept, ok bool) {
 	raw, ok := strings.CutPrefix(p.Opaque, keptPrefix)
 	if !ok || json.Unmarshal([]byte(raw), &k) != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// encodeMessage writes a message in the chat format.
+// encodeMessage encodes a message in the chat format.
 func (d *Driver) encodeMessage(m agent.Message) ([]byte, error) {
 	switch m.Role() {
 	case agent.RoleSystem:
@@ -66,7 +66,7 @@ func (d *Driver) checkImage(p agent.Part) error {
 	return nil
 }
 
-// address returns the address of an image or a file: its URL, or a data URL with its bytes.
+// address returns an image's or a file's address: its URL, or a data URL with its bytes.
 func address(p agent.Part) string {
 	if p.URL != "" {
 		return p.URL
@@ -128,8 +128,7 @@ type wireFunction struct {
 	Name      string `json:"name"`
 }
 
-// reasoning returns the model's reasoning. Reasoning of another service, which is more than text, is not
-// sent.
+// reasoning returns the model's reasoning. Another service's reasoning, which is more than text, is not sent.
 func reasoning(m agent.Message) string {
 	var b strings.Builder
 	for _, part := range m.Content().Parts() {
@@ -140,8 +139,8 @@ func reasoning(m agent.Message) string {
 	return b.String()
 }
 
-// plainText returns content as text, the only form that the answer of a tool can have. It replaces images and
-// files by a description.
+// plainText returns content as text, the only possible format for a tool's answer. It replaces images and files with a
+// description.
 func plainText(c agent.Content) string {
 	if c.IsText() {
 		return c.Text()

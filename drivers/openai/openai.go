@@ -14,8 +14,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// Driver calls an endpoint that supports chat completions or the Responses API. It is immutable and safe for
-// concurrent use; create it with New or NewResponses.
+// Driver calls an endpoint that supports chat completions or the Responses API. It is immutable and safe for concurrent
+// use. Create it with New or NewResponses.
 type Driver struct {
 	api      *api
 	post     service.PostFunc
@@ -37,8 +37,8 @@ var (
 	_ agent.Describer = (*Driver)(nil)
 )
 
-// New returns a driver, or an error that joins all mistakes in c. It sends no request: a wrong key or model
-// causes an error at the first call.
+// New returns a driver, or an error that joins all mistakes in c. It sends no request, so a wrong key or model causes
+// an error at the first call.
 func New(c Config) (*Driver, error) { return newDriver(c, chatAPI()) }
 
 // NewResponses returns a driver that uses the Responses API instead of chat completions. It returns the same
@@ -77,7 +77,7 @@ func newDriver(c Config, api *api) (*Driver, error) {
 	return d, nil
 }
 
-// modelFeatures returns the usual features of an endpoint, corrected by c.
+// modelFeatures returns an endpoint's usual features, corrected by c.
 func modelFeatures(c Config, at service.Endpoint, api *api, official bool) agent.Features {
 	f := agent.Features{
 		Provider: "openai", Streaming: true, Tools: true, ParallelCalls: true, StructuredOutput: true, Images: true,
@@ -91,14 +91,13 @@ func modelFeatures(c Config, at service.Endpoint, api *api, official bool) agent
 	return f
 }
 
-// String returns the name of the driver in a printed plan.
+// String returns the driver's name in a printed plan.
 func (d *Driver) String() string { return d.features.Provider + "/" + d.features.Model }
 
-// Features returns the driver's features: the usual features of the endpoint, corrected by Config.Features.
+// Features returns the driver's features: the endpoint's usual features, corrected by Config.Features.
 func (d *Driver) Features() agent.Features { return d.features }
 
-// Next returns the model's next turn. A failed call is a *drivers.Error; when ctx ends, the error is its
-// cause.
+// Next returns the model's next turn. A failed call is a *drivers.Error. When ctx ends, the error is its cause.
 func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	return d.result(ctx, s, func(a *asking) (agent.Step, error) {
 		res, err := d.send(ctx, a, s, false)
@@ -110,8 +109,8 @@ func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] 
 	})
 }
 
-// Stream returns the model's next turn and passes its pieces to emit while they arrive. It returns the same
-// errors as Next. Pieces of a reply that breaks off are not taken back: a retry starts from the beginning.
+// Stream returns the model's next turn and passes its pieces to emit while they arrive. It returns the same errors as
+// Next. Pieces of a reply that breaks off are not taken back, and a retry starts from the beginning.
 func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	if !d.features.Streaming {
 		result := d.Next(ctx, s)
@@ -130,8 +129,8 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 	})
 }
 
-// read reads a reply, and calls emit with its pieces unless emit is nil. Some services answer with a whole reply
-// although a stream was requested, and others with a stream although none was, so the first bytes decide.
+// read reads a reply, and calls emit with its pieces unless emit is nil. Some services answer a stream request with a
+// whole reply, and others the reverse, so the first bytes decide.
 func (d *Driver) read(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
 	if service.IsStream(res) {
 		return d.api.readStream(d, a, res, emit)
@@ -139,8 +138,8 @@ func (d *Driver) read(a *asking, res *http.Response, emit func(agent.Delta)) (ag
 	return d.api.readWhole(d, a, res, emit)
 }
 
-// asking holds the data of one call: for its errors the model and the request's id, which is empty until the answer
-// arrives; and the tools of the request.
+// asking holds one call's data: the model and the request ID for its errors, and the request's tools. The request ID is
+// empty until the answer arrives.
 type asking struct {
 	model     string
 	requestID string

@@ -25,9 +25,9 @@ type jsonSchemaJSON struct {
 
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
 
-// outputSchema returns the form of an answer for the request. Strict, which the service enforces exactly, is
-// set if the schema follows the rules of strict schemas. It returns nil if OpenAI would refuse the schema,
-// because it supports only objects: then only the loop's own check enforces the schema.
+// outputSchema returns an answer's format for the request. Strict, which the service enforces exactly, is set if the
+// schema follows the rules for strict schemas. OpenAI supports only objects. If OpenAI would refuse the schema,
+// outputSchema returns nil, and only the loop's own check enforces the schema.
 func outputSchema(o agent.Output, vendor bool) (*jsonSchemaJSON, error) {
 	var schema any
 	if err := json.Unmarshal([]byte(o.Schema), &schema); err != nil {

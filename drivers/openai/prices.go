@@ -11,14 +11,14 @@ import (
 // ListPrices returns OpenAI's prices in the standard service tier. A driver of api.openai.com uses it when
 // Config.Prices is None.
 //
-// The cost of a model that is not in the table is unknown. An example is gpt-5.6-sol, whose reduced price is
-// promised only until 2026-11-21. The prices do not include surcharges of regional endpoints, built-in
-// tools, and cache writes that are kept for longer than usual.
+// The cost of a model that is not in the table is unknown. An example is gpt-5.6-sol, whose reduced price is promised
+// only until 2026-11-21. The prices do not include surcharges for regional endpoints, built-in tools, or cache writes
+// that are kept for longer than usual.
 func ListPrices() drivers.Prices { return listPrices() }
 
 // listPrices was compiled from publications about the vendor's price list,
-// https://developers.openai.com/api/docs/pricing: input and output as of 2026-10-04, gpt-6.1-terra as of
-// 2026-10-26, cached input of the models before gpt-5.6 as of earlier in that year.
+// https://developers.openai.com/api/docs/pricing. Input and output are as of 2026-10-04, gpt-6.1-terra as of
+// 2026-10-26. Cached input for models before gpt-5.6 is as of earlier in that year.
 var listPrices = sync.OnceValue(func() drivers.Prices {
 	return drivers.NewPrices("2026-10-04", map[string]drivers.Price{
 		"gpt-6-astra":   longContextPrice(drivers.Price{Input: 10, CacheRead: mo.Some(1.0), CacheWrite: mo.Some(12.5), Output: 50}),
@@ -52,8 +52,8 @@ var listPrices = sync.OnceValue(func() drivers.Prices {
 	})
 })
 
-// longContextPrice returns the price of a model with long context: if the input is longer than 272,000
-// tokens, all input costs twice as much, and all output costs one and a half times as much.
+// longContextPrice returns the price for a model with long context. If the input is longer than 272,000 tokens, all
+// input costs twice as much, and all output costs one and a half times as much.
 func longContextPrice(p drivers.Price) drivers.Price {
 	double := func(price float64) (float64, bool) { return 2 * price, true }
 	over := drivers.Price{

@@ -49,17 +49,17 @@ type reply struct {
 	id, model, tier, finish string
 	text, reasoning         textPieces
 	refused                 bool
-	tools                   agent.Tools // the tools of the request
+	tools                   agent.Tools // the request's tools
 	calls                   []*callPieces
-	nextID                  string         // the id of a call of which nothing else has arrived
-	at                      map[int64]int  // the position in calls by the index in the stream
-	withID                  map[string]int // the position of the newest call with an id
+	nextID                  string         // a call's ID that arrived before its other data
+	at                      map[int64]int  // positions in calls by the stream's index
+	withID                  map[string]int // the newest call's position by ID
 	usage                   mo.Option[gjson.Result]
 	emit                    func(agent.Delta) // nil when the reply is not streamed
 }
 
-// addHead adds the members next to the choices of a reply or of a piece of one. Services use different types
-// for them, so addHead reads them leniently: gjson converts a number to text, and ignores null.
+// addHead adds the members next to the choices in a reply or in a piece. Services use different types for them, so
+// addHead reads them leniently: gjson converts a number to text, and ignores null.
 func (r *reply) addHead(c gjson.Result) {
 	r.id = lo.CoalesceOrEmpty(r.id, c.Get("id").String())
 	r.model = lo.CoalesceOrEmpty(r.model, c.Get("model").String())
@@ -69,8 +69,8 @@ func (r *reply) addHead(c gjson.Result) {
 	}
 }
 
-// say adds a piece of reasoning, text or refusal. Reasoning has several names; a service uses one of them, or
-// two for the same text. Content is text, or a list of parts, which can be reasoning, too.
+// say adds a piece of reasoning, text or refusal. Reasoning has several names. A service uses one of them, or two for
+// the same text. Content is text, or a list of parts, which can be reasoning, too.
 func (r *reply) say(m gjson.Result) error {
 	content := m.Get("content")
 	if content.Type != gjson.Null && content.Type != gjson.String && content.Type != gjson.JSON {
@@ -82,7 +82,7 @@ func (r *reply) say(m gjson.Result) error {
 	return nil
 }
 
-// sayPart adds a part of the content. Parts of other kinds, such as references, have no text.
+// sayPart adds a content part. Other kinds of parts, such as references, have no text.
 func (r *reply) sayPart(part gjson.Result) {
 	if part.IsArray() {
 		part.ForEach(func(_, inner gjson.Result) bool {
@@ -116,10 +116,10 @@ func (r *reply) sayRefusal(refusal string) {
 	r.sayText(refusal)
 }
 
-// partTexts are the members of a part that hold its text, in any of the common forms.
+// partTexts lists the members of a part that hold its text, in any common format.
 var partTexts = []string{"text", "thinking", "reasoning", "reasoning_content", "refusal", "content", "summary", "value"}
 
-// textIn returns the text of a text, of a part, or of a list of these.
+// textIn returns the text in a string, in a part, or in a list of them.
 func textIn(v gjson.Result) string {
 	switch {
 	case v.IsArray():
@@ -134,7 +134,7 @@ func textIn(v gjson.Result) string {
 	return textOf(v)
 }
 
-// listOf returns the members of a list, and nil for other values.
+// listOf returns a list's members, and nil for other values.
 func listOf(v gjson.Result) []gjson.Result {
 	if !v.IsArray() {
 		return nil
@@ -197,8 +197,8 @@ func (d *Driver) step(a *asking, r *reply) (agent.Step, error) {
 	}, nil
 }
 
-// finishReason returns the reason why the model stopped. Although there are calls, services send "stop" if a
-// tool call was required, and some services always do.
+// finishReason returns the reason why the model stopped. Some services send "stop" despite calls, either always or when
+// a tool call was required.
 func (r *reply) finishReason() agent.FinishReason {
 	reason := agent.FinishReasonOf(r.finish)
 	switch {
@@ -210,8 +210,8 @@ func (r *reply) finishReason() agent.FinishReason {
 	return reason
 }
 
-// used returns the usage of the reply. Its cost is unknown when the service did not report the usage, and
-// when the driver's own prices do not apply to the service tier.
+// used returns the reply's usage. The cost is unknown when the service did not report the usage, and when the driver's
+// own prices do not apply to the service tier.
 func (d *Driver) used(a *asking, r *reply) agent.Usage {
 	u, ok := r.usage.Get()
 	if !ok {
@@ -231,7 +231,7 @@ func (d *Driver) used(a *asking, r *reply) agent.Usage {
 	return used
 }
 
-// cost returns the cost for the model that answered. The driver's own prices apply to the default tier.
+// cost returns the cost for the answering model. The driver's own prices apply to the default tier.
 func (d *Driver) cost(a *asking, tier, model string, used agent.Usage) mo.Option[float64] {
 	if d.listed && tier != "" && tier != "default" {
 		return mo.None[float64]()

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// chatReserved are the names in a request that no option may set.
+// chatReserved lists the request members that no option may set.
 var chatReserved = map[string]string{ //nolint:gosec // these tokens are what models count
 	"messages":              "the driver sends the messages of the run",
 	"model":                 "set agent.Request.Model",
@@ -26,7 +26,7 @@ var chatReserved = map[string]string{ //nolint:gosec // these tokens are what mo
 	"n":                     "a step has one reply",
 }
 
-// request returns the body of a request. The messages and the tools are encoded when they are first sent.
+// request returns a request's body. Messages and tools are encoded when they are first sent.
 func (d *Driver) request(model string, s agent.State, stream bool) ([]byte, error) {
 	r := s.Request()
 	if err := d.fits(r); err != nil {
@@ -34,7 +34,7 @@ func (d *Driver) request(model string, s agent.State, stream bool) ([]byte, erro
 	}
 	var o object
 	o.set("model", model)
-	o.set("stream", stream) // also false: some services stream unless told otherwise
+	o.set("stream", stream) // also false, because some services stream unless told otherwise
 	if stream && !d.dialect.NoStreamUsage {
 		o.set("stream_options", map[string]bool{"include_usage": true})
 	}
@@ -94,8 +94,8 @@ func (d *Driver) setOptions(o *object, options agent.Options, but ...string) err
 	return nil
 }
 
-// appendMessages adds the messages and the end of a request's object. It allocates the memory for them first:
-// some requests have megabytes, which a growing buffer would copy repeatedly.
+// appendMessages adds the messages and the end of a request's object. It allocates the memory first, because some
+// requests have megabytes, which a growing buffer would copy repeatedly.
 func (d *Driver) appendMessages(dst []byte, s agent.State) ([]byte, error) {
 	size := 2*len(s.Request().Instructions) + 100
 	for _, m := range s.Messages() {

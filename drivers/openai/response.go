@@ -33,7 +33,7 @@ func (d *Driver) readResponse(a *asking, res *http.Response, emit func(agent.Del
 	return d.responseStep(a, &r)
 }
 
-// response is a response of the Responses API that is being read, whole or in pieces.
+// response is a Responses API response that is being read, whole or in pieces.
 type response struct {
 	id, model, tier string
 	finish          agent.FinishReason
@@ -44,16 +44,16 @@ type response struct {
 	emit            func(agent.Delta) // nil when the reply is not streamed
 }
 
-// outputItem is an item of the output that is being read.
+// outputItem is an output item that is being read.
 type outputItem struct {
 	kind, id, phase, callID, name, encrypted string
-	// text is the text of a message, or the arguments of a call.
+	// text is a message's text, or a call's arguments.
 	text     textPieces
 	refused  bool
-	call     int  // the index of the call among the calls
-	began    bool // the first piece of a call was emitted
+	call     int  // the call's index among the calls
+	began    bool // the call's first piece was emitted
 	thoughts []*thought
-	raw      string // the newest version of the item
+	raw      string // the item's newest version
 	done     bool
 }
 
@@ -64,8 +64,7 @@ type thought struct {
 	text  textPieces
 }
 
-// addHead reads the members next to the output. Services use different types for them, so addHead reads them
-// leniently.
+// addHead reads the members next to the output. Services use different types for them, so addHead reads them leniently.
 func (r *response) addHead(c gjson.Result) {
 	r.id = lo.CoalesceOrEmpty(r.id, c.Get("id").String())
 	r.model = lo.CoalesceOrEmpty(c.Get("model").String(), r.model)
@@ -109,9 +108,8 @@ func (r *response) end(c gjson.Result, status string) error {
 	return nil
 }
 
-// readOutput reads the output of a complete response. If items arrived in pieces, it only updates the items
-// that are still open: the numbers of items in the stream can have gaps, which the list does not have, so an
-// item could count twice.
+// readOutput reads a complete response's output. If items arrived in pieces, it only updates the items that are still
+// open. Item numbers in the stream can have gaps, which the list does not have, so an item could count twice.
 func (r *response) readOutput(output []gjson.Result) error {
 	streamed := len(r.items) > 0
 	for i, raw := range output {
@@ -170,7 +168,7 @@ func (r *response) begin(index int64, raw gjson.Result) (*outputItem, error) {
 	return item, nil
 }
 
-// beginCall emits the first piece of a call, once its name is known.
+// beginCall emits a call's first piece, once its name is known.
 func (r *response) beginCall(item *outputItem) {
 	if item.began = item.name != ""; item.began {
 		r.tell(agent.Delta{
@@ -217,8 +215,8 @@ func (r *response) complete(index int64, raw gjson.Result) error {
 	return nil
 }
 
-// argumentsOf returns the arguments of a call as text; some services send an object, whose JSON is used. Any other
-// value stays as it is, and is malformed.
+// argumentsOf returns a call's arguments as text. Some services send an object, whose JSON is used. Any other value
+// stays unchanged, and is malformed.
 func argumentsOf(v gjson.Result) string {
 	if v.Type == gjson.String || v.Type == gjson.Null {
 		return textOf(v)
@@ -226,7 +224,7 @@ func argumentsOf(v gjson.Result) string {
 	return v.Raw
 }
 
-// close emits the text of an item that was held back.
+// close emits an item's text that was held back.
 func (r *response) close(item *outputItem) {
 	if item.done {
 		return
@@ -242,7 +240,7 @@ func (r *response) close(item *outputItem) {
 	}
 }
 
-// think adds to one text of a reasoning item with add, which returns the text that can be emitted.
+// think uses add to extend one text of a reasoning item. add returns the text that can be emitted.
 func (r *response) think(item *outputItem, plain bool, index int64, add func(*textPieces) string) {
 	t, ok := lo.Find(item.thoughts, func(t *thought) bool { return t.plain == plain && t.index == index })
 	if !ok {
@@ -295,8 +293,8 @@ func (d *Driver) responseStep(a *asking, r *response) (agent.Step, error) {
 	}, nil
 }
 
-// content returns the parts and calls of a response. A response that has its text first and then its calls
-// needs no item data to be sent back, so content does not store any.
+// content returns a response's parts and calls. A response with its text first and then its calls needs no item data to
+// be sent back, so content does not store any.
 func (r *response) content() (agent.Content, []agent.ToolCall) {
 	keep := false
 	for i, item := range r.items {
@@ -328,7 +326,7 @@ func (r *response) content() (agent.Content, []agent.ToolCall) {
 	return agent.ContentOf(parts...), calls
 }
 
-// reasoningParts returns the parts of a reasoning item: one for each text, at least one.
+// reasoningParts returns a reasoning item's parts: one for each text, at least one.
 func (item *outputItem) reasoningParts() []agent.Part {
 	first := kept{Type: "reasoning", ID: item.id, Encrypted: item.encrypted}
 	if len(item.thoughts) == 0 {
@@ -346,8 +344,8 @@ func (item *outputItem) reasoningParts() []agent.Part {
 	return parts
 }
 
-// responseUsage returns the usage of the response. Its cost is unknown when the service did not report the
-// usage, and when one of its tools ran, because these have separate prices.
+// responseUsage returns the response's usage. The cost is unknown when the service did not report the usage, and when
+// one of its tools ran, because these have separate prices.
 func (d *Driver) responseUsage(a *asking, r *response) agent.Usage {
 	u, ok := r.usage.Get()
 	if !ok {
@@ -366,5 +364,5 @@ func (d *Driver) responseUsage(a *asking, r *response) agent.Usage {
 	return used
 }
 
-// free are the kinds of items that cost only their tokens.
+// free lists the kinds of items that cost only their tokens.
 var free = []string{"message", "function_call", "reasoning", "compaction", "mcp_list_tools", "mcp_call", "tool_search_call", "tool_search_output"}

@@ -13,11 +13,11 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// The format is that of POST /v1/responses in OpenAI's API description (https://github.com/openai/openai-openapi,
-// schemas CreateResponse, InputItem, Response and ResponseStreamEvent), like the types of
+// The format is POST /v1/responses in OpenAI's API description (https://github.com/openai/openai-openapi, schemas
+// CreateResponse, InputItem, Response and ResponseStreamEvent), like the types in
 // github.com/openai/openai-go/v3/responses.
 
-// responsesReserved are the names in a request that no option may set.
+// responsesReserved lists the request members that no option may set.
 var responsesReserved = map[string]string{ //nolint:gosec // these tokens are what models count
 	"input":                "the driver sends the messages of the run",
 	"instructions":         "set agent.Request.Instructions",
@@ -31,11 +31,10 @@ var responsesReserved = map[string]string{ //nolint:gosec // these tokens are wh
 	"background":           "a step waits for its reply",
 }
 
-// encryptedReasoning requests reasoning in a form that can be sent back although the service has not stored
-// it.
+// encryptedReasoning requests reasoning in a format that can be sent back although the service has not stored it.
 const encryptedReasoning = "reasoning.encrypted_content"
 
-// responsesRequest returns the body of a request.
+// responsesRequest returns a request's body.
 func (d *Driver) responsesRequest(model string, s agent.State, stream bool) ([]byte, error) {
 	r := s.Request()
 	if err := d.fits(r); err != nil {
@@ -47,7 +46,7 @@ func (d *Driver) responsesRequest(model string, s agent.State, stream bool) ([]b
 	}
 	var o object
 	o.set("model", model)
-	o.set("stream", stream) // also false: some services stream unless told otherwise
+	o.set("stream", stream) // also false, because some services stream unless told otherwise
 	if _, ok := r.Options.Option("store"); !ok {
 		o.set("store", false)
 	}
@@ -100,7 +99,7 @@ type special struct {
 	Tools []json.RawMessage `json:"server_tools"`
 	// Include lists additional data for the reply; nil when the option is not set.
 	Include []string `json:"include"`
-	// Text is joined with the form of the answer.
+	// Text is joined with the answer's format.
 	Text map[string]json.RawMessage `json:"text"`
 }
 
@@ -133,8 +132,8 @@ func readSpecial(options agent.Options) (special, error) {
 	return s, nil
 }
 
-// include returns the additional data that a reply must have: reasoning that can be sent back, if the model
-// reasons, and the data that the option lists. An empty list in the option requests nothing.
+// include returns the additional data that a reply must have: reasoning that can be sent back, if the model reasons,
+// and the data in the option. An empty list in the option requests nothing.
 func (d *Driver) include(model string, s special) []string {
 	if s.Include != nil && len(s.Include) == 0 || !d.reasons(model) {
 		return s.Include
@@ -153,13 +152,13 @@ func isReasoningModel(model string) bool {
 	}) && !strings.HasPrefix(model, "gpt-5-chat")
 }
 
-// textFormat is the form of the answer.
+// textFormat is the answer's format.
 type textFormat struct {
 	Type string `json:"type"`
 	*jsonSchemaJSON
 }
 
-// setText sets the form of the answer and the other members of the option "text", such as verbosity.
+// setText sets the answer's format and other members of the option "text", such as verbosity.
 func (d *Driver) setText(o *object, output *agent.Output, text map[string]json.RawMessage) error {
 	if output != nil && output.Schema != "" && d.features.StructuredOutput {
 		schema, err := outputSchema(*output, d.vendor)
@@ -183,7 +182,7 @@ func (d *Driver) setText(o *object, output *agent.Output, text map[string]json.R
 	return nil
 }
 
-// responsesTools returns the list of all tools; nil when there are none.
+// responsesTools returns the list of all tools. It returns nil when there are none.
 func (d *Driver) responsesTools(tools agent.Tools, ofService []json.RawMessage) ([]byte, error) {
 	if tools.Len() == 0 && len(ofService) == 0 {
 		return nil, nil
@@ -206,8 +205,8 @@ func (d *Driver) responsesTools(tools agent.Tools, ofService []json.RawMessage) 
 	return append(list, ']'), nil
 }
 
-// toolFunction is a function that the model may call. Strict is always sent: without it, the service assumes
-// true and refuses schemas that do not follow the strict rules.
+// toolFunction is a function that the model may call. Strict is always sent. Without it, the service assumes true and
+// refuses schemas that do not follow the strict rules.
 type toolFunction struct {
 	Type string `json:"type"`
 	functionJSON
@@ -222,7 +221,7 @@ func encodeFunctions(tools agent.Tools) ([]byte, error) {
 	return encodeJSON(lo.Map(functions, func(f functionJSON, _ int) toolFunction { return toolFunction{"function", f, false} }))
 }
 
-// appendItems ends a request's object with the items of its messages.
+// appendItems ends a request's object with its messages' items.
 func (d *Driver) appendItems(dst []byte, model string, s agent.State) ([]byte, error) {
 	size, form := 100, d.messages
 	if !d.reasons(model) {
@@ -261,8 +260,8 @@ func (d *Driver) appendItems(dst []byte, model string, s agent.State) ([]byte, e
 	return append(dst, "]}"...), nil
 }
 
-// unanswerable maps the kinds of calls that wait for an answer of the program, which drivers cannot give, to
-// advice. Tools have the same names without "_call".
+// unanswerable maps kinds of calls to advice. The program would have to answer such calls, which drivers cannot do.
+// Tools have the same names without "_call".
 var unanswerable = map[string]string{
 	"custom": "make it a function", "custom_tool_call": "make the tool a function",
 	"computer": computerAdvice, "computer_use_preview": computerAdvice, "computer_call": computerAdvice,
@@ -277,7 +276,7 @@ const (
 	patchAdvice    = "leave it out and give the agent tools for files"
 )
 
-// checkAnswerable returns an error for an item of a reply that waits for an answer of the program.
+// checkAnswerable returns an error for a reply's item that the program would have to answer.
 func checkAnswerable(kind string) error {
 	if advice, ok := unanswerable[kind]; ok {
 		return &service.UnfitError{Err: fmt.Errorf("the reply has an item of the type %q, which only the program could answer: %s", kind, advice)}

@@ -74,7 +74,7 @@ func ExampleNewResponses() {
 	// It is 42.
 }
 
-// A deployment at Azure is asked with a key or, as here, with a token. BaseURL is that of the resource,
+// A deployment at Azure is asked with a key or, as here, with a token. BaseURL is the resource's address,
 // https://RESOURCE.openai.azure.com; a server stands in for it.
 func ExampleConfig_azure() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

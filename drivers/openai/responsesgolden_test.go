@@ -25,8 +25,8 @@ func TestResponsesReplies(t *testing.T) { testReplies(t, newResponses, "testdata
 var goodResponse = responseOf("completed", "null",
 	`{"id":"msg_1","type":"message","status":"completed","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":"ok"}],"role":"assistant"}`)
 
-// TestResponsesGoBack: what a reply brought is what the next request sends, in the same order: encrypted reasoning, phases,
-// what tools of the service did.
+// TestResponsesGoBack: the next request sends a reply's content in the same order: encrypted reasoning, phases, the
+// actions of the service's tools.
 func TestResponsesGoBack(t *testing.T) {
 	for _, name := range []string{
 		"calls", "reasoning-calls", "reasoning-between", "phases", "web-search", "code-interpreter", "mcp", "refusal", "incomplete",
@@ -56,8 +56,8 @@ func TestResponsesGoBack(t *testing.T) {
 	}
 }
 
-// TestResponsesEditedReplies: what a hook takes out of a reply, or changes in it, does not make the request one that the
-// service refuses.
+// TestResponsesEditedReplies: after a hook removes or changes content in a reply, the service still accepts the
+// request.
 func TestResponsesEditedReplies(t *testing.T) {
 	endpoint := modeltest.Golden(t, modeltest.ReadReply(t, "testdata/responses/replies/whole-reasoning-calls.http"),
 		modeltest.Body(200, "application/json", goodResponse))

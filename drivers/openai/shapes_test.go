@@ -145,7 +145,7 @@ func shapes() map[string]modeltest.Shape {
 	return out
 }
 
-// unfinished returns replies with a call that must not run.
+// unfinished returns replies with calls that must not run.
 func unfinished() map[string]modeltest.Exchange {
 	out := map[string]modeltest.Exchange{}
 	for _, finish := range []string{"content_filter", "refusal", "SAFETY", "error", "network_error", "sensitive", "never heard of", "length", "max_tokens"} {

@@ -16,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// readStream reads a reply that arrives in pieces. The reply is complete when the service sends [DONE], or
-// the finish reason and then the usage; a stream that ends without these is broken.
+// readStream reads a reply that arrives in pieces. The reply is complete when the service sends [DONE], or the finish
+// reason and then the usage. A stream that ends without these is broken.
 func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
 	r := reply{tools: a.tools, emit: emit}
 	done, err := r.readEvents(&events{from: bufio.NewReader(res.Body)})
@@ -33,7 +33,7 @@ func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta
 	return d.step(a, &r)
 }
 
-// readEvents adds the pieces of a stream, and reports whether the service sent [DONE].
+// readEvents adds a stream's pieces, and reports whether the service sent [DONE].
 func (r *reply) readEvents(stream *events) (done bool, err error) {
 	for {
 		event, err := stream.readEvent()
@@ -62,8 +62,8 @@ type eventError struct{ event []byte }
 
 func (e *eventError) Error() string { return "the service sent an error: " + string(e.event) }
 
-// add adds a piece of the stream. A piece without a choice may still contain the usage, which services send
-// at the end or with every piece.
+// add adds a piece from the stream. A piece without a choice may still contain the usage, which services send at the
+// end or with every piece.
 func (r *reply) add(c gjson.Result) error {
 	r.addHead(c)
 	for _, choice := range listOf(c.Get("choices")) {
@@ -86,12 +86,12 @@ func (r *reply) add(c gjson.Result) error {
 // events reads the data of a stream of server-sent events.
 type events struct {
 	from *bufio.Reader
-	next []byte // the data of the next event, if it was read already
+	next []byte // the next event's data, if already read
 }
 
-// readEvent returns the data of the next event: its lines, each with a line break. Some services leave out the empty
-// line after an event, so a line after a whole value begins another event. It drops an event that the end of the stream
-// cuts off. The error is io.EOF at the end.
+// readEvent returns the next event's data: its lines, each with a line break. Some services leave out the empty line
+// after an event, so a line after a whole value begins another event. It drops an event that the stream's end cuts off.
+// The error is io.EOF at the end.
 func (e *events) readEvent() ([]byte, error) {
 	data := e.next
 	e.next = nil

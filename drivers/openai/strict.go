@@ -6,25 +6,25 @@ import (
 	"github.com/samber/lo"
 )
 
-// The limits of strict schemas.
+// The limits for strict schemas.
 const (
 	strictDepth      = 10
 	strictProperties = 5000
 )
 
-// strictWords are the keywords that strict schemas may contain.
+// strictWords lists the keywords that strict schemas may contain.
 var strictWords = []string{
 	"type", "title", "description", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf",
 	"$ref", "$defs", "definitions", "pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum",
 	"exclusiveMaximum", "minItems", "maxItems",
 }
 
-// strictFormats are the formats of strings that strict schemas may name.
+// strictFormats lists the string formats that strict schemas may name.
 var strictFormats = []any{"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 
-// strictSchema reports whether a schema follows the rules of strict schemas: at the top an object without
-// alternatives, and only objects whose members are all required and that allow no other members. The service
-// accepts other schemas, too, but does not enforce them strictly.
+// strictSchema reports whether a schema follows the rules for strict schemas. The top is an object without
+// alternatives. All objects require all their members and allow no other members. The service accepts other schemas,
+// too, but does not enforce them strictly.
 func strictSchema(schema any) bool {
 	root, ok := schema.(map[string]any)
 	if !ok || root["type"] != "object" || root["anyOf"] != nil {
@@ -63,8 +63,7 @@ func strictIn(schema any, depth int, left *int) bool {
 	return (ok || s["anyOf"] == nil) && lo.EveryBy(choices, func(choice any) bool { return strictIn(choice, depth-1, left) })
 }
 
-// isObject reports whether a schema describes objects: "object" is its type or one of its types, or it names
-// members.
+// isObject reports whether a schema describes objects: "object" is its type or one of its types, or it names members.
 func isObject(s map[string]any) bool {
 	types, _ := s["type"].([]any)
 	return s["type"] == "object" || slices.Contains(types, any("object")) || s["properties"] != nil

@@ -35,8 +35,8 @@ func (t *textPieces) end() string {
 	return t.write(rest)
 }
 
-// fill completes the text with the missing end of whole, and returns it. If whole does not begin with the
-// pieces, they stay unchanged.
+// fill completes the text with the missing end of whole, and returns that end. If whole does not begin with the pieces,
+// they stay unchanged.
 func (t *textPieces) fill(whole string) string {
 	whole = strings.ToValidUTF8(whole, "\uFFFD")
 	rest, ok := strings.CutPrefix(whole, t.whole.String())

@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
-// toolForms caches the encoded form of the last few lists of tools, so that a list is encoded once and not
-// with every step. The zero value is ready to use.
+// toolForms caches the last few encoded tool lists, so that a list is encoded once and not with every step. The zero
+// value is ready to use.
 type toolForms struct {
 	mu   sync.Mutex
 	last []toolForm // the most recently used comes first
@@ -24,12 +24,11 @@ type toolForm struct {
 	text  []byte
 }
 
-// keptForms is the number of cached lists: agents that share a driver, and hooks that sometimes change the
-// tools, use more than one.
+// keptForms is the number of cached lists. Agents that share a driver, and hooks that sometimes change the tools, use
+// more than one.
 const keptForms = 8
 
-// of returns the list as encoded by encode, which must always be the same func. The caller must not change
-// the text.
+// of returns the list encoded by encode, which must always be the same func. The caller must not change the text.
 func (f *toolForms) of(tools agent.Tools, encode func(agent.Tools) ([]byte, error)) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,7 +50,7 @@ func (f *toolForms) of(tools agent.Tools, encode func(agent.Tools) ([]byte, erro
 	return form.text, nil
 }
 
-// are reports whether the form belongs to these tools. The comparison is fast: equal strings usually share
+// are reports whether the form belongs to these tools. The comparison is fast, because equal strings usually share
 // their memory.
 func (f toolForm) are(tools agent.Tools) bool {
 	if len(f.specs) != tools.Len() {
@@ -70,8 +69,7 @@ type toolJSON struct {
 	Function functionJSON `json:"function"`
 }
 
-// functionJSON contains the schema as raw JSON: a map would lose the order of its members and the digits of
-// its numbers.
+// functionJSON contains the schema as raw JSON, because a map would lose member order and digits of numbers.
 type functionJSON struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`

@@ -14,19 +14,19 @@ type DepartureKind string
 const (
 	// CallDenied: a hook or a person denied the call, or a hook failed to decide on it.
 	CallDenied DepartureKind = "denied"
-	// CallNotRun: the call did not run for another reason: its arguments are malformed or violate the schema,
-	// no tool has its name, or the run was stopped or cancelled.
+	// CallNotRun: the call did not run for another reason. Its arguments are malformed or violate the schema, no tool
+	// has its name, or the run was stopped or cancelled.
 	CallNotRun DepartureKind = "not_run"
-	// CallRewritten: the call ran with other arguments; its answer is the one recorded for the original.
+	// CallRewritten: the call ran with other arguments. Its answer is the recorded answer to the original.
 	CallRewritten DepartureKind = "rewritten"
 	// CallMocked: a hook answered instead of the tool.
 	CallMocked DepartureKind = "mocked"
-	// AnswerChanged: the model received another answer than the recorded one.
+	// AnswerChanged: the model received a different answer than the recorded one.
 	AnswerChanged DepartureKind = "answer_changed"
 	// ReplyChanged: the model's turn was replaced.
 	ReplyChanged DepartureKind = "reply_changed"
-	// ContextChanged: messages before a turn that are not from the model or its tools differ from the
-	// recording: the input was denied or rewritten, or a hook added a message.
+	// ContextChanged: messages before a turn differ from the recording, and are not from the model or its tools. The
+	// input was denied or rewritten, or a hook added a message.
 	ContextChanged DepartureKind = "context_changed"
 	// TurnsLeft: the run ended before the recording did.
 	TurnsLeft DepartureKind = "turns_left"
@@ -37,14 +37,12 @@ const (
 // Departure is a place where a play left its recording.
 type Departure struct {
 	Kind DepartureKind
-	// Run is the index of the run, and Turn the index of the turn in the recorded run, both counted from
-	// zero.
+	// Run is the run's index, and Turn the turn's index in the recorded run. Both count from zero.
 	Run, Turn int
-	// Call is the recorded id of the call, and Tool its tool; both are empty when the departure is not about
-	// a call.
+	// Call is the recorded call ID, and Tool its tool. Both are empty when the departure is not about a call.
 	Call, Tool string
-	// Worked reports whether the recorded call was answered without an error; false when the departure is
-	// not about a call.
+	// Worked reports whether the recorded call was answered without an error. It is false when the departure is not
+	// about a call.
 	Worked bool
 	// Detail describes the departure in one sentence.
 	Detail string
@@ -58,17 +56,16 @@ func (d Departure) String() string {
 	return fmt.Sprintf("%s: %s: %s", place, d.Kind, d.Detail)
 }
 
-// Departures returns where run i, counted from zero, left the recording. It compares the recording with
-// before, the state that the run began with, without its input, and final, the state that it ended with. A
-// call has at most one departure. Departures does not detect changes by hooks to a single model call (the
-// request and the messages shown in it), because a state does not contain them.
+// Departures returns where run i, counted from zero, left the recording. before is the state at the run's beginning,
+// without its input. final is the state at its end. A call has at most one departure. Departures does not detect hooks'
+// changes to a single model call (the request and the messages shown in it), because a state does not contain them.
 func (x *Session) Departures(i int, before, final agent.State) []Departure {
 	run, taken := &x.runs[i], stepReplies(final)
 	signal := final.StopSignal().OrEmpty()
 	var out []Departure
 	for n, told := range toldBetween(before, final, taken) {
 		if n > len(run.turns) {
-			break // the turns of another driver
+			break // another driver's turns
 		}
 		if want := run.toldBefore(n, len(taken), signal); !slices.EqualFunc(want, told, sameWords) {
 			out = append(out, Departure{Kind: ContextChanged, Run: i, Turn: n, Detail: difference(want, told)})
@@ -90,9 +87,8 @@ func (x *Session) Departures(i int, before, final agent.State) []Departure {
 	return out
 }
 
-// toldBefore returns the recorded messages before turn n of a run that are not from the model or its tools.
-// For the position after the last turn that was taken, it returns the messages that the run still reads when
-// it ends with the signal.
+// toldBefore returns the recorded messages before turn n that are not from the model or its tools. For the position
+// after the last turn taken, it returns the messages that the run still reads when it ends with the signal.
 func (r *recordedRun) toldBefore(n, taken int, signal agent.Signal) []agent.Message {
 	var told []agent.Message
 	if n == 0 {
@@ -107,11 +103,10 @@ func (r *recordedRun) toldBefore(n, taken int, signal agent.Signal) []agent.Mess
 	return told
 }
 
-// toldBetween returns the messages that are not from the model or its tools, before each step that was taken
-// and after the last.
+// toldBetween returns the messages that are not from the model or its tools, before each step taken and after the last.
 func toldBetween(before, final agent.State, taken []agent.StepRecord) [][]agent.Message {
 	told := [][]agent.Message{nil}
-	answers := 0 // answers to the calls of the last reply that are missing
+	answers := 0 // missing answers to the last reply's calls
 	for _, m := range final.MessagesFrom(before.MessageCount()) {
 		n := len(told) - 1
 		switch {
@@ -132,7 +127,7 @@ func toldBetween(before, final agent.State, taken []agent.StepRecord) [][]agent.
 
 func sameWords(a, b agent.Message) bool { return a.Role() == b.Role() && a.Text() == b.Text() }
 
-// difference describes the first difference between the recorded messages and those of the play.
+// difference describes the first difference between the recorded and the played messages.
 func difference(want, got []agent.Message) string {
 	for i, m := range got {
 		if i == len(want) {
@@ -173,8 +168,7 @@ func (t turn) compareStep(run, n int, step agent.StepRecord) []Departure {
 	return out
 }
 
-// sameTurn reports whether two turns are equal, except for new ids that the loop gives to calls whose id is
-// taken.
+// sameTurn reports whether two turns are equal. It ignores new IDs that the loop gives to calls whose ID is taken.
 func sameTurn(a, b agent.Message) bool {
 	if a.Text() != b.Text() || a.CallCount() != b.CallCount() {
 		return false

@@ -18,13 +18,13 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// onCall returns a hook before the calls of one tool.
+// onCall returns a hook before calls to one tool.
 func onCall(tool string, answer func(hooks.ToolContext) hooks.Result) capability.Capability {
 	return capability.UseHooks(hooks.On(hooks.AtPreToolUse, "guard",
 		func(_ context.Context, c hooks.ToolContext) hooks.Result { return answer(c) }, hooks.ToolNamed(tool)))
 }
 
-// onAnswer returns a hook after the calls of one tool.
+// onAnswer returns a hook after calls to one tool.
 func onAnswer(tool string, answer func(hooks.ToolResultContext) hooks.Result) capability.Capability {
 	return capability.UseHooks(hooks.On(hooks.AtPostToolUse, "guard",
 		func(_ context.Context, c hooks.ToolResultContext) hooks.Result { return answer(c) }, hooks.ToolNamed(tool)))
@@ -288,7 +288,7 @@ func TestACancelledPlayEnds(t *testing.T) {
 	assert.Equal(t, 1, left.Run)
 }
 
-// A call that a hook put in is not answered with what was recorded for another tool.
+// A call from a hook does not get another tool's recorded answer.
 func TestOnlyTheRecordedToolGetsTheRecordedAnswer(t *testing.T) {
 	t.Parallel()
 	x := session(t, "sample/clean")

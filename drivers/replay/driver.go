@@ -11,13 +11,12 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// StopRecordingEnded is the reason when a run stops because the recording has no further turn.
+// StopRecordingEnded is the stop reason when the recording has no further turn.
 const StopRecordingEnded agent.StopReason = "recording_ended"
 
-// Driver is a model that repeats a recording: in each run of the session that the context holds, it returns
-// one recorded turn after the other, regardless of the messages. When the recording has no further turn, the
-// run is stopped with StopRecordingEnded. The zero Driver is ready to use, for any number of sessions at the
-// same time.
+// Driver is a model that repeats a recording. The context holds the session. In each run, Driver returns one recorded
+// turn after the other, regardless of the messages. When the recording has no further turn, the run is stopped with
+// StopRecordingEnded. The zero Driver is ready to use, for any number of sessions at the same time.
 //
 // Recorded messages between two turns belong to the later turn: the driver adds them to the transcript.
 type Driver struct{}
@@ -62,8 +61,8 @@ func addMessages(messages []agent.Message) agent.Effects {
 	return agent.EffectsOf(lo.Map(messages, func(m agent.Message, _ int) agent.Effect { return agent.AddMessage(m) })...)
 }
 
-// GoOn is the criterion that continues a run while the recording has further turns for it: recorded models
-// sometimes take two turns in a row. Omit it if a Stop hook should decide.
+// GoOn is the criterion that continues a run while the recording has further turns for it. Recorded models sometimes
+// take two turns in a row. Omit it if a Stop hook should decide.
 var GoOn agent.Criterion = goOn{}
 
 type goOn struct{}
@@ -81,9 +80,9 @@ func (goOn) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluat
 	return mo.Ok(agent.Evaluation{})
 }
 
-// Tools returns tools with the given schemas that return the recorded answers. The answer to a call is the
-// recorded answer to the call of the same tool at the same position of the same turn, regardless of the
-// arguments. If the recording has no answer, the call fails.
+// Tools returns tools with the given schemas that return the recorded answers. The answer to a call is the recorded
+// answer to the same tool's call at the same position in the same turn, regardless of the arguments. If the recording
+// has no answer, the call fails.
 func Tools(schemas ...ToolSchema) []toolexec.Tool {
 	return lo.Map(schemas, func(schema ToolSchema, _ int) toolexec.Tool {
 		spec := agent.ToolSpec{Name: schema.Name, Description: schema.Description, Parameters: string(schema.Parameters)}
@@ -106,8 +105,8 @@ func recallAnswer(ctx context.Context, c toolexec.Call) (toolexec.Output, error)
 	return toolexec.Output{}, fmt.Errorf("the recording %q has no answer to call %s", x.id, c.ID)
 }
 
-// answerTo returns the answer that was recorded at the call's position; it is empty when the recording has a
-// call of another tool there.
+// answerTo returns the answer that was recorded at the call's position. It is empty when the recording has another
+// tool's call there.
 func (t turn) answerTo(c agent.ToolCall) answer {
 	if c.Index >= len(t.answers) || t.message.Call(c.Index).Name != c.Name {
 		return answer{}

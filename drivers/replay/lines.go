@@ -17,9 +17,9 @@ type lines struct {
 	text     []byte        // the last line; the next call reuses the buffer
 }
 
-// nextLine returns the next line that is not blank, without its line end; the line is valid until the next
-// call. At the end of the source the error is io.EOF. After an error, no more lines can be read. If the
-// source fails in the middle of a line, the partial line is dropped.
+// nextLine returns the next line that is not blank, without its line end. The line is valid until the next call. At the
+// end of the source the error is io.EOF. After an error, no more lines can be read. If the source fails in the middle
+// of a line, the partial line is dropped.
 func (l *lines) nextLine(source io.Reader, limit int) ([]byte, error) {
 	if l.buffered == nil {
 		if err := l.openSource(source); err != nil {
@@ -41,7 +41,7 @@ func (l *lines) nextLine(source io.Reader, limit int) ([]byte, error) {
 	}
 }
 
-// openSource checks the first bytes: a gzip archive begins with 1f 8b, a JSON text never does.
+// openSource checks the first bytes. A gzip archive begins with 1f 8b, and a JSON text never does.
 func (l *lines) openSource(source io.Reader) error {
 	l.buffered = bufio.NewReaderSize(source, 64<<10)
 	magic, err := l.buffered.Peek(2)
@@ -78,7 +78,7 @@ func withoutEnd(line []byte) []byte {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }
 
-// packed marks errors that happen while unpacking. A plain io.EOF is the proper end of an archive.
+// packed marks errors that happen while unpacking. A plain io.EOF is an archive's proper end.
 type packed struct{ archive *gzip.Reader }
 
 func (p packed) Read(b []byte) (int, error) {
@@ -89,8 +89,8 @@ func (p packed) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// noEOF turns the io.EOF of an archive that ends inside its header into another error, so that it does not
-// look like the end of a recording.
+// noEOF replaces the io.EOF of an archive that ends inside its header, so that it does not look like the recording's
+// end.
 func noEOF(err error) error {
 	if atEnd(err) {
 		return io.ErrUnexpectedEOF

@@ -12,7 +12,7 @@ import (
 // Role is the author of a message.
 type Role string
 
-// The roles of the chat form; developer is a newer name for system. A recording can contain other roles.
+// The roles in the chat format. developer is a newer name for system. A recording can contain other roles.
 const (
 	RoleSystem    Role = "system"
 	RoleDeveloper Role = "developer"
@@ -21,7 +21,7 @@ const (
 	RoleTool      Role = "tool"
 )
 
-// Message is one message in OpenAI chat form, as recorded.
+// Message is one message in OpenAI chat format, as recorded.
 type Message struct {
 	Role    Role    `json:"role"`
 	Content Content `json:"content"`
@@ -29,10 +29,10 @@ type Message struct {
 	// ToolCalls are the calls that the assistant made, in order.
 	ToolCalls []ToolCall `json:"tool_calls,omitzero"`
 
-	// ToolCallID is the call that a tool message answers. Names are not always recorded with the answer, and
-	// a later step may use the same id for another call.
+	// ToolCallID is the ID of the call that a tool message answers. Names are not always recorded with the answer, and
+	// a later step may use the same ID for another call.
 	ToolCallID string `json:"tool_call_id,omitzero"`
-	// Name is the tool of a tool message; "" when it was not recorded.
+	// Name is a tool message's tool; "" when it was not recorded.
 	Name string `json:"name,omitzero"`
 
 	// Error reports that the tool failed.
@@ -59,23 +59,22 @@ type ToolCall struct {
 
 // FunctionCall is the name of the called tool and the arguments that the model wrote.
 type FunctionCall struct {
-	// Name is the name that the model wrote; a tool with this name need not exist.
+	// Name is the name that the model wrote. A tool with this name need not exist.
 	Name string `json:"name"`
-	// Arguments is the model's text byte for byte: normally a JSON object, but the model can write any text.
+	// Arguments is the model's text byte for byte. It is normally a JSON object, but the model can write any text.
 	Arguments string `json:"arguments"`
 
 	// Other holds the members that have no field here, as written.
 	Other map[string]json.RawMessage `json:",embed"`
 }
 
-// Content is the content of a message. The zero Content is null or absent, which differs from an empty text:
-// see Said.
+// Content is a message's content. The zero Content is null or absent, which differs from empty text: see Said.
 type Content struct {
-	// Text is the text. For a list of parts it is the joined text of the text parts.
+	// Text is the text. For a list of parts it is the joined text parts.
 	Text string
 	// Said is false when the content was null or absent.
 	Said bool
-	// Parts are the parts as written, when the content was a list; nil when it was a string.
+	// Parts are the parts as written, when the content was a list. They are nil when it was a string.
 	Parts []json.RawMessage
 }
 

@@ -215,7 +215,7 @@ func TestARoleThatNobodyKnowsIsAnError(t *testing.T) {
 	}
 }
 
-// A session stays as it was, whatever becomes of what it was made of and of what it gave away.
+// A session does not change when its source or the values that it returned change.
 func TestSessionsDoNotChange(t *testing.T) {
 	t.Parallel()
 	record := loadSample(t)["injected"]

@@ -14,10 +14,10 @@ import (
 // defaultMaxLine is the default of Reader.MaxLine.
 const defaultMaxLine = 16 << 20
 
-// A Reader reads the runs of one recording, one after the other; it never holds more than one line in memory.
-// Set its fields before the first run is read. Only one goroutine may use a Reader at a time.
+// A Reader reads a recording's runs, one after the other. It never holds more than one line in memory. Set its fields
+// before the first run is read. Only one goroutine may use a Reader at a time.
 type Reader struct {
-	// Name is the name of the recording in errors. Open sets it to the path.
+	// Name is the recording's name in errors. Open sets it to the path.
 	Name string
 
 	// MaxLine is the maximum length of a line in bytes, uncompressed and without its line end. Zero means 16
@@ -39,7 +39,7 @@ func Open(path string) (*Reader, error) {
 	return &Reader{Name: path, source: file, closer: file}, nil
 }
 
-// NewReader returns a Reader of the recording in r, plain or gzip. It reads from r only when the first run is
+// NewReader returns a Reader for the recording in r, plain or gzip. It reads from r only when the first run is
 // requested. Closing the Reader does not close r.
 func NewReader(r io.Reader) *Reader { return &Reader{Name: "recording", source: r} }
 
@@ -68,13 +68,12 @@ func (r *Reader) Close() error {
 	return r.closer.Close()
 }
 
-// Records iterates over the runs, in the order of the recording. Each iteration yields a record or an error,
-// never both; the error is a *LineError.
+// Records iterates over the runs, in the recording's order. Each iteration yields a record or an error, never both. The
+// error is a *LineError.
 //
-// After a malformed line the loop may continue with the next line: a loop that returns stops at the first
-// malformed line, and a loop that continues receives all errors. When the source itself fails (a read error,
-// a damaged archive, a line that is too long) that error is the last iteration. Blank lines are skipped, and
-// a recording without lines has no runs.
+// After a malformed line the loop may return, or continue with the next line. When the source itself fails (a read
+// error, a damaged archive, a line that is too long), that error is the last iteration. Blank lines are skipped, and a
+// recording without lines has no runs.
 //
 // Records reads the recording while the loop runs. A second loop continues where the first one stopped.
 func (r *Reader) Records() iter.Seq2[*Record, error] {
@@ -85,7 +84,7 @@ func (r *Reader) Records() iter.Seq2[*Record, error] {
 				r.ended = true
 				return
 			}
-			if err != nil { // after any error the source is finished
+			if err != nil { // any error ends the source
 				r.ended = true
 				yield(nil, &LineError{Name: r.Name, Line: r.lines.number, Err: err})
 				return
@@ -116,8 +115,8 @@ func decodeRecord(text []byte) (*Record, error) {
 	return record, nil
 }
 
-// ErrNotARun is the cause when a line is a JSON object but not a recorded run, because it has no id or no
-// messages: the file is probably not a recording.
+// ErrNotARun is the cause when a line is a JSON object but not a recorded run, because it has no id or no messages. The
+// file is probably not a recording.
 var ErrNotARun = errors.New("not a recorded run")
 
 // notARunError explains why an object is not a run.

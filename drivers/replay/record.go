@@ -6,58 +6,56 @@ import (
 	"slices"
 )
 
-// Kind is the purpose of a run.
+// Kind is a run's purpose.
 type Kind string
 
 const (
 	// Clean is a run without an attack.
 	Clean Kind = "clean"
-	// Attacked is a run in which an attacker put instructions into the answers of tools.
+	// Attacked is a run in which an attacker put instructions into tool answers.
 	Attacked Kind = "attack"
-	// AuthorisedTwin is a run in which the user asks for what an attacker asks for elsewhere: the same calls,
-	// but legitimate.
+	// AuthorisedTwin is a run in which the user makes the attacker's request: the same calls, but legitimate.
 	AuthorisedTwin Kind = "authorised_twin"
 )
 
-// Record is one recorded run. It shares no memory with the Reader that returned it; the caller can keep and
-// change it.
+// Record is one recorded run. It shares no memory with the Reader that returned it. The caller can keep and change it.
 type Record struct {
 	// ID names the run. It is unique in its recording.
 	ID string `json:"id"`
 
-	Source           string `json:"source"`            // where the run comes from
+	Source           string `json:"source"`            // the run's origin
 	Suite            string `json:"suite"`             // the family of tasks and tools, "banking"
-	Model            string `json:"model"`             // the model, and what was wrapped around it
-	Defense          string `json:"defense"`           // a defence that was active on the model's side; "" for none
+	Model            string `json:"model"`             // the model and its wrapper
+	Defense          string `json:"defense"`           // an active defence on the model's side; "" for none
 	BenchmarkVersion string `json:"benchmark_version"` // "" when the source has none
 	Task             string `json:"task"`
 	Kind             Kind   `json:"kind"`
 
 	// Attack is the attack on the run; nil when there was none.
 	Attack *Attack `json:"attack"`
-	// Security reports whether the attack was stopped, according to the benchmark's score; nil when there was
-	// no attack.
+	// Security reports whether the attack was stopped, according to the benchmark's score. It is nil when there was no
+	// attack.
 	Security *bool `json:"security"`
-	// Utility reports whether the run did the user's task, by the benchmark's own check; nil when it was not
-	// checked.
+	// Utility reports whether the run did the user's task, according to the benchmark's check. It is nil when it was
+	// not checked.
 	Utility *bool `json:"utility"`
 
-	// Tools are the tools of the run if the recording contains them; usually ToolsRef names a file instead.
+	// Tools are the run's tools if the recording contains them. Usually ToolsRef names a file instead.
 	Tools []ToolSchema `json:"tools"`
-	// ToolsRef is the file of the tools' schemas, relative to the recording's folder; "" when there is none.
+	// ToolsRef is the file with the tools' schemas, relative to the recording's folder; "" when there is none.
 	ToolsRef string `json:"tools_ref"`
 
 	// Labels are the recorder's judgements of calls, such as which calls did harm.
 	Labels []Label `json:"labels"`
 	// Flags are the recorder's remarks on the run, such as "run_error". See Flagged.
 	Flags []string `json:"flags"`
-	// Split is the part of the collection that the run belongs to, such as "dev".
+	// Split is the run's part of the collection, such as "dev".
 	Split string `json:"split"`
 
 	// Messages is the conversation, oldest first. It may be empty.
 	Messages []Message `json:"messages"`
 
-	// UserInstruction is the script that a simulated user followed; the model never saw it.
+	// UserInstruction is the script that a simulated user followed. The model never saw it.
 	UserInstruction string `json:"user_instruction,omitzero"`
 	// ExpectedActions are the calls that the benchmark's own solution makes.
 	ExpectedActions []Action `json:"expected_actions,omitzero"`
@@ -66,7 +64,7 @@ type Record struct {
 	Other map[string]json.RawMessage `json:",embed"`
 }
 
-// Attack is an injected goal and the way it was injected.
+// Attack is an injected goal and the injection method.
 type Attack struct {
 	Type          string                     `json:"type"`           // the wording: "important_instructions"
 	InjectionTask string                     `json:"injection_task"` // the goal's name; "" when there is none
@@ -75,7 +73,6 @@ type Attack struct {
 	Other         map[string]json.RawMessage `json:",embed"`         // members without a field, as written
 }
 
-// The values of Label.Label.
 const (
 	LabelHarm      = "harm"      // the call does the injected goal's damage
 	LabelPrep      = "prep"      // a preparation or a cover-up that the goal names
@@ -90,15 +87,15 @@ type Label struct {
 	Other    map[string]json.RawMessage `json:",embed"`   // members without a field, as written
 }
 
-// Action is a call of the benchmark's own solution.
+// Action is a call in the benchmark's own solution.
 type Action struct {
 	Name      string                     `json:"name"`
 	Arguments json.RawMessage            `json:"arguments"` // as written
 	Other     map[string]json.RawMessage `json:",embed"`    // members without a field, as written
 }
 
-// Calls iterates over the tool calls of the run, in the order in which the model made them, each with the
-// index of its message in Messages. The calls include those without an answer.
+// Calls iterates over the run's tool calls, in the order in which the model made them, each with its message's index in
+// Messages. It includes calls without an answer.
 func (r *Record) Calls() iter.Seq2[int, ToolCall] {
 	return func(yield func(int, ToolCall) bool) {
 		for i, message := range r.Messages {

@@ -20,8 +20,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// The recordings that ship with the project are what newcomers see first: their tools exist, their arguments fit
-// the schemas unless the run is about ones that do not, and no tool answers a call that was not made.
+// Newcomers see the project's recordings first. Their tools exist, their arguments fit the schemas unless the run is
+// about invalid ones, and every tool answer has a call.
 func TestOurOwnRecordingsAreSound(t *testing.T) {
 	for _, path := range []string{
 		filepath.Join("..", "..", "examples", "quickstart", "session.jsonl"),
@@ -153,8 +153,8 @@ func openLines(t *testing.T, path string) *bufio.Scanner {
 	return lines
 }
 
-// withoutNothing decodes one object and leaves out what the package does not tell from absent: the members of the
-// run, its attack and its messages that are null, and those of the first two that are empty.
+// withoutNothing decodes one object and leaves out members that the package treats as absent: null members in the run,
+// its attack and its messages, and empty ones in the run and its attack.
 func withoutNothing(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var object map[string]any

@@ -12,12 +12,12 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Session is a recording that is ready to be played: its messages are divided into runs, and each run into
-// its input and the turns of the model. It is immutable and can serve any number of plays at the same time.
+// Session is a recording that is ready to be played. Its messages are divided into runs, and each run into its input
+// and the model's turns. It is immutable and can serve any number of plays at the same time.
 //
-// A run begins with a user message when no other run is in progress. Messages between a tool's answer and the
-// model's next turn belong to that turn, and are added just before it. Model turns before the first user
-// message are a run without input. If the content of a message is a list of parts, only the text is played.
+// A run begins with a user message when no other run is in progress. Messages between a tool's answer and the model's
+// next turn belong to that turn, and are added just before it. Model turns before the first user message are a run
+// without input. If a message's content is a list of parts, only the text is played.
 type Session struct {
 	id    string
 	model string
@@ -25,15 +25,14 @@ type Session struct {
 	runs  []recordedRun
 }
 
-// recordedRun is one run of the recording.
+// recordedRun is one run in the recording.
 type recordedRun struct {
 	input []agent.Message
 	turns []turn
 	rest  []agent.Message // the messages after the last turn
 }
 
-// turn is one recorded model turn, with the messages between the previous turn and this one, and the answers
-// to its calls.
+// turn is one recorded model turn. It includes the messages since the previous turn, and the answers to its calls.
 type turn struct {
 	between []agent.Message
 	message agent.Message
@@ -47,8 +46,8 @@ type answer struct {
 	recorded bool // false: the call has no answer
 }
 
-// NewSession prepares a recorded run for playing. It returns an error when a message has an unknown role. It
-// omits answers that do not belong to a call of their run.
+// NewSession prepares a recorded run for playing. It returns an error when a message has an unknown role. It omits
+// answers that do not belong to a call in their run.
 func NewSession(r *Record) (*Session, error) {
 	x := &Session{id: r.ID, model: cmp.Or(r.Model, "replay")}
 	for i, m := range r.Messages {
@@ -118,8 +117,8 @@ func (x *Session) addTurn(t turn) {
 	run.turns = append(run.turns, t)
 }
 
-// addAnswer stores a tool's answer in the newest turn of the run that has an unanswered call with its id: in
-// the first such call.
+// addAnswer stores a tool's answer in the run's newest turn that has an unanswered call with its ID: in the first such
+// call.
 func (x *Session) addAnswer(m Message) {
 	run := x.last()
 	if run == nil {
@@ -148,7 +147,7 @@ func (r *recordedRun) underway() bool {
 	return len(r.turns) == 0 || len(r.turns[len(r.turns)-1].answers) > 0
 }
 
-// ID returns the id of the recording.
+// ID returns the recording's ID.
 func (x *Session) ID() string { return x.id }
 
 // Runs returns the number of runs in the recording.
@@ -157,11 +156,11 @@ func (x *Session) Runs() int { return len(x.runs) }
 // Turns returns the number of model turns in run i, counted from zero. It panics when i is out of range.
 func (x *Session) Turns(i int) int { return len(x.runs[i].turns) }
 
-// Start returns the state for the beginning of a play: the system messages of the recording.
+// Start returns the state for the beginning of a play: the recording's system messages.
 func (x *Session) Start() agent.State { return agent.NewState(x.setup...) }
 
-// Input returns the input of run i, counted from zero: user messages, and the system messages that came with
-// them. It panics when i is out of range.
+// Input returns the input for run i, counted from zero: user messages, and the system messages that came with them. It
+// panics when i is out of range.
 func (x *Session) Input(i int) []agent.Message { return slices.Clone(x.runs[i].input) }
 
 // Into returns ctx with the session in it, for agents whose driver is a Driver.
@@ -181,8 +180,8 @@ func sessionIn(ctx context.Context) (*Session, error) {
 	return nil, errNoSession
 }
 
-// run returns the recorded run that corresponds to a running state, and the index of its next turn. Failed
-// model calls are steps, but not turns.
+// run returns the recorded run that corresponds to a running state, and its next turn's index. Failed model calls are
+// steps, but not turns.
 func (x *Session) run(s agent.State) (run *recordedRun, next int, ok bool) {
 	n := s.Run().Number - 1
 	if n < 0 || n >= len(x.runs) {
@@ -195,7 +194,7 @@ func (x *Session) run(s agent.State) (run *recordedRun, next int, ok bool) {
 	return &x.runs[n], next, true
 }
 
-// stepReplies returns the steps of a run that have a reply of the model.
+// stepReplies returns a run's steps that have a model reply.
 func stepReplies(s agent.State) []agent.StepRecord {
 	var out []agent.StepRecord
 	for _, step := range s.RunSteps() {
@@ -206,9 +205,9 @@ func stepReplies(s agent.State) []agent.StepRecord {
 	return out
 }
 
-// Play plays the whole recording with an agent: run after run, each on the final state of the previous run.
-// When a run fails or is cancelled, Play returns that error and the runs played so far. After a run that was
-// stopped or denied, Play continues with the next run, because the recorded user sent another message.
+// Play plays the whole recording with an agent. Each run continues the previous run's final state. When a run fails or
+// is cancelled, Play returns that error and the runs played so far. After a run that was stopped or denied, Play
+// continues with the next run, because the recorded user sent another message.
 func (x *Session) Play(ctx context.Context, a *agent.Agent) (Played, error) {
 	played := Played{State: x.Start()}
 	ctx = x.Into(ctx)
@@ -229,16 +228,16 @@ func (x *Session) Play(ctx context.Context, a *agent.Agent) (Played, error) {
 
 // Played is the result of playing a recording.
 type Played struct {
-	// State is the state that the last run ended in, with the steps of all runs.
+	// State is the last run's final state, with the steps of all runs.
 	State agent.State
-	// Runs is the number of runs that were played, including a failed one.
+	// Runs is the number of played runs, including a failed one.
 	Runs int
-	// Departures are the places where the play left the recording, in order. After the first one, the
-	// recorded model no longer reacts to the actions of this agent.
+	// Departures are the places where the play left the recording, in order. After the first one, the recorded model no
+	// longer reacts to this agent's actions.
 	Departures []Departure
 }
 
-// FirstDeparture returns where the play first left the recording; None when it never did.
+// FirstDeparture returns where the play first left the recording. It returns None if the play never did.
 func (p Played) FirstDeparture() mo.Option[Departure] {
 	if len(p.Departures) == 0 {
 		return mo.None[Departure]()

@@ -10,14 +10,13 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// ToolSchema is the description of one tool for a model, in OpenAI chat form:
+// ToolSchema describes one tool for a model, in OpenAI chat format:
 //
 //	{"type": "function", "function": {"name": …, "description": …, "parameters": …}}
 type ToolSchema struct {
 	Name        string
 	Description string
-	// Parameters is the JSON Schema of the arguments, as written: an object, or nil when the tool declares
-	// none.
+	// Parameters is the arguments' JSON Schema, as written. It is an object, or nil when the tool declares none.
 	Parameters json.RawMessage
 }
 
@@ -65,9 +64,9 @@ func FindTools(dir fs.FS, ref string) ([]ToolSchema, error) {
 	return tools, nil
 }
 
-// ParseTools reads tool schemas: a JSON list of them, in the order in which the model was shown them. It
-// returns an error when a tool has no name, has the name of an earlier one, or has parameters that are not an
-// object. It does not check that the parameters are a valid JSON Schema.
+// ParseTools reads a JSON list of tool schemas, in the order in which the model saw them. It returns an error when a
+// tool has no name, has an earlier tool's name, or has parameters that are not an object. It does not check that the
+// parameters are a valid JSON Schema.
 func ParseTools(text []byte) ([]ToolSchema, error) {
 	var tools []ToolSchema
 	if err := strictjson.Unmarshal(text, &tools); err != nil {
@@ -86,7 +85,7 @@ func ParseTools(text []byte) ([]ToolSchema, error) {
 	return tools, nil
 }
 
-// UnmarshalJSON reads a tool in OpenAI chat form. Members for which ToolSchema has no field are ignored.
+// UnmarshalJSON reads a tool in OpenAI chat format. It ignores members without a field in ToolSchema.
 func (t *ToolSchema) UnmarshalJSON(data []byte) error {
 	var entry toolEntry
 	if err := strictjson.Unmarshal(data, &entry); err != nil {
@@ -107,7 +106,7 @@ func (t *ToolSchema) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the tool in OpenAI chat form.
+// MarshalJSON writes the tool in OpenAI chat format.
 func (t ToolSchema) MarshalJSON() ([]byte, error) {
 	text, err := strictjson.Marshal(toolEntry{Type: "function", Function: toolFunction(t)})
 	return []byte(text), err

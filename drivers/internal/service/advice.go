@@ -19,8 +19,8 @@ var redirects = []int{
 	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
 }
 
-// Advice returns what to do about an error answer if that is not obvious and the service does not say. Path
-// is the driver's path after the base URL.
+// Advice returns what to do about an error answer if that is not obvious and the service does not say. path is the
+// driver's path after the base URL.
 func Advice(e *drivers.Error, keyless bool, path string) string {
 	switch {
 	case e.Kind == agent.KindAuth && keyless:

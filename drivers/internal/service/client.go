@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// client returns the HTTP client: the given one, or the shared one.
+// client returns the given HTTP client, or the shared one.
 func client(given *http.Client) *http.Client {
 	if given == nil {
 		given = shared()
@@ -19,9 +19,9 @@ func client(given *http.Client) *http.Client {
 	return &own
 }
 
-// shared is the client of all drivers whose Config has none, so that they share its connections. It does
-// not limit the time of a whole call, because a model that thinks can be silent for minutes before it
-// answers; the context limits it.
+// shared is the client of all drivers whose Config has none, so that they share its connections. It does not limit a
+// whole call's time, because a model that thinks can be silent for minutes before it answers. The context limits the
+// time.
 var shared = sync.OnceValue(func() *http.Client {
 	usual, ok := http.DefaultTransport.(*http.Transport)
 	if !ok { // the program has wrapped it, for example to trace requests
@@ -33,15 +33,15 @@ var shared = sync.OnceValue(func() *http.Client {
 	return &http.Client{Transport: t}
 })
 
-// maxReply is the maximum length of a reply in bytes, so that an endless reply does not fill the memory.
-// The longest replies of today are a tenth of it.
+// maxReply is the maximum length of a reply in bytes, so that an endless reply does not fill the memory. Today's
+// longest replies are a tenth of it.
 const maxReply = 256 << 20
 
-// byteOrder is the byte order mark at the beginning of some texts, which drivers ignore.
+// byteOrder is the byte order mark at the beginning of some texts. Drivers ignore it.
 const byteOrder = "\uFEFF"
 
-// Reply returns the body of a reply without a byte order mark, which a reader of a stream would treat as a
-// part of the first line. Reading returns an error if the reply is too long.
+// Reply returns a reply's body without a byte order mark, which a stream reader would treat as a part of the first
+// line. Reading returns an error if the reply is too long.
 func Reply(body io.ReadCloser) io.ReadCloser {
 	return &reply{text: bufio.NewReader(body), Closer: body, left: maxReply}
 }

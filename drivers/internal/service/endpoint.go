@@ -13,14 +13,14 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// Vendor describes the default service of a driver and the names of its environment variables.
+// Vendor describes a driver's default service and the names of its environment variables.
 type Vendor struct {
 	// URL is the vendor's base URL.
 	URL string
 	// Regions reports that subdomains of the vendor's host belong to the vendor, too.
 	Regions bool
-	// BaseURL is the variable for another base URL, and Keys are the variables for a key; the first one that
-	// is set is used.
+	// BaseURL is the variable for another base URL. Keys are the variables for a key; the first one that is set is
+	// used.
 	BaseURL string
 	Keys    []string
 }
@@ -28,20 +28,19 @@ type Vendor struct {
 // Config is the part of a driver's Config about its endpoint.
 type Config struct {
 	APIKey, BaseURL string
-	// Token, when set, returns the token for each request, which replaces the key.
+	// Token, when set, returns the token for each request. The token replaces the key.
 	Token      drivers.TokenFunc
 	Header     http.Header
 	HTTPClient *http.Client
 }
 
-// Endpoint is the address and the credentials of a service. A driver does not store an Endpoint, because
-// printing the driver would print the key.
+// Endpoint is a service's address and credentials. A driver does not store an Endpoint, because printing the driver
+// would print the key.
 type Endpoint struct {
 	URL *url.URL
 	// Vendor reports that the endpoint is the vendor itself, over https.
 	Vendor bool
-	// Trusted reports that values in the environment are meant for this endpoint, and that c has no other
-	// values.
+	// Trusted reports that environment variables are meant for this endpoint, and that c has no other values.
 	Trusted bool
 	Key     string
 	// Keyless reports that requests have neither a key nor a token.
@@ -52,8 +51,8 @@ type Endpoint struct {
 	Redact func(text string) string
 }
 
-// Endpoint returns the endpoint of c, or joins all mistakes in c. A key from the environment is used only for
-// the URL in the environment and for the vendor's URL.
+// Endpoint returns the endpoint for c, or joins all mistakes in c. A key from the environment is used only for the URL
+// in the environment and for the vendor's URL.
 func (v Vendor) Endpoint(c Config) (Endpoint, error) {
 	base, from := c.BaseURL, "BaseURL"
 	if base == "" {

@@ -27,7 +27,7 @@ func (e *BrokenError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *BrokenError) Unwrap() error { return e.Err }
 
-// NotJSON returns the error for a reply that is not JSON; wanted is what it should be.
+// NotJSON returns the error for a reply that is not JSON. wanted is the expected kind of reply.
 func NotJSON(wanted string, text []byte, redact func(string) string) error {
 	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")) {
 		return &BrokenError{errors.New("the answer is a web page: check the base URL")}
@@ -35,8 +35,8 @@ func NotJSON(wanted string, text []byte, redact func(string) string) error {
 	return &BrokenError{fmt.Errorf("the reply is not %s: %s", wanted, Excerpt(string(text), redact))}
 }
 
-// RefusalError is returned when a service answers with an error instead of a reply. The status is zero if the error
-// is inside a reply.
+// RefusalError is returned when a service answers with an error instead of a reply. The status is zero if the error is
+// inside a reply.
 type RefusalError struct {
 	Status int
 	Header http.Header
@@ -45,8 +45,9 @@ type RefusalError struct {
 
 func (e *RefusalError) Error() string { return http.StatusText(e.Status) }
 
-// CheckReply converts an error answer to a RefusalError before the SDK creates its own error, which supports only
-// bodies in the vendor's form, and contains the request with its key. It is middleware for an SDK's client.
+// CheckReply converts an error answer to a RefusalError before the SDK creates its own error. The SDK's error supports
+// only bodies in the vendor's format, and contains the request with its key. CheckReply is middleware for an SDK's
+// client.
 func CheckReply(req *http.Request, next func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	res, err := next(req)
 	if err != nil || res.StatusCode >= 200 && res.StatusCode < 300 {

@@ -9,12 +9,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Malformed is the only member of the object that replaces malformed arguments of a call: its value is their
+// Malformed is the only member of the object that replaces a call's malformed arguments. Its value is the original
 // text.
 const Malformed = "_malformed_arguments"
 
-// Arguments returns a call's arguments in the form that services accept: one JSON object, because some
-// services refuse a conversation that contains anything else. Empty arguments are {}.
+// Arguments returns a call's arguments in the format that services accept: one JSON object, because some services
+// refuse a conversation that contains anything else. Empty arguments are {}.
 func Arguments(text string) json.RawMessage {
 	if text == "" {
 		return json.RawMessage("{}")
@@ -29,7 +29,7 @@ func Arguments(text string) json.RawMessage {
 	return raw
 }
 
-// IsObject reports whether a text is one JSON object, the form of tools' schemas.
+// IsObject reports whether a text is one JSON object, as tool schemas are.
 func IsObject(text string) bool {
 	return strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") && json.Valid([]byte(text))
 }

@@ -13,10 +13,10 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// An answer with status 200 may contain an error: a gateway passes on an error of the service behind it, or
-// the service fails after it began to answer.
+// An answer with status 200 may contain an error. A gateway passes on an error from the service behind it, or the
+// service fails after it began to answer.
 
-// ErrorStatus returns the HTTP status in the code of an error inside an answer, as a number or text; zero
+// ErrorStatus returns the HTTP status in the code of an error inside an answer, as a number or text. It returns zero
 // when the code is not a status.
 func ErrorStatus(code string) int {
 	if status, err := strconv.Atoi(code); err == nil && status >= 400 && status < 600 {
@@ -25,7 +25,7 @@ func ErrorStatus(code string) int {
 	return 0
 }
 
-// namedKinds are words in the code or type of an error, with the kind of each. The first match is used.
+// namedKinds maps words in an error's code or type to kinds. The first match is used.
 var namedKinds = []struct {
 	word string
 	kind agent.ErrorKind
@@ -39,8 +39,8 @@ var namedKinds = []struct {
 	{"bad_request", agent.KindBadRequest}, {"badrequest", agent.KindBadRequest}, {"unsupported", agent.KindBadRequest},
 }
 
-// KindOfNames returns the kind of an error without a status, judged by its code and type; KindModel when
-// they are unknown.
+// KindOfNames returns an error's kind by its code and type, for errors without a status. It returns KindModel when they
+// are unknown.
 func KindOfNames(names ...string) agent.ErrorKind {
 	all := strings.ToLower(strings.Join(names, "\n"))
 	for _, named := range namedKinds {
@@ -51,9 +51,9 @@ func KindOfNames(names ...string) agent.ErrorKind {
 	return agent.KindModel
 }
 
-// IsStream reports whether an answer is a stream of events, judged by its first line, not by its media type, which
-// many services do not set. The body of the answer still contains the bytes that IsStream reads. An empty line follows
-// the body of a stream, because some services leave out the one after the last event.
+// IsStream reports whether an answer is an event stream. It checks the first line, because many services do not set the
+// media type. The answer's body still contains the bytes that IsStream reads. IsStream adds an empty line at the end of
+// a stream, because some services leave out the one after the last event.
 func IsStream(answer *http.Response) bool {
 	from := bufio.NewReader(answer.Body)
 	isStream := beginsStream(from)
@@ -83,7 +83,7 @@ func beginsStream(from *bufio.Reader) bool {
 	return false
 }
 
-// streamFields are the fields of a stream of server-sent events; a comment has no name.
+// streamFields lists the fields in a stream of server-sent events. A comment has no name.
 var streamFields = []string{"data", "event", "id", "retry", ""}
 
 type readCloser struct {

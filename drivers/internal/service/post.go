@@ -6,13 +6,13 @@ import (
 	"net/http"
 )
 
-// A PostFunc posts a JSON body to a path below an endpoint and requests an answer of a media type. For a
-// status other than 2xx, it returns a *RefusalError. The caller closes the body of the answer. It is safe for
-// concurrent use. Printing it does not show a secret.
+// A PostFunc posts a JSON body to a path below an endpoint and requests an answer in a media type. For a status other
+// than 2xx, it returns a *RefusalError. The caller closes the answer's body. It is safe for concurrent use. Printing it
+// does not show a secret.
 type PostFunc func(ctx context.Context, path, accept string, body []byte) (*http.Response, error)
 
-// Poster returns a function that posts to the endpoint and does not retry; processor.Retry does. The headers
-// in own are those that the driver sends with each request, including the key; header overrides them.
+// Poster returns a function that posts to the endpoint and does not retry; processor.Retry does. own holds the driver's
+// headers for each request, including the key. header overrides them.
 func (e Endpoint) Poster(own, header http.Header) PostFunc {
 	sent := http.Header{"Content-Type": {"application/json"}}
 	for _, from := range []http.Header{own, header} {

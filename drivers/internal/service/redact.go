@@ -12,9 +12,9 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// newRedactor returns a function that removes secrets from a text: the key, tokens, a password in the URL,
-// and values of additional headers that are long enough to be secrets. It is a func so that printing a driver
-// does not print secrets.
+// newRedactor returns a function that removes secrets from a text: the key, tokens, a password in the URL, and
+// additional header values that are long enough to be secrets. It is a func so that printing a driver does not print
+// secrets.
 func newRedactor(e Endpoint, header http.Header, tokens *secrets) func(string) string {
 	secrets := []string{e.Key}
 	if password, ok := e.URL.User.Password(); ok {
@@ -33,8 +33,8 @@ func newRedactor(e Endpoint, header http.Header, tokens *secrets) func(string) s
 	}
 }
 
-// longSecrets returns the texts that are long enough to be secrets, the longest first, because one may begin
-// with another.
+// longSecrets returns the texts that are long enough to be secrets, the longest first, because one may begin with
+// another.
 func longSecrets(texts []string) []string {
 	texts = lo.Filter(texts, func(s string, _ int) bool { return len(s) >= 4 })
 	slices.SortFunc(texts, func(a, b string) int { return len(b) - len(a) })
@@ -52,11 +52,11 @@ func RedactError(err error, redact func(string) string) error {
 	return err
 }
 
-// Excerpt returns the beginning of an answer on one line and without secrets: some services answer with a
-// whole page, others repeat the request.
+// Excerpt returns the beginning of an answer on one line and without secrets. Some services answer with a whole page,
+// others repeat the request.
 func Excerpt(text string, redact func(string) string) string {
 	const most = 1000
-	text = redact(text) // before the text is cut, because a part of a key is secret, too
+	text = redact(text) // before truncation, because a part of a key is secret, too
 	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
 	if len(text) > most {
 		text = strings.ToValidUTF8(text[:most], "") + "…"

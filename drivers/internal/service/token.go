@@ -70,7 +70,7 @@ type secrets struct {
 	last []string // the newest comes first
 }
 
-// keptTokens is how many tokens are stored: requests that run while the token changes use the previous one.
+// keptTokens is how many tokens are stored. Requests that run while the token changes use the previous one.
 const keptTokens = 8
 
 func (s *secrets) add(token string) {

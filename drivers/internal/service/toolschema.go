@@ -13,13 +13,14 @@ import (
 // anyObject is the schema of a tool without parameters.
 const anyObject = `{"type":"object","properties":{}}`
 
-// combining are the keywords that services refuse at the top of a tool's schema, although JSON Schema allows them there.
+// combining lists the keywords that services refuse at the top of a tool's schema, although JSON Schema allows them
+// there.
 var combining = []string{"$ref", "allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else"}
 
-// ToolSchema returns the parameters of a tool in the form that services accept: at the top an object with its members,
-// without alternatives. Most schemas are sent as they are. Otherwise, the members of all alternatives become members of
-// the object, required if every alternative requires them, and the description says what the alternatives are. The
-// arguments are checked against the original schema before a tool runs. An error completes "the parameters of tool …".
+// ToolSchema returns a tool's parameters in the format that services accept: at the top an object with its members,
+// without alternatives. Most schemas are sent unchanged. Otherwise, the members of all alternatives become members of
+// the object, required if every alternative requires them. The description then lists the alternatives. The arguments
+// are checked against the original schema before a tool runs. An error completes "the parameters of tool …".
 func ToolSchema(schema string) (string, error) {
 	if schema == "" {
 		return anyObject, nil
@@ -55,7 +56,7 @@ type field struct {
 
 type fields []field
 
-// fieldsOf returns the members of an object in their order; nil for any other value.
+// fieldsOf returns an object's members in their order; nil for any other value.
 func fieldsOf(raw []byte) (out fields) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if begin, err := dec.Token(); err != nil || begin != json.Delim('{') {
@@ -81,7 +82,7 @@ func (f fields) get(name string) (json.RawMessage, bool) {
 	return f[i].value, true
 }
 
-// list returns the elements of a member; nil when it is not a list.
+// list returns a member's elements; nil when the member is not a list.
 func (f fields) list(name string) (out []json.RawMessage) {
 	raw, _ := f.get(name)
 	_ = json.Unmarshal(raw, &out)
@@ -95,26 +96,26 @@ func (f fields) text(name string) (out string) {
 	return out
 }
 
-// names returns the texts of a list; nil when it is not a list of texts.
+// names returns a list's elements as text; nil when it is not a list of texts.
 func (f fields) names(name string) (out []string) {
 	raw, _ := f.get(name)
 	_ = json.Unmarshal(raw, &out)
 	return out
 }
 
-// merging merges the parts of a schema into one object.
+// merging merges a schema's parts into one object.
 type merging struct {
 	root   fields
 	merged int // the number of schemas so far
 }
 
-// The limits of merging. Parts beyond them are described, and their members are not listed.
+// The limits for merging. Parts beyond them are described, and their members are not listed.
 const (
 	mergeDepth = 8
 	mergeCount = 500
 )
 
-// members are the members of an object, in their order, with their schemas.
+// members are an object's members, in their order, with their schemas.
 type members struct {
 	names    []string
 	schemas  map[string][]string
@@ -149,7 +150,7 @@ func (m *members) require(names ...string) {
 	}
 }
 
-// flatten returns the members of a schema and of all its parts that are about the same object.
+// flatten returns the members of a schema, including all its parts about the same object.
 func (m *merging) flatten(schema fields, depth int) (out members) {
 	if m.merged++; depth > mergeDepth || m.merged > mergeCount {
 		return out
@@ -202,8 +203,7 @@ func (m *merging) resolve(ref string) (at json.RawMessage) {
 	return at
 }
 
-// object returns the schema as an object with the members, its other keywords, and a description of what the keywords
-// no longer say.
+// object returns the schema as an object with the members and its other keywords. It describes the removed keywords.
 func (m *merging) object(all members) string {
 	var described, properties []string
 	out := bytes.NewBufferString(`{"type":"object"`)

@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// Valid names in an address of Vertex AI. A location is a part of the host that gets the token.
+// Valid names in a Vertex AI address. A location is part of the host that gets the token.
 var (
 	vertexProject  = lazy.Regexp(`^[a-z0-9][a-z0-9.:-]*$`)
 	vertexLocation = lazy.Regexp(`^[a-z0-9-]+$`)
@@ -29,8 +29,8 @@ func checkVertex(v drivers.Vertex) error {
 	return errors.Join(errs...)
 }
 
-// VertexEndpoint returns the endpoint of Vertex AI for c. The base URL in c, if any, replaces the URL of
-// the location. Keys and addresses in the environment belong to other services and are ignored.
+// VertexEndpoint returns the Vertex AI endpoint for c. A base URL in c replaces the location's URL. Keys and addresses
+// in the environment belong to other services and are ignored.
 func VertexEndpoint(v drivers.Vertex, c Config) (Endpoint, error) {
 	if err := checkVertex(v); err != nil {
 		return Endpoint{}, err
@@ -39,7 +39,7 @@ func VertexEndpoint(v drivers.Vertex, c Config) (Endpoint, error) {
 	return Vendor{URL: vertexURL(v.Location)}.Endpoint(c)
 }
 
-// vertexURL returns the address of Vertex AI for a location, as documented at
+// vertexURL returns Vertex AI's address for a location, as documented at
 // https://cloud.google.com/vertex-ai/generative-ai/docs/learn/locations.
 func vertexURL(location string) string {
 	switch location {
@@ -51,7 +51,7 @@ func vertexURL(location string) string {
 	return "https://" + location + "-aiplatform.googleapis.com"
 }
 
-// VertexPath returns the path of a publisher's models below the address of Vertex AI.
+// VertexPath returns the path of a publisher's models below the Vertex AI address.
 func VertexPath(v drivers.Vertex, publisher string) string {
 	return fmt.Sprintf("v1/projects/%s/locations/%s/publishers/%s/models/", v.Project, v.Location, publisher)
 }
