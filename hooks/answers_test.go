@@ -59,10 +59,9 @@ func TestOutcomesAsJSON(t *testing.T) {
 	assert.Contains(t, got[2], `"hook_failed":true`)
 }
 
-// IP-24, IP-56, IP-57, IP-58, IP-59, IP-60, X-05: what a hook may answer is what its
-// context has methods for, and what it was given it cannot change; an answer that
-// was made for another point is neither honoured nor passed over: the hook failed,
-// always, and the text says what it did.
+// IP-24, IP-56, IP-57, IP-58, IP-59, IP-60, X-05: a hook can give the answers for which its context has methods, and
+// cannot change its input. An answer that was made for another point is neither honoured nor passed over: the hook
+// failed, always, and the text says how.
 func TestAnAnswerForAnotherPointIsAFailure(t *testing.T) {
 	var kept hooks.StepContext
 	keep := hooks.On(hooks.AtStepStart, "keep", func(_ context.Context, c hooks.StepContext) hooks.Result {
@@ -103,8 +102,8 @@ func TestSkillFilter(t *testing.T) {
 	assert.Contains(t, w.result(1).Text(), "write_file is not among the tools of this skill: bash")
 }
 
-// LH-35: nothing answers a call before its hooks are asked, so there is no cache that
-// a mock could come after: a call that was answered once is asked about again.
+// LH-35: nothing answers a call before its hooks are asked, so no cache can precede a mock. The hooks are asked again
+// about an answered call.
 func TestEveryCallIsAskedAbout(t *testing.T) {
 	times := 0
 	mocks := before("fixture", func(c hooks.ToolContext) hooks.Result {

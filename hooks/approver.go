@@ -25,13 +25,13 @@ type hookedApprover struct {
 	hooks *Compiled
 }
 
-// interventions is the last batch of calls of a run that a person was asked about, with the
-// answers. The hooks at InterventionStopped receive it.
+// interventions is the run's last batch of calls that a person was asked about, with the answers. The hooks at
+// InterventionStopped receive it.
 var interventions = agent.NewScratch[[]agent.Intervention](nil)
 
-// Approve asks the hooks first, call by call. If they do not decide a call, the person is
-// asked, whose answer applies to all open questions of the call. If the person was asked about
-// a call before the run was parked, only new questions are asked, about the same call.
+// Approve asks the hooks first, call by call. If they do not decide a call, it asks the person, whose answer applies to
+// all open questions about the call. If the person was asked about a call before the run was parked, it asks only new
+// questions, about the same call.
 func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*agent.Prepared) mo.Result[[]agent.Approval] {
 	batch := make([]agent.Intervention, len(pending))
 	for i, p := range pending {
@@ -71,7 +71,7 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 			answers[i] = said[n]
 			answers[i].Questions = rest[n].Questions()
 			if changed := rest[n].Call.Arguments; answers[i].Arguments == "" && changed != pending[i].Call.Arguments {
-				answers[i].Arguments = changed // the question, and so the approval, is about these arguments
+				answers[i].Arguments = changed // the approval is about these arguments
 			}
 		}
 	}
@@ -100,10 +100,9 @@ func interventionOf(s agent.State, p *agent.Prepared) agent.Intervention {
 	return i
 }
 
-// askHooks asks the hooks about a call before a person is asked. It returns the call that the
-// person is shown, with the answers of hooks in its questions. Answer decides the call if no
-// person is needed: a rejection (RejectAndEnd takes precedence over Deny), or an approval of
-// every question by a hook that may answer it.
+// askHooks asks the hooks about a call before a person is asked. It returns the call that the person is shown, with
+// hooks' answers in its questions. answer decides the call if no person is needed. It is a rejection (RejectAndEnd
+// takes precedence over Deny), or an approval of every question by a hook that may answer it.
 func (x *hookedApprover) askHooks(ctx context.Context, s agent.State, p *agent.Prepared, batch []agent.Intervention) (*agent.Prepared, *agent.Approval, error) {
 	var last *Outcome
 	var rejected *agent.Approval
@@ -156,9 +155,8 @@ func (x *hookedApprover) askHooks(ctx context.Context, s agent.State, p *agent.P
 	return p, answer, x.hooks.requested.announce(ctx, x.hooks.pool, view(last))
 }
 
-// resolve calls the hooks at InterventionResolved if all calls were answered. A rejection that
-// ends the run also decides the calls that have no answer yet: these are part of the batch and
-// have no answer.
+// resolve calls the hooks at InterventionResolved if all calls were answered. A rejection that ends the run also
+// decides the calls without an answer. They are part of the batch and have no answer.
 func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []agent.Intervention, answers []agent.Approval) mo.Result[[]agent.Approval] {
 	ends := slices.ContainsFunc(answers, func(a agent.Approval) bool { return a.Verdict == agent.RejectAndEnd })
 	for i := range answers {

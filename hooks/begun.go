@@ -9,9 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// prepareBegun asks the hooks about a call that began before the run was cut off or
-// parked. The call keeps its journalled arguments, even if middleware has changed
-// since.
+// prepareBegun asks the hooks about a call that began before the run was cut off or parked. The call keeps its
+// journalled arguments, even if middleware has changed since.
 func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, begun, original *agent.ToolCall) mo.Result[*agent.Prepared] {
 	p, err := x.prepareRewritten(ctx, s, begun)
 	if err != nil {
@@ -26,9 +25,8 @@ func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, be
 	return x.judge(ctx, s, x.hooks.tools.hooksFor(begun.Name), original, &q)
 }
 
-// ignored reports whether the answer of a control is ignored because the call has
-// begun: a rewrite cannot change its arguments, and a mock cannot replace a call that
-// may have happened.
+// ignored reports whether a control's answer is ignored because the call has begun. A rewrite cannot change its
+// arguments, and a mock cannot replace a call that may have happened.
 func ignored(ctx context.Context, s agent.State, p *agent.Prepared, o *Outcome) bool {
 	what := "mock"
 	switch {

@@ -14,8 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// instant is the cheapest executor there can be: what a benchmark measures on top
-// of it is the hooks.
+// instant is the cheapest possible executor. The rest of a benchmark's cost comes from the hooks.
 type instant struct {
 	p *agent.Prepared
 	r *agent.ToolResult
@@ -37,7 +36,7 @@ func instantly(call *agent.ToolCall) *instant {
 	return x
 }
 
-// runningState returns a state of a run that is under way, as hooks see it.
+// runningState returns the state during a run, as hooks see it.
 func runningState(b testing.TB) agent.State {
 	b.Helper()
 	var running agent.State

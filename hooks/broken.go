@@ -11,10 +11,10 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// The hooks after the call see every failure of the inner executor (an error, a stop in the form of an error, a panic)
-// before anything reports it.
+// The hooks after the call see every failure of the inner executor before anything reports it: an error, a stop as an
+// error, a panic.
 
-// filterPanic panics with the filtered value of a panic of the inner executor. It is deferred in runs where a hook may
+// filterPanic panics with the filtered value of the inner executor's panic. It is deferred in runs where a hook may
 // filter the value.
 func (x *HookedToolExecutor) filterPanic(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, inside *bool) {
 	if !*inside {
@@ -43,7 +43,7 @@ func (x *HookedToolExecutor) prepareInner(ctx context.Context, s agent.State, ho
 	inside = false
 	p, err := result.Get()
 	stops := p != nil && p.Disposition == agent.DisposeStop && p.Stop != nil && p.Stop.Reason != agent.StopByHook
-	if stops { // the executor stops the run: the answers of all calls of the step contain its message
+	if stops { // all the step's answers contain the executor's stop message
 		err = &agent.SignalError{Signal: *p.Stop}
 	}
 	if err == nil {
@@ -67,8 +67,8 @@ func caughtPanic(value any) *PanicError {
 	return &PanicError{Value: value, Stack: debug.Stack()}
 }
 
-// reviewError passes an error of the executor to the hooks after a call, and returns the error as changed by them. It
-// returns a ParkedError and an InputError unchanged and does not pass them to the hooks.
+// reviewError passes an executor's error to the hooks after a call, and returns the error as changed by them. It
+// returns a ParkedError and an InputError unchanged, without asking the hooks.
 func (x *HookedToolExecutor) reviewError(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, err error, announce bool) error {
 	if parked, ok := errors.AsType[*agent.ParkedError](err); ok && parked.State.Parked() {
 		return err

@@ -67,7 +67,7 @@ func errorOf(f *agent.Failure) error {
 	return f
 }
 
-// A denial from before the cancellation of the run counts.
+// A denial from before the run's cancellation counts.
 func TestDenialsBeforeCancellingStand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := workIn(t, ctx, []hooks.Hook{
@@ -78,8 +78,8 @@ func TestDenialsBeforeCancellingStand(t *testing.T) {
 	assert.Equal(t, agent.ReasonCancelled, w.result(1).Reason)
 }
 
-// Guards see the results of a run that is being cancelled, as far as they can decide
-// at once; one that cannot keeps the result back, unless it is open.
+// Guards see results while a run is being cancelled, as far as they can decide at once. A guard that cannot decide
+// keeps the result back, unless it is open.
 func TestGuardsSeeResultsOfCancelledRuns(t *testing.T) {
 	for name, tc := range map[string]struct {
 		guard func(ctx context.Context, c hooks.ToolResultContext) hooks.Result
@@ -142,9 +142,8 @@ func TestDefaultTimeout(t *testing.T) {
 
 type valueKey struct{}
 
-// The context of a hook has the values of the run's, ends with it, and works as the
-// parent of others: without a goroutine, and cancelled when the hook has returned.
-// Whether the run is observed makes no difference.
+// A hook's context has the run context's values, ends with it, and works as other contexts' parent: without a
+// goroutine, and cancelled when the hook has returned. It makes no difference whether the run is observed.
 func TestContextOfAHook(t *testing.T) {
 	for name, recorder := range map[string]*agenttest.Recorder{"observed": agenttest.Record(), "unobserved": nil} {
 		t.Run(name, func(t *testing.T) {

@@ -12,21 +12,20 @@ import (
 
 // BlueprintRun describes a run that a coordinator gives to a runner.
 type BlueprintRun struct {
-	// Parameters are the parameters of the run: a JSON object.
+	// Parameters are the run's parameters: a JSON object.
 	Parameters json.RawMessage `json:"parameters,omitzero"`
-	// ResultText and ResultData are the result, as text or as JSON; empty and nil before
-	// the run has ended.
+	// ResultText and ResultData are the result, as text or as JSON. They are empty and nil before the run has ended.
 	ResultText string          `json:"result_text,omitempty"`
 	ResultData json.RawMessage `json:"result_data,omitzero"`
-	// Status is the final status of the run; empty while it runs.
+	// Status is the run's final status. It is empty while the run is running.
 	Status agent.Status `json:"status,omitempty"`
 	// Err is the error of a failed run, otherwise nil.
 	Err error `json:"-"`
-	// Took is how long the run took, from when it was submitted to its end; zero before it has ended.
+	// Took is the run's duration, from submission to end. It is zero before the end.
 	Took time.Duration `json:"-"`
 }
 
-// blueprintView is the common part of the contexts at the points of a coordinator's run.
+// blueprintView is the common part of the contexts at a coordinated run's points.
 type blueprintView struct {
 	aroundView
 	about BlueprintRun
@@ -58,7 +57,7 @@ type RunResultContext struct{ blueprintView }
 // Allow leaves the result unchanged, and can add effects.
 func (c RunResultContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
-// Replace replaces the result by a text; a JSON result is dropped.
+// Replace replaces the result with a text. A JSON result is dropped.
 func (c RunResultContext) Replace(text string, effects ...agent.Effect) Result {
 	content := agent.TextContent(text)
 	return c.newAnswer(Outcome{decision: Replace, content: &content}, effects)
@@ -72,10 +71,10 @@ func (c RunResultContext) Withhold(reason string) Result {
 // RunFailedContext is the context of AtRunFailed.
 type RunFailedContext struct{ blueprintView }
 
-// Err returns the error of the run.
+// Err returns the run's error.
 func (c RunFailedContext) Err() error { return c.about.Err }
 
-// Duration returns how long the run took, from when it was submitted to its end.
+// Duration returns the run's duration, from submission to end.
 func (c RunFailedContext) Duration() time.Duration { return c.about.Took }
 
 // Allow can add effects.
@@ -87,11 +86,11 @@ type RunEndContext struct{ blueprintView }
 // Err returns the error of a failed run, otherwise nil.
 func (c RunEndContext) Err() error { return c.about.Err }
 
-// Duration returns how long the run took, from when it was submitted to its end.
+// Duration returns the run's duration, from submission to end.
 func (c RunEndContext) Duration() time.Duration { return c.about.Took }
 
-// fireBlueprint asks the hooks at a point of a coordinator's run, in turn; each sees the changes
-// of earlier hooks. Denied is set at RunStart if the run must not be given to a runner.
+// fireBlueprint asks the hooks at a coordinated run's point, in turn. Each sees the changes by earlier hooks. denied is
+// set at RunStart if the run must not be given to a runner.
 func (c *Compiled) fireBlueprint(ctx context.Context, s agent.State, f Firing, about BlueprintRun) (run BlueprintRun, after agent.State, denied, err error) {
 	var last *Outcome
 	switch f.Point {
@@ -129,7 +128,7 @@ func (c *Compiled) foldRunStart(ctx context.Context, s agent.State, f Firing, ab
 	return d.observedOutcome(), c.runStart.announce(ctx, c.pool, view(d.observedOutcome()))
 }
 
-// judgedParameters are the parameters of a run that the controls judge.
+// judgedParameters are the run parameters that the controls judge.
 type judgedParameters string
 
 func (p judgedParameters) same(other judgedParameters) bool { return p == other }
@@ -141,8 +140,7 @@ func (p judgedParameters) applyRewrite(o *Outcome, again bool) (now, judged judg
 	return now, now
 }
 
-// foldBlueprint asks the controls of a point after the start, in turn; each sees the changes of
-// earlier controls.
+// foldBlueprint asks the controls at a point after the start, in turn. Each sees the changes by earlier controls.
 func foldBlueprint[C Context](
 	ctx context.Context, c *Compiled, m *moment[C], f Firing, s *agent.State, about *BlueprintRun, view func(blueprintView) C,
 ) (*Outcome, error) {

@@ -6,18 +6,17 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Compaction describes a compaction: a part of the transcript is about to be, or was,
-// summarized for the model. The transcript itself does not change.
+// Compaction describes a compaction: part of the transcript is about to be, or was, summarized for the model. The
+// transcript itself does not change.
 type Compaction struct {
 	// ID names the compaction.
 	ID string
-	// Messages and Tokens are the number of messages, and of their tokens, that the model
-	// would be shown without the compaction. Tokens are counted by the driver, or
-	// estimated.
+	// Messages and Tokens are the number of messages that the model would be shown without the compaction, and their
+	// number of tokens. The driver counts the tokens, or they are estimated.
 	Messages int
 	Tokens   int64
-	// MessagesAfter is the number of messages that the model is shown instead, and Summary
-	// the text that replaces the dropped messages. They are set after the compaction.
+	// MessagesAfter is the number of messages that the model is shown instead. Summary is the text that replaces the
+	// dropped messages. They are set after the compaction.
 	MessagesAfter int
 	Summary       string
 	// Err is the error of a failed compaction, otherwise nil.
@@ -30,7 +29,7 @@ type compactView struct {
 	about Compaction
 }
 
-// Compaction returns the description of the compaction.
+// Compaction returns the compaction's description.
 func (c compactView) Compaction() Compaction { return c.about }
 
 // PreCompactContext is the context of AtPreCompact.
@@ -39,7 +38,7 @@ type PreCompactContext struct{ compactView }
 // Allow allows the compaction.
 func (c PreCompactContext) Allow() Result { return c.allowWith(nil) }
 
-// Deny prevents the compaction: the model is shown the messages unchanged.
+// Deny prevents the compaction. The model is shown the messages unchanged.
 func (c PreCompactContext) Deny(reason string) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, nil)
 }
@@ -50,19 +49,18 @@ type PostCompactContext struct{ compactView }
 // CompactFailedContext is the context of AtCompactFailed.
 type CompactFailedContext struct{ compactView }
 
-// Err returns the error of the compaction.
+// Err returns the compaction's error.
 func (c CompactFailedContext) Err() error { return c.about.Err }
 
-// current holds the hooks of a run, for middleware that fires points.
+// current holds the run's hooks, for middleware that fires points.
 var current = agent.NewScratch[struct{ hooks *Compiled }](nil)
 
-// Of returns the hooks around the run of s; nil when there are none. Its methods that fire
-// a point do nothing on a nil receiver.
+// Of returns the hooks around the run of s, or nil when there are none. Its methods that fire a point do nothing on a
+// nil receiver.
 func Of(s agent.State) *Compiled { return current.Get(s).hooks }
 
-// PreCompact asks the hooks at PreCompact whether to compact. Denied is set if a hook
-// denies or cannot decide; it holds the hook and the reason. The error is that of a hook
-// whose failure aborts the run, or of ctx.
+// PreCompact asks the hooks at PreCompact whether to compact. denied is set if a hook denies or cannot decide. It names
+// the hook and the reason. err is set if a hook's failure aborts the run, or if ctx is done.
 func (c *Compiled) PreCompact(ctx context.Context, s agent.State, about Compaction) (denied error, err error) {
 	if c == nil || c.preCompact.empty() {
 		return nil, nil
@@ -95,8 +93,7 @@ func (c *Compiled) PostCompact(ctx context.Context, s agent.State, about Compact
 	}
 }
 
-// CompactFailed calls the hooks at CompactFailed; about.Err is the error. They cannot
-// change the run.
+// CompactFailed calls the hooks at CompactFailed. about.Err is the error. They cannot change the run.
 func (c *Compiled) CompactFailed(ctx context.Context, s agent.State, about Compaction) {
 	if c != nil && !c.compactFailed.empty() {
 		_ = c.compactFailed.announce(ctx, c.pool, CompactFailedContext{compactView{contextView{state: s, info: compactFailed}, about}})

@@ -9,42 +9,41 @@ import (
 
 // Conversation describes a conversation that starts or has ended: an agent.Session.
 type Conversation struct {
-	// Source says whether the conversation is new; empty at its end.
+	// Source says whether the conversation is new. It is empty at the end.
 	Source agent.ConversationSource `json:"source,omitempty"`
-	// Reason says why it was closed; empty at its start.
+	// Reason says why the conversation was closed. It is empty at the start.
 	Reason agent.CloseReason `json:"reason,omitempty"`
-	// Turns is the number of runs of the session before the one that starts the conversation; at the
-	// end, of all its runs. Runs that were denied count, too.
+	// Turns is the number of the session's runs. At the start it counts the runs before this one, at the end all runs.
+	// Denied runs count, too.
 	Turns int `json:"turns"`
 }
 
-// ConversationContext is the context of AtConversationStart. Its Run is the first run of the
-// conversation, which waits for the hooks.
+// ConversationContext is the context of AtConversationStart. Its Run is the conversation's first run, which waits for
+// the hooks.
 type ConversationContext struct {
 	contextView
 	about Conversation
 }
 
-// Conversation returns the description of the conversation.
+// Conversation returns the conversation's description.
 func (c ConversationContext) Conversation() Conversation { return c.about }
 
 // Allow lets the conversation begin, and may add to it.
 func (c ConversationContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
-// ConversationEndContext is the context of AtConversationEnd. Its Run is the last run of the
-// conversation, which has ended; State is the final state.
+// ConversationEndContext is the context of AtConversationEnd. Its Run is the conversation's last run, which has ended.
+// State is the final state.
 type ConversationEndContext struct {
 	aroundView
 	about Conversation
 }
 
-// Conversation returns the description of the conversation.
+// Conversation returns the conversation's description.
 func (c ConversationEndContext) Conversation() Conversation { return c.about }
 
-// startConversation asks the hooks at ConversationStart in turn, if this run is the first of a
-// conversation; each sees what the ones before have added. If one cannot decide and fails closed, the
-// input is denied, nothing is added, and the next run of the conversation asks them again, so that a
-// second message does not get past it.
+// startConversation asks the hooks at ConversationStart in turn, if this run is the conversation's first. Each hook
+// sees the additions of earlier hooks. If a hook cannot decide and fails closed, the input is denied and nothing is
+// added. The conversation's next run asks the hooks again, so that a second message does not get past them.
 func (c *Compiled) startConversation(ctx context.Context, s agent.State) (agent.State, error) {
 	source, starts := agent.Checkpoint(s).ConversationStart()
 	if !starts {
@@ -83,10 +82,9 @@ func (c *Compiled) startConversation(ctx context.Context, s agent.State) (agent.
 	return after, nil
 }
 
-// EndConversation tells the hooks at ConversationEnd that the session with the final state s was
-// closed, and waits until they have returned, with those that are detached. When ctx is done, it
-// cancels the ones that still run. The observer receives their events; nil means none. It is for
-// agent.Config.EndConversation.
+// EndConversation tells the hooks at ConversationEnd that the session with the final state s was closed. It waits until
+// they have returned, including detached hooks. When ctx is done, it cancels the hooks that still run. The observer
+// receives their events; nil means none. Use it as agent.Config.EndConversation.
 func (c *Compiled) EndConversation(ctx context.Context, s agent.State, reason agent.CloseReason, o agent.Observer) error {
 	if c.conversationEnd.empty() {
 		return nil

@@ -16,23 +16,22 @@ var (
 	interventionStopped, _   = infoOf(InterventionStopped)
 )
 
-// batchView is the common part of the contexts at the points of interventions: all calls of
-// the step that a person is asked about.
+// batchView is the common part of the contexts at the points of interventions: all calls in the step that a person is
+// asked about.
 type batchView struct {
 	contextView
 	batch []agent.Intervention
 }
 
-// Interventions returns every call of the step that a person is asked about, in call order.
+// Interventions returns every call in the step that a person is asked about, in call order.
 func (c batchView) Interventions() []agent.Intervention { return slices.Clone(c.batch) }
 
-// CallIDs returns the ids of the calls in Interventions.
+// CallIDs returns the IDs of the calls in Interventions.
 func (c batchView) CallIDs() []string {
 	return lo.Map(c.batch, func(i agent.Intervention, _ int) string { return i.CallID() })
 }
 
-// CallID returns the id of the only call in Interventions; ok is false when there are
-// several.
+// CallID returns the ID of the only call in Interventions. ok is false when there are several.
 func (c batchView) CallID() (id string, ok bool) {
 	if len(c.batch) != 1 {
 		return "", false
@@ -49,20 +48,19 @@ type InterventionContext struct {
 // Call returns the call that the person is asked about, with earlier rewrites.
 func (c InterventionContext) Call() Call { return Call{*c.p.Call} }
 
-// Original returns the call that the model asked for.
+// Original returns the model's original call.
 func (c InterventionContext) Original() Call { return Call{*c.p.Original} }
 
 // Tool returns the tool's name.
 func (c InterventionContext) Tool() string { return c.p.Call.Name }
 
-// Questions returns the questions about the call: which hooks ask and why, with the answers
-// that earlier hooks have given for the person.
+// Questions returns the questions about the call: which hooks ask and why, with earlier hooks' answers for the person.
 func (c InterventionContext) Questions() agent.Questions { return slices.Clone(c.p.Questions()) }
 
 // Allow leaves the decision to the person.
 func (c InterventionContext) Allow() Result { return c.allowWith(nil) }
 
-// Deny forbids the call: no person is asked, and the model is told why. Every hook may deny.
+// Deny forbids the call. No person is asked, and the model receives the reason. Every hook may deny.
 func (c InterventionContext) Deny(reason string) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, nil)
 }
@@ -81,19 +79,17 @@ func (c InterventionContext) Rewrite(arguments any) Result {
 	return c.newAnswer(Outcome{decision: Rewrite, arguments: text, invalid: err}, nil)
 }
 
-// Approve answers for the person: the call may run with its current arguments. It answers
-// only the questions that the hook may answer: a question of a required policy only if the
-// hook belongs to a required policy, another question only if the hook's priority is not
-// lower than that of the hook that asks, and never the question whether a call in doubt is
-// repeated. The remaining questions go to the person, and an event of kind HookSkipped says
-// why. If a later hook rewrites the call, the answers are void.
+// Approve answers for the person: the call may run with its current arguments. It answers only the questions that the
+// hook may answer. A required policy's question requires a hook from a required policy. Another question requires a
+// priority that is not lower than the asking hook's priority. No hook may answer whether a call in doubt is repeated.
+// The remaining questions go to the person, and an event of kind HookSkipped says why. If a later hook rewrites the
+// call, the answers are void.
 func (c InterventionContext) Approve(reason string) Result {
 	return c.newAnswer(Outcome{decision: Approve, reason: reason}, nil)
 }
 
-// RejectAndEnd answers for the person: the call does not run, and the run ends as
-// interrupted. Policies call it reject. To let the run continue, use Deny. Every hook may
-// reject; RejectAndEnd takes precedence over Deny.
+// RejectAndEnd answers for the person: the call does not run, and the run ends as interrupted. Policies call it reject.
+// To let the run continue, use Deny. Every hook may reject. RejectAndEnd takes precedence over Deny.
 func (c InterventionContext) RejectAndEnd(reason string) Result {
 	return c.newAnswer(Outcome{decision: RejectAndEnd, reason: reason}, nil)
 }

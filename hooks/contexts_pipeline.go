@@ -6,25 +6,22 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Pipeline describes the pipeline of a run, in addition to the stage and the iteration,
-// which are in the Run. A pipeline has stages, a stage has iterations, and an iteration
-// is one run of an agent.
+// Pipeline describes the run's pipeline. The stage and the iteration are in the Run. A pipeline has stages, a stage has
+// iterations, and an iteration is one run of an agent.
 type Pipeline struct {
 	// Name is the pipeline's name.
 	Name string `json:"name,omitempty"`
-	// NextStage is the stage after this one; empty at the last.
+	// NextStage is the stage after this one. It is empty at the last stage.
 	NextStage string `json:"next_stage,omitempty"`
-	// MaxIterations is the maximum number of iterations of the stage; zero means no
-	// limit.
+	// MaxIterations is the stage's maximum number of iterations. Zero means no limit.
 	MaxIterations int `json:"max_iterations,omitempty"`
 	// Progress, Status and Context are the paths of the session's files.
 	Progress string `json:"progress,omitempty"`
 	Status   string `json:"status,omitempty"`
 	Context  string `json:"context,omitempty"`
-	// LastDecision is the decision of the previous iteration, such as continue or stop.
+	// LastDecision is the previous iteration's decision, such as continue or stop.
 	LastDecision string `json:"last_decision,omitempty"`
-	// ChangedFiles are the files that the iteration changed, StageOutputs the outputs of
-	// the stage so far.
+	// ChangedFiles are the files that the iteration changed. StageOutputs are the stage's outputs so far.
 	ChangedFiles []string `json:"changed_files,omitempty"`
 	StageOutputs []string `json:"stage_outputs,omitempty"`
 	// Reason says why the pipeline, or the stage, is complete.
@@ -40,7 +37,7 @@ type PipelineContext struct {
 	about Pipeline
 }
 
-// Pipeline returns the description of the pipeline.
+// Pipeline returns the pipeline's description.
 func (c PipelineContext) Pipeline() Pipeline { return c.about }
 
 // Allow lets the pipeline continue, and can add effects.
@@ -57,11 +54,11 @@ type PipelineEndContext struct {
 	about Pipeline
 }
 
-// Pipeline returns the description of the pipeline.
+// Pipeline returns the pipeline's description.
 func (c PipelineEndContext) Pipeline() Pipeline { return c.about }
 
-// firePipeline asks the hooks at a point of a pipeline, in turn; each sees the changes of
-// earlier hooks. It returns the state with the hooks' changes and the stop signal of a hook.
+// firePipeline asks the hooks at a pipeline's point, in turn. Each sees the changes by earlier hooks. It returns the
+// state with the hooks' changes, and a hook's stop signal.
 func (c *Compiled) firePipeline(ctx context.Context, s agent.State, f Firing, about Pipeline) (agent.State, error) {
 	if f.Point == SessionComplete {
 		return s, c.sessionComplete.announce(ctx, c.pool, PipelineEndContext{viewAround(s, f, nil), about})
@@ -92,11 +89,10 @@ func (c *Compiled) firePipeline(ctx context.Context, s agent.State, f Firing, ab
 	return s, m.announce(ctx, c.pool, view(last))
 }
 
-// pipelinePoints are the points of a pipeline at which controls can decide.
+// pipelinePoints lists the pipeline points at which controls can decide.
 var pipelinePoints = []Point[PipelineContext]{AtSessionStart, AtIterationStart, AtIterationComplete, AtIterationFailed, AtStageComplete}
 
-// pipelinePointNames are all points of a pipeline, blueprintPointNames all points of a
-// coordinator's run.
+// pipelinePointNames lists all points of a pipeline, blueprintPointNames all points of a coordinator's run.
 var (
 	pipelinePointNames  = []PointName{SessionStart, IterationStart, IterationComplete, IterationFailed, StageComplete, SessionComplete}
 	blueprintPointNames = []PointName{RunStart, RunResult, RunFailed, RunTimeout, RunFinish}

@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// runPayload is the payload of the points around a run.
+// runPayload is the payload at the points around a run.
 type runPayload struct {
 	base
 	input []agent.Message
@@ -29,29 +29,26 @@ type inputView struct {
 // rewrites.
 func (c inputView) Messages() []agent.Message { return slices.Clone(c.p.input) }
 
-// Text returns the text of the input. The texts of several messages are joined by
-// newlines.
+// Text returns the input text. Newlines separate the text of several messages.
 func (c inputView) Text() string { return textOf(c.p.input) }
 
 // Allow accepts the input, and can add effects.
 func (c inputView) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
-// Deny refuses the input: the run ends as denied, the model is not asked, and the input
-// is dropped. The effects are kept.
+// Deny refuses the input. The run ends as denied, the model is not asked, and the input is dropped. The effects are
+// kept.
 func (c inputView) Deny(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, effects)
 }
 
-// Rewrite replaces all of the input by other user messages, for the model and in the
-// transcript. The old input is dropped. At least one message is required; to refuse the
-// input, use Deny.
+// Rewrite replaces all of the input with other user messages, for the model and in the transcript. The old input is
+// dropped. At least one message is required. To refuse the input, use Deny.
 func (c inputView) Rewrite(messages []agent.Message, effects ...agent.Effect) Result {
 	input, err := asInput(messages)
 	return c.newAnswer(Outcome{decision: Rewrite, input: input, invalid: err}, effects)
 }
 
-// asInput returns the messages as input, without a source, so that a later hook can see
-// and deny the replacement of the input.
+// asInput returns the messages as input, without a source, so that a later hook can see and deny the replacement.
 func asInput(messages []agent.Message) ([]agent.Message, error) {
 	if len(messages) == 0 {
 		return nil, errors.New("the input was rewritten to no messages: use Deny to refuse it")
@@ -69,7 +66,7 @@ func asInput(messages []agent.Message) ([]agent.Message, error) {
 	return input, nil
 }
 
-// RewriteText replaces the input by one message with the given text.
+// RewriteText replaces the input with one message with the given text.
 func (c inputView) RewriteText(text string, effects ...agent.Effect) Result {
 	return c.Rewrite([]agent.Message{agent.UserText(text)}, effects...)
 }
@@ -91,10 +88,10 @@ type FailureContext struct {
 	p *runPayload
 }
 
-// Err returns the error of the run, an *agent.RunError.
+// Err returns the run's error, an *agent.RunError.
 func (c FailureContext) Err() error { return c.p.err }
 
-// Allow adds to the final state of the failed run. It cannot change anything else.
+// Allow adds to the failed run's final state. It cannot change anything else.
 func (c FailureContext) Allow(effects ...agent.Effect) Result { return c.allowWith(effects) }
 
 // EndContext is the context of AtExecutionEnd.
@@ -103,19 +100,19 @@ type EndContext struct {
 	p *runPayload
 }
 
-// Status returns the final status of the run.
+// Status returns the run's final status.
 func (c EndContext) Status() agent.Status { return c.state.Status() }
 
 // Reason returns the signal that ended the run.
 func (c EndContext) Reason() agent.Signal { return c.state.StopSignal().OrEmpty() }
 
-// Err returns the error that Run returns, an *agent.RunError; nil when it returns none.
+// Err returns the error that Run returns, an *agent.RunError, or nil.
 func (c EndContext) Err() error { return c.p.err }
 
-// Answer returns the text of the model's last message.
+// Answer returns the model's last message as text.
 func (c EndContext) Answer() string { return c.state.Answer() }
 
-// Duration returns how long the run took.
+// Duration returns the run's duration.
 func (c EndContext) Duration() time.Duration { return c.p.took }
 
 // StopContext is the context of AtStop.
@@ -133,7 +130,7 @@ type stopPayload struct {
 // Signal returns the signal with which the run would end.
 func (c StopContext) Signal() agent.Signal { return c.p.signal }
 
-// Answer returns the text that the run would end with.
+// Answer returns the text with which the run would end.
 func (c StopContext) Answer() string { return c.state.Answer() }
 
 // Continuations returns how often a Stop hook has already made this run continue.

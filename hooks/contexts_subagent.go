@@ -9,27 +9,25 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Subagent describes the run of a sub-agent to the hooks of the run that starts it.
+// Subagent describes a sub-agent's run to the calling run's hooks.
 type Subagent struct {
-	// Agent is the name of the sub-agent, and Instruction its task.
+	// Agent is the sub-agent's name, and Instruction its task.
 	Agent       string
 	Instruction string
-	// CallID is the id of the tool call that starts the sub-agent.
+	// CallID is the ID of the tool call that starts the sub-agent.
 	CallID string
-	// Run is the run of the sub-agent: its ids, its session and its depth. Started is zero until the run has
-	// begun.
+	// Run is the sub-agent's run: its IDs, its session and its depth. Started is zero until the run has begun.
 	Run agent.Run
-	// Result is the sub-agent's answer, Status the final status of its run. They are set once
-	// the run has ended.
+	// Result is the sub-agent's answer, Status its run's final status. They are set once the run has ended.
 	Result string
 	Status agent.Status
-	// Took is the duration of the run.
+	// Took is the run's duration.
 	Took time.Duration
 	// Err is the error of a failed run, otherwise nil.
 	Err error
 }
 
-// subagentView is the common part of the contexts at the points of a sub-agent.
+// subagentView is the common part of the contexts at a sub-agent's points.
 type subagentView struct {
 	contextView
 	about Subagent
@@ -45,7 +43,7 @@ type PreSubagentContext struct{ subagentView }
 // Allow allows the sub-agent to run.
 func (c PreSubagentContext) Allow() Result { return c.allowWith(nil) }
 
-// Deny prevents the sub-agent from running: its call fails, and the model receives the reason.
+// Deny prevents the sub-agent from running. Its call fails, and the model receives the reason.
 func (c PreSubagentContext) Deny(reason string) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, nil)
 }
@@ -61,27 +59,27 @@ type PostSubagentContext struct{ subagentView }
 // Allow leaves the answer unchanged.
 func (c PostSubagentContext) Allow() Result { return c.allowWith(nil) }
 
-// Replace replaces the sub-agent's answer by another text.
+// Replace replaces the sub-agent's answer with another text.
 func (c PostSubagentContext) Replace(text string) Result {
 	content := agent.TextContent(text)
 	return c.newAnswer(Outcome{decision: Replace, content: &content}, nil)
 }
 
-// Filter applies f to every text that leaves the point: the answer or, if the sub-agent gave no answer, its
-// error. For a text that is JSON, f is also called with each decoded string. f must return other texts
-// unchanged, and may be called again for its own result; if it panics, the answer is withheld.
+// Filter applies f to every text that leaves the point: the answer or, if the sub-agent gave no answer, its error. For
+// JSON text, f is also called with each decoded string. f must return other text unchanged, and may be called again for
+// its own result. If f panics, the answer is withheld.
 func (c PostSubagentContext) Filter(f func(text string) string) Result {
 	return c.newAnswer(filterOutcome(f), nil)
 }
 
-// FilterOrWithhold works like Filter with a func that can also return an error, for a text that must not
-// leave the point: the answer is then withheld, and the model receives the error as the reason.
+// FilterOrWithhold works like Filter with a func that can also return an error, for text that must not leave the point.
+// The answer is then withheld, and the model receives the error as the reason.
 func (c PostSubagentContext) FilterOrWithhold(f func(text string) (string, error)) Result {
 	return c.newAnswer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, nil)
 }
 
-// Tell sends an event about a hook to the observer of the run. It is sent after all controls were asked,
-// with their filters applied.
+// Tell sends an event about a hook to the run's observer. The event is sent after all controls were asked, with their
+// filters applied.
 func (c PostSubagentContext) Tell(ctx context.Context, e Event) {
 	if e.Shadow && e.Decision == Filter {
 		e = e.withFilter(e.Outcome.wouldChange(func(l filters) { l.filterEach(c.about.Result); _ = l.filterError(c.about.Err) }))
@@ -107,9 +105,9 @@ var (
 	subagentFailed, _ = infoOf(SubagentFailed)
 )
 
-// PreSubagent asks the hooks at PreSubagent of the run that starts a sub-agent. Instruction is the
-// instruction as changed by the hooks. The sub-agent must not run if denied is set. The error is that of a
-// hook whose failure aborts the run, or of ctx.
+// PreSubagent asks the hooks at PreSubagent, in the run that starts a sub-agent. instruction is the instruction as
+// changed by the hooks. The sub-agent must not run if denied is set. err is set if a hook's failure aborts the run, or
+// if ctx is done.
 func (c *Compiled) PreSubagent(ctx context.Context, s agent.State, about Subagent) (instruction string, denied error, err error) {
 	instruction = about.Instruction
 	if c == nil || c.preSubagent.empty() {
@@ -139,9 +137,9 @@ func (judgedText) applyRewrite(o *Outcome, _ bool) (now, judged judgedText) {
 	return now, now
 }
 
-// PostSubagent asks the hooks at PostSubagent about the answer, or about about.Err if the sub-agent gave no
-// answer. It returns both as changed by the hooks. If the answer was withheld, the result is the reason, and
-// withheld is set. Observers are called only if there is an answer.
+// PostSubagent asks the hooks at PostSubagent about the answer, or about about.Err if the sub-agent gave no answer. It
+// returns both as changed by the hooks. If the answer was withheld, the result is the reason, and withheld is set.
+// Observers are called only if there is an answer.
 func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subagent) (left Subagent, withheld error, err error) {
 	if c == nil || c.postSubagent.empty() {
 		return about, nil, nil
@@ -203,7 +201,7 @@ func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subage
 	return about, withheld, c.postSubagent.announce(ctx, c.pool, view(given.filterOutcome(last), nil))
 }
 
-// SubagentFailed calls the hooks at SubagentFailed; about.Err is the error.
+// SubagentFailed calls the hooks at SubagentFailed. about.Err is the error.
 func (c *Compiled) SubagentFailed(ctx context.Context, s agent.State, about Subagent) {
 	if c != nil && !c.subagentFailed.empty() {
 		_ = c.subagentFailed.announce(ctx, c.pool, SubagentFailedContext{subagentView{contextView{state: s, info: subagentFailed}, about, nil}})

@@ -14,9 +14,8 @@ import (
 // without duplicate names.
 type Call struct{ agent.ToolCall }
 
-// Decode decodes the arguments into a pointer to a struct, a map or any other Go value. Names
-// are case-sensitive; members without a field in the struct are ignored; big integers keep
-// their digits.
+// Decode decodes the arguments into a pointer to a struct, a map or any other Go value. Names are case-sensitive.
+// Members without a field in the struct are ignored. Big integers keep their digits.
 func (c Call) Decode(into any) error {
 	if err := strictjson.Unmarshal(argumentsOf(c.ToolCall), into); err != nil {
 		return fmt.Errorf("reading the arguments of tool %q: %w", c.Name, err)
@@ -65,18 +64,18 @@ type ToolContext struct {
 // Call returns the call that would run, with earlier rewrites.
 func (c ToolContext) Call() Call { return Call{*c.p.Call} }
 
-// Original returns the call as the model asked for it.
+// Original returns the model's original call.
 func (c ToolContext) Original() Call { return Call{*c.p.Original} }
 
 // Tool returns the tool's name.
 func (c ToolContext) Tool() string { return c.p.Call.Name }
 
-// Index returns the position of the call in its step, counted from zero.
+// Index returns the call's position in its step, counted from zero.
 func (c ToolContext) Index() int { return c.p.Original.Index }
 
-// Invalid returns the error in the arguments according to the tool's schema, or the error that
-// the tool does not exist; nil for a valid call. Unless a hook denies the call or rewrites it
-// into a valid one, the model receives the error and the tool does not run.
+// Invalid returns the error in the arguments according to the tool's schema, or the error that the tool does not exist.
+// It returns nil for a valid call. Unless a hook denies the call or rewrites it into a valid one, the model receives
+// the error and the tool does not run.
 func (c ToolContext) Invalid() error { return c.p.Invalid }
 
 // Allow allows the call. Other hooks and approvals still apply.
@@ -87,13 +86,13 @@ func (c ToolContext) Allow(effects ...agent.Effect) Result {
 	return c.allowWith(effects)
 }
 
-// Deny denies the call: the tool does not run, the model receives the reason, and the other
-// calls of the step continue. An empty reason is still a denial.
+// Deny denies the call. The tool does not run, the model receives the reason, and the step's other calls continue. An
+// empty reason is still a denial.
 func (c ToolContext) Deny(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Deny, reason: reason}, effects)
 }
 
-// Stop ends the run: no call of the step runs.
+// Stop ends the run. None of the step's calls run.
 func (c ToolContext) Stop(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: StopRun, reason: reason}, effects)
 }
@@ -103,10 +102,10 @@ func (c ToolContext) Ask(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Ask, reason: reason}, effects)
 }
 
-// AskAbout works like Ask, but the Question can also set how long the person has, the
-// verdict if there is no answer in time, who may answer, and how many people must approve. The name of
-// the hook is filled in. A Question with a Gate waits for its event instead of a person; its Kind is then
-// agent.QuestionGate. A question with another Kind or with Answers is a failure of the hook.
+// AskAbout works like Ask. The Question can also set how long the person has, the verdict if there is no answer in
+// time, who may answer, and how many people must approve. AskAbout fills in the hook's name. A Question with a Gate
+// waits for its event instead of a person. Its Kind is then agent.QuestionGate. A question with another Kind or with
+// Answers is a hook failure.
 func (c ToolContext) AskAbout(q agent.Question, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Ask, reason: q.Reason, question: &q, invalid: wrongQuestion(q)}, effects)
 }
@@ -125,16 +124,15 @@ func wrongQuestion(q agent.Question) error {
 	return nil
 }
 
-// Asked returns the intervention about the call from before the run was parked, with the
-// answers; ok is false when no person was asked.
+// Asked returns the intervention about the call from before the run was parked, with the answers. ok is false when no
+// person was asked.
 func (c ToolContext) Asked() (i agent.Intervention, ok bool) {
 	return agent.Checkpoint(c.state).Intervention(c.p.Original.ID)
 }
 
-// Rewrite replaces all of the call's arguments. They are a json.RawMessage or any value that
-// marshals to a JSON object, and are checked against the tool's schema immediately. Arguments
-// that violate the schema are a failure of the hook: neither the original nor the rewritten
-// call runs.
+// Rewrite replaces all of the call's arguments. They are a json.RawMessage or any value that marshals to a JSON object.
+// They are checked against the tool's schema immediately. Arguments that violate the schema are a hook failure: neither
+// the original nor the rewritten call runs.
 func (c ToolContext) Rewrite(arguments any, effects ...agent.Effect) Result {
 	text, err := objectOf(arguments)
 	return c.newAnswer(Outcome{decision: Rewrite, arguments: text, invalid: err}, effects)
@@ -152,12 +150,12 @@ func objectOf(value any) (string, error) {
 	return text, nil
 }
 
-// Mock answers the call with a text instead of the tool, which does not run.
+// Mock answers the call with a text instead of the tool. The tool does not run.
 func (c ToolContext) Mock(text string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Mock, mock: &agent.ToolResult{Content: agent.TextContent(text)}}, effects)
 }
 
-// MockContent answers the call instead of the tool, which does not run.
+// MockContent answers the call instead of the tool. The tool does not run.
 func (c ToolContext) MockContent(content agent.Content, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Mock, mock: &agent.ToolResult{Content: content}}, effects)
 }
@@ -199,8 +197,8 @@ type resultView struct {
 	h *heldEvents // nil for observers
 }
 
-// Tell sends an event about a hook to the observer of the run. It is sent after all controls
-// were asked, with their filters applied.
+// Tell sends an event about a hook to the run's observer. The event is sent after all controls were asked, with their
+// filters applied.
 func (c resultView) Tell(ctx context.Context, e Event) {
 	if e.Shadow && e.Decision == Filter {
 		e = e.withFilter(e.Outcome.wouldChange(func(l filters) { l.filterResult(c.r) }))
@@ -215,28 +213,28 @@ func (c resultView) Result() agent.ToolResult {
 	return *c.r.To(c.p)
 }
 
-// Status returns the status of the call: executed, failed, mocked or not executed.
+// Status returns the call's status: executed, failed, mocked or not executed.
 func (c resultView) Status() agent.ToolStatus { return c.r.Status }
 
 // Denied reports whether a hook or a person decided that the call must not run.
 func (c resultView) Denied() bool { return c.r.Denied() }
 
-// IsError reports whether the model would be told of a failure.
+// IsError reports whether the answer tells the model about a failure.
 func (c resultView) IsError() bool { return c.r.IsError() }
 
 // Call returns the call that ran, or would have run.
 func (c resultView) Call() Call { return Call{*c.p.Call} }
 
-// Original returns the call as the model asked for it.
+// Original returns the model's original call.
 func (c resultView) Original() Call { return Call{*c.p.Original} }
 
 // Tool returns the tool's name.
 func (c resultView) Tool() string { return c.p.Call.Name }
 
-// Index returns the position of the call in its step, counted from zero.
+// Index returns the call's position in its step, counted from zero.
 func (c resultView) Index() int { return c.p.Original.Index }
 
-// Text returns the text of the answer.
+// Text returns the answer's text.
 func (c resultView) Text() string { return c.r.Text() }
 
 // Allow leaves the answer unchanged, and can add effects.
@@ -247,40 +245,38 @@ func (c resultView) Allow(effects ...agent.Effect) Result {
 	return c.allowWith(effects)
 }
 
-// Replace replaces the answer by another text and keeps its status.
+// Replace replaces the answer with another text and keeps its status.
 func (c resultView) Replace(text string, effects ...agent.Effect) Result {
 	return c.ReplaceContent(agent.TextContent(text), effects...)
 }
 
-// ReplaceContent replaces the content of the answer and keeps its status.
+// ReplaceContent replaces the answer's content and keeps its status.
 func (c resultView) ReplaceContent(content agent.Content, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Replace, content: &content}, effects)
 }
 
-// Filter applies f to every text that leaves the point: all parts of the content, the error,
-// the message of a stop, and the messages, context and metadata that the tool and hooks add,
-// including hooks that are asked later. For a text that is JSON, f is also called with each
-// decoded string. f must return other texts unchanged, and may be called again for its own
-// result; if it panics, the answer is withheld. If f changes a text of an error, a new error
-// of the same kind replaces the original error.
+// Filter applies f to every text that leaves the point: all parts of the content, the error, a stop's message, and the
+// messages, context and metadata that the tool and hooks add, including hooks that are asked later. For JSON text, f is
+// also called with each decoded string. f must return other text unchanged, and may be called again for its own result.
+// If f panics, the answer is withheld. If f changes an error's text, a new error of the same kind replaces the original
+// error.
 func (c resultView) Filter(f func(text string) string, effects ...agent.Effect) Result {
 	return c.newAnswer(filterOutcome(f), effects)
 }
 
-// FilterOrWithhold works like Filter with a func that can also return an error, for a text
-// that must not leave the point: the whole answer is then withheld, and the model receives the
-// error as the reason.
+// FilterOrWithhold works like Filter with a func that can also return an error, for text that must not leave the point.
+// The whole answer is then withheld, and the model receives the error as the reason.
 func (c resultView) FilterOrWithhold(f func(text string) (string, error), effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Filter, filter: f, invalid: missingFilter(f == nil)}, effects)
 }
 
-// Withhold withholds the answer from the model, which receives the reason instead. It also
-// drops all effects of the tool and of hooks that were asked earlier.
+// Withhold withholds the answer from the model, which receives the reason instead. It also drops all effects from the
+// tool and from hooks that were asked earlier.
 func (c resultView) Withhold(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Withhold, reason: reason}, effects)
 }
 
-// Stop ends the run after this step; the answer is kept.
+// Stop ends the run after this step. The answer is kept.
 func (c resultView) Stop(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: StopRun, reason: reason}, effects)
 }
@@ -291,5 +287,5 @@ type ToolResultContext struct{ resultView }
 // ToolFailureContext is the context of AtToolFailed.
 type ToolFailureContext struct{ resultView }
 
-// Err returns the error of the tool.
+// Err returns the tool's error.
 func (c ToolFailureContext) Err() error { return c.r.Err }

@@ -38,7 +38,7 @@ func throughText(t *testing.T, s agent.State) agent.State {
 	return out
 }
 
-// textsOf returns the texts of the messages that the model was shown in a call.
+// textsOf returns the text of each message that the model was shown in a call.
 func textsOf(asked agenttest.Asking) []string {
 	return lo.Map(asked.Messages, func(m agent.Message, _ int) string { return m.Text() })
 }

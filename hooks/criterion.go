@@ -19,9 +19,8 @@ const DefaultContinuations = 8
 // continued counts how often Stop hooks made the run continue.
 var continued = agent.ReservedKey[int](reserved.Show(), "hooks.continuations", agent.ScopeRun)
 
-// HookContinuationCriterion wraps the other criteria of an agent and asks the hooks at Stop
-// when the run would otherwise end by itself. The hooks cannot override limits,
-// cancellation and errors. It is safe for concurrent use.
+// HookContinuationCriterion wraps an agent's other criteria and asks the hooks at Stop when the run would otherwise end
+// by itself. The hooks cannot override limits, cancellation and errors. It is safe for concurrent use.
 type HookContinuationCriterion struct {
 	inner agent.Criterion
 	hooks *Compiled
@@ -30,9 +29,8 @@ type HookContinuationCriterion struct {
 
 var _ agent.Criterion = HookContinuationCriterion{}
 
-// WrapCriterion wraps the other criteria, which must include agent.Base, with the hooks.
-// Continuations is how often the hooks can make one run continue; zero means
-// DefaultContinuations.
+// WrapCriterion wraps the other criteria, which must include agent.Base, with the hooks. continuations is how often the
+// hooks can make one run continue. Zero means DefaultContinuations.
 func (c *Compiled) WrapCriterion(inner agent.Criterion, continuations int) agent.Criterion {
 	if c.stop.empty() {
 		return inner
@@ -40,19 +38,17 @@ func (c *Compiled) WrapCriterion(inner agent.Criterion, continuations int) agent
 	return HookContinuationCriterion{inner, c, cmp.Or(continuations, DefaultContinuations)}
 }
 
-// String returns the description of the criterion in a printed plan.
+// String returns the criterion's description in a printed plan.
 func (x HookContinuationCriterion) String() string {
 	return fmt.Sprintf("HookContinuationCriterion(%v)", x.inner)
 }
 
-// Limits returns the limits of the other criteria. The hooks are asked only when those
-// criteria let the run end.
+// Limits returns the other criteria's limits. The hooks are asked only when those criteria let the run end.
 func (x HookContinuationCriterion) Limits() agent.Limits { return agent.LimitsOf(x.inner) }
 
-// Evaluate returns the evaluation of the other criteria, unless a Stop hook makes the run
-// continue or stops it. If hooks make the run continue more often than allowed, the run
-// ends with agent.StopContinuations; its details are hook, continuations and
-// maxContinuations, in addition to the details of the original signal.
+// Evaluate returns the other criteria's evaluation, unless a Stop hook makes the run continue or stops it. If hooks
+// make the run continue more often than allowed, the run ends with agent.StopContinuations. Its details are hook,
+// continuations and maxContinuations, in addition to the original signal's details.
 func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Evaluation] {
 	result := x.inner.Evaluate(ctx, s)
 	verdict, err := result.Get()
@@ -109,7 +105,7 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 	return mo.Ok(verdict)
 }
 
-// capSignal returns the signal of a run that ends although a hook answered Continue.
+// capSignal returns the signal for a run that ends although a hook answered Continue.
 func (x HookContinuationCriterion) capSignal(end agent.Signal, hook string, count int) agent.Signal {
 	details := maps.Clone(end.Details)
 	if details == nil {

@@ -55,8 +55,7 @@ func TestStopHooksAreAskedWhenTheRunWouldEnd(t *testing.T) {
 	assert.Equal(t, agent.StopCompleted, end.signal().Reason)
 }
 
-// IP-65, IP-67, IP-88: a hook's Continue overrides the end of the run, and the model
-// receives the reason.
+// IP-65, IP-67, IP-88: a hook's Continue overrides the run's end, and the model receives the reason.
 func TestStopHookMakesTheRunGoOn(t *testing.T) {
 	end := play(t, talks(), []hooks.Hook{onceMore("tests", 2)})
 	require.NoError(t, end.err)

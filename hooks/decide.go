@@ -10,9 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// decide asks the controls about a call until all of them have judged the same call, combines
-// their answers (Stop > Deny > Ask > Mock > Allow), and tells the observers. After the first
-// Stop or Deny, it asks no further control.
+// decide asks the controls about a call until all of them have judged the same call, combines their answers (Stop >
+// Deny > Ask > Mock > Allow), and tells the observers. After the first Stop or Deny, it asks no further control.
 func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared) mo.Result[*agent.Prepared] {
 	c := ToolContext{contextView{state: s, info: preToolUse}, p, x}
 	if p.Effects.Len() > 0 {
@@ -64,13 +63,12 @@ func sameCall(a, b *agent.ToolCall) bool {
 	return a == b || a.Name == b.Name && argumentsOf(*a) == argumentsOf(*b)
 }
 
-// applyRewrite returns the rewritten call that the inner executor has prepared. If the
-// executor changed the rewritten arguments further, the control that rewrote them has not
-// judged the result, unless it is asked about exactly that call. A rewrite to the same
-// arguments changes nothing. Neither does a rewrite that changes only the spelling of the
-// JSON, if the control is asked again.
+// applyRewrite returns the rewritten call that the inner executor has prepared. If the executor changed the rewritten
+// arguments further, the rewriting control has not judged the result, unless it is asked about exactly that call. A
+// rewrite to the same arguments changes nothing. Neither does a rewrite that changes only the JSON's spelling, if the
+// control is asked again.
 func (j judgedCall) applyRewrite(o *Outcome, again bool) (now, judged judgedCall) {
-	if j.Begun { // it keeps its arguments: the rewrite is ignored
+	if j.Begun { // it keeps its arguments, so the rewrite is ignored
 		return j, j
 	}
 	if o.arguments == argumentsOf(*j.Call) || again && sameArguments(j.Call.Arguments, o.arguments) {
@@ -87,7 +85,7 @@ func (j judgedCall) applyRewrite(o *Outcome, again bool) (now, judged judgedCall
 	return now, judgedCall{&agent.Prepared{Original: j.Original, Call: &written}}
 }
 
-// callDeliberation is the control phase of a call.
+// callDeliberation is a call's control phase.
 type callDeliberation struct{ deliberation[judgedCall] }
 
 // askAgain asks the controls that have not judged the current call.
@@ -98,9 +96,8 @@ func (d *callDeliberation) askAgain(ctx context.Context, s agent.State, controls
 	return askAgain(ctx, &d.deliberation, PreToolUse, controls, func(i int) ToolContext { return d.context(c, s, i) })
 }
 
-// context returns the context with the current call, and the state with the effects of all
-// controls except the one with index without; if without is negative, with the effects of all
-// controls.
+// context returns the context with the current call, and the state with the effects of all controls. It leaves out the
+// control with index without, unless without is negative.
 func (d *callDeliberation) context(c ToolContext, s agent.State, without int) ToolContext {
 	c.state, c.p = s.Apply(d.now.Effects.Add(d.joinEffects(without))), d.now.Prepared
 	return c
@@ -142,8 +139,7 @@ func (d *callDeliberation) settle(ctx context.Context, s agent.State) (*agent.Pr
 	return p, counts
 }
 
-// pendingQuestions returns the questions of the latest answers for a person, in the order of
-// asking.
+// pendingQuestions returns the latest answers' questions for a person, in the order of asking.
 func (d *callDeliberation) pendingQuestions() (list agent.Questions) {
 	for o := range d.answers {
 		if o.decision == Ask {
@@ -159,8 +155,8 @@ func answered(p *agent.Prepared) bool {
 	return p.Disposition == agent.DisposeAnswer && p.Answer != nil && !p.Answer.Mocked()
 }
 
-// endForError returns the result of decide for an error. If the run was cancelled, the call
-// is answered as not executed, which is neither a failure nor a permission.
+// endForError returns the result of decide for an error. If the run was cancelled, the call is answered as not
+// executed, which is neither a failure nor a permission.
 func endForError(ctx context.Context, p *agent.Prepared, err error) mo.Result[*agent.Prepared] {
 	if ctx.Err() == nil {
 		return mo.Err[*agent.Prepared](err)
@@ -181,7 +177,7 @@ func mockedAnswer(p *agent.Prepared, mock *Outcome) *agent.ToolResult {
 	return r.To(p)
 }
 
-// denial returns the answer to a call that a hook denied or about which it could not decide.
+// denial returns the answer to a call after a hook denied it or could not decide.
 func denial(call *agent.ToolCall, o *Outcome) *agent.ToolResult {
 	err := &DeniedError{Tool: call.Name, Hook: o.hook, Reason: o.reason, Failed: o.failed}
 	code := agent.ReasonDenied

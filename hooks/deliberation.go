@@ -10,37 +10,35 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// mostRounds is how often the controls of a point are asked, including the first time. If
-// they still rewrite after that, it counts as a failure.
+// mostRounds is how often a point's controls are asked, including the first time. If they still rewrite after that, it
+// counts as a failure.
 const mostRounds = 4
 
-// subject is the value that the controls of a point judge and can rewrite: a call, an input,
-// an instruction, parameters.
+// subject is the value that a point's controls judge and can rewrite: a call, an input, an instruction, parameters.
 type subject[V any] interface {
-	// same reports whether two subjects are exactly the same.
 	same(V) bool //nolint:inamedparam // the type says it
-	// applyRewrite returns the new subject after a control has answered with o about the
-	// receiver, and the subject that this control has judged by its answer. Again reports
-	// whether the control had been asked about another subject before.
+	// applyRewrite returns the new subject after a control has answered with o about the receiver, and the subject that
+	// this control has judged by its answer. again reports whether the control had been asked about another subject
+	// before.
 	applyRewrite(o *Outcome, again bool) (now, judged V)
 }
 
-// deliberation is the control phase of a point where subjects can be rewritten. It holds the
-// latest answer of each control, and ends when all answers are about the same subject.
+// deliberation is the control phase at a point where subjects can be rewritten. It holds each control's latest answer,
+// and ends when all answers are about the same subject.
 type deliberation[V subject[V]] struct {
 	now    V              // the current subject
 	latest []judgement[V] // one for each control, in the order of asking; nil while all have passed
 	final  *Outcome       // the Stop or Deny that ended the phase
 }
 
-// judgement is the latest answer of one control.
+// judgement is one control's latest answer.
 type judgement[V any] struct {
 	outcome *Outcome // nil: the control passed, or did not match
 	about   V        // the subject that the control was asked about, or its rewrite
 	given   bool     // false before the first answer
 }
 
-// recordOutcome records the answer of control i, of n, about the current subject.
+// recordOutcome records the answer of control i, out of n, about the current subject.
 func (d *deliberation[V]) recordOutcome(i, n int, o *Outcome) {
 	if d.latest == nil { // all earlier controls have passed on this subject
 		d.latest = make([]judgement[V], n)
@@ -59,9 +57,8 @@ func (d *deliberation[V]) recordOutcome(i, n int, o *Outcome) {
 	d.latest[i] = judgement[V]{o, about, true}
 }
 
-// deliberate asks the controls, in order, and asks again those that have not judged the
-// current subject. View returns the context for control i. After an error, d has the answers
-// until then.
+// deliberate asks the controls, in order, and asks again the controls that have not judged the current subject. view
+// returns the context for control i. After an error, d has the answers until then.
 func deliberate[C Context, V subject[V]](
 	ctx context.Context, d *deliberation[V], at PointName, controls []*entry[C], view func(i int) C,
 ) error {
@@ -77,9 +74,8 @@ func deliberate[C Context, V subject[V]](
 	return askAgain(ctx, d, at, controls, view)
 }
 
-// askAgain asks every control that has not judged the current subject, in order, until all
-// have judged the same one. After mostRounds rounds it denies. View returns the context for
-// control i.
+// askAgain asks every control that has not judged the current subject, in order, until all have judged the same one.
+// After mostRounds rounds it denies. view returns the context for control i.
 func askAgain[C Context, V subject[V]](
 	ctx context.Context, d *deliberation[V], at PointName, controls []*entry[C], view func(i int) C,
 ) error {
@@ -102,7 +98,7 @@ func askAgain[C Context, V subject[V]](
 	return nil
 }
 
-// judged reports whether the latest answer of control i is about the current subject.
+// judged reports whether control i's latest answer is about the current subject.
 func (d *deliberation[V]) judged(i int) bool {
 	return d.latest[i].given && d.latest[i].about.same(d.now)
 }
@@ -140,8 +136,8 @@ func (d *deliberation[V]) answers(yield func(*Outcome) bool) {
 	}
 }
 
-// joinEffects joins the effects of the latest answers, in the order of asking. It leaves out
-// those of the control with index without, unless it is negative.
+// joinEffects joins the latest answers' effects, in the order of asking. It leaves out the control with index without,
+// unless without is negative.
 func (d *deliberation[V]) joinEffects(without int) agent.Effects {
 	var all agent.Effects
 	for i, j := range d.latest {
@@ -152,7 +148,7 @@ func (d *deliberation[V]) joinEffects(without int) agent.Effects {
 	return all
 }
 
-// tellConflicts tells the observers of the run which metadata several controls have set.
+// tellConflicts tells the run's observer which metadata several controls have set.
 func (d *deliberation[V]) tellConflicts(ctx context.Context, s agent.State, at PointName) {
 	if !s.Observed() {
 		return
@@ -166,9 +162,8 @@ func (d *deliberation[V]) tellConflicts(ctx context.Context, s agent.State, at P
 	}
 }
 
-// observedOutcome returns the outcome for observers: the outcome that ended the phase or, if
-// there is none, the last answer that is more than an Allow or, if there is none, the first
-// answer.
+// observedOutcome returns the outcome for observers: the outcome that ended the phase. Without one, it is the last
+// answer that is more than an Allow, or else the first answer.
 func (d *deliberation[V]) observedOutcome() *Outcome {
 	frozen := d.final
 	for o := range d.answers {
@@ -179,8 +174,7 @@ func (d *deliberation[V]) observedOutcome() *Outcome {
 	return frozen
 }
 
-// first returns the first of the latest answers with a decision, or nil. An Allow without
-// effects does not count.
+// first returns the first latest answer with a decision, or nil. An Allow without effects does not count.
 func (d *deliberation[V]) first(decision Decision) *Outcome {
 	for o := range d.answers {
 		if o.decision == decision && !o.plain() {
@@ -190,7 +184,7 @@ func (d *deliberation[V]) first(decision Decision) *Outcome {
 	return nil
 }
 
-// last returns the last of the latest answers with a decision, or nil.
+// last returns the last latest answer with a decision, or nil.
 func (d *deliberation[V]) last(decision Decision) (found *Outcome) {
 	for o := range d.answers {
 		if o.decision == decision {
@@ -200,8 +194,7 @@ func (d *deliberation[V]) last(decision Decision) (found *Outcome) {
 	return found
 }
 
-// sameArguments reports whether two texts of JSON objects have the same value. An empty text
-// is an empty object.
+// sameArguments reports whether two JSON objects, as text, have the same value. Empty text is an empty object.
 func sameArguments(a, b string) bool {
 	if a == b {
 		return true

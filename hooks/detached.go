@@ -11,19 +11,17 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// The limits of an agent's detached hooks.
+// The limits for an agent's detached hooks.
 const (
-	// detachedAtOnce is how many detached hooks of an agent, including those of its
-	// sub-agents, run at the same time.
+	// detachedAtOnce is how many detached hooks run at the same time, for an agent and its sub-agents together.
 	detachedAtOnce = 8
-	// detachedWaiting is how many more detached hooks can wait; further ones are dropped,
-	// counted, and reported to the observer as hook.skipped.
+	// detachedWaiting is how many more detached hooks can wait. Further ones are dropped, counted, and reported to the
+	// observer as hook.skipped.
 	detachedWaiting = 1024
 )
 
-// Pool runs the detached hooks of an agent and of its sub-agents, in the order they were
-// started. Its goroutines exist only while there is work. The zero Pool is ready; it is
-// safe for concurrent use and must not be copied.
+// Pool runs the detached hooks of an agent and its sub-agents, in the order they were started. Its goroutines exist
+// only while there is work. The zero Pool is ready. It is safe for concurrent use and must not be copied.
 type Pool struct {
 	mu      sync.Mutex
 	waiting []*task
@@ -38,16 +36,15 @@ var _ agent.Background = (*Pool)(nil)
 type task struct {
 	hook   string
 	at     PointName
-	state  agent.State // the state of the run that started the hook
-	firing Firing      // the firing of the scope that started it; zero elsewhere
+	state  agent.State // of the starting run
+	firing Firing      // the firing of the scope that started the hook; zero elsewhere
 	run    func(ctx context.Context)
 	ctx    context.Context //nolint:containedctx // from start to run, across goroutines
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// start queues run and reports whether there was room for it. The context that run
-// receives has the values of ctx and outlives it.
+// start queues run and reports whether there was room for it. run's context has the values of ctx and outlives it.
 func (p *Pool) start(ctx context.Context, hook string, at PointName, s agent.State, run func(ctx context.Context)) bool {
 	t := &task{hook: hook, at: at, state: s, firing: firingOf(ctx), run: run, done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -68,7 +65,7 @@ func (p *Pool) start(ctx context.Context, hook string, at PointName, s agent.Sta
 	return !full
 }
 
-// begin runs t, and then waiting tasks, on a goroutine. The pool is locked.
+// begin runs t, and then waiting tasks, on a goroutine. The caller holds the pool's lock.
 func (p *Pool) begin(t *task) {
 	if len(p.running) == 0 {
 		p.running, p.idle = map[*task]bool{}, make(chan struct{})
@@ -117,7 +114,7 @@ func (p *Pool) Drain(ctx context.Context) error {
 	}
 }
 
-// holds reports whether a detached hook of a firing waits or runs.
+// holds reports whether a firing's detached hook waits or runs.
 func (p *Pool) holds(f Firing) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,9 +162,8 @@ func detachedTimeout(own time.Duration) time.Duration {
 	return DefaultTimeout
 }
 
-// callDetached calls the hook on a separate goroutine. It waits until the hook has
-// returned, but not longer than the hook's time limit. A cancellation does not shorten
-// the wait, because Cancel returns only when the hooks have ended.
+// callDetached calls the hook on a separate goroutine. It waits until the hook has returned, but not longer than the
+// hook's time limit. A cancellation does not shorten the wait, because Cancel returns only when the hooks have ended.
 func (e *entry[C]) callDetached(ctx context.Context, c C) verdict {
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, ErrTimeout)
 	defer cancel()
@@ -184,11 +180,10 @@ func (e *entry[C]) callDetached(ctx context.Context, c C) verdict {
 	return verdict{err: fmt.Errorf("%w: %s", ErrTimeout, e.timeout)}
 }
 
-// Detach starts f as a detached hook with the given name: f runs in the agent's pool of
-// detached hooks, with a context that has the values of ctx, outlives the run and ends at
-// the limit; zero means DefaultTimeout. The observer of the run receives the error of f.
-// Detach reports whether f will run: if too many hooks already wait, f is dropped,
-// counted and reported. If the run has no hooks, f is dropped.
+// Detach starts f as a detached hook with the given name. f runs in the agent's pool of detached hooks. Its context has
+// the values of ctx, outlives the run and ends at the limit. A zero limit means DefaultTimeout. The run's observer
+// receives f's error. Detach reports whether f will run. If too many hooks already wait, f is dropped, counted and
+// reported. If the run has no hooks, f is dropped.
 func (c contextView) Detach(ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error) bool {
 	hooks := Of(c.state)
 	if hooks == nil || f == nil {

@@ -26,7 +26,7 @@ const (
 	detachedWaiting = 1024
 )
 
-// later returns a detached hook at the end of the run.
+// later returns a detached hook at the run's end.
 func later(name string, f func(ctx context.Context, c hooks.EndContext) error) hooks.Hook {
 	return hooks.Observe(hooks.AtExecutionEnd, name, f).Detach()
 }
@@ -133,8 +133,8 @@ func TestErrorsOfDetachedHooksAreOnlyTold(t *testing.T) {
 	}
 }
 
-// The context of a detached hook has the values of the run's, outlives the run and
-// its cancelling, and has a deadline of its own.
+// A detached hook's context has the run context's values, outlives the run and its cancelling, and has its own
+// deadline.
 func TestDetachedHooksOutliveTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), ctxKey{}, "kept"), time.Second)

@@ -35,7 +35,7 @@ func (d hookedDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.S
 	return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return d.inner.Next(ctx, s) })
 }
 
-// Features returns the Features of the wrapped driver.
+// Features returns the wrapped driver's Features.
 func (d hookedDriver) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
 // Stream streams the reply. If a control may still replace it, Stream emits only the final
@@ -138,9 +138,8 @@ func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.St
 	return s, prior, stop, d.hooks.pre.announce(ctx, d.hooks.pool, payload(last))
 }
 
-// spelledOut returns a hook's effects with added context converted to a message, so that the
-// transcript has the same messages that the model was shown, and not one message with the
-// context of all hooks.
+// spelledOut returns a hook's effects with added context converted to a message. The transcript then has the same
+// messages that the model was shown, and not one message with all hooks' context.
 func spelledOut(effects agent.Effects) agent.Effects {
 	var out []agent.Effect
 	var context []string
@@ -158,11 +157,11 @@ func spelledOut(effects agent.Effects) agent.Effects {
 	return agent.EffectsOf(out...)
 }
 
-// answering is the state of the review of one reply.
+// answering is the state while one reply is reviewed.
 type answering struct {
 	state   agent.State
 	reply   agent.Step
-	err     error // the error of a failed model call, which has no reply
+	err     error // of a failed model call, which has no reply
 	last    *Outcome
 	filters filters
 	held    heldEvents
@@ -185,10 +184,9 @@ func (a *answering) context(frozen *Outcome, held *heldEvents) ReplyContext {
 	return ReplyContext{p.common(), p}
 }
 
-// after asks the controls at PostInference in turn; each sees the reply, or the error of a
-// failed model call, as changed by earlier controls. Then it calls the observers. If the
-// failure of a control aborts the run, the others are still asked, because its error must
-// pass their filters.
+// after asks the controls at PostInference in turn. Each sees the reply, or a failed model call's error, as changed by
+// earlier controls. Then it calls the observers. If a control's failure aborts the run, the others are still asked,
+// because its error must pass their filters.
 func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step, failure error) (agent.Step, error) {
 	a := answering{state: s, reply: reply, err: failure}
 	var aborted error
@@ -216,8 +214,8 @@ func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step
 	return a.reply, a.err
 }
 
-// fold applies an answer of a control. Earlier filters apply to its additions; its own
-// filter applies to everything. A failed call is still a failure afterwards.
+// fold applies a control's answer. Earlier filters apply to its additions. Its own filter applies to everything. A
+// failed call is still a failure afterwards.
 func (a *answering) fold(ctx context.Context, o *Outcome) {
 	o = a.filters.outcome(o)
 	if o.effects.Len() > 0 {
@@ -249,7 +247,7 @@ func (a *answering) fold(ctx context.Context, o *Outcome) {
 	}
 }
 
-// applyFilter applies a filter to all texts that leave the point.
+// applyFilter applies a filter to all text that leaves the point.
 func (a *answering) applyFilter(o *Outcome) *Outcome {
 	x := &filter{hook: o.hook, f: o.filter}
 	a.filters = append(a.filters, x)
@@ -257,8 +255,8 @@ func (a *answering) applyFilter(o *Outcome) *Outcome {
 	return o.withFilter(x.changed)
 }
 
-// withholdReply replaces a reply that a guard withheld or could not judge with a note, drops
-// all effects of the reply and of earlier hooks, and ends the run.
+// withholdReply replaces a reply that a guard withheld or could not judge with a note. It drops all effects from the
+// reply and earlier hooks, and ends the run.
 func (a *answering) withholdReply(o *Outcome) {
 	text := "reply withheld by " + o.hook + ": " + orNoReason(o.reason)
 	if a.err != nil {
@@ -269,8 +267,7 @@ func (a *answering) withholdReply(o *Outcome) {
 	a.reply.Prior, a.reply.Effects, a.reply.Stop = agent.Effects{}, o.effects, signalOf(o)
 }
 
-// replaceReply returns the new reply, but keeps the effects of inner middleware, which are
-// not part of the model's reply.
+// replaceReply returns the new reply, but keeps effects from inner middleware, which are not part of the model's reply.
 func replaceReply(reply, by agent.Step) agent.Step {
 	by.Prior, by.Effects = reply.Prior, reply.Effects
 	if by.Stop == nil {

@@ -81,8 +81,8 @@ func everyEnd(t *testing.T) map[string]struct {
 	}
 }
 
-// IP-87, IP-90, LH-59, SW-03, SW-23, SW-24: for every end of a run, the hooks are
-// called exactly once, before Run returns, with the same end that Run returns.
+// IP-87, IP-90, LH-59, SW-03, SW-23, SW-24: however a run ends, the hooks are called exactly once, before Run returns,
+// with the same end that Run returns.
 func TestEveryEndIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, way := range everyEnd(t) {
@@ -228,8 +228,8 @@ func TestEndHooksHaveALivingContext(t *testing.T) {
 
 type ctxKey struct{}
 
-// A processor around the run, inside of the hooks, may save a state in an error, or
-// wrap the error of the run. The hooks are told of what comes of it.
+// A processor around the run, inside of the hooks, may save a state in an error, or wrap the run's error. The hooks
+// learn the result.
 func TestEndsThatProcessorsMake(t *testing.T) {
 	full := errors.New("disk full")
 	for name, tc := range map[string]struct {
@@ -275,7 +275,7 @@ func TestEndsThatProcessorsMake(t *testing.T) {
 	}
 }
 
-// The error of a sub-agent's run is not mistaken for that of the run.
+// A sub-agent's error is not mistaken for the calling run's error.
 func TestErrorOfAnotherRunIsAnErrorLikeAnyOther(t *testing.T) {
 	child := hookedAgent(t, agenttest.Script(agenttest.Fail(errors.New("down"))), nil, nil)
 	var seen agent.RunID

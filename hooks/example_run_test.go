@@ -163,8 +163,8 @@ func ExampleHook_Detach() {
 	// Output: sent: hi
 }
 
-// The default policy of a control is Closed: a control that could not decide denies,
-// with a text that says so. With Open, the run continues without it.
+// The default policy for a control is Closed: a control that could not decide denies, and its text says so. With Open,
+// the run continues without it.
 func ExampleHook_WithFailure() {
 	broken := hooks.On(hooks.AtInputSubmitted, "classifier", func(_ context.Context, c hooks.InputContext) hooks.Result {
 		return c.Fail(errors.New("connection refused"))
@@ -178,8 +178,8 @@ func ExampleHook_WithFailure() {
 	// assistant: hi
 }
 
-// The hooks of a conversation: what one adds at its start is shown to the model, and one is told at its end. Only an
-// agent.Session has a conversation.
+// A conversation's hooks: the model is shown one hook's additions at the start, and another hook is called at the end.
+// Only an agent.Session has a conversation.
 func ExamplePoint_conversation() {
 	welcome := hooks.On(hooks.AtConversationStart, "welcome", func(_ context.Context, c hooks.ConversationContext) hooks.Result {
 		fmt.Println("starts:", c.Conversation().Source)

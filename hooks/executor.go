@@ -53,9 +53,8 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 	return x.judge(ctx, s, hooks, call, p)
 }
 
-// judge asks the hooks at PreToolUse about a prepared call, and records their decision about
-// original, the model's call. Calls that no hook matches are recorded, too: without a record, a
-// call does not run.
+// judge asks the hooks at PreToolUse about a prepared call, and records their decision about original, the model's
+// call. Calls that no hook matches are recorded, too. Without a record, a call does not run.
 func (x *HookedToolExecutor) judge(
 	ctx context.Context, s agent.State, hooks *toolHooks, original *agent.ToolCall, p *agent.Prepared,
 ) mo.Result[*agent.Prepared] {
@@ -73,11 +72,10 @@ func (x *HookedToolExecutor) judge(
 	return mo.Ok(p)
 }
 
-// JudgesCalls reports whether there are hooks at PreToolUse, so that no call runs that they
-// did not judge.
+// JudgesCalls reports whether there are hooks at PreToolUse. If so, every call needs their judgement before it runs.
 func (x *HookedToolExecutor) JudgesCalls() bool { return !x.hooks.preTool.empty() }
 
-// prepareRewritten lets the inner executor prepare a call that a hook rewrote.
+// prepareRewritten lets the inner executor prepare the call after a hook rewrote it.
 func (x *HookedToolExecutor) prepareRewritten(ctx context.Context, s agent.State, call *agent.ToolCall) (*agent.Prepared, error) {
 	p, err := x.prepareInner(ctx, s, x.hooks.tools.hooksFor(call.Name), call).Get()
 	if err == nil && p == nil {
@@ -89,8 +87,7 @@ func (x *HookedToolExecutor) prepareRewritten(ctx context.Context, s agent.State
 	return withCallID(p, call), nil
 }
 
-// withCallID returns a prepared call with its call id set, if the executor left that to the
-// loop.
+// withCallID returns a prepared call with its call ID set, if the executor left that to the loop.
 func withCallID(p *agent.Prepared, call *agent.ToolCall) *agent.Prepared {
 	q := *p
 	q.Original = call
@@ -127,10 +124,9 @@ func malformed(err error) bool {
 	return ok && wrong.Malformed
 }
 
-// Execute runs a call, and passes the result to the hooks at ToolFailed and PostToolUse. It
-// refuses a call that the hooks at PreToolUse did not judge, or that other code changed after
-// that: this counts as a failure of the hooks, and the tool does not run. For a call that has
-// an answer, see HandleAnswer.
+// Execute runs a call, and passes the result to the hooks at ToolFailed and PostToolUse. It refuses the call if the
+// hooks at PreToolUse did not judge it, or if other code changed it after that. Such a refusal counts as a failure of
+// the hooks, and the tool does not run. For an answered call, see HandleAnswer.
 func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Disposition == agent.DisposeAnswer {
 		return x.HandleAnswer(ctx, s, p)
@@ -156,14 +152,14 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 	return x.reviewResult(ctx, s, hooks, p, result)
 }
 
-// reviews reports whether controls after a call see the results of a tool.
+// reviews reports whether controls after a call see a tool's results.
 func (c *Compiled) reviews(tool string) bool {
 	h := c.tools.hooksFor(tool)
 	return h != nil && h.filter
 }
 
-// HandleAnswer passes the answer of a call that does not run to the hooks at PostToolUse.
-// Such a call was denied, mocked, invalid, rejected or stopped.
+// HandleAnswer passes the answer to a call without a tool run to the hooks at PostToolUse. Such a call was denied,
+// mocked, invalid, rejected or stopped.
 func (x *HookedToolExecutor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Call == nil || p.Original == nil {
 		return agent.HandleAnswer(ctx, x.inner, s, p)
@@ -181,8 +177,8 @@ func (x *HookedToolExecutor) HandleAnswer(ctx context.Context, s agent.State, p 
 	return x.reviewResult(ctx, s, hooks, p, result)
 }
 
-// MayAddMessages returns true, because results can contain messages of hooks, which carry the
-// hook's name. The innermost executor checks the effects of tools.
+// MayAddMessages returns true, because results can contain hooks' messages, which carry the hook's name. The innermost
+// executor checks tools' effects.
 func (*HookedToolExecutor) MayAddMessages(string) bool { return true }
 
 // guardians is the hook name in answers and events when the hooks as a whole refuse a call.
@@ -210,8 +206,8 @@ func tellConflicts(ctx context.Context, s agent.State, at PointName, earlier, mo
 	}
 }
 
-// conflicts returns the events for metadata in more that an earlier hook has also set; none
-// in runs without an observer.
+// conflicts returns the events for metadata in more that an earlier hook has also set. It returns none in runs without
+// an observer.
 func conflicts(s agent.State, at PointName, earlier, more agent.Effects) (out []Event) {
 	if !s.Observed() || earlier.Len() == 0 {
 		return nil

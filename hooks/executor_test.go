@@ -160,8 +160,7 @@ func TestMalformedArgumentsReachNoControl(t *testing.T) {
 	})
 }
 
-// Nor does a hook make of a call what has no one strict reading, whether the executor
-// looks at arguments or not.
+// Hooks do not receive calls without one strict reading either, whether the executor looks at arguments or not.
 func TestRewriteIntoMalformed(t *testing.T) {
 	for name, arguments := range map[string]any{
 		"no object": []int{1}, "text": "ls", "nothing": nil,

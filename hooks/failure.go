@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// A FailurePolicy says what happens when a hook fails by a panic, a timeout, an error
-// or an invalid answer. The zero policy means the default: Closed for controls, Open
-// for observers.
+// A FailurePolicy says how to handle a hook's panic, timeout, error or invalid answer. The zero policy means the
+// default: Closed for controls, Open for observers.
 type FailurePolicy struct {
 	kind   failureKind
 	tries  int
@@ -39,22 +38,20 @@ func (k failureKind) String() string {
 
 // The failure policies.
 var (
-	// Closed treats a failure as a denial: the call is denied, the result withheld, the
-	// input denied, or the run stopped, depending on the hook's point. Texts and events
-	// name the hook and say that it could not decide. Closed is for controls only.
+	// Closed treats a failure as a denial. The call is denied, the result withheld, the input denied, or the run
+	// stopped, depending on the hook's point. Texts and events name the hook and say that it could not decide. Closed
+	// is for controls only.
 	Closed = FailurePolicy{kind: failClosed}
-	// Open continues as if the hook had no opinion. However, a call that a hook rewrote
-	// into an invalid one does not run, because the hook did not allow the original
-	// call.
+	// Open continues as if the hook had no opinion. However, if a hook rewrote a call into an invalid one, the call
+	// does not run, because the hook did not allow the original call.
 	Open = FailurePolicy{kind: failOpen}
-	// Abort fails the run. It is not allowed for detached hooks, because the run does
-	// not wait for them, nor for hooks that are only at points where the run has ended:
-	// ExecutionEnd and InterventionStopped.
+	// Abort fails the run. It is not allowed for detached hooks, because the run does not wait for them. It is not
+	// allowed either for hooks that are only at points where the run has ended: ExecutionEnd and InterventionStopped.
 	Abort = FailurePolicy{kind: failAbort}
 )
 
-// Retry calls a failed hook again, up to tries more times, with delay in between. After
-// the last failure, the policy then applies, which must not be a Retry itself.
+// Retry calls a failed hook again, up to tries more times, with delay in between. After the last failure, the policy
+// then applies. It must not be a Retry itself.
 func Retry(tries int, delay time.Duration, then FailurePolicy) FailurePolicy {
 	return FailurePolicy{kind: then.kind, tries: tries, delay: delay, nested: then.tries != 0 || then.nested}
 }
@@ -80,17 +77,15 @@ func (e *HookError) Error() string {
 
 func (e *HookError) Unwrap() error { return e.Err }
 
-// Retryable returns false: asking the model again does not help when the failure of a
-// hook fails the run.
+// Retryable returns false. When a hook's failure fails the run, asking the model again does not help.
 func (e *HookError) Retryable() bool { return false }
 
-// DeniedError is the error of a tool result that a hook denied; see
-// agent.ToolResult.Err.
+// DeniedError is the error in the result of a denied call; see agent.ToolResult.Err.
 type DeniedError struct {
-	// Tool is the tool of the denied call, Hook the hook that denied it.
+	// Tool is the denied call's tool. Hook is the hook that denied it.
 	Tool string
 	Hook string
-	// Reason is the reason that the hook gave; it may be empty.
+	// Reason is the hook's reason. It may be empty.
 	Reason string
 	// Failed is set if the hook did not deny but could not decide.
 	Failed bool
@@ -103,7 +98,7 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("tool %q: denied by %s: %s", e.Tool, e.Hook, orNoReason(e.Reason))
 }
 
-// rewriteError is the failure of a hook that rewrote a call into an invalid one.
+// rewriteError is returned when a hook rewrote a call into an invalid one.
 type rewriteError struct{ err error }
 
 func (e *rewriteError) Error() string {
@@ -112,24 +107,23 @@ func (e *rewriteError) Error() string {
 
 func (e *rewriteError) Unwrap() error { return e.err }
 
-// executorError is not a failure of a hook: the executor failed while it checked a
-// hook's rewrite.
+// executorError is returned when the executor failed while it checked a hook's rewrite. It is not a hook failure.
 type executorError struct{ err error }
 
 func (e *executorError) Error() string { return e.err.Error() }
 
 func (e *executorError) Unwrap() error { return e.err }
 
-// PanicError is the failure of a hook that panicked.
+// PanicError is returned when a hook panicked.
 type PanicError struct {
 	Value any
-	// Stack is the stack of the panic, as debug.Stack gives it.
+	// Stack is the stack trace from debug.Stack.
 	Stack []byte
 }
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// ErrTimeout is the failure of a hook that exceeded its time limit.
+// ErrTimeout is returned when a hook exceeded its time limit.
 var ErrTimeout = errors.New("the hook did not answer in time")
 
 func orNoReason(reason string) string {

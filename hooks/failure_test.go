@@ -26,8 +26,8 @@ func TestFailurePoliciesAsText(t *testing.T) {
 	}
 }
 
-// A hook that aborts fails the run with its error, at all points of a call, whether
-// it is a control or an observer; nothing of the batch runs that has not run yet.
+// A hook that aborts fails the run with its error, at all of a call's points, whether it is a control or an observer.
+// The rest of the batch does not run.
 func TestAbortAtACall(t *testing.T) {
 	for name, tc := range map[string]struct {
 		hook  hooks.Hook
@@ -122,7 +122,7 @@ func TestContextLookedAtByMany(t *testing.T) {
 	assert.Equal(t, "ran ls", w.result(0).Text())
 }
 
-// What a hook before and after a call may know of it.
+// A hook before or after a call may have these facts about it.
 func TestFactsOfACall(t *testing.T) {
 	started := time.Now()
 	w := workWith(t, []hooks.Hook{

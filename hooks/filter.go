@@ -18,11 +18,11 @@ type filter struct {
 	failed  error // if set, the filter returns no text any more
 }
 
-// errFilterPanicked omits the value of the filter's panic, which may be part of the text.
+// errFilterPanicked omits the panic's value, which may be part of the text.
 var errFilterPanicked = errors.New("its filter panicked")
 
-// filterText returns the filtered text. In a JSON text the filter also sees each decoded string and each number, so
-// that an escape cannot hide a text from it. A filter that has failed returns no text.
+// filterText returns the filtered text. In JSON text the filter also sees each decoded string and each number, so that
+// an escape cannot hide a text from it. A filter that has failed returns no text.
 func (x *filter) filterText(text string) string {
 	if text == "" || x.failed != nil {
 		return ""
@@ -57,7 +57,7 @@ func (x *filter) once(text string) (after string) {
 	return after
 }
 
-// filters are the filters that the controls of a point have given so far, in order.
+// filters are the filters that the point's controls have returned so far, in order.
 type filters []*filter
 
 // filterEach returns the text after all filters.
@@ -87,7 +87,7 @@ func (l filters) filterSignal(s *agent.Signal) *agent.Signal {
 	return &after
 }
 
-// outcome returns the filtered outcome of a hook.
+// outcome returns a hook's filtered outcome.
 func (l filters) outcome(o *Outcome) *Outcome {
 	if o == nil || len(l) == 0 || o.plain() {
 		return o
@@ -105,8 +105,7 @@ func (l filters) outcome(o *Outcome) *Outcome {
 	return &after
 }
 
-// filterReply returns a filtered turn of the model: its text, reasoning and calls, and the effects and stop of
-// middleware.
+// filterReply returns the model's filtered turn: its text, reasoning and calls, and middleware's effects and stop.
 func (l filters) filterReply(reply agent.Step) agent.Step {
 	if len(l) == 0 {
 		return reply
@@ -139,8 +138,7 @@ func (l filters) filterOutcome(o *Outcome) *Outcome {
 	return l.outcome(o)
 }
 
-// abort returns the filtered error of a hook whose failure aborts the run. The result is still a HookError of this
-// hook.
+// abort returns the filtered error of a hook whose failure aborts the run. The result is still this hook's HookError.
 func (l filters) abort(err error) error {
 	if failed, ok := err.(*HookError); ok { //nolint:errorlint // an error that wraps it is another error
 		return &HookError{Hook: failed.Hook, Point: failed.Point, Err: l.filterError(failed.Err)}
@@ -153,8 +151,8 @@ func (x *filter) failure(at *pointInfo) *Outcome {
 	return &Outcome{decision: Withhold, point: at.name, hook: x.hook, failed: true, reason: x.failed.Error()}
 }
 
-// heldEvents are the events of the hooks at a point where filters apply. Beginning with the first event that has a
-// text, they are held back until all controls were asked. A nil *heldEvents holds nothing back.
+// heldEvents are hooks' events at a point where filters apply. Beginning with the first event that has a text, they are
+// held back until all controls were asked. A nil *heldEvents holds nothing back.
 type heldEvents []heldEvent
 
 type heldEvent struct {
@@ -163,7 +161,7 @@ type heldEvent struct {
 	event Event
 }
 
-// holdOrSend sends an event to the observer of the run, or holds it back.
+// holdOrSend sends an event to the run's observer, or holds it back.
 func (h *heldEvents) holdOrSend(ctx context.Context, s agent.State, e Event) {
 	switch {
 	case !s.Observed():
@@ -175,7 +173,7 @@ func (h *heldEvents) holdOrSend(ctx context.Context, s agent.State, e Event) {
 	}
 }
 
-// release sends the held events, with the filters of the point applied.
+// release sends the held events, with the point's filters applied.
 func (h *heldEvents) release(l filters) {
 	if h == nil {
 		return
@@ -186,7 +184,7 @@ func (h *heldEvents) release(l filters) {
 	*h = nil
 }
 
-// event returns the filtered event of a hook.
+// event returns a hook's filtered event.
 func (l filters) event(e Event) Event {
 	if x := l.find(e.Hook); x != nil && e.Decision == Filter {
 		if x.failed != nil {
@@ -199,7 +197,7 @@ func (l filters) event(e Event) Event {
 	return e
 }
 
-// find returns the filter that a hook gave, or nil.
+// find returns the hook's filter, or nil.
 func (l filters) find(hook string) *filter {
 	for _, x := range l {
 		if x.hook == hook {
@@ -209,7 +207,7 @@ func (l filters) find(hook string) *filter {
 	return nil
 }
 
-// withFilter returns the event of a filter. Its decision is Replace if the filter changed a text, and otherwise Pass.
+// withFilter returns a filter's event. Its decision is Replace if the filter changed a text, and otherwise Pass.
 func (e Event) withFilter(changed bool) Event {
 	e.Outcome = e.Outcome.withFilter(changed)
 	if e.Decision = e.Outcome.decision; e.Outcome.plain() {
@@ -218,7 +216,7 @@ func (e Event) withFilter(changed bool) Event {
 	return e
 }
 
-// withFilter returns the outcome of a filter for observers.
+// withFilter returns a filter's outcome for observers.
 func (o *Outcome) withFilter(changed bool) *Outcome {
 	n := *o
 	n.decision, n.filter = Allow, nil
@@ -228,7 +226,7 @@ func (o *Outcome) withFilter(changed bool) *Outcome {
 	return &n
 }
 
-// wouldChange reports whether a filter in shadow would change a text. Apply applies filters to all texts.
+// wouldChange reports whether a filter in shadow would change a text. apply applies filters to all text.
 func (o *Outcome) wouldChange(apply func(filters)) bool {
 	x := &filter{hook: o.hook, f: o.filter}
 	apply(filters{x})

@@ -12,9 +12,9 @@ import (
 )
 
 // filteredError replaces an error that a filter changed or could not fully inspect, or that a hook replaced or
-// withheld. It does not contain the original. It keeps the original's kind and whether it is retryable, and
-// errors.Is still finds context.Canceled, context.DeadlineExceeded and agent.ErrSuspended. A stop in the form of an
-// error remains one, with a filtered signal.
+// withheld. It does not contain the original. It keeps the original's kind and whether it is retryable. errors.Is still
+// finds context.Canceled, context.DeadlineExceeded and agent.ErrSuspended. A stop as an error remains a stop, with a
+// filtered signal.
 type filteredError struct {
 	text      string
 	kind      agent.ErrorKind
@@ -26,10 +26,10 @@ type filteredError struct {
 
 func (e *filteredError) Error() string { return e.text }
 
-// ErrorKind returns the kind of the original.
+// ErrorKind returns the original's kind.
 func (e *filteredError) ErrorKind() agent.ErrorKind { return e.kind }
 
-// RetryAfter returns how long the original says to wait before a retry; zero when it does not say.
+// RetryAfter returns how long the original says to wait before a retry. It returns zero when the original does not say.
 func (e *filteredError) RetryAfter() time.Duration { return e.after }
 
 // Is reports whether target is one of the errors that errors.Is still finds, and the original was that error.
@@ -45,7 +45,7 @@ func (e *filteredError) Unwrap() error {
 	return e.signal
 }
 
-// Retryable reports whether the original is retryable; if it does not say, its kind decides.
+// Retryable reports whether the original is retryable. If the original does not say, its kind decides.
 func (e *filteredError) Retryable() bool { return e.retryable }
 
 // standingFor returns a replacement for the original error, with another text. The original may be nil.
@@ -63,7 +63,7 @@ func standingFor(original error, text string) *filteredError {
 	return e
 }
 
-// filterError returns err, or a replacement for it if the filters change a text in err or cannot inspect all of it.
+// filterError returns err, or a replacement if the filters change a text in err or cannot inspect all of it.
 func (l filters) filterError(err error) error {
 	if err == nil || len(l) == 0 {
 		return err
@@ -90,13 +90,13 @@ type sight struct {
 	values  int
 }
 
-// The limits of an inspection: anything deeper, or more, counts as hidden.
+// The limits for an inspection. Anything deeper, or more, counts as hidden.
 const (
 	sightDepth  = 16
 	sightValues = 10_000
 )
 
-// lookAtError inspects the texts of an error, the errors that it wraps, and the values that they hold.
+// lookAtError inspects an error's text, the errors that it wraps, and the values that they hold.
 func (v *sight) lookAtError(err error) {
 	if err == nil || v.changed || v.hidden {
 		return

@@ -15,14 +15,14 @@ func (s Set) Controls() []string {
 	return lo.FilterMap(s.hooks, func(h Hook, _ int) (string, bool) { return h.name, h.control && !h.shadow })
 }
 
-// WithHooks returns the settings for a run with hooks in addition to those of its agent: see
-// agent.Agent.WithHooks. They apply to this run only.
+// WithHooks returns the settings for a run with hooks in addition to its agent's hooks: see agent.Agent.WithHooks. They
+// apply to this run only.
 //
 //	final, err := a.RunWith(ctx, hooks.WithHooks(noPush), s, input).Get()
 func WithHooks(list ...Hook) agent.RunSettings { return agent.RunSettings{Hooks: NewSet(list...)} }
 
-// With returns the hooks of c followed by more hooks, compiled for the same tools. Detached
-// hooks run in the background of the receiver.
+// With returns c's hooks followed by more hooks, compiled for the same tools. Detached hooks run in the receiver's
+// background.
 func (c *Compiled) With(more Set) mo.Result[*Compiled] {
 	return c.set.With(more.hooks...).CompileIn(c.pool, c.reach)
 }

@@ -7,9 +7,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// admit asks the hooks before the run. A state with a terminal status means that the
-// input was denied. With an error, the state has the changes of the hooks before the
-// failure.
+// admit asks the hooks before the run. A terminal status in the state means that the input was denied. With an error,
+// the state has the hooks' changes before the failure.
 func (c *Compiled) admit(ctx context.Context, s agent.State) (agent.State, error) {
 	s, err := c.startConversation(ctx, s)
 	if err != nil || s.Status().Terminal() {
@@ -24,8 +23,7 @@ func (c *Compiled) admit(ctx context.Context, s agent.State) (agent.State, error
 	return foldInput(ctx, c, &c.execution, s, ExecutionStart, func(v inputView) ExecutionContext { return ExecutionContext{v} })
 }
 
-// foldInput asks the controls of an input point until all of them have judged the same
-// input, or one denies or stops.
+// foldInput asks the controls at an input point until all of them have judged the same input, or one denies or stops.
 func foldInput[C Context](ctx context.Context, c *Compiled, m *moment[C], s agent.State, at PointName, view func(inputView) C) (agent.State, error) {
 	if m.empty() {
 		return s, nil
@@ -37,7 +35,7 @@ func foldInput[C Context](ctx context.Context, c *Compiled, m *moment[C], s agen
 	}
 	after := func(without int) agent.State {
 		s := s
-		for i, j := range d.latest { // each separately, so that the additions of two hooks are two messages
+		for i, j := range d.latest { // separately, so that two hooks' additions are two messages
 			if i != without {
 				s = s.Apply(j.outcome.Effects())
 			}
@@ -62,7 +60,7 @@ func foldInput[C Context](ctx context.Context, c *Compiled, m *moment[C], s agen
 	return s, m.announce(ctx, c.pool, context(s, d.observedOutcome()))
 }
 
-// judgedInput is the input of a run that the controls judge.
+// judgedInput is the run input that the controls judge.
 type judgedInput struct {
 	messages  []agent.Message
 	rewritten bool
@@ -78,7 +76,7 @@ func (judgedInput) applyRewrite(o *Outcome, _ bool) (now, judged judgedInput) {
 	return now, now
 }
 
-// denyInput returns the state of a run whose input was denied: the input is removed.
+// denyInput returns the run's state after its input was denied. The input is removed.
 func denyInput(s agent.State, o *Outcome) agent.State {
 	signal := *signalOf(o)
 	signal.Reason = agent.StopDenied

@@ -125,7 +125,7 @@ func TestPointsOfAParkedRun(t *testing.T) {
 	assert.Len(t, d.ids[hooks.InterventionResolved][0], 2)
 }
 
-// noteAnswers notes the verdicts that the events of a batch name, and checks that they name its calls. Asked are the ids of those.
+// noteAnswers notes the verdicts in a batch's events, and checks that they name its calls. asked has their IDs.
 func noteAnswers(t *testing.T, asked *[]string, told map[hooks.PointName][]string) hooks.Hook {
 	t.Helper()
 	return hooks.ObserveAll("note", func(_ context.Context, c hooks.Context) error {
@@ -163,8 +163,8 @@ func annSays(verdict agent.ApprovalVerdict) agent.Approval {
 	return agent.Approval{Verdict: verdict, By: "ann", Reason: "because"}
 }
 
-// LH-67: whatever a person answers, and however many calls they were asked about, each event
-// names every call of the batch, with its answer, and a call that was alone by CallID as well.
+// LH-67: whatever a person answers, and however many calls they were asked about, each event names every call in the
+// batch, with its answer. A single call is also in CallID.
 func TestEventsOfAnswersNameAllCalls(t *testing.T) {
 	type verdicts = []agent.ApprovalVerdict // Park for a call without an answer
 	const yes, no, goOn, none = agent.Approve, agent.RejectAndEnd, agent.RejectAndContinue, agent.Park
@@ -264,7 +264,7 @@ func TestControlsAreAskedAgain(t *testing.T) {
 	assert.Empty(t, d.ran)
 }
 
-// LH-62: what a hook may do before a person is asked, in this process and in the next.
+// LH-62: a hook's possible answers before a person is asked, in this process and in the next.
 func TestBeforeAnybodyIsAsked(t *testing.T) {
 	hook := func(f func(hooks.InterventionContext) hooks.Result) hooks.Hook {
 		return hooks.On(hooks.AtInterventionRequested, "before", func(_ context.Context, c hooks.InterventionContext) hooks.Result { return f(c) })

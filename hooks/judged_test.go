@@ -42,8 +42,8 @@ func turnInto(from, into string) func(hooks.ToolContext) hooks.Result {
 	}
 }
 
-// What a hook makes of a call is judged by the controls that were asked before it, also by
-// those whose matchers the call did not match before.
+// The controls that were asked before a rewrite judge it, also the controls whose matchers the call did not match
+// before.
 func TestRewritesAreJudgedAgain(t *testing.T) {
 	rewrite := before("rewrite", turnInto("ls", "rm")).WithPriority(-1)
 	for name, guard := range map[string]hooks.Hook{
@@ -206,7 +206,7 @@ func TestRewrittenInputsAreJudgedAgain(t *testing.T) {
 	}
 }
 
-// So it is with what a sub-agent is told, and the parameters of a blueprint's run.
+// The same applies to a sub-agent's instruction, and to the parameters of a coordinated run.
 func TestRewrittenInstructionsAndParametersAreJudgedAgain(t *testing.T) {
 	compiled, err := hooks.NewSet(
 		hooks.On(hooks.AtPreSubagent, "guard", func(_ context.Context, c hooks.PreSubagentContext) hooks.Result {

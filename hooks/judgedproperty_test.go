@@ -113,7 +113,7 @@ func (p *judgedPlayer) hook(d judgedControl) hooks.Hook {
 	return h
 }
 
-// judgedEnd is what becomes of a call.
+// judgedEnd is a call's result.
 type judgedEnd struct {
 	n         int    // the value that runs, or would
 	fate      string // run, ask, answer, stop
@@ -138,7 +138,7 @@ type modelAnswer struct {
 	value int // what it was asked about
 }
 
-// answer returns what a control says to a value, or what its failure comes to.
+// answer returns a control's answer to a value, or the result of its failure.
 func (m *judgedModel) answer(c judgedControl, n int) string {
 	if c.matched && !c.matches[n] {
 		return "pass"
@@ -252,7 +252,7 @@ func (echoing) Execute(context.Context, agent.State, *agent.Prepared) mo.Result[
 	return mo.Err[*agent.ToolResult](errors.New("nothing is executed here"))
 }
 
-// endOf reads what a prepared call says.
+// endOf reads a prepared call's result.
 func endOf(p *agent.Prepared) judgedEnd {
 	end := judgedEnd{n: judgedValue(p.Call)}
 	end.fate = map[agent.Disposition]string{
@@ -277,7 +277,7 @@ func endOf(p *agent.Prepared) judgedEnd {
 	return end
 }
 
-// watchedState returns a state of a run that an observer watches.
+// watchedState returns a state with an observer.
 func watchedState(t testing.TB) (watched agent.State) {
 	t.Helper()
 	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
@@ -290,9 +290,9 @@ func watchedState(t testing.TB) (watched agent.State) {
 	return watched
 }
 
-// Whatever controls there are, of whatever rank, priority, failure policy and layer, what
-// becomes of a call, what runs, who was asked about what, and the rest of their answers,
-// is what the rules say. What runs, every control has judged.
+// With any controls of any rank, priority, failure policy and layer, the rules determine a call's result: which call
+// runs, who was asked about which arguments, and the controls' other answers. Every control has judged the call that
+// runs.
 //
 //
 func TestControlsKeepTheRules(t *testing.T) {
@@ -333,7 +333,7 @@ func TestControlsKeepTheRules(t *testing.T) {
 			return
 		}
 		got := endOf(p)
-		if want.fate == "stop" { // nothing else is said about a call that does not take place
+		if want.fate == "stop" { // nothing else is known about a stopped call
 			want.code, want.mock, got.code, got.mock = "", "", "", ""
 		}
 		if want.fate != "ask" {

@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// callWork is what a run of so many calls does.
+// callWork is the work in a run with so many calls.
 type callWork struct {
 	// How often the parts were asked, in the whole run.
 	matched, judged, rewritten, filtered, watched, ran, told int

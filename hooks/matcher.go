@@ -10,19 +10,17 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// A Matcher determines for which calls and moments a hook is called. It is an immutable
-// value that is compiled once; an error in it is reported when the agent is built. The
-// zero Matcher matches everything.
+// A Matcher determines for which calls and moments a hook is called. It is an immutable value that is compiled once. An
+// error in it is reported when the agent is built. The zero Matcher matches everything.
 type Matcher struct { //nolint:recvcheck // decoding needs a pointer
 	text string
-	// tool judges only the tool's name; nil means that the name does not matter.
+	// tool judges only the tool's name. Nil means that the name does not matter.
 	tool func(name string) truth
-	// full judges the whole occasion; nil means that the name decides.
+	// full judges the whole occasion. Nil means that the name decides.
 	full func(o occasion) bool
-	// needsTool reports that the matcher makes sense only at points of a tool call.
+	// needsTool reports that the matcher makes sense only at a tool call's points.
 	needsTool bool
-	// needsStep reports that the matcher makes sense only at points where the kind of the
-	// step is known.
+	// needsStep reports that the matcher makes sense only at points where the step's kind is known.
 	needsStep bool
 	// needsContext reports that occasion.context must be set.
 	needsContext bool
@@ -40,7 +38,7 @@ type occasion struct {
 	context Context         // nil unless the matcher needs it
 }
 
-// truth is the judgement that is known before the call: no, maybe or yes.
+// truth is a judgement before the call: no, maybe or yes.
 type truth uint8
 
 const (
@@ -94,7 +92,7 @@ func matchesMoment(m *Matcher, o occasion) bool {
 	return m.full == nil || m.full(o)
 }
 
-// toolMatcher matches calls of the tools that one of the patterns matches.
+// toolMatcher matches calls to tools that one of the patterns matches.
 func toolMatcher(text string, tools ...pattern) Matcher {
 	return Matcher{text: text, needsTool: true, about: &aboutMatcher{tools: tools}, tool: func(name string) truth {
 		for i := range tools {
@@ -110,7 +108,7 @@ func wrongMatcher(format string, args ...any) Matcher {
 	return Matcher{err: fmt.Errorf(format, args...)}
 }
 
-// ToolNamed matches calls of the tools with exactly these names.
+// ToolNamed matches calls to tools with exactly these names.
 func ToolNamed(names ...string) Matcher {
 	if len(names) == 0 || slices.Contains(names, "") {
 		return wrongMatcher("ToolNamed without a name matches nothing: name a tool")
@@ -124,13 +122,12 @@ func ToolNamed(names ...string) Matcher {
 
 // ToolMatching matches calls by a pattern on the tool's name.
 //
-// A pattern is an exact name; or a glob, in which * matches any text, ? any character,
-// [a-z] any of these, and \\ escapes the next character; or a regular expression between
-// slashes, which matches anywhere in the name unless it is anchored.
+// A pattern is an exact name, a glob, or a regular expression between slashes. In a glob, * matches any text, ? any
+// character, [a-z] any of these, and \\ escapes the next character. A regular expression matches anywhere in the name
+// unless it is anchored.
 //
-// A text without slashes that looks like a regular expression, such as ^bash$ or bash|sh,
-// is an error when the agent is built: as a name it would match no tool. Exact returns a
-// pattern that matches any text literally.
+// A text without slashes that looks like a regular expression, such as ^bash$ or bash|sh, is an error when the agent is
+// built. As a name it would match no tool. Exact returns a pattern that matches any text literally.
 func ToolMatching(text string) Matcher {
 	p, err := compilePattern(text)
 	if err != nil {
@@ -139,15 +136,13 @@ func ToolMatching(text string) Matcher {
 	return toolMatcher("tool "+text, p)
 }
 
-// Argument matches calls that have a value at a path of their arguments, such as "path"
-// or "to.0.email", for which test returns true. Test receives the JSON text of the value:
-// a string has its quotes. It must be quick and safe for concurrent use.
+// Argument matches calls with an argument at a path, such as "path" or "to.0.email", for which test returns true. test
+// receives the value's JSON text: a string has its quotes. It must be quick and safe for concurrent use.
 //
-// A path is a list of names, separated by dots. A number selects an element of a list,
-// counted from 0. A step that is only * selects each element, or each member of an
-// object: "to.*.email" is tested until test returns true. A backslash escapes the next
-// character: `a\.b` is one name, and `\*` the name of a star. A path that begins with a
-// slash is a JSON pointer; a step that is * or \* has the same meaning in it.
+// A path is a list of names, separated by dots. A number selects an element of a list, counted from 0. A step that is
+// only * selects each element, or each member of an object: "to.*.email" is tested until test returns true. A backslash
+// escapes the next character: `a\.b` is one name, and `\*` the name of a star. A path that begins with a slash is a
+// JSON pointer. A step that is * or \* has the same meaning in it.
 func Argument(path string, test func(raw string) bool) Matcher {
 	if test == nil {
 		return wrongMatcher("argument %q: the test is nil", path)
@@ -155,7 +150,7 @@ func Argument(path string, test func(raw string) bool) Matcher {
 	return argumentMatcher(path, "", test)
 }
 
-// argumentMatcher works like Argument for values of one JSON type; empty means any type.
+// argumentMatcher works like Argument for values with one JSON type. Empty means any type.
 func argumentMatcher(path, kind string, test func(raw string) bool) Matcher {
 	at, err := compilePath(path)
 	if err != nil {
@@ -166,9 +161,8 @@ func argumentMatcher(path, kind string, test func(raw string) bool) Matcher {
 	}}
 }
 
-// ArgumentEquals matches calls whose value at a path equals value, as JSON: 1 and 1.0 are
-// equal, big numbers are compared with all their digits, and the order of an object's
-// members does not matter. See Argument for paths.
+// ArgumentEquals matches calls whose value at a path equals value, as JSON. 1 and 1.0 are equal, big numbers are
+// compared with all their digits, and member order does not matter. See Argument for paths.
 func ArgumentEquals(path string, value any) Matcher {
 	want, err := jsonValueOf(value)
 	if err != nil {
@@ -182,8 +176,8 @@ func ArgumentEquals(path string, value any) Matcher {
 	return m
 }
 
-// ArgumentMatching matches calls whose value at a path is a string that the
-// pattern matches; see ToolMatching for patterns, and Argument for paths.
+// ArgumentMatching matches calls whose value at a path is a string that the pattern matches. See ToolMatching for
+// patterns, and Argument for paths.
 func ArgumentMatching(path, text string) Matcher {
 	p, err := compilePattern(text)
 	if err != nil {
@@ -224,8 +218,8 @@ func runMatcher(what, text string, of func(agent.Run) string) (Matcher, pattern)
 	return Matcher{text: what + " " + text, full: func(o occasion) bool { return p.match(of(o.state.Run())) }}, p
 }
 
-// AtDepth matches runs that have from least to most runs above them, counted from zero; a
-// negative most means any number.
+// AtDepth matches runs that have from least to most runs above them, counted from zero. A negative most means any
+// number.
 func AtDepth(least, most int) Matcher {
 	switch {
 	case least < 0:
@@ -245,9 +239,8 @@ func AtDepth(least, most int) Matcher {
 	}}
 }
 
-// StepKindIs matches steps of that kind. Building the agent fails for a hook at a point
-// where the kind of a step is not known, because there is no step or the model has not
-// answered, or where it is always another kind.
+// StepKindIs matches steps of that kind. Building the agent fails if the hook's point does not know the step's kind,
+// because there is no step or the model has not answered. It also fails if the point always has another kind.
 func StepKindIs(kind agent.StepKind) Matcher {
 	if kind != agent.StepToolExecution && kind != agent.StepFinalResponse {
 		return wrongMatcher("StepKindIs: unknown step kind %q: use %s or %s", kind, agent.StepToolExecution, agent.StepFinalResponse)
@@ -297,8 +290,7 @@ func AtPoints(names ...PointName) Matcher {
 	}
 }
 
-// When returns a matcher that matches if test returns true. Test must be quick and safe
-// for concurrent use.
+// When returns a matcher that matches if test returns true. test must be quick and safe for concurrent use.
 func When(test func(c Context) bool) Matcher {
 	if test == nil {
 		return wrongMatcher("When: the test is nil")
@@ -306,8 +298,7 @@ func When(test func(c Context) bool) Matcher {
 	return Matcher{text: "func", needsContext: true, full: func(o occasion) bool { return test(o.context) }}
 }
 
-// And returns a matcher that matches if all the given matchers match; without matchers,
-// it matches everything.
+// And returns a matcher that matches if all the given matchers match. Without matchers, it matches everything.
 func And(matchers ...Matcher) Matcher {
 	all := slices.Clone(matchers)
 	return joinMatchers(opAnd, all, Matcher{
@@ -400,8 +391,8 @@ func joinMatchers(op operator, parts []Matcher, m Matcher) Matcher {
 	return m
 }
 
-// MatchesCall reports whether a matcher of tools and arguments matches a call. A matcher that needs more
-// of the run than the call, such as When, matches no call here.
+// MatchesCall reports whether a matcher on tools and arguments matches a call. A matcher that needs more run data than
+// the call, such as When, matches no call here.
 func (m Matcher) MatchesCall(call agent.ToolCall) bool {
 	if m.err != nil || m.needsContext || m.needsStep {
 		return false

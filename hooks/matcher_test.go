@@ -158,8 +158,8 @@ func TestArgumentMatchers(t *testing.T) {
 	})
 }
 
-// IP-31, IP-32, IP-33, IP-34: And, Or, Not mean what they say, whatever is known of a
-// call beforehand; an empty And matches everything.
+// IP-31, IP-32, IP-33, IP-34: And, Or, Not mean what they say, whatever is known about a call beforehand. An empty And
+// matches everything.
 func TestJoinedMatchers(t *testing.T) {
 	bash, reads := hooks.ToolNamed("bash"), hooks.ToolMatching("read_*")
 	short := hooks.Argument("n", func(raw string) bool { return len(raw) == 1 })
@@ -339,7 +339,7 @@ func TestUnmatchedDetachedHooksAreNotStarted(t *testing.T) {
 	assert.Equal(t, 1, asked)
 }
 
-// What a matcher is asked about when it is a When is the whole context.
+// A When matcher receives the whole context.
 func TestWhenSeesTheContext(t *testing.T) {
 	var seen []string
 	workWith(t, []hooks.Hook{before("h", allow, hooks.When(func(c hooks.Context) bool {

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// The points that middleware fires: what controls may do there, and what becomes of one
-// that fails. On no hooks, and outside of a run, they do nothing.
+// The points that middleware fires: which answers controls may give there, and how their failures are handled. Without
+// hooks, and outside a run, they do nothing.
 func TestPointsOfMiddleware(t *testing.T) {
 	s := agent.NewState()
 	compiled := func(list ...hooks.Hook) *hooks.Compiled { return hooks.NewSet(list...).Compile().MustGet() }

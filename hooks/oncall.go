@@ -11,8 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// OnCall returns a control at AtPreToolUse for the calls of one tool. F receives the arguments as a struct of
-// type In:
+// OnCall returns a control at AtPreToolUse for one tool's calls. f receives the arguments as a struct of type In:
 //
 //	hooks.OnCall("only-friends", "transfer", func(_ context.Context, c hooks.ToolContext, in struct {
 //		To string `json:"to"`
@@ -23,11 +22,11 @@ import (
 //		return c.Allow()
 //	})
 //
-// In has fields for the arguments that f checks; calls can have other arguments. A field is required unless its
-// json tag has omitempty or omitzero, and accepts null only if it is a pointer. A call whose arguments do not fit
-// In is denied without calling f, regardless of the failure policy of the hook. Building an agent fails if it has
-// no tool with this name, or if the tool has no argument with the name of a field. To rewrite arguments, modify
-// in and answer with c.Patch(in).
+// In has fields for the arguments that f checks. Calls can have other arguments. A field is required unless its json
+// tag has omitempty or omitzero, and accepts null only if it is a pointer. A call whose arguments do not fit In is
+// denied without calling f, regardless of the hook's failure policy. Building an agent fails if it has no tool with
+// this name, or if the tool has no argument with a field's name. To rewrite arguments, modify in and answer with
+// c.Patch(in).
 func OnCall[In any](name, tool string, f func(ctx context.Context, c ToolContext, in In) Result) Hook {
 	if f == nil {
 		return On(AtPreToolUse, name, nil, ToolNamed(tool))
@@ -82,10 +81,10 @@ func ContinueUntil(name, reason string, done func(s agent.State) bool) Hook {
 	})
 }
 
-// Patch rewrites the arguments by a JSON merge patch (RFC 7396): members of the patch replace those of the call,
-// a member that is null removes the call's member, and the other members stay. The patch is any value that
-// marshals to a JSON object, such as the struct that OnCall passes to its func: a field that its json tag omits
-// when empty leaves the call's argument unchanged. Otherwise Patch works like Rewrite.
+// Patch rewrites the arguments with a JSON merge patch (RFC 7396). Members of the patch replace the call's members, a
+// null member removes the call's member, and the other members stay. The patch is any value that marshals to a JSON
+// object, such as the struct that OnCall passes to its func. A field that its json tag omits when empty leaves the
+// call's argument unchanged. Otherwise Patch works like Rewrite.
 func (c ToolContext) Patch(patch any, effects ...agent.Effect) Result {
 	text, err := patchedArguments(c.Call(), patch)
 	if err != nil {
@@ -128,7 +127,7 @@ func mergePatch(object, patch map[string]any) map[string]any {
 	return object
 }
 
-// decodeCall decodes the arguments of a call into the value that into points to.
+// decodeCall decodes a call's arguments into the value that into points to.
 func decodeCall(call Call, into any) error {
 	var value any
 	if err := call.Decode(&value); err != nil {
@@ -140,8 +139,8 @@ func decodeCall(call Call, into any) error {
 	return call.Decode(into)
 }
 
-// lackOf describes why a JSON value cannot be decoded into type t: a required member is missing, or a value is
-// null although t does not allow it. The result is empty if there is no such problem.
+// lackOf describes why a JSON value cannot be decoded into type t: a required member is missing, or a value is null
+// although t does not allow it. The result is empty if there is no such problem.
 func lackOf(value any, t reflect.Type, at string) string {
 	if t.Kind() == reflect.Pointer {
 		if value == nil {
@@ -210,7 +209,7 @@ type jsonField struct {
 	required bool
 }
 
-// jsonFields returns the JSON members of a struct, including those of embedded structs.
+// jsonFields returns a struct's JSON members, including members of embedded structs.
 func jsonFields(t reflect.Type) []jsonField {
 	var out []jsonField
 	for _, field := range reflect.VisibleFields(t) {
@@ -228,8 +227,8 @@ func jsonFields(t reflect.Type) []jsonField {
 	return out
 }
 
-// takesFields returns matchers that match every call. They make building an agent fail if its tool does not have
-// the arguments, because a guard with a mistyped name would never see a value.
+// takesFields returns matchers that match every call. They make building an agent fail if its tool does not have the
+// arguments, because a guard with a mistyped name would never see a value.
 func takesFields(t reflect.Type) []Matcher {
 	if t.Kind() != reflect.Struct {
 		return []Matcher{wrongMatcher("OnCall reads arguments into a struct, not into a %s", t)}

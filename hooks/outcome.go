@@ -14,11 +14,10 @@ import (
 // has no opinion.
 type Result = mo.Result[*Outcome]
 
-// Decision is the decision of a hook.
+// Decision is a hook's decision.
 type Decision string
 
-// The decisions. The methods of a context determine which of them are possible at its
-// point.
+// The decisions. A context's methods determine which of them are possible at its point.
 const (
 	// Pass: the hook has no opinion.
 	Pass Decision = "pass"
@@ -48,8 +47,8 @@ const (
 	Continue Decision = "continue"
 )
 
-// An Outcome is the decision of a hook and its effects. The methods of the hook's
-// context create it. It is immutable, and can be kept after the call.
+// An Outcome is a hook's decision and its effects. The methods of the hook's context create it. It is immutable, and
+// can be kept after the call.
 type Outcome struct {
 	decision Decision
 	point    PointName
@@ -65,7 +64,7 @@ type Outcome struct {
 	mock      *agent.ToolResult // Mock
 	invalid   error             // an error in the outcome itself
 	question  *agent.Question   // Ask; completed by the runner
-	facts     []Fact            // the facts of Because
+	facts     []Fact            // from Because
 	filter    func(text string) (string, error)
 	failed    bool            // the hook could not decide
 	hook      string          // the hook that decided; set by the runner
@@ -84,7 +83,7 @@ func (o *Outcome) Decision() Decision {
 // plain reports whether the outcome is Allow without effects.
 func (o *Outcome) plain() bool { return o.decision == Allow && o.effects.Len() == 0 }
 
-// Reason returns the reason that the hook gave; it may be empty.
+// Reason returns the hook's reason. It may be empty.
 func (o *Outcome) Reason() string {
 	if o == nil {
 		return ""
@@ -92,7 +91,7 @@ func (o *Outcome) Reason() string {
 	return o.reason
 }
 
-// Effects returns the changes to the state that the hook requests.
+// Effects returns the state changes that the hook requests.
 func (o *Outcome) Effects() agent.Effects {
 	if o == nil {
 		return agent.Effects{}
@@ -100,7 +99,7 @@ func (o *Outcome) Effects() agent.Effects {
 	return o.effects
 }
 
-// Hook names the hook that decided. It is known once the hook has run.
+// Hook returns the name of the hook that decided. It is known once the hook has run.
 func (o *Outcome) Hook() string {
 	if o == nil {
 		return ""
@@ -108,8 +107,7 @@ func (o *Outcome) Hook() string {
 	return o.hook
 }
 
-// HookFailed reports whether the hook failed: the outcome then means that the hook could
-// not decide.
+// HookFailed reports whether the hook failed. The outcome then means that the hook could not decide.
 func (o *Outcome) HookFailed() bool { return o != nil && o.failed }
 
 // Arguments returns the new arguments of a rewrite at PreToolUse.
@@ -120,8 +118,7 @@ func (o *Outcome) Arguments() string {
 	return o.arguments
 }
 
-// MockResult returns the answer of a mock; nil on other outcomes. It must not be
-// modified.
+// MockResult returns a mock's answer. It returns nil for other outcomes. The answer must not be modified.
 func (o *Outcome) MockResult() *agent.ToolResult {
 	if o == nil {
 		return nil
@@ -129,7 +126,7 @@ func (o *Outcome) MockResult() *agent.ToolResult {
 	return o.mock
 }
 
-// Content returns the new content of a replaced result, or the zero Content.
+// Content returns a replaced result's new content, or the zero Content.
 func (o *Outcome) Content() agent.Content {
 	if o == nil || o.content == nil {
 		return agent.Content{}
@@ -161,8 +158,7 @@ func (o *Outcome) Input() []agent.Message {
 	return append([]agent.Message(nil), o.input...)
 }
 
-// Facts returns the facts that the decision is based on, if the hook gave any: see
-// Because. The slice must not be modified.
+// Facts returns the facts behind the decision, if the hook gave any: see Because. The slice must not be modified.
 func (o *Outcome) Facts() []Fact {
 	if o == nil {
 		return nil
@@ -170,17 +166,16 @@ func (o *Outcome) Facts() []Fact {
 	return o.facts
 }
 
-// Fact is one fact that a decision is based on: an expression or a name, and its value.
+// Fact is one fact behind a decision: an expression or a name, and its value.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// Because returns an answer with the facts that it is based on, for events and for the
-// people who read them. Facts can hold contents of the call: telemetry records them only
-// where it records contents. An answer that passes or fails is returned unchanged. So is
-// an answer at a point after something has happened, because its facts could contain a
-// text that another hook filters out of a result.
+// Because returns an answer with the facts behind it, for events and for the people who read them. Facts can hold call
+// contents. Telemetry records them only where it records contents. An answer that passes or fails is returned
+// unchanged. So is an answer at a point after something has happened, because its facts could contain text that another
+// hook filters out of a result.
 func Because(r Result, facts ...Fact) Result {
 	o, err := r.Get()
 	if err != nil || o == nil || len(facts) == 0 {

@@ -8,21 +8,21 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// anyElement is the step of a path that matches every element of a list, and every member of an object.
+// anyElement is the path step that matches every element of a list, and every member of an object.
 const anyElement = "*"
 
-// argumentPath is a compiled path into the arguments of a call.
+// argumentPath is a compiled path into a call's arguments.
 type argumentPath struct { //nolint:recvcheck // decoding needs a pointer
 	text string
-	// steps are the names on the path; wild says which of them match every element.
+	// steps are the names on the path. wild says which of them match every element.
 	steps []string
 	wild  []bool
-	// pointers are the JSON pointers of the sections between the wild steps.
+	// pointers are the JSON pointers for the sections between the wild steps.
 	pointers []string
 }
 
-// compilePath compiles a path: names with dots between them, in which a backslash escapes the next character, or a
-// JSON pointer, which begins with a slash. A step that is only * matches every element; \* is a name.
+// compilePath compiles a path: names with dots between them, in which a backslash escapes the next character, or a JSON
+// pointer, which begins with a slash. A step that is only * matches every element. \* is a name.
 func compilePath(text string) (argumentPath, error) {
 	p := argumentPath{text: text, pointers: []string{""}}
 	var err error
@@ -67,7 +67,7 @@ func (p *argumentPath) readPointer(text string) {
 
 func (p *argumentPath) readDotted(text string) error {
 	var name strings.Builder
-	begin, plain := 0, true // the begin of the current step; plain: the step has no escapes
+	begin, plain := 0, true // begin of the current step; plain: the step has no escapes
 	for i := 0; i <= len(text); i++ {
 		if i == len(text) || text[i] == '.' {
 			switch step := text[begin:i]; {

@@ -89,14 +89,14 @@ func drawPathScene(t *rapid.T) pathScene {
 	return s
 }
 
-// hookPath is a way in which the hooks of a scene may be asked.
+// hookPath is one way in which a scene's hooks may be asked.
 type hookPath struct {
 	full     bool // each hook has a matcher besides, so that none is asked in the quick way
 	observed bool
 	many     bool // there are more tools than the hooks look at one by one
 }
 
-// account is all that is seen of a run.
+// account is everything visible about a run.
 type account struct {
 	State  string
 	Err    string
@@ -237,7 +237,7 @@ func (p *pathPlayer) finish(d pathHook, h hooks.Hook) hooks.Hook {
 	return h
 }
 
-// hooks returns the hooks of a scene.
+// hooks returns the scene's hooks.
 func (p *pathPlayer) hooks(s pathScene, way hookPath) (list []hooks.Hook) {
 	for _, d := range s.befores {
 		list = append(list, p.before(d))

@@ -12,13 +12,13 @@ import (
 type pattern struct {
 	text  string
 	match func(string) bool
-	// exact is the only text that matches a pattern without wildcards. For other patterns, begin is the prefix of
-	// every match; empty if it is not known.
+	// exact is the only text that matches a pattern without wildcards. For other patterns, begin is the prefix of every
+	// match. It is empty if it is not known.
 	exact, begin string
 }
 
-// compilePattern compiles an exact text, a glob, or a /regular expression/. A text without slashes that looks like
-// a regular expression is an error: as a text or a glob it would match almost nothing.
+// compilePattern compiles an exact text, a glob, or a /regular expression/. A text without slashes that looks like a
+// regular expression is an error. As a text or a glob it would match almost nothing.
 func compilePattern(text string) (pattern, error) {
 	p := pattern{text: text}
 	switch {
@@ -74,8 +74,8 @@ var flagged = regexp.MustCompile(`^/.+/[gimsuxy]{1,3}$`)
 const regexpSigns = `^$()|+{}`
 
 // regexpSign finds the part that makes a text without slashes look like a regular expression: a character that is
-// special only there, a dot that is repeated, a backslash before a letter or digit, a named class. An escaped
-// character is literal. Within brackets, every character except a backslash is literal.
+// special only there, a repeated dot, a backslash before a letter or digit, a named class. An escaped character is
+// literal. Within brackets, every character except a backslash is literal.
 func regexpSign(text string) (string, bool) {
 	inside := false
 	for i := 0; i < len(text); i++ {
@@ -106,7 +106,7 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// literalPrefix returns the text before the first wildcard of a glob, and whether it is the whole glob.
+// literalPrefix returns a glob's text before its first wildcard, and whether it is the whole glob.
 func literalPrefix(glob string) (literal string, whole bool) {
 	var b strings.Builder
 	for i := 0; i < len(glob); i++ {
@@ -121,8 +121,8 @@ func literalPrefix(glob string) (literal string, whole bool) {
 	return b.String(), true
 }
 
-// Exact returns the pattern that matches only this text: it puts a backslash before every character that is special
-// in patterns or not allowed.
+// Exact returns the pattern that matches only this text. It puts a backslash before every character that is special in
+// patterns or not allowed.
 //
 //	hooks.ArgumentMatching("command", hooks.Exact("ls | wc -l"))
 func Exact(text string) string {

@@ -38,7 +38,7 @@ const (
 	ConversationEnd       PointName = "ConversationEnd"
 )
 
-// The points around runs: of a pipeline, and of a coordinator that gives runs to runners.
+// The points around runs, for pipelines and for coordinators that give runs to runners.
 const (
 	SessionStart      PointName = "SessionStart"
 	SessionComplete   PointName = "SessionComplete"
@@ -53,14 +53,14 @@ const (
 	RunFinish         PointName = "RunFinish"
 )
 
-// IsAroundRuns reports whether the point belongs to the run of an engine, such as a pipeline,
-// and not to that of an agent: see RunScope.
+// IsAroundRuns reports whether the point belongs to an engine's run, such as a pipeline, and not to an agent's run: see
+// RunScope.
 func (p PointName) IsAroundRuns() bool {
 	return slices.Contains(pipelinePointNames, p) || slices.Contains(blueprintPointNames, p)
 }
 
-// A Point is a moment together with the context of its hooks, so that the compiler checks which answers a
-// hook can give. The points are the At… variables; there are no others.
+// A Point is a moment together with its hooks' context, so that the compiler checks which answers a hook can give. The
+// points are the At… variables. There are no others.
 type Point[C Context] struct {
 	name PointName
 }
@@ -68,8 +68,8 @@ type Point[C Context] struct {
 // Name returns the point's name.
 func (p Point[C]) Name() PointName { return p.name }
 
-// The points, in the order of a run. Each comment says when the point fires and what a control may do
-// there: "add" means to return effects. Observers are possible at all points.
+// The points, in run order. Each comment says when the point fires and which answers its controls may give. "add" means
+// to return effects. Observers are possible at all points.
 var (
 	// AtInputSubmitted fires when a run begins with new user messages, before all other points. May deny,
 	// rewrite the input, add.
@@ -101,12 +101,11 @@ var (
 	AtPostSubagent = Point[PostSubagentContext]{PostSubagent}
 	// AtSubagentFailed fires when a sub-agent gave no answer. For observers only.
 	AtSubagentFailed = Point[SubagentFailedContext]{SubagentFailed}
-	// AtInterventionRequested fires for each call of a step that needs a person's answer, before the person
-	// is asked; in a resumed run, only for a call that has changed. May deny, rewrite the arguments, answer
-	// for the person.
+	// AtInterventionRequested fires for each call in a step that needs a person's answer, before the person is asked.
+	// In a resumed run, it fires only for changed calls. May deny, rewrite the arguments, answer for the person.
 	AtInterventionRequested = Point[InterventionContext]{InterventionRequested}
-	// AtInterventionResolved fires once when all calls of a step that a person was asked
-	// about are answered, before any of them runs. For observers only.
+	// AtInterventionResolved fires once when all the step's calls that a person was asked about are answered, before
+	// any of them runs. For observers only.
 	AtInterventionResolved = Point[InterventionResolvedContext]{InterventionResolved}
 	// AtToolFailed fires when a tool's body ended in an error, a panic or a timeout,
 	// before AtPostToolUse. May replace the result, stop, add.
@@ -118,30 +117,29 @@ var (
 	AtStepEnd = Point[StepEndContext]{StepEnd}
 	// AtStop fires when the run would end by itself. May make it continue, or stop it.
 	AtStop = Point[StopContext]{Stop}
-	// AtInterventionStopped fires when a run has ended because a person rejected a call,
-	// before AtExecutionEnd: the step is recorded, and stored if runs are stored. For
-	// observers only.
+	// AtInterventionStopped fires when a run has ended because a person rejected a call, before AtExecutionEnd. The
+	// step is recorded, and stored if runs are stored. For observers only.
 	AtInterventionStopped = Point[InterventionStoppedContext]{InterventionStopped}
 	// AtAgentFailed fires when a run failed, before AtExecutionEnd. May add.
 	AtAgentFailed = Point[FailureContext]{AgentFailed}
 	// AtExecutionEnd fires exactly once in every run, regardless of how the run ends. For observers only.
 	AtExecutionEnd = Point[EndContext]{ExecutionEnd}
-	// AtConversationStart fires in the first run of an agent.Session, before AtInputSubmitted; never in
-	// a run that was started without one, nor in a resumed run. May add.
+	// AtConversationStart fires in the first run of an agent.Session, before AtInputSubmitted. It never fires in a run
+	// without a Session, nor in a resumed run. May add.
 	AtConversationStart = Point[ConversationContext]{ConversationStart}
 	// AtConversationEnd fires when an agent.Session is closed, after its last run: see
 	// agent.Session.Close. For observers only.
 	AtConversationEnd = Point[ConversationEndContext]{ConversationEnd}
 )
 
-// The points around runs, which an engine fires through a RunScope: an agent itself does not fire them.
+// The points around runs. An engine fires them through a RunScope. An agent itself does not fire them.
 var (
 	// AtSessionStart fires before the first iteration of a pipeline. May stop it, add.
 	AtSessionStart = Point[PipelineContext]{SessionStart}
 	// AtIterationStart fires before each iteration. May stop the pipeline, add.
 	AtIterationStart = Point[PipelineContext]{IterationStart}
-	// AtIterationComplete fires after each iteration that did not fail, and
-	// AtIterationFailed after each that did. May stop the pipeline, add.
+	// AtIterationComplete fires after each iteration that did not fail, and AtIterationFailed after each failed one.
+	// May stop the pipeline, add.
 	AtIterationComplete = Point[PipelineContext]{IterationComplete}
 	AtIterationFailed   = Point[PipelineContext]{IterationFailed}
 	// AtStageComplete fires when a stage is done. May stop the pipeline, add.
@@ -150,7 +148,7 @@ var (
 	AtSessionComplete = Point[PipelineEndContext]{SessionComplete}
 	// AtRunStart fires before a run is given to a runner. May deny, rewrite the parameters.
 	AtRunStart = Point[RunStartContext]{RunStart}
-	// AtRunResult fires when a runner reports the result of a run. May replace it, add.
+	// AtRunResult fires when a runner reports the run's result. May replace it, add.
 	AtRunResult = Point[RunResultContext]{RunResult}
 	// AtRunFailed fires when a run failed. May add.
 	AtRunFailed = Point[RunFailedContext]{RunFailed}
@@ -163,17 +161,17 @@ var (
 // pointInfo describes a point, without its context.
 type pointInfo struct {
 	name PointName
-	// also are the names of the point in other systems.
+	// also lists the point's names in other systems.
 	also []string
 	// tool reports that the point belongs to a tool call, so that tool matchers make sense.
 	tool bool
-	// kinds are the kinds of steps that reach the point, where the kind is known.
+	// kinds lists the kinds of steps that reach the point, where the kind is known.
 	kinds []agent.StepKind
 	// after reports that hooks are called in reverse order, so that pairs of hooks nest.
 	after bool
 	// decides reports that controls are possible.
 	decides bool
-	// closed is the decision of failure policy Closed at this point.
+	// closed is failure policy Closed's decision at this point.
 	closed Decision
 	// allowed is an Allow without effects at this point.
 	allowed *Outcome
@@ -224,7 +222,7 @@ var pointInfos = []*pointInfo{
 	{name: RunFinish, after: true},
 }
 
-// infos maps the names of the points to their descriptions.
+// infos maps point names to descriptions.
 var infos = lo.KeyBy(pointInfos, func(info *pointInfo) PointName {
 	info.allowed = &Outcome{decision: Allow, point: info.name}
 	return info.name
@@ -235,8 +233,7 @@ func infoOf(name PointName) (*pointInfo, bool) {
 	return info, ok
 }
 
-// PointNames returns the names of all points: those of an agent in the order of a run, then
-// those around runs.
+// PointNames returns all point names: first an agent's points in run order, then the points around runs.
 func PointNames() []PointName {
 	names := make([]PointName, len(pointInfos))
 	for i, info := range pointInfos {

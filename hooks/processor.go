@@ -23,12 +23,11 @@ var _ agent.Processor = HookProcessor{}
 // AgentFailed and ExecutionEnd.
 func (c *Compiled) AroundRun() HookProcessor { return HookProcessor{c, true} }
 
-// AroundStep returns the processor for the hooks at StepStart and StepEnd. It also
-// makes sure that the run fails if a hook with the policy Abort fails in the step,
-// regardless of the criteria's decision about failed steps.
+// AroundStep returns the processor for the hooks at StepStart and StepEnd. It also makes sure that the run fails if a
+// hook with the policy Abort fails in the step, regardless of the criteria's decision about failed steps.
 func (c *Compiled) AroundStep() HookProcessor { return HookProcessor{c, false} }
 
-// String returns the description of the processor in a printed plan.
+// String returns the processor's description in a printed plan.
 func (p HookProcessor) String() string { return "HookProcessor" }
 
 // Process asks the hooks before and after next.
@@ -59,8 +58,8 @@ func (c *Compiled) runAround(ctx context.Context, s agent.State, next agent.Next
 	return c.finish(ctx, s, result)
 }
 
-// finish tells the hooks how the run ended. The hooks are called even if the run was
-// cancelled, and cannot make it fail.
+// finish tells the hooks how the run ended. The hooks are called even if the run was cancelled, and cannot make it
+// fail.
 func (c *Compiled) finish(ctx context.Context, s agent.State, result mo.Result[agent.State]) mo.Result[agent.State] {
 	if c.failed.empty() && c.end.empty() && c.stopped.empty() {
 		return result
@@ -84,8 +83,7 @@ func (c *Compiled) finish(ctx context.Context, s agent.State, result mo.Result[a
 	return result
 }
 
-// tellFailed calls the hooks of a run that failed, and returns its state with their
-// additions.
+// tellFailed calls the hooks at AgentFailed, and returns the run's state with their additions.
 func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) agent.State {
 	if s.Status() != agent.StatusFailed || c.failed.empty() {
 		return s
@@ -105,8 +103,8 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 	return s
 }
 
-// stepAround calls the points around a step: start, the step, end. StepEnd fires for
-// every step that was recorded, including failed ones.
+// stepAround calls the points around a step: start, the step, end. StepEnd fires for every recorded step, including
+// failed ones.
 func (c *Compiled) stepAround(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	var err error
 	if !c.stepStart.empty() && !agent.Checkpoint(s).StepOpen() { // otherwise StepStart has fired before
@@ -163,14 +161,14 @@ func (c *Compiled) afterStep(ctx context.Context, s agent.State) (agent.State, e
 	})
 }
 
-// stepErrorOf finds in err the error of a step of the run that s belongs to.
+// stepErrorOf finds in err a step's error from the run that s belongs to.
 func stepErrorOf(s agent.State, err error) (*agent.StepError, bool) {
 	failed, ok := errors.AsType[*agent.StepError](err)
 	return failed, ok && failed.State.Run().ID == s.Run().ID
 }
 
-// hasAborted reports whether a hook of this run with the policy Abort failed. A
-// failure in the run of a sub-agent is treated like any other error.
+// hasAborted reports whether a hook in this run with the policy Abort failed. A failure in a sub-agent's run is treated
+// like any other error.
 func hasAborted(err error) bool {
 	_, hook := errors.AsType[*HookError](err)
 	_, other := errors.AsType[*agent.RunError](err)

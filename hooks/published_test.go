@@ -66,7 +66,7 @@ func TestLimitOfTheGuideHolds(t *testing.T) {
 	}.Hold(t)
 }
 
-// The guards of the guide to hooks, and of the page on tests, stop other spellings of what they are against, too.
+// The guards in the guide to hooks, and on the page about tests, also stop other spellings of the forbidden calls.
 func TestGuardsOfTheGuideHold(t *testing.T) {
 	t.Parallel()
 	evasion.ShowsCode(t, "../docs/hooks.md", "published_test.go", "noProd := hooks.OnCall")

@@ -181,8 +181,8 @@ func TestRewriteVoidsAnswers(t *testing.T) {
 	assert.Equal(t, []string{`bash {"command":"ls -l"}`}, w.ran)
 }
 
-// The answers of hooks, and the questions of all, survive the process; what a person is
-// asked then is what no hook had answered.
+// Hooks' answers, and all questions, survive the process. Then the person is asked the questions that no hook had
+// answered.
 func TestQuestionsOfAParkedRun(t *testing.T) {
 	d := newDesk(t,
 		asker("guard", agent.Question{Within: time.Hour, OnTimeout: agent.RejectAndContinue}).WithPriority(50).From(required),

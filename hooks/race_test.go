@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// counted is how often a hook of a run was asked. Each run has its own.
+// counted is how often a run's hook was asked. Each run has its own.
 var counted = agent.NewScratch[struct {
 	sync.Mutex
 

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// mayNotAnswer returns the reason why a hook must not approve a question for a person;
-// empty when it may. Every hook may reject.
+// mayNotAnswer returns the reason why a hook must not approve a question for a person. It is empty when the hook may.
+// Every hook may reject.
 func (e *entry[C]) mayNotAnswer(q agent.Question) string {
 	switch {
 	case q.Kind != agent.QuestionOrdinary:
@@ -29,8 +29,7 @@ func (e *entry[C]) mayNotAnswer(q agent.Question) string {
 	return ""
 }
 
-// answerFor returns the questions of a call with the hook's approval added to the open
-// questions that it may answer.
+// answerFor returns the call's questions. It adds the hook's approval to the open questions that the hook may answer.
 func (e *entry[C]) answerFor(c InterventionContext, o *Outcome) agent.Questions {
 	answer := agent.Approval{Verdict: agent.Approve, Author: agent.AuthorHook, By: e.name, Reason: o.reason, Arguments: c.p.Call.Arguments}
 	questions := slices.Clone(c.p.Questions())
@@ -42,8 +41,8 @@ func (e *entry[C]) answerFor(c InterventionContext, o *Outcome) agent.Questions 
 	return questions
 }
 
-// refusedAnswers returns the reasons why the hook may not approve some of the open
-// questions; some reports whether it may approve any of them.
+// refusedAnswers returns the reasons why the hook may not approve some of the open questions. some reports whether it
+// may approve any of them.
 func (e *entry[C]) refusedAnswers(questions agent.Questions) (why string, some bool) {
 	open := questions.Open()
 	refused := lo.FilterMap(open, func(q agent.Question, _ int) (string, bool) {
@@ -53,9 +52,8 @@ func (e *entry[C]) refusedAnswers(questions agent.Questions) (why string, some b
 	return strings.Join(lo.Uniq(refused), "; "), len(refused) < len(open)
 }
 
-// tellApproval sends the event of a hook that approved for a person. If the hook may not
-// answer any question, the event is a HookSkipped; if it may answer only some of them,
-// there are two events.
+// tellApproval sends the event of a hook that approved for a person. If the hook may not answer any question, the event
+// is a HookSkipped. If it may answer only some of them, there are two events.
 func (e *entry[C]) tellApproval(ctx context.Context, c InterventionContext, ev Event) {
 	why, some := e.refusedAnswers(c.p.Questions())
 	if some || why == "" {

@@ -13,7 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/near"
 )
 
-// A Reach describes what hooks can match where they are installed: only tools, agents, stages and points in Here or Below.
+// A Reach describes the tools, agents, stages and points that hooks can match where they are installed. They match
+// nothing outside of Here and Below.
 type Reach struct {
 	// Here is the agent with the hooks.
 	Here Scope
@@ -24,11 +25,11 @@ type Reach struct {
 
 // A Scope lists the names, tools and points of one or more agents. The zero Scope is empty.
 type Scope struct {
-	// Agents are the names of the agents.
+	// Agents lists the agents' names.
 	Agents []string
-	// Tools are the tools of the agents.
+	// Tools lists the agents' tools.
 	Tools []Tool
-	// Points are the points that fire in runs of the agents.
+	// Points lists the points that fire in the agents' runs.
 	Points []PointName
 	// LaterTools and LaterAgents are patterns, as in ToolMatching, for tools and agents that are added later.
 	LaterTools, LaterAgents []string
@@ -48,29 +49,29 @@ func (s Scope) Union(more Scope) Scope {
 // Tool is a tool that hooks may match.
 type Tool struct {
 	Name string
-	// Arguments describes the arguments that calls of the tool can have; nil means any. A *toolexec.Schema
-	// implements it.
+	// Arguments describes the arguments that calls to the tool can have. Nil means any. A *toolexec.Schema implements
+	// it.
 	Arguments Arguments
 }
 
-// Arguments describes the arguments that the calls of a tool can have.
+// Arguments describes the arguments that a tool's calls can have.
 type Arguments interface {
-	// MayHave reports whether a call can have a value at a path. Steps are the names of members and the indexes of
-	// lists; wild says which steps match every element. Kind is the JSON type of the value (string, integer for a
-	// whole number, number for another, boolean, null, array or object), empty for any.
+	// MayHave reports whether a call can have a value at a path. steps are member names and list indexes. wild says
+	// which steps match every element. kind is the value's JSON type (string, integer for a whole number, number for
+	// another, boolean, null, array or object). Empty means any.
 	MayHave(steps []string, wild []bool, kind string) bool
-	// Names returns the names that the arguments can have, for messages about a mistyped name.
+	// Names returns the arguments' possible names, for messages about a mistyped name.
 	Names() []string
 }
 
 // A Gap is a tool, argument, agent, stage or point that a hook names but that does not exist where the hook is installed.
 type Gap struct {
-	// Hook is the name of the hook, and Origin the rule that it implements, if any.
+	// Hook is the hook's name, and Origin the rule that it implements, if any.
 	Hook   string
 	Origin *Origin
-	// Tool is the pattern that no tool matches, Argument the path of an argument that no tool has, Agent the pattern
-	// that no agent matches, Stage the pattern that no stage matches, Point the point that no agent reaches. One of them
-	// is set, or none if tools match each part of a matcher but not the whole matcher.
+	// Tool is a pattern that no tool matches. Argument is the path of an argument that no tool has. Agent is a pattern
+	// that no agent matches. Stage is a pattern that no stage matches. Point is a point that no agent reaches. One of
+	// them is set. None is set if tools match each part of a matcher but not the whole matcher.
 	Tool, Argument, Agent, Stage string
 	Point                        PointName
 	// Never reports whether the hook can never match.
@@ -88,21 +89,20 @@ func (s Set) Gaps(r Reach) []Gap {
 // operator is the operator that joins the parts of a matcher.
 type operator string
 
-// The operators.
 const (
 	opAnd operator = "and"
 	opOr  operator = "or"
 	opNot operator = "not"
 )
 
-// aboutMatcher describes what a matcher tests, if it is known before the hook is called: one of its fields is set.
+// aboutMatcher describes a matcher's test if it is known before the hook is called. One of its fields is set.
 type aboutMatcher struct {
 	op    operator // set together with parts
 	parts []Matcher
 
 	tools  []pattern // one of them must match
 	path   *argumentPath
-	kind   string // the JSON type of the argument; empty for any
+	kind   string // the argument's JSON type; empty for any
 	agents *pattern
 	stages *pattern
 	points []PointName
@@ -119,7 +119,7 @@ func (m *Matcher) constant() truth {
 	case m.about.op != "":
 		return m.about.joinParts(func(part *Matcher) truth { return part.constant() })
 	case lo.SomeBy(m.about.tools, func(p pattern) bool { return strings.Trim(p.text, "*") == "" && p.exact == "" }):
-		return yes // matches every call at the points of tool calls
+		return yes // matches every call at a tool call's points
 	}
 	return maybe
 }
@@ -141,7 +141,7 @@ func (m *Matcher) atPoint(at *pointInfo) truth {
 	return m.constant()
 }
 
-// joinParts combines the judgements of the parts by the operator.
+// joinParts combines the parts' judgements with the operator.
 func (a *aboutMatcher) joinParts(say func(part *Matcher) truth) truth {
 	all, either := yes, no
 	for i := range a.parts {
@@ -166,12 +166,13 @@ func (a *aboutMatcher) joinParts(say func(part *Matcher) truth) truth {
 	return all
 }
 
-// reachable is a Reach in a form for the comparison with hooks.
+// reachable is a Reach prepared for comparison with hooks.
 type reachable struct {
 	own, all view
 }
 
-// view is the scope that one sort of hooks can match: observers only the agent itself, controls also its sub-agents.
+// view is the scope that one sort of hooks can match. Observers match only the agent itself, controls also its
+// sub-agents.
 type view struct {
 	tools       []candidate
 	points      []PointName
@@ -213,7 +214,7 @@ func viewOf(s Scope) view {
 	return v
 }
 
-// toolNames returns the names of the tools, and the patterns for later ones.
+// toolNames returns the tools' names, and the patterns for later ones.
 func (v *view) toolNames() []string {
 	return lo.Map(v.tools, func(c candidate, _ int) string {
 		if c.later != nil {
@@ -223,7 +224,7 @@ func (v *view) toolNames() []string {
 	})
 }
 
-// findGaps returns the gaps of a hook.
+// findGaps returns a hook's gaps.
 func (r *reachable) findGaps(h Hook) []Gap {
 	v := &r.own
 	if h.control && !slices.Contains(h.points, Stop) {
@@ -261,7 +262,7 @@ func comingTo(at PointName) string {
 // outerPoint says how an agent can reach a point around runs.
 const outerPoint = "only programs that run pipelines or coordinate runs do: declare the point with capability.UseLater"
 
-// gapFinder finds the gaps of one hook.
+// gapFinder finds one hook's gaps.
 type gapFinder struct {
 	view  *view
 	hook  Hook
@@ -273,8 +274,8 @@ func (w *gapFinder) addGap(g Gap) {
 	w.found = append(w.found, g)
 }
 
-// walk finds the parts of a matcher that match nothing. Tools are the tools that the other parts of an And accept.
-// It skips a part under a Not, because a Not matches more calls if its part matches nothing.
+// walk finds the parts of a matcher that match nothing. tools are the tools that the other parts of an And accept. It
+// skips a part under a Not, because a Not matches more calls if its part matches nothing.
 func (w *gapFinder) walk(m *Matcher, tools []candidate) {
 	a := m.about
 	switch {
@@ -398,7 +399,7 @@ func (v *view) never(m *Matcher) bool {
 	return v.judge(m, invented, true) == no && lo.EveryBy(v.tools, func(c candidate) bool { return v.judge(m, c, true) == no })
 }
 
-// neverOneAgent reports whether the matcher matches nothing in the runs of any single agent.
+// neverOneAgent reports whether the matcher matches nothing in any single agent's runs.
 func (v *view) neverOneAgent(m *Matcher) bool {
 	if len(v.agents)+len(v.laterAgents) == 0 {
 		return false
@@ -415,14 +416,14 @@ func (v *view) neverOneAgent(m *Matcher) bool {
 	})
 }
 
-// noArguments describes the arguments of an unknown tool.
+// noArguments describes an unknown tool's arguments.
 type noArguments struct{}
 
 func (noArguments) MayHave([]string, []bool, string) bool { return false }
 func (noArguments) Names() []string                       { return nil }
 
-// judge returns the matcher's judgement of calls of a tool: by its name and, if arguments is true, by the arguments
-// that it has.
+// judge returns the matcher's judgement about a tool's calls: by name and, if arguments is true, by the tool's
+// arguments.
 func (v *view) judge(m *Matcher, c candidate, arguments bool) truth {
 	switch a := m.about; {
 	case a == nil:

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// RequireText returns the func of a control at AtPreToolUse that judges one argument of a call: body receives the
-// text at path, which has the form of Call.Text's path. If the argument is missing or is not a string, the call is
-// denied without calling body, regardless of the failure policy of the hook. An empty string is accepted.
+// RequireText returns the func of a control at AtPreToolUse that judges one argument. body receives the text at path;
+// Call.Text documents paths. If the argument is missing or is not a string, the call is denied without calling body,
+// regardless of the hook's failure policy. An empty string is accepted.
 //
-// The func ignores other arguments of the call. The hook must match only tools that take the argument: it denies
-// every call of any other tool. With a nil body the result is nil, which is an error when the agent is built.
+// The func ignores the call's other arguments. The hook must match only tools that take the argument, because it denies
+// every call to any other tool. With a nil body the result is nil, which is an error when the agent is built.
 func RequireText(
 	path string, body func(ctx context.Context, c ToolContext, text string) Result,
 ) func(ctx context.Context, c ToolContext) Result {

@@ -10,20 +10,20 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// reviewing is the state of the review of one result.
+// reviewing is the state while one result is reviewed.
 type reviewing struct {
-	before  agent.State     // the state at the beginning of the step
+	before  agent.State     // the state at the step's beginning
 	state   agent.State     // before, with the effects so far
 	call    *agent.Prepared // the call that is answered
 	result  *agent.ToolResult
-	effects agent.Effects // effects of the hooks, without those of the tool
-	given   *agent.Signal // the stop signal of the tool or the executor
+	effects agent.Effects // from the hooks, without the tool's effects
+	given   *agent.Signal // the stop signal from the tool or the executor
 	filters filters
-	held    *heldEvents // nil in runs that have no observer
+	held    *heldEvents // nil in runs without an observer
 }
 
-// reviewResult passes the result of a call to the hooks after it, which may change it. A guard must
-// see a result even when the run is being cancelled.
+// reviewResult passes a call's result to the hooks after it, which may change it. A guard must see a result even when
+// the run is being cancelled.
 func (x *HookedToolExecutor) reviewResult(
 	ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared, result mo.Result[*agent.ToolResult],
 ) mo.Result[*agent.ToolResult] {
@@ -59,10 +59,9 @@ func reviewOf(s agent.State, p *agent.Prepared, r *agent.ToolResult) reviewing {
 	return v
 }
 
-// askControls asks the controls at ToolFailed and then those at PostToolUse; each sees the result
-// as changed by earlier controls. Then it calls the observers of both points with the final result.
-// The error is that of a hook whose failure aborts the run. After such a failure, the other hooks
-// are still asked, because the error must pass their filters.
+// askControls asks the controls at ToolFailed and then the controls at PostToolUse. Each sees the result as changed by
+// earlier controls. Then it calls both points' observers with the final result. It returns an error if a hook's failure
+// aborts the run. After such a failure, the other hooks are still asked, because the error must pass their filters.
 func (v *reviewing) askControls(ctx context.Context, pool *Pool, hooks *toolHooks, announce bool) error {
 	var failed, post *Outcome
 	var aborted error
@@ -155,9 +154,9 @@ func announceAt[C resultContext](ctx context.Context, pool *Pool, m *moment[C], 
 	return nil // the run was cancelled: keep the result
 }
 
-// fold applies an answer of a control, and returns the outcome that takes effect. Earlier filters
-// apply to the additions of the answer; its own filter applies to everything. Replaced or withheld
-// texts are also removed from the error and from the stop of the tool.
+// fold applies a control's answer, and returns the outcome that takes effect. Earlier filters apply to the answer's
+// additions. Its own filter applies to everything. Replaced or withheld text is also removed from the error and from
+// the tool's stop.
 func (v *reviewing) fold(ctx context.Context, at *pointInfo, o *Outcome) *Outcome {
 	o = v.filters.outcome(o)
 	if o.effects.Len() > 0 {
@@ -208,8 +207,7 @@ func (v *reviewing) applyFilter(o *Outcome) *Outcome {
 	return o.withFilter(x.changed)
 }
 
-// withholdResult withholds the whole result, and drops the effects of the tool and of earlier
-// hooks.
+// withholdResult withholds the whole result, and drops effects from the tool and earlier hooks.
 func (v *reviewing) withholdResult(o *Outcome) {
 	n := *v.result
 	text := fmt.Sprintf("tool %q: result withheld by %s: %s", v.call.Call.Name, o.hook, orNoReason(o.reason))

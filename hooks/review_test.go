@@ -110,9 +110,8 @@ func TestStopAfterACall(t *testing.T) {
 	assert.Equal(t, "first", w.signal().Source, "of several, the one who spoke first")
 }
 
-// IP-46, LH-61: ToolFailed fires for an error, a panic and a timeout of the tool,
-// before PostToolUse; not for an answer that says "failed", nor for a call that did
-// not run.
+// IP-46, LH-61: ToolFailed fires for a tool's error, panic and timeout, before PostToolUse. It does not fire for an
+// answer that says "failed", nor for calls that did not run.
 func TestToolFailed(t *testing.T) {
 	told := func(t *testing.T, call ...string) []string {
 		t.Helper()

@@ -26,7 +26,7 @@ type ending struct {
 	driver   *agenttest.Driver
 }
 
-// tester is what a test and a property have in common.
+// tester is the common part of a test and a property.
 type tester interface {
 	require.TestingT
 	Helper()

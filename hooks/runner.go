@@ -16,8 +16,8 @@ type entry[C Context] struct {
 	name     string
 	info     *pointInfo
 	order    int                                   // position among the hooks at the point, from one
-	ask      func(ctx context.Context, c C) Result // controls
-	tell     func(ctx context.Context, c C) error  // observers
+	ask      func(ctx context.Context, c C) Result // for a control
+	tell     func(ctx context.Context, c C) error  // for an observer
 	match    *Matcher                              // nil: matches everything
 	timeout  time.Duration                         // zero: DefaultTimeout, which the hook itself must honor
 	policy   FailurePolicy
@@ -27,22 +27,21 @@ type entry[C Context] struct {
 	priority int
 }
 
-// verdict is the outcome of calling a hook.
+// verdict is the result of calling a hook.
 type verdict struct {
 	outcome *Outcome // nil: pass
 	err     error    // the hook failed
 	took    time.Duration
 }
 
-// consult calls a control or an observer. The outcome is nil when the hook passed or
-// the matchers did not match. The hook's policy converts a failure to an outcome. An
-// error ends the run: the hook's policy is Abort, or the run was cancelled during the
-// call.
+// consult calls a control or an observer. The outcome is nil when the hook passed or the matchers did not match. The
+// hook's policy converts a failure to an outcome. An error ends the run: the hook's policy is Abort, or the run was
+// cancelled during the call.
 func (e *entry[C]) consult(ctx context.Context, c C) (*Outcome, error) {
 	return e.conclude(ctx, c, e.attempt(ctx, c, 1))
 }
 
-// conclude handles the verdict of the first attempt.
+// conclude handles the first attempt's verdict.
 func (e *entry[C]) conclude(ctx context.Context, c C, v verdict) (*Outcome, error) {
 	if v.err != nil {
 		return e.applyFailurePolicy(ctx, c, v, 1)
@@ -50,7 +49,7 @@ func (e *entry[C]) conclude(ctx context.Context, c C, v verdict) (*Outcome, erro
 	return e.effectiveOutcome(v.outcome), nil
 }
 
-// effectiveOutcome returns the outcome that takes effect: nil for a hook in shadow.
+// effectiveOutcome returns the outcome that takes effect. It is nil for a hook in shadow.
 func (e *entry[C]) effectiveOutcome(o *Outcome) *Outcome {
 	if e.shadow {
 		return nil
@@ -58,8 +57,8 @@ func (e *entry[C]) effectiveOutcome(o *Outcome) *Outcome {
 	return o
 }
 
-// attempt calls the hook if the matchers match, and emits its events. It creates no
-// events in a run without an observer.
+// attempt calls the hook if the matchers match, and emits its events. It creates no events in a run without an
+// observer.
 func (e *entry[C]) attempt(ctx context.Context, c C, attempt int) verdict {
 	var v verdict
 	if e.match != nil {
@@ -87,7 +86,7 @@ func (e *entry[C]) attempt(ctx context.Context, c C, attempt int) verdict {
 	return v
 }
 
-// byName returns the matchers' judgement of a tool's name.
+// byName returns the matchers' judgement about a tool's name.
 func (e *entry[C]) byName(tool string) truth {
 	if e.match == nil {
 		return yes
@@ -95,7 +94,7 @@ func (e *entry[C]) byName(tool string) truth {
 	return e.match.byName(tool)
 }
 
-// matches evaluates the matchers. A panic in a matcher is a failure of the hook.
+// matches evaluates the matchers. A panic in a matcher is a hook failure.
 func (e *entry[C]) matches(c C) (ok bool, err error) {
 	returned := false
 	defer func() {
@@ -129,8 +128,7 @@ func (e *entry[C]) callOnce(ctx context.Context, c C) verdict {
 	return v
 }
 
-// callApart calls the hook on a separate goroutine and does not wait longer than its
-// time limit.
+// callApart calls the hook on a separate goroutine and does not wait longer than the hook's time limit.
 func (e *entry[C]) callApart(ctx context.Context, c C) verdict {
 	limited, cancel := context.WithTimeoutCause(ctx, e.timeout, ErrTimeout)
 	defer cancel()
@@ -166,8 +164,7 @@ func (e *entry[C]) onItsOwn(ctx context.Context, c C) <-chan verdict {
 	return answer
 }
 
-// callSafely calls the hook and converts a panic to a failure. Panics of hooks are
-// recovered only here and in matches.
+// callSafely calls the hook and converts a panic to a failure. Hooks' panics are recovered only here and in matches.
 func (e *entry[C]) callSafely(ctx context.Context, c *C) (v verdict) {
 	returned := false
 	defer func() {
@@ -228,7 +225,7 @@ func (e *entry[C]) questionOf(o *Outcome) *agent.Question {
 	return &q
 }
 
-// applyFailurePolicy applies the policy of a hook that failed.
+// applyFailurePolicy applies a failed hook's policy.
 func (e *entry[C]) applyFailurePolicy(ctx context.Context, c C, v verdict, attempt int) (*Outcome, error) {
 	v.err = errguard.Check(v.err)
 	broken, isBroken := errors.AsType[*executorError](v.err) // not a failure of this hook: a retry does not help
@@ -247,8 +244,7 @@ func (e *entry[C]) applyFailurePolicy(ctx context.Context, c C, v verdict, attem
 		return nil, broken.err
 	}
 	if ctx.Err() != nil {
-		// The run was cancelled: this is neither a failure of the hook nor a
-		// permission.
+		// The run was cancelled. This is neither a hook failure nor a permission.
 		e.tellCancelled(ctx, c, v, attempt)
 		return nil, context.Cause(ctx)
 	}
@@ -299,7 +295,7 @@ func pauseFor(ctx context.Context, delay time.Duration) bool {
 	}
 }
 
-// moment holds the hooks of one point, in the order in which they are called.
+// moment holds one point's hooks, in the order in which they are called.
 type moment[C Context] struct {
 	controls  []*entry[C]
 	observers []*entry[C]
@@ -330,7 +326,7 @@ func (m *moment[C]) announce(ctx context.Context, pool *Pool, c C) error {
 			}
 		}
 		pool.start(ctx, e.name, e.info.name, c.State(), func(ctx context.Context) {
-			_, _ = e.consult(ctx, c) // its errors are reported to the observer of the run
+			_, _ = e.consult(ctx, c) // its errors are reported to the run's observer
 		})
 	}
 	return broken

@@ -17,8 +17,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// All firings of a scope share the identity of its run, its observer and its scratch values. The
-// position in the pipeline is that of the firing.
+// All firings of a scope share the identity of its run, its observer and its scratch values. The position in the
+// pipeline is the firing's own.
 func TestAScopeIsARun(t *testing.T) {
 	counter := agent.NewScratch[int](nil)
 	type call struct {
@@ -120,8 +120,8 @@ func (m memory) Once(
 	return data, err
 }
 
-// What a firing is told is recorded before its first hook. A firing that is repeated gets what was
-// recorded; another Cursor makes another firing.
+// A firing's argument is recorded before its first hook. A repeated firing gets the recorded argument. Another Cursor
+// makes another firing.
 func TestFiringsAreRecorded(t *testing.T) {
 	var pipelines []hooks.Pipeline
 	var runs []hooks.BlueprintRun

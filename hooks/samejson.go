@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// jsonValueOf returns a Go value in the form that parseJSON returns for an argument.
+// jsonValueOf returns a Go value in the format that parseJSON returns for an argument.
 func jsonValueOf(v any) (any, error) {
 	text, err := strictjson.Marshal(v)
 	if err != nil {

@@ -107,8 +107,7 @@ func TestObserversLeaveNoTrace(t *testing.T) {
 	assert.Contains(t, want, "done")
 }
 
-// IP-81, IP-84: one hook value serves many runs at the same time; the data of a run is
-// in its scratch values.
+// IP-81, IP-84: one hook value serves many runs at the same time. A run's data is in its scratch values.
 func TestOneHookServesManyRuns(t *testing.T) {
 	type clock struct{ ticks int }
 	clocks := agent.NewScratch[clock](nil)

@@ -21,10 +21,10 @@ type Set struct {
 	hooks []Hook
 }
 
-// NewSet returns a set of the given hooks, which are copied.
+// NewSet returns a set with copies of the given hooks.
 func NewSet(list ...Hook) Set { return Set{slices.Clone(list)} }
 
-// With returns the set with more hooks at its end; the receiver does not change.
+// With returns the set with more hooks at its end. The receiver does not change.
 func (s Set) With(more ...Hook) Set { return Set{append(slices.Clip(s.hooks), more...)} }
 
 // IsEmpty reports whether the set has no hooks.
@@ -33,8 +33,8 @@ func (s Set) IsEmpty() bool { return len(s.hooks) == 0 }
 // All iterates over the hooks in the order they were given.
 func (s Set) All() iter.Seq2[int, Hook] { return slices.All(s.hooks) }
 
-// Order returns the names of the hooks at a point, in the order in which they are called:
-// controls, then observers, then detached hooks.
+// Order returns the names of a point's hooks, in the order in which they are called: controls, then observers, then
+// detached hooks.
 func (s Set) Order(at PointName) []string {
 	info, ok := infoOf(at)
 	if !ok {
@@ -55,8 +55,8 @@ func hookPhase(h Hook) int {
 	return 1
 }
 
-// sort returns the hooks by priority, high first, and hooks of equal priority in the order
-// they were given. At the points after something has happened, the order is reversed.
+// sort returns the hooks by priority, high first. Hooks with equal priority keep the order in which they were given. At
+// points after something has happened, the order is reversed.
 func (s Set) sort(info *pointInfo) []Hook {
 	list := slices.Clone(s.hooks)
 	slices.SortStableFunc(list, func(a, b Hook) int { return cmp.Compare(b.priority, a.priority) })
@@ -111,9 +111,8 @@ type Compiled struct {
 	pool *Pool
 }
 
-// Compile checks the hooks and prepares them for use. Tools are the names of the known tools;
-// the hooks for other tools are found when a call occurs. The error joins everything that is
-// wrong.
+// Compile checks the hooks and prepares them for use. tools are the names of the known tools. The hooks for other tools
+// are found when a call occurs. The error joins all problems.
 func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 	here := Scope{
 		Points: PointNames(), LaterAgents: []string{"*"}, Stages: []string{"*"},
@@ -125,9 +124,9 @@ func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 	return s.CompileIn(&Pool{}, Reach{Here: here})
 }
 
-// CompileIn works like Compile with more information: reach is what the hooks can match, and
-// background runs the detached hooks; the hooks of a sub-agent use the background of the
-// agent that starts it. It is not an error if a hook cannot match anything: see Gaps.
+// CompileIn works like Compile with more information. reach describes what the hooks can match. background runs the
+// detached hooks. A sub-agent's hooks use the background of the agent that starts it. It is not an error if a hook
+// cannot match anything: see Gaps.
 func (s Set) CompileIn(background *Pool, reach Reach) mo.Result[*Compiled] {
 	if err := s.check(); err != nil {
 		return mo.Err[*Compiled](err)
@@ -165,8 +164,8 @@ func (c *Compiled) aroundRuns(s Set) {
 	c.runFinish, c.runTimeout = momentOf(s, AtRunFinish), momentOf(s, AtRunTimeout)
 }
 
-// HasControls reports whether a point has controls other than those in shadow; false on nil.
-// Events that are sent there before the controls were asked must not contain texts.
+// HasControls reports whether a point has controls other than shadow controls. It returns false on nil. Events that are
+// sent there before the controls were asked must not contain text.
 func (c *Compiled) HasControls(at PointName) bool {
 	return c != nil && slices.ContainsFunc(c.set.hooks, func(h Hook) bool {
 		return h.control && !h.shadow && slices.Contains(h.points, at)
@@ -187,9 +186,8 @@ func (c *Compiled) DroppedCount() int64 {
 // Background returns the pool of detached hooks, for an agent's Drain and Cancel.
 func (c *Compiled) Background() agent.Background { return c.pool }
 
-// Gaps returns the tools, arguments, agents and points that the hooks name but cannot match
-// where they are installed. Callers can print them: a guard for a mistyped tool name guards
-// nothing.
+// Gaps returns the tools, arguments, agents and points that the hooks name but cannot match where they are installed.
+// Callers can print them: a guard for a mistyped tool name guards nothing.
 func (c *Compiled) Gaps() []Gap { return c.set.Gaps(c.reach) }
 
 // UnusedHooks returns the names of the hooks that can never match where they are installed.
@@ -197,7 +195,7 @@ func (c *Compiled) UnusedHooks() []string {
 	return lo.Uniq(lo.FilterMap(c.Gaps(), func(g Gap, _ int) (string, bool) { return g.Hook, g.Never }))
 }
 
-// check returns everything that is wrong with the hooks.
+// check returns an error that joins all problems of the hooks.
 func (s Set) check() error {
 	var wrong []error
 	seen := map[string]bool{}
@@ -284,7 +282,7 @@ func splitErrors(err error) []error {
 	return lo.Compact([]error{err})
 }
 
-// momentOf returns the hooks of a set at a point, in calling order.
+// momentOf returns a set's hooks at a point, in calling order.
 func momentOf[C Context](s Set, at Point[C]) moment[C] {
 	info, _ := infoOf(at.name)
 	var m moment[C]

@@ -251,8 +251,8 @@ func TestFailingObserversHoldUpNobody(t *testing.T) {
 	}
 }
 
-// IP-11, IP-12, IP-13: what a hook adds is seen by the next; different keys survive;
-// a value and a stop do not exclude each other.
+// IP-11, IP-12, IP-13: the next hook sees a hook's additions. Different keys survive. A value and a stop do not exclude
+// each other.
 func TestEffectsAddUp(t *testing.T) {
 	level, other := agent.SessionKey[string]("level"), agent.SessionKey[int]("other")
 	w := workWith(t, []hooks.Hook{
@@ -417,7 +417,7 @@ func TestAnotherAgentHasOtherHooks(t *testing.T) {
 	assert.Equal(t, []string{"a"}, fresh.called)
 }
 
-// The hooks of all capabilities come together in one set.
+// All capabilities' hooks come together in one set.
 func TestSeveralUseHooks(t *testing.T) {
 	var n names
 	workWith(t, []hooks.Hook{n.before("a"), n.after("d")}, wants("bash", ls), capability.UseHooks(n.before("b"), n.after("c")))

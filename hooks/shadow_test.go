@@ -175,8 +175,7 @@ func TestDetach(t *testing.T) {
 	})
 }
 
-// An executor that breaks over what a control in shadow would have made of a call breaks
-// nothing: that call is not made.
+// The executor may break on a shadow control's rewrite. This breaks nothing, because that call is not made.
 func TestShadowOfACallThatBreaksTheExecutor(t *testing.T) {
 	brittle := capability.Func(func(p capability.Plan) (capability.Plan, error) {
 		return p.WrapExecutor(capability.Inside, "brittle", func(inner agent.Executor) agent.Executor { return brittleExecutor{inner} }), nil

@@ -16,9 +16,9 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Sub-agents are started by parallel calls: that the hook of one has returned cancels the
-// context of no other's, and of no hook around another call, although none had looked at
-// its context when all were called.
+// Parallel calls start sub-agents. When one sub-agent's hook has returned, no other hook's context is cancelled,
+// neither another sub-agent's nor one around another call, although none had looked at its context when all were
+// called.
 func TestContextsOfParallelSubagents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const calls = 4

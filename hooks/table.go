@@ -9,19 +9,19 @@ import (
 	"github.com/samber/lo"
 )
 
-// toolHooks are the hooks for one tool, without hooks that its name excludes. Matchers
-// that depend only on the name are not evaluated again.
+// toolHooks are the hooks for one tool, without hooks that its name excludes. Matchers that depend only on the name are
+// not evaluated again.
 type toolHooks struct {
 	pre    moment[ToolContext]
 	failed moment[ToolFailureContext]
 	post   moment[ToolResultContext]
 	before bool // there are hooks at PreToolUse
 	after  bool // there are hooks at ToolFailed or PostToolUse
-	filter bool // some of those may remove a part of the result
+	filter bool // some of these may remove a part of the result
 }
 
-// toolTable finds the hooks of a tool by its name. It is built once, for the known tools;
-// for other tools it caches a limited number of entries.
+// toolTable finds a tool's hooks by its name. It is built once, for the known tools. For other tools it caches a
+// limited number of entries.
 type toolTable struct {
 	all   *Compiled
 	known map[string]*toolHooks // by tool; nil for a tool without hooks
@@ -29,15 +29,14 @@ type toolTable struct {
 	late  *lateTools
 }
 
-// lateTools caches the hooks of tools that were unknown when the table was built, such as
-// tools that an MCP server adds. Lookups do not block each other.
+// lateTools caches hooks for tools that were unknown when the table was built, such as tools that an MCP server adds.
+// Lookups do not block each other.
 type lateTools struct {
 	kept  atomic.Pointer[map[string]*toolHooks] // a stored map is never modified
 	grows sync.Mutex
 }
 
-// Limits of the cache, because a model can call tools by any number of names of any
-// length.
+// Limits for the cache, because a model can call tools by any number of names of any length.
 const (
 	lateNames      = 256
 	lateNameLength = 128
@@ -51,7 +50,7 @@ func newToolTable(c *Compiled, tools []string) toolTable {
 	return t
 }
 
-// hooksFor returns the hooks of the tool with that name; nil when there are none.
+// hooksFor returns the hooks for the tool with that name; nil when there are none.
 func (t *toolTable) hooksFor(tool string) *toolHooks {
 	if hooks, ok := t.known[tool]; ok {
 		return hooks
@@ -72,7 +71,7 @@ func (l *lateTools) byName() map[string]*toolHooks {
 	return nil
 }
 
-// keep caches the hooks of a tool, unless the cache is full.
+// keep caches a tool's hooks, unless the cache is full.
 func (l *lateTools) keep(tool string, hooks *toolHooks) {
 	if len(tool) > lateNameLength || len(l.byName()) >= lateNames {
 		return
@@ -82,7 +81,7 @@ func (l *lateTools) keep(tool string, hooks *toolHooks) {
 	if len(l.byName()) >= lateNames {
 		return
 	}
-	more := map[string]*toolHooks{strings.Clone(tool): hooks} // a copy: the name may be a part of a long text
+	more := map[string]*toolHooks{strings.Clone(tool): hooks} // a copy, because the name may be a part of a long text
 	maps.Copy(more, l.byName())
 	l.kept.Store(&more)
 }

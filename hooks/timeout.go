@@ -10,12 +10,12 @@ import (
 // DefaultTimeout, and its timer starts only when the hook uses the context, which most
 // hooks never do.
 type lazyContext struct {
-	context.Context // the context of the caller
+	context.Context // the caller's context
 
 	armed atomic.Pointer[armedContext]
 }
 
-// armedContext is the state of a lazyContext with a running timer.
+// armedContext is a lazyContext's state with a running timer.
 type armedContext struct {
 	context.Context
 
@@ -43,8 +43,8 @@ func (c *lazyContext) Done() <-chan struct{} { return c.arm().Done() }
 // Err returns the reason why Done is closed, or nil.
 func (c *lazyContext) Err() error { return c.arm().Err() }
 
-// Value returns a value of the context that the hook was called with. Package context
-// uses it to find the timer context, if there is one.
+// Value returns a value from the context with which the hook was called. Package context uses it to find the timer
+// context, if there is one.
 func (c *lazyContext) Value(key any) any {
 	if armed := c.armed.Load(); armed != nil {
 		return armed.Value(key)

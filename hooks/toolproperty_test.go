@@ -170,7 +170,7 @@ func drawCall(t *rapid.T) drawnCall {
 	return c
 }
 
-// fate is the expected outcome of a call.
+// fate is a call's expected outcome.
 type fate struct {
 	what string // run, answer, ask, stop, abort
 	by   string

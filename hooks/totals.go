@@ -2,8 +2,7 @@ package hooks
 
 import "github.com/grapnel-go/grapnel/agent"
 
-// runTotals are the totals of a run for its StepEnd hooks, so that no hook iterates
-// over its steps.
+// runTotals are a run's totals for its StepEnd hooks, so that no hook iterates over its steps.
 type runTotals struct {
 	tools int    // number of tool calls
 	text  string // the model's last text
@@ -11,8 +10,7 @@ type runTotals struct {
 
 var totals = agent.NewScratch[runTotals](nil)
 
-// addStep adds a step and returns the totals so far. The steps of one run are added
-// one after the other.
+// addStep adds a step and returns the totals so far. A run's steps are added one after the other.
 func (t *runTotals) addStep(r agent.StepRecord) runTotals {
 	t.tools += r.Message().CallCount()
 	if said := r.Message().Text(); said != "" {
