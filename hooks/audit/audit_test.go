@@ -236,7 +236,7 @@ func TestDecisionsAwayFromTools(t *testing.T) {
 	}
 }
 
-// full is a disk that takes so many lines more, and of the one after that the beginning.
+// full is a disk with room for this many lines and the beginning of one more.
 type full struct {
 	bytes.Buffer
 

@@ -7,13 +7,12 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Version is the version of the format that a Log writes.
+// Version is the format version that a Log writes.
 const Version = 1
 
 // Event is the kind of event that a line records.
 type Event string
 
-// The events.
 const (
 	RunStarted Event = "run_started"
 	ToolCall   Event = "tool_call"
@@ -26,7 +25,7 @@ const (
 type Entry struct {
 	Version int       `json:"v"`
 	Time    time.Time `json:"time"` // in UTC
-	// Log is the random id of the Log that wrote the line, and Number counts its lines from one: a gap in the numbers means
+	// Log is the random ID of the Log that wrote the line. Number counts its lines from one. A gap in the numbers means
 	// missing lines.
 	Log    string `json:"log"`
 	Number uint64 `json:"n"`
@@ -39,49 +38,49 @@ type Entry struct {
 	Depth   int             `json:"depth,omitempty"`
 	Agent   string          `json:"agent,omitempty"`
 	Stage   string          `json:"stage,omitempty"`
-	// Step counts the steps of the run from zero.
+	// Step is the step's index in the run, counted from zero.
 	Step int `json:"step"`
 
-	// Call is the id of a tool call, unique within its step, and Tool the tool's name that the model gave, cut to 128
-	// bytes; the tool need not exist.
+	// Call is a tool call's ID, unique within its step. Tool is the model's name for the tool, cut to 128 bytes. The
+	// tool need not exist.
 	Call string `json:"call,omitempty"`
 	Tool string `json:"tool,omitempty"`
-	// Arguments is the hash of the arguments that the tool got, or would have got; Asked is the hash of the model's own
+	// Arguments is the hash of the arguments that the tool got, or would have got. Asked is the hash of the model's own
 	// arguments, if a hook changed them.
 	Arguments string `json:"arguments_hash,omitempty"`
 	Asked     string `json:"asked_hash,omitempty"`
 
-	// Decision is the decision at Point, and By names the hook or person that made it. In a tool_result, By names the hook
-	// or person that denied, mocked, replaced or withheld.
+	// Decision is the decision at Point, and By names the hook or person that made it. In a tool_result, By names the
+	// hook or person that denied, mocked, replaced or withheld.
 	Decision hooks.Decision  `json:"decision,omitempty"`
 	Point    hooks.PointName `json:"point,omitempty"`
 	By       string          `json:"by,omitempty"`
-	// HookFailed is set when the denial comes from the failure of the hook, not from its decision.
+	// HookFailed is set when the denial comes from the hook's failure, not from its decision.
 	HookFailed bool `json:"hook_failed,omitempty"`
 
-	// Status is the final status of a call or of a run. Reason is the code for its cause: an agent.ReasonCode or
+	// Status is the final status of a call or run. Reason is the code for its cause: an agent.ReasonCode or
 	// agent.StopReason.
 	Status string `json:"status,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Attempts is how often the tool ran; Milliseconds is how long the call, or the run, took.
+	// Attempts is how often the tool ran. Milliseconds is the duration of the call or the run.
 	Attempts     int   `json:"attempts,omitempty"`
 	Milliseconds int64 `json:"ms,omitempty"`
 	// Result is the hash of the result text that the model received, and ResultBytes its length.
 	Result      string `json:"result_hash,omitempty"`
 	ResultBytes int    `json:"result_bytes,omitempty"`
 
-	// Totals is the usage of the run.
+	// Totals is the run's usage.
 	Totals *Totals `json:"totals,omitempty"`
 	// Texts is set with Options.Content only.
 	Texts *Texts `json:"texts,omitempty"`
 }
 
-// Totals is the usage of the run.
+// Totals is a run's usage.
 type Totals struct {
 	Steps        int   `json:"steps"`
 	InputTokens  int64 `json:"input_tokens"`
 	OutputTokens int64 `json:"output_tokens"`
-	// Cost is in US dollars; nil when it is unknown.
+	// Cost is in US dollars. It is nil when it is unknown.
 	Cost *float64 `json:"cost_usd"`
 }
 

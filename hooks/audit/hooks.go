@@ -9,8 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// lastPriority makes the hooks that write run last: their priority is -lastPriority at points where higher priorities run
-// first, and lastPriority where higher priorities run last.
+// lastPriority makes the hooks that write run last. Their priority is -lastPriority at points where higher priorities
+// run first, and lastPriority where higher priorities run last.
 const lastPriority = 1_000_000
 
 // Hooks returns the hooks that write to the log. They deny only calls, and withhold only results, that could not be
@@ -62,7 +62,7 @@ func (l *Log) recordResult(_ context.Context, c hooks.ToolResultContext) hooks.R
 	return c.Pass()
 }
 
-// recordDecision writes the decision of the controls of a point, unless they let the run continue unchanged.
+// recordDecision writes the controls' decision at a point, unless they let the run continue unchanged.
 func (l *Log) recordDecision(_ context.Context, c hooks.Context) error {
 	o := c.Frozen()
 	if o.Decision() == hooks.Pass || o.Decision() == hooks.Allow {
@@ -109,5 +109,5 @@ func (l *Log) about(e *Entry, call, original hooks.Call, texts Texts) {
 	e.Texts = l.texts(texts)
 }
 
-// callArguments returns the arguments of a call; missing ones mean an empty object.
+// callArguments returns a call's arguments. Missing arguments are an empty object.
 func callArguments(c hooks.Call) string { return lo.CoalesceOrEmpty(c.Arguments, "{}") }

@@ -18,16 +18,17 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Options configures a Log: what it writes, and what happens when a write fails. The zero value holds the defaults.
+// Options configures a Log: what it writes, and how it handles a failed write. The zero value holds the defaults.
 type Options struct {
 	// Name is the prefix of the hooks' names. Empty means "audit".
 	Name string
-	// Content also writes the texts of arguments, results and reasons.
+	// Content also writes arguments, results and reasons as text.
 	Content bool
 	// Clean, unless nil, returns a text without the parts that must not be written, such as secrets. It must be safe for
 	// concurrent use.
 	Clean func(text string) string
-	// Key is the key of the hashes: without it, a reader cannot test guesses against a hash. The log does not store it.
+	// Key is the key for the hashes. Without it, a reader cannot test guesses against a hash. The log does not store
+	// it.
 	Key []byte
 	// Failure is the policy when a line cannot be written: hooks.Closed (the default), hooks.Abort or hooks.Open.
 	Failure hooks.FailurePolicy
@@ -80,8 +81,8 @@ func Open(path string, o Options) (*Log, error) {
 	return l, nil
 }
 
-// endsTorn reports whether the last line of a file has no line end, because its writer died or the disk was full. It
-// returns false for a file that cannot be read.
+// endsTorn reports whether a file's last line has no line end, because its writer died or the disk was full. It returns
+// false for a file that cannot be read.
 func endsTorn(path string, size int64) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -149,7 +150,7 @@ func (l *Log) put(e Entry) error {
 	return err
 }
 
-// hash returns the hash of a text, in hexadecimal digits.
+// hash returns a text's hash, in hexadecimal digits.
 func (l *Log) hash(text string) string {
 	if len(l.options.Key) == 0 {
 		sum := sha256.Sum256([]byte(text))

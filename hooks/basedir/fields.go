@@ -9,8 +9,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// visit walks the arguments, calls see for each path, and replaces the path with the result, unless it is the name of a
-// member. At is the location of v, and path reports whether strings in v are paths.
+// visit walks the arguments, calls see for each path, and replaces the path with the result, unless it is a member's
+// name. at is the location of v, and path reports whether strings in v are paths.
 func (g guard) visit(at string, v any, path bool, see func(at, path string, name bool) string) any {
 	join := func(name string) string { return strings.TrimPrefix(at+"."+name, ".") }
 	switch v := v.(type) {
@@ -60,13 +60,13 @@ func isWord(given, word string) bool {
 	return given == word || given == word+"s" || given == strings.TrimSuffix(word, "y")+"ies"
 }
 
-// endings are the endings of compound words that name paths: outfile, tmpdir, logpath.
+// endings lists the endings of compound words that name paths: outfile, tmpdir, logpath.
 var endings = []string{"path", "file", "filename", "dir", "directory", "folder"}
 
-// noPaths are words with such an ending that name something else.
+// noPaths lists words with such an ending that name something else.
 var noPaths = []string{"profile", "profiles", "xpath", "jsonpath"}
 
-// pathWords are the words, in the singular, in which the names of path members end.
+// pathWords lists the words, in the singular, in which the names of path members end.
 var pathWords = []string{
 	"path", "file", "filename", "pathname", "dir", "dirname", "directory", "folder", "cwd", "workspace", "root",
 	"source", "src", "destination", "dest", "dst", "target", "from", "to", "uri", "url",

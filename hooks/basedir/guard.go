@@ -14,12 +14,12 @@ import (
 
 // Options configures a guard. The zero value holds the defaults.
 type Options struct {
-	// Name is the name of the hook; empty means "base-dir". The guards of one agent need different names.
+	// Name is the hook's name. Empty means "base-dir". An agent's guards need different names.
 	Name string
 	// Also lists further directories into which paths may lead, such as one for temporary files.
 	Also []string
-	// Fields lists the names of the members that hold paths, at any depth of the arguments, ignoring case. Nil means all
-	// members with the name of a path; see the package comment.
+	// Fields lists the names of members that hold paths, at any depth in the arguments, ignoring case. Nil means all
+	// members with a path's name; see the package comment.
 	Fields []string
 	// Absolute rewrites relative paths to absolute ones below the directory, for tools with another working
 	// directory. It requires Fields, because it must not change strings that only look like paths.
@@ -44,7 +44,7 @@ func Guard(dir string, o Options) (hooks.Hook, error) {
 	return hooks.On(hooks.AtPreToolUse, name, g.ask).WithPriority(hooks.PriorityGuard), nil
 }
 
-// realDir returns the path of a directory with all links resolved.
+// realDir returns a directory's path with all links resolved.
 func realDir(dir string) (string, error) {
 	if dir == "" {
 		return "", errors.New("the name is empty: set the directory")
@@ -66,13 +66,13 @@ func realDir(dir string) (string, error) {
 type guard struct {
 	Options
 
-	dirs []string // the base directory, and those of Options.Also; without links
+	dirs []string // the base directory and Options.Also; without links
 }
 
 func (g guard) ask(_ context.Context, c hooks.ToolContext) hooks.Result {
 	var arguments map[string]any
 	if err := c.Call().Decode(&arguments); err != nil {
-		return c.Fail(err) // the failure policy decides: by default a control that fails denies
+		return c.Fail(err) // the failure policy decides
 	}
 	changed, reason := false, ""
 	after := g.visit("", arguments, false, func(at, path string, name bool) string {

@@ -138,7 +138,8 @@ func TestOptions(t *testing.T) {
 	assert.Equal(t, json.Number("12345678901234567890"), after["n"])
 	assert.Equal(t, "a", after["file"])
 
-	// What a tool that works elsewhere may take for a path there is made one below the directory.
+	// A tool in another working directory may read a value as a path. The guard rewrites it to a path below the
+	// directory.
 	for path, want := range map[string]hooks.Decision{
 		"ab:/../new.txt": hooks.Rewrite, "ab://x/../../new.txt": hooks.Rewrite, "ab://x/%2e%2e/new.txt": hooks.Rewrite, "ab:x": hooks.Rewrite,
 		"https://example.com/a": hooks.Allow, "file://" + dir + "/a.txt": hooks.Allow,

@@ -16,7 +16,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// judge returns the problem with a path; empty if the path is allowed.
+// judge returns the problem with a path. It is empty if the path is allowed.
 func (g guard) judge(path string) string {
 	switch {
 	case strings.ContainsFunc(path, unicode.IsControl):
@@ -69,12 +69,12 @@ func pathReadings(path string) ([]string, error) {
 	return lo.Uniq(append(list, backslashes...)), nil
 }
 
-// isAround reports whether some tools ignore a rune at the ends of a path: any white space, a byte order mark, quotes.
+// isAround reports whether some tools ignore a rune at a path's ends: any white space, a byte order mark, quotes.
 func isAround(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("\ufeff\u200b\"'`", r) }
 
 var escape = regexp.MustCompile(`%[0-9A-Fa-f]{2}`)
 
-// decodePercent decodes the valid percent escapes of a path and keeps the invalid ones, as lenient decoders do.
+// decodePercent decodes a path's valid percent escapes and keeps the invalid ones, as lenient decoders do.
 func decodePercent(path string) string {
 	return escape.ReplaceAllStringFunc(path, func(digits string) string {
 		b, _ := hex.DecodeString(digits[1:])
@@ -105,7 +105,7 @@ func (g guard) absolute(path string) (abs, problem string) {
 	return g.dirs[0] + string(filepath.Separator) + path, ""
 }
 
-// resolveLinks follows the links in the existing part of an absolute path, as the system does.
+// resolveLinks follows the links in an absolute path's existing part, as the system does.
 func resolveLinks(path string) (string, error) {
 	parts := func(p string) []string { return strings.Split(filepath.ToSlash(p), "/") }
 	top := filepath.VolumeName(path) + string(filepath.Separator)

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Limits limits the usage of a run together with the runs that it starts: see agent.Spending. A zero field sets no
-// limit; a negative value, or NaN, allows nothing.
+// Limits limits the usage of a run and the runs that it starts: see agent.Spending. A zero field sets no limit. A
+// negative value, or NaN, allows nothing.
 type Limits struct {
 	// Cost is the maximum cost in US dollars.
 	Cost float64
@@ -20,8 +20,8 @@ type Limits struct {
 	Tokens int64
 	// ToolCalls is the maximum number of tool calls.
 	ToolCalls int
-	// Deny lets a run that has reached its limit for cost or tokens continue: its tool calls are denied, but the model
-	// can still answer.
+	// Deny lets a run that has reached its cost or token limit continue. Its tool calls are denied, but the model can
+	// still answer.
 	Deny bool
 }
 
@@ -45,12 +45,12 @@ type budget struct {
 type spending struct {
 	mu    sync.Mutex
 	owner agent.State // a state of the topmost run
-	// calls is the number of allowed calls; absent until it is counted for the first time.
+	// calls is the number of allowed calls. It is absent until it is counted for the first time.
 	calls mo.Option[int]
 }
 
-// spending returns the spending to which the run of s contributes, and the reason why the run must stop; empty if it
-// may continue.
+// spending returns the spending to which the run of s contributes, and the reason why the run must stop. The reason is
+// empty if the run may continue.
 func (b *budget) spending(s agent.State) (spent *spending, reason string) {
 	spent = b.of.GetTree(s)
 	spent.mu.Lock()
@@ -98,8 +98,8 @@ func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
 
 const finish = "call no more tools, and finish with what you have"
 
-// countExecuted returns the number of calls of the run that were executed. In a run that resumes from a stored state,
-// they count as the allowed calls.
+// countExecuted returns the run's number of executed calls. When a run resumes from a stored state, they count as the
+// allowed calls.
 func countExecuted(s agent.State) (n int) {
 	for _, step := range s.RunSteps() {
 		for _, r := range step.Results() {

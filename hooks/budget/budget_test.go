@@ -34,7 +34,7 @@ func agentOf(t testing.TB, list []hooks.Hook, turns ...agenttest.Turn) *agent.Ag
 	return a
 }
 
-// told returns what a run ended with: what its calls got, its answer, its stop.
+// told returns a run's end: its calls' results, its answer, its stop.
 func told(s agent.State) []string {
 	var texts []string
 	for _, m := range s.Messages() {
@@ -180,7 +180,7 @@ func TestWhatOthersDenyDoesNotCount(t *testing.T) {
 	assert.Equal(t, "seen", told(a.Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet())[3])
 }
 
-// Without what it knows of the run, such as after a restart, it counts what the state says.
+// Without run data, such as after a restart, the budget counts from the state.
 func TestCallsOfAStoredRunCount(t *testing.T) {
 	hook := lo.Filter(budget.Hooks(budget.Limits{ToolCalls: 2}), func(h hooks.Hook, _ int) bool { return h.Name() == "budget.call" })[0]
 	step := agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: "c", Name: "look", Arguments: "{}"})}
@@ -192,7 +192,7 @@ func TestCallsOfAStoredRunCount(t *testing.T) {
 	}.Test(t, hook)
 }
 
-// A call that the hook is asked about again counts once.
+// If the hook is asked about a call again, the call counts once.
 func TestRewrittenCallsCountOnce(t *testing.T) {
 	rewrite := hooks.On(hooks.AtPreToolUse, "rewrite", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		return c.Rewrite(json.RawMessage(`{ }`))

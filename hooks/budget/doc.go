@@ -1,5 +1,5 @@
-// Package budget contains hooks that limit the usage of a run: US dollars, tokens and tool
-// calls. A run at its limit is stopped, or its tool calls are denied.
+// Package budget contains hooks that limit a run's usage: US dollars, tokens and tool calls. A run at its limit is
+// stopped, or its tool calls are denied.
 //
 //	limits := budget.Limits{Cost: 0.50, ToolCalls: 40}
 //	a, err := builder.New().
@@ -7,30 +7,26 @@
 //		With(capability.UseTools(tools...), capability.UseHooks(budget.Hooks(limits)...)).
 //		Build().Get()
 //
-// # What happens
+// # Responses
 //
-// A run that has reached its limit for cost or tokens is stopped before the next model call,
-// and before the tools that the last reply called run, because the cost of that reply already
-// counts. Its status is then agent.StatusStopped. One reply can exceed the limit, because its
-// cost is known only afterwards. Sub-agents have the hooks of the agent that starts them:
-// their usage and tool calls count for that agent's run, and they are stopped with it
-// (agent.Spending). Sub-agents that run in parallel can each exceed the limit by one reply.
-// When a run resumes from a stored state, its cost and tokens include earlier sub-agents; its
-// count of tool calls does not.
+// A run that has reached its cost or token limit is stopped before the next model call. The last reply's tools do not
+// run, because that reply's cost already counts. Its status is then agent.StatusStopped. One reply can exceed the
+// limit, because its cost is known only afterwards. Sub-agents have the starting agent's hooks. Their usage and tool
+// calls count for that agent's run, and they are stopped with it (agent.Spending). Sub-agents that run in parallel can
+// each exceed the limit by one reply. When a run resumes from a stored state, its cost and tokens include earlier
+// sub-agents. Its count of tool calls does not.
 //
-// Tool calls beyond their limit are denied, and the model is told to finish with what it has.
-// Limits.Deny does the same for cost and tokens: the run can continue to an answer, and only
-// tool calls are denied. Calls that an earlier hook denies do not count. Hooks with the same
-// priority (hooks.PriorityAfterwork, as in packages judge, loops and ratelimit) run in the
-// order in which they were added. A call that a hook answers, or that a person rejects later,
-// counts.
+// Tool calls beyond their limit are denied, and the message tells the model to finish. Limits.Deny does the same for
+// cost and tokens: the run can continue to an answer, and only tool calls are denied. Calls that an earlier hook denies
+// do not count. Hooks with the same priority (hooks.PriorityAfterwork, as in packages judge, loops and ratelimit) run
+// in the order in which they were added. Calls that a hook answers, or that a person rejects later, count.
 //
-// If cost is limited and the cost of a reply is unknown, the budget counts as used up. The
-// same is true if cost or tokens are limited and a reply has no usage or a negative usage.
+// If cost is limited and a reply's cost is unknown, the budget counts as used up. The same is true if cost or tokens
+// are limited and a reply has no usage or a negative usage.
 //
-// capability.UseGuards limits cost and tokens, too, and counts them the same way. Unlike this
-// package, it does not limit tool calls, lets the calls of the last reply run, and makes
-// parallel sub-agents wait for one another when little of the budget remains.
+// capability.UseGuards limits cost and tokens, too, and counts them the same way. Unlike this package, it does not
+// limit tool calls, lets the last reply's calls run, and makes parallel sub-agents wait for one another when little of
+// the budget remains.
 //
 // # Concurrency
 //

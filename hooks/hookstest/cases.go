@@ -16,24 +16,24 @@ type Case struct {
 	At Moment
 	// Want is the expected decision. Empty means hooks.Pass: no opinion, or not called.
 	Want hooks.Decision
-	// Saying is a text that the reason must contain; empty accepts any reason.
+	// Saying is text that the reason must contain. Empty accepts any reason.
 	Saying string
-	// Leaving is the expected Fired.Text; empty accepts any text.
+	// Leaving is the expected Fired.Text. Empty accepts any text.
 	Leaving string
 	// Also, unless nil, makes further checks.
 	Also func(t *testing.T, f Fired)
 }
 
-// Cases maps the names of subtests to their cases.
+// Cases maps subtest names to their cases.
 type Cases map[string]Case
 
-// Test fires the moment of each case for the hook.
+// Test fires each case's moment for the hook.
 func (cases Cases) Test(t *testing.T, hook hooks.Hook) {
 	t.Helper()
 	cases.TestSet(t, hooks.NewSet(hook))
 }
 
-// TestSet fires the moment of each case for the hooks of the set.
+// TestSet fires each case's moment for the set's hooks.
 func (cases Cases) TestSet(t *testing.T, set hooks.Set) {
 	t.Helper()
 	if len(cases) == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// complaints collects what a check has to say.
+// complaints collects a check's complaints.
 type complaints []string
 
 func (c *complaints) Errorf(format string, args ...any) {

@@ -1,5 +1,5 @@
-// Package hookstest helps to test hooks: it calls them at a point as an agent would, and
-// returns their decisions and changes.
+// Package hookstest helps to test hooks. It calls them at a point as an agent would, and returns their decisions and
+// changes.
 //
 //	func TestNoPush(t *testing.T) {
 //		hookstest.Cases{
@@ -26,23 +26,22 @@
 // Fire fires a moment for one hook, FireSet for several hooks, and Moment.Fire without a test. Each takes an agent
 // through a short run with a scripted model and tools that answer as the moment says. The hooks are installed as
 // builder would install them, so their matchers, order, time limits and failure policies apply, and their events are
-// observed. They are called once, at that moment, and at no other point or step of the run.
+// observed. They are called once, at that moment, and at no other point or step.
 //
-// The result is a Fired. Decision, Reason and Hook say which hook decided what; Err and
-// Policy give the error of a hook and the policy applied to it; State and Effects hold
-// what hooks added; Text, Call, Result, Reply, Request and Input hold the values after
-// the hooks.
+// The result is a Fired. Decision, Reason and Hook describe the decision. Err and Policy are a hook's error and the
+// policy applied to it. State and Effects hold the hooks' additions. Text, Call, Result, Reply, Request and Input hold
+// the values after the hooks.
 //
-// Decision distinguishes Allow from Pass, although the run continues with both. A hook
-// whose matchers do not match passes; Called shows whether a hook was called at all.
+// Decision distinguishes Allow from Pass, although the run continues with both. A hook whose matchers do not match
+// passes. Called shows whether a hook was called at all.
 //
 // # Failure
 //
 // Firing returns an error if the moment contradicts itself, if the run does not reach its point, if no hook is at its
-// point, or if an agent would reject a hook. The failure of a hook is not an error, because some tests are about it.
+// point, or if an agent would reject a hook. A hook's failure is not an error, because some tests are about it.
 //
 // # Time and concurrency
 //
-// Firing waits only for hooks, including detached ones. In a bubble of testing/synctest,
-// time limits pass immediately. Several goroutines can fire moments at the same time.
+// Firing waits only for hooks, including detached ones. In a testing/synctest bubble, time limits pass immediately.
+// Several goroutines can fire moments at the same time.
 package hookstest

@@ -75,8 +75,7 @@ func ExampleMoment_WithExecutor() {
 	// deny {"command":"ls"} false
 }
 
-// A hook that guards results sees what a tool has said, and what became of calls
-// that did not run.
+// A hook that guards results sees a tool's answers, and the results of calls that did not run.
 func ExampleMoment_WithResult() {
 	redact := hooks.On(hooks.AtPostToolUse, "redact", func(_ context.Context, c hooks.ToolResultContext) hooks.Result {
 		if c.Status() == agent.ToolNotExecuted {

@@ -12,8 +12,7 @@ func Fire(t testing.TB, hook hooks.Hook, at Moment) Fired {
 	return FireSet(t, hooks.NewSet(hook), at)
 }
 
-// FireSet fires a moment for the hooks of a set that are at its point, in their
-// order. A moment that cannot be fired ends the test.
+// FireSet fires a moment for the set's hooks at its point, in their order. A moment that cannot be fired ends the test.
 func FireSet(t testing.TB, set hooks.Set, at Moment) Fired {
 	t.Helper()
 	fired, err := at.Fire(t.Context(), set).Get()

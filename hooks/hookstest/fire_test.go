@@ -201,7 +201,7 @@ func TestSetIsAskedInItsOrder(t *testing.T) {
 	assert.Equal(t, map[hooks.EventKind]int{hooks.HookStart: 6, hooks.HookFailed: 2, hooks.HookComplete: 3, hooks.HookBlocked: 1}, kinds)
 }
 
-// What a moment is in: the run, its state, its metadata.
+// A moment's surroundings: the run, its state, its metadata.
 func TestWhereAMomentIs(t *testing.T) {
 	runKey, sessionKey := agent.RunKey[string]("r"), agent.SessionKey[string]("s")
 	run := agent.Run{ID: "run_7", Parent: "run_6", Root: "run_1", Agent: "coder", Depth: 3, Stage: "plan", Iteration: 2}

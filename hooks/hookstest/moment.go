@@ -34,9 +34,9 @@ func Request(r agent.Request) Moment { return moment.Request(r) }
 // hooks.PostInference.
 func Reply(text string) Moment { return moment.Reply(text) }
 
-// ToolCall returns the moment before a tool is called: hooks.PreToolUse. Arguments are the
-// JSON text that the model gave. The tool answers "ok"; there is no schema, so all arguments
-// that can be parsed are valid, unless Invalid or WithExecutor says otherwise.
+// ToolCall returns the moment before a tool is called: hooks.PreToolUse. arguments is the model's JSON text. The tool
+// answers "ok". There is no schema, so all arguments that can be parsed are valid, unless Invalid or WithExecutor says
+// otherwise.
 func ToolCall(tool, arguments string) Moment { return moment.ToolCall(tool, arguments) }
 
 // ToolResult returns the moment after a tool has answered with the given text:
@@ -87,8 +87,7 @@ func Conversation(at hooks.PointName, about hooks.Conversation) Moment {
 	return moment.Conversation(at, about)
 }
 
-// Pipeline returns a moment of a pipeline, such as hooks.IterationComplete. The stage and the
-// iteration are in WithRun.
+// Pipeline returns a pipeline's moment, such as hooks.IterationComplete. The stage and the iteration are in WithRun.
 func Pipeline(at hooks.PointName, about hooks.Pipeline) Moment { return moment.Pipeline(at, about) }
 
 // Blueprint returns a moment of a coordinator's run, such as hooks.RunStart.
@@ -109,8 +108,8 @@ func StepEnd(text string) Moment { return moment.StepEnd(text) }
 // hooks.Stop.
 func Stop(answer string) Moment { return moment.Stop(answer) }
 
-// End returns the end of a run with the given status: hooks.ExecutionEnd. WithSignal sets its
-// cause, WithReply the last reply of the model.
+// End returns a run's end with the given status: hooks.ExecutionEnd. WithSignal sets its cause, WithReply the model's
+// last reply.
 func End(status agent.Status) Moment { return moment.End(status) }
 
 // RunFailure returns the moment at which a run has failed because its model call

@@ -202,7 +202,7 @@ func TestStopPoint(t *testing.T) {
 	assert.Equal(t, 1, capped.State.RunStepCount())
 }
 
-// The ends of a run that a hook may be told of.
+// The possible ends for a run, as hooks see them.
 func TestEndPoint(t *testing.T) {
 	for status, reason := range map[agent.Status]agent.StopReason{
 		agent.StatusDone: agent.StopCompleted, agent.StatusStopped: agent.StopByHook, agent.StatusFailed: agent.StopError,

@@ -70,8 +70,7 @@ func TestDecisionsBeforeACall(t *testing.T) {
 	}
 }
 
-// A call that breaks its schema: a denial wins, a rewrite mends it, otherwise the
-// model is told.
+// If a call breaks its schema, a denial wins, and a rewrite mends it. Otherwise the model receives the error.
 func TestInvalidCalls(t *testing.T) {
 	wrong := &agent.ArgumentsError{Problems: []agent.ArgumentProblem{{Path: "/command", Message: "is missing"}}}
 	call := hookstest.ToolCall("bash", `{}`).Invalid(wrong)

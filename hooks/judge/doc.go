@@ -14,22 +14,21 @@
 //		With(capability.UseTools(tools...), capability.UseHooks(j.Calls(hooks.ToolNamed("send_mail")))).
 //		Build().Get()
 //
-// # What is judged
+// # Judgements
 //
-// Calls judges a call before it runs; a denied call does not run, and the model is told why. Results judges the results
-// of tools, including mocked ones; a denied result is withheld. Answers judges the answer with which a run would end;
-// after a denial the run continues with the reason, or stops when it has used up its continuations. One judge can
+// Calls judges a call before it runs. A denied call does not run, and the model receives the reason. Results judges
+// tool results, including mocked ones. A denied result is withheld. Answers judges the answer with which a run would
+// end. After a denial the run continues with the reason, or stops when it has used up its continuations. One judge can
 // provide all three hooks.
 //
-// Calls are judged after the other hooks of PreToolUse, so that a call that a guard denies costs nothing. Results are
-// judged after all guards, so that redacted text does not reach the judge. The results of calls that did not run are not
-// judged.
+// Calls are judged after the other PreToolUse hooks, so that calls that a guard denies cost nothing. Results are judged
+// after all guards, so that redacted text does not reach the judge. Results of calls that did not run are not judged.
 //
-// # What the judge sees
+// # The judge's view
 //
-// The rule; the tool's name and the arguments, the result's text or the answer; with Options.Input the user's last message
-// in this session, which Answers always shows; with Options.Transcript some of the last messages, or all. It sees nothing
-// else. Images and files in a result are named, not shown.
+// The judge sees the rule, and the tool's name with its arguments, the result's text, or the answer. With Options.Input
+// it sees the user's last message in this session, which Answers always shows. With Options.Transcript it sees some of
+// the last messages, or all. It sees nothing else. Images and files in a result are named, not shown.
 //
 // Everything from the run is one JSON value between two lines that end in a random word, and the judge is told that it is
 // data and never an instruction. This makes it harder to manipulate a judge, not impossible: do not use a judge as the only
@@ -38,17 +37,17 @@
 //
 // # The answer
 //
-// The judge gets the schema and answers with {"verdict": "allow", "reason": "…"} or "deny". Everything else is a failure of
-// the hook: other members, text around the JSON, a tool call, a denial without a reason, no answer in time. Options.Failure
-// decides what happens then; by default, a call, result or answer that could not be judged is not accepted.
+// The judge gets the schema and answers with {"verdict": "allow", "reason": "…"} or "deny". Everything else is a hook
+// failure: other members, text around the JSON, a tool call, a denial without a reason, no answer in time.
+// Options.Failure then applies. By default, a call, result or answer that could not be judged is not accepted.
 //
 // The driver is called once, without tools, agent or hooks, so hooks, including the judge itself, do not see the
 // judge's model call.
 //
 // # Cost
 //
-// The usage of a judge does not count for the run or its budget. Judge.Usage returns the total so far, and Options.Told
-// gets each judgement with its usage.
+// A judge's usage does not count for the run or its budget. Judge.Usage returns the total so far, and Options.Told gets
+// each judgement with its usage.
 //
 // # Concurrency
 //

@@ -17,21 +17,21 @@ import (
 
 // Options configures a judge.
 type Options struct {
-	// Name is the prefix of the hooks' names; empty means "judge".
+	// Name is the prefix of the hooks' names. Empty means "judge".
 	Name string
 	// Driver calls the model that judges. Required.
 	Driver agent.Driver
-	// Model is the name of the model at its provider; empty means the driver's default.
+	// Model is the model's name at its provider. Empty means the driver's default.
 	Model string
 	// Rule tells the model what is allowed and what is not. Required.
 	Rule string
 	// Input shows the judge the user's last message.
 	Input bool
-	// Transcript is the number of last messages shown to the judge; negative means all.
+	// Transcript is the number of last messages shown to the judge. Negative means all.
 	Transcript int
 	// MaxBytes limits the JSON that shows the run to the judge. Zero means 64 KiB.
 	MaxBytes int
-	// Timeout limits each judgement; zero means 30 seconds.
+	// Timeout limits each judgement. Zero means 30 seconds.
 	Timeout time.Duration
 	// Failure is the policy when the judge fails. Zero means hooks.Closed.
 	Failure hooks.FailurePolicy
@@ -39,10 +39,10 @@ type Options struct {
 	Told func(ctx context.Context, j Judgement)
 }
 
-// Judgement is a decision of a judge, or its failure.
+// Judgement is a judge's decision, or its failure.
 type Judgement struct {
 	Run agent.Run
-	// Point is the point at which the judge was called. Tool and CallID identify the tool call; both are empty for an
+	// Point is the point at which the judge was called. Tool and CallID identify the tool call. Both are empty for an
 	// answer.
 	Point  hooks.PointName
 	Tool   string
@@ -50,7 +50,7 @@ type Judgement struct {
 	// Allowed is the decision, and Reason its explanation.
 	Allowed bool
 	Reason  string
-	// Usage is the usage of the model call, and Duration its length.
+	// Usage is the model call's usage, and Duration its duration.
 	Usage    agent.Usage
 	Duration time.Duration
 	// Err is the error when there is no verdict.
@@ -92,7 +92,7 @@ func New(o Options) (*Judge, error) {
 	}, nil
 }
 
-// Usage returns the usage of all judgements so far. Its cost is unknown if the cost of any judgement is unknown.
+// Usage returns the usage of all judgements so far. The cost is unknown if any judgement's cost is unknown.
 func (j *Judge) Usage() agent.Usage {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -117,7 +117,7 @@ func (j *Judge) Calls(matching ...hooks.Matcher) hooks.Hook {
 	}, matching...).WithPriority(hooks.PriorityAfterwork))
 }
 
-// Results returns the hook that judges the results of tools. Its name ends in ".results".
+// Results returns the hook that judges tool results. Its name ends in ".results".
 func (j *Judge) Results(matching ...hooks.Matcher) hooks.Hook {
 	return j.limit(hooks.On(hooks.AtPostToolUse, j.options.Name+".results", func(ctx context.Context, c hooks.ToolResultContext) hooks.Result {
 		if c.Status() == agent.ToolNotExecuted || c.Status() == agent.ToolUnknown {
@@ -131,7 +131,7 @@ func (j *Judge) Results(matching ...hooks.Matcher) hooks.Hook {
 			return c.Withhold(verdict.Reason)
 		}
 		return c.Allow()
-	}, matching...).WithPriority(hooks.PriorityGuard + 1)) // runs after the guards, because higher priorities run later at this point
+	}, matching...).WithPriority(hooks.PriorityGuard + 1)) // after the guards, because higher priorities run later at this point
 }
 
 // Answers returns the hook that judges the answer with which a run would end. Its name ends in ".answers".
@@ -150,14 +150,14 @@ func (j *Judge) Answers() hooks.Hook {
 	}))
 }
 
-// Verdict is the decision of a judge with its reason.
+// Verdict is a judge's decision with its reason.
 type Verdict struct {
 	Allowed bool
 	Reason  string
 }
 
-// Decide judges a JSON value by the rule, for callers that are not hooks, such as the actions of declared hooks. The
-// judge sees the value as data, like everything else. Options.Told is not called.
+// Decide judges a JSON value by the rule, for callers that are not hooks, such as declared hooks' actions. The judge
+// sees the value as data, like everything else. Options.Told is not called.
 func (j *Judge) Decide(ctx context.Context, about json.RawMessage) (Verdict, error) {
 	v, _, err := j.ask(ctx, shown{About: about})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// shown is the part of a run that a judge sees.
+// shown is the part of the run that a judge sees.
 type shown struct {
 	Transcript []message       `json:"transcript,omitzero"`
 	User       *string         `json:"user_asked,omitzero"`
@@ -33,11 +33,11 @@ type message struct {
 
 type call struct {
 	Tool string `json:"tool"`
-	// Arguments is the text that the model wrote; it may be invalid JSON.
+	// Arguments is the model's text. It may be invalid JSON.
 	Arguments string `json:"arguments"`
 }
 
-// showRun returns the parts of a run that the options select.
+// showRun returns the parts of the run that the options select.
 func (j *Judge) showRun(s agent.State) shown {
 	var out shown
 	if j.options.Input {
@@ -57,7 +57,7 @@ func (j *Judge) showRun(s agent.State) shown {
 	return out
 }
 
-// lastInput returns the last message of a user.
+// lastInput returns a user's last message.
 func lastInput(s agent.State) *string {
 	text := ""
 	for _, m := range s.MessagesBackward() {
@@ -107,7 +107,7 @@ func (s shown) question(most int) (string, error) {
 	return fmt.Sprintf("DATA BEGINS %s\n%s\nDATA ENDS %s\n\nGive your verdict on the data between these two lines.", word, data, word), nil
 }
 
-// judgePrompt returns the system prompt of the judge.
+// judgePrompt returns the judge's system prompt.
 func judgePrompt(rule string) string {
 	return `You are a judge. An agent wants to call a tool, was answered by one, or wants to end with an answer; you decide whether
 that is allowed. This is the rule, and there is no other:

@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// verdict is the answer of a judge.
+// verdict is a judge's answer.
 type verdict struct {
 	Verdict string `json:"verdict"`
 	Reason  string `json:"reason"`
@@ -20,7 +20,7 @@ const (
 	deny  = "deny"
 )
 
-// schema is the JSON schema of a verdict.
+// schema is a verdict's JSON schema.
 const schema = `{"type":"object","properties":{` +
 	`"verdict":{"type":"string","enum":["allow","deny"]},` +
 	`"reason":{"type":"string","description":"one sentence that says why"}},` +

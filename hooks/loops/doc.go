@@ -6,31 +6,31 @@
 //		With(capability.UseTools(tools...), capability.UseHooks(loops.Hooks(loops.Options{})...)).
 //		Build().Get()
 //
-// # What is a loop
+// # Loops
 //
-// Calls are the same if they name the same tool and their arguments are the same JSON value: white space, the order of
-// members, and 1 or 1.0 make no difference. The hooks compare the model's own arguments, before other hooks rewrote them.
-// They list the calls in the order in which the run made them, the calls of one step in call order. There is a loop if the
-// list ends with repetitions of a round of up to Options.Cycle calls: one call three times, or two calls in turn. A
+// Calls are the same if they name the same tool and their arguments are the same JSON value. White space, member order,
+// and 1 or 1.0 make no difference. The hooks compare the model's own arguments, before other hooks rewrote them. They
+// list the run's calls in the order in which they were made, each step's calls in call order. A loop exists if the list
+// ends with repetitions of a round of up to Options.Cycle calls: one call three times, or two calls in turn. A
 // different call in between ends the loop.
 //
-// A call with a different result than last time is progress and restarts the count. Examples are the state of a job, or
-// a test that fails in another place. Options.IgnoreResults turns this off. List tools whose calls may repeat, such as
-// a tool that waits, in Options.Except.
+// A call with a different result than last time is progress and restarts the count. Examples are a job's state, or a
+// test that fails in another place. Options.IgnoreResults turns this off. List tools whose calls may repeat, such as a
+// tool that waits, in Options.Except.
 //
-// # What happens
+// # Responses
 //
 // After a round has occurred Options.Deny times, its next call is denied, with a message that tells the model what it
-// repeated and what it can do instead. A denied call counts like a call that ran, whichever hook denied it. After the round
-// has occurred Options.Stop times, the run is stopped after the step, with the status agent.StatusStopped. Calls with arguments that
-// cannot be parsed never reach hooks: they are not denied, but count for Options.Stop.
+// repeated and what it can do instead. A denied call counts like an executed call, whichever hook denied it. After the
+// round has occurred Options.Stop times, the run is stopped after the step, with the status agent.StatusStopped. Calls
+// with arguments that cannot be parsed never reach hooks. They are not denied, but count for Options.Stop.
 //
-// Calls of the current step that have not run yet have no result; their results are assumed to be the same. So with the
+// The current step's calls that have not run yet have no result. Their results are assumed to be the same. So with the
 // defaults a step that makes the same call five times gets three answers.
 //
 // # Cost, failure and concurrency
 //
 // Each call is compared only with the last Options.Cycle calls, and its arguments and result are hashed: the hooks keep
-// hashes, not values. The steps of a run that resumes from a stored state are read once. One set of hooks can serve any
-// number of runs at the same time; each run, including those of sub-agents, is watched separately.
+// hashes, not values. When a run resumes from a stored state, its steps are read once. One set of hooks can serve any
+// number of runs at the same time. Each run, including sub-agents' runs, is watched separately.
 package loops

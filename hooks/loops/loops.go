@@ -13,12 +13,12 @@ import (
 
 // Options defines a loop and when the hooks act. The zero value holds the defaults.
 type Options struct {
-	// Deny is how often a round may be made before its next call is denied; zero means 3, negative means never.
+	// Deny is how often a round may be made before its next call is denied. Zero means 3, negative means never.
 	Deny int
-	// Stop is how often a round may be made, denied calls included, before the run is stopped; zero means twice Deny, or 6;
-	// negative means never.
+	// Stop is how often a round may be made, denied calls included, before the run is stopped. Zero means twice Deny,
+	// or 6; negative means never.
 	Stop int
-	// Cycle is the maximum number of calls in a round; zero means 4. With 1, only repetitions of a single call are
+	// Cycle is the maximum number of calls in a round. Zero means 4. With 1, only repetitions of a single call are
 	// detected.
 	Cycle int
 	// IgnoreResults treats repeated calls as the same even if their results differ.
@@ -52,18 +52,18 @@ type watch struct {
 	of *agent.Scratch[seen]
 }
 
-// seen is the record of a run. Only one hook of a run uses it at a time.
+// seen is a run's record. Only one of the run's hooks uses it at a time.
 type seen struct {
-	recorded rounds // the rounds of the recorded steps
+	recorded rounds // the recorded steps' rounds
 	steps    int    // the number of recorded steps
 
 	step    int           // the index of the current step
-	pending []pendingCall // the calls of this step for which the hook was called, by their index
-	sum     rounds        // the rounds of recorded and of the first summed calls in pending
+	pending []pendingCall // this step's calls for which the hook was called, by their index
+	sum     rounds        // the rounds in the recorded steps and in the first summed pending calls
 	summed  int
 }
 
-// pendingCall is a call of the current step.
+// pendingCall is a call in the current step.
 type pendingCall struct {
 	index  int
 	id     string
@@ -71,8 +71,8 @@ type pendingCall struct {
 	denied bool // by this hook, even if another hook replaced the result
 }
 
-// put stores a call at its index and returns the position. A stored call with the same id means that the hook was called
-// for this call before; a stored call with another id means that the step is being retried.
+// put stores a call at its index and returns the position. A stored call with the same ID means that the hook was
+// called for this call before. A stored call with another ID means that the step is being retried.
 func (s *seen) put(c pendingCall) int {
 	at, found := slices.BinarySearchFunc(s.pending, c.index, func(p pendingCall, index int) int { return p.index - index })
 	switch {
@@ -89,8 +89,8 @@ func (s *seen) put(c pendingCall) int {
 	return at
 }
 
-// roundsUpTo returns the rounds of the run, including the pending calls up to the position at. The result is valid
-// until the next call of roundsUpTo.
+// roundsUpTo returns the run's rounds, including the pending calls up to the position at. The result is valid until
+// roundsUpTo is called again.
 func (s *seen) roundsUpTo(at int) *rounds {
 	if s.summed == 0 {
 		s.sum = s.recorded.clone()
@@ -147,7 +147,7 @@ func (w *watch) sentence(r *rounds, times, length int) string {
 	return fmt.Sprintf("the %s%s %s made %d times in a row%s", what, strings.Join(r.tools(length), ", "), made, times, nothing)
 }
 
-// caughtUp returns the record of the run after adding the steps that it lacks.
+// caughtUp returns the run's record after adding the missing steps.
 func (w *watch) caughtUp(s agent.State) *seen {
 	seen := w.of.Get(s)
 	if s.RunStepCount() < seen.steps { // the caller returned to an earlier state

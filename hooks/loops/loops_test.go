@@ -140,7 +140,7 @@ func TestWhatIsTold(t *testing.T) {
 	assert.Contains(t, agenttest.Transcript(final), "the same call of count was made 3 times in a row; the same call")
 }
 
-// A call that another hook denies again and again is a loop as well, and a rewrite does not hide one.
+// A loop includes calls that another hook denies again and again. A rewrite does not hide one.
 func TestOtherHooks(t *testing.T) {
 	never := hooks.On(hooks.AtPreToolUse, "never", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Deny("no") }, hooks.ToolNamed("look"))
 	assert.Equal(t, "xxxxxx stopped", told(play(t, repeat("look", 9), append(loops.Hooks(loops.Options{}), never)...)))
@@ -210,7 +210,7 @@ func TestDenialsThatOthersChange(t *testing.T) {
 	}
 }
 
-// Calls that the hook is asked about again, since another one rewrote them, are still those of one step.
+// The hook may be asked about calls again, since another hook rewrote them. They still count for one step.
 func TestRewrittenCallsCountOnce(t *testing.T) {
 	rewrite := hooks.On(hooks.AtPreToolUse, "rewrite", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		return c.Rewrite(map[string]any{"x": "rewritten"})

@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// made is a call by the model, reduced to what loops compare.
+// made is a call by the model, reduced to the data that loops compare.
 type made struct {
 	call      uint64
 	result    uint64
@@ -20,13 +20,13 @@ func (m made) sameAs(n made) bool {
 	return m.call == n.call && (m.result == n.result || m.anyResult || n.anyResult)
 }
 
-// rounds counts, for each length of a round, the last calls that repeat the calls one round earlier.
+// rounds counts, for each round length, the last calls that repeat the calls one round earlier.
 type rounds struct {
-	of []agreement // index: the length of the round minus one
+	of []agreement // index: round length minus one
 	n  int         // calls so far
 }
 
-// agreement counts the last calls that equal the call one round earlier. It also holds one slot of the ring buffer of
+// agreement counts the last calls that equal the call one round earlier. It also holds one slot in the ring buffer of
 // last calls.
 type agreement struct {
 	streak int
@@ -52,8 +52,8 @@ func (r *rounds) add(m made) {
 	r.n++
 }
 
-// find returns the shortest round that was made at least the given number of times, ignoring the last calls given by
-// without. Made is how often it was made, and length its number of calls; both are zero if there is none.
+// find returns the shortest round that was made at least the given number of times, ignoring the last without calls.
+// made is how often it was made, and length its number of calls. Both are zero if there is none.
 func (r *rounds) find(times, without int) (made, length int) {
 	for i, a := range r.of {
 		length := i + 1
@@ -64,7 +64,7 @@ func (r *rounds) find(times, without int) (made, length int) {
 	return 0, 0
 }
 
-// tools returns the names of the tools of the last calls, the oldest first.
+// tools returns the last calls' tool names, the oldest first.
 func (r *rounds) tools(calls int) []string {
 	var names []string
 	for i := calls; i > 0; i-- {

@@ -42,7 +42,7 @@ func (w *world) agent(t testing.TB, list []hooks.Hook, turns ...agenttest.Turn) 
 	return a
 }
 
-// play returns what the calls of a script are answered with.
+// play returns the answers to a script's calls.
 func (w *world) play(t testing.TB, list []hooks.Hook, turns ...agenttest.Turn) []string {
 	t.Helper()
 	return answers(w.agent(t, list, turns...).Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet())

@@ -28,7 +28,7 @@ type line struct {
 // key identifies a call.
 type key struct{ tool, arguments string }
 
-// keyOf returns the key of a call whose arguments are an object.
+// keyOf returns the key for a call. It returns an error if the arguments are not an object.
 func keyOf(tool, arguments string) (key, error) {
 	if arguments == "" {
 		arguments = "{}"
@@ -37,7 +37,7 @@ func keyOf(tool, arguments string) (key, error) {
 	return key{tool, canonical}, err
 }
 
-// Recording holds the results of tools in one session. It is immutable and safe for concurrent use.
+// Recording holds tool results from one session. It is immutable and safe for concurrent use.
 type Recording struct {
 	name    string
 	answers map[key][]recorded // indexed by occurrence minus one
@@ -65,7 +65,7 @@ func Open(path string) (*Recording, error) {
 	return Read(path, file)
 }
 
-// longestLine is the maximum length of a line of a recording, in bytes.
+// longestLine is the maximum length of a recording's line, in bytes.
 const longestLine = 64 << 20
 
 // Read reads a recording. Errors refer to it by name. The error joins all problems, line by line.

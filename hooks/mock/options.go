@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Unmatched is the treatment of a call without an answer.
+// Unmatched says how to treat a call without an answer.
 type Unmatched uint8
 
 const (
@@ -22,36 +22,36 @@ const (
 
 // Options configures mocks. The zero value holds the defaults.
 type Options struct {
-	// Name is the name of the hook; empty means "mock". The hooks of one agent must have different names.
+	// Name is the hook's name. Empty means "mock". An agent's hooks must have different names.
 	Name string
-	// Unmatched is the treatment of a call without an answer. Zero denies the call.
+	// Unmatched says how to treat a call without an answer. Zero denies the call.
 	Unmatched Unmatched
 	// Timed delays each recorded answer by the time that the tool took. It has no effect on a table.
 	Timed bool
 }
 
-// reply is the answer of a mock.
+// reply is a mock's answer.
 type reply struct {
 	content agent.Content
 	failure bool
 	latency time.Duration
 }
 
-// occasion holds the answers of the mocks of a run for one call.
+// occasion holds the answers from the run's mocks for one call.
 type occasion struct {
 	order     []any  // the mocks, in the order in which they run
 	by        any    // the mock that answers the call, nil if there is none,
-	arguments string // and the arguments of the call
+	arguments string // and the call's arguments
 	said      map[any]saying
 }
 
-// saying is the last answer of a mock, with the arguments of the call.
+// saying is a mock's last answer, with the call's arguments.
 type saying struct {
 	arguments string
 	undo      func()
 }
 
-// stepOccasions holds the occasions of the calls of one step by call id. All mocks of a run share it.
+// stepOccasions holds one step's occasions by call ID. All mocks in a run share it.
 type stepOccasions struct {
 	step  int
 	calls map[string]*occasion
@@ -59,7 +59,7 @@ type stepOccasions struct {
 
 var occasions = agent.NewScratch[stepOccasions](nil)
 
-// occasionOf returns the occasion of a call, and creates it for the first mock that is called.
+// occasionOf returns a call's occasion. It creates the occasion for the first mock that is called.
 func occasionOf(c hooks.ToolContext) *occasion {
 	now := occasions.Get(c.State())
 	if now.calls == nil || now.step != c.StepIndex() {
@@ -73,7 +73,7 @@ func occasionOf(c hooks.ToolContext) *occasion {
 }
 
 // takeBack undoes the mock's earlier answer to the call. A mock is called again for the same call only if its arguments
-// have changed; with the same arguments the step is being retried, and its calls count again.
+// have changed. With the same arguments the step is being retried, and its calls count again.
 func (o *occasion) takeBack(self any, arguments string) {
 	if before, ok := o.said[self]; ok && before.arguments != arguments {
 		before.undo()
@@ -100,11 +100,10 @@ func (o *occasion) answerWith(self any, arguments string) {
 	o.by, o.arguments = self, arguments
 }
 
-// finding looks up the answer to a call. Undo reverts the count of the call; it is never nil.
+// finding looks up the answer to a call. undo reverts the call's count. It is never nil.
 type finding func(hooks.ToolContext) (r reply, undo func(), found bool)
 
-// newHook returns a hook that answers with the result of find, or denies with the text of denial. Longest is the longest
-// latency.
+// newHook returns a hook that answers with find's result, or denies with denial's text. longest is the longest latency.
 func (o Options) newHook(self any, longest time.Duration, find finding, denial func(hooks.ToolContext) string) hooks.Hook {
 	hook := hooks.On(hooks.AtPreToolUse, cmp.Or(o.Name, "mock"), func(ctx context.Context, c hooks.ToolContext) hooks.Result {
 		if c.Invalid() != nil {

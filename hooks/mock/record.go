@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Recorder writes the results of tools in one session. Create one with Record. It is safe for concurrent use.
+// Recorder writes tool results from one session. Create one with Record. It is safe for concurrent use.
 type Recorder struct {
 	mu      sync.Mutex
 	w       io.Writer
@@ -22,11 +22,11 @@ type Recorder struct {
 	err     error
 }
 
-// Record returns a recorder that writes to w at the end of each step: one Write with one line for each call that a tool
-// answered. The lines contain arguments and results: protect the file like the data in them.
+// Record returns a recorder that writes to w at the end of each step. It makes one Write with one line for each call
+// that a tool answered. The lines contain arguments and results: protect the file like the data in them.
 func Record(w io.Writer) *Recorder { return &Recorder{w: w, seen: map[key]int{}} }
 
-// Hook returns the observer at StepEnd that records. It sees the results after all hooks of PostToolUse.
+// Hook returns the observer at StepEnd that records. It sees the results after all PostToolUse hooks.
 func (r *Recorder) Hook() hooks.Hook {
 	return hooks.Observe(hooks.AtStepEnd, "record", func(_ context.Context, c hooks.StepEndContext) error {
 		return r.step(c.Run().Session, c.Record())

@@ -19,13 +19,13 @@ type Player struct {
 	ofRun     *agent.Scratch[played]
 
 	mu   sync.Mutex
-	uses []int // of each line of the recording
+	uses []int // for each line in the recording
 }
 
 // played counts the answers to each call in the session.
 type played struct{ calls map[key]int }
 
-// Replay returns a player of a recording.
+// Replay returns a player for a recording.
 func Replay(recording *Recording, o Options) *Player {
 	return &Player{options: o, recording: recording, uses: make([]int, recording.Len()), ofRun: agent.NewScratch[played](nil)}
 }
@@ -67,7 +67,7 @@ func (p *Player) find(c hooks.ToolContext) (_ reply, undo func(), found bool) {
 	return a.reply, func() { use(-1) }, true
 }
 
-// calls returns how often each call was answered so far. The state supplies the counts of earlier runs.
+// calls returns how often each call was answered so far. The state supplies earlier runs' counts.
 func (p *Player) calls(s agent.State) map[key]int {
 	ofRun := p.ofRun.Get(s)
 	if ofRun.calls == nil {
@@ -94,7 +94,7 @@ func (p *Player) denial(c hooks.ToolContext) string {
 	return fmt.Sprintf("the recording %s has no answer of %s to these arguments: %s", p.recording.name, c.Tool(), c.Call().Arguments)
 }
 
-// UnplayedLines returns the lines of the recording that were never played, as file:line and call.
+// UnplayedLines returns the recording's lines that were never played, as file:line and call.
 func (p *Player) UnplayedLines() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,11 +19,11 @@ import (
 
 // Row answers the calls that it matches.
 type Row struct {
-	// Name is the name of the row in reports; empty means its number and tool.
+	// Name is the row's name in reports. Empty means its number and tool.
 	Name string
-	// Tool is the name of the tool; empty matches any.
+	// Tool is the tool's name. Empty matches any tool.
 	Tool string
-	// Arguments must match the arguments of the call; arguments that it does not mention are ignored.
+	// Arguments must match the call's arguments. Arguments that it does not mention are ignored.
 	Arguments Arguments
 	// When, unless nil, must also return true. It must be safe for concurrent use.
 	When func(hooks.Call) bool
@@ -39,11 +39,11 @@ type Row struct {
 	Times int
 }
 
-// Arguments maps paths such as "city" or "to.0.email" to conditions: a value to which the argument must be equal as
-// JSON, or a *regexp.Regexp that must match somewhere in the argument's text.
+// Arguments maps paths such as "city" or "to.0.email" to conditions. A condition is a value that equals the argument as
+// JSON, or a *regexp.Regexp that matches somewhere in the argument's text.
 type Arguments map[string]any
 
-// Use counts the answers of a row.
+// Use counts a row's answers.
 type Use struct {
 	Row   string
 	Count int
@@ -60,7 +60,7 @@ type Table struct {
 	unmatched []agent.ToolCall
 }
 
-// answered counts the answers of each row in a run.
+// answered counts each row's answers in a run.
 type answered struct{ times []int }
 
 type row struct {
@@ -113,7 +113,7 @@ func askFor(path string, value any) (ask, error) {
 	return ask{path: path, value: canonical}, err
 }
 
-// canonicalValue returns the canonical form of a JSON value.
+// canonicalValue returns a JSON value's canonical form.
 func canonicalValue(raw string) (string, error) { return strictjson.Canonical(`{"":` + raw + `}`) }
 
 func (r row) matches(c hooks.Call) bool {
@@ -170,7 +170,7 @@ func (t *Table) find(c hooks.ToolContext) (_ reply, undo func(), found bool) {
 	return reply{}, func() { t.match(call.ToolCall) }, false
 }
 
-// use adds to the uses of a row; a negative number undoes them.
+// use adds to a row's uses. A negative number undoes them.
 func (t *Table) use(ofRun *answered, row, times int) {
 	ofRun.times[row] += times
 	t.mu.Lock()
@@ -178,7 +178,7 @@ func (t *Table) use(ofRun *answered, row, times int) {
 	t.uses[row] += times
 }
 
-// match removes a call from the unmatched ones.
+// match removes a call from the unmatched calls.
 func (t *Table) match(call agent.ToolCall) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,9 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Fire fires the moment for the hooks of a set that are at its point, in their order.
-// Fire returns an error if the moment could not be fired; the failure of a hook is not an
-// error.
+// Fire fires the moment for the set's hooks at its point, in their order. Fire returns an error if the moment could not
+// be fired. A hook's failure is not an error.
 func (m Moment) Fire(ctx context.Context, set hooks.Set) mo.Result[Fired] {
 	fired, err := m.fireOn(ctx, set)
 	if err != nil {
@@ -62,7 +61,7 @@ func (m Moment) fireOn(ctx context.Context, set hooks.Set) (Fired, error) {
 	return fired, nil
 }
 
-// fireSession fires a point of a conversation: in a session, in its first run or when it is closed.
+// fireSession fires a conversation point: in a session, in its first run or when it is closed.
 func (r rig) fireSession(ctx context.Context, a *agent.Agent, seen *witness, recorder *recorder) (Fired, error) {
 	state, input := agent.Checkpoint(r.state).WithInput(), []agent.Message(nil)
 	for _, message := range agent.Checkpoint(r.state).Pending() {
@@ -100,7 +99,7 @@ func sayDone(context.Context, agent.State) (agent.Step, error) {
 	return agent.Step{Message: agent.Assistant("done"), Model: "script", FinishReason: agent.FinishStop}, nil
 }
 
-// fireScope fires a point around runs as an engine does: outside of the run of an agent.
+// fireScope fires a point around runs as an engine does, outside an agent's run.
 func (m Moment) fireScope(ctx context.Context, compiled *hooks.Compiled, seen *witness, recorder *recorder) (Fired, error) {
 	run := m.run
 	if run.Depth > 0 {
@@ -155,7 +154,7 @@ func (m Moment) compile(set hooks.Set, seen *witness) (*hooks.Compiled, error) {
 	return hooks.NewSet(append(here, seen.hook(m.at))...).Compile(tools...).Get()
 }
 
-// missError returns the error of a run that did not reach the moment.
+// missError returns the error for a run that did not reach the moment.
 func (m Moment) missError(final agent.State, err error) error {
 	if err != nil {
 		return fmt.Errorf("the run did not reach the point: %w", err)
@@ -168,7 +167,7 @@ func (m Moment) missError(final agent.State, err error) error {
 	return fmt.Errorf("the run did not reach the point: it ended as %s after %d steps", final.Status(), final.RunStepCount())
 }
 
-// results returns the answers to the calls of the moment's step.
+// results returns the answers to calls in the moment's step.
 func (m Moment) results(final agent.State) []agent.ToolResult {
 	var out []agent.ToolResult
 	for i, step := range final.RunSteps() {
@@ -191,7 +190,7 @@ func (w *witness) hook(at hooks.PointName) hooks.Hook {
 	}, at)
 }
 
-// recorder is an observer that stores the events of hooks.
+// recorder is an observer that stores hook events.
 type recorder struct {
 	mu   sync.Mutex
 	seen []hooks.Event

@@ -19,23 +19,23 @@ type Fired struct {
 	// match are not included.
 	Called []string
 
-	// Decision is the effective decision of all controls: Pass if none had an opinion. Reason is the reason given
+	// Decision is the effective decision of all controls. It is Pass if none had an opinion. Reason is the reason given
 	// with it, and Hook the name of the hook that decided.
 	Decision hooks.Decision
 	Reason   string
 	Hook     string
-	// Outcome is the complete outcome; nil when there is none.
+	// Outcome is the complete outcome. It is nil when there is none.
 	Outcome *hooks.Outcome
 
-	// Err is the error of a failed hook, regardless of its policy; nil when no hook failed. If
-	// several hooks failed, it is the error of the first; if a hook was retried, its last
-	// error. Policy is the policy that was applied: closed, open, abort.
+	// Err is a failed hook's error, regardless of its policy. It is nil when no hook failed. If several hooks failed,
+	// it is the first hook's error. If a hook was retried, it is the last error. Policy is the policy that was applied:
+	// closed, open, abort.
 	Err    error
 	Policy string
 
-	// Effects holds the effects of the controls, in order.
+	// Effects holds the controls' effects, in order.
 	Effects agent.Effects
-	// Events holds the events of the hooks that an agent's observer would get.
+	// Events holds the hook events that an agent's observer would get.
 	Events []hooks.Event
 
 	// Input is the input as changed by the hooks. It is set only at the input points.
@@ -46,22 +46,19 @@ type Fired struct {
 	Shown   []agent.Message
 	// Reply is the model's turn as changed by the hooks. It is set only at PostInference.
 	Reply agent.Step
-	// Call is the effective call, and Result the result that the model received; nil when the
-	// run failed before that. They are set only at the points of a tool call.
+	// Call is the effective call. Result is the result that the model received, or nil when the run failed before that.
+	// They are set only at a tool call's points.
 	Call   agent.ToolCall
 	Result *agent.ToolResult
 
-	// BlueprintRun is the run as changed by the hooks. It is set only at the points of a
-	// coordinator.
+	// BlueprintRun is the run as changed by the hooks. It is set only at a coordinator's points.
 	BlueprintRun hooks.BlueprintRun
 
-	// State is the final state of the run, with everything that was added. Its Status and
-	// StopSignal say how the run ended; at the points of a pipeline, the StopSignal is that of
-	// the hook that ended the pipeline.
+	// State is the run's final state, with all additions. Its Status and StopSignal say how the run ended. At a
+	// pipeline's points, the StopSignal comes from the hook that ended the pipeline.
 	State agent.State
-	// RunErr is the error of the run, an *agent.RunError: a hook whose policy is Abort fails
-	// the run, and so do RunFailure and some moments of End. At the points around runs it is
-	// the error of the firing.
+	// RunErr is the run's error, an *agent.RunError. A hook whose policy is Abort fails the run, and so do RunFailure
+	// and some moments of End. At the points around runs it is the firing's error.
 	RunErr error
 }
 
@@ -108,7 +105,7 @@ func newFired(m Moment, seen hooks.Context, final agent.State, err error, events
 	return f
 }
 
-// leaving returns f with the values after the hooks, which the observers of the point see.
+// leaving returns f with the values after the hooks, which the point's observers see.
 func (f Fired) leaving(seen hooks.Context) Fired {
 	switch c := seen.(type) {
 	case hooks.InputContext:
@@ -137,8 +134,7 @@ func (f Fired) leaving(seen hooks.Context) Fired {
 // Ran reports whether the tool's body ran. It is false at points without a tool.
 func (f Fired) Ran() bool { return f.Result != nil && f.Result.Executed() }
 
-// Text returns the text after the hooks: the input, the reply, or the result of a tool
-// call. It is empty at other points.
+// Text returns the text after the hooks: the input, the reply, or a tool call's result. It is empty at other points.
 func (f Fired) Text() string {
 	switch {
 	case f.Result != nil:
@@ -149,8 +145,7 @@ func (f Fired) Text() string {
 	return f.Reply.Message.Text()
 }
 
-// AddedTexts returns the texts of the messages and the context that hooks added for the
-// model, in order.
+// AddedTexts returns the messages and the context that hooks added for the model, as text, in order.
 func (f Fired) AddedTexts() []string {
 	var out []string
 	for _, e := range f.Effects.All() {
@@ -163,8 +158,7 @@ func (f Fired) AddedTexts() []string {
 	return out
 }
 
-// String returns a line for a failed test: the decision, its hook and reason, and the error of
-// a failed hook.
+// String returns a line for a failed test: the decision, its hook and reason, and a failed hook's error.
 func (f Fired) String() string {
 	var b strings.Builder
 	b.WriteString(string(f.Decision))

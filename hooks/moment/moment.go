@@ -12,15 +12,14 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// A Moment is a point at which hooks are called, with the call, result or text that they
-// receive. It is an immutable value: its methods return a changed copy. Create moments with
-// the funcs named for the points, such as ToolCall.
+// A Moment is a point at which hooks are called, with the call, result or text that they receive. It is an immutable
+// value, and its methods return a changed copy. Create moments with the funcs named for the points, such as ToolCall.
 type Moment struct {
 	at     hooks.PointName
 	input  []agent.Message
 	reply  agent.Step
 	result agent.ToolResult
-	broken error        // the error of the model call
+	broken error        // the model call's error
 	status agent.Status // the status with which the run ends
 	signal agent.Signal
 
@@ -31,13 +30,13 @@ type Moment struct {
 	blueprint     *hooks.BlueprintRun
 	approval      *agent.Approval // the person's answer about the call
 	invalid       error
-	question      string // the reason why the person is asked
+	question      string // the reason for asking the person
 	executor      agent.Executor
 	request       agent.Request
 	state         agent.State
 	run           agent.Run
 	before        []agent.Step
-	answers       func(step int, c agent.ToolCall) (agent.ToolResult, bool) // results of the tools in the steps before; nil means "ok"
+	answers       func(step int, c agent.ToolCall) (agent.ToolResult, bool) // tool results in the steps before; nil means "ok"
 	effects       []agent.Effect
 	continuations int
 	wrong         []error
@@ -68,9 +67,9 @@ func Request(r agent.Request) Moment { return Moment{at: hooks.PreInference}.wit
 // hooks.PostInference.
 func Reply(text string) Moment { return Moment{at: hooks.PostInference}.saying(text) }
 
-// ToolCall returns the moment before a tool is called: hooks.PreToolUse. Arguments are the
-// JSON text that the model gave. The tool answers "ok"; there is no schema, so all arguments
-// that can be parsed are valid, unless Invalid or WithExecutor says otherwise.
+// ToolCall returns the moment before a tool is called: hooks.PreToolUse. arguments is the model's JSON text. The tool
+// answers "ok". There is no schema, so all arguments that can be parsed are valid, unless Invalid or WithExecutor says
+// otherwise.
 func ToolCall(tool, arguments string) Moment {
 	return Moment{at: hooks.PreToolUse, result: successResult("ok")}.calling(tool, arguments)
 }
@@ -139,10 +138,9 @@ func SubagentFailure(name, instruction string, err error) Moment {
 	return m
 }
 
-// Conversation returns the moment at which a conversation starts or has ended:
-// hooks.ConversationStart, hooks.ConversationEnd. It fires in an agent.Session, which has run as
-// often before as the Turns say. At its start, a zero Source is that of the Turns; at its end, a zero
-// Reason is agent.ClosedOtherwise, and zero Turns are one.
+// Conversation returns the moment at which a conversation starts or has ended: hooks.ConversationStart,
+// hooks.ConversationEnd. It fires in an agent.Session that has had as many runs before as Turns says. At the start, a
+// zero Source follows from Turns. At the end, a zero Reason is agent.ClosedOtherwise, and zero Turns are one.
 func Conversation(at hooks.PointName, about hooks.Conversation) Moment {
 	m := Moment{at: at}.onlyAt("Conversation", hooks.ConversationStart, hooks.ConversationEnd)
 	if about.Turns < 0 || about.Turns > maxTurns {
@@ -166,20 +164,18 @@ func Conversation(at hooks.PointName, about hooks.Conversation) Moment {
 	return m
 }
 
-// maxTurns is the maximum number of earlier runs of a conversation.
+// maxTurns is a conversation's maximum number of earlier runs.
 const maxTurns = 1000
 
-// Pipeline returns a moment of a pipeline, such as hooks.IterationComplete. The stage and the
-// iteration are in WithRun. The point fires outside of the run of an agent, through a
-// hooks.RunScope.
+// Pipeline returns a pipeline's moment, such as hooks.IterationComplete. The stage and the iteration are in WithRun.
+// The point fires outside an agent's run, through a hooks.RunScope.
 func Pipeline(at hooks.PointName, about hooks.Pipeline) Moment {
 	m := Moment{at: at, pipeline: &about}
 	return m.onlyAt("Pipeline", hooks.SessionStart, hooks.SessionComplete, hooks.IterationStart, hooks.IterationComplete,
 		hooks.IterationFailed, hooks.StageComplete)
 }
 
-// Blueprint returns a moment of a coordinator's run, such as hooks.RunStart. It fires like a
-// moment of Pipeline.
+// Blueprint returns a moment of a coordinator's run, such as hooks.RunStart. It fires like a moment from Pipeline.
 func Blueprint(at hooks.PointName, about hooks.BlueprintRun) Moment {
 	m := Moment{at: at, blueprint: &about}
 	return m.onlyAt("Blueprint", hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish)
@@ -212,8 +208,8 @@ func StepEnd(text string) Moment {
 // hooks.Stop.
 func Stop(answer string) Moment { return Moment{at: hooks.Stop}.saying(answer) }
 
-// End returns the end of a run with the given status: hooks.ExecutionEnd. WithSignal sets its
-// cause, WithReply the last reply of the model.
+// End returns a run's end with the given status: hooks.ExecutionEnd. WithSignal sets its cause, WithReply the model's
+// last reply.
 func End(status agent.Status) Moment {
 	m := Moment{at: hooks.ExecutionEnd, status: status}.saying("done")
 	if !status.Terminal() {
@@ -264,17 +260,16 @@ func (m Moment) onlyAt(method string, points ...hooks.PointName) Moment {
 // Point returns the point at which the hooks are called.
 func (m Moment) Point() hooks.PointName { return m.at }
 
-// WithRun places the moment in a run: the ids of run, parent and root, the agent, stage,
-// iteration and depth. Other fields and empty ids are generated.
+// WithRun places the moment in a run: the IDs of run, parent and root, the agent, stage, iteration and depth. Other
+// fields and empty IDs are generated.
 func (m Moment) WithRun(run agent.Run) Moment { m.run = run; return m }
 
-// WithState sets the state in which the run begins: a conversation and metadata of the
-// session. Without it, the run begins with the user message "hello"; at the input points,
-// with only the input; and at the points around runs, the state is empty.
+// WithState sets the state in which the run begins: a conversation and session metadata. Without it, the run begins
+// with the user message "hello", at the input points with only the input. At the points around runs, the state is
+// empty.
 func (m Moment) WithState(s agent.State) Moment { m.state = s; return m }
 
-// WithEffects applies effects to the run before it begins: metadata of the run,
-// messages, context.
+// WithEffects applies effects to the run before it begins: run metadata, messages, context.
 func (m Moment) WithEffects(effects ...agent.Effect) Moment {
 	if err := agent.EffectsOf(effects...).Validate(); err != nil {
 		return m.blaming("WithEffects: %v", err)
@@ -286,22 +281,21 @@ func (m Moment) WithEffects(effects ...agent.Effect) Moment {
 // withRequest sets the request to the model.
 func (m Moment) withRequest(r agent.Request) Moment { m.request = r; return m }
 
-// AfterSteps puts steps of the same run before the moment. Tools that they call answer "ok".
-// The zero Step is a reply without text: make([]agent.Step, 3) puts three such steps before
-// it.
+// AfterSteps puts steps of the same run before the moment. Tools that they call answer "ok". The zero Step is a reply
+// without text: make([]agent.Step, 3) puts three such steps before it.
 func (m Moment) AfterSteps(steps ...agent.Step) Moment {
 	m.before = append(slices.Clip(m.before), steps...)
 	return m
 }
 
-// Answering sets the results of tools in the steps of AfterSteps, which count from zero; a
-// result can also be denied or mocked. If f returns false, the tool answered "ok".
+// Answering sets the tool results in the steps of AfterSteps, which count from zero. A result can also be denied or
+// mocked. If f returns false, the tool answered "ok".
 func (m Moment) Answering(f func(step int, c agent.ToolCall) (agent.ToolResult, bool)) Moment {
 	m.answers = f
 	return m
 }
 
-// WithCallID sets the id of the call; the default is "call_1".
+// WithCallID sets the call ID. The default is "call_1".
 func (m Moment) WithCallID(id string) Moment {
 	if m.reply.Message.CallCount() == 1 {
 		c := m.reply.Message.Call(0)
@@ -312,14 +306,14 @@ func (m Moment) WithCallID(id string) Moment {
 	return m.blaming("WithCallID: there is no call at %s", m.at)
 }
 
-// WithQuestion sets the reason why a person is asked about the call.
+// WithQuestion sets the reason for asking a person about the call.
 func (m Moment) WithQuestion(reason string) Moment {
 	m.question = reason
 	return m
 }
 
-// WithReply sets the whole turn of the model: its calls, usage, finish reason. Tools that it
-// calls answer "ok", unless WithResult sets another result.
+// WithReply sets the model's whole turn: its calls, usage, finish reason. Tools that it calls answer "ok", unless
+// WithResult sets another result.
 func (m Moment) WithReply(step agent.Step) Moment {
 	m.reply = step
 	if role := step.Message.Role(); role != "" && role != agent.RoleAssistant {
@@ -328,8 +322,8 @@ func (m Moment) WithReply(step agent.Step) Moment {
 	return m.onlyAt("WithReply", hooks.PostInference, hooks.StepEnd, hooks.Stop, hooks.ExecutionEnd)
 }
 
-// WithResult sets the whole answer of the tool: status, reason, attempts, effects. The result
-// of a call that did not run is mocked or not executed. The default status is executed.
+// WithResult sets the tool's whole answer: status, reason, attempts, effects. Without an executed call, the result is
+// mocked or not executed. The default status is executed.
 func (m Moment) WithResult(r agent.ToolResult) Moment {
 	r.Status = lo.CoalesceOrEmpty(r.Status, agent.ToolExecuted)
 	if r.Executed() {
@@ -341,8 +335,8 @@ func (m Moment) WithResult(r agent.ToolResult) Moment {
 	return m.onlyAt("WithResult", hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed, hooks.StepEnd)
 }
 
-// Invalid sets the error in the call according to the tool's schema, often an
-// *agent.ArgumentsError. Arguments rewritten by a hook are valid.
+// Invalid sets the call's error according to the tool's schema, often an *agent.ArgumentsError. Arguments rewritten by
+// a hook are valid.
 func (m Moment) Invalid(err error) Moment {
 	if err == nil {
 		return m.blaming("Invalid: the error is nil")
@@ -351,8 +345,7 @@ func (m Moment) Invalid(err error) Moment {
 	return m.onlyAt("Invalid", hooks.PreToolUse, hooks.PostToolUse)
 }
 
-// WithExecutor lets real tools answer the call, with their schemas:
-// toolexec.NewExecutor makes such an executor.
+// WithExecutor lets real tools answer the call, with their schemas. toolexec.NewExecutor makes such an executor.
 func (m Moment) WithExecutor(x agent.Executor) Moment {
 	if x == nil {
 		return m.blaming("WithExecutor: the executor is nil")
@@ -379,7 +372,7 @@ func (m Moment) WithContinuations(n int) Moment {
 	return m.onlyAt("WithContinuations", hooks.Stop)
 }
 
-// check returns all problems of the moment as one error.
+// check returns an error that joins all problems of the moment.
 func (m Moment) check() error {
 	wrong := slices.Clone(m.wrong)
 	if m.at == "" {

@@ -21,7 +21,7 @@ type rig struct {
 	hooks *hooks.Compiled
 }
 
-// theirs is the source of effects that belong to the rig.
+// theirs is the source of the rig's effects.
 const theirs = "moment"
 
 func (r rig) config(observer agent.Observer) agent.Config {
@@ -48,7 +48,7 @@ func (r rig) config(observer agent.Observer) agent.Config {
 	}
 }
 
-// person returns the approver at the points of an intervention; nil elsewhere.
+// person returns the approver at an intervention's points; nil elsewhere.
 func (r rig) person() agent.Approver {
 	if r.approval == nil {
 		return nil
@@ -56,10 +56,10 @@ func (r rig) person() agent.Approver {
 	return agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) { return *r.approval, nil })
 }
 
-// unnamedParent is the id of the parent run if the moment does not name it.
+// unnamedParent is the parent run's ID if the moment does not name it.
 const unnamedParent = agent.RunID("run_parent")
 
-// settings returns the settings that place the run: ids, agent, stage.
+// settings returns the settings that place the run: IDs, agent, stage.
 func (r rig) settings() agent.RunSettings {
 	settings := agent.RunSettings{ID: r.run.ID, Stage: r.run.Stage, Iteration: r.run.Iteration}
 	if r.run.Depth > 0 || r.run.Parent != "" {
@@ -79,7 +79,7 @@ func (r rig) begin(ctx context.Context, s agent.State, next agent.Next) mo.Resul
 	return next(ctx, s.Apply(agent.EffectsOf(effects...).From(theirs)))
 }
 
-// endRun makes the run end with the status and signal of the moment.
+// endRun makes the run end with the moment's status and signal.
 func (r rig) endRun(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	signal := r.signal
 	switch r.status {
@@ -98,13 +98,13 @@ func (r rig) endRun(ctx context.Context, s agent.State, next agent.Next) mo.Resu
 	return mo.Ok(agent.Checkpoint(s.WithStop(signal)).WithStatus(r.status))
 }
 
-// usualReasons maps a status to the stop reason of a moment that sets none.
+// usualReasons maps a status to the default stop reason for a moment.
 var usualReasons = map[agent.Status]agent.StopReason{
 	agent.StatusDone: agent.StopCompleted, agent.StatusStopped: agent.StopByHook, agent.StatusFailed: agent.StopError,
 	agent.StatusDenied: agent.StopDenied, agent.StatusCancelled: agent.StopUser, agent.StatusInterrupted: agent.StopRejected,
 }
 
-// step installs the hooks around the step of the moment.
+// step installs the hooks around the moment's step.
 func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	switch taken := s.RunStepCount(); {
 	case taken == len(r.before):
@@ -119,7 +119,7 @@ func (r rig) step(ctx context.Context, s agent.State, next agent.Next) mo.Result
 	return next(ctx, s)
 }
 
-// playOn fires the points that belong to other packages, such as those of compactions.
+// playOn fires the points that belong to other packages, such as compaction points.
 func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 	var err error
 	switch r.at {
@@ -139,11 +139,10 @@ func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 	return s, err
 }
 
-// counting holds a hook that does nothing. If a run has a hook at StepEnd, the totals of
-// its steps are kept for later hooks.
+// counting holds a hook that does nothing. If a run has a hook at StepEnd, its step totals are kept for later hooks.
 var counting = hooks.NewSet(hooks.ObserveAll(theirs, func(context.Context, hooks.Context) error { return nil }, hooks.StepEnd)).Compile().MustGet()
 
-// judge continues the run, as the criterion, through all steps before the moment, and for one step after a tool call.
+// judge implements the criterion. It continues the run through all steps before the moment, and for one step after a tool call.
 func (r rig) judge(ctx context.Context, s agent.State) (agent.Evaluation, error) {
 	verdict, err := agent.Base.Evaluate(ctx, s).Get()
 	taken := s.RunStepCount()
@@ -157,7 +156,7 @@ func (r rig) judge(ctx context.Context, s agent.State) (agent.Evaluation, error)
 	return verdict, err
 }
 
-// answer returns, as the driver, the steps before the moment, the moment's own step, then "done".
+// answer implements the driver. It returns the steps before the moment, the moment's own step, then "done".
 func (r rig) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	taken := s.RunStepCount()
 	reply := agent.Step{Message: agent.Assistant("done")}
@@ -178,7 +177,7 @@ func (r rig) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	return reply, nil
 }
 
-// atItsStep wraps the model in the hooks for the step of the moment.
+// atItsStep wraps the model in the hooks for the moment's step.
 func (r rig) atItsStep(inner agent.Driver) agent.Driver {
 	hooked := r.hooks.WrapDriver(inner)
 	return agent.DriverFunc(func(ctx context.Context, s agent.State) (agent.Step, error) {
@@ -196,8 +195,7 @@ func (r rig) executorInside() agent.Executor {
 	return tools{r}
 }
 
-// tools answers calls: those of the moment's step with the moment's result, others with
-// "ok".
+// tools answers calls in the moment's step with the moment's result, others with "ok".
 type tools struct{ rig }
 
 // Prepare decides that the tool runs, unless the moment sets another disposition.
@@ -226,7 +224,7 @@ func (x tools) Prepare(_ context.Context, s agent.State, c *agent.ToolCall) mo.R
 	return mo.Ok(p)
 }
 
-// Execute returns the result of the call.
+// Execute returns the call's result.
 func (x tools) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	if p.Disposition == agent.DisposeAnswer {
 		return mo.Ok(p.Answer)
@@ -241,7 +239,7 @@ func (x tools) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.R
 	return mo.Ok(answer.To(p))
 }
 
-// answered returns the result that Answering set for a call of a step before the moment.
+// answered returns the result that Answering set for a call in a step before the moment.
 func (x tools) answered(step int, c *agent.ToolCall) (agent.ToolResult, bool) {
 	if x.answers == nil || step >= len(x.before) {
 		return agent.ToolResult{}, false
@@ -251,7 +249,7 @@ func (x tools) answered(step int, c *agent.ToolCall) (agent.ToolResult, bool) {
 	return r, ok
 }
 
-// oneStep is an executor that uses a different executor in one step of the run.
+// oneStep is an executor that uses a different executor in one of the run's steps.
 type oneStep struct {
 	step             int
 	there, elsewhere agent.Executor
@@ -264,17 +262,17 @@ func (x oneStep) in(s agent.State) agent.Executor {
 	return x.elsewhere
 }
 
-// Prepare lets the executor of the step prepare the call.
+// Prepare lets the step's executor prepare the call.
 func (x oneStep) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	return x.in(s).Prepare(ctx, s, c)
 }
 
-// Execute lets the executor of the step execute the call.
+// Execute lets the step's executor execute the call.
 func (x oneStep) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	return x.in(s).Execute(ctx, s, p)
 }
 
-// HandleAnswer lets the executor of the step answer the call.
+// HandleAnswer lets the step's executor answer the call.
 func (x oneStep) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	return agent.HandleAnswer(ctx, x.in(s), s, p)
 }

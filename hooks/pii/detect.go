@@ -15,8 +15,8 @@ import (
 // detector finds one kind of personal data.
 type detector struct {
 	kind string
-	// first lists the bytes at which to search, at the start of a word or if the byte is not part of a word. Alternatively,
-	// hints lists the words after which to search. With neither, re is searched everywhere.
+	// first lists the bytes at which to search, at the start of a word or if the byte is not part of a word.
+	// Alternatively, hints lists the words after which to search. With neither, re is searched everywhere.
 	first string
 	hints []string
 	re    *regexp.Regexp
@@ -25,7 +25,7 @@ type detector struct {
 	at func(text string, i int) (from, to int, ok bool)
 	// valid, unless nil, reports whether a match of re is a finding.
 	valid func(value string) bool
-	// same returns the canonical form of a value; nil means letters and digits in upper case.
+	// same returns a value's canonical form. Nil means letters and digits in upper case.
 	same func(value string) string
 }
 
@@ -36,7 +36,7 @@ type found struct {
 	also     []*detector // overlapping findings that end later; to is the end of the last of them
 }
 
-// uniqueKinds returns the distinct kinds of a piece: overlapping findings form one piece.
+// uniqueKinds returns a piece's distinct kinds. Overlapping findings are one piece.
 func (f found) uniqueKinds() []string {
 	return lo.Uniq(append([]string{f.of.kind}, lo.Map(f.also, func(d *detector, _ int) string { return d.kind })...))
 }
@@ -61,9 +61,9 @@ func newFinder(detectors []detector) *finder {
 	return f
 }
 
-// find returns the personal data in a text, except what passOver accepts, in order and without overlaps. Of overlapping
-// findings, the one that begins first wins; if several begin there, the longest. An overlapping finding that ends later
-// extends it.
+// find returns the personal data in a text, except data that passOver accepts, in order and without overlaps. If
+// findings overlap, the one that begins first wins. If several begin at the same place, the longest wins. An
+// overlapping finding that ends later extends it.
 func (f *finder) find(text string, passOver func(found) bool) []found {
 	var all []found
 	inWord := false
@@ -128,7 +128,7 @@ func (d *detector) everywhere(all []found, text string) []found {
 	return all
 }
 
-// group returns the position of the first group of a match or, without groups, of the whole match.
+// group returns the position of a match's first group or, without groups, of the whole match.
 func group(at []int) (from, to int) {
 	for g := 2; g < len(at); g += 2 {
 		if at[g] >= 0 {
@@ -160,8 +160,8 @@ func (d *detector) behindHints(all []found, text, lower string) []found {
 // window is the maximum number of bytes that a pattern reads.
 const window = 80
 
-// newDetector returns a detector of texts that match the pattern and whose letters and digits, in upper case, pass a check.
-// The pattern is anchored at the start.
+// newDetector returns a detector for texts that match the pattern and whose letters and digits, in upper case, pass a
+// check. The pattern is anchored at the start.
 func newDetector(kind, first, pattern string, check func(value string) bool) detector {
 	re := lazy.Regexp(`^(?:` + pattern + `)`)
 	return detector{kind: kind, first: first, at: func(text string, i int) (int, int, bool) {
@@ -174,7 +174,7 @@ func newDetector(kind, first, pattern string, check func(value string) bool) det
 	}}
 }
 
-// near returns a detector of numbers that count only after a hint, because too many other numbers look the same.
+// near returns a detector for numbers that count only after a hint, because too many other numbers look the same.
 func near(kind string, hints []string, pattern string, check func(value string) bool) detector {
 	re := lazy.Regexp(`^(?i:[ ._-]?(?:numbers?|nummer|número|numéro|nr|no|num|id))?[\s:.=#"'(]{0,4}(` + pattern + `)`)
 	return detector{kind: kind, hints: hints, at: func(text string, i int) (int, int, bool) {
@@ -187,7 +187,7 @@ func near(kind string, hints []string, pattern string, check func(value string) 
 	}}
 }
 
-// normal returns the canonical form of a value.
+// normal returns a value's canonical form.
 func (d *detector) normal(value string) string {
 	if d.same != nil {
 		return d.same(value)
@@ -200,12 +200,12 @@ func withSame(d detector, same func(string) string) detector {
 	return d
 }
 
-// only returns the runes of a text for which keep returns true.
+// only returns a text's runes for which keep returns true.
 func only(text string, keep func(r rune) bool) string {
 	return strings.Map(func(r rune) rune { return lo.Ternary(keep(r), r, -1) }, text)
 }
 
-// bare returns the letters and digits of a text, in upper case.
+// bare returns a text's letters and digits, in upper case.
 func bare(text string) string { return strings.ToUpper(only(text, isAlnum)) }
 
 func digits(text string) string { return only(text, isDigit) }
@@ -214,7 +214,7 @@ func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
 func isAlnum(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// alone reports whether a piece of a text is a complete word, not a part of a longer word or number: it is not next to a
+// alone reports whether a piece of text is a complete word, not part of a longer word or number. It is not next to a
 // letter or digit, or to a dash, underscore or decimal point that joins it to one.
 func alone(text string, from, to int) bool {
 	before, size := utf8.DecodeLastRuneInString(text[:from])

@@ -25,7 +25,7 @@ func (f *Filter) Results() hooks.Hook {
 	}).WithPriority(hooks.PriorityGuard)
 }
 
-// Input returns the hook at InputSubmitted, "pii.input", that filters the input of the user. A blocked input is denied.
+// Input returns the hook at InputSubmitted, "pii.input", that filters user input. A blocked input is denied.
 func (f *Filter) Input() hooks.Hook {
 	return hooks.On(hooks.AtInputSubmitted, "pii.input", func(ctx context.Context, c hooks.InputContext) hooks.Result {
 		counts := Counts{}
@@ -44,8 +44,8 @@ func (f *Filter) Input() hooks.Hook {
 	}).WithPriority(hooks.PriorityGuard)
 }
 
-// Replies returns the hook at PostInference, "pii.replies", that filters every text of a model's reply, including the
-// arguments of tool calls: see hooks.ReplyContext.Filter. A note replaces a blocked text.
+// Replies returns the hook at PostInference, "pii.replies", that filters every text in a model's reply, including tool
+// calls' arguments: see hooks.ReplyContext.Filter. A note replaces a blocked text.
 func (f *Filter) Replies() hooks.Hook {
 	return hooks.On(hooks.AtPostInference, "pii.replies", func(ctx context.Context, c hooks.ReplyContext) hooks.Result {
 		replace := f.filter(ctx, Report{Run: c.Run(), Point: c.Point()}, c.Reply().Message.Content(), c.Err())
@@ -80,7 +80,7 @@ func (f *Filter) filter(ctx context.Context, about Report, content agent.Content
 	}
 }
 
-// tell reports the findings to Told, and returns the kinds that block, or the empty string.
+// tell reports the findings to Told. It returns the kinds that block, or the empty string.
 func (f *Filter) tell(ctx context.Context, r Report) (blocked string) {
 	if blocked = f.blocking(r.Counts); f.told != nil && len(r.Counts) > 0 {
 		r.Blocked = blocked != ""
@@ -89,7 +89,7 @@ func (f *Filter) tell(ctx context.Context, r Report) (blocked string) {
 	return blocked
 }
 
-// blocking returns a text that lists the found kinds that block the text.
+// blocking returns a list of the found kinds that block the text.
 func (f *Filter) blocking(counts Counts) string {
 	return strings.ToUpper(strings.Join(f.blockedKinds(counts), ", "))
 }

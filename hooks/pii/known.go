@@ -70,7 +70,7 @@ func findEmail(text string, i int) (from, to int, ok bool) {
 	return from, to, true
 }
 
-// issuer is a range of prefixes of an issuer's card numbers, and the lengths of the numbers.
+// issuer is a range of prefixes for an issuer's card numbers, and the numbers' lengths.
 type issuer struct {
 	least, most int
 	lengths     []int
@@ -139,7 +139,7 @@ func passesLuhn(number string) bool {
 	return sum%10 == 0
 }
 
-// ibans maps countries to the length of their account numbers.
+// ibans maps countries to their account numbers' length.
 var ibans = map[string]int{
 	"AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BI": 27, "BR": 29, "BY": 28, "CH": 21, "CR": 22,
 	"CY": 28, "CZ": 24, "DE": 22, "DJ": 27, "DK": 18, "DO": 28, "EE": 20, "EG": 29, "ES": 24, "FI": 18, "FK": 18, "FO": 18, "FR": 27, "GB": 22,
@@ -199,7 +199,7 @@ func findIPv6(text string, i int) (from, to int, ok bool) {
 	return i, to, strings.IndexByte(text[i:to], ':') == 4 && alone(text, i, to) && isPublicAddress(text[i:to])
 }
 
-// spanOf returns the longest prefix of a text that consists of the given characters, up to the window.
+// spanOf returns a text's longest prefix with only the given characters, up to the window.
 func spanOf(text, of string) string {
 	text = text[:min(len(text), window)]
 	return text[:len(text)-len(strings.TrimLeft(text, of))]

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// nationals finds numbers that states assign to people. Numbers that consist of digits with one check digit count
-// only after a hint, because one of ten numbers passes the check.
+// nationals finds numbers that states assign to people. Numbers of digits with one check digit count only after a hint,
+// because one in ten numbers passes the check.
 var nationals = []detector{
 	newDetector("us_ssn", anyDigit, `[0-9]{3}-[0-9]{2}-[0-9]{4}`, isSSN),
 	newDetector("es_dni", anyDigit+"XYZ", `(?:[0-9]{8}|[XYZ]-?[0-9]{7})-?[A-Z]`, isDNI),
@@ -28,7 +28,7 @@ func isSSN(v string) bool {
 	return v[:3] != "000" && v[:3] != "666" && v[0] != '9' && v[3:5] != "00" && v[5:] != "0000"
 }
 
-// parseDigits returns a text of digits as a number.
+// parseDigits returns digits as a number.
 func parseDigits(digits string) int {
 	n, _ := strconv.Atoi(digits)
 	return n
@@ -42,7 +42,7 @@ func weightedSum(v string, weights ...int) (sum int) {
 	return sum
 }
 
-// isDay reports whether the digits are a valid day of a month.
+// isDay reports whether the digits are a valid day in a month.
 func isDay(month, day string) bool {
 	return parseDigits(month) >= 1 && parseDigits(month) <= 12 && parseDigits(day) >= 1 && parseDigits(day) <= 31
 }
@@ -56,7 +56,7 @@ func isDNI(v string) bool {
 }
 
 func codiceFiscale(v string) bool {
-	// The values of characters at odd positions. Digits have the values of the first ten letters.
+	// The values for characters at odd positions. Digits have the values of the first ten letters.
 	odd := [26]int{1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23}
 	sum := 0
 	for i := range 15 {
@@ -129,7 +129,7 @@ func isNHSNumber(v string) bool {
 	return 11-weightedSum(v, 10, 9, 8, 7, 6, 5, 4, 3, 2)%11 == int(v[9]-'0') || weightedSum(v, 10, 9, 8, 7, 6, 5, 4, 3, 2)%11 == 0 && v[9] == '0'
 }
 
-// passesVerhoeff reports whether digits pass the check in the group of the turns and flips of a pentagon.
+// passesVerhoeff reports whether digits pass the check in the group of a pentagon's turns and flips.
 func passesVerhoeff(v string) bool {
 	turn := [8]string{"0123456789", "1576283094", "5803796142", "8916043527", "9453126870", "4286573901", "2793806415", "7046913258"}
 	join := func(a, b int) int {

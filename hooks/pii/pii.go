@@ -18,18 +18,19 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// Options configures what a Filter finds and how it treats it. The zero value finds all known kinds and redacts them.
+// Options configures a Filter: which kinds it finds and how it treats findings. The zero value finds all known kinds and redacts
+// them.
 type Options struct {
-	// Kinds lists the built-in kinds to find; empty means all: see the func Kinds. Detectors are always used.
+	// Kinds lists the built-in kinds to find. Empty means all: see the func Kinds. Detectors are always used.
 	Kinds []string
 	// Detectors holds your own detectors.
 	Detectors []Detector
-	// Strategy is the treatment of findings; empty means Redact. Strategies overrides it by kind.
+	// Strategy says how to treat findings. Empty means Redact. Strategies overrides it by kind.
 	Strategy   Strategy
 	Strategies map[string]Strategy
-	// Key is the key of hashes, of 16 bytes or more. Hash requires it.
+	// Key is the key for hashes, with 16 bytes or more. Hash requires it.
 	Key []byte
-	// Except lists values that are not treated, in any format, such as the address of your own support.
+	// Except lists values to leave unchanged, in any format, such as your own support's address.
 	Except []string
 	// Told, unless nil, is called for each result, input or reply in which something was found. It must be quick and safe
 	// for concurrent use.
@@ -38,10 +39,10 @@ type Options struct {
 
 // A Detector finds an additional kind of personal data.
 type Detector struct {
-	// Kind is the name of the kind: a word of letters, digits and underscores.
+	// Kind is the kind's name: a word with letters, digits and underscores.
 	Kind string
-	// Regexp is in RE2 syntax. If it has groups, the first group that matched is the finding; otherwise the whole
-	// match.
+	// Regexp is in RE2 syntax. If it has groups, the first group that matched is the finding. Otherwise the whole match
+	// is.
 	Regexp string
 	// Valid, unless nil, reports whether a match is a finding. It must be safe for concurrent use.
 	Valid func(value string) bool
@@ -50,7 +51,7 @@ type Detector struct {
 // Report describes the findings in one text.
 type Report struct {
 	Run agent.Run
-	// Point is the point of the hook. Tool and CallID identify the call of a result; both are empty otherwise.
+	// Point is the hook's point. Tool and CallID identify a result's call. Both are empty otherwise.
 	Point  hooks.PointName
 	Tool   string
 	CallID string
@@ -69,7 +70,7 @@ type Filter struct {
 	strategy   Strategy
 	strategies map[string]Strategy
 	key        []byte
-	except     map[string]bool // keyed by the normalised value
+	except     map[string]bool // by normalised value
 	told       func(context.Context, Report)
 }
 
@@ -159,14 +160,15 @@ func (f *Filter) walker(counts Counts) scrub.Walker {
 	}
 }
 
-// replace returns the text from byte from on, without personal data, also where characters that do not print split it.
+// replace returns the text from byte from on, without personal data, even if non-printing characters split it.
 func (f *Filter) replace(text string, from int, counts Counts) string {
 	text = f.replaceOverBreaks(text, from, counts)
 	text = invisible.Replace(text, func(visible invisible.Text) []invisible.Match { return f.findSplit(visible, from, counts) })
 	return f.replaceVisible(text, from, counts)
 }
 
-// findSplit returns the personal data in a visible text that begins at byte from of the original or behind it, except some kinds.
+// findSplit returns the personal data in a visible text that begins at byte from of the original or later, except for
+// the kinds in without.
 func (f *Filter) findSplit(visible invisible.Text, from int, counts Counts, without ...string) []invisible.Match {
 	var split []invisible.Match
 	for _, p := range f.finder.find(visible.Visible, func(p found) bool { return f.except[p.of.normal(visible.Visible[p.from:p.to])] }) {
@@ -183,7 +185,7 @@ func (f *Filter) findSplit(visible invisible.Text, from int, counts Counts, with
 	return split
 }
 
-// replaceVisible works like replace, and reads the text as it is.
+// replaceVisible works like replace, and reads the text unchanged.
 func (f *Filter) replaceVisible(text string, from int, counts Counts) string {
 	var b strings.Builder
 	end := from

@@ -12,7 +12,6 @@ import (
 // Strategy says how to treat personal data.
 type Strategy string
 
-// The strategies.
 const (
 	// Redact replaces the value with its kind: [EMAIL].
 	Redact Strategy = "redact"
@@ -24,8 +23,7 @@ const (
 	Block Strategy = "block"
 )
 
-// instead returns the replacement for a finding. A piece of several overlapping findings is hidden
-// completely.
+// instead returns a finding's replacement. A piece with several overlapping findings is hidden completely.
 func (f *Filter) instead(p found, value string) string {
 	d := p.of
 	kind := strings.ToUpper(d.kind)

@@ -19,9 +19,9 @@ type Limit struct {
 	// Calls is the number of calls allowed in Per. Zero or less allows no call.
 	Calls int
 	// Per is the time in which used Calls become available again. Zero or less means never: Calls is the limit for the
-	// whole run, or with Shared for the lifetime of the hook.
+	// whole run, or with Shared for the hook's lifetime.
 	Per time.Duration
-	// Shared counts the calls of all runs together: use it for a service that all runs use.
+	// Shared counts all runs' calls together. Use it for a service that all runs use.
 	Shared bool
 	// Wait is how long a call can wait for its turn. Zero or less means that it is denied immediately.
 	Wait time.Duration
@@ -31,7 +31,7 @@ type Limit struct {
 // each separately.
 func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 	limit.Calls, limit.Wait = max(limit.Calls, 0), min(max(limit.Wait, 0), longestWait)
-	// The remaining turns are stored with the run, so that a run that waited for a person resumes with them.
+	// The remaining turns are stored with the run. A run that waited for a person resumes with them.
 	kept := agent.ReservedKey[map[string]turns](reserved.Show(), "hooks.ratelimit."+name, agent.ScopeRun)
 	shared, ofRun, counted := new(counters), agent.NewScratch[counters](nil), hooks.CountCalls()
 	allow := func(c hooks.ToolContext) hooks.Result {
@@ -45,7 +45,7 @@ func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 			return c.Pass() // the call does not run
 		}
 		if _, parked := c.Asked(); counted.Has(c) || limit.Shared && parked && c.Resumed() {
-			return allow(c) // the call already had its turn; the hook only runs again
+			return allow(c) // the call already had its turn
 		}
 		counters, before := shared, map[string]turns(nil)
 		if !limit.Shared {
@@ -78,13 +78,13 @@ type counters struct {
 	tools map[string]*rate.Limiter
 }
 
-// turns are the remaining calls of a tool at some time.
+// turns are a tool's remaining calls at some time.
 type turns struct {
 	At   time.Time `json:"at"`
 	Left float64   `json:"left"`
 }
 
-// snapshot returns the remaining turns of each tool; tools in before that were not called since keep their entries.
+// snapshot returns each tool's remaining turns. Tools in before that were not called since keep their entries.
 func (c *counters) snapshot(before map[string]turns) map[string]turns {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,9 +98,9 @@ func (c *counters) snapshot(before map[string]turns) map[string]turns {
 	return out
 }
 
-// take uses one call of the tool. It returns the time that the call must wait for its turn, and a func that gives the
-// turn back. If the wait is too long, ok is false and no call is used. The wait is rate.InfDuration for a turn that
-// never comes. Before holds the turns that remained when the run was parked.
+// take uses one of the tool's calls. It returns the time that the call must wait for its turn, and a func that gives
+// the turn back. If the wait is too long, ok is false and no call is used. The wait is rate.InfDuration for a turn that
+// never comes. before holds the turns that remained when the run was parked.
 func (c *counters) take(tool string, limit Limit, before map[string]turns) (wait time.Duration, giveBack func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

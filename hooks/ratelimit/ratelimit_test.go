@@ -40,7 +40,7 @@ func agentOf(t testing.TB, list []hooks.Hook, turns ...agenttest.Turn) *agent.Ag
 	return a
 }
 
-// answers returns the texts of all tool results of a run.
+// answers returns the text of all tool results in a run.
 func answers(s agent.State) []string {
 	var texts []string
 	for _, m := range s.Messages() {
@@ -216,7 +216,7 @@ func TestTheLongestWait(t *testing.T) {
 	})
 }
 
-// A call that the hook is asked about again counts once.
+// If the hook is asked about a call again, the call counts once.
 func TestRewrittenCallsCountOnce(t *testing.T) {
 	limit := ratelimit.Hook("few", ratelimit.Limit{Calls: 2}, hooks.ToolNamed("say"))
 	list := []hooks.Hook{
@@ -239,7 +239,7 @@ func TestRewrittenCallsCountOnce(t *testing.T) {
 	assert.Contains(t, texts[2], "may be called only 2 times in all")
 }
 
-// A call that waited for a person had its turn, however the limit is counted.
+// After a wait for a person, a call has had its turn, however the limit is counted.
 func TestCallsThatWaitedCountOnce(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		limit := ratelimit.Hook("few", ratelimit.Limit{Calls: 1, Shared: shared})

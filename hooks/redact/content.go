@@ -40,7 +40,7 @@ func (r *Redactor) walker(counts Counts) scrub.Walker {
 	return w
 }
 
-// plain returns a text that is not JSON without its secrets.
+// plain returns text that is not JSON without its secrets.
 func (r *Redactor) plain(text string, counts Counts) string {
 	text = invisible.Replace(text, func(visible invisible.Text) []invisible.Match {
 		return r.findAll(visible.Visible, counts, func(rule) bool { return true })
@@ -55,14 +55,14 @@ func (r *Redactor) plain(text string, counts Counts) string {
 	for _, rule := range r.rules {
 		text = rule.replace(text, lower, counts)
 	}
-	// Line breaks split only literals and secrets that are known by their own form: the form of a name with a value is also
-	// found where two lines meet.
+	// Line breaks split only literals and secrets that are known by their own format. A name with a value is found even
+	// where two lines meet.
 	return invisible.ReplaceOverBreaks(text, func(joined invisible.Text) []invisible.Match {
 		return r.findAll(joined.Visible, counts, func(rule rule) bool { return rule.not == nil })
 	})
 }
 
-// findAll returns the matches of the literals and of the rules that use accepts.
+// findAll returns the matches for the literals, and for the rules that use accepts.
 func (r *Redactor) findAll(text string, counts Counts, use func(rule) bool) []invisible.Match {
 	var found []invisible.Match
 	for _, l := range r.literals {

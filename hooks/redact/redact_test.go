@@ -381,7 +381,8 @@ func BenchmarkText(b *testing.B) {
 	}
 }
 
-// What a member's name says is a secret goes as a whole, whatever else is found in it, in lists, and in headers, too.
+// If a member's name marks its value as secret, the whole value is redacted, whatever else is found in it, in lists,
+// and in headers, too.
 func TestMembersAsAWhole(t *testing.T) {
 	basic := "Basic " + long(24)
 	r := redactor(t, redact.Options{})

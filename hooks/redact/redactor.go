@@ -16,10 +16,10 @@ import (
 
 // Options configures which texts are secrets, in addition to the well-known kinds. The zero value holds the defaults.
 type Options struct {
-	// Literals maps kinds, such as the name of an environment variable, to secrets. Surrounding white space is ignored;
-	// the rest must have four bytes or more. Empty secrets, from unset variables, are ignored.
+	// Literals maps kinds, such as an environment variable's name, to secrets. Surrounding white space is ignored. The
+	// rest must have four bytes or more. Empty secrets, from unset variables, are ignored.
 	Literals map[string]string
-	// Patterns holds your own patterns; they take precedence over the well-known kinds.
+	// Patterns holds your own patterns. They take precedence over the well-known kinds.
 	Patterns []Pattern
 	// Without lists the well-known kinds that are not replaced; see Kinds.
 	Without []string
@@ -29,7 +29,7 @@ type Options struct {
 }
 
 // Pattern is a regular expression in RE2 syntax for one kind of secret. If it has groups, the first group is the
-// secret; otherwise the whole match.
+// secret. Otherwise the whole match is.
 type Pattern struct {
 	Kind   string
 	Regexp string
@@ -38,7 +38,7 @@ type Pattern struct {
 // Report describes the replaced secrets.
 type Report struct {
 	Run agent.Run
-	// Point is the point of the hook. Tool and CallID identify the call of the result; both are empty for a reply.
+	// Point is the hook's point. Tool and CallID identify the result's call. Both are empty for a reply.
 	Point  hooks.PointName
 	Tool   string
 	CallID string
@@ -128,7 +128,7 @@ func (r *Redactor) Results() hooks.Hook {
 }
 
 // Replies returns the hook at PostInference, "redact-replies", that replaces secrets in every text that a model call
-// leaves, the arguments of tool calls among them: see hooks.ReplyContext.Filter.
+// leaves, including tool calls' arguments: see hooks.ReplyContext.Filter.
 func (r *Redactor) Replies() hooks.Hook {
 	return hooks.On(hooks.AtPostInference, "redact-replies", func(ctx context.Context, c hooks.ReplyContext) hooks.Result {
 		return c.Filter(r.filter(ctx, Report{Run: c.Run(), Point: c.Point()}, c.Reply().Message.Content(), c.Err()))

@@ -18,24 +18,24 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// rule is one form of secret.
+// rule finds one format of secret.
 type rule struct {
 	kind string
-	hint []string       // every text with a match contains one of these, in lower case; empty: not known
+	hint []string       // every text with a match contains one of these, in lower case; empty: unknown
 	re   *regexp.Regexp // the first group that matched is the secret; without groups, the whole match
 	not  *regexp.Regexp // if set, matches values that are not secrets
 }
 
-// kindSet is the kind of a value assigned to a name such as password.
+// kindSet is the kind for a value assigned to a name such as password.
 const kindSet = "password"
 
-// kindAuthorization is the kind of the secret in an Authorization header.
+// kindAuthorization is the kind for the secret in an Authorization header.
 const kindAuthorization = "authorization"
 
 // schemes matches the words before the secret in an Authorization header.
 const schemes = `(?:(?:bearer|basic|token|digest|negotiate)\s+)`
 
-// names matches the end of a name for a secret: DB_PASSWORD, githubToken, x-api-key.
+// names matches the end of a secret's name: DB_PASSWORD, githubToken, x-api-key.
 const names = `(?:password|passwd|passphrase|pwd|secret|token|credentials?|api[_-]?key|access[_-]?key|secret[_-]?key|private[_-]?key|auth[_-]?key)`
 
 // hintSet is the hint for the rules that use names.
@@ -90,7 +90,7 @@ func newRule(kind, hint, re string) rule {
 	return r
 }
 
-// Kinds returns the kinds of secrets that are known by their form.
+// Kinds returns the kinds of secrets that are known by their format.
 func Kinds() []string {
 	return lo.Uniq(lo.Map(wellKnown(), func(r rule, _ int) string { return r.kind }))
 }
@@ -101,7 +101,7 @@ var (
 	onlyMark          = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\[redacted: [^\]]*\]$`) })
 )
 
-// setAs returns the kind of secret that the member's name implies for its value, and the prefix of the value that is not
+// setAs returns the kind of secret that the member's name implies for its value, and the value's prefix that is not
 // secret. The kind is empty if the value is not a secret.
 func (r *Redactor) setAs(name, value string) (scheme, kind string) {
 	if visible, ok := invisible.Remove(name); ok {
@@ -120,7 +120,7 @@ func (r *Redactor) setAs(name, value string) (scheme, kind string) {
 	return scheme, kind
 }
 
-// replace replaces the matches of the rule with marks. Lower is the text in lower case.
+// replace replaces the rule's matches with marks. lower is the text in lower case.
 func (r rule) replace(text, lower string, counts Counts) string {
 	if !r.mayMatch(lower) {
 		return text
@@ -142,7 +142,7 @@ func (r rule) mayMatch(lower string) bool {
 	return len(r.hint) == 0 || lo.SomeBy(r.hint, func(hint string) bool { return strings.Contains(lower, hint) })
 }
 
-// find returns the matches of the rule, whose marks count them.
+// find returns the rule's matches, whose marks count them.
 func (r rule) find(text string, counts Counts) []invisible.Match {
 	var found []invisible.Match
 	for _, at := range r.re.FindAllStringSubmatchIndex(text, -1) {
@@ -168,11 +168,11 @@ func matchOf(kind string, from, to int, counts Counts) invisible.Match {
 // markOf returns the mark that replaces a secret.
 func markOf(kind string) string { return "[redacted: " + kind + "]" }
 
-// literal is one form of a literal secret.
+// literal is one encoding of a literal secret.
 type literal struct{ kind, text string }
 
-// escapedRule returns the rule that finds a secret that is escaped for a URL or for JSON. Any of its characters can be
-// escaped, because encoders differ. It returns false for a secret without characters that an encoder escapes.
+// escapedRule returns the rule that finds a secret that is escaped for a URL or for JSON. Any character can be escaped,
+// because encoders differ. It returns false for a secret without characters that an encoder escapes.
 func escapedRule(kind, secret string) (rule, bool) {
 	if url.QueryEscape(secret) == secret || !utf8.ValidString(secret) {
 		return rule{}, false
@@ -189,7 +189,7 @@ func escapedRule(kind, secret string) (rule, bool) {
 	return rule{kind: kind, hint: []string{"%", `\`, "+"}, re: regexp.MustCompile(b.String())}, true
 }
 
-// inJSON returns a pattern for the ways in which JSON escapes a rune.
+// inJSON returns a pattern for a rune's JSON escapes.
 func inJSON(r rune) string {
 	units := strings.Join(lo.Map(utf16.Encode([]rune{r}), func(u uint16, _ int) string { return fmt.Sprintf(`\\u%04x`, u) }), "")
 	if at := strings.IndexRune("\"\\/\b\f\n\r\t", r); at >= 0 {

@@ -52,7 +52,7 @@ func TestSplitSecrets(t *testing.T) {
 	assert.Equal(t, "\ufeff"+`{"a":"[redacted: GitHub token]"}`, got)
 }
 
-// Text without a secret keeps every byte, and the form of a name with a value does not reach over a line break.
+// Text without a secret keeps every byte. A name with a value does not reach over a line break.
 func TestSplitLeavesTheRest(t *testing.T) {
 	t.Parallel()
 	r, err := redact.New(redact.Options{})

@@ -15,12 +15,12 @@ import (
 
 // Command is a program whose success is the check, such as go test.
 type Command struct {
-	// Dir is the working directory. Empty means that of this process.
+	// Dir is the working directory. Empty means this process's directory.
 	Dir string
-	// Args are the program and its arguments. No shell reads them.
+	// Args are the program and its arguments, without a shell.
 	Args []string
-	// Env is the environment, as in exec.Cmd. Nil means the variables of this process with which programs find their
-	// files, such as PATH and HOME, and those of the Go tools, so that tests that a model wrote do not see API keys.
+	// Env is the environment, as in exec.Cmd. Nil means this process's variables with which programs find their files,
+	// such as PATH and HOME, and the Go tools' variables. Tests that a model wrote then do not see API keys.
 	Env []string
 }
 
@@ -31,11 +31,11 @@ var passed = []string{
 	"SYSTEMROOT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PATHEXT", "TEMP", "TMP",
 }
 
-// Check runs the program and passes when it exits with 0. The output is what it wrote to both streams, in order of
-// arrival. When ctx is done, the whole process group of the program is killed, and processes left in the group at its end
-// are killed, too; on systems without process groups only the program itself is killed. Processes in another session
-// (setsid, daemons) keep running: use toolexec/shell for such checks, which finds them. It is an error if the program
-// cannot be started.
+// Check runs the program and passes when it exits with 0. The output is its text on both streams, in order of arrival.
+// When ctx is done, the program's whole process group is killed. Processes that remain in the group when the program
+// ends are killed, too. On systems without process groups only the program itself is killed. Processes in another
+// session (setsid, daemons) keep running. toolexec/shell finds them, so use it for such checks. Check returns an error
+// if the program cannot be started.
 func (p Command) Check(ctx context.Context, _ agent.State) (Verdict, error) {
 	if len(p.Args) == 0 {
 		return Verdict{}, errors.New("there is no program: set Command.Args")
@@ -72,10 +72,10 @@ func (p Command) environ() []string {
 	})
 }
 
-// tail keeps the end of the data that is written to it.
+// tail keeps the end of the data written to it.
 type tail struct{ kept []byte }
 
-// tailBytes is how much of the end is kept, which is more than the model receives.
+// tailBytes is how many bytes of the end are kept. The model receives less.
 const tailBytes = 64 << 10
 
 func (t *tail) Write(p []byte) (int, error) {

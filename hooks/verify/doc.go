@@ -10,21 +10,20 @@
 //		With(capability.UseTools(tools...), capability.UseHooks(tests)).
 //		Build().Get()
 //
-// # What happens
+// # Running checks
 //
-// When the run would end by itself, the hook runs the check. If it passes, the run ends.
-// If the check fails, the run continues, and the model receives the end of the check's
-// output. If the check still fails after Options.Attempts such attempts, the run ends as
-// stopped, with a message that says so: a run that ends as done has passed.
+// When the run would end by itself, the hook runs the check. If the check passes, the run ends. If the check fails, the
+// run continues, and the model receives the end of the check's output. If the check still fails after Options.Attempts
+// such attempts, the run ends as stopped, with a message that says so: a run that ends as done has passed.
 //
 // A run that ends by a limit, a cancellation or an error is not checked. To check only
 // some runs, give the hook a matcher: tests.Matching(hooks.StageNamed("implement")).
 //
 // # Failure
 //
-// The model receives the result of a check that ran and did not pass, or that took longer
-// than Options.Timeout. A check that could not run, for example because the program is
-// missing, is a failure of the hook, whose policy is Closed: the run ends as stopped.
+// If a check ran and did not pass, or took longer than Options.Timeout, the model receives its result. A check that
+// could not run, for example because the program is missing, is a hook failure with the policy Closed: the run ends as
+// stopped.
 //
 // An agent limits how often its Stop hooks together can continue a run:
 // hooks.DefaultContinuations, or UseGuards.Continuations. If that limit is reached and

@@ -4,8 +4,7 @@ package verify
 
 import "os/exec"
 
-// ownGroup leaves the command as it is: there are no process groups. Only the program itself
-// is killed.
+// ownGroup does nothing, because there are no process groups. Only the program itself is killed.
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(*exec.Cmd) {}

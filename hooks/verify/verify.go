@@ -12,7 +12,6 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// The defaults of Options.
 const (
 	defaultName     = "verify"
 	defaultAttempts = 3
@@ -20,8 +19,8 @@ const (
 	defaultMaxBytes = 4 << 10
 )
 
-// Check checks whether the work is done. An error means that the check could not run, which is not a failed check. It
-// must return soon after ctx is done, and be safe for concurrent use.
+// Check checks whether the work is done. An error means that the check could not run, which is not a failed check. A
+// Check must return soon after ctx is done, and be safe for concurrent use.
 type Check func(ctx context.Context, s agent.State) (Verdict, error)
 
 // Verdict is the result of a check. The zero Verdict is a failed check without output.
@@ -40,9 +39,9 @@ type Options struct {
 	Attempts int
 	// Timeout limits one check. Zero means five minutes.
 	Timeout time.Duration
-	// MaxBytes is how much of the end of the output the model gets. Zero means 4 KiB.
+	// MaxBytes is how many bytes from the output's end the model gets. Zero means 4 KiB.
 	MaxBytes int
-	// Clean, unless nil, returns the output without secrets. It is needed because the output of a check does not pass
+	// Clean, unless nil, returns the output without secrets. It is needed because a check's output does not pass
 	// through the PostToolUse hooks. It must be safe for concurrent use.
 	Clean func(output string) string
 }
@@ -97,7 +96,7 @@ func (o Options) make(ctx context.Context, check Check, s agent.State) (Verdict,
 	return verdict, err
 }
 
-// outputTail returns the end of the output, from the beginning of a line if there is one.
+// outputTail returns the output's end, from the beginning of a line if there is one.
 func (o Options) outputTail(output string) string {
 	if o.Clean != nil {
 		output = o.Clean(output)

@@ -80,7 +80,7 @@ func checkModule(root string) (findings, error) {
 
 // phrasesUnread lists the folders that are still to be checked for phrases.
 var phrasesUnread = []string{
-	"action", "cmd", "coordinator", "durable", "hooks", "internal",
+	"action", "cmd", "coordinator", "durable", "internal",
 	"pipeline", "policy", "toolexec",
 }
 

@@ -1,11 +1,11 @@
-// Package scrub walks through all texts in a content, so that hooks that remove a text from results find it everywhere
-// and keep every other byte.
+// Package scrub walks through all text in a content. Hooks that remove text from results thereby find it everywhere and
+// keep every other byte.
 //
 //	clean := scrub.Walker{Text: func(text string) string { return strings.ReplaceAll(text, "SECRET", "…") }}
 //	content := clean.Content(agent.TextContent("the key is SECRET"))
 //
-// A text that is JSON is parsed: strings are checked unescaped and then encoded again, so that valid JSON stays valid. A
-// Walker is as safe for concurrent use as its funcs.
+// JSON text is parsed. Strings are checked unescaped and then encoded again, so that valid JSON stays valid. A Walker
+// is as safe for concurrent use as its funcs.
 package scrub
 
 import (
@@ -23,11 +23,12 @@ import (
 type Walker struct {
 	// Text replaces a plain text, which is not a JSON object, list or string. Required.
 	Text func(text string) string
-	// Member, unless nil, replaces the string value of an object's member, or a string in a list that is its value. Value
-	// is the original string, and after the result of Text for it, which can still contain a part of the text to remove.
+	// Member, unless nil, replaces the string value of an object's member, or a string in a list that is its value.
+	// value is the original string. after is Text's result for it, which can still contain a part of the text to
+	// remove.
 	Member func(name, value, after string) string
-	// Number, unless nil, replaces a number in JSON; a changed number becomes a string. Name is the name of its member,
-	// or empty.
+	// Number, unless nil, replaces a number in JSON. A changed number becomes a string. name is its member's name, or
+	// empty.
 	Number func(name, digits string) string
 }
 
@@ -37,10 +38,10 @@ func (w Walker) Content(content agent.Content) agent.Content { return content.Ma
 // String returns a text, JSON or not, with replacements.
 func (w Walker) String(text string) string { return w.text(text, 0) }
 
-// deepest is the maximum nesting of JSON texts within strings of JSON.
+// deepest is the maximum nesting of JSON text within JSON strings.
 const deepest = 4
 
-// text replaces within a text that is nested in depth other texts.
+// text replaces within text that is nested in depth other texts.
 func (w Walker) text(text string, depth int) string {
 	if depth < deepest && IsJSON(text) {
 		return w.json(text, depth)
@@ -54,7 +55,7 @@ func IsJSON(text string) bool {
 	return trimmed != "" && strings.ContainsRune(`{["`, rune(trimmed[0])) && json.Valid([]byte(trimmed))
 }
 
-// json replaces the strings and numbers of a JSON text and keeps everything else.
+// json replaces the strings and numbers in JSON text and keeps everything else.
 func (w Walker) json(text string, depth int) string {
 	var b strings.Builder
 	named := "" // the member whose value is being read
@@ -93,7 +94,7 @@ func (w Walker) json(text string, depth int) string {
 
 var number = regexp.MustCompile(`-?[0-9][0-9.eE+-]*`)
 
-// between replaces the numbers in the part between two strings of a JSON text.
+// between replaces the numbers between two strings in JSON text.
 func (w Walker) between(named, text string) string {
 	if w.Number == nil {
 		return text
@@ -115,7 +116,7 @@ func (w Walker) numbers(named, text string) string {
 // quoteJSON returns a text as a JSON string.
 func quoteJSON(text string) string {
 	raw, err := strictjson.Marshal(text)
-	if err != nil { // not UTF-8, which cannot happen for the text of a JSON string
+	if err != nil { // not UTF-8, which is impossible for a JSON string's text
 		return `"[redacted]"`
 	}
 	return raw
