@@ -58,7 +58,7 @@ type Entry struct {
 	// HookFailed is set when the denial comes from the hook's failure, not from its decision.
 	HookFailed bool `json:"hook_failed,omitempty"`
 
-	// Status is the final status of a call or run. Reason is the code for its cause: an agent.ReasonCode or
+	// Status is the call's or run's final status. Reason is the code for its cause: an agent.ReasonCode or
 	// agent.StopReason.
 	Status string `json:"status,omitempty"`
 	Reason string `json:"reason,omitempty"`

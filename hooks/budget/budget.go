@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Limits limits the usage of a run and the runs that it starts: see agent.Spending. A zero field sets no limit. A
+// Limits limits a run's usage, including the runs that it starts: see agent.Spending. A zero field sets no limit. A
 // negative value, or NaN, allows nothing.
 type Limits struct {
 	// Cost is the maximum cost in US dollars.

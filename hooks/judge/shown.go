@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// shown is the part of the run that a judge sees.
+// shown holds the run data that a judge sees.
 type shown struct {
 	Transcript []message       `json:"transcript,omitzero"`
 	User       *string         `json:"user_asked,omitzero"`
@@ -37,7 +37,7 @@ type call struct {
 	Arguments string `json:"arguments"`
 }
 
-// showRun returns the parts of the run that the options select.
+// showRun returns the run data that the options select.
 func (j *Judge) showRun(s agent.State) shown {
 	var out shown
 	if j.options.Input {

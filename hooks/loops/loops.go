@@ -52,7 +52,7 @@ type watch struct {
 	of *agent.Scratch[seen]
 }
 
-// seen is a run's record. Only one of the run's hooks uses it at a time.
+// seen is a run's record. Only one hook in the run uses it at a time.
 type seen struct {
 	recorded rounds // the recorded steps' rounds
 	steps    int    // the number of recorded steps

@@ -249,7 +249,7 @@ func (x tools) answered(step int, c *agent.ToolCall) (agent.ToolResult, bool) {
 	return r, ok
 }
 
-// oneStep is an executor that uses a different executor in one of the run's steps.
+// oneStep is an executor that uses a different executor in one step.
 type oneStep struct {
 	step             int
 	there, elsewhere agent.Executor

@@ -18,8 +18,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// Options configures a Filter: which kinds it finds and how it treats findings. The zero value finds all known kinds and redacts
-// them.
+// Options configures a Filter: which kinds it finds and how it treats findings. The zero value finds all known kinds
+// and redacts them.
 type Options struct {
 	// Kinds lists the built-in kinds to find. Empty means all: see the func Kinds. Detectors are always used.
 	Kinds []string

@@ -4,7 +4,7 @@ package verify
 
 import "os/exec"
 
-// ownGroup does nothing, because there are no process groups. Only the program itself is killed.
+// ownGroup changes nothing, because there are no process groups. Only the program itself is killed.
 func ownGroup(*exec.Cmd) {}
 
 func killGroup(*exec.Cmd) {}

@@ -20,7 +20,7 @@ type Client struct {
 	serial       *serial
 	tools        []*tool
 	instructions string
-	life         context.Context //nolint:containedctx // of the client, not of a call
+	life         context.Context //nolint:containedctx // lives as long as the client
 	end          context.CancelFunc
 
 	mu        sync.Mutex

@@ -23,7 +23,7 @@ type endpoint struct {
 	grace   time.Duration
 	base    http.RoundTripper
 	own     *http.Transport // closed with the endpoint; nil when the caller supplied the client
-	life    context.Context //nolint:containedctx // of the connection, not of a call
+	life    context.Context //nolint:containedctx // lives as long as the connection
 	end     context.CancelFunc
 	version atomic.Value // the protocol version, once it is agreed
 	gone    atomic.Bool  // the server does not know the session
