@@ -80,10 +80,10 @@ func decidesRun(point hooks.PointName) bool {
 // refusalAt maps RunStart to the decision that blocks a run, and RunResult to the decision that withholds its result.
 var refusalAt = map[hooks.PointName]hooks.Decision{hooks.RunStart: hooks.Deny, hooks.RunResult: hooks.Withhold}
 
-// refusal returns the decision in output that blocks a run or withholds its result: an object whose action is block, or
-// whose decision is deny or withhold. It returns nil for other output. It ignores the rest of the output, including
-// members of wrong types and truncated text. A hook that has said block must not become a failed hook that on_error
-// lets pass.
+// refusal returns the decision in output that blocks a run or withholds its result. Such output is an object whose
+// action is block, or whose decision is deny or withhold. It returns nil for other output. It ignores the rest of the
+// output, including members of wrong types and truncated text. A hook that has said block must not become a failed hook
+// that on_error lets pass.
 func refusal(point hooks.PointName, output string) *Decision {
 	word := refusalAt[point]
 	if word == "" {

@@ -24,8 +24,8 @@ type HTTP struct {
 	Method string
 	// Headers are the request headers. Their values may name variables and secrets as the URL does.
 	Headers map[string]string
-	// Body is any value that can be encoded as JSON. ${NAME} in its strings stands for a variable, which is inserted as
-	// a value and cannot change the structure. A body cannot contain secrets. Nil sends the Request.
+	// Body is any value that can be encoded as JSON. ${NAME} in its strings stands for a variable. A variable is
+	// inserted as a value and cannot change the structure. A body cannot contain secrets. Nil sends the Request.
 	Body any
 	// Fields selects the Request members to send when there is no Body. The members version, hook and point are always
 	// sent. Empty means all members.

@@ -2,9 +2,9 @@ package action
 
 import "path/filepath"
 
-// TargetOf returns an action's target for events and lists: the name of the agent, pipeline or func, the server and
-// tool, the program, the host, the model, or the kind of gate. It includes only a URL's scheme and host, and no
-// arguments of a program. It is empty if the action has no target.
+// TargetOf returns an action's target for events and lists. The target is the name of the agent, pipeline or func, the
+// server and tool, the program, the host, the model, or the kind of gate. It includes only a URL's scheme and host, and
+// no arguments of a program. It is empty if the action has no target.
 func TargetOf(d Declared) string {
 	switch d := d.(type) {
 	case Command:

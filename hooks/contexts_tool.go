@@ -102,10 +102,9 @@ func (c ToolContext) Ask(reason string, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Ask, reason: reason}, effects)
 }
 
-// AskAbout works like Ask. The Question can also set how long the person has, the verdict if there is no answer in
-// time, who may answer, and how many people must approve. AskAbout fills in the hook's name. A Question with a Gate
-// waits for its event instead of a person. Its Kind is then agent.QuestionGate. A question with another Kind or with
-// Answers is a hook failure.
+// AskAbout works like Ask. The Question can also set a time limit, the verdict after that time, who may answer, and how
+// many people must approve. AskAbout fills in the hook's name. A Question with a Gate waits for its event instead of a
+// person. Its Kind is then agent.QuestionGate. A question with another Kind or with Answers is a hook failure.
 func (c ToolContext) AskAbout(q agent.Question, effects ...agent.Effect) Result {
 	return c.newAnswer(Outcome{decision: Ask, reason: q.Reason, question: &q, invalid: wrongQuestion(q)}, effects)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// decide asks the controls about a call until all of them have judged the same call, combines their answers (Stop >
+// decide asks the controls about a call until all of them have judged the same call. It combines their answers (Stop >
 // Deny > Ask > Mock > Allow), and tells the observers. After the first Stop or Deny, it asks no further control.
 func (x *HookedToolExecutor) decide(ctx context.Context, s agent.State, hooks *toolHooks, p *agent.Prepared) mo.Result[*agent.Prepared] {
 	c := ToolContext{contextView{state: s, info: preToolUse}, p, x}

@@ -17,9 +17,9 @@ const mostRounds = 4
 // subject is the value that a point's controls judge and can rewrite: a call, an input, an instruction, parameters.
 type subject[V any] interface {
 	same(V) bool //nolint:inamedparam // the type says it
-	// applyRewrite returns the new subject after a control has answered with o about the receiver, and the subject that
-	// this control has judged by its answer. again reports whether the control had been asked about another subject
-	// before.
+	// applyRewrite returns the new subject after a control has answered with o about the receiver. It also returns the
+	// subject that this control has judged by its answer. again reports whether the control had been asked about
+	// another subject before.
 	applyRewrite(o *Outcome, again bool) (now, judged V)
 }
 

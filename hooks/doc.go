@@ -50,8 +50,8 @@
 // # Order
 //
 // A point's hooks are asked by priority, high first, then in the order they were given. At points after something has
-// happened (…End, Post…, …Failed, and similar ones) they are asked in reverse order, so that pairs of hooks nest like
-// parentheses and a guard is asked last. Stop is not one of these points. Controls are asked first, one after the
+// happened (…End, Post…, …Failed, and similar ones) they are asked in reverse order. Pairs of hooks then nest like
+// parentheses, and a guard is asked last. Stop is not one of these points. Controls are asked first, one after the
 // other. Each sees the changes by earlier controls. Then the observers are called, then detached hooks are started.
 //
 // At PreToolUse, Stop > Deny > Ask > Mock > Allow = Pass. After the first Stop or Deny no further control is asked. A
@@ -59,11 +59,11 @@
 // and the step's other calls continue. A Stop prevents all calls in the step.
 //
 // A call runs only with arguments that every control has allowed. When a control rewrites a call, the controls that
-// have not judged the rewrite, including those that did not match before, are asked again, in the same order, until all
-// have judged the same arguments. A new answer replaces the previous one, with its effects, question and mock. A
-// control that rewrites has judged its own rewrite. If the controls do not agree on a call in four rounds, the call is
-// denied as a failure of the hooks, regardless of their failure policies. Observers are called once, at the end. A
-// control can therefore be asked several times about one call. If it counts calls, it must count each call ID once.
+// have not judged the rewrite are asked again, in the same order, until all have judged the same arguments. Controls
+// that did not match before are included. A new answer replaces the previous one, with its effects, question and mock.
+// A control that rewrites has judged its own rewrite. If the controls do not agree on a call in four rounds, the call
+// is denied as a hook failure, regardless of their failure policies. Observers are called once, at the end. A control
+// can therefore be asked several times about one call. If it counts calls, it must count each call ID once.
 //
 // At ToolFailed and PostToolUse each control sees the result as changed by earlier controls. A withheld result is
 // hidden from all later hooks, and effects from the tool and earlier controls are dropped. Effects from hooks around a
@@ -87,9 +87,8 @@
 // that violate their tool's schema, the hooks are called. A hook can deny such a call or fix it with a rewrite.
 // Otherwise the model receives the schema error. PostToolUse sees the answer to every call.
 //
-// A Stop hook can continue a run that would otherwise end by itself, but not past a limit, a
-// cancellation or an error, and only a limited number of times in one run:
-// DefaultContinuations, unless the agent sets another number.
+// A Stop hook can continue a run that would otherwise end by itself, but not past a limit, a cancellation or an error.
+// It can do so DefaultContinuations times in one run, unless the agent sets another number.
 //
 // # Detached hooks
 //

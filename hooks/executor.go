@@ -21,9 +21,8 @@ type HookedToolExecutor struct {
 
 var _ agent.AnswerHandler = (*HookedToolExecutor)(nil)
 
-// WrapExecutor wraps an executor with the hooks. In an agent it is one of
-// agent.Config.WrapExecutor, so that the agent can restrict the effects of the innermost
-// executor to those that tools may have.
+// WrapExecutor wraps an executor with the hooks. In an agent it is one of agent.Config.WrapExecutor. The agent can then
+// restrict the innermost executor to effects that tools may have.
 func (c *Compiled) WrapExecutor(inner agent.Executor) agent.Executor {
 	if c.tools.empty {
 		return inner

@@ -228,7 +228,7 @@ func jsonFields(t reflect.Type) []jsonField {
 }
 
 // takesFields returns matchers that match every call. They make building an agent fail if its tool does not have the
-// arguments, because a guard with a mistyped name would never see a value.
+// arguments. A guard with a mistyped name would never see a value.
 func takesFields(t reflect.Type) []Matcher {
 	if t.Kind() != reflect.Struct {
 		return []Matcher{wrongMatcher("OnCall reads arguments into a struct, not into a %s", t)}

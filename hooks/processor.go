@@ -23,8 +23,8 @@ var _ agent.Processor = HookProcessor{}
 // AgentFailed and ExecutionEnd.
 func (c *Compiled) AroundRun() HookProcessor { return HookProcessor{c, true} }
 
-// AroundStep returns the processor for the hooks at StepStart and StepEnd. It also makes sure that the run fails if a
-// hook with the policy Abort fails in the step, regardless of the criteria's decision about failed steps.
+// AroundStep returns the processor for the hooks at StepStart and StepEnd. If a hook with the policy Abort fails in the
+// step, it also makes the run fail, regardless of the criteria's decision about failed steps.
 func (c *Compiled) AroundStep() HookProcessor { return HookProcessor{c, false} }
 
 // String returns the processor's description in a printed plan.

@@ -175,8 +175,8 @@ func (c *Compiled) HasControls(at PointName) bool {
 // Hooks returns the set that was compiled.
 func (c *Compiled) Hooks() Set { return c.set }
 
-// DroppedCount returns how many detached hooks were dropped, in all sets that share a
-// background, because too many waited or because they were cancelled before they began.
+// DroppedCount returns how many detached hooks were dropped, in all sets that share a background. They are dropped when
+// too many wait, or when they are cancelled before they began.
 func (c *Compiled) DroppedCount() int64 {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()

@@ -29,9 +29,9 @@ type Config struct {
 	// Header is sent with every request, for endpoints that require more headers than the key, or the key in another
 	// header: Authorization, anthropic-beta. Errors show neither its values nor the key.
 	Header http.Header
-	// HTTPClient sends the requests. Nil means a client that honors the proxy variables, fails if it cannot
-	// connect or gets no answer for ten minutes, and otherwise runs until the context ends. Redirects are
-	// never followed, because they would pass the key on.
+	// HTTPClient sends the requests. Nil means a client that honors the proxy variables. It fails if it cannot connect
+	// or gets no answer for ten minutes, and otherwise runs until the context ends. Redirects are never followed,
+	// because they would pass the key on.
 	HTTPClient *http.Client
 	// Cache says whether, and for how long, the service caches the prompt. The zero Cache
 	// disables caching.

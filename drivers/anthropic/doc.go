@@ -85,8 +85,8 @@
 //
 // Every failed call is a *drivers.Error, except when the context ended: then it is the context's error. Requests are
 // sent once; processor.Retry repeats them. The kind is agent.KindAuth for too little credit and for a key without the
-// permission, agent.KindContextLength for too many tokens and for a body with too many bytes, and agent.KindBadRequest
-// for a request that the driver cannot send. The kind of an error inside a stream depends on the service's error type.
+// permission. It is agent.KindContextLength for too many tokens or bytes, and agent.KindBadRequest for a request that
+// the driver cannot send. The kind of an error inside a stream depends on the service's error type.
 //
 // # Cost
 //

@@ -71,9 +71,9 @@
 // # Errors
 //
 // A failed call is a *drivers.Error. When a context ends, the error is the context's error. The driver never retries. A
-// blocked prompt and a withheld reply are replies with agent.FinishFilter. A reply that ended because the model wrote a
-// malformed call (MALFORMED_FUNCTION_CALL), or an empty reply that the service ended for its own reason, is an error
-// that a retry may fix.
+// blocked prompt and a withheld reply are replies with agent.FinishFilter. If the model wrote a malformed call
+// (MALFORMED_FUNCTION_CALL), or the service ended an empty reply for its own reason, the reply is an error that a retry
+// may fix.
 //
 // # Counting
 //

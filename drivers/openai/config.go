@@ -39,9 +39,9 @@ type Config struct {
 	// Header is sent with every request, for endpoints that require more headers than the key. Errors show neither
 	// its values nor the key.
 	Header http.Header
-	// HTTPClient sends the requests. Nil means a client that honors the proxy variables, fails if it cannot
-	// connect or gets no answer for ten minutes, and otherwise runs until the context ends. Redirects are
-	// never followed, because they would pass the key on.
+	// HTTPClient sends the requests. Nil means a client that honors the proxy variables. It fails if it cannot connect
+	// or gets no answer for ten minutes, and otherwise runs until the context ends. Redirects are never followed,
+	// because they would pass the key on.
 	HTTPClient *http.Client
 	// Prices are the prices for replies. None means ListPrices for api.openai.com, and an unknown cost for other
 	// endpoints. A free model has a price of zero.

@@ -51,9 +51,9 @@
 //
 // # The format
 //
-// A recording is JSON Lines, plain or gzip (recognized by the first two bytes, not by the name): one run per line, as a
-// JSON object that has at least "id" and "messages". Messages are in OpenAI chat form. Tool schemas are in a separate
-// file, see LoadTools. A run names it in ToolsRef, relative to the recording's folder.
+// A recording is JSON Lines, plain or gzip (recognized by the first two bytes, not by the name). Each line is one run,
+// as a JSON object that has at least "id" and "messages". Messages are in OpenAI chat form. Tool schemas are in a
+// separate file, see LoadTools. A run names it in ToolsRef, relative to the recording's folder.
 //
 // # Fidelity
 //

@@ -49,7 +49,7 @@
 //
 // A Log can serve any number of runs and agents at the same time. Each line is written in one write, so that several
 // processes can append to one file. If a process dies or finds the disk full in the middle of a line, another process's
-// next line continues that line, and neither can be read. Only a log that is opened later, or the log that failed,
+// next line continues that line. Neither line can be read. Only a log that is opened later, or the log that failed,
 // starts a new line. If this matters, give each process its own file. If the file is moved (by logrotate), the log
 // keeps writing to the moved file until Close. A log that is opened while another process writes a line can begin with
 // an empty line. Readers skip empty lines.

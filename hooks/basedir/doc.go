@@ -16,10 +16,10 @@
 // member called name is judged. If your tools' members have other names, such as output or location, list these names
 // in Options.Fields, which replaces this rule.
 //
-// A path is denied if any way of reading it leads out of the directory: unchanged and cleaned, with links followed, as
-// a file: URL, with percent signs decoded, with backslashes as slashes, without surrounding white space or quotes. A
-// path that does not exist yet is judged by its deepest existing directory. Relative paths start at the directory, so
-// run the tools there, or set Options.Absolute.
+// A path is denied if any way of reading it leads out of the directory. Tools may read it unchanged or cleaned, with
+// links followed, as a file: URL, with percent signs decoded, with backslashes as slashes, or without surrounding white
+// space or quotes. A path that does not exist yet is judged by its deepest existing directory. Relative paths start at
+// the directory, so run the tools there, or set Options.Absolute.
 //
 // Paths that cannot be judged are denied: paths with control characters, in other users' homes, with a variable at the
 // beginning, with too many links, or through directories that cannot be read.

@@ -25,8 +25,8 @@
 // are limited and a reply has no usage or a negative usage.
 //
 // capability.UseGuards limits cost and tokens, too, and counts them the same way. Unlike this package, it does not
-// limit tool calls, lets the last reply's calls run, and makes parallel sub-agents wait for one another when little of
-// the budget remains.
+// limit tool calls, and it lets the last reply's calls run. It makes parallel sub-agents wait for one another when
+// little of the budget remains.
 //
 // # Concurrency
 //

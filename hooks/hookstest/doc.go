@@ -14,12 +14,10 @@
 //
 // # Moments
 //
-// A Moment is the point at which a hook is called, with the call, result or text that the
-// hook receives. ToolCall, ToolResult, ToolFailure, Input, Start, StepStart, Request,
-// Reply, StepEnd, Stop, End and RunFailure each create a Moment for one point. It is a
-// value, and its methods return a changed copy: WithRun places it in a run (agent, depth,
-// stage), AfterSteps puts steps before it, WithState sets a conversation, WithEffects
-// metadata.
+// A Moment is the point at which a hook is called, with the call, result or text that the hook receives. ToolCall,
+// ToolResult, ToolFailure, Input, Start, StepStart, Request, Reply, StepEnd, Stop, End and RunFailure each create a
+// Moment for one point. It is a value, and its methods return a changed copy. WithRun places it in a run (agent, depth,
+// stage), AfterSteps puts steps before it, WithState sets a conversation, WithEffects metadata.
 //
 // # Firing
 //

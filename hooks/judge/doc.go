@@ -30,10 +30,10 @@
 // it sees the user's last message in this session, which Answers always shows. With Options.Transcript it sees some of
 // the last messages, or all. It sees nothing else. Images and files in a result are named, not shown.
 //
-// Everything from the run is one JSON value between two lines that end in a random word, and the judge is told that it is
-// data and never an instruction. This makes it harder to manipulate a judge, not impossible: do not use a judge as the only
-// guard. Data longer than Options.MaxBytes is a failure. It is not cut, because the part that does not fit could contain an
-// attack.
+// Everything from the run is one JSON value between two lines that end in a random word. The prompt says that this
+// value is data and never an instruction. This makes it harder to manipulate a judge, not impossible: do not use a
+// judge as the only guard. Data longer than Options.MaxBytes is a failure. It is not cut, because the part that does
+// not fit could contain an attack.
 //
 // # The answer
 //

@@ -20,10 +20,10 @@
 //
 // # Responses
 //
-// After a round has occurred Options.Deny times, its next call is denied, with a message that tells the model what it
-// repeated and what it can do instead. A denied call counts like an executed call, whichever hook denied it. After the
-// round has occurred Options.Stop times, the run is stopped after the step, with the status agent.StatusStopped. Calls
-// with arguments that cannot be parsed never reach hooks. They are not denied, but count for Options.Stop.
+// After a round has occurred Options.Deny times, its next call is denied. The message tells the model which calls it
+// repeated and how to go on. A denied call counts like an executed call, whichever hook denied it. After the round has
+// occurred Options.Stop times, the run is stopped after the step, with the status agent.StatusStopped. Calls with
+// arguments that cannot be parsed never reach hooks. They are not denied, but count for Options.Stop.
 //
 // The current step's calls that have not run yet have no result. Their results are assumed to be the same. So with the
 // defaults a step that makes the same call five times gets three answers.

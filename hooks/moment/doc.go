@@ -13,7 +13,7 @@
 // that creates its Moment: Input, Start, StepStart, Request, Reply, ToolCall, Intervention, InterventionAnswer,
 // InterventionStopped, ToolResult, ToolFailure, Compact, CompactResult, CompactFailure, Subagent, SubagentResult,
 // SubagentFailure, StepEnd, Stop, End, RunFailure, and Pipeline and Blueprint for the points around runs. A Moment is a
-// value, and its methods return a changed copy: WithRun places it in a run (agent, depth, stage), AfterSteps puts steps
+// value, and its methods return a changed copy. WithRun places it in a run (agent, depth, stage), AfterSteps puts steps
 // before it, Answering sets the tool results in these steps, WithState sets a conversation, WithEffects metadata.
 //
 // # Firing

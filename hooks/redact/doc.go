@@ -25,7 +25,7 @@
 // Results searches every text that results from a tool call: see hooks.ToolResultContext.Filter. These are all parts of
 // the result, the error, a stop's message, and the messages, context and metadata that the tool and other hooks add.
 // The parts include text, names, URLs, and files and pictures that are text, in UTF-8 or according to their media type.
-// In JSON text, strings are unescaped for the search and encoded again, and a number becomes a string if it contains a
+// In JSON text, strings are unescaped for the search and encoded again. A number becomes a string if it contains a
 // literal or matches your patterns. Every other byte stays unchanged, so that valid JSON stays valid. Denied and failed
 // calls' results are treated in the same way.
 //

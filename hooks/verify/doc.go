@@ -14,16 +14,16 @@
 //
 // When the run would end by itself, the hook runs the check. If the check passes, the run ends. If the check fails, the
 // run continues, and the model receives the end of the check's output. If the check still fails after Options.Attempts
-// such attempts, the run ends as stopped, with a message that says so: a run that ends as done has passed.
+// such attempts, the run ends as stopped, with a message that says so. A run that ends as done has passed.
 //
 // A run that ends by a limit, a cancellation or an error is not checked. To check only
 // some runs, give the hook a matcher: tests.Matching(hooks.StageNamed("implement")).
 //
 // # Failure
 //
-// If a check ran and did not pass, or took longer than Options.Timeout, the model receives its result. A check that
-// could not run, for example because the program is missing, is a hook failure with the policy Closed: the run ends as
-// stopped.
+// If a check ran and did not pass, or took longer than Options.Timeout, the model receives its result. A check may be
+// unable to run, for example because the program is missing. This is a hook failure with the policy Closed: the run
+// ends as stopped.
 //
 // An agent limits how often its Stop hooks together can continue a run:
 // hooks.DefaultContinuations, or UseGuards.Continuations. If that limit is reached and

@@ -64,8 +64,8 @@
 // data. Over HTTP, the server no longer knows the session. The next call then reconnects, the first time immediately.
 // Later reconnects wait for a pause that doubles up to a minute and is reset when a call succeeds. Calls during the
 // pause fail immediately. Data in the server's memory is lost. Calls in progress fail with Error.Lost. They are not
-// repeated, with one exception: a tool that declares itself read-only or idempotent gets a second attempt, with the
-// same idempotency key, unless a Policy says otherwise. If the server refused a call because it did not know the
+// repeated, with one exception. Unless a Policy says otherwise, a tool that declares itself read-only or idempotent
+// gets a second attempt, with the same idempotency key. If the server refused a call because it did not know the
 // session, the call did not run, and the package sends it again.
 //
 // # Trust

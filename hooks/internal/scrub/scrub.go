@@ -23,7 +23,7 @@ import (
 type Walker struct {
 	// Text replaces a plain text, which is not a JSON object, list or string. Required.
 	Text func(text string) string
-	// Member, unless nil, replaces the string value of an object's member, or a string in a list that is its value.
+	// Member, unless nil, replaces a string that is the value of an object's member, or in a list that is the value.
 	// value is the original string. after is Text's result for it, which can still contain a part of the text to
 	// remove.
 	Member func(name, value, after string) string
