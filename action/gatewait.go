@@ -19,8 +19,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// storedGate is the form of a gate in agent.Gate.Data. It contains the names of secrets, never their values. It is the same each time
-// that the gate is asked about: the file as it was at the beginning is in agent.Gate.Seen.
+// storedGate is the format of agent.Gate.Data. It contains secret names, never their values. It is the same each time
+// that the gate is asked about, because agent.Gate.Seen holds the file's initial state.
 type storedGate struct {
 	Gate Gate `json:"gate"`
 	// Dir is the command's working directory, Path the file. Both are absolute.

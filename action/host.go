@@ -18,8 +18,8 @@ type Host struct {
 	Dir string
 	// Secrets are the values that URLs and headers may name.
 	Secrets Secrets
-	// CheckVariable, unless nil, returns an error for an environment variable of this program, or a pattern of names, that actions
-	// must not use although they declare it.
+	// CheckVariable, unless nil, reports environment variables of this program that actions must not use although they
+	// declare them. name is a variable's name or a pattern. An error forbids it.
 	CheckVariable func(name string) error
 	// Funcs are the Go functions for func actions, by name.
 	Funcs map[string]Body
@@ -112,7 +112,7 @@ type Secrets struct {
 	File string
 }
 
-// checkVariables says which declared environment variables must not be used.
+// checkVariables adds a problem for each declared environment variable that must not be used.
 func (h Host) checkVariables(p *problems, field string, names []string) {
 	if h.CheckVariable == nil {
 		return

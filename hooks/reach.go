@@ -33,7 +33,8 @@ type Scope struct {
 	Points []PointName
 	// LaterTools and LaterAgents are patterns, as in ToolMatching, for tools and agents that are added later.
 	LaterTools, LaterAgents []string
-	// Stages are patterns for the pipeline stages in which the agents run. Empty means that they run outside of pipelines.
+	// Stages are patterns for the pipeline stages in which the agents run. Empty means that they run outside of
+	// pipelines.
 	Stages []string
 }
 
@@ -378,7 +379,7 @@ func (w *gapFinder) stage(p *pattern) {
 	w.addGap(Gap{Stage: p.text, Text: text})
 }
 
-// hasStage reports whether a pattern matches the name of a stage, or the empty name outside of pipelines.
+// hasStage reports whether a pattern matches a stage's name, or the empty name outside of pipelines.
 func (v *view) hasStage(p *pattern) bool { return p.match("") || lo.SomeBy(v.stages, p.mayMeet) }
 
 func (v *view) hasAgent(p *pattern) bool {

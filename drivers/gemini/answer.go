@@ -49,7 +49,7 @@ type replyCall struct {
 	Name string `json:"name"`
 	// Args are not decoded. Decoding would lose member order, digits of long numbers, and duplicate names.
 	Args json.RawMessage `json:"args"`
-	// Partial are pieces of the arguments. More says that further pieces of the call follow.
+	// Partial holds pieces of the arguments. More says that further pieces of the call follow.
 	Partial []partialArg `json:"partialArgs"`
 	More    bool         `json:"willContinue"`
 }

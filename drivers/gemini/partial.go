@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// partialArg is a piece of a call's arguments: a value, or a piece of a text, and where it is in the arguments.
+// partialArg is one piece of the arguments and its position in them. It is a value, or a piece of a text.
 type partialArg struct {
 	// Path is a JSON path of names and indexes, such as $.to[0].name.
 	Path   string          `json:"jsonPath"`
@@ -26,13 +26,13 @@ type openCall struct {
 	args value
 }
 
-// maxPartial is the longest path of a piece of arguments, and maxItems the longest list in them.
+// maxPartial is the longest path to a piece of arguments, and maxItems the longest list in them.
 const (
 	maxPartial = 1000
 	maxItems   = 100_000
 )
 
-// partial adds a piece of a call, and the call when its last piece has arrived.
+// partial adds a call piece. It adds the call when its last piece has arrived.
 func (r *reply) partial(p *replyPart, emit func(agent.Delta)) {
 	if r.opened == nil {
 		r.opened = &openCall{part: *p, args: value{names: []string{}}}
@@ -59,7 +59,8 @@ func (r *reply) partial(p *replyPart, emit func(agent.Delta)) {
 	r.call(&o.part, emit)
 }
 
-// value is a JSON value that is being assembled: an object if names is not nil, a list if items is not nil, a text, or other JSON.
+// value is a JSON value that is being assembled: an object if names is not nil, a list if items is not nil, a text, or
+// other JSON.
 type value struct {
 	names   []string
 	members map[string]*value
@@ -68,10 +69,10 @@ type value struct {
 	json    string
 }
 
-// pathStep matches a step of a path: .name, [0] or ["name"].
+// pathStep matches a path step: .name, [0] or ["name"].
 var pathStep = regexp.MustCompile(`^(?:\.([^.\[\]]+)|\[([0-9]+)\]|\["([^"]*)"\]|\['([^']*)'\])`)
 
-// set adds a piece, and reports whether its path leads to a place where one can be.
+// set adds a piece, and reports whether its path leads to a possible place.
 func (v *value) set(piece partialArg) bool {
 	rest, ok := strings.CutPrefix(piece.Path, "$")
 	if !ok || rest == "" || len(rest) > maxPartial {
@@ -115,7 +116,7 @@ func (v *value) set(piece partialArg) bool {
 // scalar reports whether the value is a text or other JSON.
 func (v *value) scalar() bool { return v.text != nil || v.json != "" }
 
-// member returns the member of an object, which is added if it is new; nil if the value is no object.
+// member returns an object's member. It adds a new member. It returns nil if the value is not an object.
 func (v *value) member(name string) *value {
 	if v.items != nil || v.scalar() {
 		return nil
@@ -131,7 +132,7 @@ func (v *value) member(name string) *value {
 	return one
 }
 
-// item returns the item of a list, which is added if it is the next one; nil if the value is no list.
+// item returns a list's item. It adds the next item. It returns nil if the value is not a list.
 func (v *value) item(index string) *value {
 	i, err := strconv.Atoi(index)
 	if err != nil || v.names != nil || v.scalar() || i > len(v.items) || i > maxItems {

@@ -24,7 +24,7 @@ type reply struct {
 	text      strings.Builder
 	calls     []agent.ToolCall
 	opened    *openCall    // the call whose arguments are arriving
-	broken    string       // what is wrong with arguments in pieces
+	broken    string       // the error in arguments that arrive in pieces
 	signed    []agent.Part // call signatures
 	ids       map[string]bool
 	answered  bool // a candidate has arrived

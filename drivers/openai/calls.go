@@ -20,8 +20,9 @@ type callPieces struct {
 	// inside a text, after a backslash.
 	depth           int
 	inText, escaped bool
-	// repeated are the newest arguments if each piece began with all arguments before it. Earlier are the lengths of those before them.
-	// Such pieces replace the arguments, unless a single one turns out to continue them: {"a": before {"a":1} is a beginning, too.
+	// repeated holds the newest arguments if each piece began with all arguments before it. earlier holds the lengths
+	// of the earlier pieces. Such pieces replace the arguments, unless a single piece turns out to continue them: {"a":
+	// before {"a":1} is a beginning, too.
 	repeated string
 	earlier  []int
 }
@@ -85,7 +86,7 @@ func (p callPiece) repeats(c *callPieces) bool {
 // soFar returns the arguments that have arrived.
 func (c *callPieces) soFar() string { return cmp.Or(c.repeated, c.arguments.String()) }
 
-// addRepeated reports whether a piece begins with all arguments before it, and holds it back then.
+// addRepeated reports whether a piece begins with all arguments before it. If so, it holds the piece back.
 func (c *callPieces) addRepeated(piece string) bool {
 	before := c.soFar()
 	if before == "" || c.arguments.rest != "" || c.repeated == "" && c.whole() || !strings.HasPrefix(piece, before) {
@@ -97,8 +98,8 @@ func (c *callPieces) addRepeated(piece string) bool {
 	return c.repeated != ""
 }
 
-// takeRepeated returns what the pieces that were held back add to the arguments. More says that another piece follows, which continues
-// the arguments.
+// takeRepeated returns the text that the held-back pieces add to the arguments. more says that another piece follows,
+// which continues the arguments.
 func (c *callPieces) takeRepeated(more bool) string {
 	if c.repeated == "" {
 		return ""

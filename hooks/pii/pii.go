@@ -66,7 +66,7 @@ type Counts map[string]int
 // Filter finds and removes personal data. Create one with New.
 type Filter struct {
 	finder     *finder
-	own        bool // there are Options.Detectors
+	own        bool // Options.Detectors is set
 	strategy   Strategy
 	strategies map[string]Strategy
 	key        []byte

@@ -13,12 +13,12 @@ import (
 // reach is how many bytes before and after a line break can belong to one value.
 const reach = 320
 
-// unwrapped are the kinds that a line break never splits: their numbers have no check digits, so two lines that end and begin with
-// digits would often form one.
+// unwrapped lists the kinds that a line break never splits. Their numbers have no check digits, so two lines that end
+// and begin with digits would often form one.
 var unwrapped = []string{"phone", "ip", "us_ssn"}
 
-// replaceOverBreaks replaces values that one line break splits within a word or number. A value that is complete in its own line is left
-// to replaceVisible, and so the words in the next line stay.
+// replaceOverBreaks replaces values that one line break splits within a word or number. It leaves a value that is
+// complete in its own line to replaceVisible, so the words in the next line stay.
 func (f *Filter) replaceOverBreaks(text string, from int, counts Counts) string {
 	for end := len(text); end > from; {
 		at := strings.LastIndexFunc(text[from:end], invisible.IsBreak)
@@ -44,7 +44,7 @@ func (f *Filter) replaceOverBreaks(text string, from int, counts Counts) string 
 	return text
 }
 
-// lineStart returns where the last line of a text begins, or a position at most reach bytes before its end.
+// lineStart returns where a text's last line begins, or a position at most reach bytes before the end.
 func lineStart(text string) int {
 	start := strings.LastIndexFunc(text, invisible.IsBreak) + 1
 	for start = max(start, len(text)-reach); start < len(text) && !utf8.RuneStart(text[start]); start++ {
@@ -52,7 +52,7 @@ func lineStart(text string) int {
 	return start
 }
 
-// lineLength returns the length of the first line of a text, or a number up to reach.
+// lineLength returns the length of a text's first line, or a number up to reach.
 func lineLength(text string) int {
 	if at := strings.IndexFunc(text, invisible.IsBreak); at >= 0 {
 		text = text[:at]

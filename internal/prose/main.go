@@ -80,8 +80,8 @@ func checkModule(root string) (findings, error) {
 
 // phrasesUnread lists the folders that are still to be checked for phrases.
 var phrasesUnread = []string{
-	"action", "cmd", "coordinator", "durable", "internal",
-	"pipeline", "policy", "toolexec",
+	"cmd", "coordinator", "durable", "internal",
+	"pipeline", "policy",
 }
 
 // isBelow reports whether dir is the folder or one below it.
