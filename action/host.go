@@ -107,8 +107,8 @@ type SpawnStart struct {
 type Secrets struct {
 	// Env lists this program's environment variables that may be used.
 	Env []string
-	// File is a file with NAME=value lines, all of which may be used. It takes precedence over the environment. Empty
-	// means no file.
+	// File is a file with NAME=value lines. Actions may use all its variables, which take precedence over the
+	// environment. Empty means no file.
 	File string
 }
 

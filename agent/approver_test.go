@@ -91,7 +91,7 @@ func TestCardIDs(t *testing.T) {
 	}
 }
 
-// The ID of a question is that of the question as it is stored. It does not depend on what differs each time that the question is asked.
+// A question has the same ID before and after it is stored, and each time it is asked about the same.
 func TestQuestionIDs(t *testing.T) {
 	q := agent.Question{
 		Kind: agent.QuestionGate, By: "wait", Reason: "broken \xff\xfe <text>\u2028",

@@ -118,7 +118,7 @@ func measureStep(m *measuring) {
 	n := commits[len(commits)/2]
 	m.report.rounds(m, "step", c)
 	ratio := c.ratio("step", "append")
-	// The goals are those of ADR 0008. With normal sync an append is so short that the agent alone takes as long.
+	// ADR 0008 sets the goals. With normal sync, an append takes no longer than the agent alone.
 	goal, most := "2 commits", math.Inf(1)
 	switch {
 	case m.backend.key == "postgres":

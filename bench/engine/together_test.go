@@ -51,7 +51,7 @@ func measureTogether(m *measuring) {
 		}})
 	m.report.rounds(m, "together", c)
 	speed := func(side string) string { return thousands(int(perSecond(1, c.median(side)))) + " steps/s" }
-	goal, share := 4.0, 0.55 // of ADR 0008, as that of a step
+	goal, share := 4.0, 0.55 // set in ADR 0008, like the goal for a step
 	if m.backend.key == "postgres" {
 		goal, share = 3, 0.5
 	}

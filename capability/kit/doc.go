@@ -33,7 +33,7 @@
 //
 // ModelRetry and ReplyRetry are around the step, so each of their attempts passes through all driver wrappers.
 // ModelFallback replaces the driver, so one attempt asks all its models. ToolSelection and ContextEditing are between
-// the two, in the order in which they are given, and inside the hooks. TodoList and ToolCallLimit are around the
+// the two, in their given order, and inside the hooks. TodoList and ToolCallLimit are around the
 // executor and outside the hooks: they see the hooks' decisions.
 //
 // # State

@@ -49,8 +49,8 @@ type ContextEditing struct {
 	AtLeast int64
 	// Exclude names tools whose results stay, and are not counted by Keep or Results.
 	Exclude []string
-	// Placeholder replaces a result. Empty means a sentence which says that the result was removed, and that the model
-	// can call the tool again.
+	// Placeholder replaces a result. Empty means a sentence that tells the model that the result was removed and that
+	// it can call the tool again.
 	Placeholder string
 	// Count returns a message's number of tokens. Nil means an estimate: one token for four bytes of text and
 	// arguments, four tokens for the message, and 1500 for an image or a file. It must be safe for concurrent use and

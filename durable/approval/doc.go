@@ -33,9 +33,8 @@
 //	{"verdict": "approve", "by": "ann", "reason": "…", "arguments": {…}, "wait": "…", "questions": ["…"]}
 //
 // The verdict is approve, reject (the run ends) or reject_and_continue. Arguments are allowed only with approve and
-// replace the ones in the question. The wait and the IDs of the questions are those that were shown, so that people decide only
-// what they saw.
-// Unknown and duplicate members are errors.
+// replace the ones in the question. The wait and question IDs name what the page showed, so that people decide only what they
+// saw. Unknown and duplicate members are errors.
 //
 //   - 200: shown, or decided.
 //   - 400, 415, 413, 422: the decision is invalid; nothing was decided.

@@ -213,7 +213,7 @@ func (k *kept) details(ctx context.Context, id, named string) ([]*approval.Detai
 	return all, nil
 }
 
-// isAbout reports whether a text is the beginning of the ID of a wait, or of its call.
+// isAbout reports whether a text is a prefix of the wait's ID or of its call ID.
 func isAbout(w durable.Wait, text string) bool {
 	i, _ := durable.InterventionOf(w) // one that cannot be read has no call
 	return strings.HasPrefix(w.ID, text) || shortWait(w.ID) == text || strings.HasPrefix(i.CallID(), text)

@@ -46,7 +46,7 @@ given. A waiver never answers questions of required policies, questions with app
 quorum, or the question whether a call in doubt is repeated.`,
 		Example: `  grapnel approvals waive run_7GHK2MWQ 5f0c8e31ab97 --arg to=landlord --until 30d --dry-run
   grapnel approvals waive --rule payments/large --tool transfer --arg 'to=land*' --until 30d`,
-		Args: takes(0, 2, "takes the ID of a run, and of what it asks"),
+		Args: takes(0, 2, "takes a run ID and a card ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.with(c.Context(), false, func(k *kept) error { return r.waive(c, k, &o, args) })
 		},

@@ -132,7 +132,8 @@ func (b *blueprintFile) check(ctx context.Context, c *client.Client, names []str
 	return b.explain(refused), nil
 }
 
-// wrong reports what is wrong with a member, at its place or that of what it is in. The place of a mapping or a list is its key.
+// wrong records a mistake at a member, or at the nearest member above it that exists. A mapping or list is marked at
+// its key.
 func (b *blueprintFile) wrong(field, message string) {
 	at, place := b.root, b.root.Place()
 	for name := range strings.SplitSeq(field, ".") {

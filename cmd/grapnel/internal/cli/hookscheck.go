@@ -38,7 +38,7 @@ func newHooksCheck(std streams) *cobra.Command {
 		Short: "Check policy files for errors and likely mistakes",
 		Long: `Check policy files: report all errors, with their lines and the correction, and likely mistakes in files that can be
 loaded: tools that do not exist (--tools names the existing ones), rules that are never asked,
-rules for stages although the agent runs outside of pipelines (--stages names those of the pipeline),
+stage rules of an agent outside of pipelines (--stages names a pipeline's stages),
 conditions that are always true or never, values that a shell would split; and notes: rules in shadow,
 waivers and expired waivers. A rule that matches none of the --tools is an error, unless its policy is required
 or from the library. If rules ask what a tool does, a tool that changes something and has no rule is a warning,

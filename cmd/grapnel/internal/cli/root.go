@@ -110,7 +110,8 @@ Without a key for a model service, it plays a recording that ships with it, and 
 
 const unlimited = math.MaxInt
 
-// takes returns a check for a number of arguments, of which the first must not be empty. Text completes the error.
+// takes returns a check for the number of arguments. The first required argument must not be empty. Text completes the
+// error.
 func takes(least, most int, text string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most || least > 0 && args[0] == "" {

@@ -105,7 +105,7 @@ func checkArgumentsFlag(c *cobra.Command, arguments string) error {
 	return nil
 }
 
-var runAndCard = takes(1, 2, `needs the ID of a run, and of what it asks: "grapnel runs show RUN" shows both`)
+var runAndCard = takes(1, 2, `needs a run ID and a card ID: "grapnel runs show RUN" shows both`)
 
 // answer records an answer, and resumes the run.
 func (r *runs) answer(c *cobra.Command, o *answering, args []string, answer agent.Approval) error {

@@ -126,10 +126,10 @@ func (c hookCall) String() string {
 // oneLine returns a text on one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// hookCalls returns the calls of hooks that the events of a run have, and how often each hook passed without an event of its own.
+// hookCalls returns the hook calls in the run's event log, and how often each hook passed without its own event.
 func (k *kept) hookCalls(ctx context.Context, id agent.RunID) (all []hookCall, passes map[string]int, err error) {
 	passes = map[string]int{}
-	names := map[agent.RunID]string{} // of sub-agents, whose events are among those of the run
+	names := map[agent.RunID]string{} // names of sub-agents; the run's log has their events
 	for after := int64(0); ; {
 		list, err := k.store.Events(ctx, id, after, page)
 		if err != nil || len(list) == 0 {
