@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 )
 
@@ -361,34 +363,26 @@ type RunnerError struct {
 	// Step is the number of steps that the run had taken. Unknown is set if the error does not say whether another attempt may succeed.
 	Step    int  `json:"step,omitempty"`
 	Unknown bool `json:"unknown,omitempty"`
+	// Times counts the unknown errors in the step, with this one.
+	Times int `json:"times,omitempty"`
 }
 
 // maxUnknown is how often a run may fail in one step with errors that do not say whether another attempt may succeed. With the delays
 // between them, that takes about twenty minutes.
 const maxUnknown = 10
 
-// recentEvents is how many events noteFailure looks at.
-const recentEvents = 50
-
 // noteFailure adds an EventRunnerError to the events of a run. It reports whether the run is tried again, which it is after an error here.
 func (w *Worker) noteFailure(ctx context.Context, r Run, failed error) (more bool, err error) {
 	if !agent.Retryable(failed) {
 		return false, nil
 	}
-	e := RunnerError{failed.Error(), r.Steps, isUnknown(failed)}
+	e := RunnerError{Error: failed.Error(), Step: r.Steps, Unknown: isUnknown(failed)}
 	if e.Unknown {
-		events, err := w.store.Events(ctx, r.ID, max(0, r.Events-recentEvents), recentEvents)
+		before, err := w.unknownErrors(ctx, r)
 		if err != nil {
-			return true, fmt.Errorf("reading the events of run %s: %w", r.ID, err)
+			return true, err
 		}
-		same := 1
-		for _, event := range events {
-			var before RunnerError
-			if event.Name == EventRunnerError && json.Unmarshal(event.Data, &before) == nil && before.Unknown && before.Step == r.Steps {
-				same++
-			}
-		}
-		if same >= maxUnknown {
+		if e.Times = before + 1; e.Times >= maxUnknown {
 			return false, nil
 		}
 	} else if r.Attempts&(r.Attempts-1) != 0 { // of endless attempts, the first, second, fourth, eighth, …
@@ -403,6 +397,26 @@ func (w *Worker) noteFailure(ctx context.Context, r Run, failed error) (more boo
 		return true, fmt.Errorf("noting why run %s was not executed: %w", r.ID, err)
 	}
 	return true, nil
+}
+
+// unknownErrors returns how many unknown errors the run has had in its current step. The newest of their events has the count,
+// however many events an attempt writes.
+func (w *Worker) unknownErrors(ctx context.Context, r Run) (int, error) {
+	const page = 100
+	for end := r.Events; end > 0; end -= page {
+		start := max(0, end-page)
+		events, err := w.store.Events(ctx, r.ID, start, int(end-start))
+		if err != nil {
+			return 0, fmt.Errorf("reading the events of run %s: %w", r.ID, err)
+		}
+		for _, event := range slices.Backward(events) {
+			var e RunnerError
+			if event.Name == EventRunnerError && json.Unmarshal(event.Data, &e) == nil && e.Unknown {
+				return lo.Ternary(e.Step == r.Steps, e.Times, 0), nil
+			}
+		}
+	}
+	return 0, nil
 }
 
 // isUnknown reports whether an error does not say whether another attempt may succeed.

@@ -1,15 +1,18 @@
 package durable_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -317,11 +320,13 @@ func TestARunThatCannotBeExecuted(t *testing.T) {
 func TestARunWithUnknownErrorsEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		err      error
+		events   int // of each attempt
 		attempts int
 		status   durable.Status
 	}{
-		"unknown":    {errors.New("the weather is bad"), 10, durable.StatusFailed},
-		"overloaded": {&drivers.Error{Kind: agent.KindOverloaded, Message: "too many"}, 20, durable.StatusPending},
+		"unknown":     {errors.New("the weather is bad"), 0, 10, durable.StatusFailed},
+		"many events": {errors.New("the weather is bad"), 120, 10, durable.StatusFailed},
+		"overloaded":  {&drivers.Error{Kind: agent.KindOverloaded, Message: "too many"}, 0, 20, durable.StatusPending},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now()
@@ -331,7 +336,7 @@ func TestARunWithUnknownErrorsEnds(t *testing.T) {
 			keeper := durable.Keep(store, durable.Options{})
 			inner := durable.AgentRunner(keeper, durable.AgentMap{"clerk": newWorld().agent(t, keeper)})
 			worker, err := durable.NewWorker(store, durable.WorkerOptions{
-				Runners: map[durable.Kind]durable.Runner{durable.KindAgent: &lackingRunner{inner, c.err}},
+				Runners: map[durable.Kind]durable.Runner{durable.KindAgent: &lackingRunner{inner, store, c.events, c.err}},
 			})
 			require.NoError(t, err)
 			id := submitClerk(t, store, nil).ID
@@ -343,8 +348,9 @@ func TestARunWithUnknownErrorsEnds(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, c.attempts, r.Attempts)
 			assert.Equal(t, c.status, r.Status)
-			events, err := store.Events(t.Context(), id, 0, 100)
+			events, err := store.Events(t.Context(), id, 0, 10_000)
 			require.NoError(t, err)
+			events = lo.Filter(events, func(e durable.Event, _ int) bool { return e.Name == durable.EventRunnerError })
 			require.NotEmpty(t, events)
 			var last durable.RunnerError
 			require.NoError(t, json.Unmarshal(events[len(events)-1].Data, &last))
@@ -362,10 +368,18 @@ func TestARunWithUnknownErrorsEnds(t *testing.T) {
 type lackingRunner struct {
 	durable.Runner
 
-	err error
+	store  durable.Store
+	events int // how many events each attempt writes
+	err    error
 }
 
-func (r *lackingRunner) Execute(context.Context, durable.Run) error { return r.err }
+func (r *lackingRunner) Execute(ctx context.Context, about durable.Run) error {
+	if r.events == 0 {
+		return r.err
+	}
+	told := slices.Repeat([]durable.Event{{At: time.Now(), Name: "told", Data: []byte("{}")}}, r.events)
+	return cmp.Or(r.store.Commit(ctx, about.Lease(), durable.Commit{Events: told}), r.err)
+}
 
 // A run that can never be executed has failed with the reason, and is not tried again.
 func TestARunThatCanNeverBeExecuted(t *testing.T) {
@@ -378,7 +392,7 @@ func TestARunThatCanNeverBeExecuted(t *testing.T) {
 			keeper := durable.Keep(store, durable.Options{})
 			inner := durable.AgentRunner(keeper, durable.AgentMap{"clerk": w.agent(t, keeper)})
 			worker, err := durable.NewWorker(store, durable.WorkerOptions{
-				Runners: map[durable.Kind]durable.Runner{durable.KindAgent: &lackingRunner{inner, lacks}},
+				Runners: map[durable.Kind]durable.Runner{durable.KindAgent: &lackingRunner{inner, store, 0, lacks}},
 			})
 			require.NoError(t, err)
 			id := submitClerk(t, store, nil).ID
