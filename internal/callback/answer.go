@@ -1,5 +1,5 @@
-// Package callback reads the answers to gates, and serves the page on which a person answers one. The listener of
-// package action and the handler of package durable/gate share it.
+// Package callback reads answers to gates and serves the page on which a person answers one. The listener of package
+// action and the handler of package durable/gate share it.
 package callback
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Path is the part of the path of a callback URL before the token.
+// Path is the path prefix of a callback URL; the token follows it.
 const Path = "/callback/"
 
 // mostBytes is the maximum size of a posted answer.
 const mostBytes = 64 << 10
 
-// Answer is the answer of the person or process that was asked.
+// Answer is the answer to a gate, from a person or a process.
 type Answer struct {
 	Approved bool
 	Message  string
@@ -33,7 +33,7 @@ type Answer struct {
 // words are the accepted answers; true approves.
 var words = map[string]bool{"approve": true, "continue": true, "reject": false, "abort": false}
 
-// Approves reports whether a word approves; known is false for a word that is no answer.
+// Approves reports whether a word approves; known is false if the word is not a valid answer.
 func Approves(word string) (approved, known bool) {
 	approved, known = words[word]
 	return approved, known
@@ -52,7 +52,7 @@ func Say(word, message string) (Answer, error) {
 	return Answer{yes, message, text}, err
 }
 
-// Parse reads an answer: {"action": "approve", "message": "…"}, possibly with other members, or the word alone.
+// Parse reads an answer: {"action": "approve", "message": "…"}, possibly with other members, or a single word.
 func Parse(text string) (Answer, error) {
 	text = strings.TrimSpace(text)
 	if !strings.HasPrefix(text, "{") {
@@ -78,7 +78,7 @@ func Parse(text string) (Answer, error) {
 	return what, err
 }
 
-// Reason returns what the author said: the message or, for an approval with more members, the complete answer.
+// Reason returns the message or, for an approval with other members, the complete answer.
 func (a Answer) Reason() string {
 	if plain, err := Say("approve", a.Message); a.Approved && err == nil && a.Text != plain.Text && strings.HasPrefix(a.Text, "{") {
 		return a.Text
@@ -86,7 +86,7 @@ func (a Answer) Reason() string {
 	return a.Message
 }
 
-// Verdict returns the verdict about the call that a gate holds: a rejection denies the call, and the run continues.
+// Verdict returns the verdict on the call that waits at the gate. A rejection denies the call, and the run continues.
 func (a Answer) Verdict() agent.ApprovalVerdict {
 	if a.Approved {
 		return agent.Approve
@@ -94,8 +94,8 @@ func (a Answer) Verdict() agent.ApprovalVerdict {
 	return agent.RejectAndContinue
 }
 
-// ReadPost parses a posted answer: JSON, a form, or an action in the query with an empty body. Status is that of the
-// response to an invalid one.
+// ReadPost parses a posted answer: JSON, a form, or an action in the query with an empty body. Status is the HTTP
+// status to send with err.
 func ReadPost(w http.ResponseWriter, r *http.Request) (what Answer, status int, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
 	if err != nil {

@@ -15,19 +15,20 @@ type About struct {
 	Hook, Agent, Reason string
 }
 
-// ErrUsed is returned by a Desk for a gate that was answered before, or that waits no longer.
+// ErrUsed is returned for a gate that was already answered or no longer waits.
 var ErrUsed = errors.New("already answered")
 
-// Gate is a gate that a token belongs to.
+// Gate is the gate that a token identifies.
 type Gate struct {
 	About
-	// Used is set when the gate takes no answer.
+	// Used is set when the gate no longer accepts an answer.
 	Used bool
 	// Answer records the answer. It returns ErrUsed when another answer came first.
 	Answer func(r *http.Request, what Answer) error
 }
 
-// Serve shows the question of a gate for GET, and accepts the answer for POST. A nil gate is one that does not exist.
+// Serve shows the gate's question for GET and accepts the answer for POST. A nil gate means that the token is
+// unknown.
 func Serve(w http.ResponseWriter, r *http.Request, g *Gate) {
 	switch {
 	case g == nil:

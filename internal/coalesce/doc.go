@@ -1,3 +1,3 @@
-// Package coalesce lets one call answer for many that wait for the same thing, such as a thousand idle workers of a
-// process that all look for a new run at once.
+// Package coalesce lets one call answer for many callers that wait for the same thing, such as a thousand idle
+// workers that all look for a new run at once.
 package coalesce

@@ -9,8 +9,8 @@ import (
 // maxKeys limits the memory of a Group.
 const maxKeys = 1000
 
-// Group limits how many calls with the same key run at once. A call that had to wait gets the value of a call that began
-// after it, if that one may be shared. A Group is safe for concurrent use; NewGroup makes one.
+// Group limits how many calls with the same key run at once. A caller that had to wait receives the value of a later
+// call, if that value may be shared. A Group is safe for concurrent use; NewGroup creates one.
 type Group[V any] struct {
 	atOnce int
 
@@ -18,23 +18,24 @@ type Group[V any] struct {
 	keys map[string]*calls[V]
 }
 
-// calls are those with one key.
+// calls holds the state of one key.
 type calls[V any] struct {
 	slots chan struct{}
 
-	// The mutex of the group guards the rest.
+	// The group's mutex guards the remaining fields.
 	users int       // calls that run or wait
-	value V         // of the newest call that may be shared,
-	began time.Time // which began then
+	value V         // the newest value that may be shared
+	began time.Time // when the call that returned value began
 }
 
-// NewGroup returns a group that runs at most atOnce calls with one key at once.
+// NewGroup returns a group that runs at most atOnce calls with the same key concurrently.
 func NewGroup[V any](atOnce int) *Group[V] {
 	return &Group[V]{atOnce: atOnce, keys: map[string]*calls[V]{}}
 }
 
-// Do calls a function, unless another call with the key answers for it. The function reports whether its value may be
-// shared; that of a failed call never is. Do returns the cause of ctx when ctx is done before the function is called.
+// Do calls a function, unless another call with the same key answers for it. The function reports whether its value
+// may be shared; the value of a failed call is never shared. If ctx is done before the function is called, Do returns
+// the cause of ctx.
 func (g *Group[V]) Do(ctx context.Context, key string, call func() (value V, share bool, err error)) (V, error) {
 	asked := time.Now()
 	c := g.enter(key)
@@ -64,7 +65,7 @@ func (g *Group[V]) Do(ctx context.Context, key string, call func() (value V, sha
 	return value, err
 }
 
-// enter returns the calls with a key, with one user more.
+// enter returns the calls with a key and adds one user.
 func (g *Group[V]) enter(key string) *calls[V] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,7 +87,7 @@ func (g *Group[V]) leave(c *calls[V]) {
 	c.users--
 }
 
-// forgetUnused forgets the keys that no call uses. The caller holds g.mu.
+// forgetUnused removes the keys without users. The caller holds g.mu.
 func (g *Group[V]) forgetUnused() {
 	for key, c := range g.keys {
 		if c.users == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/coalesce"
 )
 
-// Of a hundred calls at once, the first runs, then one that answers for all that waited.
+// When a hundred calls arrive at once, the first runs, then a second one answers for all waiting callers.
 func TestOneCallAnswersForMany(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestOneCallAnswersForMany(t *testing.T) {
 	})
 }
 
-// Values that may not be shared, errors, and values of other keys answer for no other call.
+// Private values, errors, and values of other keys answer for no other call.
 func TestWhatAnswersForNoOther(t *testing.T) {
 	t.Parallel()
 	for name, share := range map[string]bool{"not shared": false, "an error": true} {
@@ -81,7 +81,7 @@ func TestWhatAnswersForNoOther(t *testing.T) {
 	})
 }
 
-// A call whose context ends while it waits returns the cause.
+// A waiting call whose context ends returns the cause.
 func TestAWaitingCallEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/nils"
 )
 
-// Check returns err if its methods Error, Unwrap, Is and As, and those of the errors that it wraps, do not panic.
-// Otherwise it returns an error with the type of the faulty error. Nil stays nil.
+// Check returns err if the methods Error, Unwrap, Is and As of all errors in its tree do not panic. Otherwise it
+// returns an error that names the faulty error's type. Check(nil) is nil.
 func Check(err error) error {
-	if err == nil { // a separate function, so that Check can be inlined
+	if err == nil { // a separate function allows Check to be inlined
 		return nil
 	}
 	return checkTree(err)
@@ -34,7 +34,7 @@ func checkTree(err error) (checked error) {
 	return err
 }
 
-// neverError is a type that no error has, so that errors.As walks the whole tree of an error.
+// neverError is a type that no error has. errors.As with this target walks the whole error tree.
 type neverError struct{}
 
 func (*neverError) Error() string { return "" }

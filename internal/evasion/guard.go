@@ -13,32 +13,31 @@ import (
 
 // Guard describes what hooks must stop and what they must let through.
 type Guard struct {
-	// Hooks are asked together, in their order. Hooks at points other than PreToolUse are ignored.
+	// Hooks are asked in order. Hooks at points other than PreToolUse are ignored.
 	Hooks []hooks.Hook
-	// Tool is the name of the called tool, and Argument the argument that the guard judges. If Argument is empty,
-	// only Calls and AllowedCalls are tried.
+	// Tool is the name of the called tool. Argument is the argument that the guard judges; if it is empty, only Calls
+	// and AllowedCalls are tried.
 	Tool, Argument string
-	// With are the other arguments of each call.
+	// With holds the other arguments of each call.
 	With map[string]any
 	// State is the conversation before the call. The zero value is a user message "hello".
 	State agent.State
 
-	// Allowed are values of the argument with which the call must run.
+	// Allowed lists argument values with which the call must run.
 	Allowed []string
-	// Forbidden are values with which it must not run.
+	// Forbidden lists argument values with which the call must not run.
 	Forbidden []string
-	// Commands are shell commands, words separated by spaces, that must not run, in whatever way a line runs them.
+	// Commands lists shell commands, as words separated by spaces. They must not run, however a line runs them.
 	Commands []string
-	// AllowedCalls and Calls are whole arguments, as JSON. The call must run with each of AllowedCalls, and with none
-	// of Calls.
+	// AllowedCalls and Calls list complete arguments as JSON. The call must run with each of AllowedCalls, and with
+	// none of Calls.
 	AllowedCalls, Calls []string
-	// Harmless reports whether the call may still run with a value by which the hooks replaced the forbidden one. Nil
+	// Harmless reports whether the call may run with a value that the hooks substituted for the forbidden one. Nil
 	// means that no value is harmless.
 	Harmless func(value string) bool
 }
 
-// Hold fails the test for each spelling with which a forbidden call runs, and for each allowed call that does not
-// run.
+// Hold fails the test for each spelling with which a forbidden call runs, and for each allowed call that is stopped.
 func (g Guard) Hold(t testing.TB) {
 	t.Helper()
 	for _, value := range g.Allowed {
@@ -66,7 +65,7 @@ func (g Guard) Hold(t testing.TB) {
 	}
 }
 
-// tryTexts tries all JSON texts of arguments that have the value.
+// tryTexts tries all JSON spellings of arguments with the value.
 func (g Guard) tryTexts(t testing.TB, value string) {
 	t.Helper()
 	harmless := ""

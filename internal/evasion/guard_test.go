@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
-// complaints is a test that remembers what it is told.
+// complaints is a test that records its failures.
 type complaints struct {
 	testing.TB
 
@@ -27,7 +27,7 @@ func (c *complaints) Errorf(format string, args ...any) {
 	c.list = append(c.list, fmt.Sprintf(format, args...))
 }
 
-// hold returns what a guard against rm is told.
+// hold returns the failures that Guard.Hold reports for a guard against rm.
 func hold(t *testing.T, body func(context.Context, hooks.ToolContext) hooks.Result) string {
 	t.Helper()
 	c := &complaints{TB: t}
@@ -38,7 +38,7 @@ func hold(t *testing.T, body func(context.Context, hooks.ToolContext) hooks.Resu
 	return strings.Join(c.list, "\n")
 }
 
-// Guards of the kinds that we once showed do not hold, each for its own reason.
+// Each of these guards failed us once, each for its own reason.
 func TestWeakGuardsDoNotHold(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -98,7 +98,7 @@ func TestAGuardHolds(t *testing.T) {
 	})))
 }
 
-// What a guard rewrites into something harmless may run.
+// Calls that a guard rewrites into something harmless may run.
 func TestHarmlessRewrites(t *testing.T) {
 	t.Parallel()
 	for _, harmless := range []bool{true, false} {

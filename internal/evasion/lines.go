@@ -43,7 +43,7 @@ func pairsOf(list ...string) iter.Seq2[string, string] {
 func wordSpellings(words []string) iter.Seq2[string, string] {
 	name, rest := words[0], strings.Join(words[1:], " ")
 	with := func(spelt string) string { return strings.TrimRight(spelt+" "+rest, " ") }
-	// each applies spell to all words except those with another meaning in quotes, such as ~.
+	// each applies spell to all words except words that quoting changes, such as ~.
 	each := func(spell func(word string) string) string {
 		out := slices.Clone(words)
 		for i, w := range words {

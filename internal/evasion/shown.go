@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// ShowsCode fails the test unless the page has blocks of code that contain the words, and each line of these blocks
-// is a line of the Go file, which a test compiles and tries. The page is a Go file, whose comments are read, or a
-// Markdown file.
+// ShowsCode fails the test unless the page has code blocks that contain the words, and each line of these blocks is a
+// line of the Go file, which a test compiles and runs. The page is a Markdown file or a Go file, whose comments are
+// read.
 func ShowsCode(t testing.TB, page, file, words string) {
 	t.Helper()
 	tested := map[string]bool{}
@@ -33,8 +33,8 @@ func ShowsCode(t testing.TB, page, file, words string) {
 	}
 }
 
-// Block returns the first block of code of a page that contains the words. The page is a Go file, whose comments are
-// read, or a Markdown file.
+// Block returns the page's first code block that contains the words. The page is a Markdown file or a Go file, whose
+// comments are read.
 func Block(t testing.TB, page, words string) string {
 	t.Helper()
 	for _, block := range blocksOf(readFile(t, page), filepath.Ext(page)) {
@@ -46,7 +46,7 @@ func Block(t testing.TB, page, words string) string {
 	return ""
 }
 
-// Blocks returns the blocks of code of a page.
+// Blocks returns a page's code blocks.
 func Blocks(t testing.TB, page string) []string {
 	t.Helper()
 	return blocksOf(readFile(t, page), filepath.Ext(page))
@@ -61,7 +61,7 @@ func readFile(t testing.TB, path string) string {
 	return string(text)
 }
 
-// blocksOf returns the blocks of code of a page.
+// blocksOf returns the code blocks in a page's text.
 func blocksOf(text, ext string) []string {
 	var blocks []string
 	var block strings.Builder

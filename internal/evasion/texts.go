@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// marshalText returns the JSON text of a value that can be encoded.
+// marshalText returns the JSON text of value.
 func marshalText(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // the test gave it
+		panic(err) // the value comes from the test
 	}
 	return string(text)
 }
 
-// texts returns JSON texts of arguments in which the argument has the value, by the name of the variation. An agent
-// rejects some of them before it asks hooks.
+// texts returns JSON texts in which the argument has the value, by the name of the variation. An agent rejects some
+// of them before it asks hooks.
 func (g Guard) texts(value, harmless string) map[string]string {
 	plain := g.arguments(g.Argument, value)
 	name, text, other := marshalText(g.Argument), marshalText(value), marshalText(harmless)
-	// member returns the arguments with one more member, given as JSON text.
+	// member returns the arguments and one more member, given as JSON text.
 	member := func(written string) string {
 		if rest := marshalText(g.With); len(g.With) > 0 {
 			return strings.TrimSuffix(rest, "}") + "," + written + "}"
@@ -50,7 +50,7 @@ func (g Guard) texts(value, harmless string) map[string]string {
 	}
 }
 
-// escapeAll returns the JSON string in which every character is escaped.
+// escapeAll returns the JSON string with every character escaped.
 func escapeAll(text string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -72,7 +72,7 @@ func titleCase(name string) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// wrongPlaces returns arguments that have no text at the place of the argument, by the name of the variation.
+// wrongPlaces returns arguments without a string at the argument's place, by the name of the variation.
 func (g Guard) wrongPlaces(value string) map[string]string {
 	out := map[string]string{
 		"without arguments":      "",

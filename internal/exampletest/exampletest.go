@@ -1,14 +1,14 @@
-// Package exampletest compares the README.md of an example with its program. The test of an example runs the program
-// and passes its output on:
+// Package exampletest compares an example's README.md with its program. The example's test runs the program and
+// passes its output on:
 //
 //	var printed bytes.Buffer
 //	// Run the program with &printed as its output.
 //	exampletest.Readme(t, printed.String())
 //
-// The first block of the page that is fenced with "text" must be that output; a line "…" in it stands for any number
-// of lines. Each line of the blocks that are fenced with "go" or "yaml" must be a line of a file of the example.
+// The page's first block that is fenced with "text" must be this output; a line "…" in it stands for any number
+// of lines. Each line of the blocks that are fenced with "go" or "yaml" must be a line of one of the example's files.
 //
-// With the flag -update, which the package defines, the tests write the output instead of comparing it.
+// The package defines the flag -update. With it, the tests write the output instead of comparing it.
 package exampletest
 
 import (
@@ -36,9 +36,9 @@ const gap = "…\n"
 
 var fenced = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 
-// Readme checks README.md in the working directory: it compares the output in it with the program's output,
-// and the quoted code with the files of the folder. Texts that match one of varying, such as durations, may
-// differ between runs and are not compared.
+// Readme checks README.md in the working directory. It compares the output in it with the program's output, and the
+// quoted code with the folder's files. Text that matches one of varying, such as a duration, may differ between runs
+// and is not compared.
 func Readme(t *testing.T, printed string, varying ...*regexp.Regexp) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -57,7 +57,7 @@ func Readme(t *testing.T, printed string, varying ...*regexp.Regexp) {
 	code, err := codeIn(".")
 	require.NoError(t, err)
 	for _, line := range quotedIn(string(text)) {
-		assert.True(t, code[line], "README.md quotes a line that no file of the example has: %s", line)
+		assert.True(t, code[line], "README.md quotes a line that is in none of the example's files: %s", line)
 	}
 }
 
@@ -73,7 +73,7 @@ func Golden(t *testing.T, file, printed string) {
 	assert.Equal(t, string(want), printed)
 }
 
-// outputOf returns the block of a page that shows the output.
+// outputOf returns the page's output block.
 func outputOf(text string) (string, error) {
 	for _, block := range fenced.FindAllStringSubmatch(text, -1) {
 		if block[1] == "text" {
@@ -83,15 +83,15 @@ func outputOf(text string) (string, error) {
 	return "", errors.New("README.md has no block fenced with ```text")
 }
 
-// compareOutput returns an error unless printed contains the lines of shown in their order, with other lines
-// only where shown has a gap.
+// compareOutput returns an error unless printed contains the lines of shown in order, with other lines only where
+// shown has a gap.
 func compareOutput(shown, printed string) error {
 	printed = strings.TrimRight(printed, "\n") + "\n"
 	parts := strings.Split("\n"+shown, "\n"+gap)
 	rest := "\n" + printed
 	for i, part := range parts {
 		if i > 0 {
-			part = "\n" + part // the line end that the cut took is the one before the gap
+			part = "\n" + part // strings.Split cut off the line end before the gap
 		}
 		part = strings.TrimSuffix(part, "\n")
 		at := strings.Index(rest+"\n", part+"\n")
@@ -99,17 +99,17 @@ func compareOutput(shown, printed string) error {
 		case part == "" || part == "\n":
 			continue
 		case at < 0, i == 0 && at > 0:
-			return fmt.Errorf("README.md shows what the program does not print there:\n%s\nThe program prints:%s", part, rest)
+			return fmt.Errorf("README.md shows output that the program does not print there:\n%s\nThe program prints:%s", part, rest)
 		}
 		rest = rest[at+len(part):]
 	}
 	if last := parts[len(parts)-1]; last != "" && rest != "\n" {
-		return fmt.Errorf("README.md leaves out what the program prints at the end:%s", rest)
+		return fmt.Errorf("README.md lacks the end of the program's output:%s", rest)
 	}
 	return nil
 }
 
-// quotedIn returns the lines of code that a page quotes, without indentation.
+// quotedIn returns the code lines that a page quotes, without indentation.
 func quotedIn(text string) []string {
 	var lines []string
 	for _, block := range fenced.FindAllStringSubmatch(text, -1) {
@@ -122,7 +122,7 @@ func quotedIn(text string) []string {
 	return lines
 }
 
-// codeIn returns the lines of the Go and YAML files of a folder, without indentation, and the empty line.
+// codeIn returns the lines of a folder's Go and YAML files, without indentation, and the empty line.
 func codeIn(folder string) (map[string]bool, error) {
 	lines := map[string]bool{"": true}
 	entries, err := os.ReadDir(folder)

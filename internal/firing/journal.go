@@ -1,5 +1,5 @@
-// Package firing has what an engine needs to fire the points around its runs through a hooks.RunScope: a journal of the actions
-// of hooks, and the place where their gates wait. Packages pipeline and coordinator use it.
+// Package firing provides what an engine needs to fire the points around its runs through a hooks.RunScope: a journal
+// of hook actions, and the place where gates wait. Packages pipeline and coordinator use it.
 package firing
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Journal writes the journal of a run, one commit after the other, and records the actions of its hooks. It is safe
-// for concurrent use.
+// Journal writes a run's journal, one commit after the other, and records hook actions. It is safe for concurrent
+// use.
 type Journal struct {
 	x   *durable.Execution
 	run agent.RunID
@@ -23,22 +23,22 @@ type Journal struct {
 	seq     int64 // the last entry
 
 	mu    sync.Mutex
-	names map[string]*recorded // that are in use, or may be used again
+	names map[string]*recorded // names that are in use or may be used again
 }
 
-// recorded is what the journal has about a name.
+// recorded holds the journal's entry for a name.
 type recorded struct {
-	turn  sync.Mutex // held while the name is used; it guards the fields above entry
+	turn  sync.Mutex // held while the name is used; guards the fields above entry
 	begun bool
 	done  bool
 	data  []byte // the result, if done
-	entry int64  // the number of the last entry with the name, zero for none; the mutex of the journal guards it
+	entry int64  // the number of the last entry with the name, or zero; guarded by the journal's mutex
 }
 
 var _ hooks.Journal = (*Journal)(nil)
 
-// NewJournal returns the journal of a run with the entries that were read. Seq is the number of the last entry. Again, unless
-// nil, reports whether the result in an entry does not count, so that its action is done again.
+// NewJournal returns a run's journal that contains entries. Seq is the number of the last entry. Again, unless nil,
+// reports whether to ignore an entry's result, so that the action runs again.
 func NewJournal(x *durable.Execution, run agent.RunID, seq int64, entries []durable.Entry, again func(e durable.Entry) bool) *Journal {
 	j := &Journal{x: x, run: run, seq: seq, names: map[string]*recorded{}}
 	for _, e := range entries {
@@ -54,7 +54,7 @@ func NewJournal(x *durable.Execution, run agent.RunID, seq int64, entries []dura
 	return j
 }
 
-// find returns what the journal has about a name.
+// find returns the record of a name, or a new one.
 func (j *Journal) find(name string) *recorded {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -66,7 +66,7 @@ func (j *Journal) find(name string) *recorded {
 	return r
 }
 
-// Commit writes to the run. Prepare, unless nil, may change the commit when the number of its first entry is known.
+// Commit writes to the run. Prepare, unless nil, may change the commit once the number of its first entry is known.
 func (j *Journal) Commit(ctx context.Context, c durable.Commit, prepare func(first int64, c *durable.Commit)) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -80,7 +80,7 @@ func (j *Journal) Commit(ctx context.Context, c durable.Commit, prepare func(fir
 	return nil
 }
 
-// Once calls do once in the life of the run: see hooks.Journal.
+// Once calls do at most once per run: see hooks.Journal.
 func (j *Journal) Once(
 	ctx context.Context, _ agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error),
 ) ([]byte, error) {
@@ -110,7 +110,7 @@ func (j *Journal) Once(
 	return data, nil
 }
 
-// record writes an entry about a name.
+// record writes an entry for a name.
 func (j *Journal) record(ctx context.Context, r *recorded, e durable.Entry) error {
 	var seq int64
 	if err := j.Commit(ctx, durable.Commit{Entries: []durable.Entry{e}}, func(first int64, _ *durable.Commit) { seq = first }); err != nil {
@@ -122,15 +122,15 @@ func (j *Journal) record(ctx context.Context, r *recorded, e durable.Entry) erro
 	return nil
 }
 
-// firingPrefix begins the names of records that say what a firing is about. Making them does nothing outside of the
-// process, so that only their ends are recorded.
+// firingPrefix begins the names of records that describe a firing. Making these records has no effect outside of the
+// process, so only their ends are recorded.
 const firingPrefix = "firing "
 
 func isQuick(name string) bool {
 	return len(name) > len(firingPrefix) && name[:len(firingPrefix)] == firingPrefix
 }
 
-// Forget drops the names with records up to an entry: they belong to firings that will not be repeated.
+// Forget drops the names with records up to an entry. They belong to firings that will not be repeated.
 func (j *Journal) Forget(upTo int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

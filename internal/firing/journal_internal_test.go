@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// The journal keeps in memory what firings have recorded that may be repeated, and no older names.
+// The journal keeps in memory only the names that repeated firings may need.
 func TestForget(t *testing.T) {
 	j := NewJournal(nil, "run", 5, []durable.Entry{
 		{Seq: 1, Kind: durable.EntryOnce, Key: "old"}, {Seq: 2, Kind: durable.EntryDone, Key: "old"},

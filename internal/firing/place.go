@@ -12,32 +12,33 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// ErrParked ends a firing in which something waits in the store.
-var ErrParked = errors.New("a hook waits in the store of the run")
+// ErrParked ends a firing when a hook waits in the store.
+var ErrParked = errors.New("a hook waits in the run's store")
 
-// Place is where the gates of one firing wait: see runctx.Place. Hooks that decide are asked one after the other, so it
-// is not used concurrently.
+// Place is where the gates of one firing wait: see runctx.Place. Control hooks run one after the other, so a Place is
+// not used concurrently.
 type Place struct {
-	// Run is the run. Host, unless empty, is the host in its waits of gates that are watched.
+	// Run is the run. Host, unless empty, is the host name in its waits for watched gates.
 	Run  agent.Run
 	Host string
-	// Waits are what the run has waited for, with the answers so far.
+	// Waits lists the run's waits, with the answers so far.
 	Waits []durable.Wait
-	// Now is the time for deadlines.
+	// Now is the time that deadlines are compared with.
 	Now time.Time
-	// Cancel cancels the context of the firing.
+	// Cancel cancels the firing's context.
 	Cancel context.CancelCauseFunc
-	// Parked is what the run must wait for, and Jobs are the runs to submit with it, when the firing has returned ErrParked.
+	// When the firing has returned ErrParked, Parked lists the new waits, and Jobs lists the runs to submit with
+	// them.
 	Parked []durable.Wait
 	Jobs   []durable.Job
 }
 
 var _ runctx.Place = (*Place)(nil)
 
-// gateTool is the name of the tool in the questions of gates, as in those that block.
+// gateTool is the tool name in questions of gates, the same as for gates that block.
 const gateTool = "gate"
 
-// Park returns the answer to a gate, or ends the firing. The answer to another question of the same action does not count.
+// Park returns the answer to a gate, or ends the firing. An answer to another question of the same action is ignored.
 func (p *Place) Park(_ context.Context, id string, q agent.Question) (agent.Approval, error) {
 	call, round := "gate-"+id, 1
 	for _, w := range p.Waits {
@@ -66,7 +67,7 @@ func (p *Place) Park(_ context.Context, id string, q agent.Question) (agent.Appr
 	about := agent.ToolCall{ID: call, Name: gateTool, Arguments: arguments}
 	asked := agent.Intervention{
 		Original: about, Call: about, Questions: agent.Questions{q}, Asked: p.Now, Deadline: p.Now.Add(q.Within), Round: round,
-	}.WithID(p.Run.ID, int(p.Now.UnixMicro())) // a firing that begins again asks again
+	}.WithID(p.Run.ID, int(p.Now.UnixMicro())) // a repeated firing asks again
 	waits, err := durable.Notice{Run: p.Run, Calls: []durable.WaitingCall{{Intervention: asked}}}.Waits()
 	if err != nil {
 		return agent.Approval{}, err
@@ -79,7 +80,7 @@ func (p *Place) Park(_ context.Context, id string, q agent.Question) (agent.Appr
 	return agent.Approval{}, p.Wait(waits...)
 }
 
-// Wait ends the firing until one of the waits has happened.
+// Wait ends the firing until one of the waits is over.
 func (p *Place) Wait(waits ...durable.Wait) error {
 	if !waits[0].Deadline.IsZero() && !p.Now.Before(waits[0].Deadline) {
 		return runctx.ErrExpired

@@ -14,7 +14,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/firing"
 )
 
-// The answer to a gate counts when the repeated firing asks the same, also in another process that sees another file, and for nothing else.
+// A gate's answer is valid when the repeated firing asks the same question, even in another process with another
+// file, and for nothing else.
 func TestAnAnswerIsForTheSameGate(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -15,10 +15,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Problem is what is wrong with a member of an answer; with the answer as a whole, if Field is empty.
+// Problem describes a mistake in a member of an answer or, if Field is empty, in the answer as a whole.
 type Problem struct{ Field, Text string }
 
-// Check returns what is wrong with an answer, a JSON object. An empty text counts as an empty object.
+// Check returns the problems of an answer, a JSON object. An empty answer counts as an empty object.
 func (f Form) Check(content string) []Problem {
 	if content == "" {
 		content = "{}"
@@ -53,7 +53,7 @@ func (f Form) Check(content string) []Problem {
 	return problems
 }
 
-// problemOf returns what is wrong with a value; empty if nothing is.
+// problemOf returns the problem with a value, or "".
 func (f Field) problemOf(value json.RawMessage) string {
 	switch f.Kind {
 	case Yes:
@@ -85,7 +85,7 @@ func (f Field) problemOf(value json.RawMessage) string {
 func (f Field) checkNumber(value json.RawMessage) string {
 	n, err := strconv.ParseFloat(string(value), 64)
 	switch {
-	case err != nil: // also for a text, a list or null
+	case err != nil: // also for a string, a list or null
 		return "it must be a number"
 	case f.Kind == Integer && n != float64(int64(n)):
 		return "it must be a whole number"
@@ -154,8 +154,8 @@ func (f Field) checkText(text string) string {
 	return ""
 }
 
-// Content returns the answer that a person typed or chose: the texts of each field. An empty text, or none, leaves the
-// field out; an empty choice of a required yes-or-no field is false. It does not check the answer.
+// Content returns the answer that a person typed or chose, from the strings of each field. Fields with an empty or no
+// string are omitted; an empty choice of a required yes-or-no field is false. Content does not check the answer.
 func (f Form) Content(texts map[string][]string) (string, []Problem) {
 	members := map[string]any{}
 	var problems []Problem
@@ -169,7 +169,7 @@ func (f Form) Content(texts map[string][]string) (string, []Problem) {
 				members[field.Name] = false
 			}
 		case len(given) > 1:
-			problems = append(problems, Problem{field.Name, "it is given several times"})
+			problems = append(problems, Problem{field.Name, "it is given more than once"})
 		case field.Kind == Yes:
 			yes, ok := parseYes(given[0])
 			if !ok {

@@ -1,8 +1,8 @@
 // Package inputform reads the JSON Schemas with which tools ask people for input, and checks the answers.
 //
-// A schema is the restricted one of MCP elicitation: an object whose members are strings, numbers, booleans, and
-// choices from a list. It comes from outside, and so do its texts: Label and Hint return them without invisible
-// characters, and programs show them as text.
+// A schema follows the restricted format of MCP elicitation: an object whose members are strings, numbers, booleans,
+// and choices from a list. Schemas come from outside. Label and Hint return their text without invisible characters;
+// programs show it as plain text.
 package inputform
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// The limits of a schema and of an answer.
+// Limits for schemas and answers.
 const (
 	MaxSchemaBytes  = 32 << 10
 	MaxContentBytes = 64 << 10
@@ -43,7 +43,7 @@ const (
 	Choices Kind = "choices" // any number of options
 )
 
-// Form is a schema that was read: its fields, ordered by name, the required ones first.
+// Form is a parsed schema: its fields, required ones first, then ordered by name.
 type Form struct{ Fields []Field }
 
 // Field is a member of the answer.
@@ -51,7 +51,7 @@ type Field struct {
 	Name     string
 	Kind     Kind
 	Required bool
-	// Options are those of a Choice and of Choices.
+	// Options lists the options of a Choice or Choices field.
 	Options []Option
 
 	title, description, format string
@@ -62,7 +62,7 @@ type Field struct {
 // Option is a value that a person can choose.
 type Option struct{ Value, Label string }
 
-// rule holds the limits of a value.
+// rule holds the limits for a value.
 type rule struct {
 	minLength, maxLength, minItems, maxItems *int
 	minimum, maximum                         *float64
@@ -71,7 +71,7 @@ type rule struct {
 // Label returns the title of the field, or its name, as one line.
 func (f Field) Label() string { return OneLine(cmp.Or(f.title, f.Name)) }
 
-// Hint returns the description of the field and what it requires, as one line; it may be empty.
+// Hint returns the field's description and limits as one line; it may be empty.
 func (f Field) Hint() string {
 	parts := []string{OneLine(f.description), f.format, f.limits()}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
@@ -109,7 +109,7 @@ func orNil[T any](p *T) any {
 	return *p
 }
 
-// Initial returns the values that the schema proposes, as the text of a field; none if it proposes nothing valid.
+// Initial returns the field's valid default values as text; none if the schema has no valid default.
 func (f Field) Initial() []string {
 	if f.initial == nil || f.problemOf(f.initial) != "" {
 		return nil
@@ -132,7 +132,7 @@ type schemaJSON struct {
 	Required   []string                   `json:"required"`
 }
 
-// propertyJSON is the schema of a member. Keywords that are not listed only describe.
+// propertyJSON is a member's schema. Keywords that are not listed are only descriptive.
 type propertyJSON struct {
 	Type        string          `json:"type"`
 	Title       string          `json:"title"`
@@ -148,7 +148,7 @@ type propertyJSON struct {
 	choicesJSON
 	Items *choicesJSON `json:"items"`
 
-	// What the protocol does not allow.
+	// Keywords that the protocol does not allow.
 	Properties json.RawMessage `json:"properties"`
 	Ref        json.RawMessage `json:"$ref"`
 	AllOf      json.RawMessage `json:"allOf"`
@@ -156,7 +156,7 @@ type propertyJSON struct {
 	If         json.RawMessage `json:"if"`
 }
 
-// choicesJSON is a list of options, in one of the forms of the protocol.
+// choicesJSON is a list of options, in one of the protocol's formats.
 type choicesJSON struct {
 	Enum      []string     `json:"enum"`
 	EnumNames []string     `json:"enumNames"`
@@ -284,15 +284,15 @@ func (c choicesJSON) options() ([]Option, error) {
 	return options, nil
 }
 
-// isPlain reports whether a text is short and has no characters that are not shown.
+// isPlain reports whether a text is short and has no hidden characters.
 func isPlain(text string, most int) bool {
 	return len(text) <= most && utf8.ValidString(text) && !strings.ContainsFunc(text, isHidden)
 }
 
-// isHidden reports whether a character shows nothing, controls a terminal, or changes the direction of text.
+// isHidden reports whether a character is invisible, controls a terminal, or changes the direction of text.
 func isHidden(r rune) bool { return !invisible.IsShown(r) || r == utf8.RuneError }
 
-// Clean returns a text from outside without hidden characters, except for line breaks, cut to a length.
+// Clean returns text from outside without hidden characters, except for line breaks, cut to a length.
 func Clean(text string, most int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\r\n", "\n")
 	text = strings.Map(func(r rune) rune {
@@ -312,7 +312,7 @@ func Clean(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// OneLine returns a text from outside as one line.
+// OneLine returns text from outside as one line.
 func OneLine(text string) string { return strings.Join(strings.Fields(Clean(text, maxTextBytes)), " ") }
 
 func shorten(text string) string { return Clean(text, maxNameBytes) }

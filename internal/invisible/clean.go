@@ -6,18 +6,19 @@ import (
 	"unicode/utf8"
 )
 
-// IsShown reports whether a character prints, so that people see it.
+// IsShown reports whether people can see a character.
 func IsShown(r rune) bool { return unicode.IsPrint(r) && !IsInvisible(r) }
 
-// IsDeceptive reports whether a character makes text look different from its content: it changes the direction of text, or it
-// is a letter that a model can read and a person cannot see.
+// IsDeceptive reports whether a character makes text look different from its content: it changes the direction of
+// text, or models can read it but people cannot see it.
 func IsDeceptive(r rune) bool {
 	return 0x202a <= r && r <= 0x202e || 0x2066 <= r && r <= 0x2069 || 0xe0000 <= r && r <= 0xe007f
 }
 
-// Clean makes a text safe to show on a terminal or a page. It replaces control characters by visible symbols, so that no
-// sequence can move the cursor, change a colour, set a title or send input in the reader's name. It replaces characters that
-// reorder or hide text by the replacement character. It keeps line feeds, expands tabs to spaces and removes carriage returns.
+// Clean makes text safe to show on a terminal or a page. It replaces control characters by visible symbols, so that
+// no sequence can move the cursor, change a colour, set a title or send input on the reader's behalf. It replaces
+// characters that reorder or hide text by the replacement character. It keeps line feeds, expands tabs to spaces and
+// removes carriage returns.
 func Clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -26,7 +27,7 @@ func Clean(text string) string {
 		case r == '\r', r == 0xfeff:
 			return -1
 		case r < ' ':
-			return 0x2400 + r // the symbol of the control character, such as ␛ for escape
+			return 0x2400 + r // the symbol for the control character, such as ␛ for escape
 		case r == 0x7f:
 			return '␡'
 		case IsDeceptive(r), unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp):

@@ -1,11 +1,11 @@
 // Package invisible removes characters that do not print, so that a search finds text that they split: soft hyphens,
-// zero-width and bidirectional marks, variation selectors, control characters and the escape sequences of terminals.
+// zero-width and bidirectional marks, variation selectors, control characters and terminal escape sequences.
 //
 //	hidden, ok := invisible.Remove("ghp\u00ad_abc")
 //	// hidden.Visible is "ghp_abc", and hidden.Span(0, 4) is the place of "ghp\u00ad_" in the original.
 //
-// Replace searches the visible text, replaces what it finds in the original, and changes no other byte.
-// Clean makes a text safe to show.
+// Replace searches the visible text, replaces the matches in the original, and changes no other byte.
+// Clean makes text safe to show.
 package invisible
 
 import (
@@ -16,33 +16,34 @@ import (
 	"unicode/utf8"
 )
 
-// Text is a text without some of its characters.
+// Text is text without some of its characters.
 type Text struct {
 	Visible string
-	at      []int // by byte of Visible, its place in the original
+	at      []int // by byte of Visible, its index in the original
 }
 
-// Span returns the place in the original of a part of Visible that is not empty.
+// Span returns the indexes in the original of a non-empty part of Visible.
 func (t Text) Span(from, to int) (start, end int) { return t.at[from], t.at[to-1] + 1 }
 
-// Match is a part of a visible text to replace. Start and End are the match that it is in, such as a name with its value.
+// Match is a part of a visible text to replace. Start and End delimit the complete match, such as a name with its
+// value.
 type Match struct {
 	From, To, Start, End int
 	With                 func() string
 }
 
-// Replace replaces the matches that removed characters split, and leaves others for a search in the text itself. Of
-// overlapping matches it replaces the first, up to the end of the last. It calls find for each way to read the text: a
-// terminal also hides letters after an escape character, other readers only the escape character.
+// Replace replaces matches that removed characters split, and leaves other matches for a search in the text itself.
+// It merges overlapping matches into the first. It calls find for each way to read the text: a terminal also hides
+// letters after an escape character, other readers hide only the escape character.
 func Replace(text string, find func(Text) []Match) string { return replaceSplit(text, false, find) }
 
-// ReplaceOverBreaks works like Replace, and removes line breaks, too.
+// ReplaceOverBreaks works like Replace but also removes line breaks.
 func ReplaceOverBreaks(text string, find func(Text) []Match) string {
 	return replaceSplit(text, true, find)
 }
 
 func replaceSplit(text string, breaks bool, find func(Text) []Match) string {
-	var matches []Match // in places of the text
+	var matches []Match // with indexes in the text
 	for _, escape := range []*regexp.Regexp{longSequence, sequence} {
 		visible, ok := removeFrom(text, breaks, escape)
 		if !ok {
@@ -69,12 +70,12 @@ func replaceSplit(text string, breaks bool, find func(Text) []Match) string {
 	return b.String() + text[done:]
 }
 
-// Remove returns a text without characters that do not print. It returns false if there are none. Line feeds and tabs stay,
-// and carriage returns before a line feed.
+// Remove returns text without characters that do not print. It returns false if there are none. It keeps line feeds,
+// tabs, and carriage returns before a line feed.
 func Remove(text string) (Text, bool) { return removeFrom(text, false, sequence) }
 
-// sequence matches an escape sequence of a terminal, longSequence only those with a bracket: control sequences and commands
-// to the operating system.
+// sequence matches a terminal escape sequence. longSequence matches only sequences with a bracket: control sequences
+// and operating system commands.
 var (
 	sequence     = regexp.MustCompile(`^(?:\x{9b}[0-?]*[ -/]*[@-~]|\x1b(?:[0-Z\\^-~]|[ -/]+[0-~])|` + long + `)`)
 	longSequence = regexp.MustCompile(`^(?:` + long + `)`)
@@ -107,7 +108,7 @@ func removeFrom(text string, breaks bool, escape *regexp.Regexp) (Text, bool) {
 	return Text{string(visible), at}, removed
 }
 
-// hasAny reports whether a text may hold a character to remove, at the cost of one look at each byte.
+// hasAny reports whether a text may contain a character to remove. It looks at each byte once.
 func hasAny(text string, breaks bool) bool {
 	for i := range len(text) {
 		if c := text[i]; c >= utf8.RuneSelf || c < ' ' && c != '\t' && (c != '\n' || breaks) || c == 0x7f {
@@ -117,7 +118,7 @@ func hasAny(text string, breaks bool) bool {
 	return false
 }
 
-// IsBreak reports whether a character ends a line: a line feed, or a separator of lines or paragraphs.
+// IsBreak reports whether a character ends a line: a line feed, or a line or paragraph separator.
 func IsBreak(r rune) bool { return r == '\n' || r == '\u2028' || r == '\u2029' }
 
 // IsInvisible reports whether a character does not print and is neither a tab nor a line feed: a control or format

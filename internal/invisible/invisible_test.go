@@ -45,7 +45,8 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// Replace changes only what a removed character splits, and reads an escape character with and without the letter behind it.
+// Replace changes only text that a removed character splits. It reads an escape character with and without the letter
+// behind it.
 func TestReplace(t *testing.T) {
 	t.Parallel()
 	find := func(text Text) []Match {
@@ -64,7 +65,7 @@ func TestReplace(t *testing.T) {
 	assert.Equal(t, "a\n*\r\nb", ReplaceOverBreaks("a\nk\r\ne\ny\r\nb", find))
 }
 
-// A span of the visible text is the same text in the original, with what was removed inside of it.
+// A span of the visible text is the same text in the original, including the removed characters in it.
 func TestSpan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

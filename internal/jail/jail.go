@@ -1,4 +1,4 @@
-// Package jail runs shell lines of tests, such as attacks that policies must stop, in an environment where they can
+// Package jail runs shell lines in tests, such as attacks that policies must stop, in an environment where they can
 // do no harm.
 //
 //	func TestMain(m *testing.M) { jail.Main(m) }
@@ -10,31 +10,31 @@
 //		}
 //	}
 //
-// Each line starts in a folder that no other line has touched. All lines of a call run one after the other in
-// one process with its own namespaces: without a network except a loopback, without the processes of the
-// machine, with its folders read-only and its home folders and devices hidden, as an unprivileged user. A
-// test on a machine that cannot create such namespaces is skipped, see package parts.
+// Each line starts in a fresh folder. The lines that are passed to Run run one after the other in one process with its
+// own namespaces: without a network except a loopback, without the machine's processes, with its folders read-only and
+// its home folders and devices hidden, as an unprivileged user. On a machine that cannot create such namespaces, the
+// test is skipped: see package parts.
 package jail
 
 import "time"
 
 // Cell is the environment in which lines start.
 type Cell struct {
-	// Top is an existing folder, under whose path the lines see Files. Nothing in it changes: the jail
-	// mounts its own folder there.
+	// Top is an existing folder; the lines see Files below its path. Nothing in it changes: the jail mounts its own
+	// folder there.
 	Top string
-	// Files are the contents of files by their path below Top. A name that ends in a slash is an empty
-	// folder. Lines start in Top/home, which is their HOME.
+	// Files maps paths below Top to file contents. A name that ends in a slash is an empty folder. Lines start in
+	// Top/home, which is their HOME.
 	Files map[string]string
-	// Links are the targets of symbolic links by their path below Top.
+	// Links maps paths below Top to targets of symbolic links.
 	Links map[string]string
-	// Setup is shell text that runs once in Top/home, after the files were created. Each line sees its
-	// results.
+	// Setup is shell code that runs once in Top/home, after the files were created. Each line sees its results.
 	Setup string
-	// Hosts are names of machines that a line may try to reach. In the jail they have an address at which
-	// connections are recorded.
+	// Hosts lists names of machines that a line may try to reach. The jail resolves them to an address at which it
+	// records connections.
 	Hosts []string
-	// Limit is the maximum duration of a line. Zero means five seconds. The effects until then count.
+	// Limit is the maximum duration of a line; zero means five seconds. Effects of a line that exceeds it are
+	// recorded, too.
 	Limit time.Duration
 }
 
@@ -42,15 +42,14 @@ type Cell struct {
 type Outcome struct {
 	// Output is the standard output and standard error, at most 64 KiB.
 	Output string
-	// Changed reports whether the line changed a file of Top outside of Top/home.
+	// Changed reports whether the line changed a file in Top outside of Top/home.
 	Changed bool
-	// Made are the files of Top/home that the line created or changed, with their contents, at most 64 KiB
-	// each.
+	// Made holds the files in Top/home that the line created or changed, with at most 64 KiB of content each.
 	Made map[string]string
-	// Reached are the ports of Hosts to which the line made a connection: of FTP, SSH, Telnet, SMTP, HTTP, HTTPS, rsync and git, 4444
-	// and 8080.
+	// Reached lists the ports of Hosts to which the line connected: the ports of FTP, SSH, Telnet, SMTP, HTTP, HTTPS,
+	// rsync and git, 4444 and 8080.
 	Reached []int
 }
 
-// ports are the ports on which the jail records connections to the hosts of a cell.
+// ports lists the ports on which the jail records connections to the cell's hosts.
 var ports = []int{21, 22, 23, 25, 80, 443, 873, 4444, 8080, 9418}

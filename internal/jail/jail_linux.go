@@ -28,9 +28,9 @@ import (
 
 const (
 	inside  = "GRAPNEL_JAIL" // set in the process that runs the lines
-	address = "127.66.66.66" // the address of the hosts of a cell
+	address = "127.66.66.66" // the address of all Hosts
 	nobody  = 65534
-	most    = 64 << 10 // maximum bytes of an output or a file in an Outcome
+	most    = 64 << 10 // maximum size in bytes of an output or a file in an Outcome
 )
 
 // errNoJail begins the report of a process that could not create its jail.
@@ -42,7 +42,7 @@ type request struct {
 	Lines []string
 }
 
-// Main runs the tests of a binary, or, in the jail, the lines of [Run].
+// Main runs a binary's tests or, in the jail, the lines of [Run].
 func Main(m *testing.M) {
 	if os.Getenv(inside) == "" {
 		os.Exit(m.Run())
@@ -54,8 +54,8 @@ func Main(m *testing.M) {
 	os.Exit(0)
 }
 
-// Run runs each line with bash and returns the outcomes, in order. It skips the test on a machine that cannot
-// create a jail.
+// Run runs each line with bash and returns the outcomes in order. It skips the test on a machine that cannot create a
+// jail.
 func Run(t testing.TB, c Cell, lines []string) []Outcome {
 	t.Helper()
 	bash := parts.Command(t, "bash", "install bash")
@@ -117,8 +117,7 @@ func serveLines() error {
 	return json.NewEncoder(os.Stdout).Encode(outcomes)
 }
 
-// hideMachine protects the machine: its folders become read-only, and those of users, devices and sockets are
-// hidden.
+// hideMachine protects the machine: its folders become read-only, and home, device and socket folders are hidden.
 func hideMachine(c Cell) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -129,13 +128,13 @@ func hideMachine(c Cell) error {
 	}
 	const room = "/tmp"
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
-		return fmt.Errorf("make the folders of the machine read-only: %w", err)
+		return fmt.Errorf("make the machine's folders read-only: %w", err)
 	}
 	if err := unix.Mount("none", room, "tmpfs", 0, "size=200m"); err != nil {
 		return fmt.Errorf("mount a folder in memory: %w", err)
 	}
 	dev := filepath.Join(room, "dev")
-	if err := os.Mkdir(dev, 0o755); err != nil { //nolint:gosec // as /dev is
+	if err := os.Mkdir(dev, 0o755); err != nil { //nolint:gosec // like /dev
 		return err
 	}
 	for name, path := range devices {
@@ -183,18 +182,18 @@ func hideMachine(c Cell) error {
 	return nil
 }
 
-// watcher records connections to the hosts of the cell.
+// watcher records connections to the cell's hosts.
 type watcher struct {
 	mu      sync.Mutex
 	reached []int
-	marked  chan struct{} // one for each mark that has arrived
+	marked  chan struct{} // receives an element for each mark that has arrived
 }
 
-// marker is the source address of marks: connections of the watcher itself. When a mark has arrived, all
+// marker is the source address of marks, which are connections of the watcher itself. When a mark has arrived, all
 // earlier connections have arrived, too.
 var marker = net.IPv4(127, 99, 99, 99)
 
-// note records a connection from an address to a port, or that a mark has arrived.
+// note records a connection from an address to a port, or the arrival of a mark.
 func (w *watcher) note(from net.Addr, port int) {
 	if strings.HasPrefix(from.String(), marker.String()+":") {
 		w.marked <- struct{}{}
@@ -207,8 +206,8 @@ func (w *watcher) note(from net.Addr, port int) {
 	}
 }
 
-// take returns the ports that were reached since the last call. It waits for all earlier connections: each
-// port reports them in order, with a mark as the last.
+// take returns the ports that were reached since the last call. It waits for all earlier connections: each port
+// reports them in order and ends with a mark.
 func (w *watcher) take() ([]int, error) {
 	tcp, udp := net.Dialer{LocalAddr: &net.TCPAddr{IP: marker}}, net.Dialer{LocalAddr: &net.UDPAddr{IP: marker}}
 	for _, port := range ports {
@@ -269,7 +268,7 @@ func watchHosts() (*watcher, error) {
 					return
 				}
 				w.note(c.RemoteAddr(), port)
-				_ = c.Close() // only the connection counts
+				_ = c.Close() // only the connection is of interest
 			}
 		}()
 		go func() {
@@ -285,7 +284,7 @@ func watchHosts() (*watcher, error) {
 	return w, nil
 }
 
-// makeFiles creates the files of a cell, and returns the folder of a copy that no line sees.
+// makeFiles creates the cell's files, and returns the folder of a copy that no line sees.
 func makeFiles(r request) (string, error) {
 	c := r.Cell
 	blank := c.Top + "-blank"
@@ -325,11 +324,11 @@ func makeFiles(r request) (string, error) {
 func runLine(r request, line string, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, r.Bash, "--norc", "--noprofile", "-c", line) //nolint:gosec // the jail is for such lines
+	cmd := exec.CommandContext(ctx, r.Bash, "--norc", "--noprofile", "-c", line) //nolint:gosec // the jail exists to run such lines
 	cmd.Dir = filepath.Join(r.Cell.Top, "home")
 	cmd.Env = []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + cmd.Dir, "LC_ALL=C.UTF-8", "GIT_CONFIG_NOSYSTEM=1", "TERM=dumb"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	// A file is complete when the processes have ended; reading a pipe may stop early.
+	// Reading a pipe may stop early. A file is complete when the processes have ended.
 	out, err := os.CreateTemp("", "output")
 	if err != nil {
 		return "", err
@@ -418,7 +417,7 @@ func readSome(path string) (string, error) {
 	return string(text), err
 }
 
-// removeEntries removes the content of a folder, whatever permissions a line has removed.
+// removeEntries removes a folder's content, even if a line has removed permissions.
 func removeEntries(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -432,8 +431,8 @@ func removeEntries(dir string) error {
 	return nil
 }
 
-// fingerprints returns a fingerprint of each file and folder below a folder: its permissions and content,
-// and, outside of home, the time of its last change.
+// fingerprints returns a fingerprint of each file and folder below a folder: permissions, content and, outside of
+// home, modification time.
 func fingerprints(top string) (map[string][32]byte, error) {
 	prints := map[string][32]byte{}
 	return prints, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {

@@ -9,10 +9,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// Main runs the tests of a binary.
+// Main runs a binary's tests.
 func Main(m *testing.M) { os.Exit(m.Run()) }
 
-// Run skips the test: the jail needs namespaces of Linux.
+// Run skips the test: the jail needs Linux namespaces.
 func Run(t testing.TB, _ Cell, _ []string) []Outcome {
 	t.Helper()
 	parts.Missing(t, "attack lines run only in Linux namespaces")

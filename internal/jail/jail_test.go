@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { jail.Main(m) }
 
-// The jail tells what a line does, and the machine is as before.
+// The jail reports a line's effects and leaves the machine unchanged.
 func TestLinesHarmNothing(t *testing.T) {
 	top := t.TempDir()
 	beside := filepath.Join(t.TempDir(), "beside")

@@ -1,4 +1,4 @@
-// Package lazy holds values that are built on first use, so that a program that does not need them starts faster.
+// Package lazy builds values on first use, so that programs that do not need them start faster.
 package lazy
 
 import (

@@ -1,6 +1,6 @@
-// Package markup writes HTML pages. It replaces html/template for the few pages of this module: all values
-// are escaped unless the code says otherwise. The standard package finds methods by names at run time, and a
-// program that links it keeps every exported method of all its other packages (docs/adr/0001).
+// Package markup writes HTML pages. It replaces html/template for the few pages of this module: all values are
+// escaped unless the code says otherwise. html/template finds methods by name at run time, so the linker would keep
+// every exported method of the whole program (docs/adr/0001).
 package markup
 
 import (
@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// A Page is HTML that is being written. The zero value is an empty page. Only one goroutine may use it.
+// A Page is an HTML page under construction. The zero value is an empty page. Only one goroutine may use it.
 type Page struct{ b strings.Builder }
 
-// HTML is markup that this program has created: Put writes it unescaped.
+// HTML is markup that this program has created. Put does not escape it.
 type HTML string
 
-// Put writes a format in which each %s is replaced by an argument, escaped for text and for values of
-// attributes in double quotes; a %s must not occur elsewhere. The format must be a constant of the program.
-// Arguments are strings, HTML and integers.
+// Put writes a format in which each %s is replaced by an argument. Arguments are escaped for text and for attribute
+// values in double quotes; a %s must not occur elsewhere. The format must be a constant. Arguments are strings, HTML
+// and integers.
 func (p *Page) Put(format string, args ...any) {
 	escaped := make([]any, len(args))
 	for i, a := range args {
@@ -40,7 +40,7 @@ func (p *Page) PutIf(condition bool, format string, args ...any) {
 // String returns the page.
 func (p *Page) String() string { return p.b.String() }
 
-// Escape escapes a text for use between tags and in a value in double quotes: it replaces characters with a
+// Escape escapes text for use between tags and in attribute values in double quotes. It replaces characters with a
 // meaning in HTML, and NUL, which no page may contain.
 func Escape(text string) string {
 	return strings.ReplaceAll(html.EscapeString(text), "\x00", "\uFFFD")

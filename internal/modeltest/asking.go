@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 )
 
-// patience is how long a test waits for events that should happen soon. Only a faulty driver makes a test
-// wait that long.
+// patience is how long a test waits for events that should happen soon. Only a faulty driver makes a test wait that
+// long.
 var patience = 30 * time.Second
 
 var hello = agent.NewState(agent.UserText("hello"))
@@ -43,7 +43,7 @@ func (s Service) at(t *testing.T, streaming bool, e *Endpoint) asking {
 	t.Cleanup(client.CloseIdleConnections)
 	a := asking{e, s.New(t, e.URL, client), client, streaming, hello}
 	if _, ok := a.driver.(agent.Streamer); streaming && !ok {
-		t.Skip("the driver does not stream, and need not")
+		t.Skip("the driver does not stream")
 	}
 	return a
 }
@@ -59,7 +59,7 @@ func (a asking) next(ctx context.Context, emit func(agent.Delta)) (agent.Step, e
 	return agent.Stream(ctx, a.driver, a.state, emit).Get()
 }
 
-// soon works like next, and fails the test when it does not return.
+// soon works like next, but fails the test if the driver does not return.
 func (a asking) soon(ctx context.Context, t *testing.T, emit func(agent.Delta)) (step agent.Step, err error) {
 	t.Helper()
 	done := make(chan struct{})
@@ -81,7 +81,7 @@ func wait(t *testing.T, done <-chan struct{}, otherwise string) {
 	}
 }
 
-// fails makes one request and checks that the driver reports one failure of that kind.
+// fails makes one request and checks that the driver reports one failure of the given kind.
 func (a asking) fails(t *testing.T, kind agent.ErrorKind) drivers.Error {
 	t.Helper()
 	_, err := a.soon(t.Context(), t, nil)
@@ -102,7 +102,7 @@ func (a asking) checkFailure(t *testing.T, err error, kind agent.ErrorKind) driv
 	return *failure
 }
 
-// checkSecret checks that neither the error nor one that it wraps contains the key.
+// checkSecret checks that neither the error nor any error that it wraps contains the key.
 func (a asking) checkSecret(t *testing.T, err error) {
 	t.Helper()
 	for _, e := range errorChain(err) {
@@ -112,15 +112,15 @@ func (a asking) checkSecret(t *testing.T, err error) {
 	}
 }
 
-// checkText compares texts that are too long for a failure message.
+// checkText compares two long texts without printing them.
 func checkText(t *testing.T, want, got string) {
 	t.Helper()
 	if want != got {
-		assert.Fail(t, "another text", "the text has %d bytes and must have %d, or it differs", len(got), len(want))
+		assert.Fail(t, "another text", "the text of %d bytes differs from the expected text of %d bytes", len(got), len(want))
 	}
 }
 
-// errorChain returns an error and all that it wraps.
+// errorChain returns an error and all errors that it wraps.
 func errorChain(err error) []error {
 	if err == nil {
 		return nil
@@ -137,7 +137,7 @@ func errorChain(err error) []error {
 	return out
 }
 
-// newObserver returns an observer from a plain func.
+// newObserver returns an observer that calls f.
 func newObserver(f func(agent.Event)) agent.Observer {
 	return agent.ObserverFunc(func(_ context.Context, e agent.Event) { f(e) })
 }

@@ -54,8 +54,7 @@ func answering(f func(agent.Step) agent.Step) func(chat) agent.Driver {
 	}
 }
 
-// broken is drivers with a fault, the part of TestFaults that finds it, and what it
-// has to say.
+// broken lists drivers with a fault, each with the part of TestFaults that finds it and the expected message.
 var broken = map[string]struct {
 	make func(chat) agent.Driver
 	part string
@@ -76,7 +75,7 @@ var broken = map[string]struct {
 	"tells of failures in its own way": {failureFixture(func(e *drivers.Error) error { return fmt.Errorf("failed: %s", e.Message) }),
 		"error/blocking", "the error is not a *drivers.Error"},
 	"does not tell failures apart":  {failureFixture(func(e *drivers.Error) error { e.Kind = agent.KindModel; return e }), "error/blocking", "the kind of"},
-	"does not say how long to wait": {failureFixture(func(e *drivers.Error) error { e.After = 0; return e }), "error/blocking", "how long it wants to be left alone"},
+	"does not say how long to wait": {failureFixture(func(e *drivers.Error) error { e.After = 0; return e }), "error/blocking", "the time before a retry"},
 	"does not say why":              {failureFixture(func(e *drivers.Error) error { e.Message = ""; return e }), "error/blocking", "what the service said"},
 	"does not look at its context": {func(c chat) agent.Driver {
 		return altered{c, context.WithoutCancel, func(r mo.Result[agent.Step]) mo.Result[agent.Step] { return r }}
@@ -86,7 +85,7 @@ var broken = map[string]struct {
 			go func() { time.Sleep(time.Minute) }()
 			return ctx
 		}, func(r mo.Result[agent.Step]) mo.Result[agent.Step] { return r }}
-	}, "cancelled", "what is left running"},
+	}, "cancelled", "goroutines left running"},
 	"mends arguments": {answering(func(s agent.Step) agent.Step {
 		if s.Message.CallCount() > 0 {
 			s.Message = s.Message.WithCalls(agent.ToolCall{ID: "call_a", Name: "echo", Arguments: "{}"})
@@ -96,11 +95,11 @@ var broken = map[string]struct {
 	"cuts what is long": {answering(func(s agent.Step) agent.Step {
 		s.Message = agent.Assistant(s.Message.Text()[:min(len(s.Message.Text()), 1<<16)])
 		return s
-	}), "huge", "the text has 65536 bytes"},
+	}), "huge", "the text of 65536 bytes"},
 	"forgets the finish reason": {answering(func(s agent.Step) agent.Step { s.FinishReason = ""; return s }), "good_answer", "the finish reason"},
 }
 
-// A test binary runs itself to see tests fail.
+// The test binary runs itself to see tests fail.
 const brokenTest = "MODELTEST_BROKEN"
 
 func TestWhatIsBrokenIsFound(t *testing.T) {

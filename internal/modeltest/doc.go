@@ -1,6 +1,5 @@
-// Package modeltest tests drivers of model services over real HTTP: against the
-// mock model server from npm, which speaks the protocols of all services, and
-// against recorded answers and every way in which a service may fail.
+// Package modeltest tests drivers of model services over real HTTP: against the mock model server from npm, which
+// speaks all supported protocols, and against recorded answers and every way in which a service may fail.
 //
 //	var service = modeltest.Service{ /* the bytes of the protocol, and how to make a driver */ }
 //
@@ -20,12 +19,10 @@
 //	}
 //
 // # The mock server
-//
 // StartMock runs one server process, which ends with the test. Play gives it turns and returns an endpoint
-// that answers with them: when the messages contain n replies of the assistant, the endpoint answers with
-// turn n, blocking or streaming, for every caller and any number of times. So one endpoint serves any number
-// of runs at once, and all tests of a package may share a process. The paths below the endpoint's URL are
-// those of the services:
+// that answers with them: when the messages contain n assistant replies, the endpoint answers with turn n, blocking or
+// streaming, for every caller and any number of times. One endpoint can therefore serve any number of runs at once, and
+// all tests in a package may share a process. The endpoint's URL serves the paths of all services:
 //
 //	/v1/chat/completions                      OpenAI; base URL is URL + "/v1"
 //	/v1/responses                             OpenAI; base URL is URL + "/v1"
@@ -33,19 +30,19 @@
 //	/v1beta/models/{model}:generateContent    Gemini; base URL is URL
 //
 // Where the server differs from a service, a driver must support both: a Gemini reply with calls has the
-// finish reason FUNCTION_CALL (the service sends STOP); arguments that are not JSON reach only drivers of
-// OpenAI unchanged.
+// finish reason FUNCTION_CALL (the service sends STOP), and only OpenAI drivers receive arguments that are not JSON
+// unchanged.
 //
 // # Golden exchanges
 //
 // Golden is a server in the test's own process that answers with raw bytes, given in Go or read from files,
-// frame by frame; it can be slow, break off, or go silent. TestFaults creates all of its faults from the few
+// frame by frame; it can be slow, break off, or go silent. TestFaults derives all of its faults from the few
 // answers in a Service.
 //
 // # Requests
 //
-// Both kinds of endpoints keep every Request as it arrived. The mock server also keeps its own reading of it,
-// in the same form for all protocols: see Endpoint.Journal.
+// Both kinds of endpoints record every Request as it arrived. The mock server also records its own reading of it,
+// in the same format for all protocols: see Endpoint.Journal.
 //
 // # Concurrency
 //

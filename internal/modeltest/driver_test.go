@@ -23,15 +23,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/modeltest"
 )
 
-// chat is a small driver for chat completions, to try the tests on. What a
-// test wants broken is in its fields.
+// chat is a small driver for chat completions, to try the tests on. Its fields select its faults.
 type chat struct {
 	url    string
-	key    func() string // so that it is not printed
+	key    func() string // a func, so that printing the driver does not print the key
 	client *http.Client
 
-	// lenient takes a stream without its end marker as whole, tellsKey does not
-	// redact, sendsAll sends what no service takes, and tries is how often it asks.
+	// lenient accepts a stream without its end marker, tellsKey does not redact the key, sendsAll sends requests that
+	// no service supports, and tries is the number of attempts.
 	lenient, tellsKey, sendsAll bool
 	tries                       int
 }
@@ -147,7 +146,7 @@ func (c chat) Stream(ctx context.Context, s agent.State, emit func(agent.Delta))
 	return mo.Ok(step)
 }
 
-// add takes what a reply, or a piece of one, says of the step.
+// add adds the content of a reply or chunk to step.
 func (c chat) add(step *agent.Step, reply wireReply, delta func(wireMessage)) {
 	step.Model = reply.Model
 	step.Usage.InputTokens += reply.Usage.Input
@@ -227,7 +226,7 @@ func (c chat) ask(ctx context.Context, s agent.State, stream bool) (*http.Respon
 	return nil, errors.Join(c.failure(answer.StatusCode, said, answer.Header), err)
 }
 
-// inWhole returns the error that an answer is in the place of a reply or a stream.
+// inWhole returns an error if the answer is an error instead of a reply or a stream.
 func (c chat) inWhole(answer *http.Response) error {
 	from := bufio.NewReader(answer.Body)
 	begin, _ := from.Peek(8)
@@ -240,18 +239,18 @@ func (c chat) inWhole(answer *http.Response) error {
 	return c.inside(body)
 }
 
-// begunBody is a body that was read in part.
+// begunBody is a partly read body.
 type begunBody struct {
 	io.Reader
 	io.Closer
 }
 
-// failingReader ends with an error, or well where it is nil.
+// failingReader ends with err, or with EOF if err is nil.
 type failingReader struct{ err error }
 
 func (r failingReader) Read([]byte) (int, error) { return 0, cmp.Or(r.err, io.EOF) }
 
-// inside returns the error that stands in an answer or an event.
+// inside returns the error that an answer or an event contains.
 func (c chat) inside(data []byte) error {
 	var said struct{ Error json.RawMessage }
 	var problem struct {
@@ -273,7 +272,7 @@ func (c chat) inside(data []byte) error {
 	return errors.Join(c.failure(status, text, nil), err)
 }
 
-// fits says what of a request cannot be sent.
+// fits returns an error if the request cannot be sent.
 func (c chat) fits(s agent.State) error {
 	r := s.Request()
 	if choice := r.ToolChoice; choice != agent.ToolsAuto && choice != agent.ToolsNone && r.Tools.Len() == 0 {
@@ -324,7 +323,7 @@ func (c chat) post(ctx context.Context, body []byte) (*http.Response, error) {
 	return c.client.Do(r)
 }
 
-// failure returns an answer that says what is wrong.
+// failure returns the error for an error answer.
 func (c chat) failure(status int, body []byte, header http.Header) error {
 	e := &drivers.Error{Provider: "openai", Model: "small", Status: status, Kind: drivers.KindOfStatus(status)}
 	var said wireReply

@@ -2,8 +2,8 @@ package modeltest
 
 import "time"
 
-// SetPatience sets how long tests wait for what must happen soon.
+// SetPatience sets how long tests wait for events that should happen soon.
 func SetPatience(d time.Duration) { patience = d }
 
-// Address returns where the server itself listens.
+// Address returns the address on which the server itself listens.
 func (m *MockServer) Address() string { return m.base.Host }

@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// testRedirect checks that the driver does not follow a redirect, which would pass the key on, and that the
-// error is not retryable.
+// testRedirect checks that the driver does not follow a redirect, which would pass the key on, and that the error is
+// not retryable.
 func (s Service) testRedirect(t *testing.T, streaming bool) {
 	t.Helper()
 	for _, status := range []int{301, 302, 303, 307, 308} {
@@ -33,8 +33,8 @@ func (s Service) testRedirect(t *testing.T, streaming bool) {
 	}
 }
 
-// testSecretsInErrors checks that no error shows a key that an answer repeats, not even a part of it, and
-// that an error does not contain a whole page.
+// testSecretsInErrors checks that errors do not show the key when an answer repeats it, not even in part, and that no
+// error contains a whole page.
 func (s Service) testSecretsInErrors(t *testing.T, streaming bool) {
 	t.Helper()
 	bad := s.Errors[agent.KindBadRequest][0]
@@ -46,7 +46,7 @@ func (s Service) testSecretsInErrors(t *testing.T, streaming bool) {
 			a := s.ask(t, streaming, reply.With("X-Request-Id", Key).With("Request-Id", Key))
 			_, err := a.soon(t.Context(), t, nil)
 			a.checkFailure(t, err, agent.KindOf(err))
-			assert.NotContains(t, err.Error(), Key[:len(Key)/3], "a part of the key, behind %d bytes", long)
+			assert.NotContains(t, err.Error(), Key[:len(Key)/3], "a part of the key, after %d bytes", long)
 		}
 	}
 	t.Run("printed driver", func(t *testing.T) {
@@ -58,7 +58,7 @@ func (s Service) testSecretsInErrors(t *testing.T, streaming bool) {
 	})
 }
 
-// testUnfit checks that requests that no service supports are refused, and not sent.
+// testUnfit checks that the driver refuses to send requests that no service supports.
 func (s Service) testUnfit(t *testing.T, streaming bool) {
 	t.Helper()
 	for name, state := range map[string]agent.State{
@@ -86,8 +86,8 @@ func (s Service) testUnfit(t *testing.T, streaming bool) {
 	}
 }
 
-// testOddTranscripts checks that for any transcript the driver sends JSON in valid UTF-8 with all texts, and
-// nothing that another service added for itself.
+// testOddTranscripts checks that for any transcript the driver sends JSON in valid UTF-8 with all texts, and no data
+// that another service added for itself.
 func (s Service) testOddTranscripts(t *testing.T, streaming bool) {
 	t.Helper()
 	const foreign = "kept-for-another-service"

@@ -15,9 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/processor"
 )
 
-// TestFaults tests requirements for every driver, over real HTTP: a driver fails with the right
-// *drivers.Error, sends one request, does not reveal the key, returns soon when its context ends, and leaves
-// no goroutines running.
+// TestFaults tests requirements for every driver over real HTTP: a driver fails with the right *drivers.Error, sends
+// one request, does not reveal the key, returns soon when its context ends, and leaves no goroutines running.
 func TestFaults(t *testing.T, s Service) {
 	t.Helper()
 	s.check(t)
@@ -85,7 +84,7 @@ func (s Service) testErrors(t *testing.T, streaming bool) {
 				assert.Equal(t, reply.Status, failure.Status, "the status")
 				assert.Contains(t, failure.Error(), Sentence, "what the service said")
 				want := lo.Ternary(reply.Header.Get("Retry-After") != "", time.Hour, 0)
-				assert.Equal(t, want, failure.RetryAfter(), "how long it wants to be left alone")
+				assert.Equal(t, want, failure.RetryAfter(), "the time before a retry")
 				for _, told := range []struct {
 					header string
 					want   bool
@@ -98,7 +97,7 @@ func (s Service) testErrors(t *testing.T, streaming bool) {
 	}
 }
 
-// testBareErrors checks errors of proxies, which do not use the service's protocol.
+// testBareErrors checks error pages of proxies, which do not use the service's protocol.
 func (s Service) testBareErrors(t *testing.T, streaming bool) {
 	t.Helper()
 	page := "<html><head><title>%[1]d</title></head><body>" + strings.Repeat("<p>Something is wrong.</p>", 1000) + "</body></html>"
@@ -122,7 +121,7 @@ func (s Service) testBareErrors(t *testing.T, streaming bool) {
 	}
 }
 
-// testDown checks a service that does not listen, and one that closes the connection.
+// testDown checks a service that does not listen, and a service that closes the connection.
 func (s Service) testDown(t *testing.T, streaming bool) {
 	t.Helper()
 	t.Run("no server", func(t *testing.T) {
@@ -142,7 +141,7 @@ func (s Service) testDown(t *testing.T, streaming bool) {
 	})
 }
 
-// testNoAnswer checks answers with status 200 whose body is not a reply of the service.
+// testNoAnswer checks answers with status 200 whose body is not a reply.
 func (s Service) testNoAnswer(t *testing.T, streaming bool) {
 	t.Helper()
 	contentType := lo.Ternary(streaming, "text/event-stream", "application/json")
@@ -195,7 +194,7 @@ func (s Service) testRetry(t *testing.T, streaming bool) {
 	final, err := runWay(t, a, streaming)
 	require.NoError(t, err)
 	assert.Equal(t, s.Text, final.Answer(), "the answer")
-	assert.Equal(t, 1, final.RunStepCount(), "steps: what is tried again is one")
+	assert.Equal(t, 1, final.RunStepCount(), "steps: a retried step counts once")
 	assert.Len(t, d.Requests(), 3, "requests")
 	assert.Equal(t, []time.Duration{30 * time.Millisecond, 30 * time.Millisecond}, waits, "the waits")
 	assert.GreaterOrEqual(t, time.Since(began), 60*time.Millisecond, "the time it took")

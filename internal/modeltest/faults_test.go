@@ -12,7 +12,7 @@ func TestFaultsOfChat(t *testing.T) {
 	modeltest.TestFaults(t, chatService(func(c chat) agent.Driver { return c }))
 }
 
-// chatService returns a service of chat completions, asked by what make makes of a good driver.
+// chatService returns a chat completions service whose driver is changed by make.
 func chatService(make func(chat) agent.Driver) modeltest.Service {
 	return modeltest.Service{
 		New: func(_ *testing.T, baseURL string, client *http.Client) agent.Driver {

@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 )
 
-// TestShapes tests how a driver reads replies in the shapes of other implementations of its protocol, and what it sends so
-// that they accept it.
+// TestShapes tests that a driver reads replies in the shapes of other implementations of its protocol, and that it
+// sends requests that they accept.
 func TestShapes(t *testing.T, s Service) {
 	t.Helper()
 	for _, part := range []struct {
@@ -35,26 +35,26 @@ func TestShapes(t *testing.T, s Service) {
 	}
 }
 
-// Shape is a good reply in the shape that some implementation of the protocol gives it.
+// Shape is a good reply as some implementation of the protocol formats it.
 type Shape struct {
-	// Exchange may have only one of the two forms.
+	// Exchange may have only one of the two formats.
 	Exchange
-	// Text, Reasoning and Calls are what the reply says. The IDs of calls are compared only if they are set.
+	// Text, Reasoning and Calls are the reply's content. IDs of calls are compared only if they are set.
 	Text, Reasoning string
 	Calls           []agent.ToolCall
 }
 
-// shapeTools are the tools of the requests for shapes.
+// shapeTools lists the tools in the requests.
 var shapeTools = agent.ToolsOf(agent.ToolSpec{Name: "echo"}, agent.ToolSpec{Name: "look"}, agent.ToolSpec{Name: "look_up_all"})
 
-// testOddShapes checks replies in the shapes of other implementations, and that the pieces that a driver emits add up to
-// the reply.
+// testOddShapes checks replies in the shapes of other implementations, and that the deltas that a driver emits add up
+// to the reply.
 func (s Service) testOddShapes(t *testing.T, streaming bool) {
 	t.Helper()
 	for name, shape := range s.Shapes {
 		t.Run(name, func(t *testing.T) {
 			if streaming && len(shape.Frames) == 0 || !streaming && shape.Body == "" {
-				t.Skip("only the other form has this shape")
+				t.Skip("the shape has only the other format")
 			}
 			a := s.ask(t, streaming, shape.reply(streaming))
 			a.state = hello.WithRequest(agent.Request{Tools: shapeTools})
@@ -101,8 +101,8 @@ func reasoningOf(step agent.Step) string {
 	return b.String()
 }
 
-// testOtherForm checks that the bytes of an answer decide whether it is a stream, not the request and not the media
-// type, and that a stream may end without an empty line.
+// testOtherForm checks that the answer's bytes decide whether it is a stream, not the request or the media type, and
+// that a stream may end without an empty line.
 func (s Service) testOtherForm(t *testing.T, streaming bool) {
 	t.Helper()
 	stream := strings.Join(s.Whole.Frames, "")
@@ -124,8 +124,8 @@ func (s Service) testOtherForm(t *testing.T, streaming bool) {
 	}
 }
 
-// testUnfinished checks that no call runs of a reply that the service withheld or ended because of an error, and that
-// each gets an answer. An error of the run is right, too.
+// testUnfinished checks that no call runs from a reply that the service withheld or ended with an error, and that
+// each call gets an answer. The run may also fail with an error.
 func (s Service) testUnfinished(t *testing.T, streaming bool) {
 	t.Helper()
 	for name, exchange := range s.Unfinished {
@@ -157,8 +157,8 @@ func (s Service) testUnfinished(t *testing.T, streaming bool) {
 	}
 }
 
-// testToolSchemas checks that a tool's schema is sent in the form that services accept: at the top an object, without
-// alternatives. The description says what the schema no longer says.
+// testToolSchemas checks that a tool's schema is sent in the format that services accept: an object at the top,
+// without alternatives. The description keeps the information that the schema loses.
 func (s Service) testToolSchemas(t *testing.T, streaming bool) {
 	t.Helper()
 	for name, c := range map[string]struct {
@@ -207,7 +207,7 @@ func (s Service) testToolSchemas(t *testing.T, streaming bool) {
 	assert.Empty(t, a.Requests(), "requests with parameters that are no object")
 }
 
-// findSchema finds the schema of a tool, which has another name at each service.
+// findSchema finds a tool's schema, whose key differs between services.
 func findSchema(v any) (schema map[string]any, ok bool) {
 	switch v := v.(type) {
 	case []any:

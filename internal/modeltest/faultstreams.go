@@ -55,7 +55,7 @@ func (s Service) testStreamErrors(t *testing.T) {
 	}
 }
 
-// insideErrors are errors as gateways put them into an answer with the status 200, by kind.
+// insideErrors lists error bodies that gateways send with status 200, by kind.
 var insideErrors = map[agent.ErrorKind][]string{
 	agent.KindRateLimit:  {`{"error":{"code":429,"message":"` + Sentence + `"}}`, `{"error":{"code":"429","message":"` + Sentence + `","type":null}}`},
 	agent.KindOverloaded: {`{"error":{"code":503,"message":"` + Sentence + `"}}`, `{"error":{"code":529,"message":"` + Sentence + `"}}`},
@@ -67,8 +67,8 @@ var insideErrors = map[agent.ErrorKind][]string{
 	},
 }
 
-// testErrorsInside checks answers with status 200 that contain an error instead of the reply, of a stream, or
-// of a part of one.
+// testErrorsInside checks answers with status 200 that contain an error instead of the reply, a whole stream, or part
+// of a stream.
 func (s Service) testErrorsInside(t *testing.T, streaming bool) {
 	t.Helper()
 	for kind, bodies := range insideErrors {
@@ -88,15 +88,14 @@ func (s Service) testErrorsInside(t *testing.T, streaming bool) {
 					failure := s.ask(t, streaming, reply).fails(t, kind)
 					assert.Contains(t, failure.Error(), Sentence, "what the service said")
 					want := kind != agent.KindAuth && kind != agent.KindBadRequest
-					assert.Equal(t, want, failure.Retryable(), "whether it is worth another attempt")
+					assert.Equal(t, want, failure.Retryable(), "whether it is retryable")
 				})
 			}
 		}
 	}
 }
 
-// testOddPieces checks that the driver accepts a stream however the network splits it, and with any line
-// ends.
+// testOddPieces checks that the driver accepts a stream however the network splits it, and with any line ends.
 func (s Service) testOddPieces(t *testing.T) {
 	t.Helper()
 	text := "Grüße 東京 🌍" //nolint:gosmopolitan // characters of all lengths
@@ -133,7 +132,7 @@ func (s Service) testArguments(t *testing.T, streaming bool) {
 		t.Skip("the protocol cannot carry malformed arguments")
 	}
 	if !streaming && s.Call.Body == "" {
-		t.Skip("the protocol can carry malformed arguments in a stream alone")
+		t.Skip("the protocol carries malformed arguments only in a stream")
 	}
 	var told strings.Builder
 	step, err := s.ask(t, streaming, s.Call.reply(streaming)).soon(t.Context(), t, func(d agent.Delta) { told.WriteString(d.Call.Arguments) })
@@ -146,7 +145,7 @@ func (s Service) testArguments(t *testing.T, streaming bool) {
 	}
 }
 
-// testHuge checks a piece of a reply that is longer than usual buffers.
+// testHuge checks a delta that is longer than usual buffers.
 func (s Service) testHuge(t *testing.T, streaming bool) {
 	t.Helper()
 	text := strings.Repeat("All work and no play. ", 4<<20/22)
@@ -166,7 +165,7 @@ func (s Service) testEmpty(t *testing.T, streaming bool) {
 	assert.Equal(t, agent.FinishStop, step.FinishReason, "the finish reason")
 }
 
-// testSlow checks that a slow answer arrives in time, or fails as a timeout.
+// testSlow checks that a slow answer arrives in time, or that the driver fails with a timeout.
 func (s Service) testSlow(t *testing.T, streaming bool) {
 	t.Helper()
 	t.Run("too slow", func(t *testing.T) {
@@ -228,8 +227,8 @@ func (s Service) testCancelledWithin(t *testing.T, streaming bool) {
 	})
 }
 
-// testCancellation checks that the driver returns soon after its context ended, that it closes the
-// connection, and that it leaves no goroutines running.
+// testCancellation checks that the driver returns soon after its context ends, closes the connection, and leaves no
+// goroutines running.
 func (s Service) testCancellation(t *testing.T, streaming bool, reply Reply, when func(a asking, cancel func()) func(agent.Delta)) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
@@ -243,5 +242,5 @@ func (s Service) testCancellation(t *testing.T, streaming bool, reply Reply, whe
 	wait(t, a.Requests()[0].ClientGone(), "the connection is still open")
 	a.client.CloseIdleConnections()
 	a.Close()
-	assert.NoError(t, goleak.Find(before), "what is left running")
+	assert.NoError(t, goleak.Find(before), "goroutines left running")
 }

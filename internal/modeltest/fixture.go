@@ -10,19 +10,19 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// fixture is the JSON form of a turn for the mock server.
+// fixture is the JSON format of a turn for the mock server.
 type fixture struct {
 	Match struct {
 		Context string `json:"context"`
-		// TurnIndex is the number of the assistant's replies in the messages.
+		// TurnIndex is the number of assistant replies in the messages.
 		TurnIndex int `json:"turnIndex"`
 		// SequenceIndex is the number of earlier requests for this turn; nil means any.
 		SequenceIndex *int `json:"sequenceIndex,omitempty"`
 	} `json:"match"`
 	Response response `json:"response"`
-	// ChunkSize is the length of a piece of a stream in UTF-16 code units.
+	// ChunkSize is the chunk length in UTF-16 code units.
 	ChunkSize int `json:"chunkSize,omitempty"`
-	// TruncateAfterChunks is the number of pieces after which the connection is cut.
+	// TruncateAfterChunks is the number of chunks after which the connection is cut.
 	TruncateAfterChunks int `json:"truncateAfterChunks,omitempty"`
 	// StreamingProfile is the speed of a stream.
 	StreamingProfile *profile `json:"streamingProfile,omitempty"`
@@ -31,7 +31,7 @@ type fixture struct {
 type profile struct {
 	// FirstByte is the time to the first byte in milliseconds.
 	FirstByte int64 `json:"ttft"`
-	// PerSecond is the number of pieces per second.
+	// PerSecond is the number of chunks per second.
 	PerSecond float64 `json:"tps,omitempty"`
 }
 
@@ -77,7 +77,7 @@ func stepFixture(step agent.Step, n int) fixture {
 	texts := []string{f.Response.Content}
 	for _, c := range step.Message.Calls() {
 		if c.Arguments == "" {
-			c.Arguments = "{}" // the server does not accept an empty text
+			c.Arguments = "{}" // the server does not accept an empty string
 		}
 		f.Response.ToolCalls = append(f.Response.ToolCalls, call{c.ID, c.Name, c.Arguments})
 		texts = append(texts, c.Arguments)
@@ -96,8 +96,8 @@ func (f fixture) malformed() bool {
 	return false
 }
 
-// chunkSize returns a length of pieces that keeps characters whole, which the server does not do itself, and
-// limits the number of pieces.
+// chunkSize returns a chunk length that keeps characters whole, which the server does not ensure itself, and limits
+// the number of chunks.
 func chunkSize(texts ...string) int {
 	size := 16
 	for _, text := range texts {
@@ -111,7 +111,7 @@ func chunkSize(texts ...string) int {
 	}
 }
 
-// splitsPair reports whether pieces of that size split a character of two code units.
+// splitsPair reports whether chunks of the given size split a character of two code units.
 func splitsPair(size int, texts []string) bool {
 	for _, text := range texts {
 		units := utf16.Encode([]rune(text))

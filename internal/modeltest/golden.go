@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Reply is one answer of a Golden endpoint. The zero Reply is 200 without a body.
+// Reply is one answer of a Golden endpoint. The zero Reply is status 200 without a body.
 type Reply struct {
 	// Status is the HTTP status; zero means 200.
 	Status int
@@ -22,21 +22,21 @@ type Reply struct {
 	Frames []string
 	// Wait, when set, delays the reply, including the status, until the channel is closed.
 	Wait <-chan struct{}
-	// Then is the event after the last frame.
+	// Then says what follows the last frame.
 	Then End
 }
 
-// End is how a reply ends.
+// End says how a reply ends.
 type End uint8
 
 const (
-	// Ends: normally.
+	// Ends ends the reply normally.
 	Ends End = iota
-	// Cut: the connection is closed in the middle of the body.
+	// Cut closes the connection in the middle of the body.
 	Cut
-	// Dropped: the connection is closed instead of any answer.
+	// Dropped closes the connection instead of answering.
 	Dropped
-	// Hangs: no more data until the driver closes the connection.
+	// Hangs sends no more data until the driver closes the connection.
 	Hangs
 )
 
@@ -45,14 +45,13 @@ func Body(status int, contentType, body string) Reply {
 	return Reply{Status: status, Header: http.Header{"Content-Type": {contentType}}, Frames: []string{body}}
 }
 
-// SSE returns a reply that streams server-sent events. Each frame is one or more events with the empty line
-// after them.
+// SSE returns a reply that streams server-sent events. A frame is one or more events, each with its empty line.
 func SSE(frames ...string) Reply {
 	return Reply{Header: http.Header{"Content-Type": {"text/event-stream"}}, Frames: frames}
 }
 
-// ReadReply returns a reply from a file with a recorded HTTP answer: the status line, the headers, an empty
-// line, the body. Each server-sent event becomes a frame. Headers about the transfer are omitted.
+// ReadReply returns a reply from a file with a recorded HTTP answer: the status line, the headers, an empty line, the
+// body. Each server-sent event becomes a frame. Headers that describe the transfer are omitted.
 func ReadReply(t testing.TB, path string) Reply {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -83,8 +82,7 @@ func (r Reply) With(header, value string) Reply {
 	return r
 }
 
-// Golden returns an endpoint that answers request n with reply n, and all requests after that with the last
-// reply.
+// Golden returns an endpoint that answers request n with reply n, and all later requests with the last reply.
 func Golden(t testing.TB, replies ...Reply) *Endpoint {
 	t.Helper()
 	require.NotEmpty(t, replies, "replies")
@@ -107,7 +105,7 @@ func (r Reply) send(w http.ResponseWriter, asked *http.Request) {
 	maps.Copy(w.Header(), r.Header)
 	w.WriteHeader(max(r.Status, http.StatusOK))
 	flush := http.NewResponseController(w).Flush
-	_ = flush() // here and below: some tests need a client that is gone
+	_ = flush() // here and below: some tests need a client that has disconnected
 	for _, frame := range r.Frames {
 		_, _ = io.WriteString(w, frame)
 		_ = flush()

@@ -25,7 +25,7 @@ func TestGoldenAnswersInOrderWithWhatWasRecorded(t *testing.T) {
 	s := agent.NewState(agent.UserText("hello"))
 	_, err := d.Next(t.Context(), s).Get()
 	assert.EqualError(t, err, `asking openai model "small": too many requests (429 rate_limit_exceeded): Slow down.; retry after 20s`)
-	for range 2 { // the last one goes for all that follow
+	for range 2 { // the last reply answers all later requests
 		var told []string
 		step, err := d.Stream(t.Context(), s, func(d agent.Delta) { told = append(told, d.Text) }).Get()
 		require.NoError(t, err)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Entry is a request as the mock server understood it, in the form of chat completions for all protocols. The
-// journal does not keep bodies of more than 64 KiB.
+// Entry is a request as the mock server understood it, in the chat completions format for all protocols. The journal
+// omits bodies of more than 64 KiB.
 type Entry struct {
 	Path string `json:"path"`
 	Body struct {
@@ -40,10 +40,10 @@ type Entry struct {
 	} `json:"response"`
 }
 
-// Content is the text of a message, sent as text or in parts.
+// Content is a message's text, sent as a string or in parts.
 type Content string
 
-// UnmarshalJSON reads a text, a list of parts, or null.
+// UnmarshalJSON reads a string, a list of parts, or null.
 func (c *Content) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
@@ -64,11 +64,11 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Journal returns the requests to this endpoint as the mock server understood them, in the order in which it
-// answered. Only endpoints of a MockServer have a journal.
+// Journal returns the requests to this endpoint as the mock server understood them, in the order of its answers. Only
+// endpoints of a MockServer have a journal.
 func (e *Endpoint) Journal(t testing.TB) []Entry {
 	t.Helper()
-	require.NotNil(t, e.journal, "this is no endpoint of a mock server")
+	require.NotNil(t, e.journal, "not an endpoint of a mock server")
 	text := e.journal(t)
 	var entries []Entry
 	require.NoError(t, json.Unmarshal(text, &entries), "the journal of the mock server: %s", text)

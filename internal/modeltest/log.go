@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// logged is the output of a process. It is safe for concurrent use.
+// logged records a process's output. It is safe for concurrent use.
 type logged struct {
 	mu   sync.Mutex
 	text strings.Builder

@@ -22,12 +22,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// startTime is the maximum time until the server process is ready. On an idle machine it takes a fraction of
-// a second.
+// startTime is the maximum time until the server process is ready. An idle machine needs a fraction of a second.
 const startTime = time.Minute
 
-// endWithParent makes the server end when its standard input ends, that is when this process ends, in
-// whatever way.
+// endWithParent makes the server exit when its standard input ends, which happens however this process ends.
 const endWithParent = `NODE_OPTIONS=--import=data:text/javascript,process.stdin.resume();process.stdin.on('end',()=>process.exit())`
 
 // MockServer is a process that runs the mock model server from npm.
@@ -38,20 +36,20 @@ type MockServer struct {
 	plays atomic.Int64
 }
 
-// Mock starts a mock server for this test alone and gives it the turns: it combines StartMock and Play.
+// Mock starts a mock server for this test alone and gives it the turns. It combines StartMock and Play.
 func Mock(t testing.TB, turns ...agent.Step) *Endpoint {
 	t.Helper()
 	return StartMock(t).Play(t, turns...)
 }
 
-// StartMock starts a mock server, which ends with the test. Without the npm
-// packages the test is skipped. When the test fails, it shows the server's log.
+// StartMock starts a mock server, which ends with the test. It skips the test if the npm packages are missing. If the
+// test fails, it shows the server's log.
 func StartMock(t testing.TB) *MockServer {
 	t.Helper()
 	return newMockServer(t, "", []fixture{})
 }
 
-// newMockServer starts a server with fixtures. If key is not empty, it accepts only requests with that key.
+// newMockServer starts a server with fixtures. If key is not empty, the server accepts only requests with that key.
 func newMockServer(t testing.TB, key string, fixtures []fixture) *MockServer {
 	t.Helper()
 	command := parts.NPM(t, "llmock")
@@ -87,11 +85,11 @@ func newMockServer(t testing.TB, key string, fixtures []fixture) *MockServer {
 	}()
 	t.Cleanup(func() {
 		_ = stdin.Close()
-		_ = cmd.Process.Kill() // if it has ended by itself, the log says so
+		_ = cmd.Process.Kill() // if the server has ended by itself, its log says so
 		<-ended
 		<-read
 		if t.Failed() {
-			t.Logf("the mock server says:\n%s", m.log)
+			t.Logf("log of the mock server:\n%s", m.log)
 		}
 	})
 	select {
@@ -102,20 +100,20 @@ func newMockServer(t testing.TB, key string, fixtures []fixture) *MockServer {
 		<-read
 		require.FailNow(t, "the mock server did not start", "%s", m.log)
 	case <-time.After(startTime):
-		require.FailNow(t, "the mock server is not ready", "after %v it has said only:\n%s", startTime, m.log)
+		require.FailNow(t, "the mock server is not ready", "after %v its log is:\n%s", startTime, m.log)
 	}
 	return m
 }
 
-// Play makes the server answer with the turns on a separate endpoint: see the package comment. It uses text,
-// calls, finish reason, model, id, and input and output tokens of a turn; a turn must have text or calls.
+// Play makes the server answer with the turns on a separate endpoint: see the package comment. It uses a turn's text,
+// calls, finish reason, model, ID, and input and output tokens; a turn must have text or calls.
 func (m *MockServer) Play(t testing.TB, turns ...agent.Step) *Endpoint {
 	t.Helper()
 	return m.serveFixtures(t, lo.Map(turns, stepFixture))
 }
 
-// PlayItems works like Play for drivers of the Responses API, where the server counts a reply of text and two
-// calls as three.
+// PlayItems works like Play for drivers of the Responses API, where the server counts a reply with text and two calls
+// as three replies.
 func (m *MockServer) PlayItems(t testing.TB, turns ...agent.Step) *Endpoint {
 	t.Helper()
 	fixtures, counted := lo.Map(turns, stepFixture), 0
@@ -129,8 +127,8 @@ func (m *MockServer) PlayItems(t testing.TB, turns ...agent.Step) *Endpoint {
 	return m.serveFixtures(t, fixtures)
 }
 
-// serveFixtures gives the fixtures to the server and starts an endpoint in front of it that records the
-// requests and selects the turns.
+// serveFixtures passes the fixtures to the server and starts an endpoint in front of it that records the requests and
+// selects the turns.
 func (m *MockServer) serveFixtures(t testing.TB, fixtures []fixture) *Endpoint {
 	t.Helper()
 	name := fmt.Sprintf("%s#%d", url.PathEscape(t.Name()), m.plays.Add(1))
@@ -138,14 +136,14 @@ func (m *MockServer) serveFixtures(t testing.TB, fixtures []fixture) *Endpoint {
 		fixtures[i].Match.Context = name
 	}
 	if lo.SomeBy(fixtures, fixture.malformed) {
-		// A running server accepts only well-formed fixtures; a file may contain others.
+		// A running server accepts only well-formed fixtures; a fixture file may contain others.
 		return newMockServer(t, m.key, fixtures).endpoint(t, name)
 	}
 	m.control(t, http.MethodPost, "/fixtures", encodeFixtures(t, fixtures))
 	return m.endpoint(t, name)
 }
 
-// control sends a control request to the server, and returns its answer.
+// control sends a control request to the server and returns its answer.
 func (m *MockServer) control(t testing.TB, method, path string, body []byte) []byte {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, m.base.String()+"/__aimock"+path, bytes.NewReader(body))
@@ -157,8 +155,8 @@ func (m *MockServer) control(t testing.TB, method, path string, body []byte) []b
 	require.NoError(t, err, "ask the mock server for %s", path)
 	defer func() { _ = answer.Body.Close() }()
 	said, err := io.ReadAll(answer.Body)
-	require.NoError(t, err, "read what the mock server says of %s", path)
-	require.Equal(t, http.StatusOK, answer.StatusCode, "the mock server says of %s: %s", path, said)
+	require.NoError(t, err, "read the mock server's answer for %s", path)
+	require.Equal(t, http.StatusOK, answer.StatusCode, "the mock server's answer for %s: %s", path, said)
 	return said
 }
 

@@ -63,14 +63,13 @@ func TestMockAnswersByThePositionInTheConversation(t *testing.T) {
 	assert.ErrorContains(t, err, "no_fixture_match", "there is no second turn")
 }
 
-// A server must not outlive a test binary, however that ends: what is killed, panics
-// or runs out of time does not clean up.
+// The server must not outlive a test binary, even if the binary is killed, panics or times out and cannot clean up.
 const orphanTest = "MODELTEST_ORPHAN"
 
 func TestServerEndsWithTheProcess(t *testing.T) {
 	parts.NPM(t, "llmock")
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestOrphan$", "-test.timeout=60s")
-	cmd.Env = append(os.Environ(), orphanTest+"=1", "TMPDIR="+t.TempDir()) // it leaves its files, too
+	cmd.Env = append(os.Environ(), orphanTest+"=1", "TMPDIR="+t.TempDir()) // it leaves its files behind, too
 	out, err := cmd.Output()
 	require.Error(t, err, "it gives up: %s", out)
 	address, _, _ := strings.Cut(string(out), "\n")

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Key is the API key for drivers under test. No error may repeat it.
+// Key is the API key for drivers under test. No error may contain it.
 const Key = "sk-modeltest-0123456789abcdef"
 
-// Request is a request of a driver, as it arrived.
+// Request is a driver's request as it arrived.
 type Request struct {
 	Method, Path, Query string
 	Header              http.Header
@@ -26,7 +26,7 @@ type Request struct {
 	gone <-chan struct{}
 }
 
-// JSON returns the decoded body; a body that is not JSON fails the test.
+// JSON returns the decoded body. It fails the test if the body is not JSON.
 func (r Request) JSON(t testing.TB) map[string]any {
 	t.Helper()
 	var body map[string]any
@@ -34,13 +34,12 @@ func (r Request) JSON(t testing.TB) map[string]any {
 	return body
 }
 
-// ClientGone returns a channel that is closed when the driver has closed the connection, or the exchange is
-// over.
+// ClientGone returns a channel that is closed when the driver has closed the connection or the exchange is over.
 func (r Request) ClientGone() <-chan struct{} { return r.gone }
 
-// Endpoint is an address for drivers, with the requests that it received.
+// Endpoint is an address for drivers that records requests.
 type Endpoint struct {
-	// URL is the address without a slash at its end, such as http://127.0.0.1:4010.
+	// URL is the address without a trailing slash, such as http://127.0.0.1:4010.
 	URL string
 
 	mu       sync.Mutex
@@ -50,8 +49,8 @@ type Endpoint struct {
 	journal  func(t testing.TB) []byte
 }
 
-// newEndpoint starts an endpoint that records each request and passes it to answer, numbered from zero. It is
-// closed at the end of the test.
+// newEndpoint starts an endpoint that records each request and passes it to answer, numbered from zero. It closes the
+// endpoint at the end of the test.
 func newEndpoint(t testing.TB, answer func(w http.ResponseWriter, r *http.Request, n int)) *Endpoint {
 	t.Helper()
 	e := &Endpoint{asked: make(chan struct{}, 10_000)}
@@ -65,7 +64,7 @@ func newEndpoint(t testing.TB, answer func(w http.ResponseWriter, r *http.Reques
 	}))
 	e.URL = server.URL
 	e.close = sync.OnceFunc(func() {
-		server.CloseClientConnections() // hanging requests end when their client is gone
+		server.CloseClientConnections() // ends hanging requests
 		server.Close()
 	})
 	t.Cleanup(e.close)
@@ -93,5 +92,5 @@ func (e *Endpoint) Requests() []Request {
 // Arrivals returns a channel that receives one element for each request.
 func (e *Endpoint) Arrivals() <-chan struct{} { return e.asked }
 
-// Close closes the endpoint before the end of the test: requests then fail as for a service that is down.
+// Close closes the endpoint before the end of the test. Later requests fail as if the service were down.
 func (e *Endpoint) Close() { e.close() }

@@ -17,8 +17,8 @@ import (
 	"github.com/grapnel-go/grapnel/processor"
 )
 
-// TestMock tests a driver against the mock server: the server accepts its key, understands its messages, and
-// fails in its own ways. Of the service, only New is used.
+// TestMock tests a driver against the mock server: the server accepts its key, understands its messages, and fails in
+// its own ways. It uses only s.New.
 func TestMock(t *testing.T, s Service) {
 	t.Helper()
 	mock := newMockServer(t, Key, []fixture{})
@@ -39,7 +39,7 @@ func TestMock(t *testing.T, s Service) {
 	t.Run("cancelled within a stream", func(t *testing.T) { s.mockCancelled(t, mock) })
 }
 
-// textFixture returns a fixture that answers with text, whatever is asked.
+// textFixture returns a fixture that answers every request with text.
 func textFixture(text string) fixture {
 	return stepFixture(agent.Step{Message: agent.Assistant(text), FinishReason: agent.FinishStop}, 0)
 }
@@ -52,8 +52,8 @@ func failureFixture(status int, kind string) fixture {
 	return f
 }
 
-// mockConversation checks that the server understands a run with parallel calls: the author of each message,
-// the call of each answer, and the tools.
+// mockConversation checks that the server understands a run with parallel calls: each message's author, each answer's
+// call, and the tools.
 func (s Service) mockConversation(t *testing.T, mock *MockServer, streaming bool) {
 	t.Helper()
 	calling := agent.Step{FinishReason: agent.FinishToolCalls, Message: agent.Assistant("Let me see.",
@@ -115,7 +115,7 @@ func (s Service) mockImage(t *testing.T, mock *MockServer) {
 	t.Helper()
 	d := s.at(t, false, mock.serveFixtures(t, []fixture{textFixture("nice")}))
 	if !agent.FeaturesOf(d.driver).OrEmpty().Images {
-		t.Skip("the driver does not say that there are images")
+		t.Skip("the driver does not support images")
 	}
 	image := []byte("not looked at by a mock: \x00\xff")
 	show := agent.NewState(agent.User(agent.Text("what is this?"), agent.Image("image/png", image)))
@@ -148,7 +148,7 @@ func (s Service) mockFailure(t *testing.T, mock *MockServer, streaming bool) {
 		assert.Equal(t, status, failure.Status, "the status")
 		assert.Contains(t, failure.Error(), Sentence, "what the service said")
 		if status == http.StatusTooManyRequests {
-			assert.Equal(t, time.Hour, failure.RetryAfter(), "how long it wants to be left alone")
+			assert.Equal(t, time.Hour, failure.RetryAfter(), "the time before a retry")
 		}
 	}
 }
@@ -178,7 +178,7 @@ func (s Service) mockCut(t *testing.T, mock *MockServer) {
 	t.Helper()
 	f := textFixture(strings.Repeat("All work and no play. ", 20))
 	f.TruncateAfterChunks = 4
-	f.StreamingProfile = &profile{PerSecond: 200} // without a pause the first pieces are lost, too
+	f.StreamingProfile = &profile{PerSecond: 200} // without a pause, the first chunks would be lost, too
 	s.at(t, true, mock.serveFixtures(t, []fixture{f})).fails(t, agent.KindBrokenStream)
 }
 
@@ -199,7 +199,7 @@ func (s Service) mockSlow(t *testing.T, mock *MockServer) {
 func (s Service) mockCancelled(t *testing.T, mock *MockServer) {
 	t.Helper()
 	f := textFixture(strings.Repeat("All work and no play. ", 2000))
-	f.StreamingProfile = &profile{PerSecond: 20} // it would take a minute
+	f.StreamingProfile = &profile{PerSecond: 20} // the whole stream would take a minute
 	d := s.at(t, true, mock.serveFixtures(t, []fixture{f}))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -7,9 +7,9 @@ import (
 	"github.com/samber/lo"
 )
 
-// Name returns the known name that is most similar to a wrong one: one that differs only in case and separators;
-// otherwise the one with the fewest typing errors; otherwise the only one that contains it or is contained in it. It
-// returns false if no name is similar.
+// Name returns the known name that is most similar to a wrong one. It prefers a name that differs only in case and
+// separators, then the name with the fewest typing errors, then the only name that contains the wrong one or is
+// contained in it. It returns false if no name is similar.
 func Name(name string, known []string) (string, bool) {
 	plain := bareName(name)
 	slips := len(plain) / 3 // the maximum number of typing errors
@@ -37,14 +37,14 @@ func bareName(name string) string {
 	return strings.ToLower(separators.Replace(name))
 }
 
-// editDistance counts the typing errors from a to b: bytes that were inserted, omitted, changed, or swapped
-// with their neighbour. For texts longer than 64 bytes it returns a large number.
+// editDistance counts the typing errors from a to b: inserted, omitted or changed bytes, and swapped neighbours. For
+// texts longer than 64 bytes it returns a large number.
 func editDistance(a, b string) int {
 	const most = 64
 	if len(a) > most || len(b) > most {
 		return most
 	}
-	var before, above, row [most + 1]int // the rows for the byte of a before the last, the last, and the current one
+	var before, above, row [most + 1]int // rows for the byte of a before the last, the last byte, and the current byte
 	for j := range len(b) + 1 {
 		row[j] = j
 	}

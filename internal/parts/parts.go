@@ -1,5 +1,5 @@
-// Package parts finds the resources that tests need outside the module: servers and recordings. A test that lacks one
-// skips with a message that says how to get it; with GRAPNEL_TEST_ALL=1, as in CI, it fails instead. With
+// Package parts finds resources outside the module that tests need: servers and recordings. If one is missing, the
+// test skips with a message that says how to get it; with GRAPNEL_TEST_ALL=1, as in CI, it fails instead. With
 // GRAPNEL_TEST_PARTS=none, every part counts as missing.
 package parts
 
@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Missing skips or fails the test because a part is missing. How says which part is missing and how to get it.
+// Missing skips or fails the test because a part is missing. How says which part it is and how to get it.
 func Missing(t testing.TB, how string) {
 	t.Helper()
 	if os.Getenv("GRAPNEL_TEST_ALL") == "1" {
@@ -21,17 +21,17 @@ func Missing(t testing.TB, how string) {
 	t.Skip(how)
 }
 
-// partsHidden reports whether GRAPNEL_TEST_PARTS=none hides every part, so that the tests run as on a machine that
-// has only Go.
+// partsHidden reports whether GRAPNEL_TEST_PARTS=none hides every part, so that tests run as on a machine that has
+// only Go.
 func partsHidden() bool { return os.Getenv("GRAPNEL_TEST_PARTS") == "none" }
 
-// Root returns the folder of the module.
+// Root returns the module's folder.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0) //nolint:dogsled // the standard library's way to say where this file is
 	if filepath.IsAbs(file) {
 		return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 	}
-	dir, _ := os.Getwd() // built with -trimpath: tests run in the folder of their package
+	dir, _ := os.Getwd() // with -trimpath, start from the package folder, in which tests run
 	for dir != filepath.Dir(dir) {
 		if module, err := os.ReadFile(filepath.Join(dir, "go.mod")); err == nil && strings.HasPrefix(string(module), "module github.com/grapnel-go/grapnel\n") {
 			break
@@ -41,8 +41,8 @@ func Root() string {
 	return dir
 }
 
-// NPM returns the path of a command from the npm packages that tests use, which
-// "make parts" installs: llmock, mcp-server-everything, mcp-server-filesystem.
+// NPM returns the path of a command from the npm packages for tests, which "make parts" installs: llmock,
+// mcp-server-everything, mcp-server-filesystem.
 func NPM(t testing.TB, command string) string {
 	t.Helper()
 	path := filepath.Join(Root(), "tools", "npm", "node_modules", ".bin", command)
@@ -52,8 +52,7 @@ func NPM(t testing.TB, command string) string {
 	return path
 }
 
-// Collector returns the path of an OpenTelemetry collector with an OTLP receiver, which
-// "make collector" builds.
+// Collector returns the path of an OpenTelemetry collector with an OTLP receiver, which "make collector" builds.
 func Collector(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(Root(), "tools", "collector", "bin", "otelcol")
@@ -63,7 +62,7 @@ func Collector(t testing.TB) string {
 	return path
 }
 
-// Command returns the path of a program that must be installed on the machine. How says how to install it.
+// Command returns the path of an installed program. How says how to install it.
 func Command(t testing.TB, name, how string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -73,8 +72,8 @@ func Command(t testing.TB, name, how string) string {
 	return path
 }
 
-// Recordings returns the folder of the recorded agent runs: the folder transcripts in the folder that GRAPNEL_SHARED
-// names or, if that is not set, in the folder shared beside the module.
+// Recordings returns the folder of recorded agent runs: transcripts in the folder that GRAPNEL_SHARED names or, if
+// unset, in the folder shared beside the module.
 func Recordings(t testing.TB) string {
 	t.Helper()
 	shared := os.Getenv("GRAPNEL_SHARED")

@@ -4,7 +4,7 @@ package parts
 
 import "testing"
 
-// PostgresServer is a PostgreSQL server of a test.
+// PostgresServer is a PostgreSQL server for tests.
 type PostgresServer struct{}
 
 // Postgres skips the test: servers are started on Unix only.
@@ -13,7 +13,7 @@ func Postgres(t testing.TB) string {
 	return NewPostgres(t).Database(t)
 }
 
-// Tests runs the tests of a binary.
+// Tests runs a binary's tests.
 type Tests struct{ M *testing.M }
 
 // Run runs the tests.

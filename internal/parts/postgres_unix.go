@@ -22,22 +22,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// PostgresServer is a PostgreSQL server of a test. It listens on a socket in its own folder, so that any number of
+// PostgresServer is a PostgreSQL server for tests. It listens on a socket in its own folder, so that any number of
 // servers can run at the same time.
 type PostgresServer struct {
 	bin      string
 	dir      string
 	password string
 	settings []string
-	cred     *syscall.Credential // of the account that runs the server; nil means the account of this process
+	cred     *syscall.Credential // for the account that runs the server; nil means this process's account
 
 	watcher *exec.Cmd
-	told    io.WriteCloser // the input of the watcher
+	told    io.WriteCloser // the watcher's input
 }
 
-// Postgres returns the URL of a new, empty database that is dropped when the test ends. The first test that calls
-// Postgres starts the server, which ends with the test binary. Committed data survives when the server is killed, but
-// not when the machine loses power.
+// Postgres returns the URL of a new, empty database that is dropped when the test ends. The first call starts the
+// server, which ends with the test binary. Committed data survives when the server is killed, but not when the
+// machine loses power.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	bin := postgresPrograms(t)
@@ -52,8 +52,7 @@ var shared struct {
 	err    error
 }
 
-// Tests runs the tests of a binary. When they have ended, it stops the server of Postgres and waits until the server
-// has exited.
+// Tests runs a binary's tests, stops the server that Postgres started, and waits until it has exited.
 //
 //	func TestMain(m *testing.M) { os.Exit(parts.Tests{M: m}.Run()) }
 //
@@ -72,8 +71,8 @@ func (t Tests) Run() int {
 	return code
 }
 
-// NewPostgres starts a server for one test, which may stop and restart it. Settings are lines of postgresql.conf:
-// "fsync=off".
+// NewPostgres starts a server for one test, which may stop and restart it. Settings are lines for postgresql.conf,
+// such as "fsync=off".
 func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
 	t.Helper()
 	p, err := createPostgres(postgresPrograms(t), settings...)
@@ -82,8 +81,7 @@ func NewPostgres(t testing.TB, settings ...string) *PostgresServer {
 	return p
 }
 
-// postgresPrograms returns the folder of initdb and postgres: the newest version of Debian's packages, or the version
-// in the PATH.
+// postgresPrograms returns the folder of initdb and postgres: the newest Debian package, or the version in PATH.
 func postgresPrograms(t testing.TB) string {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
@@ -108,7 +106,7 @@ func createPostgres(bin string, settings ...string) (*PostgresServer, error) {
 		uid, _ := strconv.ParseUint(account.Uid, 10, 32)
 		gid, _ := strconv.ParseUint(account.Gid, 10, 32)
 		p.cred = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-		parent = "/tmp" // that account may have no access to TMPDIR
+		parent = "/tmp" // that account may not be able to access TMPDIR
 	}
 	dir, err := os.MkdirTemp(parent, "grapnel-postgres-")
 	if err != nil {
@@ -138,9 +136,9 @@ func createPostgres(bin string, settings ...string) (*PostgresServer, error) {
 
 func (p *PostgresServer) data() string { return filepath.Join(p.dir, "data") }
 
-// watch is the shell script of the watcher. It runs the server until its input ends or contains a command. Its input
-// is a pipe whose other end only the test binary holds. When the binary ends in any way, even by panic or kill -9,
-// the watcher ends the server and removes the folder.
+// watch is the watcher's shell script. It runs the server until its input ends or contains a command. Its input is a
+// pipe whose other end only the test binary holds. However the binary ends, even by panic or kill -9, the watcher
+// ends the server and removes the folder.
 const watch = `trap "" INT HUP TERM
 "$@" &
 server=$!
@@ -176,7 +174,7 @@ func (p *PostgresServer) launch() error {
 		if time.Now().After(until) {
 			said, _ := os.ReadFile(p.log())
 			_ = p.end("keep")
-			return fmt.Errorf("it did not get ready: %w; its log:\n%s", err, said)
+			return fmt.Errorf("it did not become ready: %w; its log:\n%s", err, said)
 		}
 	}
 }
@@ -213,8 +211,8 @@ func (p *PostgresServer) Start(t testing.TB) {
 	require.NoError(t, p.launch())
 }
 
-// Database returns the URL of a new, empty database of this server. The database is dropped when the test ends. The
-// URL contains a password that is valid for the whole server.
+// Database returns the URL of a new, empty database on this server, which is dropped when the test ends. The password
+// in the URL is valid for the whole server.
 func (p *PostgresServer) Database(t testing.TB) string {
 	t.Helper()
 	name := "test_" + strings.ToLower(rand.Text()[:12])
@@ -233,7 +231,7 @@ func (p *PostgresServer) Database(t testing.TB) string {
 	return u.String()
 }
 
-// runProgram runs one of PostgreSQL's own programs and waits for its end.
+// runProgram runs one of PostgreSQL's own programs and waits until it exits.
 func (p *PostgresServer) runProgram(program string, args ...string) (string, error) {
 	out, err := p.newCommand(filepath.Join(p.bin, program), args...).CombinedOutput()
 	if err != nil {

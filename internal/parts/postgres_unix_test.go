@@ -58,7 +58,7 @@ func TestAServerOfItsOwn(t *testing.T) {
 	assert.Equal(t, "1\n", out)
 }
 
-// TestNothingIsLeftBehind kills a test binary that has two servers.
+// TestNothingIsLeftBehind kills a test binary that uses two servers.
 func TestNothingIsLeftBehind(t *testing.T) {
 	const child = "GRAPNEL_TEST_POSTGRES_CHILD"
 	if os.Getenv(child) != "" {
@@ -67,7 +67,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the test kills this process
 		return
 	}
-	parts.Postgres(t) // skips where there is none
+	parts.Postgres(t) // skips if PostgreSQL is missing
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), child+"=1")
 	_, err := cmd.StdinPipe()
@@ -89,16 +89,16 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			_, err := os.Stat(dir)
 			return os.IsNotExist(err)
 		}, time.Minute, 10*time.Millisecond, "the server ends before its folder goes")
-		running, err := filepath.Glob("/proc/[0-9]*/cmdline") // none where there is no /proc
+		running, err := filepath.Glob("/proc/[0-9]*/cmdline") // empty on systems without /proc
 		require.NoError(t, err)
 		for _, path := range running {
-			line, _ := os.ReadFile(path) // it may have ended since
+			line, _ := os.ReadFile(path) // the process may have ended
 			assert.NotContains(t, string(line), dir, path)
 		}
 	}
 }
 
-// folder returns where the server of a database lies.
+// folder returns the folder of the server that hosts a database.
 func folder(t *testing.T, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)

@@ -13,17 +13,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TemporalServer is a Temporal dev server of a test, with a database file in WAL mode.
+// TemporalServer is a Temporal dev server for tests, with a database file in WAL mode.
 type TemporalServer struct {
 	program string
 	dir     string
 	port    int
 
 	server *exec.Cmd
-	stop   io.Closer // the input of the server, which exits when it ends
+	stop   io.Closer // the server's input; the server exits when it ends
 }
 
-// Temporal starts a Temporal dev server, which "make parts-nightly" builds. It ends with the test, or with the test binary.
+// Temporal starts a Temporal dev server, which "make parts-nightly" builds. The server ends with the test or the test
+// binary.
 func Temporal(t testing.TB) *TemporalServer {
 	t.Helper()
 	program := filepath.Join(Root(), "tools", "temporal", "bin", "temporal-dev")
@@ -40,10 +41,10 @@ func Temporal(t testing.TB) *TemporalServer {
 	return s
 }
 
-// Address returns the address of the server. It stays the same when the server is restarted.
+// Address returns the server's address, which does not change when the server is restarted.
 func (s *TemporalServer) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// Start starts the killed server again, and waits until it is ready.
+// Start restarts the killed server and waits until it is ready.
 func (s *TemporalServer) Start(t testing.TB) {
 	t.Helper()
 	cmd := exec.Command(s.program, "-port", strconv.Itoa(s.port), "-db", filepath.Join(s.dir, "temporal.db")) //nolint:gosec,noctx // it outlives the call
@@ -72,7 +73,7 @@ func (s *TemporalServer) Kill() {
 	s.server = nil
 }
 
-// DeleteDatabase deletes the database of the killed server.
+// DeleteDatabase deletes the killed server's database.
 func (s *TemporalServer) DeleteDatabase(t testing.TB) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(s.dir, "temporal.db*"))

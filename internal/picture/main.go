@@ -1,5 +1,5 @@
-// Command picture draws docs/picture.svg, the picture of the README: lines of the output of examples/quickstart, as a
-// terminal shows them.
+// Command picture draws docs/picture.svg for the README: output lines of examples/quickstart, as a terminal shows
+// them.
 //
 //	go run ./internal/picture
 package main
@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 )
 
-// file is the path of the picture, relative to the root of the module.
+// file is the picture's path, relative to the module root.
 const file = "docs/picture.svg"
 
 func main() {
@@ -37,7 +37,7 @@ func run(ctx context.Context) error {
 	return os.WriteFile(file, []byte(drawLines(lines)), 0o644)
 }
 
-// runQuickstart runs the example at the root of the module and returns its output.
+// runQuickstart runs the example at the module root and returns its output.
 func runQuickstart(ctx context.Context, root string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "run", "./examples/quickstart")
 	cmd.Dir, cmd.Stderr = root, os.Stderr
@@ -48,12 +48,11 @@ func runQuickstart(ctx context.Context, root string) (string, error) {
 	return string(output), nil
 }
 
-// shown lists the steps in the picture: one with a denied call, one that must not be the last, one with a rewritten
-// call.
+// shown lists the steps in the picture: one with a denied call, one after which a hook keeps the agent going, one
+// with a rewritten call.
 var shown = []string{"step 4 ", "step 5 ", "step 6 ", "step 7 "}
 
-// chooseLines returns the lines of the shown steps. It fails if these lines lack a decision that the picture must
-// show.
+// chooseLines returns the lines of the shown steps. It fails if they lack a decision that the picture must show.
 func chooseLines(output string) ([]string, error) {
 	lines := []string{"$ go run ./examples/quickstart", "…"}
 	for paragraph := range strings.SplitSeq(output, "\n\n") {
@@ -69,16 +68,16 @@ func chooseLines(output string) ([]string, error) {
 	return lines, nil
 }
 
-// Sizes in pixels. The width of the font's letters is 0.6 of its size.
+// Sizes in pixels. A letter is 0.6 times as wide as the font size.
 const (
 	fontSize, letter, lineHeight, margin = 14, 8.43, 20, 24
 	background, foreground               = "#14181f", "#d7dce3"
 )
 
-// colours maps the glyph at the beginning of a line to the colour of the line.
+// colours maps the first glyph of a line to the line's colour.
 var colours = map[string]string{"✓": "#7fd17f", "✗": "#f07178", "✎": "#ffcb6b", "↺": "#ffcb6b", "$": "#89b4fa", "…": "#7a8493"}
 
-// drawLines returns the lines as an SVG. A line that continues a decision has the colour of the decision.
+// drawLines returns the lines as an SVG. A line that continues a decision has the decision's colour.
 func drawLines(lines []string) string {
 	widest := 0
 	for _, line := range lines {

@@ -5,10 +5,10 @@
 //	b := a.Append(3)    // a still holds 1, 2
 //	c := a.Append(4)    // a fork: b holds 1, 2, 3 and c holds 1, 2, 4
 //
-// A log and the log it was appended to share their elements, which are stored in chunks. Append claims the
-// next free slots with one compare-and-swap; the first log that claims them shares the memory, any other (a
-// fork) copies the last chunk and the list of the chunks before it. Appending is amortised constant time
-// however long the log is, forking costs a pointer for every 32 elements, and reading is two index
+// A log shares its elements, which are stored in chunks, with the log that it was appended to. Append claims the
+// next free slots with one compare-and-swap. The first log that claims them shares the memory; any other (a
+// fork) copies the last chunk and the list of earlier chunks. Appending takes amortised constant time
+// regardless of length, forking costs a pointer for every 32 elements, and reading is two index
 // operations.
 //
 // A Log is safe for concurrent use, including Append: readers only read below their own length, and a slot is

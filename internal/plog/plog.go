@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// chunkSize is the number of elements in a chunk. A fork copies at most one chunk, and a pointer for each
-// chunk before it.
+// chunkSize is the number of elements in a chunk. A fork copies at most one chunk, and a pointer for each earlier
+// chunk.
 const chunkSize = 32
 
 // Log is an immutable sequence of T. The zero Log is empty and ready to use.
@@ -17,9 +17,9 @@ type Log[T any] struct {
 	length int
 }
 
-// line is the memory that a log shares with the logs it was appended to. Slots below claimed belong to one
-// log; a slot is written by the log that claimed it and read only by logs that are longer than its index. A
-// chunk is allocated by the log that claimed its first slot.
+// line is the memory that logs share. Each slot below claimed belongs to the log that claimed it: only that log
+// writes it, and only logs longer than its index read it. The log that claims a chunk's first slot allocates the
+// chunk.
 type line[T any] struct {
 	chunks  []*[chunkSize]T
 	claimed atomic.Int64
@@ -33,8 +33,7 @@ func Of[T any](items ...T) Log[T] {
 // Len returns the number of elements.
 func (l Log[T]) Len() int { return l.length }
 
-// At returns element i, counted from zero. It panics when i is out of range, as
-// an index into a slice does.
+// At returns element i, counted from zero. Like a slice index, it panics if i is out of range.
 func (l Log[T]) At(i int) T {
 	if uint(i) >= uint(l.length) {
 		panic(fmt.Sprintf("plog: index %d out of range with length %d", i, l.length))
@@ -81,8 +80,8 @@ func (l Log[T]) Backward() iter.Seq2[int, T] {
 	}
 }
 
-// Truncate returns the log of the first n elements. It panics if n is negative or more than Len. Appending to
-// the result creates a fork.
+// Truncate returns a log of the first n elements. It panics if n is negative or greater than Len. Appending to the
+// result creates a fork.
 func (l Log[T]) Truncate(n int) Log[T] {
 	if n < 0 || n > l.length {
 		panic(fmt.Sprintf("plog: cannot truncate to %d with length %d", n, l.length))
@@ -90,7 +89,7 @@ func (l Log[T]) Truncate(n int) Log[T] {
 	return Log[T]{line: l.line, length: n}
 }
 
-// Append returns a log with items after the elements of l, which does not change. The items are copied.
+// Append returns a log with items after the elements of l, which stays unchanged. The items are copied.
 func (l Log[T]) Append(items ...T) Log[T] {
 	if len(items) == 0 {
 		return l
@@ -106,7 +105,7 @@ func (l Log[T]) Append(items ...T) Log[T] {
 		to = l.fork(needed)
 		to.claimed.Store(int64(end))
 	case needed > len(to.chunks):
-		// The claim also covers the last chunk, which is therefore shared and not copied.
+		// The claim also covers the last chunk, so the chunk can be shared instead of copied.
 		longer := &line[T]{chunks: make([]*[chunkSize]T, 2*needed)}
 		copy(longer.chunks, to.chunks)
 		longer.claimed.Store(int64(end))
@@ -122,8 +121,8 @@ func (l Log[T]) Append(items ...T) Log[T] {
 	return Log[T]{line: to, length: end}
 }
 
-// fork returns a new line with room for the needed chunks: full chunks are shared, a partial one is copied as
-// far as l reaches.
+// fork returns a new line with room for the needed chunks. It shares full chunks and copies a partial one up to the
+// end of l.
 func (l Log[T]) fork(needed int) *line[T] {
 	to := &line[T]{chunks: make([]*[chunkSize]T, max(needed+1, len(l.line.chunks)))}
 	full, rest := l.length/chunkSize, l.length%chunkSize

@@ -51,8 +51,7 @@ func TestTruncateThenAppendForks(t *testing.T) {
 	assert.Panics(t, func() { a.Truncate(-1) })
 }
 
-// Any interleaving of appends, forks and truncations reads like slices that
-// are copied every time.
+// Any interleaving of appends, forks and truncations reads like slices that are copied every time.
 func TestForksEqualTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		logs := []plog.Log[int]{{}}
@@ -86,8 +85,7 @@ func TestForksEqualTheModel(t *testing.T) {
 	})
 }
 
-// Many goroutines extend one log at once: exactly what each appended is what
-// each reads. Meant for the race detector.
+// Many goroutines extend one log at once, and each reads exactly its own elements. Run it with the race detector.
 func TestConcurrentForks(t *testing.T) {
 	base := plog.Of(1, 2, 3)
 	var wg sync.WaitGroup

@@ -7,13 +7,13 @@
 //		Stdout: &stdout, Timeout: time.Minute, Grace: 2 * time.Second,
 //	})
 //
-// A program has its own session and process group. If it exceeds its time, if ctx is done, or if it exits and leaves
-// processes running, all its processes receive SIGTERM and, after the grace period, SIGKILL. Run does not wait for
-// pipes that such processes hold open; output that arrives later is lost.
+// A program has its own session and process group. If it exceeds its time limit, if ctx is done, or if it exits and
+// leaves processes running, all its processes receive SIGTERM and, after the grace period, SIGKILL. Run does not wait
+// for pipes that such processes hold open; later output is lost.
 //
-// On Linux, processes that created their own session are found, too: all descendants of a program have a mark
-// that the kernel passes on to children, a limit without effect. If a program is not Gated, a child may have
-// left its session before the mark was set, in the time of one system call.
+// On Linux, Run also finds processes that created their own session. It marks the program with a limit without effect,
+// which the kernel passes on to all descendants. Unless the program is Gated, a child may leave the session before the
+// mark is set, within the time of one system call.
 //
 // The package runs on Unix. On other systems, Run returns an error.
 package process

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// family is a program with all its descendants. A process belongs to it if it is in the session of the first
-// process, or has the mark: a limit (RLIMIT_RTTIME, for processes of real-time priority) with a random value
-// that is never reached. Children inherit limits, and only root can raise them.
+// family is a program with all its descendants. A process belongs to it if it is in the first process's session or
+// has the mark: a limit (RLIMIT_RTTIME, for real-time processes) with a random value that is never reached. Children
+// inherit limits, and only root can raise them.
 type family struct {
 	leader int
 	mark   uint64
 	cmd    *exec.Cmd
-	// exited is closed when the first process has exited. That process stays a zombie until wait, so that
-	// its process group id is not reused.
+	// exited is closed when the first process has exited. That process stays a zombie until wait, so that its process
+	// group ID is not reused.
 	exited chan struct{}
-	// most is the maximum number of processes; zero means no limit. bred reports that there were more.
+	// most is the maximum number of processes; zero means no limit. bred reports that it was exceeded.
 	most int
 	bred bool
 }
@@ -38,7 +38,7 @@ func startProgram(cmd *exec.Cmd, c Command) (*family, error) {
 		cmd.ExtraFiles = []*os.File{ready}
 	}
 	err := cmd.Start()
-	ready.Close() // also nil
+	ready.Close() // ready may be nil
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (f *family) wait() *os.ProcessState {
 	return f.cmd.ProcessState
 }
 
-// setMark marks the first process, unless that limit was set before.
+// setMark marks the first process, unless the limit is already set.
 func (f *family) setMark() {
 	var random [8]byte
 	_, _ = rand.Read(random[:])
@@ -109,7 +109,7 @@ func (f *family) has(pid int) bool {
 	return f.mark != 0 && unix.Prlimit(pid, unix.RLIMIT_RTTIME, nil, &limit) == nil && limit.Max == f.mark
 }
 
-// hasExited reports whether a process has exited and was not reaped yet.
+// hasExited reports whether a process has exited and has not been reaped.
 func hasExited(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
@@ -119,15 +119,15 @@ func hasExited(pid string) bool {
 	return len(state) > 0 && (state[0] == 'Z' || state[0] == 'X')
 }
 
-// signal sends a signal to all processes: first to the whole group in one call, so that it reaches new forks, then to
-// processes outside the group.
+// signal sends a signal to all processes: first to the whole group in one call, to reach new forks, then to processes
+// outside the group.
 func (f *family) signal(sig unix.Signal) {
 	_ = unix.Kill(-f.leader, sig)
 	for _, pid := range f.members() {
 		if group, err := unix.Getpgid(pid); err != nil || group == f.leader {
 			continue
 		}
-		process, err := os.FindProcess(pid) // a handle, so that the signal cannot reach another process that got the same id
+		process, err := os.FindProcess(pid) // a handle, so that the signal cannot reach a process that reuses the ID
 		if err != nil {
 			continue
 		}

@@ -9,18 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// family is the process group of a program.
+// family is a program's process group.
 type family struct {
 	leader int
 	cmd    *exec.Cmd
 	// exited is closed when the first process has exited.
 	exited chan struct{}
-	// most is the maximum number of processes; zero means no limit. bred reports that there were more.
+	// most is the maximum number of processes; zero means no limit. bred reports that it was exceeded.
 	most int
 	bred bool
 }
 
-// startProgram starts a program.
 func startProgram(cmd *exec.Cmd, c Command) (*family, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -36,7 +35,7 @@ func startProgram(cmd *exec.Cmd, c Command) (*family, error) {
 // wait returns the state of the first process, which has exited.
 func (f *family) wait() *os.ProcessState { return f.cmd.ProcessState }
 
-// members returns the first process for all processes of the group, whose number is unknown.
+// members returns the first process in place of the whole group, whose size is unknown.
 func (f *family) members() []int {
 	if unix.Kill(-f.leader, 0) != nil {
 		return nil

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// run runs a text of bash, without a gate.
+// run runs a bash script, without a gate.
 func run(t *testing.T, text, stdin string) (process.Result, string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -31,7 +31,7 @@ func run(t *testing.T, text, stdin string) (process.Result, string) {
 	return r, out.String()
 }
 
-// What is longer than a pipe holds arrives whole, and need not be read.
+// Input that is longer than a pipe's buffer arrives complete; the program need not read it.
 func TestStdin(t *testing.T) {
 	long := strings.Repeat("0123456789", 100_000)
 	r, out := run(t, "cat", long)
@@ -45,7 +45,7 @@ func TestStdin(t *testing.T) {
 	assert.Zero(t, r.ExitCode())
 }
 
-// What it leaves behind ends with it, in a session of its own or not.
+// Processes that a program leaves behind end with it, in their own session or not.
 func TestWhatIsLeftBehind(t *testing.T) {
 	for name, text := range map[string]string{
 		"in the background":   "sleep 1000 & echo $!",
@@ -59,7 +59,7 @@ func TestWhatIsLeftBehind(t *testing.T) {
 			assert.Zero(t, r.Alive)
 			require.NotEmpty(t, strings.TrimSpace(out))
 			stat, err := os.ReadFile("/proc/" + strings.TrimSpace(out) + "/stat")
-			assert.True(t, err != nil || strings.Contains(string(stat), ") Z "), "process %s is still there", out) // a zombie is init's to bury
+			assert.True(t, err != nil || strings.Contains(string(stat), ") Z "), "process %s is still there", out) // init reaps zombies
 		})
 	}
 }

@@ -24,8 +24,8 @@ const (
 // CheckSupport returns the reason why programs cannot run here; nil if they can.
 func CheckSupport() error { return nil }
 
-// Run starts a program, waits until it ends or must be ended, and returns when all of its processes that can
-// be ended have ended. It returns an error only if the program could not be started.
+// Run starts a program and waits until it ends or must be ended. It returns when all processes that can be ended have
+// ended. It returns an error only if the program could not be started.
 func Run(ctx context.Context, c Command) (r Result, err error) {
 	started := time.Now()
 	var outputs [2]*output
@@ -37,7 +37,7 @@ func Run(ctx context.Context, c Command) (r Result, err error) {
 	}
 	cmd := &exec.Cmd{
 		Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env, Stdout: outputs[0].writer, Stderr: outputs[1].writer,
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // which is a process group, too
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // also creates a process group
 	}
 	in, err := newInput(cmd, c.Stdin)
 	if err != nil {
@@ -78,8 +78,8 @@ func Run(ctx context.Context, c Command) (r Result, err error) {
 	return r, nil
 }
 
-// await waits for the end of a program, or for a reason to end it. Remaining processes have a moment to end
-// by themselves: bash does not wait for a process in >(…).
+// await waits for the program's end, or for a reason to end it. Remaining processes have a moment to end by
+// themselves: bash does not wait for a process in >(…).
 func (f *family) await(ctx context.Context, limit time.Duration) Ending {
 	timer, ticker := time.NewTimer(limit), time.NewTicker(counting)
 	defer timer.Stop()
@@ -90,7 +90,7 @@ func (f *family) await(ctx context.Context, limit time.Duration) Ending {
 		select {
 		case <-exited:
 			exited, settled = nil, time.Now().Add(settling)
-			timer.Stop() // it was in time
+			timer.Stop() // the processes ended in time
 		case <-ctx.Done():
 			return Cancelled
 		case <-timer.C:
@@ -112,7 +112,7 @@ func (f *family) overran() bool {
 	return f.bred
 }
 
-// end ends the processes of a family, and returns how many could not be ended.
+// end ends the family's processes, and returns how many could not be ended.
 func (f *family) end(grace time.Duration) (alive int) {
 	if grace > 0 && len(f.members()) > 0 {
 		f.signal(unix.SIGTERM)
@@ -128,14 +128,14 @@ func (f *family) end(grace time.Duration) (alive int) {
 	}
 }
 
-// goneBy waits until all processes have ended, there are too many, or the deadline has passed.
+// goneBy waits until all processes have ended, their number exceeds the limit, or the deadline has passed.
 func (f *family) goneBy(deadline time.Time) {
 	for pause := time.Millisecond; len(f.members()) > 0 && !f.overran() && time.Now().Before(deadline); pause = min(2*pause, counting) {
 		time.Sleep(pause)
 	}
 }
 
-// reap returns the exit status from the kernel. It returns nil while the process hangs in the kernel.
+// reap returns the exit status, or nil if the process hangs in the kernel.
 func (f *family) reap() *os.ProcessState {
 	select {
 	case <-f.exited:
@@ -165,7 +165,7 @@ func newOutput(to io.Writer) (*output, error) {
 	return &output{reader: reader, writer: writer, to: to, done: make(chan struct{})}, nil
 }
 
-// read reads until all writers are gone, or until finish stops it.
+// read reads until all writers are gone or finish stops it.
 func (o *output) read() {
 	defer close(o.done)
 	_, err := io.Copy(o.to, o.reader)
@@ -179,7 +179,6 @@ func (o *output) finish(deadline time.Time) (held bool) {
 	return o.held
 }
 
-// close closes the open files.
 func (o *output) close() {
 	_ = o.writer.Close()
 	_ = o.reader.Close()
@@ -204,7 +203,7 @@ func newInput(cmd *exec.Cmd, text []byte) (*input, error) {
 	return &input{text: text, reader: reader, writer: writer}, nil
 }
 
-// begin starts writing the text, until all is written or the reader is gone.
+// begin starts to write the text, until all is written or the reader is gone.
 func (i *input) begin() {
 	if i == nil {
 		return
@@ -218,7 +217,6 @@ func (i *input) begin() {
 	}()
 }
 
-// close ends the writing.
 func (i *input) close() {
 	if i == nil {
 		return

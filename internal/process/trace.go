@@ -9,8 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// TraceVars returns the environment variables that tell a program its parent span, which programs with
-// OpenTelemetry read: TRACEPARENT and, if set, TRACESTATE. It returns none if the span is not sampled.
+// TraceVars returns the environment variables that tell a program its parent span: TRACEPARENT and, if set,
+// TRACESTATE. Programs with OpenTelemetry read them. It returns none if the span is not sampled.
 func TraceVars(ctx context.Context) map[string]string {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return nil

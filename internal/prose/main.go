@@ -23,7 +23,7 @@ func main() {
 	}
 }
 
-// run lists the findings of the module at root, or only those of the given packages. It fails if there are any.
+// run lists the findings in the module at root, or only in the given packages. It fails if there are any.
 func run(out io.Writer, root string, packages []string) error {
 	found, err := checkModule(root)
 	if err != nil {
@@ -45,12 +45,12 @@ func run(out io.Writer, root string, packages []string) error {
 	return nil
 }
 
-// findings holds the findings of each package, by its folder below the root of the module; "." is the root. Documents
+// findings holds the findings of each package by its folder, relative to the module root; "." is the root. Documents
 // belong to the package in their folder.
 type findings map[string][]finding
 
-// checkModule reads all Go files and documents of the module at root. It skips folders named testdata and
-// node_modules, hidden folders, and other modules.
+// checkModule reads all Go files and documents in the module at root. It skips hidden folders, folders named testdata
+// or node_modules, and other modules.
 func checkModule(root string) (findings, error) {
 	found := findings{}
 	err := filepath.WalkDir(root, func(dir string, entry fs.DirEntry, err error) error {
@@ -80,8 +80,7 @@ func checkModule(root string) (findings, error) {
 
 // phrasesUnread lists the folders that are still to be checked for phrases.
 var phrasesUnread = []string{
-	"cmd", "coordinator", "durable", "internal",
-	"pipeline", "policy",
+	"cmd", "coordinator", "durable", "pipeline", "policy",
 }
 
 // isBelow reports whether dir is the folder or one below it.
@@ -90,7 +89,7 @@ func isBelow(dir, folder string) bool {
 	return ok && (rest == "" || rest[0] == '/')
 }
 
-// checkFolder checks the Go files and documents of one folder.
+// checkFolder checks the Go files and documents in one folder.
 func checkFolder(dir string) ([]finding, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -115,7 +114,7 @@ func checkFolder(dir string) ([]finding, error) {
 				shipped = append(shipped, file)
 			}
 		case ".md":
-			if entry.Name() == "CHANGELOG.md" { // entries of released versions do not change
+			if entry.Name() == "CHANGELOG.md" { // released entries do not change
 				continue
 			}
 			text, err := os.ReadFile(name)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// check returns the rules that a source file of one package breaks, in order.
+// check returns the rules that the source of a one-file package breaks, in order.
 func check(t *testing.T, source string) []string {
 	t.Helper()
 	dir := t.TempDir()

@@ -30,12 +30,11 @@ type finding struct {
 	Text string // the problem, and the text to write instead
 }
 
-// oneWordShare is the maximum share of unexported functions with names of one word. Each package may have one such
-// function beyond that share.
+// oneWordShare is the maximum share of unexported functions with one-word names. Each package may have one more.
 const oneWordShare = 0.15
 
-// checkFunctions returns the findings in the names and comments of functions and methods of one package. It ignores
-// tests, because their names describe what they test.
+// checkFunctions returns the findings in the function and method names and comments of one package. It ignores tests,
+// because their names describe what they test.
 func checkFunctions(fset *token.FileSet, files []*ast.File) []finding {
 	p := packageNames{spellings: map[string]map[string]token.Position{}}
 	for _, file := range files {
@@ -59,7 +58,7 @@ func checkFunctions(fset *token.FileSet, files []*ast.File) []finding {
 	return p.found
 }
 
-// packageNames collects the names of the functions of a package and the findings in them.
+// packageNames collects a package's function names and the findings in them.
 type packageNames struct {
 	found      []finding
 	spellings  map[string]map[string]token.Position // by the name in lower case
@@ -92,7 +91,7 @@ func (p *packageNames) check(fset *token.FileSet, fn *ast.FuncDecl) {
 	}
 }
 
-// checkComment reports whether the comment of a function does not begin with its name and a verb.
+// checkComment reports whether a function's comment does not begin with its name and a verb.
 func checkComment(fn *ast.FuncDecl) (text string, broken bool) {
 	words := strings.Fields(fn.Doc.Text())
 	if len(words) == 0 {
@@ -108,7 +107,7 @@ func checkComment(fn *ast.FuncDecl) (text string, broken bool) {
 	return fmt.Sprintf("comment of %s: %q is not a verb; say what it returns, reports, records, …", fn.Name.Name, begin), true
 }
 
-// noVerbs lists words that end in s but are not verbs, or verbs that do not describe a function.
+// noVerbs lists words that end in s but are not verbs, or are verbs that do not describe a function.
 var noVerbs = []string{"is", "was", "has", "as", "its", "this", "does", "us", "always"}
 
 // adverbs lists words that may come between the name and the verb.
@@ -127,7 +126,7 @@ func isVerb(word string) bool {
 	return strings.HasSuffix(word, "s") && strings.ToLower(word) == word
 }
 
-// splitName returns the words of a name in camel case.
+// splitName returns the words in a camel-case name.
 func splitName(name string) []string {
 	var words []string
 	start := 0
@@ -168,7 +167,7 @@ func isParticiple(name string) bool {
 	return strings.HasSuffix(word, "ed") && len(word) > 4 || slices.Contains(irregular, word)
 }
 
-// returnsBool reports whether the last result of a function is a bool.
+// returnsBool reports whether a function's last result is a bool.
 func returnsBool(fn *ast.FuncDecl) bool {
 	if fn.Type.Results == nil || len(fn.Type.Results.List) == 0 {
 		return false
@@ -202,8 +201,8 @@ var phrases = regexp.MustCompile(`(?i)\b(those of|that of the|and of|or of|of a 
 // phraseShare is the maximum share of comment lines with a phrase.
 const phraseShare = 0.002
 
-// checkPhrases returns the comment lines with a phrase beyond the share that a folder may have. It skips the output of
-// examples.
+// checkPhrases returns the comment lines with a phrase beyond the share that a folder may have. It skips the output
+// of examples.
 func checkPhrases(fset *token.FileSet, files []*ast.File) []finding {
 	var found []finding
 	lines := 0
@@ -225,7 +224,7 @@ func checkPhrases(fset *token.FileSet, files []*ast.File) []finding {
 	return found[min(len(found), int(math.Round(phraseShare*float64(lines)))):]
 }
 
-// checkWords returns the stumbling words of a text that starts at line first of a file.
+// checkWords returns the stumbling words in a text that starts at the given line of a file.
 func checkWords(file string, first int, text string) []finding {
 	var found []finding
 	for i, line := range strings.Split(text, "\n") {
@@ -238,7 +237,7 @@ func checkWords(file string, first int, text string) []finding {
 	return found
 }
 
-// checkTexts returns the stumbling words in the comments and string literals of a file.
+// checkTexts returns the stumbling words in a file's comments and string literals.
 func checkTexts(fset *token.FileSet, file *ast.File) []finding {
 	var found []finding
 	for _, group := range file.Comments {

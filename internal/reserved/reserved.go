@@ -4,9 +4,8 @@ package reserved
 
 import "strings"
 
-// Pass is an argument that permits a package of this module to create a key of the framework, or to record a
-// judgement. Code outside the module can create a zero Pass by type inference, but it is not valid; only Show returns
-// a valid one.
+// Pass is an argument that permits a package of this module to create a framework key or to record a judgement. Code
+// outside the module can create a zero Pass by type inference, but only Show returns a valid one.
 type Pass struct{ valid bool }
 
 // Show returns a valid Pass.

@@ -12,13 +12,15 @@ import (
 	"syscall"
 )
 
-// ErrLink is returned for a path that leads through a link, and for something that is no file where a file is expected.
+// ErrLink is returned for a path that leads through a link, and for anything but a regular file where a file is
+// expected.
 var ErrLink = errors.New("not a plain file or directory: links and pipes are not followed here: remove it")
 
-// Base is the path of a trusted directory. Paths of its methods are absolute and below it.
+// Base is the path of a trusted directory. Its methods take absolute paths below it.
 type Base string
 
-// parent opens the directory of a path, and returns the last name of the path. With makes set, missing directories are made.
+// parent opens the directory of a path, and returns the path's last name. With makes set, it creates missing
+// directories.
 func (b Base) parent(path string, makes bool) (dir *os.Root, name string, err error) {
 	below, err := filepath.Rel(string(b), path)
 	if err != nil || below == "." || !filepath.IsLocal(below) {
@@ -38,7 +40,7 @@ func (b Base) parent(path string, makes bool) (dir *os.Root, name string, err er
 	for _, name := range names[:len(names)-1] {
 		at = filepath.Join(at, name)
 		next, err := enter(dir, name, makes)
-		_ = dir.Close() // it was only read
+		_ = dir.Close() // dir was only read
 		if err != nil {
 			return nil, "", &fs.PathError{Op: "open", Path: at, Err: innermostError(err)}
 		}
@@ -47,7 +49,7 @@ func (b Base) parent(path string, makes bool) (dir *os.Root, name string, err er
 	return dir, names[len(names)-1], nil
 }
 
-// enter opens a directory in dir. A link is an error, also one that does not lead out of dir.
+// enter opens a directory in dir. A link is an error, even if it stays inside dir.
 func enter(dir *os.Root, name string, makes bool) (*os.Root, error) {
 	info, err := dir.Lstat(name)
 	if makes && errors.Is(err, fs.ErrNotExist) {
@@ -85,7 +87,7 @@ func (b Base) do(path string, makes bool, f func(dir *os.Root, name string) erro
 	return nil
 }
 
-// MkdirAll makes a directory, and those above it.
+// MkdirAll creates a directory and its parents.
 func (b Base) MkdirAll(path string) error {
 	if filepath.Clean(path) == string(b) {
 		return os.MkdirAll(path, 0o700)
@@ -99,7 +101,7 @@ func (b Base) MkdirAll(path string) error {
 	})
 }
 
-// Lstat returns what is at a path.
+// Lstat describes the file at a path.
 func (b Base) Lstat(path string) (info fs.FileInfo, err error) {
 	err = b.do(path, false, func(dir *os.Root, name string) error {
 		info, err = dir.Lstat(name)
@@ -113,30 +115,30 @@ func (b Base) Remove(path string) error {
 	return b.do(path, false, func(dir *os.Root, name string) error { return dir.Remove(name) })
 }
 
-// RemoveAll removes a file or a directory with all that is in it.
+// RemoveAll removes a file, or a directory with its content.
 func (b Base) RemoveAll(path string) error {
 	return b.do(path, false, func(dir *os.Root, name string) error { return dir.RemoveAll(name) })
 }
 
-// Rename gives a file or a directory another path. It makes the directory of that.
+// Rename moves a file or a directory to another path. It creates the new path's parent directories.
 func (b Base) Rename(from, to string) error {
 	if err := b.MkdirAll(filepath.Dir(to)); err != nil {
 		return err
 	}
-	return b.do(from, false, func(*os.Root, string) error { // no link leads to from, and none to the directory of to
+	return b.do(from, false, func(*os.Root, string) error { // neither path leads through a link
 		common := commonDir(from, to)
 		dir, _, err := b.parent(filepath.Join(common, "-"), false)
 		if err != nil {
 			return err
 		}
 		defer dir.Close()
-		before, _ := filepath.Rel(common, from) // it is below
+		before, _ := filepath.Rel(common, from) // from is below common
 		after, _ := filepath.Rel(common, to)
 		return dir.Rename(before, after)
 	})
 }
 
-// commonDir returns the directory that two paths are below.
+// commonDir returns the directory that contains two paths.
 func commonDir(a, b string) string {
 	for dir := filepath.Dir(a); ; dir = filepath.Dir(dir) {
 		if below, err := filepath.Rel(dir, b); err == nil && filepath.IsLocal(below) || dir == filepath.Dir(dir) {
@@ -145,7 +147,7 @@ func commonDir(a, b string) string {
 	}
 }
 
-// ReadDir returns what is in a directory, sorted by name.
+// ReadDir returns a directory's entries, sorted by name.
 func (b Base) ReadDir(path string) (entries []fs.DirEntry, err error) {
 	err = b.do(path, false, func(dir *os.Root, name string) error {
 		at, err := enter(dir, name, false)
@@ -159,7 +161,7 @@ func (b Base) ReadDir(path string) (entries []fs.DirEntry, err error) {
 	return entries, err
 }
 
-// Open opens a regular file. With os.O_CREATE in flag it is made, with its directories, if it is missing.
+// Open opens a regular file. With os.O_CREATE in flag, it creates a missing file and its directories.
 func (b Base) Open(path string, flag int) (file *os.File, err error) {
 	err = b.do(path, flag&os.O_CREATE != 0, func(dir *os.Root, name string) error {
 		info, err := dir.Lstat(name)
@@ -187,7 +189,7 @@ func (b Base) Open(path string, flag int) (file *os.File, err error) {
 	return file, nil
 }
 
-// TooLargeError is returned for a file that is larger than expected.
+// TooLargeError is returned for a file that exceeds the size limit.
 type TooLargeError struct {
 	Path string
 	Most int64
@@ -197,7 +199,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("%s has more than %d bytes", e.Path, e.Most)
 }
 
-// ReadFile returns the content of a regular file. One with more bytes than most is a *TooLargeError.
+// ReadFile returns a regular file's content. It returns a *TooLargeError for a file with more than most bytes.
 func (b Base) ReadFile(path string, most int64) ([]byte, error) {
 	file, err := b.Open(path, os.O_RDONLY)
 	if err != nil {
@@ -211,10 +213,10 @@ func (b Base) ReadFile(path string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// WriteFile replaces what is at a path by a file, in one step. It makes its directories. Only the user may read the file.
+// WriteFile atomically replaces the file at a path and creates its directories. Only the user may read the file.
 func (b Base) WriteFile(path string, data []byte) error { return b.write(path, data, 0o600) }
 
-// WriteScript works like WriteFile, for a file that the user may execute, too.
+// WriteScript works like WriteFile for a file that the user may execute.
 func (b Base) WriteScript(path string, data []byte) error { return b.write(path, data, 0o700) }
 
 func (b Base) write(path string, data []byte, mode fs.FileMode) error {
@@ -229,7 +231,7 @@ func (b Base) write(path string, data []byte, mode fs.FileMode) error {
 			err = dir.Rename(temporary, name)
 		}
 		if err != nil {
-			_ = dir.Remove(temporary) // the first error counts
+			_ = dir.Remove(temporary) // the first error is returned
 		}
 		return err
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/rooted"
 )
 
-// bench is a base with files, and a folder outside of it.
+// bench returns a base with files, and a folder outside of it.
 func bench(t *testing.T) (base rooted.Base, in, outside func(name string) string) {
 	t.Helper()
 	dir, out := t.TempDir(), t.TempDir()
@@ -67,7 +67,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// A missing base is made where something is made in it.
+// A missing base is created when something is written in it.
 func TestMissingBase(t *testing.T) {
 	base := rooted.Base(filepath.Join(t.TempDir(), "new"))
 	_, err := base.Lstat(filepath.Join(string(base), "a"))
@@ -114,7 +114,7 @@ func TestLinks(t *testing.T) {
 	assert.Equal(t, "mine", read(t, in("real/file")))
 }
 
-// A pipe does not block, and a file with a second name is not written to.
+// A pipe does not block, and a file with a second name is not written.
 func TestPipesAndNames(t *testing.T) {
 	base, in, outside := bench(t)
 	if err := syscall.Mkfifo(in("pipe"), 0o600); err != nil {

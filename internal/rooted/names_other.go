@@ -4,5 +4,5 @@ package rooted
 
 import "io/fs"
 
-// hasOtherName returns false: the names of a file are not known here.
+// hasOtherName returns false: this system does not tell a file's other names.
 func hasOtherName(fs.FileInfo) bool { return false }

@@ -9,9 +9,9 @@ import (
 
 // Place is where gates wait without a process. The engine that fires a point around runs sets it.
 type Place interface {
-	// Park returns the answer to a question, which id identifies in its run. Without an answer, it records the question and
-	// ends the firing: it cancels its context and returns an error. When the run has the answer, the engine repeats the
-	// firing. It returns ErrExpired when the time for an answer has passed.
+	// Park returns the answer to a question, which id identifies within its run. Without an answer, it records the
+	// question and ends the firing: it cancels the firing's context and returns an error. When the run has the
+	// answer, the engine repeats the firing. Park returns ErrExpired when the time for an answer has passed.
 	Park(ctx context.Context, id string, q agent.Question) (agent.Approval, error)
 }
 
@@ -25,7 +25,7 @@ func WithPlace(ctx context.Context, p Place) context.Context {
 	return context.WithValue(ctx, placeKey{}, p)
 }
 
-// PlaceOf returns the place in ctx. It returns nil where gates block.
+// PlaceOf returns the place in ctx, or nil where gates block.
 func PlaceOf(ctx context.Context) Place {
 	p, _ := ctx.Value(placeKey{}).(Place)
 	return p

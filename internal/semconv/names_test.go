@@ -19,18 +19,18 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// others are literals that begin as the names do and stand for something else: the
-// prefixes of reserved metadata keys, and the key of the command line.
+// others lists literals that begin like telemetry names but are not: prefixes of reserved metadata keys, and the
+// command line's key.
 var others = []string{"grapnel.", "grapnel.cli"}
 
-// isName reports whether the text of a literal is, or has in it, a name that telemetry
-// records. Names are those of this package, and whatever else begins as they do.
+// isName reports whether a literal is or contains a name that telemetry records: a name in this package, or any other
+// text that begins like one.
 func isName(text string, names []string) bool {
 	return slices.Contains(names, text) || strings.Contains(text, "gen_ai.") ||
 		strings.HasPrefix(text, "grapnel.") && !strings.ContainsAny(text, " /") && !slices.Contains(others, text)
 }
 
-// literals returns the strings of a file, with the lines they are in.
+// literals returns a file's string literals with their lines.
 func literals(t *testing.T, path string, source []byte) map[string]int {
 	t.Helper()
 	set := token.NewFileSet()
@@ -53,8 +53,7 @@ func literals(t *testing.T, path string, source []byte) map[string]int {
 	return found
 }
 
-// Every name stands in names.go alone: what writes and what reads telemetry cannot
-// disagree about one.
+// Every name is in names.go alone, so code that writes and reads telemetry always agrees.
 func TestNamesAreInOnePlace(t *testing.T) {
 	t.Parallel()
 	root := parts.Root()
@@ -96,7 +95,7 @@ func TestNamesAreInOnePlace(t *testing.T) {
 	assert.Greater(t, files, 300)
 }
 
-// The test above is worth something only if it knows a name when it sees one.
+// TestNamesAreInOnePlace is valid only if isName recognizes names.
 func TestIsName(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{

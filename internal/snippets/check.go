@@ -17,8 +17,8 @@ type Report struct {
 	Errors []error // each with file, line and the compiler's message
 }
 
-// Check type-checks the blocks that are Go. The prelude is Go, too: declarations that every block can use, for names
-// that snippets leave to the reader. Unused variables are not errors.
+// Check type-checks the Go blocks. The prelude contains Go declarations for names that snippets leave to the reader;
+// every block can use them. Unused variables are not errors.
 func (p *Packages) Check(prelude string, blocks []Block) Report {
 	c := checker{packages: p, fset: p.fset}
 	given := c.checkBlock(Block{File: "prelude.go", Line: 1, Lang: "go", Text: prelude}, nil)
@@ -33,7 +33,7 @@ func (p *Packages) Check(prelude string, blocks []Block) Report {
 	return c.Report
 }
 
-// checker holds the data that the blocks of all pages share.
+// checker holds the data that the blocks on all pages share.
 type checker struct {
 	Report
 
@@ -41,8 +41,8 @@ type checker struct {
 	fset     *token.FileSet
 }
 
-// checkBlock type-checks one block, which can use the objects in seen. It returns the objects that the next block of
-// the page can use.
+// checkBlock type-checks one block, which can use the objects in seen. It returns the objects that the page's next
+// block can use.
 func (c *checker) checkBlock(b Block, seen []types.Object) []types.Object {
 	file, kind, err := b.parse(c.fset)
 	switch {
@@ -72,8 +72,8 @@ func (c *checker) checkBlock(b Block, seen []types.Object) []types.Object {
 	return append(slices.Clip(seen), newObjects(file, kind, pkg, &info)...)
 }
 
-// declare adds to the scope of the package the objects that a block may use: packages by their names, and objects
-// declared before, which take precedence, unless the block declares the name itself.
+// declare adds the objects that a block may use to the package scope: packages by their names, and earlier objects,
+// which take precedence. It skips names that the block declares itself.
 func (c *checker) declare(pkg *types.Package, file *ast.File, b Block, seen []types.Object) {
 	names := map[string]types.Object{"_return": returnAnything(pkg)}
 	ast.Inspect(file, func(n ast.Node) bool {

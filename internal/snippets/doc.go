@@ -1,4 +1,4 @@
-// Package snippets type-checks the Go code in documents: the code blocks of Markdown files and of doc comments.
+// Package snippets type-checks the Go code in documents: code blocks in Markdown files and doc comments.
 //
 //	blocks, err := snippets.Find(".")
 //	if err != nil {
@@ -12,8 +12,8 @@
 //	fmt.Println(errors.Join(report.Errors...))
 //
 // A block is a whole file, declarations, or statements. A page is one Markdown file or one doc comment, and is read
-// top to bottom: a block can use the declarations of earlier blocks on the page, and those of the prelude. Packages
-// are found by their names, as goimports does: packages of this module first, then the standard library, then the
+// top to bottom: a block can use declarations in earlier blocks on the page and in the prelude. Packages
+// are found by name, as goimports does: packages of this module first, then the standard library, then the
 // modules that go.mod requires directly.
 //
 // A block counts as Go if its page says so (a fence with "go"), or if it parses as Go. A block without a language

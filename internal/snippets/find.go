@@ -13,24 +13,23 @@ import (
 	"strings"
 )
 
-// Block is a block of code in a page.
+// Block is a code block on a page.
 type Block struct {
-	File string // path below the root, with slashes
+	File string // path relative to the root, with slashes
 	Page int    // line at which the page begins; 1 for a Markdown file
-	Line int    // line of the first line of Text
+	Line int    // line number of Text's first line
 	Lang string // the language of a fenced block; otherwise ""
 	Text string
 }
 
-// String returns the place of the block and its first line.
+// String returns the block's place and first line.
 func (b Block) String() string {
 	first, _, _ := strings.Cut(b.Text, "\n")
 	return fmt.Sprintf("%s:%d: %s", b.File, b.Line, strings.TrimSpace(first))
 }
 
-// Find returns the code blocks of every Markdown file, and of every doc comment of a package or declaration, below
-// root, in the order of files and lines. It skips tests, folders that the go command ignores, node_modules, and other
-// modules.
+// Find returns the code blocks in all Markdown files and doc comments below root, ordered by file and line. It skips
+// tests, folders that the go command ignores, node_modules, and other modules.
 func Find(root string) ([]Block, error) {
 	var blocks []Block
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -63,15 +62,15 @@ func Find(root string) ([]Block, error) {
 	return blocks, err
 }
 
-// isForeign reports whether the folder is outside the packages of this module.
+// isForeign reports whether the folder is outside this module's packages.
 func isForeign(dir string) bool {
 	name := filepath.Base(dir)
 	_, err := os.Stat(filepath.Join(dir, "go.mod"))
 	return err == nil || name == "testdata" || name == "node_modules" || name[0] == '.' || name[0] == '_'
 }
 
-// readMarkdown returns the fenced blocks of a Markdown file, and blocks that are indented by a tab or four spaces
-// after an empty line.
+// readMarkdown returns a Markdown file's fenced blocks, and blocks that are indented by a tab or four spaces after an
+// empty line.
 func readMarkdown(path string) ([]Block, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -107,7 +106,7 @@ func readMarkdown(path string) ([]Block, error) {
 	return blocks, nil
 }
 
-// readComments returns the code blocks of the doc comments of a Go file.
+// readComments returns the code blocks in a Go file's doc comments.
 func readComments(path string) ([]Block, error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, path, nil, parser.ParseComments|parser.SkipObjectResolution)
@@ -116,7 +115,7 @@ func readComments(path string) ([]Block, error) {
 	}
 	var blocks []Block
 	for _, group := range docComments(file) {
-		var lines []string // the lines of the group without comment markers
+		var lines []string // the group's lines without comment markers
 		for _, c := range group.List {
 			text := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(c.Text, "//"), "/*"), "*/")
 			lines = append(lines, strings.Split(text, "\n")...)
@@ -138,8 +137,7 @@ func readComments(path string) ([]Block, error) {
 	return blocks, nil
 }
 
-// docComments returns the comments that document the package, a declaration, a field or a method, in the order of the
-// file.
+// docComments returns the comments that document the package, a declaration, a field or a method, in file order.
 func docComments(file *ast.File) []*ast.CommentGroup {
 	var groups []*ast.CommentGroup
 	ast.Inspect(file, func(n ast.Node) bool {

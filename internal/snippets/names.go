@@ -14,18 +14,18 @@ import (
 	"unicode"
 )
 
-// Names are the exported names and the tests that a module declares.
+// Names holds a module's exported names and tests.
 type Names struct {
 	declared map[string]bool     // "package.Name", and "Name"
 	members  map[string]bool     // "Type.Member" of fields and methods, and "Member"
 	types    map[string]bool     // "Type"
-	embedded map[string][]string // by type, the names of the types in it
-	packages map[string]bool     // names of packages of the module
-	foreign  map[string]bool     // names of other packages that it imports
+	embedded map[string][]string // by type, the names of its embedded types
+	packages map[string]bool     // names of the module's packages
+	foreign  map[string]bool     // names of imported packages outside the module
 }
 
-// ReadNames returns the exported names of the packages below root, except of package main and of internal packages, and
-// the names of their tests. It parses the files, and checks no types.
+// ReadNames returns the exported names and the tests of all packages below root except main and internal packages. It
+// parses files without checking types.
 func ReadNames(root string) (*Names, error) {
 	n := &Names{
 		declared: map[string]bool{}, members: map[string]bool{}, types: map[string]bool{}, embedded: map[string][]string{},
@@ -65,7 +65,7 @@ func ReadNames(root string) (*Names, error) {
 
 var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark|Example)\w+)\(`)
 
-// addTests adds the names of the tests in a file.
+// addTests adds the names of a file's tests.
 func (n *Names) addTests(file string) error {
 	text, err := os.ReadFile(file)
 	for _, found := range testFunc.FindAllSubmatch(text, -1) {
@@ -74,7 +74,7 @@ func (n *Names) addTests(file string) error {
 	return err
 }
 
-// modulePath returns the path in the go.mod of a folder.
+// modulePath returns the module path in a folder's go.mod.
 func modulePath(dir string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil {
@@ -83,7 +83,7 @@ func modulePath(dir string) (string, error) {
 	if found := moduleLine.FindSubmatch(text); found != nil {
 		return string(found[1]), nil
 	}
-	return "", fmt.Errorf("%s: no line with the module", filepath.Join(dir, "go.mod"))
+	return "", fmt.Errorf("%s: no module line", filepath.Join(dir, "go.mod"))
 }
 
 var (
@@ -132,7 +132,7 @@ func (n *Names) addFile(file *ast.File) {
 	}
 }
 
-// addType adds the fields or methods of a type.
+// addType adds a type's fields or methods.
 func (n *Names) addType(name string, form ast.Expr) {
 	var fields *ast.FieldList
 	switch form := form.(type) {
@@ -163,7 +163,7 @@ func (n *Names) addType(name string, form ast.Expr) {
 
 func (n *Names) addMember(of, name string) { n.members[of+"."+name], n.members[name] = true, true }
 
-// typeName returns the name of a type without its package, pointer and parameters.
+// typeName returns a type's name without its package, pointer and parameters.
 func typeName(form ast.Expr) string {
 	switch form := form.(type) {
 	case *ast.Ident:
@@ -180,8 +180,8 @@ func typeName(form ast.Expr) string {
 	return ""
 }
 
-// hasMember reports whether a type of that name, in any package, has the field or method. Types are embedded at most
-// a few levels deep.
+// hasMember reports whether a type with the given name, in any package, has the field or method. It follows a few
+// levels of embedding.
 func (n *Names) hasMember(of, name string, depth int) bool {
 	if n.members[of+"."+name] {
 		return true
@@ -203,12 +203,12 @@ var (
 	alone    = regexp.MustCompile(`^\*?([A-Z][a-z0-9]+[A-Z]\w*)(?:\(.*\)|\{.*\}|\[.*\])?$`)
 )
 
-// Missing returns the names in a piece of inline code that read like names of the module and do not exist. It looks at
+// Missing returns the names in inline code that look like this module's names but do not exist. It looks at
 // package.Name, Type.Member, variable.Member, keys of literals, and names of two words that stand alone.
 func (n *Names) Missing(code string) []string {
 	var missing []string
 	code = quoted.ReplaceAllString(code, `""`)
-	// A match takes the character after it, which may begin the next one.
+	// A match consumes the character after it, which may begin the next match.
 	for rest := code; ; {
 		at := selector.FindStringSubmatchIndex(rest)
 		if at == nil {
@@ -238,7 +238,7 @@ func (n *Names) Missing(code string) []string {
 	return missing
 }
 
-// missingIn returns the first name of a selector that does not exist, or "".
+// missingIn returns the first unknown name in a selector, or "".
 func (n *Names) missingIn(first string, names []string) string {
 	of, isType := first, n.types[first]
 	switch {
@@ -248,17 +248,17 @@ func (n *Names) missingIn(first string, names []string) string {
 		return ""
 	case n.packages[first]:
 		return first + "." + names[0]
-	case isShout(first) || !unicode.IsUpper(rune(first[0])) && isShout(names[0]): // a place to fill in
+	case isShout(first) || !unicode.IsUpper(rune(first[0])) && isShout(names[0]): // a placeholder
 		return ""
 	}
 	for _, name := range names {
 		if isType && !n.hasMember(of, name, 0) || !n.members[name] {
 			return of + "." + name
 		}
-		of, isType = name, false // its type may have another name
+		of, isType = name, false // the type's name may differ
 	}
 	return ""
 }
 
-// isShout reports whether a name has no small letter.
+// isShout reports whether a name has no lowercase letter.
 func isShout(name string) bool { return strings.ToUpper(name) == name && len(name) > 1 }

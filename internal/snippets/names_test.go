@@ -44,12 +44,12 @@ func hidden() { mortar.Mix() }`,
 		"*bricks.Key":                     nil,
 		"key.Set(1)":                      nil, // a variable
 		"mortar.Mix":                      nil,
-		"http.Get":                        nil, // another module's
+		"http.Get":                        nil, // in another module
 		"TestWalls":                       nil,
 		"vars.NAME, args.path, README.md": nil,
 		"SITE.Name":                       nil,
 		"bricks.Wall{Doors: …}":           nil,
-		`"bricks.Nope"`:                   nil, // a text
+		`"bricks.Nope"`:                   nil, // a string
 		"bricks.Break":                    {"bricks.Break"},
 		"bricks.hidden, bricks.Base.Hue":  {"Base.Hue"},
 		"Wall.Colour":                     {"Wall.Colour"},
@@ -59,7 +59,7 @@ func hidden() { mortar.Mix() }`,
 		"bricks.Wall{Windows: 2}":         {"Wall.Windows"},
 		"f(bricks.Break, bricks.Bend)":    {"bricks.Break", "bricks.Bend"},
 		"BurnClay":                        {"BurnClay"},  // internal
-		"WashWalls()":                     {"WashWalls"}, // of another module
+		"WashWalls()":                     {"WashWalls"}, // in another module
 		"TestRoofs":                       {"TestRoofs"},
 	} {
 		assert.Equal(t, missing, names.Missing(code), code)

@@ -21,18 +21,17 @@ import (
 	"strings"
 )
 
-// Packages are the packages that blocks of code can import. Packages of the module are read from source without
-// function bodies, so that a change in one of them rebuilds nothing; the others come from the export data in the
-// build cache.
+// Packages holds the packages that code blocks can import. The module's packages are read from source without
+// function bodies, so that a change in one of them rebuilds nothing; others come from export data in the build cache.
 type Packages struct {
-	module string // path of the module of the blocks
+	module string // path of the blocks' module
 	fset   *token.FileSet
 	byPath map[string]*listed
 	byName map[string][]*listed
-	export types.Importer // of packages outside the module
+	export types.Importer // for packages outside the module
 }
 
-// listed is the part of go list's output for a package that the checker needs.
+// listed is the part of go list's output for one package that the checker needs.
 type listed struct {
 	ImportPath string     `json:"ImportPath"`
 	Name       string     `json:"Name"`
@@ -43,7 +42,7 @@ type listed struct {
 	Export     string     `json:"Export"` // the file with the compiler's export data
 	Module     fromModule `json:"Module"`
 
-	checked *types.Package // the checked package, if it is of the module and was imported
+	checked *types.Package // the checked package, if it belongs to the module and was imported
 }
 
 type fromModule struct {
@@ -53,7 +52,7 @@ type fromModule struct {
 }
 
 // List returns the packages of the module in dir that match the patterns, with all their dependencies. It builds
-// packages of other modules that are not in the build cache.
+// dependencies that are not in the build cache.
 func List(ctx context.Context, dir string, patterns ...string) (*Packages, error) {
 	ours, err := runList(ctx, dir, append([]string{"-json=ImportPath,Name,Dir,GoFiles,Imports,Module"}, patterns...))
 	if err != nil {
@@ -87,7 +86,7 @@ func List(ctx context.Context, dir string, patterns ...string) (*Packages, error
 	return p, nil
 }
 
-// runList returns the output of go list.
+// runList runs go list and returns its output.
 func runList(ctx context.Context, dir string, args []string) ([]*listed, error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list"}, args...)...) //nolint:gosec // the arguments are package paths
 	cmd.Dir = dir
@@ -136,7 +135,7 @@ func (p *Packages) Import(importPath string) (*types.Package, error) {
 	return checked, nil
 }
 
-// openExport returns the export data of a package.
+// openExport returns a package's export data.
 func (p *Packages) openExport(importPath string) (io.ReadCloser, error) {
 	if one := p.byPath[importPath]; one != nil && one.Export != "" {
 		return os.Open(one.Export)
@@ -144,8 +143,8 @@ func (p *Packages) openExport(importPath string) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("no package %q in the module and its dependencies", importPath)
 }
 
-// resolve returns the import path of the package that a block in the file means by a name, and "" if there is none.
-// If there are several, it returns an error.
+// resolve returns the import path for a package name in a file's block, and "" for an unknown name. It returns an
+// error if the name is ambiguous.
 func (p *Packages) resolve(name, file string) (string, error) {
 	var ours, standard, direct []string
 	for _, one := range p.byName[name] {
@@ -171,8 +170,7 @@ func (p *Packages) resolve(name, file string) (string, error) {
 	return "", nil
 }
 
-// canImport reports whether a package may import another according to the rules for folders named internal and
-// vendor.
+// canImport reports whether the go command's rules for internal and vendor folders allow an import.
 func canImport(from, importPath string) bool {
 	if strings.HasPrefix(importPath, "vendor/") {
 		return false

@@ -10,14 +10,14 @@ import (
 
 // Page is a Markdown file.
 type Page struct {
-	File  string  // its path
-	Code  []Block // its fenced and indented blocks
-	Spans []Block // text in backticks, outside of the blocks
+	File  string  // the file's path
+	Code  []Block // fenced and indented blocks
+	Spans []Block // text in backticks outside of the blocks
 }
 
 var inline = regexp.MustCompile("`([^`\n]+)`")
 
-// ReadPages returns the Markdown files that match the patterns of package filepath, in the order of their paths.
+// ReadPages returns the Markdown files that match the patterns of package filepath, ordered by path.
 func ReadPages(patterns ...string) ([]Page, error) {
 	var files []string
 	for _, pattern := range patterns {

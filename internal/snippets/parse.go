@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// form is the form of a block of Go.
+// form is the kind of a block.
 type form int
 
 const (
@@ -21,11 +21,11 @@ const (
 	statements
 )
 
-// onlyGo matches syntax of Go that shell, YAML, JSON and tables do not have.
+// onlyGo matches Go syntax that shell, YAML, JSON and tables do not have.
 var onlyGo = regexp.MustCompile(`(?m):=|\bfunc\b ?[(\w]|\{[ \t]*$|err != nil|^[ \t]*(return|defer|var|package) |\b[a-z]\w*\.[A-Z]\w*[({]`)
 
-// parse returns the block as a Go file, and its form. It returns an error, with file and line, if the block must be
-// Go but does not parse.
+// parse returns the block as a Go file, and its form. It returns an error with file and line if the block must be Go
+// but does not parse.
 func (b Block) parse(fset *token.FileSet) (*ast.File, form, error) {
 	if b.Lang != "" && b.Lang != "go" {
 		return nil, plainText, nil
@@ -56,7 +56,7 @@ func (b Block) parse(fset *token.FileSet) (*ast.File, form, error) {
 	return nil, plainText, nil
 }
 
-// doesSomething reports whether statements are more than names and operators, which other notations have, too.
+// doesSomething reports whether statements are more than names and operators, which other notations also have.
 func doesSomething(file *ast.File) bool {
 	found := false
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -70,8 +70,8 @@ func doesSomething(file *ast.File) bool {
 	return found
 }
 
-// farthestError returns the first syntax error of the attempt that parsed most of the block. If the error is behind
-// the block, its position is the last line of the block.
+// farthestError returns the first syntax error of the attempt that parsed most of the block. An error behind the
+// block is reported at the block's last line.
 func (b Block) farthestError(errs []error) error {
 	var best *scanner.Error
 	for _, err := range errs {
@@ -92,8 +92,8 @@ func aroundStatements(file *ast.File) *ast.FuncDecl {
 	return file.Decls[0].(*ast.FuncDecl) //nolint:forcetypeassert // parse wrote it
 }
 
-// giveUpReturns turns each return of the function that wraps statements into a call that accepts any arguments,
-// because the result types of that function are unknown.
+// giveUpReturns turns returns from the wrapper function into calls that accept any arguments, because the wrapper's
+// result types are unknown.
 func giveUpReturns(file *ast.File) {
 	replace := func(list []ast.Stmt) {
 		for i, s := range list {

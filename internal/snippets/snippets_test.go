@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/snippets"
 )
 
-// bricks is a package of the module that the tests write.
+// bricks is a package in the module that the tests write.
 const bricks = `// Package bricks builds walls.
 //
 //	wall := bricks.Build(3)
@@ -37,8 +37,8 @@ func (Wall) Paint(colour string) { fmt.Println(colour, rand.Int(), random.Int())
 func Build(height int) Wall { return Wall{} }
 `
 
-// writeModule makes a module with the package bricks, an empty page, and files in which
-// nothing is to be found, and returns its folder.
+// writeModule creates a module with the package bricks, an empty page, and files in which Find must find nothing. It
+// returns the module's folder.
 func writeModule(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -53,7 +53,7 @@ func writeModule(t *testing.T) string {
 	return dir
 }
 
-// check returns what is found in the module.
+// check returns the report for the module.
 func check(t *testing.T, dir string, packages *snippets.Packages) snippets.Report {
 	t.Helper()
 	blocks, err := snippets.Find(dir)
@@ -86,7 +86,7 @@ func TestPages(t *testing.T) {
 	require.NoError(t, err)
 	for name, tc := range map[string]struct {
 		page string
-		want []string // of the page; each the beginning of an error
+		want []string // for the page; each is the beginning of an error
 	}{
 		"statements":             {"```go\nwall := bricks.Build(height)\nreturn wall, nil\n```\n", nil},
 		"a return is checked":    {"```go\nif height > 1 {\n\treturn wall\n}\n```\n", []string{"page.md:3: undefined: wall"}},

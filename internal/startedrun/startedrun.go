@@ -1,6 +1,5 @@
-// Package startedrun stores information about runs in contexts: whether a tool call has started a run, and the run to
-// which a context belongs. The agent of the started run sets the first, and the executor, which would otherwise retry
-// the call, reads it.
+// Package startedrun stores run information in contexts: whether a tool call has started a run, and the run to which
+// a context belongs. The started run's agent sets the flag. The executor reads it, and does not retry such a call.
 package startedrun
 
 import (
@@ -16,7 +15,7 @@ func Watch(ctx context.Context) (context.Context, *atomic.Bool) {
 	return context.WithValue(ctx, flagKey{}, flag), flag
 }
 
-// Note sets the flag of the innermost watched tool call that ctx belongs to, if any.
+// Note sets the flag of the innermost watched tool call in ctx, if any.
 func Note(ctx context.Context) {
 	if flag, ok := ctx.Value(flagKey{}).(*atomic.Bool); ok {
 		flag.Store(true)
@@ -25,11 +24,11 @@ func Note(ctx context.Context) {
 
 type runKey struct{}
 
-// Within returns a context that belongs to a run, for starting other runs. A nil run means that the usage of these
-// runs does not count for any other run.
+// Within returns a context that belongs to a run, for starting other runs. With a nil run, the other runs' usage does
+// not count for any run.
 func Within(ctx context.Context, run any) context.Context {
 	return context.WithValue(ctx, runKey{}, run)
 }
 
-// Above returns the run that ctx belongs to; nil when there is none.
+// Above returns the run that ctx belongs to, or nil.
 func Above(ctx context.Context) any { return ctx.Value(runKey{}) }

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Canonical returns the canonical text of arguments: no white space, members sorted by name, strings escaped
-// in one way, numbers by their value (1, 1.0 and 10e-1 are the same, and all digits of large numbers count).
-// Its error is that of CheckObject.
+// Canonical returns the canonical text of arguments: no white space, members sorted by name, strings escaped in one
+// way, numbers by value (1, 1.0 and 10e-1 are the same; large numbers keep all digits). It returns the same errors as
+// CheckObject.
 func Canonical(args string) (string, error) {
 	if err := CheckObject(args); err != nil {
 		return "", err
@@ -20,7 +20,7 @@ func Canonical(args string) (string, error) {
 	return Marshal(canonicalValue(members))
 }
 
-// canonicalValue returns a decoded value with canonical numbers. It changes lists and objects in place.
+// canonicalValue returns a decoded value with canonical numbers. It modifies lists and objects in place.
 func canonicalValue(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -37,8 +37,7 @@ func canonicalValue(v any) any {
 	return v
 }
 
-// canonicalNumber returns a number without an exponent if it is whole and fits a Go integer, otherwise with
-// one.
+// canonicalNumber returns a whole number that fits a Go integer without an exponent, and other numbers with one.
 func canonicalNumber(text string) string {
 	digits, point, negative := splitDecimal(text)
 	switch {

@@ -10,30 +10,27 @@ import (
 )
 
 const (
-	// MaxDepth is the maximum nesting of objects and arrays in an argument text, including the outermost
-	// object.
+	// MaxDepth is the maximum nesting of objects and arrays in arguments, including the outermost object.
 	MaxDepth = 1000
 
-	// MaxExponent is the largest absolute exponent of a number in an argument text. It is beyond every
-	// float64, and limits the size of exact numbers: 1e999999999 is eleven bytes of text and four hundred
-	// megabytes of integer.
+	// MaxExponent is the maximum absolute exponent of a number in arguments. It exceeds every float64's exponent, and
+	// limits the size of exact numbers: the eleven bytes 1e999999999 would become a four-hundred-megabyte integer.
 	MaxExponent = 999
 
-	// MaxDigits is the maximum length of a number in an argument text, in bytes. Exact arithmetic takes a time that
-	// grows with the square of the length.
+	// MaxDigits is the maximum length of a number in arguments, in bytes. Exact arithmetic takes quadratic time.
 	MaxDigits = 4000
 
-	// reusedNames is the largest number of names that a map is cleared of; a larger map is replaced, because clearing
-	// costs as much as the largest object that it held.
+	// reusedNames is the maximum size of a map that is cleared for reuse. Larger maps are replaced, because clearing
+	// a map costs as much as its largest size.
 	reusedNames = 64
 )
 
 // CheckObject checks that args is exactly one JSON object under the strict rules: valid UTF-8, no duplicate
-// names in an object, no two names of one object that differ only in case (Unicode simple folding), nesting
-// up to MaxDepth, exponents up to MaxExponent, numbers up to MaxDigits, and only white space around it. The empty string is not an
-// object; callers that accept it as {} must do so themselves.
+// names in an object, no two names in one object that differ only in case (Unicode simple folding), nesting
+// up to MaxDepth, exponents up to MaxExponent, numbers up to MaxDigits, and only white space around it. The empty string
+// is not an object; callers that accept it as {} must do so themselves.
 //
-// The error is nil, or a *Error with the first mistake. Common texts are checked without allocation.
+// The error is nil, or a *Error with the first mistake. Common arguments are checked without allocation.
 func CheckObject(args string) error {
 	if plainDocument(args) {
 		return nil
@@ -41,8 +38,8 @@ func CheckObject(args string) error {
 	return checkTokens(args)
 }
 
-// checkTokens works like CheckObject with the JSON library's tokens: it is the reference, and creates the
-// error messages.
+// checkTokens works like CheckObject but uses the JSON library's tokens. It is the reference implementation, and
+// creates the error messages.
 func checkTokens(args string) error {
 	dec := jsontext.NewDecoder(strings.NewReader(args))
 	switch kind := dec.PeekKind(); kind {
@@ -76,7 +73,7 @@ func checkTokens(args string) error {
 		case jsontext.KindNumber:
 			switch number := token.String(); {
 			case len(number) > MaxDigits:
-				return errorAt(dec.StackPointer(), "the number %s is longer than %d bytes: give it as a text", shorten(number), MaxDigits)
+				return errorAt(dec.StackPointer(), "the number %s is longer than %d bytes: give it as a string", shorten(number), MaxDigits)
 			case !exponentFits(number):
 				return errorAt(dec.StackPointer(), "the exponent of %s is out of range", shorten(number))
 			}

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// accepted are argument texts as models send them, and the edges of the rules.
+// accepted lists arguments as models send them, and edge cases.
 var accepted = []string{
 	`{}`,
 	" {\n\t} \r\n",
@@ -29,7 +29,7 @@ var accepted = []string{
 	`{"a":` + strings.Repeat("[", MaxDepth-1) + strings.Repeat("]", MaxDepth-1) + `}`,
 }
 
-// refused maps argument texts to what the error must say.
+// refused maps arguments to a part of the error.
 var refused = map[string]string{
 	``:                                   "the text is empty",
 	" \n":                                "the text is empty",
@@ -71,7 +71,7 @@ var refused = map[string]string{
 	`{"a`:                                "the text ends after",
 	`{"a":1e1000}`:                       "at /a: the exponent of 1e1000 is out of range",
 	`{"a":[1` + strings.Repeat("0", MaxDigits) + `]}`: "at /a/0: the number 10000",
-	`{"a":0.` + strings.Repeat("3", MaxDigits) + `}`:  "is longer than 4000 bytes: give it as a text",
+	`{"a":0.` + strings.Repeat("3", MaxDigits) + `}`:  "is longer than 4000 bytes: give it as a string",
 	`{"a":[1e-99999999]}`:                             "at /a/0: the exponent of 1e-99999999 is out of range",
 	"\ufeff{}":                                        "not valid JSON at byte 0",
 	`{"a":` + strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth) + `}`: "nested deeper than 1000",
@@ -98,7 +98,7 @@ func TestCheckObjectRefuses(t *testing.T) {
 	}
 }
 
-// The hand scanner must cover what models send, or the claim of no allocations is empty.
+// The hand scanner must accept common arguments; otherwise CheckObject would allocate for them.
 func TestPlainTextsNeedNoTokens(t *testing.T) {
 	for _, args := range accepted[:6] {
 		assert.True(t, plainDocument(args), args)
@@ -119,7 +119,7 @@ func TestFoldAgreesWithEqualFold(t *testing.T) {
 	}
 }
 
-// FuzzCheckObject holds the hand scanner against the JSON library's tokens, and those against encoding/json.
+// FuzzCheckObject compares the hand scanner with the JSON library's tokens, and the tokens with encoding/json.
 func FuzzCheckObject(f *testing.F) {
 	for _, args := range accepted[:9] {
 		f.Add(args)

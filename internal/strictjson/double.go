@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// doubleDigits is the number of significant digits that every double keeps: a text with more may be rounded.
+// doubleDigits is the number of significant digits that every double preserves. Longer numbers may be rounded.
 const doubleDigits = 15
 
-// IsDouble reports whether a double holds a decimal number as written: f, the nearest double of the text, is equal to it,
-// or is written like it with up to 17 digits. A whole number of 2^53 or more must be equal, because whole numbers that no
-// double holds lie next to it. The text is a JSON number with an exponent of at most four digits, or CEL's.
+// IsDouble reports whether a double represents a decimal number as written: f, the double nearest to text, is equal
+// to it, or its decimal form with up to 17 digits is. A whole number of 2^53 or more must be equal, because a double
+// cannot represent all of its neighbours. The text is a JSON number with an exponent of at most four digits, or a CEL
+// number.
 func IsDouble(text string, f float64) bool {
 	digits, _, _ := splitDecimal(text)
 	large := math.Abs(f) >= 1<<53
@@ -43,7 +44,7 @@ func isSameDecimal(a, b string) bool {
 
 // isEqualDecimal reports whether a decimal number is exactly f.
 func isEqualDecimal(text string, f float64) bool {
-	const longest = 5 // of an exponent with its sign
+	const longest = 5 // length of an exponent with its sign
 	if at := strings.IndexAny(text, "eE"); len(text) > MaxDigits || at >= 0 && len(text)-at-1 > longest {
 		return false
 	}

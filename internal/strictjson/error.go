@@ -14,21 +14,21 @@ import (
 
 // Error describes a mistake in a JSON text and its place.
 type Error struct {
-	// Pointer is the JSON pointer (RFC 6901) of the wrong value or member; empty for the text as a whole.
+	// Pointer is the JSON pointer (RFC 6901) to the wrong value or member; empty for the whole text.
 	Pointer string
 
 	// Message describes the mistake, without the place: lower case, no full stop.
 	Message string
 
-	// Err is ErrUnknownMember, or the error of a type's UnmarshalJSON or UnmarshalText method, if that is
-	// the cause; otherwise nil.
+	// Err is ErrUnknownMember, or the error of a type's UnmarshalJSON or UnmarshalText method, if that is the cause;
+	// otherwise nil.
 	Err error
 }
 
 // ErrUnknownMember is the cause when the target has no field for a member.
 var ErrUnknownMember = errors.New("unknown member")
 
-// Error returns the place, if there is one, and the message.
+// Error returns the place, if set, and the message.
 func (e *Error) Error() string {
 	if e.Pointer == "" {
 		return e.Message
@@ -63,7 +63,7 @@ func explain(err error) error {
 	return &Error{Message: err.Error(), Err: err}
 }
 
-// explainMarshal works like explain for encoding, where a type is wrong and not a text.
+// explainMarshal works like explain for encoding, where the mistake is in the Go type and not in the text.
 func explainMarshal(err error) error {
 	semantic, ok := errors.AsType[*json.SemanticError](err)
 	if !ok {
@@ -110,7 +110,7 @@ func explainSemantic(err *json.SemanticError) *Error {
 	return errorAt(at, "expected %s, got %s", typeName(err.GoType), kindName(err.JSONKind))
 }
 
-// typeName returns the JSON name of the values that a Go type accepts, with the size where it matters.
+// typeName returns the JSON name for the values that a Go type accepts, with the size where it matters.
 func typeName(t reflect.Type) string {
 	if t == nil {
 		return "another type"

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// Flat checks and decodes argument texts into one flat struct type in a single pass. It is a fast path for
-// valid texts in the usual form: it reports no errors, and leaves all other texts to the slower functions.
-// Without it, checking the arguments of one call takes three times as long as the rest of its step.
+// Flat checks and decodes arguments into one flat struct type in a single pass. It is a fast path for
+// valid arguments in the usual format: it reports no errors, and leaves other arguments to the slower functions.
+// Without it, checking one call's arguments takes three times as long as the rest of its step.
 //
-// A struct type is flat when its fields are exported and of type string, bool, integer, float, a pointer to
-// one of these, or []string, with no methods for decoding and no json tag options except omitempty and
-// omitzero. A field with neither option is required.
+// A struct type is flat when all its fields are exported. Their types are string, bool, integer, float, a pointer to
+// one of these, or []string, without methods for decoding. The only json tag options are omitempty and omitzero; a
+// field with neither is required.
 type Flat struct {
 	fields   []flatField
-	required uint64 // bit i for fields[i]
+	required uint64 // bit i is set if fields[i] is required
 }
 
 type flatField struct {
 	name   string
-	key    string // the name as most texts write it: in quotes, with its colon
+	key    string // the name as it is usually written: in quotes, followed by a colon
 	index  int
-	target reflect.Type // the pointer's target; nil when the field is not a pointer
+	target reflect.Type // the pointer's target; nil if the field is not a pointer
 }
 
 // FlatOf prepares decoding into a struct type. It returns nil if the type is not flat.
@@ -50,7 +50,7 @@ func FlatOf(t reflect.Type) *Flat {
 	return f
 }
 
-// flatTag reads a field's json tag; plain is false if a flat struct cannot have the field.
+// flatTag reads a field's json tag; plain is false if the field cannot be in a flat struct.
 func flatTag(field reflect.StructField) (name string, optional, skip, plain bool) {
 	tag := field.Tag.Get("json")
 	if tag == "-" || (!field.IsExported() && !field.Anonymous) {

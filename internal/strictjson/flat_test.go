@@ -88,7 +88,8 @@ func TestFlatOf(t *testing.T) {
 	}
 }
 
-// FuzzFlat holds the fast way against CheckObject and UnmarshalStrict: what it takes, they take, to the same value.
+// FuzzFlat compares the fast path with CheckObject and UnmarshalStrict: they must accept everything that it accepts,
+// with the same value.
 func FuzzFlat(f *testing.F) {
 	f.Add(`{"path":"a","lines":7,"share":1.5,"Deep":true,"tags":["x"],"size":1}`)
 	f.Add(`{"path":"\u00e9\ud83d\ude00","lines":10.0}`)

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Decode fills into, a zero struct, from an argument text and reports whether it succeeded. On success the
+// Decode fills into, a zero struct, from arguments and reports whether it succeeded. On success the
 // text passes CheckObject, has all required members and no unknown ones, and the struct has the values that
 // Unmarshal would set. On failure the text may be valid, and the struct may be partly written.
 //
@@ -32,7 +32,7 @@ func (f *Flat) Decode(args string, into reflect.Value) bool {
 		} else {
 			return false
 		}
-		bit := uint64(1) << (next & 63) // the end of the object
+		bit := uint64(1) << (next & 63)
 		if i = skipSpace(args, i); given&bit != 0 || i == len(args) {
 			return false
 		}
@@ -60,8 +60,8 @@ func (f *Flat) Decode(args string, into reflect.Value) bool {
 	return i < len(args) && skipSpace(args, i+1) == len(args) && given&f.required == f.required
 }
 
-// find reads the name of a member and its colon. It returns the index of the field, or -1, and the index
-// after the colon; guess is the expected index of the field.
+// find reads a member's name and its colon. It returns the index of the field, or -1, and the index after the colon;
+// guess is the expected field index.
 func (f *Flat) find(s string, i, guess int) (field, behind int) {
 	end := plainName(s, i)
 	if end < 0 {
@@ -184,8 +184,8 @@ func readFloat(s string, i int, into reflect.Value) int {
 	return end
 }
 
-// readInteger reads a number of at most 18 digits, with only zeros after the point. If it leaves part of the
-// number unread, such as an exponent, Decode fails at that part.
+// readInteger reads a number of at most 18 digits, with only zeros after the point. If it leaves part of the number
+// unread, such as an exponent, Decode fails there.
 func readInteger(s string, i int, into reflect.Value) int {
 	negative := s[i] == '-'
 	if negative {

@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// fold maps all spellings of a name that differ only in case to one: every rune becomes the smallest one of
-// its folding orbit. Two names fold alike exactly when strings.EqualFold says so.
+// fold maps names that differ only in case to the same name: every rune becomes the smallest one in its folding
+// orbit. Two names fold alike exactly when strings.EqualFold says so.
 func fold(name string) string {
 	return strings.Map(foldRune, name)
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Lookup finds one value in an argument text without decoding the rest. The path is a JSON pointer if it is
-// empty (the whole text) or begins with a slash (`/files/0/path`, with ~1 for / and ~0 for ~), and names
-// joined by dots otherwise (`files.0.path`); a name that itself has a dot or begins with a slash needs a
-// pointer. A number picks the element of an array, counted from 0.
+// Lookup finds one value in arguments without decoding the rest. The path is a JSON pointer if it is
+// empty (the whole text) or begins with a slash (`/files/0/path`, with ~1 for / and ~0 for ~). Otherwise it is names
+// joined by dots (`files.0.path`); a name that contains a dot or begins with a slash needs a
+// pointer. A number selects an array element, counted from 0.
 //
-// It returns the raw JSON text of the value (a string keeps its quotes and escapes), and false if the value
+// Lookup returns the value's raw JSON text (a string keeps its quotes and escapes), and false if the value
 // does not exist. Names are compared without their escapes. The text must have passed CheckObject; otherwise
 // the result is undefined.
 func Lookup(args, path string) (raw string, ok bool) {
@@ -40,9 +40,8 @@ func Lookup(args, path string) (raw string, ok bool) {
 	return value(args, i)
 }
 
-// AnyAt reports whether test is true for one of the values that the pointers lead to: from args along the
-// first, from each element or member there along the second, and so on. The text must have passed
-// CheckObject.
+// AnyAt reports whether test is true for any value that the pointers lead to: from args along the first, from each
+// element or member there along the second, and so on. The text must have passed CheckObject.
 func AnyAt(args string, pointers []string, test func(raw string) bool) bool {
 	raw, ok := Lookup(args, pointers[0])
 	switch {
@@ -54,7 +53,7 @@ func AnyAt(args string, pointers []string, test func(raw string) bool) bool {
 	return anyElement(raw, func(element string) bool { return AnyAt(element, pointers[1:], test) })
 }
 
-// anyElement reports whether test is true for an element of a list, or a member of an object.
+// anyElement reports whether test is true for any element of a list or member of an object.
 func anyElement(s string, test func(raw string) bool) bool {
 	if s[0] != '{' && s[0] != '[' {
 		return false
@@ -83,7 +82,7 @@ func anyElement(s string, test func(raw string) bool) bool {
 	return false
 }
 
-// value returns the text of the value that begins at i.
+// value returns the value that begins at i.
 func value(s string, i int) (string, bool) {
 	end := skipValue(s, i)
 	if end < 0 {
@@ -92,7 +91,7 @@ func value(s string, i int) (string, bool) {
 	return s[i:end], true
 }
 
-// child returns the index of the value that step names inside the object or array at i, or -1.
+// child returns the index of the value that step names in the object or array at i, or -1.
 func child(s string, i int, step string) int {
 	if i >= len(s) {
 		return -1
@@ -130,7 +129,7 @@ func member(s string, i int, name string) int {
 	return -1
 }
 
-// sameName compares a quoted name with a plain one.
+// sameName compares a quoted name with an unquoted one.
 func sameName(quoted, name string) bool {
 	if !strings.Contains(quoted, `\`) {
 		return quoted[1:len(quoted)-1] == name
@@ -160,7 +159,7 @@ func skipElement(s string, i int, step string) int {
 	return i
 }
 
-// skipValue returns the index after the value that begins at i, or -1 if the text ends before it.
+// skipValue returns the index after the value that begins at i, or -1 if the text ends first.
 func skipValue(s string, i int) int {
 	if i >= len(s) {
 		return -1
@@ -193,7 +192,7 @@ func skipString(s string, i int) int {
 	return -1
 }
 
-// skipNested counts brackets; the text is valid JSON, so their kinds do not matter.
+// skipNested counts brackets of any kind; in valid JSON their kinds match.
 func skipNested(s string, i int) int {
 	for depth := 0; i < len(s); i++ {
 		switch s[i] {

@@ -43,7 +43,7 @@ func TestLookup(t *testing.T) {
 	assert.Zero(t, testing.AllocsPerRun(100, func() { Lookup(tree, "a.b.1.c") }))
 }
 
-// Text that never passed CheckObject may get any answer, but it gets one.
+// For text that did not pass CheckObject, Lookup returns an undefined result but does not panic.
 func TestLookupSurvivesBrokenText(t *testing.T) {
 	for end := range len(tree) {
 		for _, path := range []string{"", "a.b.1.c", "0", "/a/b/2/1", "zzz"} {
@@ -52,7 +52,7 @@ func TestLookupSurvivesBrokenText(t *testing.T) {
 	}
 }
 
-// Whatever path leads through the decoded tree leads to the same value in the text.
+// Lookup agrees with the decoded tree for every path.
 func TestLookupAgreesWithUnmarshal(t *testing.T) {
 	name := rapid.StringMatching(`[a-zé~/ "\\]{0,3}`)
 	var value func(depth int) *rapid.Generator[any]

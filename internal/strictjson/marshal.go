@@ -7,9 +7,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Marshal encodes v as JSON without white space. Equal values give equal texts: map members are sorted by
-// name. A json.Number is written digit for digit (an empty one as 0); nil slices and maps are [] and {}; only
-// required escapes are used. Text that is not valid UTF-8 is an error.
+// Marshal encodes v as JSON without white space. Equal values give equal text: map members are sorted by name. A
+// json.Number is written digit for digit (an empty one as 0), nil slices and maps as [] and {}; only required escapes
+// are used. Text that is not valid UTF-8 is an error.
 func Marshal(v any) (string, error) {
 	text, err := json.Marshal(v, deterministic)
 	if err != nil {
@@ -28,7 +28,7 @@ var deterministic = json.JoinOptions(
 	})),
 )
 
-// Compact returns the same JSON value without white space: order, numbers and escapes stay as they are.
+// Compact returns the same JSON value without white space. Order, numbers and escapes stay as they are.
 func Compact(text string) (string, error) {
 	value := jsontext.Value(text)
 	if err := value.Compact(); err != nil {

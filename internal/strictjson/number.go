@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// wholeNumber returns a JSON number without fraction and exponent: 1.20e2 is 120, -0.0 is 0. It is exact. It
-// returns strconv.ErrSyntax if the number is not whole, and strconv.ErrRange if it has more digits than any
-// Go integer.
+// wholeNumber returns a JSON number without fraction and exponent: 1.20e2 is 120, -0.0 is 0. It is exact. It returns
+// strconv.ErrSyntax if the number is not whole, and strconv.ErrRange if it has more digits than any Go integer.
 func wholeNumber(text string) (string, error) {
 	if !strings.ContainsAny(text, ".eE-") {
 		return text, nil
@@ -28,8 +27,8 @@ func wholeNumber(text string) (string, error) {
 	return digits, nil
 }
 
-// ShortestNumber returns a JSON number in its shortest plain form: 1.10 is 1.1, 5.0 is 5, 4e3 is 4000. It returns
-// strconv.ErrRange if the plain form has more than twenty zeros in a row at its end or behind the point.
+// ShortestNumber returns a JSON number in its shortest form without exponent: 1.10 is 1.1, 5.0 is 5, 4e3 is 4000. It
+// returns strconv.ErrRange if this form has more than twenty zeros in a row at its end or behind the point.
 func ShortestNumber(text string) (string, error) {
 	const most = 20
 	digits, point, negative := splitDecimal(text)
@@ -51,8 +50,8 @@ func ShortestNumber(text string) (string, error) {
 	return digits, nil
 }
 
-// splitDecimal splits a JSON number: its value is 0.digits × 10^point. Digits neither begins nor ends with a
-// zero, and is empty for zero.
+// splitDecimal splits a JSON number into 0.digits × 10^point. Digits neither begins nor ends with a zero, and is
+// empty for zero.
 func splitDecimal(text string) (digits string, point int, negative bool) {
 	unsigned, negative := strings.CutPrefix(text, "-")
 	mantissa, exponent := unsigned, 0

@@ -5,16 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// These functions parse plain JSON by hand. Each returns the index after the text that it read, or -1 if the
-// text is not plain, which does not mean that it is invalid: then the tokenizer decides. Plain is the usual
-// form of arguments: names of printable ASCII without escapes, at most sixteen members per object, and values
-// nested at most sixteen deep.
+// These functions parse plain JSON by hand. Each returns the index after the parsed text, or -1 if the
+// text is not plain. Such text may still be valid; the tokenizer decides. Plain arguments have names of printable
+// ASCII without escapes, at most sixteen members per object, and values nested at most sixteen deep.
 const (
 	plainNames = 16
 	plainDepth = 16
 )
 
-// plainDocument reports whether s certainly is one object under the rules of CheckObject.
+// plainDocument reports whether s is certainly one object under the rules of CheckObject.
 func plainDocument(s string) bool {
 	i := skipSpace(s, 0)
 	if i == len(s) || s[i] != '{' {

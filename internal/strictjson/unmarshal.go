@@ -11,9 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Unmarshal decodes one JSON value into the value that into points to, under the rules of the package
-// comment. It ignores members without a field. It does not require an object, and does not check for names
-// that differ only in case: CheckObject does.
+// Unmarshal decodes one JSON value into the value that into points to, under the rules in the package
+// comment. It ignores members without a field. Unlike CheckObject, it does not require an object, and does not check for
+// names that differ only in case.
 //
 // Like the JSON library, it merges into a struct: fields without a member stay unchanged. After an error the
 // value may be partly written. The error is a *Error.
@@ -21,7 +21,7 @@ func Unmarshal[Text ~string | ~[]byte](data Text, into any) error {
 	return explain(json.Unmarshal([]byte(data), into, lenient))
 }
 
-// UnmarshalStrict works like Unmarshal, but a member that into has no field for is an error.
+// UnmarshalStrict works like Unmarshal, but a member without a field is an error.
 func UnmarshalStrict[Text ~string | ~[]byte](data Text, into any) error {
 	return explain(json.Unmarshal([]byte(data), into, strict))
 }
@@ -33,8 +33,8 @@ var (
 	strict  = json.JoinOptions(lenient, json.RejectUnknownMembers(true))
 )
 
-// decodeNumber decodes numbers for which the library would lose digits (any), require quotes (json.Number) or
-// refuse some forms of a whole number (integers). It leaves everything else to the library.
+// decodeNumber decodes numbers for which the library would lose digits (any), require quotes (json.Number) or refuse
+// some notations of a whole number (integers). It leaves everything else to the library.
 func decodeNumber(dec *jsontext.Decoder, into any) error {
 	if dec.PeekKind() != jsontext.KindNumber {
 		return errors.ErrUnsupported
@@ -89,7 +89,7 @@ func setInteger(into reflect.Value, text string) error {
 	}
 	n, err := strconv.ParseUint(whole, 10, into.Type().Bits())
 	if err != nil {
-		return strconv.ErrRange // also for a negative number
+		return strconv.ErrRange // also reached for a negative number
 	}
 	into.SetUint(n)
 	return nil

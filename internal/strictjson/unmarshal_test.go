@@ -107,8 +107,7 @@ func TestUnmarshalKeepsTheCause(t *testing.T) {
 	assert.EqualError(t, err, "at /P: no value pleases me")
 }
 
-// A whole number has one canonical text; exact arithmetic agrees.
-// inner reads itself with this package, as the types of other packages here do; named says more about what is wrong.
+// inner decodes itself with this package, like types in other packages; named adds a message to the error.
 type inner struct{ Size int }
 
 func (in *inner) UnmarshalJSON(data []byte) error {
@@ -132,7 +131,7 @@ func (in *named) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// The place of an error is the whole way to it, through all types that read themselves.
+// An error's place includes the whole path, through all types that decode themselves.
 func TestUnmarshalSaysTheWholePlace(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"list": [{"size": 1}, {"size": "2"}]}`:       "at /list/1/size: expected integer (int), got string",

@@ -9,9 +9,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Unquote reads a quoted JSON string, such as a result of Lookup: "\u0061" is a. It returns false for any
-// other value and for invalid strings (invalid UTF-8, half a surrogate pair). The text of a string without
-// escapes shares its memory with raw.
+// Unquote reads a quoted JSON string, such as a result of Lookup: "\u0061" is a. It returns false for other values
+// and for invalid strings (invalid UTF-8, half a surrogate pair). A string without escapes shares its memory with
+// raw.
 func Unquote(raw string) (text string, ok bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
@@ -23,17 +23,17 @@ func Unquote(raw string) (text string, ok bool) {
 	return string(read), err == nil
 }
 
-// Reads is the way in which Unmarshal decodes a type.
+// Reads says how Unmarshal decodes a type.
 type Reads int
 
-// The ways in which a type is decoded.
+// The ways to decode a type.
 const (
 	ByKind Reads = iota // by its Go kind: it has no methods for decoding
 	ByText              // UnmarshalText: from a JSON string
 	ByJSON              // UnmarshalJSON or UnmarshalJSONFrom: from any JSON value
 )
 
-// ReadsBy returns the way in which Unmarshal decodes values of type t (not a pointer).
+// ReadsBy returns how Unmarshal decodes values of type t (not a pointer).
 func ReadsBy(t reflect.Type) Reads {
 	switch p := reflect.PointerTo(t); {
 	case p.Implements(reflect.TypeFor[json.UnmarshalerFrom]()), p.Implements(reflect.TypeFor[json.Unmarshaler]()):

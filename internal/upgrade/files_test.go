@@ -22,7 +22,7 @@ import (
 	"github.com/grapnel-go/grapnel/registry"
 )
 
-// TestPolicies runs the policy tests of each version: every rule still decides as it did.
+// TestPolicies runs each version's policy tests: every rule must decide as before.
 func TestPolicies(t *testing.T) {
 	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
@@ -37,7 +37,7 @@ func TestPolicies(t *testing.T) {
 	})
 }
 
-// TestAgentFile reads the agent files. The script upgrade.txtar of cmd/grapnel runs them.
+// TestAgentFile reads the agent files. cmd/grapnel runs them with the script upgrade.txtar.
 func TestAgentFile(t *testing.T) {
 	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
@@ -52,7 +52,6 @@ func TestAgentFile(t *testing.T) {
 	})
 }
 
-// TestPipeline reads the pipelines.
 func TestPipeline(t *testing.T) {
 	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
@@ -62,7 +61,6 @@ func TestPipeline(t *testing.T) {
 	})
 }
 
-// TestBlueprint reads the blueprints.
 func TestBlueprint(t *testing.T) {
 	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
@@ -72,7 +70,7 @@ func TestBlueprint(t *testing.T) {
 	})
 }
 
-// TestLogs reads the recordings, event logs and audit logs of each version.
+// TestLogs reads each version's recordings, event logs and audit logs.
 func TestLogs(t *testing.T) {
 	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
@@ -105,7 +103,7 @@ func TestLogs(t *testing.T) {
 	})
 }
 
-// TestNewerLogs: a line of a later version of a form is refused.
+// TestNewerLogs checks that a line in a newer format is refused.
 func TestNewerLogs(t *testing.T) {
 	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
@@ -123,7 +121,7 @@ func TestNewerLogs(t *testing.T) {
 	})
 }
 
-// TestNewerFiles: a file that says that its format is a later one is refused before anything else is said of it.
+// TestNewerFiles checks that a file with a newer format number is refused before any other problem is reported.
 func TestNewerFiles(t *testing.T) {
 	upgrade.EachVersion(t, func(t *testing.T, version string) {
 		t.Helper()
@@ -152,7 +150,7 @@ func TestNewerFiles(t *testing.T) {
 			require.ErrorContains(t, err, name+":1:9: format 2 is newer than this program reads (1): use a newer version of Grapnel")
 			assert.NotContains(t, err.Error(), "novelty", "of a later form nothing else is known to be wrong")
 			err = load(write(name, "format: 1\n"))
-			if name == "policy.test.yaml" && err != nil { // the policy is not beside it
+			if name == "policy.test.yaml" && err != nil { // the policy file is missing here
 				assert.ErrorContains(t, err, "no policy")
 				continue
 			}

@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// newest is the version whose forms are current.
+// newest is the version whose formats are current.
 const newest = "v0.1.0"
 
 // EachVersion calls f for each version in testdata, in a subtest.
@@ -31,12 +31,12 @@ func EachVersion(t *testing.T, f func(t *testing.T, version string)) {
 	}
 }
 
-// Dir returns the folder with the files of a version.
+// Dir returns a version's folder.
 func Dir(version string) string {
 	return filepath.Join(parts.Root(), "internal", "upgrade", "testdata", version)
 }
 
-// Read returns a file of a version.
+// Read returns one of a version's files.
 func Read(t testing.TB, version, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(Dir(version), name))
@@ -44,8 +44,8 @@ func Read(t testing.TB, version, name string) []byte {
 	return data
 }
 
-// CheckForm compares the lines that describe a form with the newest recorded lines. If the test has a flag -update and it is set,
-// CheckForm writes the lines instead.
+// CheckForm compares the lines that describe a format with the newest recorded lines. If the test's flag -update is
+// set, CheckForm writes the lines instead.
 func CheckForm(t testing.TB, name string, lines []string) {
 	t.Helper()
 	file, text := filepath.Join(Dir(newest), "forms", name+".txt"), strings.Join(lines, "\n")+"\n"
@@ -55,11 +55,11 @@ func CheckForm(t testing.TB, name string, lines []string) {
 	}
 	want, err := os.ReadFile(file)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), text, "the form %q has changed: files and logs that users have must still load; then run the test with -update", name)
+	assert.Equal(t, string(want), text, "the form %q has changed: make sure that users' files and logs still load, then run the test with -update", name)
 }
 
-// Fields describes the JSON of a type with a line for each member: its path, its Go kind, and whether it is optional.
-// A type that was described on an earlier line is named in angle brackets.
+// Fields describes a type's JSON with a line for each member: its path, its Go kind, and whether it is optional. A
+// type that an earlier line describes is named in angle brackets.
 func Fields(t reflect.Type) []string {
 	w := walker{seen: map[reflect.Type]string{}}
 	w.walk(t, "")

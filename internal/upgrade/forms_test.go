@@ -20,7 +20,8 @@ import (
 
 var _ = flag.Bool("update", false, "write the forms again")
 
-// TestStoredForms compares the current forms with the recorded forms. Package events of cmd/grapnel has a test of this name, too.
+// TestStoredForms compares the current formats with the recorded ones. Package events in cmd/grapnel has a test of
+// the same name.
 func TestStoredForms(t *testing.T) {
 	for name, of := range map[string]reflect.Type{
 		"audit":     reflect.TypeFor[audit.Entry](),
@@ -41,7 +42,7 @@ func TestStoredForms(t *testing.T) {
 	})
 }
 
-// schemaKeys returns the keys of files that a JSON Schema knows, with what is said of their types, as paths.
+// schemaKeys returns the paths of a JSON Schema's keys, with their types.
 func schemaKeys(t *testing.T, schema []byte) []string {
 	t.Helper()
 	var root any

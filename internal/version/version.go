@@ -9,14 +9,14 @@ import (
 	"sync"
 )
 
-// Next is the version of the next release, without a leading v. It is the only place in the code with this version; a
-// test compares it with the first release in CHANGELOG.md.
+// Next is the version of the next release, without a leading v. No other code contains this version; a test compares
+// it with the first release in CHANGELOG.md.
 const Next = "0.1.0"
 
-// module is the path of the module that Read looks for in a program.
+// module is the module path that Read looks for in a program.
 const module = "github.com/grapnel-go/grapnel"
 
-// stamped is the version of a release or a snapshot: the linker sets it, see .goreleaser.yaml.
+// stamped is the version of a release or a snapshot. The linker sets it: see .goreleaser.yaml.
 var stamped string
 
 // Read returns the version of Grapnel in the running program, with a leading v: the stamped version; otherwise the
@@ -29,8 +29,8 @@ var Read = sync.OnceValue(func() string {
 	return cmp.Or(stamped, recordedVersion(info), "v"+Next+"-dev")
 })
 
-// recordedVersion returns the version of the module in a program, or "" if the go command recorded none. The go
-// command writes (devel) for a checkout, and a pseudo-version that begins with v0.0.0 for a checkout without a tag.
+// recordedVersion returns the module's version in a program, or "" if the go command recorded none. The go command
+// records (devel) for a checkout, and a pseudo-version that begins with v0.0.0 for a checkout without a tag.
 func recordedVersion(info *debug.BuildInfo) string {
 	found := info.Main
 	for _, m := range info.Deps {

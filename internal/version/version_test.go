@@ -35,7 +35,7 @@ func TestRecorded(t *testing.T) {
 // Tests are built in a checkout.
 func TestRead(t *testing.T) { assert.Equal(t, "v"+Next+"-dev", Read()) }
 
-// The changelog begins with the version that is prepared.
+// The changelog begins with the next version.
 func TestNextIsInTheChangelog(t *testing.T) {
 	text, err := os.ReadFile("../../CHANGELOG.md")
 	require.NoError(t, err)

@@ -13,13 +13,14 @@ import (
 
 const gitFolder = ".git"
 
-// maxText and maxIndex are the maximum sizes of text files and of an index, in bytes. Larger ones are not read.
+// maxText and maxIndex are the maximum sizes in bytes of text files and an index. Larger files are not read.
 const (
 	maxText  = 4 << 20
 	maxIndex = 256 << 20
 )
 
-// readFile returns the content of a regular file of at most a size; nil for others. It follows no link, and no pipe blocks it.
+// readFile returns the content of a regular file of at most the given size, and nil for others. It follows no link,
+// and no pipe blocks it.
 func readFile(name string, most int64) []byte {
 	if info, err := os.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return nil
@@ -36,8 +37,8 @@ func readFile(name string, most int64) []byte {
 	return data
 }
 
-// gitDir returns the folder of git for the repository with its top in dir. In worktrees and submodules, .git is a file that
-// names the folder.
+// gitDir returns the git folder of the repository with its top in dir. In worktrees and submodules, .git is a file
+// that names this folder.
 func gitDir(dir string) (string, bool) {
 	at := filepath.Join(dir, gitFolder)
 	if target, ok := strings.CutPrefix(string(readFile(at, maxText)), "gitdir: "); ok {
@@ -50,7 +51,7 @@ func gitDir(dir string) (string, bool) {
 	return at, err == nil
 }
 
-// repository is what counts of a repository: which files are tracked. Nil tracks none.
+// repository holds a repository's tracked files. Nil has none.
 type repository struct {
 	files map[string]bool // the names of tracked files and submodules
 	dirs  map[string]bool // the directories above them
@@ -82,7 +83,7 @@ func openRepository(dir string) (r *repository, exclude rules, ok bool) {
 	return r, readRules(filepath.Join(at, "info", "exclude"), ""), true
 }
 
-// indexNames returns the names in an index of version 2 to 4, with SHA-1 or SHA-256. It returns those before a damage.
+// indexNames returns the names in an index of version 2 to 4, with SHA-1 or SHA-256. It stops at damaged data.
 func indexNames(data []byte) (names []string) {
 	if len(data) < 12 || string(data[:4]) != "DIRC" {
 		return nil
@@ -99,8 +100,9 @@ func indexNames(data []byte) (names []string) {
 	return nil
 }
 
-// entryNames reads the entries of an index: 40 bytes of file data, the hash, flags with the length of the name, the name. In
-// version 4 a name is the number of bytes to remove from the name before, and what to add. Other versions pad it with NULs.
+// entryNames reads index entries: 40 bytes of file data, the hash, flags with the name's length, the name. In version
+// 4, a name is the number of bytes to remove from the previous name, and the text to append. Other versions pad it
+// with NULs.
 func entryNames(data []byte, version, count uint32, hash int) (names []string) {
 	const fileData, modeAt, extended, lengthMask = 40, 24, 0x4000, 0xfff
 	var before string
@@ -133,7 +135,7 @@ func entryNames(data []byte, version, count uint32, hash int) (names []string) {
 		if version != 4 {
 			at = (at + 7) &^ 7
 		}
-		if data = data[min(at, len(data)):]; mode>>12 != 0o4 { // a directory that a sparse index leaves out
+		if data = data[min(at, len(data)):]; mode>>12 != 0o4 { // a directory that a sparse index omits
 			names = append(names, name)
 		}
 		before = name
@@ -141,7 +143,8 @@ func entryNames(data []byte, version, count uint32, hash int) (names []string) {
 	return names
 }
 
-// offset reads a number in the variable-length format of version 4, and returns how many bytes it has; zero if it is damaged.
+// offset reads a number in version 4's variable-length format. It returns the number's size in bytes, or zero if the
+// data is damaged.
 func offset(data []byte) (value, n int) {
 	for i, b := range data {
 		if i == 5 {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// rules are the patterns of an ignore file, in their order.
+// rules are the patterns in an ignore file, in order.
 type rules []rule
 
-// rule is a pattern: see gitignore(5). Names are matched byte by byte, as git does.
+// rule is a pattern: see gitignore(5). Names are matched byte by byte, as in git.
 type rule struct {
 	base     []string // the directory of the ignore file, below the top of the repository
-	segments []string // the pattern between its slashes
+	segments []string // the parts of the pattern between slashes
 	negated  bool     // the pattern began with an exclamation mark
-	dirOnly  bool     // it ended with a slash
-	anywhere bool     // it has no other slash, and matches in all directories below base
+	dirOnly  bool     // the pattern ended with a slash
+	anywhere bool     // the pattern has no other slash, and matches in all directories below base
 }
 
 // readRules reads an ignore file in a directory of a repository. It returns nil for a file that cannot be read.
@@ -52,7 +52,7 @@ func ruleOf(line string) (r rule, ok bool) {
 	return r, line != ""
 }
 
-// match reports whether a file or directory is ignored by the last rule that matches it; matched is false for none.
+// match reports whether the last matching rule ignores a file or directory; matched is false if no rule matches.
 func (all rules) match(name string, isDir bool) (ignored, matched bool) {
 	parts := strings.Split(name, "/")
 	for _, r := range slices.Backward(all) {
@@ -73,8 +73,9 @@ func (r *rule) matches(parts []string, isDir bool) bool {
 	return matchSegments(r.segments, parts[len(r.base):])
 }
 
-// matchSegments matches names against patterns. The pattern ** stands for any number of names, and for at least one at the end.
-// Only the last ** before a mismatch is tried again, so that the time is at most the product of both lengths.
+// matchSegments matches names against patterns. The pattern ** stands for any number of names, and for at least one
+// at the end. After a mismatch, only the last ** is retried, so the time is at most proportional to the product of
+// both lengths.
 func matchSegments(patterns, names []string) bool {
 	const none = -1
 	p, n, star, from := 0, 0, none, 0
@@ -97,7 +98,8 @@ func matchSegments(patterns, names []string) bool {
 	return true
 }
 
-// matchSegment matches one name against one pattern with *, ?, [sets] and \escapes. Time is bounded as in matchSegments.
+// matchSegment matches one name against one pattern with *, ?, [sets] and \escapes. Its time is bounded like in
+// matchSegments.
 func matchSegment(pattern, name string) bool {
 	const none = -1
 	p, n, star, from := 0, 0, none, 0
@@ -122,7 +124,7 @@ func matchSegment(pattern, name string) bool {
 	return true
 }
 
-// matchByte matches a byte against the beginning of a pattern, and returns how long that is.
+// matchByte matches a byte against the beginning of a pattern, and returns the length of this beginning.
 func matchByte(pattern string, c byte) (width int, ok bool) {
 	switch {
 	case pattern[0] == '?':
@@ -137,7 +139,7 @@ func matchByte(pattern string, c byte) (width int, ok bool) {
 	return 1, pattern[0] == c
 }
 
-// matchSet matches a byte against a set such as [a-z], [!a-z] or [[:digit:]]. A set without an end never matches.
+// matchSet matches a byte against a set such as [a-z], [!a-z] or [[:digit:]]. An unterminated set never matches.
 func matchSet(pattern string, c byte) (width int, ok bool) {
 	i, found := 1, false
 	negated := len(pattern) > 1 && (pattern[1] == '!' || pattern[1] == '^')
@@ -172,7 +174,7 @@ func matchSet(pattern string, c byte) (width int, ok bool) {
 	}
 }
 
-// setByte returns the next byte of a set, and how long it is written.
+// setByte returns a set's next byte, and the number of bytes that it takes in the pattern.
 func setByte(pattern string) (c byte, width int) {
 	if pattern[0] == '\\' && len(pattern) > 1 {
 		return pattern[1], 2
@@ -186,7 +188,7 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 func isGraph(c byte) bool { return '!' <= c && c <= '~' }
 func isAlnum(c byte) bool { return isUpper(c) || isLower(c) || isDigit(c) }
 
-// classes are the classes of sets.
+// classes maps the names of character classes to their functions.
 var classes = map[string]func(c byte) bool{
 	"alnum":  isAlnum,
 	"alpha":  func(c byte) bool { return isUpper(c) || isLower(c) },
@@ -202,10 +204,10 @@ var classes = map[string]func(c byte) bool{
 	"xdigit": func(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'f' },
 }
 
-// readUserRules reads the ignore file that the user has for all repositories: that of core.excludesFile in the user's settings, or
-// git/ignore in the folder of settings. Settings that a repository has do not count.
+// readUserRules reads the user's ignore file for all repositories: core.excludesFile in the user's git settings, or
+// git/ignore in the settings folder. It ignores repository settings.
 func readUserRules() rules {
-	home, _ := os.UserHomeDir() // without one, there is no such file
+	home, _ := os.UserHomeDir() // without a home directory, the file does not exist
 	settings := cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
 	file := filepath.Join(settings, "git", "ignore")
 	for _, config := range []string{"/etc/gitconfig", filepath.Join(settings, "git", "config"), filepath.Join(home, ".gitconfig")} {
@@ -219,7 +221,7 @@ func readUserRules() rules {
 	return readRules(file, "")
 }
 
-// excludesFile returns the value of core.excludesFile in the text of settings; empty for none.
+// excludesFile returns the value of core.excludesFile in the text of git settings, or "".
 func excludesFile(text string) (file string) {
 	section := ""
 	for line := range strings.SplitSeq(text, "\n") {

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Walk calls visit with each file below a directory that git does not ignore, and with each link. Names are relative to the
-// directory, with slashes. In submodules and nested repositories their own ignore files apply. Outside of repositories no
-// file is ignored. Walk leaves out directories for which skip returns true, and stops when visit returns false. Directories
-// and files that cannot be read are left out.
+// Walk calls visit with each link, and each file that git does not ignore, below a directory. Names are relative to
+// the directory, with slashes. Submodules and nested repositories have their own ignore files. Outside of
+// repositories no file is ignored. Walk skips directories for which skip returns true, and stops when visit returns
+// false. It also skips directories and files that it cannot read.
 func Walk(dir string, skip func(name string) bool, visit func(name string, info fs.FileInfo) bool) {
 	w := walker{skip: skip, visit: visit, user: readUserRules()}
 	at := place{dir: dir}
@@ -32,23 +32,23 @@ const ignoreFile = ".gitignore"
 type walker struct {
 	skip  func(name string) bool
 	visit func(name string, info fs.FileInfo) bool
-	user  rules // of the user, for all repositories
+	user  rules // the user's rules for all repositories
 }
 
-// place is a directory on the way of a walk.
+// place is a directory on the walk's current path.
 type place struct {
 	dir  string // the path of the directory
-	name string // its name below the start; empty for the start
+	name string // the path relative to the start; empty for the start
 	repo *repository
-	// inRepo is its name below the top of the repository; empty for the top.
+	// inRepo is the path relative to the repository's top; empty for the top.
 	inRepo string
-	// rules are those of the directory and of the directories above it in the repository, outermost first.
+	// rules are the rules of this directory and its parents in the repository, outermost first.
 	rules []rules
-	// ignored is set if the directory is ignored: only tracked files in it count.
+	// ignored is set if the directory is ignored: only its tracked files count.
 	ignored bool
 }
 
-// child returns the place of a directory in at. Its ignore file is not read.
+// child returns the place of a subdirectory. It does not read the subdirectory's ignore file.
 func (at place) child(name, dir string) place {
 	below := at
 	below.dir, below.name, below.inRepo = filepath.Join(dir, name), path.Join(at.name, name), path.Join(at.inRepo, name)
@@ -69,7 +69,7 @@ func (at place) ignores(inRepo string, isDir bool) bool {
 	return false
 }
 
-// enter opens the repository whose top is the directory of at. Without one, at stays as it is.
+// enter opens the repository whose top is at's directory. Without a repository, it returns at unchanged.
 func (w *walker) enter(at place) place {
 	r, exclude, ok := openRepository(at.dir)
 	if ok {
@@ -81,9 +81,9 @@ func (w *walker) enter(at place) place {
 	return at
 }
 
-// visitBelow visits the files below a directory, and reports whether the walk goes on.
+// visitBelow visits the files below a directory, and reports whether to continue the walk.
 func (w *walker) visitBelow(at place) bool {
-	entries, _ := os.ReadDir(at.dir) // what cannot be read is left out
+	entries, _ := os.ReadDir(at.dir) // unreadable directories are skipped
 	for _, e := range entries {
 		name, inRepo := path.Join(at.name, e.Name()), path.Join(at.inRepo, e.Name())
 		switch {
@@ -106,7 +106,8 @@ func (w *walker) visitBelow(at place) bool {
 	return true
 }
 
-// repositoryAbove returns the top of the repository that a directory is in, and the names of the directories from there.
+// repositoryAbove returns the top of the repository that contains a directory, and the names of the directories from
+// there.
 func repositoryAbove(dir string) (top string, below []string, ok bool) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err == nil {

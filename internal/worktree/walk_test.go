@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// alone keeps the settings of the user who runs the tests out of them.
+// alone isolates the test from the settings of the user who runs it.
 func alone(t *testing.T) (home string) {
 	t.Helper()
 	home = t.TempDir()
@@ -27,7 +27,7 @@ func alone(t *testing.T) (home string) {
 	return home
 }
 
-// put writes files: names and contents in turn.
+// put writes files, given as alternating names and contents.
 func put(t *testing.T, dir string, files ...string) {
 	t.Helper()
 	for pair := range slices.Chunk(files, 2) {
@@ -67,19 +67,19 @@ func TestWithoutRepository(t *testing.T) {
 }
 
 func TestRules(t *testing.T) {
-	for pattern, want := range map[string]string{ // of the files below
+	for pattern, want := range map[string]string{ // the expected files for each pattern
 		"a":             "b c/d d/x.txt x.txt",
 		"/a":            "b c/a c/d d/x.txt x.txt",
 		"c/":            "a b d/x.txt x.txt",
-		"b/":            "a b c/a c/d d/x.txt x.txt", // b is no directory
+		"b/":            "a b c/a c/d d/x.txt x.txt", // b is not a directory
 		"*.txt":         "a b c/a c/d",
 		"d/*.txt":       "a b c/a c/d x.txt",
 		"**/x.txt":      "a b c/a c/d",
 		"c/**":          "a b d/x.txt x.txt",
 		"**/c/d":        "a b c/a d/x.txt x.txt",
-		"*\n!c":         "", // what is in c is matched by * again
+		"*\n!c":         "", // * also matches the files in c
 		"[ab]":          "c/d d/x.txt x.txt",
-		"[!ab]":         "a b x.txt", // c and d have one letter, too
+		"[!ab]":         "a b x.txt", // c and d are one letter long, too
 		"[[:alpha:]]":   "x.txt",
 		"?.txt":         "a b c/a c/d",
 		"# a":           "a b c/a c/d d/x.txt x.txt",
@@ -87,7 +87,7 @@ func TestRules(t *testing.T) {
 		"a   ":          "b c/d d/x.txt x.txt",
 		"a\r":           "b c/d d/x.txt x.txt",
 		"[a":            "a b c/a c/d d/x.txt x.txt",
-		"c\n!c/d":       "a b d/x.txt x.txt", // not below an ignored directory
+		"c\n!c/d":       "a b d/x.txt x.txt", // c/d is in an ignored directory
 		"*.txt\n!x.txt": "a b c/a c/d d/x.txt x.txt",
 	} {
 		t.Run(pattern, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// A directory below the top of a repository has the rules above it.
+// A directory below the repository's top has the rules above it.
 func TestBelowTheTop(t *testing.T) {
 	alone(t)
 	dir := t.TempDir()
@@ -108,7 +108,7 @@ func TestBelowTheTop(t *testing.T) {
 	assert.Empty(t, found(filepath.Join(dir, "work", "tmp")), "an ignored directory")
 }
 
-// The user's ignore file counts. Settings of the repository name none.
+// The user's ignore file is used, but not one that the repository's settings name.
 func TestUserRules(t *testing.T) {
 	home, dir := alone(t), t.TempDir()
 	put(t, dir, ".git/HEAD", "", ".git/config", "[core]\n\texcludesFile = ../mine\n", "a.tmp", "", "b.bak", "", "c", "", "mine", "c\n")
@@ -118,7 +118,7 @@ func TestUserRules(t *testing.T) {
 	assert.Equal(t, []string{"a.tmp", "c", "mine"}, found(dir))
 }
 
-// Submodules, worktrees and nested repositories are walked with their own rules, and tracked files are never ignored.
+// Submodules, worktrees and nested repositories have their own rules, and tracked files are never ignored.
 func TestRepositories(t *testing.T) {
 	for _, version := range []string{"2", "4"} {
 		t.Run(version, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestWalkStops(t *testing.T) {
 	assert.Equal(t, []string{"a/b", "a/c"}, names)
 }
 
-// Random trees with random ignore files: git lists the same files.
+// Git lists the same files for random trees with random ignore files.
 func TestLikeGit(t *testing.T) {
 	parts.Command(t, "git", "install git")
 	alone(t)

@@ -13,34 +13,34 @@ import (
 	"github.com/samber/lo"
 )
 
-// Scalar is a type that parses itself from one word, like a flag. Set must return an error that says what is
-// expected, also for an empty text.
+// Scalar is a type that parses itself from one word, like a flag. The error of Set must say what is expected, even
+// for an empty string.
 type Scalar interface{ Set(text string) error }
 
 // Reader is a type that reads itself from any node. It reports problems at the node.
 type Reader interface{ ReadNode(n Node) }
 
-// Checker is a struct that reports contradictions between its keys after they were read.
+// Checker is a struct that reports contradictions between its keys after decoding.
 type Checker interface{ Check(n Node) }
 
-// SecretError is the error of a Scalar for a text that may be a secret, so that the text is not shown.
+// SecretError is the error that a Scalar returns if the text may be a secret and must not be shown.
 type SecretError struct{ Expected string }
 
 func (e *SecretError) Error() string { return e.Expected }
 
 var durationType = reflect.TypeFor[time.Duration]()
 
-// Decode reads the node into the value that a pointer points to. Every mismatch is a problem of the node's file. A
-// type that is a Reader or a Scalar reads itself. The other supported types are
+// Decode reads the node into the value that a pointer points to. It reports every mismatch as a problem of the
+// node's file. A type that is a Reader or a Scalar reads itself. The other supported types are
 //
 //   - string, bool, whole numbers, floats and time.Duration,
 //   - pointers, slices and maps with string keys,
-//   - any, which is Value,
+//   - any, which receives Value,
 //   - structs, whose fields have tags: `key:"name"`, followed by options separated by commas: required (the key must be
-//     there), positive (a number or time above zero), limit (a number above zero, or -1 for no limit) and nonnegative. A
+//     present), positive (a number or time above zero), limit (a number above zero, or -1 for no limit) and nonnegative. A
 //     key without a field is a problem.
 //
-// It returns false if there was a mismatch. It panics if into is not a pointer or has an unsupported type.
+// Decode returns false if there was a mismatch. It panics if into is not a pointer or has an unsupported type.
 func (n Node) Decode(into any) bool {
 	before := n.file.wrong
 	n.decodeInto(reflect.ValueOf(into).Elem(), nil)
@@ -60,7 +60,7 @@ func (n Node) decodeInto(into reflect.Value, options []string) {
 		n.duration(into, options)
 		return
 	}
-	switch into.Kind() { //nolint:exhaustive // the others panic
+	switch into.Kind() { //nolint:exhaustive // other kinds panic
 	case reflect.String:
 		if text, ok := n.Text(); ok {
 			into.SetString(text)
@@ -109,7 +109,7 @@ func (n Node) scalar(into Scalar) {
 	}
 }
 
-// sign returns a description of the allowed numbers, and whether number is one of them.
+// sign returns a description of the allowed numbers, and whether number is allowed.
 func sign(options []string, number float64) (words string, ok bool) {
 	switch {
 	case slices.Contains(options, "positive"):
@@ -155,7 +155,7 @@ func (n Node) duration(into reflect.Value, options []string) {
 func (n Node) list(into reflect.Value, options []string) {
 	if n.Kind() != ListNode {
 		if s, ok := reflect.TypeAssert[Scalar](reflect.New(into.Type().Elem())); ok {
-			if secret, ok := errors.AsType[*SecretError](s.Set("")); ok { // values, where names are wanted
+			if secret, ok := errors.AsType[*SecretError](s.Set("")); ok { // values were given instead of names
 				n.Hide()
 				n.Wrong("expected a list, such as [a, b]; in it: %w", secret)
 				return
@@ -183,7 +183,7 @@ func (n Node) table(into reflect.Value, options []string) {
 	into.Set(made)
 }
 
-// fields reads the keys of a struct.
+// fields reads a struct's keys.
 func (n Node) fields(into reflect.Value) {
 	known := Keys(into.Type())
 	names := lo.Map(known, func(k Key, _ int) string { return k.Name })
@@ -233,10 +233,10 @@ type Key struct {
 	index   []int
 }
 
-// Required reports whether the key must be there.
+// Required reports whether the key must be present.
 func (k Key) Required() bool { return slices.Contains(k.options, "required") }
 
-// Keys returns the keys that a struct type reads, including those of embedded structs.
+// Keys returns the keys that a struct type reads, including keys of embedded structs.
 func Keys(t reflect.Type) []Key {
 	return lo.FilterMap(reflect.VisibleFields(t), func(f reflect.StructField, _ int) (Key, bool) {
 		words := strings.Split(f.Tag.Get("key"), ",")
@@ -244,7 +244,7 @@ func Keys(t reflect.Type) []Key {
 	})
 }
 
-// RequiredKeys returns the names of the required keys of a struct type.
+// RequiredKeys returns the names of a struct type's required keys.
 func RequiredKeys(t reflect.Type) []string {
 	return lo.FilterMap(Keys(t), func(k Key, _ int) (string, bool) { return k.Name, k.Required() })
 }

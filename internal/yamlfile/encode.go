@@ -14,20 +14,20 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Writer is a type with its own written form: YAMLValue returns a value of simpler types to write instead.
+// Writer is a type that defines how it is written: YAMLValue returns a value of simpler types to write instead.
 type Writer interface{ YAMLValue() any }
 
-// Pairs is a mapping that keeps its keys in the order of the list.
+// Pairs is a mapping that keeps the order of its keys.
 type Pairs []Pair
 
-// Pair is a key with its value.
+// Pair is a key and its value.
 type Pair struct {
 	Key   string
 	Value any
 }
 
-// Encode writes a value in the form that Decode reads: as JSON if the name ends in .json, otherwise as YAML. It omits
-// fields with zero values. The keys of structs are in the order of the fields, those of maps are sorted.
+// Encode writes a value in the format that Decode reads: JSON if the name ends in .json, otherwise YAML. It omits
+// fields with zero values. Struct keys are in field order, map keys are sorted.
 func Encode(name string, from any) ([]byte, error) {
 	tree, err := encodeValue(reflect.ValueOf(from))
 	if err != nil {
@@ -60,7 +60,7 @@ func scalarNode(tag, value string) *yaml.Node {
 func textNode(text string) *yaml.Node {
 	n := scalarNode("!!str", text)
 	if strings.ContainsAny(text, "\r\u0085\u2028\u2029\ufeff") {
-		n.Style = yaml.DoubleQuotedStyle // other styles fold these
+		n.Style = yaml.DoubleQuotedStyle // other styles fold these characters
 	}
 	return n
 }
@@ -95,7 +95,7 @@ func encodeValue(v reflect.Value) (*yaml.Node, error) {
 	case time.Duration:
 		return textNode(from.String()), nil
 	}
-	switch v.Kind() { //nolint:exhaustive // the others cannot be written
+	switch v.Kind() { //nolint:exhaustive // other kinds cannot be written
 	case reflect.String:
 		return textNode(v.String()), nil
 	case reflect.Bool:
@@ -154,7 +154,7 @@ func encodedStruct(v reflect.Value) (*yaml.Node, error) {
 	return n, nil
 }
 
-// writeJSON writes a tree with its keys in their order.
+// writeJSON writes a tree and keeps the order of its keys.
 func writeJSON(out *bytes.Buffer, n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.MappingNode || n.Kind == yaml.SequenceNode:

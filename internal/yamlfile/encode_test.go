@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// What is written is read again as it was; what is zero is left away.
+// Decoding returns the encoded value; zero values are omitted.
 func TestEncode(t *testing.T) {
 	part := 0.25
 	value := everything{
@@ -70,7 +70,7 @@ size: 5
 	require.ErrorContains(t, err, "cannot encode a func()")
 }
 
-// A mapping whose keys have an order keeps it.
+// Pairs keep their order.
 func TestEncodePairs(t *testing.T) {
 	text, err := yamlfile.Encode("a.yaml", yamlfile.Pairs{{Key: "z", Value: 1}, {Key: "a", Value: yamlfile.Pairs{{Key: "y", Value: "~"}}}})
 	require.NoError(t, err)

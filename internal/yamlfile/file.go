@@ -17,16 +17,16 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// The limits of a file.
+// Limits for files.
 const (
 	// MaxBytes is the maximum size of a file.
 	MaxBytes = 1 << 20
 	maxDepth = 50
 )
 
-// File is the tree of a file with the problems found so far. It must not be used by several goroutines concurrently.
+// File is a file's tree and the problems found so far. It is not safe for concurrent use.
 type File struct {
-	// Advise, unless nil, returns advice for an unknown key. The value of a key with advice may be a secret and is
+	// Advise, unless nil, returns advice for an unknown key. A value whose key has advice may be a secret and is
 	// never shown.
 	Advise func(key string) string
 
@@ -46,12 +46,12 @@ type mark struct {
 	text string
 }
 
-// Read returns the text of the file at a path, up to a little more than MaxBytes. It reads pipes without waiting: a
+// Read returns the content of the file at a path, up to a little more than MaxBytes. It does not wait for pipes: a
 // pipe without a writer is an error.
 func Read(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the path; the caller says what the file is
+		return nil, err //nolint:wrapcheck // err contains the path; the caller adds what the file is
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, MaxBytes+1))
@@ -64,8 +64,8 @@ func Read(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Parse parses a text. Problems refer to it by name. A name that ends in .json means JSON, any other name YAML.
-// Errors are stored in the File: see Err.
+// Parse parses a file's content. Problems refer to it by name. A name that ends in .json means JSON, any other name
+// YAML. The File collects the errors: see Err.
 func Parse(name string, text []byte) *File {
 	f := &File{name: name, told: map[mark]bool{}, hidden: map[int]int{}}
 	if len(text) > MaxBytes {
@@ -84,14 +84,14 @@ func Parse(name string, text []byte) *File {
 	return f
 }
 
-// Again returns the file as it was parsed, for another reader: problems that one of them reports are not in the other.
+// Again returns the parsed file for another reader. Each reader's problems are separate.
 func (f *File) Again() *File {
 	again := *f
 	again.problems, again.told, again.hidden = slices.Clone(f.problems), maps.Clone(f.told), maps.Clone(f.hidden)
 	return &again
 }
 
-// The line ends of each format.
+// Line ends of each format.
 var (
 	yamlLineEnd = regexp.MustCompile("\r\n|[\n\r\u0085\u2028\u2029]")
 	jsonLineEnd = regexp.MustCompile("\n")
@@ -100,8 +100,8 @@ var (
 // Name returns the name by which problems refer to the file.
 func (f *File) Name() string { return f.name }
 
-// Root returns the top-level value of the file. It returns false if there is none: the file is empty, or could not be
-// parsed, in which case Err returns an error.
+// Root returns the file's top-level value. It returns false if the file is empty or could not be parsed; in both
+// cases Err returns an error.
 func (f *File) Root() (Node, bool) { return Node{f, f.root}, f.root != nil }
 
 // At returns a place in the file.
@@ -110,7 +110,7 @@ func (f *File) At(p Position) Place { return Place{f, p, 0} }
 // Err returns all problems found so far as an *Error, or nil.
 func (f *File) Err() error { return Join(f) }
 
-// Join returns all problems of several files as an *Error, file by file, or nil if there are none.
+// Join returns all problems of several files as an *Error, file by file, or nil.
 func Join(files ...*File) error {
 	var all []Problem
 	for _, f := range files {
@@ -122,7 +122,7 @@ func Join(files ...*File) error {
 	return &Error{all}
 }
 
-// sortedProblems returns the problems in the order of the file, without text that may be a secret.
+// sortedProblems returns the problems in file order, without text that may be a secret.
 func (f *File) sortedProblems() []Problem {
 	out := slices.Clone(f.problems)
 	for i, p := range out {
@@ -149,7 +149,7 @@ type Place struct {
 	width int // the number of affected characters
 }
 
-// File returns the name of the file; it is empty for the zero Place.
+// File returns the file's name; it is empty for the zero Place.
 func (p Place) File() string {
 	if p.file == nil {
 		return ""
@@ -166,7 +166,7 @@ func (p Place) Wide(characters int) Place {
 	return p
 }
 
-// Wrong adds a problem at the place to the problems of its file, unless the file already has it.
+// Wrong adds a problem at the place to the file, unless the file already has it.
 func (p Place) Wrong(format string, args ...any) {
 	err := fmt.Errorf(format, args...)
 	found := p.problem(err)
@@ -178,8 +178,8 @@ func (p Place) Wrong(format string, args ...any) {
 	}
 }
 
-// Error returns an *Error with one problem at the place, which wraps err, and does not add it to the file. For the
-// zero Place it returns err.
+// Error returns an *Error with one problem at the place, which wraps err, without adding the problem to the file. For
+// the zero Place it returns err.
 func (p Place) Error(err error) error {
 	if p.file == nil || err == nil {
 		return err

@@ -120,7 +120,7 @@ size: 2KiB
 	}
 }
 
-// All that is wrong is told at once, in the order of the file.
+// All problems are reported together, in file order.
 func TestEveryProblemIsTold(t *testing.T) {
 	file, _ := parse(t, "a.yaml", `name: 1
 on: yes
@@ -167,7 +167,7 @@ func TestAKeyThatMustBeThere(t *testing.T) {
 	require.ErrorContains(t, file.Err(), `a.yaml:1:9: the key "to" is missing`)
 }
 
-// What may be a secret is in no problem, also not in that of another place in its line.
+// No problem shows text that may be a secret, even for another place on the same line.
 func TestSecretsAreNotShown(t *testing.T) {
 	for _, text := range []string{
 		"secrets: [sk-hidden]\n", "secrets: sk-hidden\n", "{password: sk-hidden, nane: 3}\n", "secrets: {a: sk-hidden}\n",
@@ -217,7 +217,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Of a long line there is what is wrong, with the mark below it.
+// A problem shows the wrong part of a long line, with the mark below it.
 func TestLongLines(t *testing.T) {
 	mark := strings.Repeat(" ", 81) + "^^"
 	for text, want := range map[string]string{
@@ -233,8 +233,7 @@ func TestLongLines(t *testing.T) {
 	assert.Contains(t, p.String(), "x\n       | "+strings.Repeat(" ", 81)+"^")
 }
 
-// A problem that is found twice is told once, those of several files file by file, and
-// the error behind a problem can be found in it.
+// A duplicate problem is reported once, problems are grouped by file, and errors.Is finds a problem's cause.
 func TestProblemsGather(t *testing.T) {
 	first, second := yamlfile.Parse("one.yaml", []byte("a: {b: [1, x]}\n")), yamlfile.Parse("two.yaml", []byte("a: 1\n"))
 	require.NoError(t, yamlfile.Join(first, second))
@@ -262,7 +261,7 @@ two.yaml:1:4: second: unexpected EOF
 	assert.Equal(t, io.EOF, yamlfile.Place{}.Error(io.EOF), "what did not come from a file")
 }
 
-// A node that is absent has no text, items and entries, and is no problem: optional keys are read this way.
+// An absent node has no text, items and entries, and reports no problem: this is how optional keys are read.
 func TestAbsentNodes(t *testing.T) {
 	f := yamlfile.Parse("f.yaml", []byte("a: {b: [1, x]}"))
 	root, _ := f.Root()
@@ -297,7 +296,7 @@ func TestNearest(t *testing.T) {
 	assert.Equal(t, `unknown tool "x"; known: none`, yamlfile.Unknown("tool", "x", nil))
 }
 
-// Whatever the bytes: no panic, and every problem is at a place of the file.
+// For all inputs, Parse does not panic, and every problem has a place in the file.
 func FuzzParse(f *testing.F) {
 	f.Add("a.yaml", "name: a\nany: {b: [1, 'x', \"y\\n\"]}\nlabels:\n  k: |\n    two\n    lines\n")
 	f.Add("a.json", `{"name": "\ud83d\ude00", "colors": ["red"]}`)
@@ -324,7 +323,7 @@ func FuzzParse(f *testing.F) {
 }
 
 func everyText(n yamlfile.Node, do func(yamlfile.Node)) {
-	switch n.Kind() { //nolint:exhaustive // the others are no texts
+	switch n.Kind() { //nolint:exhaustive // other kinds have no text
 	case yamlfile.TextNode:
 		do(n)
 	case yamlfile.ListNode:

@@ -2,12 +2,11 @@ package yamlfile
 
 import "strconv"
 
-// FormatKey is the key with the number of the file's format. It is optional in files of format 1.
+// FormatKey is the key for the file's format number. It is optional in files of format 1.
 const FormatKey = "format"
 
-// CheckFormat reads the format number of the file and removes the key from the tree. If the number is invalid or
-// above newest, it reports a problem, drops the tree, because the content of another format is unknown, and returns
-// false.
+// CheckFormat reads the file's format number and removes the key from the tree. If the number is invalid or above
+// newest, it reports a problem, drops the tree, because the content of another format is unknown, and returns false.
 func (f *File) CheckFormat(newest int) bool {
 	root, ok := f.Root()
 	if !ok || root.Kind() != MappingNode {

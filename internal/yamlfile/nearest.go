@@ -9,7 +9,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// Unknown returns a message for an unknown name, with the name that was probably meant and the known names.
+// Unknown returns a message for an unknown name, with the most similar known name and all known names.
 func Unknown(what, name string, known []string) string {
 	text := fmt.Sprintf("unknown %s %q", what, name)
 	if near, ok := Nearest(name, known); ok {
@@ -18,7 +18,7 @@ func Unknown(what, name string, known []string) string {
 	return text + "; known: " + OneOf(known)
 }
 
-// OneOf returns names in quotes, sorted, with commas between them; "none" for none.
+// OneOf returns the quoted names, sorted and separated by commas, or "none".
 func OneOf(known []string) string {
 	if len(known) == 0 {
 		return "none"
@@ -27,8 +27,7 @@ func OneOf(known []string) string {
 	return strings.Join(lo.Map(known, func(name string, _ int) string { return strconv.Quote(name) }), ", ")
 }
 
-// Nearest returns the known name that a wrong name probably stands for: the one with the fewest typing errors, at
-// most a third of its letters.
+// Nearest returns the known name with the fewest typing errors, at most a third of its letters.
 func Nearest(name string, known []string) (string, bool) {
 	const longest = 64
 	name = plainName(name)

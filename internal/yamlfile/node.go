@@ -25,7 +25,7 @@ const (
 	MappingNode
 )
 
-// Node is one value of a file with its place. Keep it to report a problem later.
+// Node is one value in a file with its place. Keep it to report a problem later.
 type Node struct {
 	file *File
 	y    *yaml.Node
@@ -60,8 +60,7 @@ func (n Node) Raw() string {
 	return n.y.Value
 }
 
-// Text returns the text of the node. If the node is not a text, it reports a problem, unless the node is absent, and
-// returns false.
+// Text returns the node's text, and false if the node is not a text. It reports a problem unless the node is absent.
 func (n Node) Text() (string, bool) {
 	switch n.Kind() {
 	case TextNode:
@@ -75,7 +74,7 @@ func (n Node) Text() (string, bool) {
 	return "", false
 }
 
-// Items returns the values of a list. An absent node has none. If the node is anything else, it reports a problem.
+// Items returns a list's values, and none for an absent node. For any other node, it reports a problem.
 func (n Node) Items() []Node {
 	if n.Kind() == AbsentNode {
 		return nil
@@ -93,11 +92,11 @@ func (n Node) Items() []Node {
 	return out
 }
 
-// Entry is a key of a mapping with its value.
+// Entry is a key in a mapping with its value.
 type Entry struct{ Key, Value Node }
 
-// Entries returns the keys and values of a mapping in their order, each key once. An absent node has none. If the node
-// is anything else, it reports a problem.
+// Entries returns the keys and values of a mapping in order, each key once, and none for an absent node. For any
+// other node, it reports a problem.
 func (n Node) Entries() []Entry {
 	if n.Kind() == AbsentNode {
 		return nil
@@ -121,7 +120,7 @@ func (n Node) Entries() []Entry {
 	return out
 }
 
-// Find returns the node at a path of keys and list indexes, or the zero Node if there is none.
+// Find returns the node at a path of keys and list indexes, or the zero Node.
 func (n Node) Find(path ...any) Node {
 	for _, step := range path {
 		switch step := step.(type) {
@@ -149,8 +148,8 @@ func (n Node) child(key string) Node {
 	return Node{}
 }
 
-// Value returns the value of the node as JSON types: nil, bool, json.Number, string, []any or map[string]any. It
-// reports a problem for a number that JSON cannot express.
+// Value returns the node's value as JSON types: nil, bool, json.Number, string, []any or map[string]any. It reports a
+// problem for a number that JSON cannot express.
 func (n Node) Value() any {
 	switch n.Kind() {
 	case MappingNode:
@@ -182,15 +181,15 @@ func (n Node) Value() any {
 	return nil
 }
 
-// ComparedValue works like Value for a value that is compared with others, perhaps with texts. It reports unquoted scalars
-// that YAML does not keep as written: 1.10 is the number 1.1, 4e3 is 4000, ~ is null and True is true. JSON files have
-// quotes around every text, so nothing is reported there.
+// ComparedValue works like Value for a value that is compared with others, perhaps with strings. It reports unquoted
+// scalars that YAML does not keep as written: 1.10 is the number 1.1, 4e3 is 4000, ~ is null and True is true. In
+// JSON files, every string is quoted, so nothing is reported.
 func (n Node) ComparedValue() any {
 	n.reportChanged()
 	return n.Value()
 }
 
-// reportChanged reports the scalars of the node that YAML does not keep as written.
+// reportChanged reports the node's scalars that YAML does not keep as written.
 func (n Node) reportChanged() {
 	if n.y == nil || n.file.isJSON {
 		return
@@ -225,7 +224,7 @@ func (n Node) reportChanged() {
 	}
 }
 
-// Place returns the place of the node. It is the zero Place for the zero Node.
+// Place returns the node's place. It is the zero Place for the zero Node.
 func (n Node) Place() Place {
 	if n.y == nil {
 		return Place{}
@@ -236,7 +235,7 @@ func (n Node) Place() Place {
 // Wrong reports a problem at the node. A %w in the format sets the cause of the problem.
 func (n Node) Wrong(format string, args ...any) { n.Place().Wrong(format, args...) }
 
-// Hide omits the node and the rest of its line when a problem shows the line, because the text may be a secret.
+// Hide omits the node and the rest of its line from shown lines, because the text may be a secret.
 func (n Node) Hide() {
 	if from, already := n.file.hidden[n.y.Line]; !already || n.y.Column < from {
 		n.file.hidden[n.y.Line] = n.y.Column

@@ -8,9 +8,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// At returns the place in the file of the byte at an offset in the text of the node, as a parser of that text reports
-// offsets. It takes quotes, escapes, indents and folded lines into account. An offset past the end means the end. For
-// a node that is not a text, At returns the place of the node.
+// At returns the place in the file of the byte at an offset in the node's text, for errors of another parser. It
+// takes quotes, escapes, indents and folded lines into account. An offset past the end means the end. For a node that
+// is not a text, At returns the node's place.
 func (n Node) At(offset int) Place {
 	if n.Kind() != TextNode || n.y.Value == "" {
 		return n.Place()
@@ -42,8 +42,7 @@ func (n Node) At(offset int) Place {
 	return n.file.At(Position{w.line, w.column + 1}).Wide(1)
 }
 
-// inLiteral returns the place of a byte in a literal block. The lines of the block are the lines of the text,
-// indented.
+// inLiteral returns the place of a byte in a literal block, whose lines are the text's lines, indented.
 func (n Node) inLiteral(offset int) Place {
 	before := n.y.Value[:offset]
 	start := strings.LastIndexByte(before, '\n') + 1
@@ -53,8 +52,8 @@ func (n Node) inLiteral(offset int) Place {
 	return n.file.At(Position{line, indent + utf8.RuneCountInString(before[start:]) + 1}).Wide(1)
 }
 
-// inFolded returns the place of a byte in a folded block. Each line of the block is a part of the text, with blanks
-// around it.
+// inFolded returns the place of a byte in a folded block. Each line of the block is a part of the text, surrounded by
+// blanks.
 func (n Node) inFolded(offset int) Place {
 	value, at := n.y.Value, 0
 	place := n.Place().Position
@@ -76,10 +75,10 @@ func (n Node) inFolded(offset int) Place {
 	return n.file.At(place).Wide(1)
 }
 
-// prefixLength returns the length of the longest prefix of a text that consists of bytes in those.
+// prefixLength returns the length of the longest prefix that contains only bytes in those.
 func prefixLength(text, those string) int { return len(text) - len(strings.TrimLeft(text, those)) }
 
-// walker walks through the source of a text, one rune of the text at a time.
+// walker walks through a text's source, one rune of the text at a time.
 type walker struct {
 	file   *File
 	style  yaml.Style
@@ -108,17 +107,17 @@ func (w *walker) nextLine() bool {
 	return false
 }
 
-// fold skips the end of a line, which the text contains as a blank or as line ends.
+// fold skips a line end, which the text contains as a blank or as line ends.
 func (w *walker) fold() bool { return w.blank() && w.nextLine() }
 
-// settle moves to the next rune if that is on a later line.
+// settle moves to the next rune if it is on a later line.
 func (w *walker) settle() {
 	if w.blank() || w.style&yaml.DoubleQuotedStyle != 0 && string(w.left) == `\` {
 		w.nextLine()
 	}
 }
 
-// rune skips the source of one rune of the text.
+// rune skips the source of one rune.
 func (w *walker) rune() {
 	switch {
 	case len(w.left) == 0:
@@ -133,7 +132,7 @@ func (w *walker) rune() {
 	}
 }
 
-// escape skips a backslash and the characters of its escape.
+// escape skips a backslash and the rest of its escape.
 func (w *walker) escape() {
 	if len(w.left) == 1 { // the line continues below
 		w.nextLine()

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// The X of each text is found where it is written.
+// At finds the X in each text.
 func TestThePlaceWithinAText(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain":             "when: a == 1 && X\n",
@@ -58,7 +58,7 @@ func writtenAt(text string, p yamlfile.Place) string {
 	return string([]rune(lines[p.Line-1])[p.Column-1])
 }
 
-// However a text is written, each letter of it is found.
+// At finds each letter, however the text is written.
 func TestEveryLetterOfATextIsFound(t *testing.T) {
 	styles := []yaml.Style{0, yaml.SingleQuotedStyle, yaml.DoubleQuotedStyle, yaml.LiteralStyle, yaml.FoldedStyle}
 	rapid.Check(t, func(t *rapid.T) {
@@ -75,7 +75,7 @@ func TestEveryLetterOfATextIsFound(t *testing.T) {
 			require.True(t, ok)
 			n := root.Find("when")
 			if n.Kind() != yamlfile.TextNode || n.Raw() != value {
-				continue // the writer left the quotes away, or cannot write it so
+				continue // the writer omitted the quotes, or cannot write this style
 			}
 			for i, r := range value {
 				if strings.ContainsRune(" \n\t", r) {

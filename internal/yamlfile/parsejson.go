@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// parseJSON parses one JSON value into a tree like that of a YAML file.
+// parseJSON parses one JSON value into a tree like a YAML file's.
 func (f *File) parseJSON(text []byte) *yaml.Node {
 	p := &jsonTree{text: text, tokens: json.NewDecoder(bytes.NewReader(text))}
 	p.tokens.UseNumber()
@@ -42,7 +42,7 @@ type jsonTree struct {
 	text   []byte
 	tokens *json.Decoder
 
-	counted, line, lineStart int // the offset up to which lines are counted
+	counted, line, lineStart int // lines are counted up to the offset counted
 }
 
 // next returns the offset of the next token.

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// parseYAML parses one document. It returns nil if there is none.
+// parseYAML parses one document. It returns nil if the text has none.
 func (f *File) parseYAML(text []byte) *yaml.Node {
 	var document, second yaml.Node
 	source := yaml.NewDecoder(bytes.NewReader(text))
@@ -49,8 +49,8 @@ func (f *File) notYAML(text []byte, err error) {
 	f.At(Position{max(wrong.Mark.Line, 1), max(wrong.Mark.Column, 1)}).Wrong("this is not YAML: %s", message)
 }
 
-// oddByte returns the position and a description of the first byte that YAML does not allow. It is needed because the
-// YAML parser reports such a byte at the beginning of the file.
+// oddByte returns the position and a description of the first byte that YAML does not allow. The YAML parser itself
+// reports such a byte at the beginning of the file.
 func oddByte(text []byte) (at Position, what string) {
 	at = Position{Line: 1, Column: 1}
 	for len(text) > 0 {
@@ -59,7 +59,7 @@ func oddByte(text []byte) (at Position, what string) {
 		case r == utf8.RuneError && size == 1:
 			return at, fmt.Sprintf("the byte %#02x is not valid UTF-8", text[0])
 		case r < ' ' && !strings.ContainsRune("\t\n\r", r), r == 0x7f:
-			return at, fmt.Sprintf("control character %U: in quotes it can be written as an escape", r)
+			return at, fmt.Sprintf("control character %U: write it as an escape in quotes", r)
 		case r == '\n', r == '\r' && !bytes.HasPrefix(text, []byte("\r\n")):
 			at = Position{Line: at.Line + 1}
 		}
@@ -70,7 +70,7 @@ func oddByte(text []byte) (at Position, what string) {
 }
 
 // refuse reports unsupported parts of a tree: aliases, anchors, merge keys, custom tags, keys that are not text or
-// occur twice, and too deep nesting. It returns false if the tree is too deep to be examined.
+// occur twice, and too deep nesting. It returns false if the tree is too deep to examine.
 func (f *File) refuse(y *yaml.Node, depth int) bool {
 	n := Node{f, y}
 	switch {
@@ -96,7 +96,7 @@ func (f *File) refuse(y *yaml.Node, depth int) bool {
 	return shallow
 }
 
-// refuseKey reports problems of a key. First holds the keys before it.
+// refuseKey reports a key's problems. First holds the earlier keys.
 func (f *File) refuseKey(key *yaml.Node, first map[string]*yaml.Node) bool {
 	n := Node{f, key}
 	switch earlier, again := first[key.Value]; {

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Opening a pipe without a writer would wait for ever.
+// Opening a pipe without a writer would wait forever.
 func TestReadAPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe.yaml")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
@@ -25,7 +25,7 @@ func TestReadAPipe(t *testing.T) {
 	require.NoError(t, err)
 	_, err = writer.WriteString("policy: p\n")
 	require.NoError(t, err)
-	// As with <(…) of a shell, the one who writes is done before all is read.
+	// As with a shell's <(…), the writer finishes before the reader has read everything.
 	reader, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	require.NoError(t, err)
 	defer reader.Close()

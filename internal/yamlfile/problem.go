@@ -12,7 +12,7 @@ import (
 )
 
 // Position is a line and a column in a text, counted from one; columns count characters. The zero Position means no
-// place.
+// position.
 type Position struct{ Line, Column int }
 
 // Problem is one mistake in a file.
@@ -21,15 +21,14 @@ type Problem struct {
 	Position
 	// Text says what is wrong and what is expected.
 	Text string
-	// Source is the line of the file, and Width the number of characters, from the column on, to which the problem
-	// applies.
+	// Source is the affected line, and Width the number of affected characters, from the column on.
 	Source string
 	Width  int
 	// Cause is the underlying error, or nil.
 	Cause error
 }
 
-// String returns the place and the text on one line, then the line of the file with a mark below the affected
+// String returns the place and the text on one line, then the affected line with a mark below the affected
 // characters. It contains no control characters.
 func (p Problem) String() string {
 	if p.Line == 0 {
@@ -58,7 +57,7 @@ func textAround(line []rune, at int) ([]rune, int) {
 	return line, at
 }
 
-// harmlessText returns a text without characters that would move a terminal's cursor.
+// harmlessText returns text without characters that would move a terminal's cursor.
 func harmlessText(text string) string {
 	return strings.Map(func(r rune) rune {
 		return lo.Ternary(r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0, '·', r)
@@ -67,8 +66,7 @@ func harmlessText(text string) string {
 
 func countColumns(text string) int { return min(utf8.RuneCountInString(text), 80) }
 
-// Error holds all problems of one or several files. It is never empty, and the problems of each file are in the order
-// of its text.
+// Error holds all problems of one or more files. It is never empty. Each file's problems are in text order.
 type Error struct{ Problems []Problem }
 
 // Error returns the problems, one below the other.
@@ -81,9 +79,9 @@ func (e *Error) Unwrap() []error {
 	return lo.FilterMap(e.Problems, func(p Problem, _ int) (error, bool) { return p.Cause, p.Cause != nil })
 }
 
-// Problems returns the problems of all *Error in an error that may join several, and its other errors.
+// Problems returns the problems of every *Error in err, which may join several errors, and its other errors.
 func Problems(err error) (all []Problem, other []error) {
-	if inFile, ok := err.(*Error); ok { //nolint:errorlint // it may be one of several
+	if inFile, ok := err.(*Error); ok { //nolint:errorlint // err may be one of several joined errors
 		return inFile.Problems, nil
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -102,7 +100,7 @@ func Problems(err error) (all []Problem, other []error) {
 	return nil, other
 }
 
-// sortProblems returns the problems in the order of the file.
+// sortProblems sorts the problems by file position.
 func sortProblems(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))

@@ -12,8 +12,8 @@ import (
 	"github.com/samber/lo"
 )
 
-// Types for numbers, times and regular expressions in files. They parse themselves from a file and from a flag; the
-// error of Set says what was expected. The zero value means that the file does not set the value.
+// Types for numbers, times and regular expressions in files. They parse themselves from a file or a flag; the error
+// of Set says what is expected. The zero value means that the file does not set the value.
 type (
 	// Count is a whole number above zero.
 	Count int
@@ -25,7 +25,7 @@ type (
 	Duration time.Duration
 	// Bytes is a size above zero, such as 4096, 64KiB or 2MiB.
 	Bytes int64
-	// Regexp is a regular expression of Go.
+	// Regexp is a Go regular expression.
 	Regexp struct{ *regexp.Regexp }
 )
 
@@ -41,7 +41,7 @@ func (c *Count) Set(text string) error {
 
 func (c *Count) String() string { return lo.Ternary(*c == 0, "", strconv.Itoa(int(*c))) }
 
-// Type returns the name of the value's type in a help text.
+// Type returns the name of the value's type for help texts.
 func (*Count) Type() string { return "number" }
 
 // Set parses a limit.
@@ -56,7 +56,7 @@ func (c *Limit) Set(text string) error {
 
 func (c *Limit) String() string { return lo.Ternary(*c == 0, "", strconv.Itoa(int(*c))) }
 
-// Type returns the name of the value's type in a help text.
+// Type returns the name of the value's type for help texts.
 func (*Limit) Type() string { return "number" }
 
 // Set parses a number.
@@ -81,7 +81,7 @@ func (v *Duration) Set(text string) error {
 
 func (v *Duration) String() string { return lo.Ternary(*v == 0, "", time.Duration(*v).String()) }
 
-// Type returns the name of the value's type in a help text.
+// Type returns the name of the value's type for help texts.
 func (*Duration) Type() string { return "time" }
 
 var units = map[string]int64{
