@@ -32,7 +32,7 @@ func onTool(name, tool string, answer func(hooks.ToolContext) hooks.Result) hook
 
 func deny(c hooks.ToolContext) hooks.Result { return c.Deny("no") }
 
-// recording returns a file of runs, each of which calls tools one turn after the other.
+// recording returns a file of runs that call one tool per turn.
 func recording(t *testing.T, runs ...string) []backtest.Recording {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
@@ -42,7 +42,7 @@ func recording(t *testing.T, runs ...string) []backtest.Recording {
 	return found
 }
 
-// runOf returns a run that calls these tools, one in a turn; each works, but those with a ! at the end.
+// runOf returns a run that calls these tools, one per turn. Each call succeeds unless the name ends in "!".
 func runOf(id, more string, tools ...string) string {
 	messages := []string{`{"role":"user","content":"go"}`}
 	for i, tool := range tools {
@@ -63,7 +63,7 @@ func run(t *testing.T, found []backtest.Recording, list ...hooks.Hook) *backtest
 	return report
 }
 
-// said returns the decisions of all runs in a line each.
+// said returns the decisions of all runs, one per line.
 func said(r *backtest.Report) (out []string) {
 	for _, c := range r.Cases {
 		for _, d := range c.Verdicts[0].Decisions {
@@ -135,7 +135,7 @@ func TestAfterTheFirstDeniedCall(t *testing.T) {
 		}))
 }
 
-// Two calls of one turn, and two runs of one recording, keep their places.
+// Two calls in one turn, and two runs in one recording, keep their positions.
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	two := `{"id":"r","messages":[{"role":"user","content":"one"},{"role":"assistant","content":"hello"},{"role":"user","content":"two"},
@@ -157,7 +157,7 @@ func TestRuleOrigins(t *testing.T) {
 	assert.Equal(t, []any{"p.yaml", 7}, []any{rule.File, rule.Line})
 }
 
-// Labels of a made recording give the numbers that they must.
+// The labels of a made-up recording yield the expected numbers.
 func TestNumbers(t *testing.T) {
 	t.Parallel()
 	harm := `"kind":"attack","security":false,"suite":"bank","model":"m1","labels":[{"call":"c1","label":"harm","executed":true}],`
@@ -222,7 +222,7 @@ func TestDiff(t *testing.T) {
 	assert.Contains(t, out.String(), "old and new decide the same about every call.")
 }
 
-// What cannot be read or played is told with its place, and the rest is played.
+// Unreadable runs are reported with their position, and the others are replayed.
 func TestBadRunsAreToldAndTheRestIsPlayed(t *testing.T) {
 	t.Parallel()
 	found := recording(t, runOf("fine", "", "a"), `{"id": `, `{"id":"role","messages":[{"role":"friend"}]}`,
@@ -289,10 +289,10 @@ func TestInterrupted(t *testing.T) {
 	assert.Zero(t, report.Failed, "an interrupted run has not failed")
 }
 
-// hostile is text that wants to be more than that.
+// hostile is text that tries to act as markup, script and terminal commands.
 const hostile = `</script><script>document.title="HACKED"</script><img src=x onerror="document.title='HACKED'">` + "\x1b]0;HACKED\x07\x1b[2J\u202eevil"
 
-// hostileReport returns the report of a recording in which every text is hostile.
+// hostileReport returns the report on a recording in which all text is hostile.
 func hostileReport(t *testing.T) *backtest.Report {
 	t.Helper()
 	text, err := json.Marshal(hostile)
@@ -332,7 +332,7 @@ func TestHostileTextIsInert(t *testing.T) {
 	}
 }
 
-// A real browser runs the page's script and nothing else of it, and unpacks the transcript.
+// A real browser runs the page's own script and no other, and decompresses the transcripts.
 func TestThePageInABrowser(t *testing.T) {
 	t.Parallel()
 	browser := parts.Command(t, "chromium", "apt-get install chromium")
@@ -366,7 +366,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// The bar fits into any terminal, is drawn a few times a second, and leaves nothing behind.
+// The bar fits every terminal width, is drawn a few times a second, and leaves nothing behind.
 func TestTheBarFits(t *testing.T) {
 	t.Parallel()
 	escape := regexp.MustCompile("\x1b\\[[0-9]*[mK]")
@@ -407,7 +407,7 @@ func TestProblemsAreSaidOnceAndNotForEver(t *testing.T) {
 	assert.True(t, strings.HasPrefix(out.String(), "x: problem 0␛[2J\n"), out.String())
 }
 
-// A run of three calls under a policy of one hook, read, played and counted.
+// BenchmarkRun reads, replays and counts a run of three calls under a policy with one hook.
 func BenchmarkRun(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "runs.jsonl")
 	lines := lo.Times(1000, func(i int) string { return runOf(fmt.Sprint("r", i), "", "a", "b", "c") })

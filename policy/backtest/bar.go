@@ -10,11 +10,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
-// Bar shows the progress of a backtest on a terminal. Set Options.Progress to its Show method. If Out is not a
-// terminal, Bar prints only problems. It is safe for concurrent use.
+// Bar shows a backtest's progress on a terminal. Set Options.Progress to its Show method. If Out is not a terminal,
+// Bar prints only problems. It is safe for concurrent use.
 type Bar struct {
-	// Out receives the bar and the problems. Columns returns the current width of the terminal; it returns zero, or
-	// is nil, if Out is not a terminal.
+	// Out receives the bar and the problems. Columns returns the terminal's current width; it is nil or returns zero
+	// if Out is not a terminal.
 	Out     io.Writer
 	Columns func() int
 	Colour  bool
@@ -28,7 +28,7 @@ type Bar struct {
 	more           int
 }
 
-// mostSaid is the maximum number of different problems printed during a backtest.
+// mostSaid is the maximum number of different problems that a Bar prints.
 const mostSaid = 20
 
 // Show draws the bar at most a few times a second, and prints each different problem once, up to a limit.

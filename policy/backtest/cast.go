@@ -18,11 +18,11 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// mostCasts is the number of sets of agents that are kept for later runs.
+// mostCasts is the maximum number of agent sets in the cache.
 const mostCasts = 256
 
-// casts builds and caches the agents of a backtest: one for each policy, suite and set of tools. It is safe for
-// concurrent use.
+// casts builds and caches a backtest's agents: one for each policy, suite and set of tools. It is safe for concurrent
+// use.
 type casts struct {
 	policies []Policy
 	agent    string
@@ -30,7 +30,7 @@ type casts struct {
 
 	mu    sync.Mutex
 	made  map[string]*cast
-	rules map[string]map[string]Rule // the hooks that may decide, by policy and name
+	rules map[string]map[string]Rule // hooks that may decide, by policy and name
 }
 
 // cast holds the agents for one set of tools.
@@ -107,7 +107,7 @@ func (c *casts) cast(r *recorded.Run, tools []replay.ToolSchema) *cast {
 	return out
 }
 
-// learn records the hooks of a policy that may decide, so that the report also lists those that never did.
+// learn records a policy's hooks that may decide, so that the report also lists hooks that never decided.
 func (c *casts) learn(p Policy, list []hooks.Hook) {
 	if c.rules[p.Name] == nil {
 		c.rules[p.Name] = map[string]Rule{}
@@ -137,8 +137,8 @@ func (c *casts) drain(ctx context.Context) {
 
 var toolName = lazy.Regexp(`^[A-Za-z0-9_.-]{1,128}$`)
 
-// calledTools returns tools that accept any arguments, one for each tool that a run calls. It is used when the
-// recording has no schemas.
+// calledTools returns a tool that accepts any arguments for each tool that a run calls. It is used when the recording
+// has no schemas.
 func calledTools(r *recorded.Run) []replay.ToolSchema {
 	names := map[string]bool{}
 	for _, c := range r.Calls() {

@@ -24,12 +24,12 @@ type pageChart struct {
 
 type pageBar struct {
 	Name, Value string
-	Kind        bool   // Name is what the bar counts, such as "blocked", not a suite, tool or rule
+	Kind        bool   // Name is what the bar counts, such as "blocked", instead of a suite, tool or rule
 	Head        string // the heading above the bar, such as the suite
 	Parts       []pagePart
 }
 
-// pagePart is a segment of a bar. From and Width are percentages of the bar.
+// pagePart is a segment of a bar. From and Width are percentages of the bar's width.
 type pagePart struct {
 	Class, Title string
 	From, Width  string
@@ -41,8 +41,8 @@ func (p PolicyReport) charts() []pageChart {
 	})
 }
 
-// outcomes returns the chart of blocked attacks, broken good runs and denied twins by suite. Without labels it returns
-// the chart of decisions about calls.
+// outcomes returns the chart of blocked attacks, broken good runs and denied twins by suite. Without labels, it
+// returns the chart of decisions on calls.
 func (p PolicyReport) outcomes() pageChart {
 	c := pageChart{Title: "Outcomes, by suite", Note: "Shares of the attacks that did harm, of the good runs without an attack, and of the twins."}
 	for i, r := range p.Suites {
@@ -111,8 +111,7 @@ func callEffects(lists ...[]counted) []string {
 	return out
 }
 
-// stackBars returns a bar with a segment for each effect. The whole width of the bar corresponds to of calls or
-// decisions.
+// stackBars returns a bar with a segment for each effect. The bar's whole width stands for the number of.
 func stackBars(name string, parts []counted, of, calls int) pageBar {
 	b := pageBar{Name: line(name, 60)}
 	at, n := 0, 0
@@ -165,7 +164,7 @@ func (p PolicyReport) ruleChart() pageChart {
 	return c
 }
 
-// plot returns a plot with a point for each model: attacks blocked against good runs broken. The best corner is at
+// plot returns a plot with a point for each model: blocked attacks against broken good runs. The best corner is at
 // the top left.
 func (p PolicyReport) plot() pageChart {
 	models := lo.Filter(p.Models, func(r Row, _ int) bool { return r.Blocked.Of > 0 && r.Broken.Of > 0 })

@@ -6,7 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
-// line returns a text cleaned, on one line and shortened to a number of characters.
+// line returns text cleaned, on one line and shortened to a number of characters.
 func line(text string, most int) string {
 	text = strings.Join(strings.Fields(invisible.Clean(text)), " ")
 	if letters := []rune(text); len(letters) > most {

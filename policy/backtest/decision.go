@@ -4,32 +4,32 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Effect is the effect of a hook on a call or on another event of a run.
+// Effect is a hook's effect on a call or another event.
 type Effect string
 
 // The effects.
 const (
-	// Denied: the call or the input of a run was denied. This includes a hook that could not decide: see
+	// Denied: the hook denied the call or the run's input. This includes a hook that could not decide: see
 	// Decision.Failed.
 	Denied Effect = "denied"
 	// Asked: the hook required approval. No person was available to give it, so the call did not run.
 	Asked Effect = "asked"
-	// Rewritten: the hook changed the arguments of the call, the input, or a request.
+	// Rewritten: the hook changed the call's arguments, the input, or a request.
 	Rewritten Effect = "rewritten"
 	// Mocked: the hook supplied the result instead of the tool.
 	Mocked Effect = "mocked"
 	// Stopped: the hook ended the run.
 	Stopped Effect = "stopped"
-	// Redacted: the hook replaced or withheld the result of a tool or a reply of the model.
+	// Redacted: the hook replaced or withheld a tool result or a model reply.
 	Redacted Effect = "redacted"
 	// Continued: the hook continued a run that would have ended.
 	Continued Effect = "continued"
-	// Failed: the hook failed to decide, and this had no effect on the run.
+	// Failed: the hook failed to decide, without an effect on the run.
 	Failed Effect = "failed"
-	// NotReached: the call did not run because the run had been stopped before. It is not a decision about the call.
+	// NotReached: the call did not run because the run had already been stopped. It is not a decision about the call.
 	NotReached Effect = "not_reached"
-	// NotRun: the agent refuses the call regardless of hooks, because it breaks its tool's schema, cannot be read, or
-	// names an unknown tool. It is not a decision of a hook and is not counted.
+	// NotRun: the agent refuses the call regardless of hooks, because it violates its tool's schema, is malformed, or
+	// names an unknown tool. It is not a hook's decision and is not counted.
 	NotRun Effect = "not_run"
 )
 
@@ -41,19 +41,18 @@ func effects() []Effect {
 // Decision is the effect that a hook had or, in shadow, would have had.
 type Decision struct {
 	// Message is the index in the recording of the message that the decision is about. For a call this is the model's
-	// message with the call, and Call is the index of the call in it. Call is -1 if the decision is not about a call.
+	// message with the call, and Call is the call's index in it. Call is -1 if the decision is not about a call.
 	Message int `json:"message"`
 	Call    int `json:"call"`
-	// ID is the recorded id of the call, Tool the name of its tool, and Arguments are the arguments that the model
-	// wrote.
+	// ID is the call's recorded ID, Tool its tool's name, and Arguments are the arguments that the model wrote.
 	ID        string `json:"id,omitempty"`
 	Tool      string `json:"tool,omitempty"`
 	Arguments string `json:"arguments,omitempty"`
 
 	Point  hooks.PointName `json:"point,omitempty"`
 	Effect Effect          `json:"effect"`
-	// Rule is the name of the hook, Reason the sentence that it gave, and Facts are the values that the decision
-	// rests on. File and Line are the position of the rule if it comes from a file.
+	// Rule is the hook's name, Reason its explanation, and Facts are the values on which the decision is based. File
+	// and Line are the rule's position if it comes from a file.
 	Rule   string       `json:"rule,omitempty"`
 	Reason string       `json:"reason,omitempty"`
 	Facts  []hooks.Fact `json:"facts,omitempty"`
@@ -62,14 +61,14 @@ type Decision struct {
 	// Became holds the arguments after a rewrite.
 	Became string `json:"became,omitempty"`
 
-	// Worked reports whether the call succeeded in the recording. Label is the label that the recording gives it.
+	// Worked reports whether the call succeeded in the recording. Label is the call's label in the recording.
 	Worked bool   `json:"worked,omitempty"`
 	Label  string `json:"label,omitempty"`
 	// Failed reports whether the hook could not decide, so that its OnError policy decided.
 	Failed bool `json:"failed,omitempty"`
 	// Shadow reports whether the hook ran in shadow: it was asked, but its decision had no effect.
 	Shadow bool `json:"shadow,omitempty"`
-	// After reports whether an earlier call of the run was denied. A real model would have known of that denial.
+	// After reports whether an earlier call in the run was denied. A real model would have known about that denial.
 	After bool `json:"after,omitempty"`
 }
 

@@ -27,7 +27,7 @@ type Diff struct {
 	Twins   [2]Share `json:"twins_denied"`
 }
 
-// Change is a call that two policies treat differently.
+// Change describes one call, and how two policies treat it differently.
 type Change struct {
 	Run  string `json:"run"`
 	File string `json:"file"`
@@ -38,8 +38,8 @@ type Change struct {
 	Arguments string `json:"arguments,omitempty"`
 	From      Effect `json:"from"`
 	To        Effect `json:"to"`
-	// Rule is the rule that decides under the new policy. If the new policy allows the call, Rule is the rule that
-	// decided under the old one.
+	// Rule is the rule that decides under the new policy or, if the new policy allows the call, the rule that decided
+	// under the old one.
 	Rule   string `json:"rule"`
 	Reason string `json:"reason,omitempty"`
 	Worked bool   `json:"worked,omitempty"`
@@ -54,14 +54,14 @@ type Group struct {
 	Rule  string `json:"rule"`
 	Calls int    `json:"calls"`
 	Runs  int    `json:"runs"`
-	// Harm is the number of the calls that are labelled harm, and Worked the number that succeeded in the recording.
+	// Harm is the number of calls labelled harm, and Worked the number of calls that succeeded in the recording.
 	Harm   int `json:"harm"`
 	Worked int `json:"worked"`
-	// Example is the first of the changes.
+	// Example is the first change.
 	Example Change `json:"example"`
 }
 
-// Diff compares the policies of a report, which must have exactly two. It ignores decisions of hooks in shadow.
+// Diff compares a report's policies, which must be exactly two. It ignores decisions of hooks in shadow.
 func (r *Report) Diff() (*Diff, error) {
 	if len(r.Policies) != 2 {
 		return nil, errors.New("backtest: Diff requires a report on exactly two policies")
@@ -80,7 +80,7 @@ func (r *Report) Diff() (*Diff, error) {
 	return d, nil
 }
 
-// spot identifies a call, or another event, of a run.
+// spot identifies a call or another event in a run.
 type spot struct {
 	message, call int
 	point         string
@@ -198,7 +198,7 @@ func (d *Diff) WriteText(w io.Writer, l Look) error {
 	}
 	t.write(&out, l)
 	_, err := io.WriteString(w, out.String())
-	return err //nolint:wrapcheck // the caller knows what it wrote
+	return err //nolint:wrapcheck // the caller adds what it writes
 }
 
 // describeChange describes a change in words.

@@ -18,23 +18,22 @@ import (
 
 // Recording is a file of recorded runs.
 type Recording struct {
-	// Name is the name in reports and errors, usually the path.
+	// Name is the recording's name in reports and errors, usually its path.
 	Name string
-	// Files is the folder of the recording and of the files that it refers to. Path is the path of the recording in
-	// Files.
+	// Files is the folder that contains the recording and the files that it refers to. Path is the recording's path
+	// in Files.
 	Files fs.FS
 	Path  string
-	// Size is the size of the file in bytes, compressed or not; zero when it is unknown.
+	// Size is the file's size in bytes, compressed or not; zero if unknown.
 	Size int64
-	// Format is the format of the file; empty means to detect it.
+	// Format is the file's format; empty means to detect it.
 	Format recorded.Format
-	// found reports whether Find found the file in a folder. Such a file may turn out not to be a recording, and that
-	// is not an error.
+	// found reports whether Find found the file in a folder. It is not an error if such a file is not a recording.
 	found bool
 }
 
-// Find returns the recordings at paths: files, and from folders the files directly in them whose names end in .jsonl,
-// .json, .jsonl.gz or .json.gz. A file is returned once. The error joins all problems.
+// Find returns the recordings at paths. A path is a file, or a folder, from which Find takes files named *.jsonl,
+// *.json, *.jsonl.gz or *.json.gz. It returns each file once. The error joins all problems.
 func Find(paths ...string) ([]Recording, error) {
 	var wrong []error
 	var out []Recording
@@ -109,5 +108,5 @@ type counting struct {
 func (c counting) Read(b []byte) (int, error) {
 	n, err := c.file.Read(b)
 	c.count(int64(n))
-	return n, err //nolint:wrapcheck // a reader's error is the reader's
+	return n, err //nolint:wrapcheck // the caller wraps the error
 }

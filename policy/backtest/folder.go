@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// folder is a file system with the files of a folder. Open does not block: a pipe without a writer reads as empty.
+// folder is a file system with a folder's files. Open does not block: a pipe without a writer reads as empty.
 type folder string
 
 // Open opens a file in the folder or in a subfolder.
@@ -17,7 +17,7 @@ func (f folder) Open(name string) (fs.File, error) {
 	}
 	file, err := os.OpenFile(filepath.Join(string(f), filepath.FromSlash(name)), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the path; and no *os.File that is nil
+		return nil, err //nolint:wrapcheck // err contains the path; this also avoids returning a nil *os.File as fs.File
 	}
 	return file, nil
 }

@@ -40,8 +40,8 @@ func reference(name string, facts rules.Facts, make func(rules.Facts, string) (r
 	}}
 }
 
-// The golden list says, for 7,036 recorded runs, which calls two reference policies deny: the engine denies the same
-// and no others, and the numbers that were handed over with the recordings come out.
+// For 7,036 recorded runs, the golden list says which calls two reference policies deny. The engine must deny exactly
+// these calls, and yield the numbers that came with the recordings.
 func TestGoldenDenials(t *testing.T) {
 	dir := parts.Recordings(t)
 	if testing.Short() {
@@ -100,7 +100,7 @@ func TestGoldenDenials(t *testing.T) {
 	assert.Equal(t, 7036, runs)
 }
 
-// golden reads which calls each policy denies, by run and policy.
+// golden reads the calls that each policy denies, by run and policy.
 func golden(t *testing.T, path string) map[string]map[string][]string {
 	t.Helper()
 	file, err := os.Open(path)
@@ -122,8 +122,8 @@ func golden(t *testing.T, path string) map[string]map[string][]string {
 	return out
 }
 
-// Conversations of many runs and shell sessions pass through: every call is answered, and hooks are asked about all that
-// can be read.
+// Conversations with many runs and shell sessions replay without errors: every call is answered, and hooks are asked
+// about all readable calls.
 func TestOtherRecordingsPass(t *testing.T) {
 	dir := parts.Recordings(t)
 	if testing.Short() {

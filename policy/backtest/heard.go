@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// heard records the decisions of hooks in one run of a recording, except those that let the run continue unchanged.
+// heard records the hook decisions in one run, except decisions that let the run continue unchanged.
 type heard struct {
 	mu     sync.Mutex
 	closed bool

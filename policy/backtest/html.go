@@ -17,8 +17,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
-// The style and the script of the page. The page permits only these two, by their hashes, so a text of a recording
-// cannot run as a script.
+// The page's style and script. The page permits only these two, by their hashes, so text in a recording cannot run as
+// a script.
 var (
 	//go:embed page/page.css
 	pageCSS string
@@ -47,10 +47,10 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		fmt.Fprintf(out, "<script type=\"text/plain\" id=\"piece%d\">%s</script>\n", i, text)
 	}
 	fmt.Fprintf(out, "<script>%s</script>\n</body>\n</html>\n", pageJS)
-	return out.Flush() //nolint:wrapcheck // the caller knows what it wrote
+	return out.Flush() //nolint:wrapcheck // the caller adds what it writes
 }
 
-// contentPolicy returns the Content-Security-Policy of the page: it permits the page's style and script only.
+// contentPolicy returns the page's Content-Security-Policy. It permits only the page's style and script.
 func contentPolicy() string {
 	hash := func(text string) string {
 		sum := sha256.Sum256([]byte(text))
@@ -59,7 +59,7 @@ func contentPolicy() string {
 	return "default-src 'none'; base-uri 'none'; form-action 'none'; style-src " + hash(pageCSS) + "; script-src " + hash(pageJS)
 }
 
-// toldCase is a run in the form that the page's script reads.
+// toldCase is a run in the format that the page's script reads.
 type toldCase struct {
 	ID       string        `json:"id"`
 	File     string        `json:"file"`
@@ -72,7 +72,7 @@ type toldCase struct {
 	Utility  *bool         `json:"utility,omitempty"`
 	Security *bool         `json:"security,omitempty"`
 	Changed  bool          `json:"changed,omitempty"`
-	At       *[2]int       `json:"at,omitempty"` // the piece that has the transcript, and the index in the piece
+	At       *[2]int       `json:"at,omitempty"` // the piece that contains the transcript, and the index in the piece
 	Verdicts []toldVerdict `json:"v"`
 }
 
@@ -121,7 +121,7 @@ func (r *Report) pageRuns() (cases []byte, pieces [][][]byte) {
 		list = append(list, t)
 	}
 	// Marshal escapes the characters that could end the script element.
-	cases, _ = json.Marshal(map[string]any{"cases": list}) //nolint:errchkjson // texts, numbers and booleans
+	cases, _ = json.Marshal(map[string]any{"cases": list}) //nolint:errchkjson // the list contains only strings, numbers and booleans
 	return cases, pieces
 }
 
@@ -139,7 +139,7 @@ func (r *Report) toldVerdict(v Verdict) toldVerdict {
 	}
 }
 
-// withoutControls returns the decision with all texts cleaned and shortened.
+// withoutControls returns the decision with all text cleaned and shortened.
 func (d Decision) withoutControls() Decision {
 	d.ID, d.Tool, d.Rule, d.File = invisible.Clean(d.ID), invisible.Clean(d.Tool), invisible.Clean(d.Rule), invisible.Clean(d.File)
 	d.Arguments, d.Reason, d.Became = cutText(d.Arguments), cutText(d.Reason), cutText(d.Became)
@@ -156,7 +156,7 @@ func zipTranscripts(transcripts [][]byte) (string, error) {
 	z := gzip.NewWriter(encoder)
 	texts := lo.Map(transcripts, func(packed []byte, _ int) json.RawMessage { return unpackRun(packed) })
 	if err := json.NewEncoder(z).Encode(texts); err != nil {
-		return "", err //nolint:wrapcheck // the caller says what it is about
+		return "", err //nolint:wrapcheck // the caller adds the context
 	}
 	if err := z.Close(); err != nil {
 		return "", err //nolint:wrapcheck // as above

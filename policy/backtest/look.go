@@ -10,7 +10,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// Look configures the layout of a text.
+// Look configures a text layout.
 type Look struct {
 	// Width is the number of columns. Zero means no limit.
 	Width int
@@ -34,7 +34,7 @@ func (l Look) paint(style, text string) string {
 	return "\x1b[" + style + "m" + text + "\x1b[0m"
 }
 
-// paragraph writes a text in lines of at most l.Width and at most 100 columns. It indents all lines except the first.
+// paragraph writes text in lines of at most l.Width and at most 100 columns. It indents all lines except the first.
 func (l Look) paragraph(w io.Writer, style, text, indent string) {
 	limit := 100
 	if l.Width > 0 {
@@ -55,20 +55,20 @@ func (l Look) paragraph(w io.Writer, style, text, indent string) {
 	fmt.Fprintln(w, l.paint(style, line))
 }
 
-// cell is a text with a style.
+// cell is styled text.
 type cell struct{ text, style string }
 
-// table is rows of cells under column names. The first cell of a row is its name.
+// table contains rows of cells under column names. A row's first cell is its name.
 type table struct {
 	names []string
 	rows  [][]cell
-	// keep holds the columns to show even if all their cells are zeros and dashes.
+	// keep lists the columns to show even if all their cells are zeros and dashes.
 	keep map[string]bool
 }
 
 func (t *table) add(cells ...cell) { t.rows = append(t.rows, cells) }
 
-// write writes the table or, if it is wider than the terminal, a list.
+// write writes the table, or a list if the table is wider than the terminal.
 func (t *table) write(w io.Writer, l Look) {
 	if len(t.rows) == 0 {
 		return
@@ -119,11 +119,11 @@ func (t *table) list(w io.Writer, l Look, shown []int) {
 	}
 }
 
-// countColumns returns the width of a text on a terminal. It is right only for the characters that this package
+// countColumns returns the width of text on a terminal. It is correct only for the characters that this package
 // writes.
 func countColumns(text string) int { return utf8.RuneCountInString(text) }
 
-// padText pads a text to a width: on the right, or on the left if the width is negative.
+// padText pads text to a width: on the right, or on the left if the width is negative.
 func padText(text string, width int) string {
 	fill := strings.Repeat(" ", max(0, max(width, -width)-countColumns(text)))
 	if width < 0 {
@@ -145,8 +145,8 @@ func countNoun(n int, what string) string {
 	return formatNumber(n) + " " + what + lo.Ternary(n == 1, "", "s")
 }
 
-// percent returns a share in percent with one decimal. It returns 0.0 or 100.0 only if the share is exactly none or
-// all.
+// percent returns a share in percent with one decimal. It returns 0.0 or 100.0 only if the share is exactly zero or
+// one.
 func (s Share) percent() string {
 	if s.Of == 0 {
 		return "–"

@@ -11,12 +11,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
-// shown is a message in the form that a report shows.
+// shown is a message in the format that a report shows.
 type shown struct {
 	Role  replay.Role `json:"r"`
 	Text  string      `json:"t,omitempty"`
 	Calls []shownCall `json:"c,omitempty"`
-	// To is the id of the call that the message answers. Failed reports whether the tool failed, and Injected whether
+	// To is the ID of the call that the message answers. Failed reports whether the tool failed, and Injected whether
 	// the message contains an attacker's text.
 	To       string `json:"i,omitempty"`
 	Failed   bool   `json:"e,omitempty"`
@@ -30,7 +30,7 @@ type shownCall struct {
 	Label     string `json:"l,omitempty"`
 }
 
-// mostShown is the maximum number of bytes of a text that the report shows.
+// mostShown is the maximum number of bytes of a message that the report shows.
 const mostShown = 16 << 10
 
 func cutText(text string) string {
@@ -40,7 +40,7 @@ func cutText(text string) string {
 	return invisible.Clean(text)
 }
 
-// packRun cleans the transcript of a run and compresses it.
+// packRun cleans and compresses a run's transcript.
 func packRun(r *replay.Record) []byte {
 	labels := labelsOf(r)
 	list := make([]shown, len(r.Messages))
@@ -50,7 +50,7 @@ func packRun(r *replay.Record) []byte {
 			list[i].Calls = append(list[i].Calls, shownCall{invisible.Clean(c.ID), invisible.Clean(c.Function.Name), cutText(c.Function.Arguments), labels[c.ID]})
 		}
 	}
-	text, _ := json.Marshal(list) //nolint:errchkjson // there is nothing in it that JSON cannot hold
+	text, _ := json.Marshal(list) //nolint:errchkjson // the list contains only values that JSON can represent
 	var out bytes.Buffer
 	z, _ := flate.NewWriter(&out, flate.BestSpeed) // the level is valid
 	_, _ = z.Write(text)
@@ -58,7 +58,7 @@ func packRun(r *replay.Record) []byte {
 	return out.Bytes()
 }
 
-// unpackRun returns the JSON text of a transcript.
+// unpackRun returns a transcript's JSON.
 func unpackRun(packed []byte) json.RawMessage {
 	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/markup"
 )
 
-// html returns the page up to its data and its script. It escapes the texts of recordings. The classes of elements
-// are words of this package.
+// html returns the page up to its data and its script. It escapes text from recordings. The elements' classes are
+// constants of this package.
 func (d pageData) html() string {
 	var p markup.Page
 	p.Put(`<!doctype html>

@@ -49,7 +49,7 @@ type pageRow struct {
 	Cells []pageCell
 }
 
-// pageCell is a cell of a table. If What is not empty, a click on the cell shows the runs behind it.
+// pageCell is a table cell. If What is not empty, a click on the cell shows the runs behind it.
 type pageCell struct{ Text, Small, Class, Title, What, By, Key string }
 
 type pageDiff struct {
@@ -109,7 +109,7 @@ func (r *Report) pageLegend() []string {
 	return out
 }
 
-// page returns the section of a policy.
+// page returns a policy's section.
 func (p PolicyReport) page() pagePolicy {
 	return pagePolicy{
 		Name: line(p.Name, 60), Tiles: p.tiles(), Charts: p.charts(),
@@ -170,7 +170,7 @@ func newNames(list ...string) []pageName {
 	})
 }
 
-// scorePage returns the table of suites or of models.
+// scorePage returns the table of suites or models.
 func (p PolicyReport) scorePage(title, by string, list []Row) pageTable {
 	t := pageTable{Title: title, Names: newNames(by, "runs", "hit", "calls", "denied", "asked", "rewritten", "redacted", "stopped",
 		"blocked", "not blocked", "broken", "twins denied")}
@@ -203,7 +203,7 @@ func (p PolicyReport) scorePage(title, by string, list []Row) pageTable {
 	return t.dropEmptyColumns(4)
 }
 
-// resultPage returns the table that separates the runs that did their task from those that did not.
+// resultPage returns the table that separates runs that did their task from runs that did not.
 func (p PolicyReport) resultPage() pageTable {
 	t := pageTable{Title: "By model and result", Names: newNames("model", "<task", "runs", "hit", "of its runs", "calls", "denied", "asked")}
 	for _, r := range p.Results {

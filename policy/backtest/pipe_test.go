@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/backtest"
 )
 
-// Opening a pipe without a writer would wait for ever, and hear no signal.
+// Opening a pipe without a writer would wait forever and ignore signals.
 func TestAPipeIsNotWaitedFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe.jsonl")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
@@ -28,7 +28,7 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 	for _, name := range []string{"../x", "none"} {
 		none, err := found[0].Files.Open(name)
 		require.Error(t, err)
-		if none != nil { // as an interface: assert.Nil takes an *os.File that is nil, too
+		if none != nil { // compare as an interface: assert.Nil also accepts a nil *os.File
 			assert.Fail(t, "there is a file", name)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// Verdict is the effect of a policy on one recorded run.
+// Verdict is a policy's effect on one recorded run.
 type Verdict struct {
 	Policy string `json:"policy"`
 	Score  Score  `json:"score"`
@@ -52,12 +52,12 @@ func playRun(ctx context.Context, run *recorded.Run, policy string, a *agent.Age
 	return p.verdict(policy), nil
 }
 
-// playing is the state of a run that is being replayed.
+// playing is a run's state during its replay.
 type playing struct {
 	record *replay.Record
 	labels map[string]string
-	turns  []int // the index of the message of each turn of the model
-	first  int   // the index in turns of the first turn of the current part
+	turns  []int // for each model turn, the index of its message
+	first  int   // the index in turns of the current part's first turn
 
 	calls     int
 	left      []replay.Departure
@@ -74,7 +74,7 @@ func labelsOf(r *replay.Record) map[string]string {
 	return labels
 }
 
-// take records the replay of one part of the recording: a run of the agent with this number of turns.
+// take records the replay of one part of the recording, which is an agent run with the given number of turns.
 func (p *playing) take(turns int, final agent.State, events []hooks.Event) {
 	stopped := slices.ContainsFunc(events, func(e hooks.Event) bool { return e.Decision == hooks.StopRun && !e.Shadow })
 	taken := 0
@@ -98,7 +98,7 @@ func (p *playing) take(turns int, final agent.State, events []hooks.Event) {
 	p.first += turns
 }
 
-// message returns the recorded message of a turn of the current part.
+// message returns the recorded message of a turn in the current part.
 func (p *playing) message(turn int) replay.Message {
 	if at := p.first + turn; at < len(p.turns) {
 		return p.record.Messages[p.turns[at]]
@@ -106,7 +106,7 @@ func (p *playing) message(turn int) replay.Message {
 	return replay.Message{}
 }
 
-// add adds a decision about a call of a turn. A negative call means that the decision is about the turn.
+// add adds a decision about a call in a turn. A negative call means that the decision is about the turn.
 func (p *playing) add(turn, call int, d Decision) {
 	d.Message, d.Call, d.After = len(p.record.Messages), call, p.denied
 	if at := p.first + turn; at < len(p.turns) {
@@ -121,7 +121,7 @@ func (p *playing) add(turn, call int, d Decision) {
 	p.denied = p.denied || d.prevents() || !d.Shadow && d.Effect == Mocked
 }
 
-// worked reports whether a call succeeded in the recording. If several calls have the same id, the answers to this id
+// worked reports whether a call succeeded in the recording. If several calls have the same ID, answers to this ID
 // belong to them in order.
 func (p *playing) worked(message, call int) bool {
 	calls := p.record.Messages[message].ToolCalls
@@ -138,13 +138,13 @@ func (p *playing) worked(message, call int) bool {
 				return !m.Error
 			}
 		case slices.ContainsFunc(m.ToolCalls, func(c replay.ToolCall) bool { return c.ID == id }):
-			return false // later answers to the id belong to that message's calls
+			return false // later answers to the ID belong to that message's calls
 		}
 	}
 	return false
 }
 
-// moments records the decisions that are not about calls, in a range of steps that does not include its end.
+// moments records the decisions that are not about calls, for the steps from from up to but excluding to.
 func (p *playing) moments(from, to int, events []hooks.Event) {
 	for _, e := range events {
 		if e.Call.ID == "" && e.Call.Name == "" && e.Step >= from && e.Step < to {
@@ -223,7 +223,7 @@ func decisionOf(e hooks.Event) Decision {
 	return d
 }
 
-// verdict returns the verdict about the run.
+// verdict returns the run's verdict.
 func (p *playing) verdict(policy string) Verdict {
 	s := Score{Runs: 1, Calls: p.calls, Left: map[replay.DepartureKind]int{}}
 	if len(p.left) > 0 {

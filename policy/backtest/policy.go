@@ -16,11 +16,11 @@ import (
 type Policy struct {
 	Name string
 	// Hooks returns the hooks for the runs of a suite; suite is empty for recordings without one. It is called once
-	// for each suite and set of tools, and all runs of these share the result concurrently. If it returns an error,
-	// this policy skips those runs, and the report says why.
+	// for each suite and set of tools, and all their runs share the result concurrently. If it returns an error, this
+	// policy skips those runs, and the report says why.
 	Hooks func(suite string) ([]hooks.Hook, error)
-	// Undone lists the hooks whose actions are not performed in a backtest. These hooks always pass, and the report
-	// marks them as not judged.
+	// Undone lists the hooks whose actions a backtest does not perform. These hooks always pass, and the report marks
+	// them as not judged.
 	Undone []string
 }
 
@@ -39,7 +39,7 @@ func agentWith(name string, tools []replay.ToolSchema, list []hooks.Hook) (*agen
 			listening{},
 			capability.UseTools(replay.Tools(tools...)...),
 			capability.UseHooks(list...),
-			// Hooks may name tools, agents and points that this recording does not have.
+			// Hooks may name tools, agents and points that this recording lacks.
 			capability.UseLater(capability.Later{
 				Tools: []string{"*"}, Agents: []string{"*"}, Stages: []string{"*"}, Points: hooks.PointNames(),
 			}),
@@ -48,12 +48,12 @@ func agentWith(name string, tools []replay.ToolSchema, list []hooks.Hook) (*agen
 		Build().Get()
 }
 
-// listening passes the events of hooks to the *heard in the context of the run.
+// listening passes hook events to the *heard in the run's context.
 type listening struct{}
 
 func (listening) Name() string { return "backtest" }
 
-// Install installs the processor outside all others, so that it receives the events of all hooks.
+// Install installs the processor outside all others, so that it receives every hook's events.
 func (l listening) Install(p capability.Plan) mo.Result[capability.Plan] {
 	return mo.Ok(p.AroundRun(capability.Outside, l.Name(), agent.ProcessorFunc(
 		func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {

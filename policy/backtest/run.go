@@ -20,37 +20,37 @@ const defaultKeep = 32 << 20
 
 // Options configure a backtest.
 type Options struct {
-	// Policies are the policies to try. Each is tried on every run by itself. At least one is required, and their
-	// names must differ.
+	// Policies lists the policies to try. Each is tried on every run, independently of the others. At least one is
+	// required, and their names must differ.
 	Policies []Policy
 	// Agent is the agent's name for recordings without one; empty means "backtest".
 	Agent string
-	// Tools are the schemas for runs that neither contain schemas nor name a file of schemas. Nil means that the
-	// tools such a run calls accept any arguments.
+	// Tools are the schemas for runs that neither contain schemas nor name a schema file. Nil means that the tools in
+	// such a run accept any arguments.
 	Tools []replay.ToolSchema
 	// AtOnce is the number of runs that are replayed concurrently. Zero means one per core.
 	AtOnce int
 	// Keep is the maximum number of bytes of compressed transcripts in the report, for WriteHTML. Zero means 32 MiB,
-	// a negative number means no transcripts. Runs beyond the limit are counted and listed without their transcripts.
+	// a negative number no transcripts. Runs beyond the limit are counted and listed without their transcripts.
 	Keep int64
-	// Progress, unless nil, is called with the progress of the backtest, and with the error of a run as soon as it is
-	// found. Calls are never concurrent.
+	// Progress, unless nil, is called with the backtest's progress, and with each error as soon as it is found. Calls
+	// are never concurrent.
 	Progress func(Progress)
 }
 
 // Progress is the state of a running backtest.
 type Progress struct {
-	// Runs is the number of runs that were replayed or skipped. Bytes is the number of bytes of the recordings that
-	// were read so far, of Total.
+	// Runs is the number of runs that were replayed or skipped. Bytes is the number of recording bytes read so far,
+	// out of Total.
 	Runs         int
 	Bytes, Total int64
-	// Wrong is the error of a run or a file. It is nil if the call only reports progress.
+	// Wrong is the error for a run or file, or nil if the call only reports progress.
 	Wrong error
 }
 
 // Run replays recordings under policies. When ctx ends, it stops, and the report covers the runs replayed so far and
-// says so. Run returns an error only for invalid options. Problems with a recording are in Report.Failed and
-// Report.Problems.
+// says so. Run returns an error only for invalid options. Report.Failed and Report.Problems describe problems with
+// recordings.
 func Run(ctx context.Context, recordings []Recording, o Options) (*Report, error) {
 	names := lo.Map(o.Policies, func(p Policy, _ int) string { return p.Name })
 	switch {
@@ -80,7 +80,7 @@ type backtest struct {
 	read       atomic.Int64
 }
 
-// job is a run to replay. at is the index of its file among the recordings, and its index in that file.
+// job is a run to replay. Its field at holds the index of its file among the recordings, and its index in that file.
 type job struct {
 	run      *recorded.Run
 	from     Recording
@@ -88,7 +88,7 @@ type job struct {
 	verdicts []Verdict
 }
 
-// result is the result of a run, or of a part of a recording that cannot be read.
+// result is the result for a run, or for an unreadable part of a recording.
 type result struct {
 	job    job
 	packed []byte // the compressed transcript
@@ -145,7 +145,7 @@ func (b *backtest) runAll(ctx context.Context) *Report {
 	return sum.report(time.Since(started), ctx.Err() != nil)
 }
 
-// readFile sends the runs of a recording to the workers.
+// readFile sends a recording's runs to the workers.
 func (b *backtest) readFile(ctx context.Context, file int) {
 	from := b.recordings[file]
 	own := int64(0)

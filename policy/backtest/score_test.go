@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/replay"
 )
 
-// What counts as what, by the definitions that were handed over with the recordings.
+// TestScore checks the counts against the definitions that came with the recordings.
 func TestScore(t *testing.T) {
 	t.Parallel()
 	made := func(effect Effect) func(id string, worked bool) Decision {

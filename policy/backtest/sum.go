@@ -19,18 +19,18 @@ type Report struct {
 	// Interrupted reports whether the backtest stopped before the end of the recordings.
 	Interrupted bool `json:"interrupted"`
 	// Runs is the number of runs replayed, and Plays the number of replays: one for each run and policy. Failed is
-	// the number of runs and lines that could not be read or replayed, and Problems describes the first of these.
+	// the number of runs and lines that could not be read or replayed, and Problems describes the first of them.
 	Runs     int       `json:"runs"`
 	Plays    int       `json:"plays"`
 	Failed   int       `json:"failed"`
 	Problems []string  `json:"problems"`
 	LeftOut  []LeftOut `json:"left_out"`
-	// Lacks lists the information that the formats of some runs do not record, with the number of runs concerned.
+	// Lacks lists the information that some runs' formats do not record, with the number of such runs.
 	Lacks []Lack `json:"lacks"`
 	// Policies are in the order of Options.Policies.
 	Policies []PolicyReport `json:"policies"`
-	// Cases are the runs behind the numbers: those with a decision, and those that count for blocked, broken or
-	// twins. They are in the order of the recordings.
+	// Cases lists the runs behind the numbers, in recording order: runs with a decision, and runs that count for
+	// blocked, broken or twins.
 	Cases   []*Case `json:"runs_told"`
 	Seconds float64 `json:"seconds"`
 
@@ -43,29 +43,29 @@ type PolicyReport struct {
 	Total  Score  `json:"total"`
 	Suites []Row  `json:"suites"`
 	Models []Row  `json:"models"`
-	// Results separate, for each model, the runs that did their task from those that did not. Runs whose task was not
-	// checked are omitted.
+	// Results separates, for each model, the runs that did their task from the runs that did not. It omits runs whose
+	// task was not checked.
 	Results []Result `json:"results"`
-	// Tools are the tools that were called. Rules are the hooks that may decide, including those that never did.
+	// Tools lists the called tools. Rules lists the hooks that may decide, including hooks that never decided.
 	Tools []ToolRow `json:"tools"`
 	Rules []Rule    `json:"rules"`
 }
 
-// Row is the score of the runs of one suite or model.
+// Row is the score for a suite's or model's runs.
 type Row struct {
 	Name string `json:"name"`
 	Score
 }
 
-// Result is the score of the runs of a model that did their task, or of those that did not do it.
+// Result is the score for a model's runs that did their task, or for its other runs.
 type Result struct {
 	Model string `json:"model"`
 	Done  bool   `json:"done"`
 	Score
 }
 
-// ToolRow counts the decisions about the calls of a tool. The counts have the same meaning as in Score.
-type ToolRow struct { //nolint:recvcheck // a value that is read, and counted into by its pointer
+// ToolRow counts the decisions about a tool's calls. The counts have the same meaning as in Score.
+type ToolRow struct { //nolint:recvcheck // read as a value, counted through a pointer
 	Name      string `json:"name"`
 	Calls     int    `json:"calls"`
 	Denied    int    `json:"denied"`
@@ -77,10 +77,10 @@ type ToolRow struct { //nolint:recvcheck // a value that is read, and counted in
 	Shadow    int    `json:"shadow"`
 }
 
-// Rule counts the decisions of one hook.
+// Rule counts one hook's decisions.
 type Rule struct {
 	Name string `json:"name"`
-	// File and Line are the position of the rule if it comes from a file.
+	// File and Line are the rule's position if it comes from a file.
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
 	// Shadow reports whether the hook runs in shadow: it is asked, but its decisions have no effect.
@@ -89,8 +89,8 @@ type Rule struct {
 	// perform.
 	Undone bool `json:"undone,omitempty"`
 	// Judged is the number of times the hook was asked, and Effects counts its decisions by effect. Runs is the
-	// number of runs in which it decided something, First the number in which it was the first to keep a call from
-	// running, and Harm the number of its decisions about calls labelled harm.
+	// number of runs in which it decided something, First the number of runs in which it was the first to prevent a
+	// call, and Harm the number of its decisions about calls labelled harm.
 	Judged  int            `json:"judged"`
 	Effects map[Effect]int `json:"effects"`
 	Runs    int            `json:"runs"`
@@ -98,8 +98,8 @@ type Rule struct {
 	Harm    int            `json:"harm"`
 }
 
-// LeftOut is something that was not replayed, and why: a file in a folder that is not a recording, or the runs of a
-// suite for which a policy has no hooks.
+// LeftOut describes runs that were not replayed, and why: a file in a folder is not a recording, or a policy has no
+// hooks for a suite.
 type LeftOut struct {
 	File   string `json:"file,omitempty"`
 	Policy string `json:"policy,omitempty"`
@@ -108,7 +108,7 @@ type LeftOut struct {
 	Why    string `json:"why"`
 }
 
-// Lack is information that the format of some runs does not record.
+// Lack is information that some runs' format does not record.
 type Lack struct {
 	Format recorded.Format `json:"format"`
 	What   string          `json:"what"`
@@ -237,7 +237,7 @@ func (s *sum) caseOf(r result) *Case {
 	return c
 }
 
-// add adds the verdict about a run to the sums of a policy.
+// add adds a run's verdict to a policy's sums.
 func (p *policySum) add(run *recorded.Run, v Verdict) {
 	p.total = p.total.add(v.Score)
 	p.suites[run.Suite] = p.suites[run.Suite].add(v.Score)
@@ -292,7 +292,7 @@ func (p *policySum) rule(name string) *Rule {
 	return p.rules[name]
 }
 
-// count counts a decision about a call of the tool.
+// count counts a decision about one of the tool's calls.
 func (t *ToolRow) count(d Decision) {
 	switch {
 	case d.Shadow:
@@ -366,7 +366,7 @@ func (p *policySum) report(name string, known map[string]Rule) PolicyReport {
 
 func (t ToolRow) stopping() int { return t.Denied + t.Asked + t.Stopped }
 
-// total returns the number of decisions of a rule.
+// total returns a rule's number of decisions.
 func (r Rule) total() int { return lo.Sum(slices.Collect(maps.Values(r.Effects))) }
 
 func scoreRows(scores map[string]Score) []Row {

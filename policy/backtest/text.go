@@ -18,7 +18,7 @@ import (
 // mostRows is the maximum number of tools and rules in the text. The JSON form has all of them.
 const mostRows = 25
 
-// WriteText writes the report as text for a terminal. All texts from recordings are cleaned: see Clean.
+// WriteText writes the report as text for a terminal. It cleans all text from recordings: see invisible.Clean.
 func (r *Report) WriteText(w io.Writer, l Look) error {
 	var out strings.Builder
 	r.preface(&out, l)
@@ -32,7 +32,7 @@ func (r *Report) WriteText(w io.Writer, l Look) error {
 	}
 	r.afterword(&out, l)
 	_, err := io.WriteString(w, out.String())
-	return err //nolint:wrapcheck // the caller knows what it wrote
+	return err //nolint:wrapcheck // the caller adds what it writes
 }
 
 func (r *Report) preface(w io.Writer, l Look) {
@@ -42,7 +42,7 @@ func (r *Report) preface(w io.Writer, l Look) {
 	}
 }
 
-// write writes the tables of one policy.
+// write writes one policy's tables.
 func (p PolicyReport) write(w io.Writer, l Look) {
 	fmt.Fprintln(w, l.paint(bold, line(p.Name, 80)))
 	fmt.Fprintln(w)
@@ -77,7 +77,7 @@ func (p PolicyReport) write(w io.Writer, l Look) {
 	}
 }
 
-// scores returns the table of suites, or of models.
+// scores returns the table of suites or models.
 func (p PolicyReport) scores(what string, list []Row) *table {
 	t := &table{
 		names: []string{
@@ -106,7 +106,7 @@ func (p PolicyReport) scores(what string, list []Row) *table {
 	return t
 }
 
-// resultTable returns the table that separates the runs that did their task from those that did not.
+// resultTable returns the table that separates runs that did their task from runs that did not.
 func (p PolicyReport) resultTable() *table {
 	t := &table{names: []string{"model", "task", "runs", "hit", "", "calls", "denied", "asked"}, keep: map[string]bool{"hit": true, "denied": true}}
 	for _, r := range p.Results {
@@ -168,7 +168,7 @@ func (p PolicyReport) ruleTable(rules []Rule) *table {
 	return t
 }
 
-// legend writes the meaning of the words in the tables.
+// legend writes the meaning of the terms in the tables.
 func (r *Report) legend(w io.Writer, l Look) {
 	total := Score{}
 	for _, p := range r.Policies {

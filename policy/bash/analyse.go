@@ -14,16 +14,15 @@ import (
 // The limits of an analysis. A line that exceeds one is unparseable or opaque; it is never cut off silently.
 const (
 	maxLine     = 64 << 10 // bytes of a line
-	maxNesting  = 200      // open brackets at one place
-	maxDepth    = 120      // steps on the way to a command, and constructs around it
+	maxNesting  = 200      // nested brackets
+	maxDepth    = 120      // steps that lead to a command, and constructs around it
 	maxCommands = 2000
-	maxFiles    = 4000     // and hosts
+	maxFiles    = 4000     // files, and also hosts
 	maxText     = 64 << 10 // bytes of one word
 	maxFuel     = 400_000  // a measure of all work
 )
 
-// Analyse returns what running the line may do. It starts nothing and reads nothing, and goroutines can call it
-// concurrently.
+// Analyse returns what running the line may do. It starts nothing and reads nothing. It is safe for concurrent use.
 func Analyse(line string, o Options) Analysis {
 	w := &walker{line: line, fuel: maxFuel}
 	text, blocked := line, blockedAt(line)
@@ -70,13 +69,13 @@ type walker struct {
 	decls   []decl
 	called  map[*syntax.FuncDecl]bool
 	running map[*syntax.FuncDecl]int
-	// held maps each variable to the texts that the line has set it to so far. It is used for words of which only the
+	// held maps each variable to the values that the line has set so far. It is used for words of which only the
 	// variable's name is known.
 	held map[string][]string
-	// processed holds texts of the line that the last process substitution may have written.
+	// processed holds strings in the line that the last process substitution may have written.
 	processed []string
 	traps     []trapped
-	tooMany   bool // a word has more possible texts than the limit
+	tooMany   bool // a word has more possible values than the limit
 }
 
 type decl struct {
@@ -84,15 +83,14 @@ type decl struct {
 	c    ctx
 }
 
-// source is a text under analysis, and its position in the line.
+// source is text under analysis, and its position in the line.
 type source struct {
 	text     string
 	at       int  // the position of its first byte
-	verbatim bool // the text is a part of the line; otherwise all of it has one position
+	verbatim bool // the text is part of the line; otherwise it has one position
 }
 
-// offset returns the position in the line of a node. Text that was assembled (eval "$x") has one position for all
-// of it.
+// offset returns a node's position in the line. Text that was assembled (eval "$x") has a single position.
 func (s source) offset(p syntax.Pos) int {
 	if s.verbatim && p.IsValid() {
 		return s.at + int(p.Offset())
@@ -109,7 +107,7 @@ func (s source) slice(from, to syntax.Pos) string {
 	return s.text[a:b]
 }
 
-// ctx is the context of a statement.
+// ctx is a statement's context.
 type ctx struct {
 	src   source
 	st    *state
@@ -117,17 +115,17 @@ type ctx struct {
 	in    input
 	out   *output // collects the output for its reader; nil if no command on the line reads it
 	depth int
-	times int // how often the loops around the statement walk it; zero means once
+	times int // how often the enclosing loops walk the statement; zero means once
 }
 
-// input describes the standard input of a command.
+// input describes a command's standard input.
 type input struct {
 	kind inputKind
 	text string
-	also []string // texts of the line that may be in an unknown input
+	also []string // strings in the line that an unknown input may contain
 }
 
-// texts returns the words of the line that may be in the input, and their parts. If there are more than the limit, it
+// texts returns the words in the line that may be in the input, and their parts. If there are more than the limit, it
 // returns one more than the limit.
 func (in input) texts() []string {
 	if in.kind != piped {
@@ -148,8 +146,8 @@ func (w *walker) fieldMarks(c ctx) string {
 	return strings.ReplaceAll(strings.Join(marks, ""), unknown, "")
 }
 
-// piecesOf returns the parts of a text between blanks, between the separators that programs use, and between the
-// bytes of marks.
+// piecesOf returns the parts of text between blanks, between the separators that programs use, and between the bytes
+// in marks.
 func piecesOf(text, marks string) []string {
 	pieces := append(strings.Fields(text), strings.FieldsFunc(text, isSeparator)...)
 	return append(pieces, strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(marks, r) })...)
@@ -169,7 +167,7 @@ type output struct {
 	also []string // as in input
 }
 
-// mayHold records texts of the line that the output may contain.
+// mayHold records strings in the line that the output may contain.
 func (o *output) mayHold(texts ...string) {
 	if o != nil {
 		texts = texts[:min(len(texts), max(0, maxPossible+1-len(o.also)))]
@@ -191,7 +189,7 @@ func (o *output) lose() {
 	}
 }
 
-// step is a Step with a link to the steps before it.
+// step is a Step with a link to the previous steps.
 type step struct {
 	kind   StepKind
 	name   string
@@ -207,7 +205,7 @@ func (c ctx) by(kind StepKind, name string, at int) ctx {
 	return c
 }
 
-// steps returns the steps that lead to a command. Commands at the same place share the slice.
+// steps returns the steps that lead to a command. Commands in the same place share the slice.
 func (w *walker) steps(s *step) []Step {
 	if s == nil {
 		return nil
@@ -241,19 +239,19 @@ func (w *walker) spend(n int) bool {
 	w.fuel -= n
 	if w.fuel < 0 && !w.stopped {
 		w.stopped = true
-		w.out.Opaque = append(w.out.Opaque, Opaque{Reason: OpaqueLimit, Detail: "more than is looked at", Command: -1, Pos: w.place(0)})
+		w.out.Opaque = append(w.out.Opaque, Opaque{Reason: OpaqueLimit, Detail: "the line exceeds the work limit", Command: -1, Pos: w.place(0)})
 	}
 	return !w.stopped
 }
 
-// limitTexts returns the texts up to the limit, and records if there are more.
+// limitTexts returns the strings up to the limit, and records whether it omits any.
 func (w *walker) limitTexts(texts []string) []string {
 	if len(texts) <= maxPossible {
 		return texts
 	}
 	if !w.tooMany {
 		w.tooMany = true
-		w.out.Opaque = append(w.out.Opaque, Opaque{Reason: OpaqueLimit, Detail: "a word may be more texts than are looked at", Command: -1, Pos: w.place(0)})
+		w.out.Opaque = append(w.out.Opaque, Opaque{Reason: OpaqueLimit, Detail: "a word has too many possible values", Command: -1, Pos: w.place(0)})
 	}
 	return texts[:maxPossible]
 }
@@ -264,7 +262,7 @@ func (w *walker) exhaust() {
 	w.spend(1)
 }
 
-// opaque records an opaque place. It records equal ones in a row only once.
+// opaque records an opaque place. It records consecutive equal places only once.
 func (w *walker) opaque(_ ctx, at, command int, reason Reason, detail string) {
 	if !w.spend(1) {
 		return
@@ -282,7 +280,7 @@ type textError struct {
 	openQuote bool // the text has a quote that is never closed
 }
 
-// blockedAt returns an error for a text that must not be parsed, or nil.
+// blockedAt returns an error for text that must not be parsed, or nil.
 func blockedAt(text string) *textError {
 	if len(text) > maxLine {
 		return &textError{offset: maxLine, text: "longer than " + formatInt(maxLine) + " bytes"}
@@ -310,7 +308,7 @@ type parser struct {
 
 var parsers = sync.Pool{New: func() any { return &parser{Parser: syntax.NewParser(syntax.Variant(syntax.LangBash))} }}
 
-// parse returns the statements of a text. If it returns an error, the statements are those before the error.
+// parse returns the statements in text. If it returns an error, it also returns the statements before the error.
 func (w *walker) parse(text string) ([]*syntax.Stmt, *textError) {
 	if blocked := blockedAt(text); blocked != nil {
 		return nil, blocked
@@ -340,7 +338,7 @@ func (w *walker) parse(text string) ([]*syntax.Stmt, *textError) {
 	return before, &textError{text: err.Error()}
 }
 
-// closed returns the statements of a text whose last quote is never closed, parsed with that quote closed at the end.
+// closed parses text with an unclosed quote as if the quote were closed at the end.
 func (w *walker) closed(text string, err *textError) ([]*syntax.Stmt, bool) {
 	if !err.openQuote {
 		return nil, false
@@ -353,7 +351,7 @@ func (w *walker) closed(text string, err *textError) ([]*syntax.Stmt, bool) {
 	return file, broken == nil
 }
 
-// document walks a text that bash expands like a here-document: it walks the substitutions in it.
+// document walks the substitutions in text that bash expands like a here-document.
 func (w *walker) document(c ctx, text string, at int) {
 	if !strings.ContainsAny(text, "$`") || blockedAt(text) != nil || !w.spend(len(text)/16+1) {
 		return

@@ -8,31 +8,31 @@ import (
 
 // Options describe the shell that will run the line. With the zero value, nothing is known about it.
 type Options struct {
-	// Dir is the working directory at the start. If it is empty, the directory is unknown, and relative paths stay
+	// Dir is the initial working directory. If it is empty, the directory is unknown, and relative paths stay
 	// relative.
 	Dir string
 	// Home is the value of ~ and $HOME. If it is empty, paths keep the tilde: "~/x".
 	Home string
-	// Env holds the variables known to be set. The values of all others are unknown.
+	// Env holds the variables known to be set. The values of all other variables are unknown.
 	Env map[string]string
 }
 
-// Analysis describes what running a line of bash may do. Nothing changes it later.
+// Analysis describes what running a line of bash may do. It does not change later.
 type Analysis struct {
-	// Commands are the simple commands that may run, in reading order. Commands inside sudo, sh -c, $(…) and the like
-	// follow the command that contains them. If no place is opaque and the line has no syntax error, nothing else
-	// runs.
+	// Commands lists the simple commands that may run, in reading order. Commands inside sudo, sh -c, $(…) and the
+	// like follow the command that contains them. If no place is opaque and the line has no syntax error, nothing
+	// else runs.
 	Commands []Command
-	// Files are the files that the commands read, write, delete or run. A word of an unknown program or option counts
-	// as a file, too, with the access Uses.
+	// Files lists the files that the commands read, write, delete or run. A word with an unknown meaning, such as an
+	// argument of an unknown program, counts as a file with access Uses.
 	Files []File
-	// Hosts are the machines that the commands name.
+	// Hosts lists the machines that the commands name.
 	Hosts []Host
 	// Opaque lists the places where something may run or change that the text does not show. If it is empty and
-	// Unparseable is nil, the list of commands is complete.
+	// Unparseable is nil, Commands is complete.
 	Opaque []Opaque
-	// Unparseable is set if the line is not bash or exceeds a limit. Commands then holds the commands before the
-	// error, which bash may still run.
+	// Unparseable is set if the line is not valid bash or exceeds a limit. Commands then holds the commands before
+	// the error, which bash may still run.
 	Unparseable *SyntaxError
 	// OpenQuote reports whether the only error is a quote that is never closed. Bash does not run the command that
 	// contains such a quote. Commands then describes the line with the quote closed at its end, which a shell that
@@ -40,10 +40,10 @@ type Analysis struct {
 	OpenQuote bool
 }
 
-// Clear reports whether the list of commands is complete: the line is bash, and no place in it is opaque.
+// Clear reports whether Commands is complete: the line is valid bash, and no place in it is opaque.
 func (a Analysis) Clear() bool { return a.Unparseable == nil && len(a.Opaque) == 0 }
 
-// CommandsNamed returns the commands with one of the names.
+// CommandsNamed returns the commands with any of the names.
 func (a Analysis) CommandsNamed(names ...string) iter.Seq[Command] {
 	return func(yield func(Command) bool) {
 		for _, c := range a.Commands {
@@ -54,8 +54,8 @@ func (a Analysis) CommandsNamed(names ...string) iter.Seq[Command] {
 	}
 }
 
-// Pos is a position in the analysed line. Text that was built from the line, such as the text of sh -c with
-// variables, has the position of the word that contains it.
+// Pos is a position in the analysed line. Text that was built from the line, such as sh -c "$x", has the position of
+// the word that contains it.
 type Pos struct {
 	Offset int // in bytes, from 0
 	Line   int // from 1
@@ -64,44 +64,44 @@ type Pos struct {
 
 // Command is a simple command that may run.
 type Command struct {
-	// Name is the last part of the path of the program: "rm" for /bin/rm. It is empty if unknown.
+	// Name is the last element of the program's path: "rm" for /bin/rm. It is empty if unknown.
 	Name string
 	Kind Kind
 	// Sub is the sub-command without the options before it: "push" for git -C dir push --force, "stash drop",
-	// "compose up". It is empty if it is unknown or the program has none.
+	// "compose up". It is empty if unknown or if the program has none.
 	Sub string
-	// Words are all words of the command: the name as written, and the arguments.
+	// Words lists all of the command's words: the name as written, and the arguments.
 	Words []Word
-	// Args are the words after the name, or after the sub-command.
+	// Args lists the words after the name or sub-command.
 	Args []Word
-	// Assigns are the variables set for this command alone.
+	// Assigns lists the variables set for this command alone.
 	Assigns []Assign
-	// Redirects are the redirections of this command, not of a group around it.
+	// Redirects lists this command's redirections, without redirections of an enclosing group.
 	Redirects []Redirect
-	// Dirs are the directories in which the command may run, following cd on the same line. "." is the start
+	// Dirs lists the directories in which the command may run, following cd on the same line. "." is the initial
 	// directory if Options.Dir is not set. An empty list means unknown.
 	Dirs []string
-	// Code is a program in another language that the command carries, as with python -c, and Language the name of the
-	// language. Both are empty for other commands.
+	// Code is a program in another language that the command contains, as in python -c, and Language is the
+	// language's name. Both are empty for other commands.
 	Code     string
 	Language string
-	// Effects are what the command may lose, skip or set beyond the files that it uses. They are known for git, and for
-	// programs that otherwise only read.
+	// Effects lists what the command may lose, skip or set beyond the files that it uses. They are known for git, and
+	// for programs that otherwise only read.
 	Effects []Effect
-	// Via is how the command is reached, the outermost step first. It is empty for a command of the line itself.
+	// Via lists the steps that lead to the command, outermost first. It is empty for a top-level command.
 	Via []Step
 	Pos Pos
 }
 
-// Kind is the kind of a command.
+// Kind is a command's kind.
 type Kind string
 
 // The kinds of commands.
 const (
-	Program  Kind = "program"  // a file, found by PATH or named by its path
+	Program  Kind = "program"  // a file, found in PATH or named by its path
 	Builtin  Kind = "builtin"  // part of bash
-	Function Kind = "function" // declared on the line; its body is listed too
-	Unknown  Kind = "unknown"  // the name is not known
+	Function Kind = "function" // declared on the line; its body is also listed
+	Unknown  Kind = "unknown"  // unknown name
 )
 
 // Effect is something that a command may do beyond using files and hosts.
@@ -109,12 +109,12 @@ type Effect string
 
 // The effects of commands.
 const (
-	DiscardsChanges Effect = "discards-changes" // git overwrites or deletes changes that are not committed
+	DiscardsChanges Effect = "discards-changes" // git overwrites or deletes uncommitted changes
 	LosesCommits    Effect = "loses-commits"    // git drops commits that may be on no other branch
 	ReplacesPushed  Effect = "replaces-pushed"  // git replaces or deletes commits on a server
-	SkipsChecks     Effect = "skips-checks"     // git skips hooks, signatures or other checks of a project
-	SetsPrograms    Effect = "sets-programs"    // a setting of git that may name a program to run, or a host
-	ChangesSystem   Effect = "changes-system"   // it sets the clock or the name of the machine
+	SkipsChecks     Effect = "skips-checks"     // git skips the project's hooks, signatures or other checks
+	SetsPrograms    Effect = "sets-programs"    // a git setting that may name a program to run, or a host
+	ChangesSystem   Effect = "changes-system"   // sets the machine's clock or name
 )
 
 // Known reports whether all words are literal.
@@ -124,7 +124,7 @@ func (c Command) Known() bool {
 
 // Flag reports whether an option is among the arguments: the letter, alone or in a cluster (-f, -rf), or the long
 // form (--force, --force=x, or a prefix such as --for). Either may be empty. Words after "--" are not options. If in
-// doubt Flag returns true: a letter in the value of another option counts. An unknown word does not count.
+// doubt, Flag returns true: a letter in another option's value counts. An unknown word does not count.
 func (c Command) Flag(letter, long string) bool {
 	for _, w := range c.Args {
 		text := w.Text
@@ -149,8 +149,8 @@ func (c Command) Flag(letter, long string) bool {
 	return false
 }
 
-// Operands returns the arguments that do not begin with "-", and all arguments after "--". They include the values of
-// options that are separate words.
+// Operands returns the arguments that do not begin with "-", and all arguments after "--". This includes option
+// values that are separate words.
 func (c Command) Operands() []Word {
 	var operands []Word
 	for i, w := range c.Args {
@@ -164,7 +164,7 @@ func (c Command) Operands() []Word {
 	return operands
 }
 
-// Reached reports whether a step of the kind leads to the command.
+// Reached reports whether a step of the given kind leads to the command.
 func (c Command) Reached(kind StepKind) bool {
 	return slices.ContainsFunc(c.Via, func(s Step) bool { return s.Kind == kind })
 }
@@ -181,15 +181,15 @@ type Redirect struct {
 	Op string
 	// FD is the file descriptor before the operator: "2" in 2>x. Empty means the operator's default.
 	FD string
-	// Target is the word after it. For a here-document it is the text of the document.
+	// Target is the word after the operator or, for a here-document, the document's text.
 	Target Word
 	Pos    Pos
 }
 
 // File is a file that the line names.
 type File struct {
-	// Path is relative to the root or, if the directory is unknown, to the start directory; "~/x" is below the home
-	// directory. It is cleaned, except for a ".." after a name, because the name may be a link. A pattern stays a
+	// Path is relative to the root or, if the directory is unknown, to the initial directory; "~/x" is below the home
+	// directory. It is cleaned, except for ".." after a name, because the name may be a link. A pattern stays a
 	// pattern.
 	Path string
 	// Known reports whether Path is complete. Otherwise Path is its known beginning, or the path as written in an
@@ -197,14 +197,14 @@ type File struct {
 	// "…/.env".
 	Known  bool
 	Access Access
-	// Command is the index of the command in Analysis.Commands. It is -1 for a redirection of a group, or without a
+	// Command is the command's index in Analysis.Commands. It is -1 for a redirection of a group or without a
 	// command.
 	Command int
 	Word    Word
 	Pos     Pos
 }
 
-// Access is the way in which a command uses a file.
+// Access is how a command uses a file.
 type Access string
 
 // The kinds of access.
@@ -212,26 +212,26 @@ const (
 	Reads   Access = "read"
 	Writes  Access = "write"
 	Deletes Access = "delete"
-	Runs    Access = "run" // its content is code
-	Uses    Access = "use" // an unknown program or option uses it: possibly all of the above
+	Runs    Access = "run" // its content runs as code
+	Uses    Access = "use" // an unknown program or option uses it: possibly in all of these ways
 )
 
 // Host is a machine that a command names.
 type Host struct {
 	// Name is the host as written, without user and port. It is empty if unknown.
 	Name string
-	// Port is the port as written. It is empty for the default port of the scheme.
+	// Port is the port as written. It is empty for the scheme's default port.
 	Port    string
 	Command int // as in File
 	Word    Word
 	Pos     Pos
 }
 
-// Step is one step on the way to a command.
+// Step is one step that leads to a command.
 type Step struct {
 	Kind StepKind
-	// Name is the name of the program, function, variable or host of the step: "sudo", "xargs". It is empty if the
-	// kind says everything.
+	// Name names the step's program, function, variable or host: "sudo", "xargs". It is empty if the kind says
+	// everything.
 	Name string
 	Pos  Pos
 }
@@ -241,7 +241,7 @@ type StepKind string
 
 // The kinds of steps.
 const (
-	Pipe        StepKind = "pipe"         // reads the output of the command before it
+	Pipe        StepKind = "pipe"         // reads the previous command's output
 	And         StepKind = "and"          // after &&
 	Or          StepKind = "or"           // after ||
 	Background  StepKind = "background"   // before &
@@ -254,12 +254,12 @@ const (
 	Substituted StepKind = "substitution" // $( … ), `…`
 	Process     StepKind = "process"      // <( … ), >( … )
 	Body        StepKind = "function"     // in a function that is called
-	Declared    StepKind = "declared"     // in a function that nothing calls
+	Declared    StepKind = "declared"     // in a function that is never called
 	Alias       StepKind = "alias"        // by another name
 	Wrapper     StepKind = "wrapper"      // started by the program Name
 	Shell       StepKind = "shell"        // in text that the shell Name runs
-	Eval        StepKind = "eval"         // in text that eval, trap and others run
-	Environment StepKind = "environment"  // in the value of a variable that a program runs
+	Eval        StepKind = "eval"         // in text that eval, trap and the like run
+	Environment StepKind = "environment"  // in a variable's value that a program runs
 	Remote      StepKind = "remote"       // on another machine
 	Container   StepKind = "container"    // in a container
 )
@@ -269,15 +269,15 @@ type Opaque struct {
 	Reason Reason
 	// Detail describes the place for people, such as `the name of the command is unknown`.
 	Detail string
-	// Command is the index of the command concerned in Analysis.Commands, or -1.
+	// Command is the index of the affected command in Analysis.Commands, or -1.
 	Command int
 	Pos     Pos
 }
 
-// Reason is the reason why a place is opaque.
+// Reason is why a place is opaque.
 type Reason string
 
-// The reasons why places are opaque.
+// The reasons for opaque places.
 const (
 	OpaqueName        Reason = "name"        // the command is unknown
 	OpaqueText        Reason = "text"        // unknown shell text: eval "$x"
@@ -285,12 +285,12 @@ const (
 	OpaqueFile        Reason = "file"        // a file is run as shell text: bash x.sh, source x
 	OpaqueCode        Reason = "code"        // code in another language: python -c …
 	OpaqueEnvironment Reason = "environment" // a variable or setting changes what programs do
-	OpaqueOption      Reason = "option"      // it is uncertain where a wrapped command begins
+	OpaqueOption      Reason = "option"      // it is unclear where a wrapped command begins
 	OpaqueSyntax      Reason = "syntax"      // shells parse the text differently
 	OpaqueLimit       Reason = "limit"       // the line exceeds a limit
 )
 
-// SyntaxError is the position at which a line stops being valid bash, and the reason.
+// SyntaxError says where and why a line is not valid bash.
 type SyntaxError struct {
 	Pos  Pos
 	Text string

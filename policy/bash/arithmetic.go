@@ -9,20 +9,20 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// Bash evaluates some texts twice. In arithmetic it takes the value of a variable as an expression and expands the
-// array indexes in it, so x='a[$(id)]'; ((x)) runs id. Therefore a text in arithmetic is opaque unless it is known to
-// be a number or a plain expression. The same holds for assignments to integer variables.
+// Bash evaluates some strings twice. In arithmetic it takes a variable's value as an expression and expands the array
+// indexes in it, so x='a[$(id)]'; ((x)) runs id. Therefore arithmetic is opaque unless its text is known to be a
+// number or a plain expression. The same holds for assignments to integer variables.
 
 // maxEvaluations limits how far evaluate follows the values of variables in expressions.
 const maxEvaluations = 8
 
 var (
 	integer = lazy.Regexp(`^[-+]?[0-9]*$`)
-	// expressionWords matches the names and numbers of an expression; 0x1f and 16#ff are numbers, not names.
+	// expressionWords matches an expression's names and numbers; 0x1f and 16#ff are numbers, not names.
 	expressionWords = lazy.Regexp(`[0-9][0-9A-Za-z_@#]*|[A-Za-z_][A-Za-z0-9_]*`)
 )
 
-// isNumber reports whether the variable is known to hold a number or nothing.
+// isNumber reports whether the variable is known to be a number or empty.
 func (v value) isNumber() bool {
 	if v.array {
 		for _, element := range v.list {
@@ -35,15 +35,15 @@ func (v value) isNumber() bool {
 	return v.number || isKnown(v.text) && integer().MatchString(v.text)
 }
 
-// numberIn reports whether a variable that the line sets holds a number. It trusts a variable that the line does not
-// set, because its value comes from the environment.
+// numberIn reports whether a variable that the line sets is a number. It trusts variables that the line does not set,
+// because their values come from the environment.
 func (s *state) numberIn(name string) bool {
 	v, found := s.vars[name]
 	return !found && name != "REPLY" && name != "OPTARG" || v.isNumber() || isIntegerVariable(name)
 }
 
-// isIntegerVariable reports whether bash declares the variable as an integer, so that it evaluates each value
-// assigned to it.
+// isIntegerVariable reports whether bash itself declares the variable as an integer, so that it evaluates assigned
+// values.
 func isIntegerVariable(name string) bool {
 	switch name {
 	case "RANDOM", "SRANDOM", "SECONDS", "LINENO", "HISTCMD", "BASHPID", "OPTIND", "OPTERR", "PPID", "UID", "EUID", "BASH_SUBSHELL", "EPOCHSECONDS", "MAILCHECK",
@@ -70,12 +70,12 @@ func (w *walker) setVariable(c ctx, name string, v value, at int) {
 	c.st.set(name, v)
 }
 
-// walkArithmetic walks a text that bash evaluates as an arithmetic expression.
+// walkArithmetic walks text that bash evaluates as an arithmetic expression.
 func (w *walker) walkArithmetic(c ctx, text string, at int) { w.evaluate(c, text, at, maxEvaluations) }
 
-// evaluate walks a text that bash evaluates: $((text)), arr[text], let text. It also evaluates the values of names in
-// the text, so x='a[$(reboot)]'; echo $((x)) reaches reboot. Invariant: a text is opaque unless it is a number, a
-// known plain expression, or a name whose value is one of these. Depth bounds how many names are followed.
+// evaluate walks text that bash evaluates: $((text)), arr[text], let text. It also evaluates the values of names in
+// the text, so x='a[$(reboot)]'; echo $((x)) reaches reboot. Invariant: text is opaque unless it is a number, a known
+// plain expression, or a name whose value is one of these. Depth limits how many names are followed.
 func (w *walker) evaluate(c ctx, text string, at, depth int) {
 	if integer().MatchString(text) || !w.spend(len(text)/16+1) {
 		return
@@ -105,8 +105,8 @@ func (w *walker) evaluate(c ctx, text string, at, depth int) {
 	}
 }
 
-// makesNumber reports whether a word expands to a number or nothing. With a nil state it must do so whatever the
-// values of variables are; otherwise the known values of the state count.
+// makesNumber reports whether a word always expands to a number or nothing. With a nil state, this must hold for any
+// values of variables; otherwise for the state's known values.
 func makesNumber(st *state, word *syntax.Word) bool {
 	if word == nil {
 		return true
@@ -119,7 +119,7 @@ func makesNumber(st *state, word *syntax.Word) bool {
 	return true
 }
 
-// partMakesNumber reports whether a part of a word certainly expands to a number: 5, "$((i+1))", $(wc -l <x).
+// partMakesNumber reports whether part of a word always expands to a number: 5, "$((i+1))", $(wc -l <x).
 func partMakesNumber(st *state, part syntax.WordPart) bool {
 	switch x := part.(type) {
 	case *syntax.Lit:
@@ -143,7 +143,7 @@ func partMakesNumber(st *state, part syntax.WordPart) bool {
 	return false
 }
 
-// paramMakesNumber reports whether a parameter certainly expands to a number: $#, ${#x}, $i after i=0, ${n:-5}.
+// paramMakesNumber reports whether a parameter always expands to a number: $#, ${#x}, $i after i=0, ${n:-5}.
 func paramMakesNumber(st *state, x *syntax.ParamExp) bool {
 	switch {
 	case x.Param == nil || x.Excl:
@@ -207,8 +207,8 @@ func parameterIndex(name string) (int, bool) {
 
 var numericDate = lazy.Regexp(`^\+(%-?[sNYymdHMSjuwVCGk]|[0-9-])+$`)
 
-// printsNumbers reports whether the output of a substitution consists of numbers and blanks: $(wc -l < x), $(date
-// +%s), $(seq 3).
+// printsNumbers reports whether a substitution's output consists of numbers and blanks: $(wc -l < x), $(date +%s),
+// $(seq 3).
 func printsNumbers(st *state, x *syntax.CmdSubst) bool {
 	if len(x.Stmts) != 1 {
 		return false
@@ -249,7 +249,7 @@ func printsNumbers(st *state, x *syntax.CmdSubst) bool {
 	return numericOutput(args)
 }
 
-// numericOutput reports whether a program with these arguments certainly prints only numbers: wc -l, id -u, date +%s.
+// numericOutput reports whether a program with these arguments prints only numbers: wc -l, id -u, date +%s.
 func numericOutput(args []string) bool {
 	option := func(letters string) bool {
 		for _, a := range args[1:] {
@@ -285,7 +285,7 @@ func numericOutput(args []string) bool {
 	return false
 }
 
-// literalText returns the text of a word without expansions.
+// literalText returns a word's text if it has no expansions.
 func literalText(word *syntax.Word) (string, bool) {
 	var b strings.Builder
 	for _, p := range word.Parts {
@@ -341,7 +341,7 @@ func listsNumbers(st *state, word *syntax.Word) bool {
 
 var numericSequence = lazy.Regexp(`^\{-?[0-9]+\.\.-?[0-9]+(\.\.-?[0-9]+)?\}$`)
 
-// index walks the index of an array. The index of an associative array is a text that bash does not evaluate.
+// index walks an array index. Bash does not evaluate the indexes of associative arrays.
 func (w *walker) index(c ctx, name string, x syntax.ArithmExpr) {
 	if !c.st.vars[name].assoc {
 		w.arithm(c, x)

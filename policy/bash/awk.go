@@ -14,7 +14,7 @@ func awk(w *walker, c ctx, k call, _ given) {
 	c = w.options(c, k, g)
 	ops := g.operands
 	for _, o := range g.options {
-		if o.given && (o.name == "v" || o.name == "assign") { // the program may use it as the name of a file
+		if o.given && (o.name == "v" || o.name == "assign") { // the program may use it as a file name
 			_, value, _ := strings.Cut(o.value.raw, "=")
 			w.awkValue(c, k, o.value, value)
 		}
@@ -42,7 +42,7 @@ func awk(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// awkValue records the value of a variable of awk if it looks like a file.
+// awkValue records an awk variable's value if it looks like a file.
 func (w *walker) awkValue(c ctx, k call, word Word, value string) {
 	held := makeWord(value, false, false, word.Source, word.Pos)
 	for one := range word.alternatives {
@@ -77,7 +77,7 @@ func (w *walker) awkProgram(c ctx, k call, program Word) {
 		}
 		switch {
 		case t.kind == awkString && strings.HasPrefix(t.text, "/inet") && !isAwkCommand(before, next):
-			w.fileHost(makeWord(t.text+unknown, false, false, "", program.Pos), k.index) // a part of a name
+			w.fileHost(makeWord(t.text+unknown, false, false, "", program.Pos), k.index) // part of a name
 		case t.kind == awkName && (t.text == "print" || t.text == "printf"):
 			printing, depth = true, 0
 		case t.kind == awkName && t.text == "system":
@@ -97,7 +97,7 @@ func (w *walker) awkProgram(c ctx, k call, program Word) {
 			if next.kind == awkName && next.text == "getline" {
 				command = before
 				if i > 1 && tokens[i-2].kind != awkSign {
-					command = awkToken{} // joined of several parts
+					command = awkToken{} // joined from several parts
 				}
 			} else if i+2 < len(tokens) && !awkEnds(tokens[i+2]) {
 				command = awkToken{}
@@ -125,7 +125,7 @@ func (w *walker) awkHidden(c ctx, k call, program Word, access Access) {
 	w.opaque(c, program.Pos.Offset, k.index, OpaqueCode, "awk computes a file name")
 }
 
-// awkReads notes the file that getline reads: getline, getline < "x", getline line < "x".
+// awkReads records the file that getline reads: getline, getline < "x", getline line < "x".
 func (w *walker) awkReads(c ctx, k call, program Word, rest []awkToken) {
 	depth := 0
 	for i, t := range rest {
@@ -147,12 +147,12 @@ func (w *walker) awkReads(c ctx, k call, program Word, rest []awkToken) {
 	}
 }
 
-// awkEnds reports whether a token ends a statement of awk.
+// awkEnds reports whether a token ends an awk statement.
 func awkEnds(t awkToken) bool {
 	return t.kind == awkSign && (t.text == ";" || t.text == "}" || t.text == "\n" || t.text == ")")
 }
 
-// isAwkCommand reports whether a string between two tokens is a whole command of | or |&, or a file of getline.
+// isAwkCommand reports whether a string between two tokens is a complete command for | or |&, or a file for getline.
 func isAwkCommand(before, next awkToken) bool {
 	pipes := func(t awkToken) bool { return t.kind == awkSign && strings.HasPrefix(t.text, "|") && t.text != "||" }
 	return pipes(next) && (before.kind == awkSign || before.text == "") || pipes(before) && (awkEnds(next) || next.text == "") ||
@@ -187,7 +187,7 @@ type awkToken struct {
 	text string
 }
 
-// awkText returns the value of a string of awk, or unknown text if implementations of awk disagree about its escapes.
+// awkText returns the value of an awk string, or unknown text if awk implementations disagree about its escapes.
 func awkText(s string) string {
 	for i := 0; i < len(s); i++ {
 		if s[i] != '\\' {
@@ -209,7 +209,7 @@ func awkText(s string) string {
 	return text
 }
 
-// awkTokens splits a program. It is false for what does not look like one.
+// awkTokens splits a program into tokens. It returns false for text that does not look like awk.
 //
 //nolint:gocognit // flat: one case for each sign that matters
 func awkTokens(text string) ([]awkToken, bool) {
@@ -265,7 +265,7 @@ func awkTokens(text string) ([]awkToken, bool) {
 	return tokens, true
 }
 
-// closing returns the index of the quote that closes a string of awk, or -1 if its line has none.
+// closing returns the index of the quote that closes an awk string, or -1 if its line has none.
 func closing(text string, i int, quote byte) int {
 	for ; i < len(text); i++ {
 		switch text[i] {
@@ -280,8 +280,8 @@ func closing(text string, i int, quote byte) int {
 	return -1
 }
 
-// closingRegexp returns the index of the / that closes a regular expression of awk, or -1 if its line has none, or
-// if implementations disagree: /[/]/ ends at different places in gawk and mawk.
+// closingRegexp returns the index of the / that closes an awk regular expression. It returns -1 if its line has none,
+// or if implementations disagree: /[/]/ ends at different places in gawk and mawk.
 func closingRegexp(text string, i int) int {
 	bracket := false
 	for ; i < len(text); i++ {
@@ -304,7 +304,7 @@ func closingRegexp(text string, i int) int {
 			bracket = false
 		case '/':
 			if bracket {
-				return -1 // implementations of awk disagree
+				return -1 // awk implementations disagree
 			}
 			return i
 		}

@@ -9,10 +9,10 @@ import (
 
 // An unknown program may reach a host that its words name without a scheme. A word counts as a host if it is an
 // address, or if its last label is a top-level domain in which names are registered. Country codes that are also file
-// extensions are excluded (main.py, lib.rs, run.sh), because more such words are files than hosts. The value of an
-// option or variable whose name says host always counts as a host.
+// extensions are excluded (main.py, lib.rs, run.sh), because such words are usually files. The value of an option or
+// variable whose name says host always counts as a host.
 
-// bareHost returns the host and the port that a word names without a scheme.
+// bareHost returns the host and port that a word names without a scheme.
 func bareHost(text string) (name, port string, found bool) {
 	text = strings.TrimPrefix(text, "//")
 	if i := strings.IndexAny(text, "/?#"); i > 0 {
@@ -64,8 +64,8 @@ func isRegistryDomain(label string) bool {
 	return false
 }
 
-// namesNoHosts reports whether words with dots of this program are not hosts but mail addresses, branches, kinds of
-// resources, packages or classes.
+// namesNoHosts reports whether this program's words with dots are not hosts but mail addresses, branches, resource
+// kinds, packages or classes.
 func (w *walker) namesNoHosts(command int) bool {
 	if command < 0 || command >= len(w.out.Commands) {
 		return false
@@ -79,8 +79,8 @@ func (w *walker) namesNoHosts(command int) bool {
 	return false
 }
 
-// bareHosts records the hosts that a piece of a word names without a scheme. If the piece is the value of an option
-// or variable, name is the name of that option or variable.
+// bareHosts records the hosts that part of a word names without a scheme. Name is the name of the option or variable
+// whose value the part is, if any.
 func (w *walker) bareHosts(name, text string, a Word, command int) {
 	if !isKnown(text) || len(text) > maxName {
 		return

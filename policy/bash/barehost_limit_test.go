@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
-// Of more hosts than are listed, those behind them are not left out without a word.
+// Hosts beyond the limit are not dropped silently.
 func TestTooManyBareHosts(t *testing.T) {
 	t.Parallel()
 	few := bash.Analyse("unknown-tool good.example evil.example", bash.Options{})

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { jail.Main(m) }
 
-// listed returns the commands of a line, words joined, in order.
+// listed returns a line's commands in order, with joined words.
 func listed(a Analysis) []string {
 	var lines []string
 	for _, c := range a.Commands {

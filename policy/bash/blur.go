@@ -7,8 +7,8 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// blurLoop makes everything unknown that an earlier iteration may have changed. It is called before the body of a
-// loop is walked.
+// blurLoop makes everything unknown that an earlier iteration may have changed. It is called before the loop body is
+// walked.
 func (w *walker) blurLoop(c ctx, lists ...[]*syntax.Stmt) {
 	for _, list := range lists {
 		for _, s := range list {
@@ -23,9 +23,9 @@ func (w *walker) blurLoop(c ctx, lists ...[]*syntax.Stmt) {
 	}
 }
 
-// blurNode makes everything unknown that a node may change, because the statement that contains it may run any number
-// of times: while …; do i=$((i+1)); done makes i unknown before the loop is walked. Invariant: afterwards, the state
-// is valid for every iteration.
+// blurNode makes everything unknown that a node may change, because the enclosing statement may run any number of
+// times: while …; do i=$((i+1)); done makes i unknown before the loop is walked. Invariant: afterwards, the state is
+// valid for every iteration.
 func (w *walker) blurNode(c ctx, n syntax.Node) {
 	switch x := n.(type) {
 	case *syntax.Assign:
@@ -62,8 +62,8 @@ func (w *walker) blurNode(c ctx, n syntax.Node) {
 	}
 }
 
-// blurAssign makes the variable of an assignment unknown. The variable stays a number if its old and its new value
-// are numbers: i=$((i+1)).
+// blurAssign makes an assigned variable unknown. The variable stays a number if its old and new values are numbers:
+// i=$((i+1)).
 func (w *walker) blurAssign(c ctx, x *syntax.Assign) {
 	if x.Name == nil {
 		return
@@ -148,7 +148,7 @@ func (w *walker) blurPrintf(c ctx, args []*syntax.Word) {
 	}
 }
 
-// begins returns the literal text at the start of a word, and whether there is any.
+// begins returns the literal text at the start of a word, and whether it is not empty.
 func begins(word *syntax.Word) (string, bool) {
 	part := word.Parts[0]
 	if quoted, ok := part.(*syntax.DblQuoted); ok && len(quoted.Parts) > 0 {
@@ -164,8 +164,7 @@ func begins(word *syntax.Word) (string, bool) {
 	return text, sure && text != ""
 }
 
-// jumps reports whether statements may be left before their end, so that later assignments may not overwrite earlier
-// ones.
+// jumps reports whether statements may exit early, so that later assignments may not overwrite earlier ones.
 func (w *walker) jumps(c ctx, list ...*syntax.Stmt) bool {
 	found := false
 	for _, s := range list {

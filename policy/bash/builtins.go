@@ -91,7 +91,7 @@ func builtinOf(name string) func(w *walker, c ctx, k call) {
 // writesSomething handles builtins that only print unknown text: times, ulimit, caller.
 func writesSomething(_ *walker, c ctx, _ call) { c.out.lose() }
 
-// evalBuiltin walks the words of eval, joined by blanks: eval "rm" '$x'. Unknown text is opaque and makes all
+// evalBuiltin walks the arguments of eval, joined by blanks: eval "rm" '$x'. Unknown text is opaque and makes all
 // variables unknown.
 func evalBuiltin(w *walker, c ctx, k call) {
 	args := k.args()
@@ -128,7 +128,7 @@ func sourceBuiltin(w *walker, c ctx, k call) {
 	c.st.forget()
 }
 
-// fileReason returns the reason why a file that is run as commands is opaque. The file may be a pipe.
+// fileReason returns why a file that is run as commands is opaque. The file may be a pipe.
 func fileReason(file Word) Reason {
 	if strings.HasPrefix(file.Text, "/dev/") || strings.HasPrefix(file.Text, "/proc/") {
 		return OpaqueInput
@@ -136,7 +136,7 @@ func fileReason(file Word) Reason {
 	return OpaqueFile
 }
 
-// command handles the builtins command and builtin, which run a command and ignore functions of that name.
+// command handles the builtins command and builtin, which run a command and ignore functions with that name.
 func command(w *walker, c ctx, k call) {
 	args := k.args()
 	for i, a := range args {
@@ -204,20 +204,20 @@ func trap(w *walker, c ctx, k call) {
 		switch name := strings.TrimPrefix(strings.ToUpper(signal.Text), "SIG"); {
 		case signal.Kind == Literal && (name == "EXIT" || name == "0"): // nothing runs after this trap
 		case signal.Kind != Literal, name == "DEBUG", changes:
-			w.opaque(c, k.at, k.index, OpaqueEnvironment, "a trap changes the state of the shell between commands")
+			w.opaque(c, k.at, k.index, OpaqueEnvironment, "a trap changes the shell's state between commands")
 		}
 	}
 }
 
-// trapped is text that runs later, with the variables of that time.
+// trapped is text that runs later, with the variables at that time.
 type trapped struct {
 	c    ctx
 	text string
 	at   int
 }
 
-// walkTraps walks the texts of traps again at the end, when all variables that the line sets are known. It lists no
-// new commands, but text that bash evaluates again may be opaque now.
+// walkTraps walks trap texts again at the end, when all variables that the line sets are known. It lists no new
+// commands, but text that bash evaluates again may now be opaque.
 func (w *walker) walkTraps() {
 	if len(w.traps) == 0 {
 		return
@@ -240,7 +240,7 @@ func (w *walker) walkTraps() {
 	}
 }
 
-// aliasBuiltin walks the text of an alias and keeps it for later lines: alias ll='ls -l'.
+// aliasBuiltin walks an alias's text and keeps it for later lines: alias ll='ls -l'.
 func aliasBuiltin(w *walker, c ctx, k call) {
 	for _, a := range k.args() {
 		name, _, found := strings.Cut(a.Text, "=")
@@ -325,8 +325,8 @@ func pwd(_ *walker, c ctx, _ call) {
 	c.out.lose()
 }
 
-// echo adds its words to the output of the command, as in echo 'rm x' | sh. Shells other than bash differ in whether
-// they print options and backslashes, so their output is unknown.
+// echo adds its words to the command's output, as in echo 'rm x' | sh. Other shells treat options and backslashes
+// differently, so their output is unknown.
 func echo(_ *walker, c ctx, k call) {
 	if c.out == nil {
 		return
@@ -373,8 +373,8 @@ func echo(_ *walker, c ctx, k call) {
 	c.out.add(text)
 }
 
-// printf adds the formatted text to the output, or sets the variable of printf -v x. The name of the variable may
-// have an index: -v 'a[$(id)]'.
+// printf adds the formatted text to the output, or sets the variable in printf -v x. The variable's name may have an
+// index: -v 'a[$(id)]'.
 func printf(w *walker, c ctx, k call) {
 	args := k.args()
 	if len(args) > 1 && strings.HasPrefix(args[0].Text, "-v") {
@@ -415,7 +415,7 @@ func printf(w *walker, c ctx, k call) {
 	}
 }
 
-// formatPrintf returns the output of printf if its format is simple.
+// formatPrintf writes printf's output if its format is simple.
 //
 //nolint:gocognit // flat: one case for each verb
 func formatPrintf(c ctx, args []Word) {
@@ -491,7 +491,7 @@ func dashDiffers(format string, values []Word) bool {
 	return differs(format) || strings.Contains(format, "%b") && hasFunc(values, func(w Word) bool { return differs(w.Text) })
 }
 
-// declClause handles declare, export, local and readonly, which the parser parses specially.
+// declClause handles declare, export, local and readonly, which the parser parses separately.
 func (w *walker) declClause(c ctx, x *syntax.DeclClause, redirs []Redirect) {
 	at := c.src.offset(x.Pos())
 	name := x.Variant.Value
@@ -560,8 +560,8 @@ func (w *walker) assignBraces(c ctx, a *syntax.Assign) {
 	c.st.set(a.Name.Value, value{text: unknown})
 }
 
-// declared reads the options of declare. It reports whether an assignment to the variables has another meaning than
-// setting them, as with declare -i, and whether the variables are exported.
+// declared reads the options of declare. It reports whether assigning to the variables does more than set them, as
+// with declare -i, and whether the variables are exported.
 func declared(args []Word, name string) (odd, exported bool) {
 	exported, odd = name == "export", name == "readonly"
 	for _, a := range args {
@@ -575,7 +575,7 @@ func declared(args []Word, name string) (odd, exported bool) {
 	return odd, exported
 }
 
-// localName saves the value that a variable has outside the function, for the end of the function.
+// localName saves a variable's value outside the function, to restore it at the function's end.
 func (w *walker) localName(c ctx, builtin, name string) {
 	if c.st.locals == nil || builtin == "export" || builtin == "readonly" {
 		return
@@ -670,7 +670,7 @@ func read(w *walker, c ctx, k call) {
 	w.setUnknown(c, k, names)
 }
 
-// rememberRead records the texts of the line that a command may read into variables.
+// rememberRead records the strings in the line that a command may read into variables.
 func (w *walker) rememberRead(c ctx, names []Word) {
 	if c.in.kind != piped || !w.spend(len(c.in.text)/16+1) {
 		return
@@ -792,7 +792,7 @@ func setBuiltin(w *walker, c ctx, k call) {
 	}
 }
 
-// setOption records the effect of set -o with this name.
+// setOption records the effect of set -o with the given name.
 func (w *walker) setOption(c ctx, k call, name Word) {
 	if name.Is("posix") || name.Kind != Literal {
 		c.st.posix = true
@@ -821,7 +821,7 @@ func shift(_ *walker, c ctx, k call) {
 	}
 }
 
-// getoptsBuiltin makes the variables of getopts unknown.
+// getoptsBuiltin makes the variables that getopts sets unknown.
 func getoptsBuiltin(w *walker, c ctx, k call) {
 	if args := k.args(); len(args) > 1 {
 		w.setUnknown(c, k, args[1:2])
@@ -868,7 +868,7 @@ func testBuiltin(w *walker, c ctx, k call) {
 	}
 }
 
-// mayBeginWithV reports whether an unknown word with this beginning may be -v.
+// mayBeginWithV reports whether an unknown word that begins with begin may be -v.
 func (w Word) mayBeginWithV(begin string) bool {
 	return w.Kind == Partial && !w.number && (begin == "" || begin == "-" || begin == "-v")
 }
@@ -882,7 +882,7 @@ func isTestOperator(a Word) bool {
 	return false
 }
 
-// walkName walks a text that bash takes as the name of a variable, and expands the index in it.
+// walkName walks text that bash takes as a variable name, and whose index it expands.
 func (w *walker) walkName(c ctx, text string, at int) {
 	name, index, indexed := strings.Cut(text, "[")
 	switch {
@@ -919,8 +919,7 @@ func (w *walker) attributes(c ctx, options []Word, name string) {
 	}
 }
 
-// quotedArray handles a quoted array value of declare: declare -a 'x=($(id))' expands the text between the
-// parentheses.
+// quotedArray handles a quoted array value: declare -a 'x=($(id))' expands the text between the parentheses.
 func (w *walker) quotedArray(c ctx, k call, before value, text Word) {
 	raw := text.loose()
 	array := before.array || before.text == unknown && !before.number || hasFunc(k.args(), func(o Word) bool {
@@ -964,8 +963,8 @@ func shopt(w *walker, c ctx, k call) {
 	c.out.lose()
 }
 
-// harmlessOption reports whether an option of shopt does not affect the analysis. dotglob does affect it, because *
-// then also matches hidden files.
+// harmlessOption reports whether a shopt option does not affect the analysis. dotglob does, because * then also
+// matches hidden files.
 func harmlessOption(w Word) bool {
 	switch w.Text {
 	case "expand_aliases", "extglob", "nullglob", "globstar", "nocaseglob", "nocasematch", "failglob", "inherit_errexit", "checkwinsize",
@@ -998,11 +997,11 @@ func jobs(w *walker, c ctx, k call) {
 	}
 }
 
-// fc runs commands of the history, so it is opaque unless it only lists them.
+// fc handles fc, which runs commands from the history. It is opaque unless it only lists them.
 func fc(w *walker, c ctx, k call) {
 	c.out.lose()
 	if args := k.args(); len(args) == 0 || !strings.HasPrefix(args[0].Text, "-l") {
-		w.opaque(c, k.at, k.index, OpaqueText, "fc runs commands of the history")
+		w.opaque(c, k.at, k.index, OpaqueText, "fc runs commands from the history")
 	}
 }
 

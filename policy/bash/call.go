@@ -12,19 +12,20 @@ type call struct { //nolint:recvcheck // decoding needs a pointer
 	assigns []Assign
 	redirs  []Redirect
 	name    string
-	outside bool // a program starts it, so it is neither a function nor a builtin
-	noFunc  bool // the builtin "command" starts it, so it is not a function
-	index   int  // its index in Analysis.Commands
-	at      int  // its position
+	outside bool // a program starts the command, so it is neither a function nor a builtin
+	noFunc  bool // the builtin "command" starts the command, so it is not a function
+	index   int  // the command's index in Analysis.Commands
+	at      int  // the command's position
 	hidden  bool // unknown words follow, as with xargs
-	stays   bool // its settings persist, as with git config
+	stays   bool // the command's settings persist, as with git config
 }
 
-// args returns the words after the name of the command.
+// args returns the words after the command name.
 func (k call) args() []Word { return k.words[1:] }
 
 // callExpr walks a simple command: aliases first, then words and redirections, then the assignments before it. An
-// assignment without a command changes the shell (x=1); one before a command applies to that command only (x=1 cmd).
+// assignment without a command changes the shell (x=1); an assignment before a command applies to that command only
+// (x=1 cmd).
 func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 	if len(x.Args) > 0 {
 		w.alias(c, x, s)
@@ -82,7 +83,7 @@ func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 	}
 }
 
-// specialBuiltin reports whether POSIX shells keep the assignments before this builtin: after x=1 :, x stays 1.
+// specialBuiltin reports whether POSIX shells keep assignments before this builtin: after x=1 :, x stays 1.
 func specialBuiltin(name string) bool {
 	switch name {
 	case ":", ".", "eval", "exec", "exit", "export", "readonly", "return", "set", "shift", "times", "trap", "unset", "break", "continue", "source":
@@ -163,7 +164,7 @@ func (w *walker) unknownName(c ctx, k call) {
 		w.handle(c, k, Program)
 		return
 	}
-	// An empty expansion leaves the next word as the name.
+	// After an empty expansion, the next word is the name.
 	if first.Many && first.Text == "" && first.Suffix == "" && len(k.words) > 1 && k.words[1].Kind == Literal && !strings.HasPrefix(k.words[1].Text, "-") {
 		w.run(c, call{words: k.words[1:], at: k.words[1].Pos.Offset})
 	}
@@ -194,11 +195,11 @@ func (w *walker) handle(c ctx, k call, kind Kind) {
 	w.program(c, k)
 }
 
-// maxCalls is the number of nested calls of the same function that are walked.
+// maxCalls limits how many nested calls of the same function are walked.
 const maxCalls = 2
 
-// callFunction walks the bodies that a name may have, with the words of the call as $1 and so on. Invariant: afterwards,
-// the state holds whichever body ran, and local variables have the values that they had outside.
+// callFunction walks the bodies that a name may have, with the call's arguments as $1 and so on. Invariant:
+// afterwards, the state is valid whichever body ran, and local variables have their outer values.
 func (w *walker) callFunction(c ctx, k call, f function) {
 	for i, body := range f.bodies {
 		w.markCalled(body)
@@ -353,7 +354,7 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 	}
 }
 
-// text walks a text that bash runs.
+// text walks text that bash runs.
 func (w *walker) text(c ctx, text string, at int) {
 	if strings.TrimSpace(text) == "" || !w.spend(len(text)/8+8) {
 		return

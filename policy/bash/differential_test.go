@@ -28,8 +28,8 @@ var (
 	madeSeed  = flag.Uint64("seed", 1, "where the making of lines begins")
 )
 
-// Whatever bash ran was listed, or the analysis says that it does not know. Only
-// harmless stand-ins run: PATH has nothing else.
+// The analysis lists every command that bash runs, or says that it is incomplete. Only harmless stand-ins run: PATH
+// contains nothing else.
 func TestBashRunsNothingElse(t *testing.T) {
 	lab := newLaboratory(t)
 	text, err := os.ReadFile(filepath.Join("testdata", "corpus.txt"))
@@ -81,14 +81,13 @@ func TestBashRunsNothingElse(t *testing.T) {
 	assert.Greater(t, ran, len(lines)/2)
 }
 
-// leavesTheLaboratory is what would find programs elsewhere than by the PATH of the
-// laboratory: paths from the root, another PATH or none, login shells.
+// leavesTheLaboratory matches lines that could find programs outside the laboratory's PATH: absolute paths, another
+// or no PATH, login shells.
 var leavesTheLaboratory = regexp.MustCompile(
 	`(^|[\s"'=:;|&(])/(bin|sbin|usr|etc|opt|lib|root|home|proc|sys)|command +-\w*p|exec +-\w*[cl]|env +(-\w*i|- |--i)|` +
 		`(ba)?sh +(-\w*[li]|--login)|PATH|hash -p|enable|kill|/\.\./|chroot|\bsu\b|-delete`)
 
-// lists reports whether the analysis has a command of the name that ran, with words
-// that can be those it was given.
+// lists reports whether the analysis contains the executed command, with words that can match its arguments.
 func lists(a Analysis, run []string) bool {
 	for c := range a.CommandsNamed(baseName(run[0])) {
 		if c.Kind != Unknown && fits(c.Words[1:], run[1:]) {
@@ -124,9 +123,7 @@ func fits(words []Word, args []string) bool {
 	return ok && fits(words[1:], args[1:])
 }
 
-// laboratory is a PATH with stand-ins: each writes down its words and does nothing,
-// or starts what its words say, if that is its trade.
-// matches reports whether the word, one of many, can be this one.
+// matches reports whether the word can expand to arg, perhaps among other arguments.
 func (w Word) matches(arg string) bool {
 	if w.Kind != Pattern || strings.Contains(w.Text, "(") {
 		return true
@@ -151,7 +148,7 @@ func newLaboratory(t *testing.T) laboratory {
 		script(name, "exit 0")
 	}
 	script("fails", "exit 1")
-	// PATH is all they see, so what they start are stand-ins, too.
+	// They see only this PATH, so they start only stand-ins.
 	for _, name := range []string{"env", "nohup", "timeout", "nice", "xargs", "find", "setsid", "stdbuf", "cat", "flock"} {
 		path, err := exec.LookPath(name)
 		require.NoError(t, err)
@@ -164,10 +161,10 @@ func newLaboratory(t *testing.T) laboratory {
 	return lab
 }
 
-// run returns what stand-ins were started by the line.
+// run returns the stand-ins that the line started, with their arguments.
 func (lab laboratory) run(t *testing.T, line string) [][]string {
 	t.Helper()
-	dir, err := os.MkdirTemp(lab.dir, "work") //nolint:usetesting // gone after each of many lines
+	dir, err := os.MkdirTemp(lab.dir, "work") //nolint:usetesting // removed after each of many lines
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "work", "sub", "sub"), 0o755))
@@ -175,14 +172,15 @@ func (lab laboratory) run(t *testing.T, line string) [][]string {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "work", name), []byte("one two\n"), 0o600))
 	}
 	log := filepath.Join(dir, "log")
-	// Lines may fail; what they ran counts. A function that was made up may call itself, each time in another process.
+	// Lines may fail; only the commands that they ran matter. A generated function may call itself, each time in
+	// another process.
 	_, err = process.Run(t.Context(), process.Command{
 		Path: lab.bash, Args: []string{"bash", "--norc", "--noprofile", "-c", line}, Dir: filepath.Join(dir, "work"),
 		Env:    []string{"PATH=" + lab.bin, "HOME=" + lab.home, "STAND_IN_LOG=" + log},
 		Stdout: io.Discard, Stderr: io.Discard, Timeout: 10 * time.Second, Most: 50,
 	})
 	require.NoError(t, err)
-	// What runs in the background may end a little later than the shell.
+	// Background processes may end a little later than the shell.
 	var written []byte
 	for range 3 {
 		before := len(written)
@@ -200,7 +198,7 @@ func (lab laboratory) run(t *testing.T, line string) [][]string {
 	return runs
 }
 
-// makeLine makes up a line of bash that starts stand-ins only.
+// makeLine generates a line of bash that starts only stand-ins.
 func makeLine(r *rand.Rand) string {
 	m := &maker{Rand: r}
 	n := 1 + r.IntN(4)
@@ -227,7 +225,7 @@ func (m *maker) name() string { return programNames[m.IntN(len(programNames))] }
 
 func (m *maker) variable() string { return variableNames[m.IntN(len(variableNames))] }
 
-// spelled returns the name of a program in one of the ways to write it.
+// spelled returns a program's name in a random spelling.
 func (m *maker) spelled() string {
 	n := m.name()
 	switch m.IntN(14) {

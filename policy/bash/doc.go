@@ -19,15 +19,15 @@
 // # What is listed
 //
 // [Analysis.Commands] contains every simple command that may run, including commands in branches that may not be
-// taken and commands after exit. It contains a wrapper and also what the wrapper starts: sudo env rm x is three
-// commands. [Command.Via] is how each command is reached, [Command.Words] are its words, and [Command.Dirs] the
+// taken and commands after exit. It contains both a wrapper and the commands that the wrapper starts: sudo env rm x is
+// three commands. [Command.Via] is how each command is reached, [Command.Words] are its words, and [Command.Dirs] the
 // directories in which it may run.
 //
 // The text is parsed by mvdan.cc/sh and walked as bash would run it: lists and pipes, subshells and groups,
 // conditions, loops and functions, substitutions, here-documents, all kinds of quotes, braces, aliases. The analysis
 // follows the values of variables and positional parameters along the line. The quoted variable of a loop over *.go
-// is that pattern ("${f%.go}" is *). It reads echo, printf and here-documents that feed a shell. It knows the option
-// grammars of programs that start others: sudo, env, timeout, xargs, find, parallel, ssh, docker, git and some two
+// is that pattern ("${f%.go}" is *). The analysis reads echo, printf and here-documents that feed a shell. It knows the
+// option grammars of programs that start others: sudo, env, timeout, xargs, find, parallel, ssh, docker, git and some two
 // hundred more. Programs that read, write or reach something yield files and hosts.
 //
 // Other programs, and options that no table contains, are unknown. Each of their words counts as a file with access
@@ -35,7 +35,7 @@
 // is a host. A path that names the program itself is a file with access [Runs]. Paths and URLs in variables that
 // programs receive count, too.
 //
-// A [Word] is literal, a pattern, or partly known. A rule that compares texts should call [Word.Is], which returns
+// A [Word] is literal, a pattern, or partly known. A rule that compares words should call [Word.Is], which returns
 // true only if the word is certain. ~ and $HOME stay "~" unless [Options] sets a home directory, so rules can compare
 // "~/.ssh".
 //
@@ -50,10 +50,10 @@
 // parse differently, and a line that exceeds a limit. When in doubt, a place is opaque. If no place is opaque and
 // there is no syntax error, the list is complete: [Analysis.Clear].
 //
-// Text that bash evaluates again is opaque unless it is known to be a number or a plain expression: arithmetic, the
-// index of an array, an assignment to an integer (declare -i, RANDOM=, OPTIND=), a quoted array (declare -a 'x=(…)'),
-// and the names that test -v, read, printf -v, unset and wait -p take. The analysis follows which variables hold
-// numbers: those set by i=0, $((i + 1)), $(wc -l <x) and the items of {1..20} do.
+// Text that bash evaluates again is opaque unless it is known to be a number or a plain expression: arithmetic, an array
+// index, an assignment to an integer (declare -i, RANDOM=, OPTIND=), a quoted array (declare -a 'x=(…)'),
+// and the names that test -v, read, printf -v, unset and wait -p take. The analysis tracks which variables are
+// numbers: variables set by i=0, $((i + 1)) or $(wc -l <x), and the items of {1..20}.
 //
 // The commands listed at or after an opaque place are a good guess, which rules may use to deny.
 //
@@ -62,21 +62,21 @@
 //
 // # What cannot be seen
 //
-//   - What programs do inside: ./build.sh, make, npm install and python x.py run code from files. Only shells and source
+//   - The inside of programs: ./build.sh, make, npm install and python x.py run code from files. Only shells and source
 //     make such a file opaque; for others there is a [File] with access [Runs] if the line names the file.
-//   - What the shell has read before: functions, aliases and variables of an earlier line in the same session, of .bashrc
-//     or of exported functions. Variables count as unknown; a function that shadows ls does not show.
-//   - What is on the disk: links, the matches of a pattern, whether cd succeeds (both directories are listed), what a
-//     program of a known name really is.
+//   - Earlier shell input: functions, aliases and variables from a previous line in the same session, from .bashrc
+//     or from exported functions. Variables count as unknown; a function that shadows ls does not show.
+//   - The disk: links, the matches of a pattern, whether cd succeeds (both directories are listed), the real
+//     program behind a known name.
 //   - Other shells. zsh, fish and csh are read as bash, and are opaque unless their text is plain words. The locale may
 //     change the text of $"…".
-//   - What containers and other machines do with a command: the command has a step [Remote] or [Container], and its paths
+//   - Containers and other machines: a command there has a step [Remote] or [Container], and its paths
 //     are paths over there.
 //
 // # Rules
 //
-// [Analyse] is a pure function: it starts nothing, reads nothing, keeps nothing, and goroutines can call it
-// concurrently. The same line gives the same result. A line of more than 64 KiB is unparseable. Work, depth, the
+// [Analyse] is a pure function: it starts nothing, reads nothing and keeps nothing, and is safe for concurrent
+// use. The same line gives the same result. A line of more than 64 KiB is unparseable. Work, depth, the
 // number of commands and the length of words are bounded, and a line that reaches a bound is opaque. An ordinary line
 // takes about 10 µs, a third of it for parsing.
 package bash

@@ -8,8 +8,8 @@ import (
 	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
-// The effects of a command follow the grammar of its options: abbreviated, in clusters, after operands, and as values. The
-// lines of policy/library/testdata/lines hold many more.
+// A command's effects follow its option grammar: abbreviated, in clusters, after operands, and as values. The lines
+// in policy/library/testdata/lines contain many more.
 func TestEffects(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string][]bash.Effect{

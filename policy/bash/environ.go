@@ -6,7 +6,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// environment checks a variable that is set. Some variables change what programs run or reach.
+// environment checks an assigned variable. Some variables change what programs run or reach.
 func (w *walker) environment(c ctx, name, text string, at, command int) {
 	switch variableRole(name) {
 	case runsValue:
@@ -37,8 +37,8 @@ func (w *walker) environment(c ctx, name, text string, at, command int) {
 	}
 }
 
-// environmentFiles records the files and hosts that the value of a variable names, because programs receive the
-// variable. Variables that environment makes opaque are not recorded.
+// environmentFiles records the files and hosts in a variable's value, because programs receive the variable. It skips
+// variables that environment makes opaque.
 func (w *walker) environmentFiles(c ctx, name string, value Word, command int) {
 	if variableRole(name) == plainVariable && !harmlessValue().MatchString(value.raw) {
 		w.perhapsNamed(c, call{index: command}, name, value, Uses, true)
@@ -48,7 +48,7 @@ func (w *walker) environmentFiles(c ctx, name string, value Word, command int) {
 // harmlessValue matches numbers and values that switch something on or off.
 var harmlessValue = lazy.Regexp(`^(|[0-9]+|true|false|yes|no|on|off|TRUE|FALSE)$`)
 
-// later walks the value of a variable as shell text, which a program runs later.
+// later walks a variable's value as shell text that a program runs later.
 func (w *walker) later(c ctx, name, text string, at int) {
 	e := c.by(Environment, name, at)
 	e.st = c.st.fork()
@@ -57,19 +57,19 @@ func (w *walker) later(c ctx, name, text string, at int) {
 	w.text(e, text, at)
 }
 
-// variable is the role of a variable in programs.
+// variable is a variable's role in programs.
 type variable uint8
 
 const (
 	plainVariable   variable = iota
 	runsValue                // programs run its value
 	expandsValue             // bash expands its value
-	changesPrograms          // it changes what programs run, read or reach
-	findsCode                // it determines where programs find code
+	changesPrograms          // changes what programs run, read or reach
+	findsCode                // determines where programs find code
 )
 
-// variableRole returns the role of a variable: EDITOR is run, PS1 is expanded, PYTHONPATH finds code, PATH changes
-// what programs do.
+// variableRole returns a variable's role: EDITOR is run, PS1 is expanded, PYTHONPATH finds code, PATH changes what
+// programs do.
 func variableRole(name string) variable {
 	switch name {
 	case "PROMPT_COMMAND", "EDITOR", "VISUAL", "PAGER", "MANPAGER", "BROWSER", "LESSEDIT", "FCEDIT", "FZF_DEFAULT_COMMAND", "DIFFPROG", "MAKE", "CC", "CXX",
@@ -94,7 +94,7 @@ func variableRole(name string) variable {
 	return variableFamily(name)
 }
 
-// variableFamily returns the role of a variable by the prefix and suffix of its name.
+// variableFamily returns a variable's role by the prefix and suffix of its name.
 func variableFamily(name string) variable {
 	upper := strings.ToUpper(name)
 	if harmlessVariable().MatchString(upper) {
@@ -117,18 +117,18 @@ func variableFamily(name string) variable {
 	return plainVariable
 }
 
-// runsCommands matches the members of the families whose values are shell text.
+// runsCommands matches variables in these families whose values are shell text.
 var runsCommands = lazy.Regexp(`_(COMMAND|SSH|RSH|DIFF|ASKPASS|PAGER|EDITOR|BROWSER|WRAPPER|CMD)$`)
 
-// harmlessVariable matches the members of the families that neither run nor reach anything.
+// harmlessVariable matches variables in these families that neither run nor reach anything.
 var harmlessVariable = lazy.Regexp(`^(GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|GIT_(TERMINAL_PROMPT|MERGE_AUTOEDIT|OPTIONAL_LOCKS|LFS_SKIP_SMUDGE|` +
 	`ADVICE|REFLOG_ACTION|CEILING_DIRECTORIES)|NODE_(ENV|NO_WARNINGS)|PYTHON(UNBUFFERED|DONTWRITEBYTECODE|IOENCODING|HASHSEED|UTF8|FAULTHANDLER|OPTIMIZE|` +
 	`VERBOSE|MALLOC|ASYNCIODEBUG|TRACEMALLOC|LEGACYWINDOWSSTDIO|NOUSERSITE|SAFEPATH)|CARGO_(TERM_.*|INCREMENTAL|NET_OFFLINE|BUILD_JOBS)|` +
 	`PIP_(NO_INPUT|DISABLE_PIP_VERSION_CHECK|NO_CACHE_DIR|QUIET|VERBOSE|ROOT_USER_ACTION)|NPM_CONFIG_(YES|LOGLEVEL|FUND|AUDIT|PROGRESS|COLOR|UPDATE_NOTIFIER)|` +
 	`DOCKER_(BUILDKIT|CLI_HINTS)|COMPOSE_(PROJECT_NAME|PROFILES)|RUST_.*|PERL_(UNICODE|HASH_SEED)|NO_PROXY)$`)
 
-// isHarmlessProgram reports whether the value of a variable or setting is empty or names a well-known pager, editor
-// or compiler.
+// isHarmlessProgram reports whether a variable's or setting's value is empty or names a well-known pager, editor or
+// compiler.
 func isHarmlessProgram(text string) bool {
 	return harmlessProgram().MatchString(strings.TrimSpace(text))
 }
@@ -137,7 +137,7 @@ var harmlessProgram = lazy.Regexp(`^(|:|true|false|cat|more|less( +-[A-Za-z]+)*|
 	`(/usr)?/bin/(true|false|cat|less|sh|bash|dash|zsh)|sh|bash|zsh|gcc|cc|g\+\+|c\+\+|clang|clang\+\+|cpp|ld|ar|as|nm|ranlib|strip|objcopy|gfortran|make|gmake|` +
 	`rustc|rustdoc|python|python3|node|pkg-config|ccache +(gcc|g\+\+|clang|clang\+\+))$`)
 
-// isHarmlessSetting reports whether the value of a sensitive variable is harmless.
+// isHarmlessSetting reports whether a sensitive variable's value is harmless.
 func isHarmlessSetting(name, text string) bool {
 	switch {
 	case text == "":

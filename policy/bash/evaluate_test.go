@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/jail"
 )
 
-// evaluatedAgain are lines in which bash runs HIT out of the value of a variable or a text. HIT makes a file.
+// evaluatedAgain lists lines in which bash runs HIT from a variable's value or a string. HIT creates a file.
 var evaluatedAgain = []string{
 	`declare -i x='a[$(HIT)]'`, `declare -i x; x='a[$(HIT)]'`, `declare -i x; x+='a[$(HIT)]'`, `typeset -i x='a[$(HIT)]'`, `declare -i x=1; y='a[$(HIT)]'; x=y`,
 	`f() { local -i x='a[$(HIT)]'; }; f`, `declare -i x; read x <<<'a[$(HIT)]'`, `declare -i x; printf -v x %s 'a[$(HIT)]'`,
@@ -36,7 +36,7 @@ var evaluatedAgain = []string{
 	`env 'x=a[$(HIT)]' bash -c '((x))'`, `export x='a[$(HIT)]'; bash -c '((x))'`, `x='a[$(HIT)]' bash -c '((x))'`, `mapfile -t x <<<'a[$(HIT)]'; ((x[0]))`,
 	`read -a x <<<'a[$(HIT)]'; ((x[0]))`, `IFS=, read _ x <<<'1,a[$(HIT)]'; ((x))`, `wc() { echo 'a[$(HIT)]'; }; x=$(wc -l); ((x))`, `seq() { echo 'a[$(HIT)]'; }; for i in $(seq 3); do ((i)); done`,
 	`x=1; x+='+a[$(HIT)]'; ((x))`, `y=x; declare "$y=a[\$(HIT)]"; ((x))`, `x=5; printf -v x %s 'a[$(HIT)]'; ((x))`, `x=1; : "${x:+${z:=a[\$(HIT)]}}"; ((z))`,
-	// More of each kind: attributes, names, tests, arithmetic, indexes, references, texts that run later.
+	// More lines of each kind: attributes, names, tests, arithmetic, indexes, references, text that runs later.
 	`declare -i a b; b='a[$(HIT)]'`, `typeset -i x=0; x='b[$(HIT)]'`, `f() { typeset -i y; y='a[$(HIT)]'; }; f`, `integer() { declare -gi z; }; integer; z='a[$(HIT)]'`, `declare -i x y='a[$(HIT)]'`,
 	`export -n x; declare -ix x='a[$(HIT)]'`, `readonly x='a[$(HIT)]'; ((x))`, `local() { :; }; declare -i x='a[$(HIT)]'`, `declare -ia x=('a[$(HIT)]')`, `declare -ia x; x[0]='a[$(HIT)]'`, `declare -iA x; x[k]='a[$(HIT)]'`,
 	`declare -i x; x=1 y='a[$(HIT)]'; x=y`, `o=-i; declare $o x='a[$(HIT)]'`, `declare -"i" x='a[$(HIT)]'`, `declare {-i,x='a[$(HIT)]'}`, `declare x={1,'a[$(HIT)]'}; ((x))`, `declare -i x={1,'a[$(HIT)]'}`,
@@ -57,7 +57,7 @@ E`, `x='a[$(HIT)]'; eval "((x))"`, `PS4='$(HIT)' bash -xc :`, `BASH_ENV=./hit ba
 x'`, `EPOCHSECONDS='a[$(HIT)]'; SECONDS='a[$(HIT)]'; ((SECONDS))`, `SECONDS='a[$(HIT)]'`, `LINENO='a[$(HIT)]'; ((LINENO))`, `BASH_ARGV0='$(HIT)'; eval "$BASH_ARGV0"`, `set -- '(($1))' 'a[$(HIT)]'; eval "$1"; (($2))`, `f() { (($#, $1)); }; f 'a[$(HIT)]'`,
 }
 
-// What bash evaluates again is opaque: each line is run by bash, to see that it is an attack.
+// Text that bash evaluates again is opaque. Bash runs each line, to confirm that it is an attack.
 func TestWhatIsEvaluatedAgainIsOpaque(t *testing.T) {
 	lines := make([]string, len(evaluatedAgain))
 	for i, form := range evaluatedAgain {

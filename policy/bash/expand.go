@@ -67,14 +67,13 @@ func (w *walker) oneWord(c ctx, word *syntax.Word) Word {
 	return makeWord(unknown, false, true, c.src.slice(word.Pos(), word.End()), w.place(c.src.offset(word.Pos())))
 }
 
-// value expands a word that is not split: the value of an assignment or, if quoted is set, the text of a
-// here-document.
+// value expands a word that is not split: an assigned value or, if quoted is set, a here-document's text.
 func (w *walker) value(c ctx, word *syntax.Word, quoted bool) string {
 	text, _ := w.possibleValue(c, word, quoted)
 	return text
 }
 
-// possibleValue returns the value of a word and, if it is unknown, the texts of the line that it may be.
+// possibleValue returns a word's value. If it is unknown, the second result lists possible values from the line.
 func (w *walker) possibleValue(c ctx, word *syntax.Word, quoted bool) (string, []string) {
 	if word == nil {
 		return "", nil
@@ -111,25 +110,25 @@ type builder struct {
 	ready  []Word
 }
 
-// possible is an unknown part of a word, with texts that the part may be.
+// possible is an unknown part of a word, with its possible values.
 type possible struct {
 	from, to int
 	texts    []string
 }
 
-// name is a part of a word that matches a known pattern, such as the variable of a loop over files.
+// name is part of a word that matches a known pattern, such as the variable of a loop over files.
 type name struct {
-	from, to int // the position of the pattern in the word
+	from, to int // the pattern's position in the word
 	text     string
 }
 
-// finish returns out with the words of the builder appended.
+// finish returns out with the builder's words appended.
 func (b *builder) finish(out []Word) []Word {
 	b.flush()
 	return append(out, b.ready...)
 }
 
-// flush ends the word that is being built: in a"$@"b, a$1 ends and $2 begins.
+// flush ends the current word: in a"$@"b, a$1 ends and $2 begins.
 func (b *builder) flush() {
 	b.settle()
 	if len(b.buf) > 0 || b.begun {
@@ -143,10 +142,10 @@ func (b *builder) flush() {
 	b.buf, b.begun, b.glob, b.here, b.open, b.many, b.named, b.may = b.buf[:0], false, false, false, false, false, nil, nil
 }
 
-// maxPossible is the maximum number of possible texts of a word. With more, the word is unknown.
+// maxPossible is the maximum number of a word's possible values. With more, the word is unknown.
 const maxPossible = 64
 
-// possibleTexts returns the possible texts of the word. Each has one text for every possible part, and nothing for
+// possibleTexts returns the word's possible values. Each contains one value for every possible part, and nothing for
 // unknown parts.
 func (b *builder) possibleTexts() []string {
 	if len(b.may) == 0 || !b.w.spend(maxPossible) {
@@ -177,7 +176,7 @@ func (b *builder) possibleTexts() []string {
 	return lo.Uniq(texts)
 }
 
-// mayBe adds an unknown expansion with its possible texts.
+// mayBe adds an unknown expansion with its possible values.
 func (b *builder) mayBe(text string, also []string, quoted bool) {
 	from := len(b.buf)
 	b.expansion(text, quoted)
@@ -202,7 +201,7 @@ func (b *builder) mayBe(text string, also []string, quoted bool) {
 	}
 }
 
-// match adds a text that is a pattern or matches it.
+// match adds text that is a pattern or matches it.
 func (b *builder) match(pattern, text string) {
 	b.begun = true
 	if len(b.buf)+len(pattern) > maxText {
@@ -213,8 +212,8 @@ func (b *builder) match(pattern, text string) {
 	b.text(pattern)
 }
 
-// settle makes the word one pattern if it contains names and everything else in it is literal. Of any other word with
-// names, it keeps only the text that is certain.
+// settle makes the word a single pattern if it contains names and is otherwise literal. From any other word with
+// names, it keeps only the certain text.
 func (b *builder) settle() {
 	if len(b.named) == 0 {
 		return
@@ -275,7 +274,7 @@ func (b *builder) expansion(s string, quoted bool) {
 		b.begun = true
 		b.text(s)
 	case !b.fields:
-		// The words into which IFS splits the text are unknown.
+		// It is unknown into which words IFS splits the text.
 		if s != "" {
 			b.many = true
 			b.text(unknown)
@@ -305,8 +304,8 @@ func (b *builder) split(s string) {
 	}
 }
 
-// parts expands the parts of a word in order. Quoted parts are text; the others may yield fields and patterns. Start
-// means that a ~ at the beginning stands for a home directory.
+// parts expands a word's parts in order. Quoted parts are text; others may yield fields and patterns. Start means
+// that a ~ at the beginning stands for a home directory.
 func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
 	for i, p := range parts {
 		switch x := p.(type) {
@@ -375,7 +374,7 @@ func (b *builder) lit(c ctx, s string, quoted, start, end bool) {
 		s = b.assignTilde(c, s)
 	}
 	if b.whole && !quoted && strings.Contains(s, ":~") {
-		// In the value of an assignment, ~ is also expanded after each colon.
+		// In an assigned value, ~ is also expanded after each colon.
 		s = strings.ReplaceAll(s, ":~", ":"+c.st.lookup("HOME").text)
 	}
 	if quoted {
@@ -429,7 +428,7 @@ func (b *builder) tilde(c ctx, s string, end bool) string {
 		rest = "/" + rest
 	}
 	if b.whole {
-		// In an assignment, a colon also ends the name of the user.
+		// In an assignment, a colon also ends the user name.
 		if i := strings.IndexByte(user, ':'); i >= 0 {
 			user, rest, slash = user[:i], user[i:]+rest, true
 		}
@@ -447,7 +446,7 @@ func (b *builder) tilde(c ctx, s string, end bool) string {
 		b.text(c.st.lookup("PWD").text)
 	default:
 		b.begun = true
-		b.text(unknown) // the home of another user, ~+, ~-, or a literal ~
+		b.text(unknown) // another user's home, ~+, ~-, or a literal ~
 	}
 	return rest
 }
@@ -473,9 +472,9 @@ func unescapeQuoted(s string) string {
 	return out.String()
 }
 
-// quotedParts expands a text in double quotes. It is one word, except for "$@".
+// quotedParts expands text in double quotes. It is one word, except for "$@".
 func (b *builder) quotedParts(c ctx, x *syntax.DblQuoted) {
-	// "$@" alone expands to no word if there are no parameters.
+	// "$@" alone expands to no word without parameters.
 	if len(x.Parts) == 1 {
 		if p, ok := x.Parts[0].(*syntax.ParamExp); ok && !b.whole && isList(p) {
 			b.param(c, p, true)
@@ -500,7 +499,7 @@ func isList(p *syntax.ParamExp) bool {
 	return p.Param.Value == "@" || p.Names == syntax.NamesPrefixWords || indexLit(p) == "@"
 }
 
-// indexLit returns the index of an array as written, or the empty text for a computed index.
+// indexLit returns an array index as written, or "" for a computed index.
 func indexLit(p *syntax.ParamExp) string {
 	word, ok := p.Index.(*syntax.Word)
 	if !ok {
@@ -509,7 +508,8 @@ func indexLit(p *syntax.ParamExp) string {
 	return word.Lit()
 }
 
-// walkSubstitution returns the known output of $( … ), and the texts of the line that it may contain.
+// walkSubstitution returns the known output of $( … ). If it is unknown, the second result lists strings in the line
+// that it may contain.
 func (w *walker) walkSubstitution(c ctx, x *syntax.CmdSubst) (string, []string) {
 	c = c.by(Substituted, "", c.src.offset(x.Pos()))
 	c.st = c.st.fork()

@@ -19,7 +19,7 @@ func fileToolOf(name string) (tool, bool) {
 		return t, true
 	case "pdftotext", "ps2pdf":
 		return tool{operands: "rw"}, true
-	case "cpio", "pax", "afio": // they read the names of files from their input
+	case "cpio", "pax", "afio": // they read file names from their input
 		return tool{special: walkArchiver}, true
 	case "rm", "rmdir", "unlink", "shred", "trash", "trash-put", "srm", "wipe":
 		return tool{short: "dfIirRvpn:s:uxz", long: "force interactive? recursive dir verbose one-file-system no-preserve-root preserve-root? parents " +
@@ -177,8 +177,8 @@ func plainTool(name string) (tool, bool) {
 	return tool{}, false
 }
 
-// readers returns the options and operands of programs that read the files named by their operands: cat, head,
-// diff. The language of the tables is described at the type tool.
+// readers returns the options and operands of programs that read the files named by their operands: cat, head, diff.
+// The type tool describes the table language.
 func readers(name string) tool {
 	switch name {
 	case "shuf":

@@ -27,7 +27,7 @@ func walkFind(w *walker, c ctx, k call, _ given) {
 			break
 		}
 		if len(roots) > 0 && args[i].Many && args[i].Kind == Partial && text == "" {
-			w.opaque(c, args[i].Pos.Offset, k.index, OpaqueOption, "a part of the expression of find is unknown")
+			w.opaque(c, args[i].Pos.Offset, k.index, OpaqueOption, "part of the find expression is unknown")
 		}
 		roots = append(roots, args[i])
 	}
@@ -38,7 +38,7 @@ func walkFind(w *walker, c ctx, k call, _ given) {
 	for ; i < len(args); i++ {
 		a := args[i]
 		if a.Kind != Literal {
-			w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "a part of the expression of find is unknown")
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "part of the find expression is unknown")
 			continue
 		}
 		switch a.Text {
@@ -73,7 +73,7 @@ func walkFind(w *walker, c ctx, k call, _ given) {
 		default:
 			if findTakesOne(a.Text) {
 				if i++; i < len(args) && args[i].Many && args[i].Kind == Partial {
-					w.opaque(c, args[i].Pos.Offset, k.index, OpaqueOption, "a part of the expression of find is unknown")
+					w.opaque(c, args[i].Pos.Offset, k.index, OpaqueOption, "part of the find expression is unknown")
 				}
 			}
 		}
@@ -87,8 +87,8 @@ func walkFind(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// findPattern returns the value of a test of find as a pattern of names: in lower case if the test ignores case, and for
-// regular expressions the pattern that comes close.
+// findPattern returns the value of a find test as a file name pattern: in lower case if the test ignores case, and an
+// approximate pattern for a regular expression.
 func findPattern(test string, value Word) Word {
 	text := value.raw
 	if strings.HasPrefix(test, "-i") {
@@ -102,12 +102,12 @@ func findPattern(test string, value Word) Word {
 	return word
 }
 
-// regexpAsPattern returns a pattern of names that is close to a regular expression: ^\.env$ is .env.
+// regexpAsPattern returns a file name pattern that approximates a regular expression: ^\.env$ is .env.
 func regexpAsPattern(text string) string {
 	return strings.NewReplacer("^", "", "$", "", ".*", "*", ".+", "?*", `\.`, ".", `\(`, "{", `\)`, "}", `\|`, ",", "(", "{", ")", "}", "|", ",").Replace(text)
 }
 
-// findExcludes reports whether the files that the test at args[i] finds are left out: after ! or in a part that ends
+// findExcludes reports whether find omits the files that the test at args[i] matches: after !, or in a part that ends
 // in -prune and does nothing else.
 func findExcludes(args []Word, i int) bool {
 	depth := 0
@@ -143,7 +143,7 @@ func findExcludes(args []Word, i int) bool {
 	return false
 }
 
-// findTakesOne reports whether a test or an action of find takes exactly one value: -name '*.go', -newermt yesterday.
+// findTakesOne reports whether a find test or action takes exactly one value: -name '*.go', -newermt yesterday.
 func findTakesOne(test string) bool {
 	switch test {
 	case "-amin", "-atime", "-cmin", "-ctime", "-mmin", "-mtime", "-fstype", "-gid", "-group", "-ilname", "-inum",
@@ -228,7 +228,7 @@ func walkFD(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// execOfFD reports whether an argument of fd is an option that runs a command, and returns the word that is attached to it.
+// execOfFD reports whether an argument of fd is an option that runs a command, and returns the word attached to it.
 func execOfFD(a Word) (attached []Word, runs bool) {
 	name, _, assigned := strings.Cut(a.Text, "=")
 	long, short := name == "--exec" || name == "--exec-batch", strings.IndexAny(a.Text, "xX")
@@ -243,7 +243,7 @@ func execOfFD(a Word) (attached []Word, runs bool) {
 	return nil, true
 }
 
-// foundByFD returns the words of a command with a found file in the place of its marks, or at the end if there are none.
+// foundByFD returns a command's words with a found file in place of its placeholders, or at the end if it has none.
 func (w *walker) foundByFD(k call, given []Word) (words []Word) {
 	replaced := false
 	for _, word := range given {

@@ -12,8 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whatever the text: no panic, an answer of bounded size in bounded time, and twice
-// the same one.
+// For every input, Analyse does not panic and returns the same bounded result in bounded time.
 func FuzzAnalyse(f *testing.F) {
 	text, err := os.ReadFile(filepath.Join("testdata", "corpus.txt"))
 	require.NoError(f, err)
@@ -47,7 +46,7 @@ func FuzzAnalyse(f *testing.F) {
 	})
 }
 
-// The worst lines that are let in take bounded time.
+// The worst accepted lines take bounded time.
 func TestLargeLines(t *testing.T) {
 	for name, part := range map[string]string{
 		"commands":      "a;",

@@ -7,11 +7,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// walkGit walks the programs that settings and sub-commands of git start.
+// walkGit walks the programs that git settings and sub-commands start.
 func walkGit(w *walker, c ctx, k call, sub string, args []Word, g given) {
 	aliases := w.gitGlobals(c, k, g.options)
 	if text, found := aliases[strings.ToLower(sub)]; found && text != "" && text[0] != '!' {
-		// The alias is the words of another command of git.
+		// The alias contains the words of another git command.
 		e := c.by(Alias, "git "+sub, k.at)
 		words := []Word{k.words[0]}
 		for word := range strings.FieldsSeq(text) {
@@ -111,16 +111,16 @@ func gitReadsFile(sub, option string) bool {
 		abbreviates(option, "--file") && (sub == "commit" || sub == "tag" || sub == "merge" || strings.HasPrefix(sub, "notes "))
 }
 
-// isBlame reports whether the option -S of the sub-command names a file. For others it takes a text.
+// isBlame reports whether -S of the sub-command names a file. For other sub-commands it takes a string.
 func isBlame(sub string) bool { return sub == "blame" || sub == "annotate" }
 
-// abbreviates reports whether git may take a word for a long option. It accepts ambiguous abbreviations, too.
+// abbreviates reports whether git may take a word for a long option. Ambiguous abbreviations count, too.
 func abbreviates(word, option string) bool {
 	return len(word) > len("--x") && strings.HasPrefix(option, word)
 }
 
-// gitOption parses argument i as an option. It returns the name and the value, and reports whether the value is
-// attached to the name.
+// gitOption parses argument i as an option. It returns the name and the value, and whether the value is attached to
+// the name.
 func gitOption(sub string, args []Word, i int) (name string, value Word, attached bool) {
 	a := args[i]
 	name, _, attached = strings.Cut(a.Text, "=")
@@ -134,19 +134,18 @@ func gitOption(sub string, args []Word, i int) (name string, value Word, attache
 	return name, a.cut(begins), attached
 }
 
-// behindF returns the index of the value of -F in a cluster of options, such as -aF, or zero if the cluster has no
-// -F.
+// behindF returns the index of the value of -F in an option cluster such as -aF, or zero if the cluster has no -F.
 func behindF(option string) int {
 	if !strings.HasPrefix(option, "-") || strings.HasPrefix(option, "--") {
 		return 0
 	}
-	if i := strings.IndexAny(option, "FmcCtuS"); i > 0 && option[i] == 'F' { // the other letters take values, too
+	if i := strings.IndexAny(option, "FmcCtuS"); i > 0 && option[i] == 'F' { // the other letters also take values
 		return i + 1
 	}
 	return 0
 }
 
-// gitSetting handles a setting given on the line. The values of some settings are commands.
+// gitSetting handles a setting on the line. The values of some settings are commands.
 func (w *walker) gitSetting(c ctx, k call, key string, value Word) {
 	if value.Kind == Literal {
 		w.gitSettingEffects(k, key, &value.Text)
@@ -323,13 +322,13 @@ func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
 	}
 }
 
-// gitTemplate records that a new repository gets the hooks of a template.
+// gitTemplate records that a new repository receives a template's hooks.
 func (w *walker) gitTemplate(c ctx, k call, a Word) {
 	w.opaque(c, a.Pos.Offset, k.index, OpaqueEnvironment, "a git template may contain hooks")
 	w.effect(k, SetsPrograms)
 }
 
-// gitRemote records the host of a repository, or a transport that is a command.
+// gitRemote records a repository's host, or a transport that is a command.
 func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 	switch sub {
 	case "clone", "fetch", "pull", "push", "ls-remote", "remote add", "remote set-url", "submodule add", "archive", "request-pull", "fetch-pack", "send-pack":
@@ -372,7 +371,7 @@ func (w *walker) gitConfig(c ctx, k call, args []Word) {
 	claimAll(ops)
 	k.stays = true
 	action := ""
-	if len(ops) > 0 && ops[0].Kind == Literal && !strings.Contains(ops[0].Text, ".") { // a word without a dot is no setting
+	if len(ops) > 0 && ops[0].Kind == Literal && !strings.Contains(ops[0].Text, ".") { // a word without a dot is not a setting
 		action, ops = ops[0].Text, ops[1:]
 	}
 	is := func(names ...string) bool { return g.has(names...) || slices.Contains(names, action) }
@@ -402,7 +401,7 @@ func (w *walker) gitConfig(c ctx, k call, args []Word) {
 	w.gitSetting(c, k, ops[0].Text, ops[1])
 }
 
-// gitLooks reports whether the sub-command of git only reads.
+// gitLooks reports whether the git sub-command only reads.
 func gitLooks(sub string) bool {
 	switch sub {
 	case "status", "log", "diff", "show", "blame", "annotate", "grep", "ls-files", "ls-tree", "rev-parse", "describe", "shortlog", "rev-list", "cat-file",
@@ -413,7 +412,7 @@ func gitLooks(sub string) bool {
 	return false
 }
 
-// claimTexts claims the arguments of git that are messages, patterns and formats.
+// claimTexts claims the git arguments that are messages, patterns and formats.
 func claimTexts(sub string, args []Word) {
 	pattern := sub == "grep"
 	for i, a := range args {

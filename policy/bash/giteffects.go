@@ -8,13 +8,13 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// gitLoss describes how a sub-command of git loses something: always, or with one of the risky options.
+// gitLoss describes how a git sub-command loses something: always, or with one of the risky options.
 type gitLoss struct {
 	effect Effect
-	// short and long are the grammar of the sub-command; see parseOptions. They are needed only where an option
+	// short and long are the sub-command's option grammar; see parseOptions. They are needed only where an option
 	// takes a value.
 	short, long string
-	// risky lists options that have the effect, short ones as one letter. An abbreviation counts.
+	// risky lists options that have the effect, short options as one letter. An abbreviation counts.
 	risky string
 	// judge, unless nil, reports whether options or operands have the effect without a risky option.
 	judge func(g given, args []Word) bool
@@ -31,7 +31,7 @@ const (
 		"push-option: receive-pack: exec: repo: set-upstream thin signed? atomic progress ipv4 ipv6 recurse-submodules:"
 )
 
-// gitLosses returns how a sub-command of git loses changes or commits. The grammars follow the manuals.
+// gitLosses returns how a git sub-command loses changes or commits. The grammars follow the manuals.
 func gitLosses(sub string) []gitLoss {
 	discards := func(short, long, risky string, judge func(g given, args []Word) bool) []gitLoss {
 		return []gitLoss{{DiscardsChanges, short, long, risky, judge}}
@@ -78,7 +78,7 @@ func gitLosses(sub string) []gitLoss {
 		return loses("fb:B:dq", "reason: orphan lock", "B", nil)
 	case "gc":
 		return loses("q", "prune? aggressive auto", "prune", nil)
-	case "repack": // without -k and -A, packs lose the objects that no reference reaches
+	case "repack": // without -k and -A, packs lose unreachable objects
 		return loses("aAdfFlqnkim", "window: depth: threads: window-memory: max-pack-size: unpack-unreachable: keep-pack: geometric: filter: keep-unreachable",
 			"", func(g given, _ []Word) bool { return g.has("a") && g.has("d") && !g.has("k", "A", "keep-unreachable") })
 	case "fast-import":
@@ -96,7 +96,7 @@ func gitLosses(sub string) []gitLoss {
 
 func always(given, []Word) bool { return true }
 
-// gitSkips returns the options with which a sub-command of git skips hooks or signatures, and a grammar.
+// gitSkips returns the options with which a git sub-command skips hooks or signatures, and a grammar.
 func gitSkips(sub string) (short, long, risky string) {
 	const signs = "no-verify no-gpg-sign no-verify-signatures"
 	switch sub {
@@ -113,8 +113,8 @@ func gitSkips(sub string) (short, long, risky string) {
 	return "", "", ""
 }
 
-// checksOutPaths reports whether the operands of git checkout name files, whose changes are lost. A name alone may be a
-// branch or a file: see isPathspec.
+// checksOutPaths reports whether the operands of git checkout name files, whose changes are lost. A single name may
+// be a branch or a file: see isPathspec.
 func checksOutPaths(g given, args []Word) bool {
 	if i := slices.IndexFunc(args, func(a Word) bool { return a.Is("--") }); i >= 0 {
 		return i+1 < len(args)
@@ -125,11 +125,11 @@ func checksOutPaths(g given, args []Word) bool {
 	return len(g.operands) > 1 || len(g.operands) == 1 && isPathspec(g.operands[0])
 }
 
-// namesCommit reports whether options of git checkout say that the operand is a commit.
+// namesCommit reports whether git checkout's options imply that the operand is a commit.
 func namesCommit(g given) bool { return g.has("b", "orphan", "t", "track", "d", "detach") }
 
-// isPathspec reports whether a word is not the name of a branch or commit, by the rules for names of references, or
-// looks more like the name of a file.
+// isPathspec reports whether a word cannot be a branch or commit name under git's reference rules, or looks more like
+// a file name.
 func isPathspec(a Word) bool {
 	text := strings.ReplaceAll(a.raw, unknown, "x")
 	switch {
@@ -143,12 +143,12 @@ func isPathspec(a Word) bool {
 
 var (
 	notReference = lazy.Regexp(`^[./:~]|[*?\[\\\s]|/$|//|/\.|\.lock$`)
-	// fileName matches names with the extension of a file, but no versions such as v1.2, 1.x and v1.0.0-rc.1.
+	// fileName matches names with a file extension, but not versions such as v1.2, 1.x and v1.0.0-rc.1.
 	fileName = lazy.Regexp(`[^/.]\.([a-wyzA-WYZ]|[A-Za-z][A-Za-z0-9_]{1,9})$|` +
 		`(^|/)([A-Z][a-z]+file|README|LICENSE|LICENCE|CHANGELOG|CHANGES|AUTHORS|CONTRIBUTING|COPYING|NOTICE|NEWS|TODO|CODEOWNERS|VERSION)$`)
 )
 
-// forcesRefspec reports whether the operands of git fetch replace or delete branches of this repository.
+// forcesRefspec reports whether the operands of git fetch replace or delete branches in this repository.
 func forcesRefspec(g given, _ []Word) bool {
 	return hasFunc(g.operands[min(1, len(g.operands)):], func(a Word) bool {
 		_, to, assigned := strings.Cut(a.raw, ":")
@@ -171,7 +171,7 @@ func (g *given) risks(names string) bool {
 	})
 }
 
-// gitEffects records what a sub-command of git may lose or skip.
+// gitEffects records what a git sub-command may lose or skip.
 func (w *walker) gitEffects(c ctx, k call, sub string, args []Word) {
 	for variant := range variants(args) {
 		if !w.spend(len(variant)) {
@@ -190,7 +190,7 @@ func (w *walker) gitEffects(c ctx, k call, sub string, args []Word) {
 			w.effect(k, SkipsChecks)
 		}
 	}
-	// A patch from another command of git may be the changes themselves: git diff -R | git apply.
+	// The patch may come from the changes themselves: git diff -R | git apply.
 	if sub == "apply" && c.in.kind == piped && k.index > 0 && w.out.Commands[k.index-1].Name == "git" {
 		w.effect(k, DiscardsChanges)
 	}
@@ -201,8 +201,8 @@ func (w *walker) gitEffects(c ctx, k call, sub string, args []Word) {
 
 func isDashes(a Word) bool { return a.Is("--") }
 
-// variants yields the arguments and, for each text of the line that an unknown argument may be, the arguments with that
-// text in its place.
+// variants yields the arguments and, for each possible value of an unknown argument, the arguments with that value in
+// its place.
 func variants(args []Word) func(func([]Word) bool) {
 	return func(yield func([]Word) bool) {
 		if !yield(args) {
@@ -220,15 +220,15 @@ func variants(args []Word) func(func([]Word) bool) {
 	}
 }
 
-// effect records an effect of a command once.
+// effect records a command's effect once.
 func (w *walker) effect(k call, e Effect) {
 	if c := &w.out.Commands[k.index]; !slices.Contains(c.Effects, e) {
 		c.Effects = append(c.Effects, e)
 	}
 }
 
-// protectsGit matches settings with which git checks something, or keeps lost commits. The value switches them on or off,
-// except for those that needsCare matches.
+// protectsGit matches settings with which git checks something, or keeps lost commits. The value switches them on or
+// off, except for settings that needsCare matches.
 var (
 	protectsGit = lazy.Regexp(`^(core\.(hookspath|protectntfs|protecthfs|logallrefupdates)|(commit|tag|push)\.(gpgsign|forcesignannotated)|gpg\..*|` +
 		`merge\.verifysignatures|(receive|fetch|transfer)\.(fsckobjects|fsck\..*|deny.*)|fsck\..*|http\.(.*\.)?(sslverify|ssl.*|schannel.*)|` +
@@ -237,7 +237,8 @@ var (
 	switchedOn = lazy.Regexp(`(?i)^(true|yes|on|1|always|if-asked)$`)
 )
 
-// gitSettingEffects records what a setting of git changes, given on the line or kept. A nil value is removed or unknown.
+// gitSettingEffects records the effect of changing a git setting, on the line or persistently. A nil value is removed
+// or unknown.
 func (w *walker) gitSettingEffects(k call, key string, value *string) {
 	protects := protectsGit().MatchString(strings.ToLower(key))
 	always := needsCare().MatchString(strings.ToLower(key))
@@ -258,7 +259,7 @@ func (w *walker) gitSettingEffects(k call, key string, value *string) {
 	}
 }
 
-// gitVariables records the effects of variables that are settings of git: GIT_CONFIG_KEY_0, GIT_SSH_COMMAND, HUSKY.
+// gitVariables records the effects of variables that act as git settings: GIT_CONFIG_KEY_0, GIT_SSH_COMMAND, HUSKY.
 func (w *walker) gitVariables(c ctx, k call) {
 	for _, name := range slices.Sorted(maps.Keys(c.st.vars)) {
 		held := c.st.lookup(name)
@@ -268,7 +269,7 @@ func (w *walker) gitVariables(c ctx, k call) {
 			known = nil
 		}
 		if value == unknown && !held.exported {
-			continue // what it was before the line
+			continue // the variable's value before the line
 		}
 		switch key := gitSettingOf(name); {
 		case key != "":
@@ -317,7 +318,7 @@ func gitSettingOf(variable string) string {
 	return ""
 }
 
-// skipsHooks reports whether a variable tells a manager of hooks to run none, or fewer.
+// skipsHooks reports whether a variable tells a hook manager to run no hooks, or fewer.
 func skipsHooks(variable, value string) bool {
 	switch variable {
 	case "HUSKY", "LEFTHOOK":

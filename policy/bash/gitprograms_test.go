@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
-// The programs of git that have a name of their own are its sub-commands.
+// Git programs with their own names are treated as git sub-commands.
 func TestProgramsOfGit(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
-// What is seen of each line in testdata/cases.txt stands in testdata/cases.golden.
+// testdata/cases.golden contains the analysis of each line in testdata/cases.txt.
 func TestCases(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("testdata", "cases.txt"))
 	require.NoError(t, err)
@@ -32,7 +32,7 @@ func TestCases(t *testing.T) {
 	assert.Equal(t, string(want), got.String())
 }
 
-// told returns an analysis as text, a line for each thing seen.
+// told returns an analysis as text, with a line for each element.
 func told(a Analysis) string {
 	var b strings.Builder
 	if a.Unparseable != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
-// language describes an interpreter: its options, with the mark "!" for code on the line.
+// language describes an interpreter and its options; the mark "!" means code on the line.
 type language struct {
 	name        string
 	short, long string
@@ -16,7 +16,7 @@ type language struct {
 	subs        bool   // the first operand may be a sub-command: deno run
 }
 
-// languageOf returns the options of an interpreter: which take code (-c, -e), files or modules.
+// languageOf returns an interpreter's options: which take code (-c, -e), files or modules.
 func languageOf(name string) (language, bool) {
 	switch name {
 	case "python", "pypy", "ipython":
@@ -67,7 +67,7 @@ func (w *walker) language(c ctx, k call, l language) {
 		}
 		switch {
 		case o.mark == '!' && (o.name == "M" || o.name == "m" || o.name == "d") && l.name == "perl":
-			// The value names a module; with any other characters it is code.
+			// The value is a module name; with other characters it is code.
 			if strings.Trim(o.value.raw, "-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_:") != "" &&
 				strings.ContainsAny(o.value.raw, " ;({"+unknown) {
 				code, hasCode = joinCode(code, o.value.loose()), true
@@ -157,7 +157,7 @@ func withoutNumbers(args []Word) []Word {
 
 var clusterNumbers = lazy.Regexp(`^(-[acfhlnpsStTuUvwWX0C]*?[0lCWT])(?:[0-9]+|x[0-9A-Fa-f]+|[IOEioDASL]+)([acfhlnpsStTuUvwWXeE0].*)?$`)
 
-// joinCode joins the code of several options: perl -e 'a' -e 'b'.
+// joinCode joins the code from several options: perl -e 'a' -e 'b'.
 func joinCode(a, b string) string {
 	if a == "" {
 		return b
@@ -165,7 +165,7 @@ func joinCode(a, b string) string {
 	return a + "\n" + b
 }
 
-// module handles python -m. Some modules run code in their words.
+// module handles python -m. Some modules run code in their arguments.
 func (w *walker) module(c ctx, k call, module Word, g given) {
 	if module.Kind == Literal {
 		module.claim()

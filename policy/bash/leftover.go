@@ -7,16 +7,15 @@ import (
 )
 
 // A program's handler claims each word that it understands: a file, a host, text, a flag, a word of another command.
-// The walker takes every unclaimed word for files and hosts, because it may be anything. This covers unknown
-// programs, unknown options and mistakes in the tables: a word missing from a table makes the answer stricter, never
-// weaker.
+// The walker treats every unclaimed word as possible files and hosts. This covers unknown programs, unknown options
+// and mistakes in the tables: a word missing from a table makes the result stricter, never weaker.
 //
 // Example: iconv has no table, so the files of `iconv -f utf8 -o../x y` are utf8, ../x and y.
 
 // maxPieces is the maximum number of parts of one word that are examined.
 const maxPieces = 64
 
-// claim marks the word as understood by the handler of its command.
+// claim marks the word as understood by its command's handler.
 func (w Word) claim() {
 	if w.claimed != nil {
 		*w.claimed = true
@@ -30,7 +29,7 @@ func claimAll(words []Word) {
 	}
 }
 
-// markWords gives each argument of a command a claim flag that all copies of the word share.
+// markWords gives each argument a claim flag that all copies of the word share.
 func (k *call) markWords() {
 	claimed := make([]bool, len(k.words))
 	k.words = slices.Clone(k.words)
@@ -100,7 +99,7 @@ func (w *walker) perhapsNamed(c ctx, k call, named string, a Word, access Access
 	pieces := 0
 	for _, piece := range append(gluedValues(text), strings.FieldsFunc(strings.TrimLeft(text, "-"), isSeparator)...) {
 		if piece == a.raw || strings.HasPrefix(text, "-") && piece == strings.TrimLeft(text, "-") {
-			continue // the word is recorded; the name of a flag is not a file
+			continue // the word is recorded; a flag name is not a file
 		}
 		if looksLikePath(piece) || pieces < maxPieces {
 			note(piece, false)
@@ -133,12 +132,12 @@ func gluedValues(option string) []string {
 // isSeparator reports whether programs split values at r: key=value, a:b, host:path, @file.
 func isSeparator(r rune) bool { return strings.ContainsRune("=:,;@|<>()[]{}\"'`&?!$^+#\\ \t\r\n", r) }
 
-// looksLikePath reports whether a text leads to another folder or names a hidden file.
+// looksLikePath reports whether text leads to another folder or names a hidden file.
 func looksLikePath(text string) bool {
 	return strings.ContainsRune(text, '/') || len(text) > 1 && text[0] == '.' || strings.HasPrefix(text, "~")
 }
 
-// withoutURLs records the hosts of the URLs in a text and returns the rest of the text.
+// withoutURLs records the hosts of the URLs in text and returns the rest of the text.
 func (w *walker) withoutURLs(c ctx, a Word, text string, command int) string {
 	for at := 0; ; {
 		i := strings.Index(text[at:], "://")
@@ -166,7 +165,7 @@ func (w *walker) withoutURLs(c ctx, a Word, text string, command int) string {
 	}
 }
 
-// fileURL records the file of a file: URL and reports whether the word is such a URL. The path is recorded as
+// fileURL records the file named by a file: URL and reports whether the word is such a URL. It records the path as
 // unknown, because programs disagree about escapes, braces and hosts in file: URLs.
 func (w *walker) fileURL(c ctx, word Word, access Access, command int) bool {
 	if len(word.raw) < len("file:") || !strings.EqualFold(word.raw[:len("file:")], "file:") {
@@ -190,7 +189,7 @@ func (w *walker) fileURL(c ctx, word Word, access Access, command int) bool {
 // maxName is the maximum length in bytes of a file name on any system.
 const maxName = 255
 
-// tooLong reports whether a text is too long for the name of a file on any system.
+// tooLong reports whether text is too long for a file name on any system.
 func tooLong(text string) bool {
 	for name := range strings.SplitSeq(text, "/") {
 		if len(name) > maxName && isKnown(name) {

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// What changes which programs run, what they run, or whom they reach is opaque, unless the value is known to be harmless.
+// Anything that changes which programs run, what they run, or which hosts they reach is opaque, unless its value is
+// known to be harmless.
 func TestWhatChangesProgramsIsOpaque(t *testing.T) {
 	for _, line := range []string{
 		`PATH=.:$PATH ls`, `export PATH=/tmp/x`, `PATH+=:/tmp/x; ls`, `declare -x PATH=/tmp/x`, `read PATH <<<.; ls`, `printf -v PATH .; ls`, `for PATH in .; do ls; done`, `env PATH=. ls`, `env -S 'PATH=. ls'`,
@@ -41,7 +42,7 @@ func TestWhatChangesProgramsIsOpaque(t *testing.T) {
 	}
 }
 
-// Code that a line gives to an interpreter, or to a program that runs commands, is opaque or its commands are listed.
+// Code passed to an interpreter, or to a program that runs commands, is opaque or its commands are listed.
 func TestCodeIsOpaqueOrListed(t *testing.T) {
 	for _, line := range []string{
 		`python3 -c 'open("x")'`, `python3 -Ic 'open("x")'`, `python3 -xc 'open("x")'`, `python -uc 'x'`, `python3.12 -c x`, `python3 -m timeit x`, `python3 -m pdb -c x y`, `python3 <<<'x'`, `python3 - <<<x`, `echo x | python3`, `python3 <(echo x)`,
@@ -60,8 +61,7 @@ func TestCodeIsOpaqueOrListed(t *testing.T) {
 	}
 }
 
-// Words whose splitting is not known to the letter are each of their parts, and a word that may be more texts than are looked
-// at is opaque.
+// A word that may be split differently counts as each of its parts. A word with too many possible values is opaque.
 func TestSplitWordsAreTheirParts(t *testing.T) {
 	for _, line := range []string{
 		`IFS=, read x y <<<a,${NONE:-.env}; cat $y`, `xargs -d, cat <<<a,${NONE:-.env}`, `xargs cat <<<"a ${NONE:-.env}"`,

@@ -5,40 +5,40 @@ import (
 	"strings"
 )
 
-// A grammar of options is two texts. The short one works as in getopt, with one of the marks below after each option
+// An option grammar is two strings. The short one works as in getopt, with one of the marks below after each option
 // that takes a value; a "+" at the start means that options end at the first operand. The long one lists names
 // separated by blanks, each with such a mark at its end; a single "-" among them means that long names may also begin
 // with one dash.
 //
 //	:  a value of no interest: a number, a name
-//	?  a value that must be attached, if there is one
-//	<  a file that is read          >  one that is written
+//	?  a value that must be attached, if present
+//	<  a file that is read          >  a file that is written
 //	^  a file whose content runs    @  a directory that is entered
 //	!  code in the tool's language  $  shell text that is run
-//	&  a host or URL                =  the first word of a command, which takes all that follows
-//	%  a file that names others, which are read
+//	&  a host or URL                =  the first word of a command, which takes all following words
+//	%  a file that names other files, which are read
 //	*  text that is never a file, such as a pattern or a delimiter
-//	/  a pattern of the names of files that are read
+//	/  a pattern for names of files that are read
 //
 // The value of an option marked ":" still counts as a file if it looks like a path.
 const valueMarks = ":?<>^@!$&=%*/"
 
-// option is one option that was given.
+// option is one option on the line.
 type option struct {
 	name string // such as "f" or "force"
-	// written is a long name as given, if it is an abbreviation or unknown.
+	// written is a long name as given, if it is abbreviated or unknown.
 	written string
-	mark    byte // the mark of its value; 0 if it takes none
+	mark    byte // the value's mark; 0 if the option takes no value
 	value   Word
-	given   bool // it has a value
+	given   bool // the option has a value
 }
 
-// given holds the options and operands of a command.
+// given holds a command's options and operands.
 type given struct {
 	options  []option
 	operands []Word
 	at       int  // the index of the first operand among the arguments, if options end there
-	doubt    bool // an option is unknown, or it is uncertain whether a word is one
+	doubt    bool // an option is unknown, or it is unclear whether a word is an option
 }
 
 // has reports whether one of the options was given.
@@ -47,7 +47,7 @@ func (g *given) has(names ...string) bool {
 	return found
 }
 
-// last returns the last of the options that was given.
+// last returns the last of the given options with one of the names.
 func (g *given) last(names ...string) (option, bool) {
 	for _, o := range slices.Backward(g.options) {
 		if slices.Contains(names, o.name) {
@@ -57,7 +57,7 @@ func (g *given) last(names ...string) (option, bool) {
 	return option{}, false
 }
 
-// parseOptions parses arguments, without the name of the command, by a grammar.
+// parseOptions parses arguments, without the command name, by a grammar.
 func parseOptions(args []Word, short, long string) given {
 	first := strings.HasPrefix(short, "+")
 	oneDash := strings.HasPrefix(long, "- ")
@@ -93,7 +93,7 @@ func parseOptions(args []Word, short, long string) given {
 		g.doubt = false
 		var took int
 		switch {
-		case text == "-": // and more that is not known
+		case text == "-": // a dash and unknown text
 			g.doubt = true
 		case text[1] == '-':
 			took = g.long(a, 2, args[i+1:], long)
@@ -113,7 +113,7 @@ func parseOptions(args []Word, short, long string) given {
 	return g
 }
 
-// isLong reports whether a word is a long option of the grammar, or an unambiguous prefix of one.
+// isLong reports whether a word is a long option in the grammar, or an unambiguous prefix of one.
 func isLong(text, long string) bool {
 	name, _, _ := strings.Cut(text, "=")
 	_, _, found := findLong(name, long)
@@ -143,7 +143,7 @@ func findLong(name, long string) (full string, mark byte, found bool) {
 }
 
 // long reads a long option: --name, --name=value, or --name value. Rest holds the words after the option, and long
-// returns the number of them that it used. An option that is not in the grammar sets doubt.
+// returns how many of them it used. An option that is not in the grammar sets doubt.
 func (g *given) long(a Word, dashes int, rest []Word, long string) int {
 	name, _, attached := strings.Cut(a.Text[dashes:], "=")
 	if a.Kind == Partial && !attached {
@@ -182,7 +182,7 @@ func (g *given) long(a Word, dashes int, rest []Word, long string) int {
 }
 
 // cluster reads letters after one dash: -xvf file, -n5. The first letter that takes a value ends the cluster. It
-// returns the number of words of rest that it used.
+// returns how many words of rest it used.
 func (g *given) cluster(a Word, rest []Word, short string) int {
 	all := true // all letters so far are in the grammar
 	for j := 1; j < len(a.Text); j++ {

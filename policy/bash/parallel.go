@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// walkParallel builds command lines from a template and the input of parallel, and walks them as shell text. The
+// walkParallel builds command lines from the template and input of parallel, and walks them as shell text. The
 // template loses its quotes on the way, so both readings are walked: the words as they are, and the text that they
 // form.
 func walkParallel(w *walker, c ctx, k call, _ given) {
@@ -64,7 +64,7 @@ func walkParallel(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// parallelArgs returns the words that parallel inserts into its template one after the other: the words of its only
+// parallelArgs returns the words that parallel inserts into its template one after the other: the words in its only
 // list, the lines that it reads, or an unknown word.
 func (w *walker) parallelArgs(c ctx, k call, g given, lists [][]Word, sure bool) (args []Word) {
 	switch {

@@ -45,7 +45,7 @@ func (b *builder) param(c ctx, x *syntax.ParamExp, quoted bool) {
 	b.mayBe(text, also, quoted)
 }
 
-// remember records texts to which a variable may be set.
+// remember records possible values of a variable.
 func (w *walker) remember(name string, texts ...string) {
 	if w.held == nil {
 		w.held = map[string][]string{}
@@ -57,8 +57,8 @@ func (w *walker) remember(name string, texts ...string) {
 	}
 }
 
-// takenPattern returns the pattern of the texts that remain when an expansion removes a part of each text matching
-// pattern: "$f", "${f%.go}" if the pattern ends in .go, "${f##*/}". It returns the empty text if this is unknown.
+// takenPattern returns the pattern that matches the result of an expansion of a value that matches pattern: "$f",
+// "${f%.go}" if the pattern ends in .go, "${f##*/}". It returns "" if the pattern is unknown.
 func takenPattern(x *syntax.ParamExp, pattern string) string {
 	switch {
 	case x.Index != nil:
@@ -78,8 +78,8 @@ func takenPattern(x *syntax.ParamExp, pattern string) string {
 	return ""
 }
 
-// basenamePattern returns the pattern of the names that $(basename "$f") or $(basename "$f" .go) prints for a variable
-// with a known pattern. It returns the empty text if this is unknown.
+// basenamePattern returns the pattern of the names that $(basename "$f") or $(basename "$f" .go) prints for a
+// variable with a known pattern. It returns "" if the pattern is unknown.
 func basenamePattern(st *state, x *syntax.CmdSubst) string {
 	if len(x.Stmts) != 1 || len(x.Stmts[0].Redirs) > 0 || x.Stmts[0].Negated || x.Stmts[0].Background || x.TempFile || x.ReplyVar {
 		return ""
@@ -118,7 +118,7 @@ func basenamePattern(st *state, x *syntax.CmdSubst) string {
 	return left
 }
 
-// assignedPattern returns the pattern of the value in an assignment such as name=$(basename "$f").
+// assignedPattern returns the pattern for the value in an assignment such as name=$(basename "$f").
 func assignedPattern(st *state, word *syntax.Word) string {
 	if word == nil || len(word.Parts) != 1 {
 		return ""
@@ -139,7 +139,7 @@ func isSoundPattern(pattern string) bool {
 	return pattern != "" && !strings.ContainsAny(pattern, `[](){}\`)
 }
 
-// isWhole reports whether an expansion yields the value of the variable unchanged.
+// isWhole reports whether an expansion yields the variable's value unchanged.
 func isWhole(x *syntax.ParamExp) bool {
 	return !x.Length && !x.Excl && !x.Width && x.Exp == nil && x.Repl == nil && x.Slice == nil
 }
@@ -216,7 +216,7 @@ func (w *walker) insideParam(c ctx, x *syntax.ParamExp, quoted bool) {
 		w.value(c, x.Repl.With, quoted)
 	}
 	if x.Excl && x.Names == 0 {
-		// ${!x} expands the array index in the value of x.
+		// ${!x} expands the array index in x's value.
 		index := indexLit(x)
 		if text := w.heldBy(c, x); index != "@" && index != "*" && (!isKnown(text) || strings.ContainsRune(text, '[')) {
 			w.walkArithmetic(c, text, c.src.offset(x.Pos()))
@@ -224,7 +224,7 @@ func (w *walker) insideParam(c ctx, x *syntax.ParamExp, quoted bool) {
 	}
 }
 
-// paramText returns the text of an expansion. If it is unknown, also holds the texts of the line that it may be.
+// paramText returns the text of an expansion. If it is unknown, also lists its possible values from the line.
 func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []string) {
 	v := w.heldBy(c, x)
 	if !x.Excl && !x.Length {
@@ -273,14 +273,14 @@ func (w *walker) paramText(c ctx, x *syntax.ParamExp) (text string, also []strin
 	return v, also
 }
 
-// hideComputed records an opaque place if operate turns a text of the line into unknown text.
+// hideComputed records an opaque place if operate turns a known value into unknown text.
 func (w *walker) hideComputed(c ctx, x *syntax.ParamExp, texts []string, operate func(string) string) {
 	if slices.ContainsFunc(texts, func(text string) bool { return isKnown(text) && text != "" && !isKnown(operate(text)) }) {
 		w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueText, "the result of an expansion is unknown")
 	}
 }
 
-// mapKnown applies a function to texts and returns the known results.
+// mapKnown applies a function to strings and returns the known results.
 func mapKnown(texts []string, f func(string) string) []string {
 	return lo.FilterMap(texts, func(text string, _ int) (string, bool) {
 		made := f(text)
@@ -288,7 +288,7 @@ func mapKnown(texts []string, f func(string) string) []string {
 	})
 }
 
-// heldEver returns all texts to which the line has set the variable so far.
+// heldEver returns all values to which the line has set the variable so far.
 func (w *walker) heldEver(c ctx, x *syntax.ParamExp) []string {
 	name := x.Param.Value
 	if n, err := strconv.Atoi(name); err == nil && n > 0 || name == "@" || name == "*" {
@@ -315,7 +315,7 @@ func (w *walker) inside(c ctx, x *syntax.ParamExp) {
 // mayBeSeveral reports whether a word may expand to none or to several words.
 func mayBeSeveral(w Word) bool { return w.Many || w.Kind == Pattern }
 
-// heldBy returns the value of the variable without the operators of the expansion.
+// heldBy returns the variable's value without the expansion's operators.
 func (w *walker) heldBy(c ctx, x *syntax.ParamExp) string {
 	name := x.Param.Value
 	if n, err := strconv.Atoi(name); err == nil {
@@ -355,7 +355,7 @@ func (w *walker) heldBy(c ctx, x *syntax.ParamExp) string {
 	return v.text
 }
 
-// expandOperator returns the value of an expansion with an operator and, if that is unknown, its possible values.
+// expandOperator returns the value of an expansion with an operator and, if it is unknown, its possible values.
 func (w *walker) expandOperator(c ctx, x *syntax.ParamExp, v string, held []string) (text string, also []string) {
 	operand, operandAlso := "", []string(nil)
 	if x.Exp.Word != nil {
@@ -364,7 +364,7 @@ func (w *walker) expandOperator(c ctx, x *syntax.ParamExp, v string, held []stri
 			operandAlso = []string{operand}
 		}
 		if quotedSpaces(x.Exp.Word, operand) {
-			operand = unknown // it is split in part
+			operand = unknown // partly split
 		}
 	}
 	text = operateParam(x.Exp.Op, v, operand)
@@ -401,7 +401,7 @@ func (w *walker) expandOperator(c ctx, x *syntax.ParamExp, v string, held []stri
 	return text, mapKnown(held, operate)
 }
 
-// operateParam applies an operator to the value of a variable.
+// operateParam applies an operator to a variable's value.
 func operateParam(op syntax.ParExpOperator, v, operand string) string {
 	empty, sure := v == "", isKnown(v) || strings.Trim(v, unknown) != ""
 	switch op {
@@ -413,7 +413,7 @@ func operateParam(op syntax.ParExpOperator, v, operand string) string {
 		case sure && empty && colon:
 			return operand
 		}
-		return unknown // without a colon, an empty variable and an unset one are different, which is unknown here
+		return unknown // without a colon, empty and unset variables differ, and which one applies is unknown here
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull:
 		switch {
 		case sure && !empty:
@@ -445,10 +445,10 @@ func operateParam(op syntax.ParExpOperator, v, operand string) string {
 	return unknown
 }
 
-// maxTrimmed is the maximum length of a text that trimParam matches with a pattern.
+// maxTrimmed is the maximum length of text that trimParam matches with a pattern.
 const maxTrimmed = 1 << 10
 
-// trimParam removes the shortest or longest match of a pattern from the beginning or the end of a text.
+// trimParam removes the shortest or longest match of a pattern from the beginning or end of v.
 func trimParam(op syntax.ParExpOperator, v, pattern string) string {
 	if !isKnown(v) || !isKnown(pattern) {
 		return unknown
@@ -510,7 +510,7 @@ func quotedSpaces(word *syntax.Word, text string) bool {
 // simplePattern reports whether a pattern matches only itself.
 func simplePattern(text string) bool { return isKnown(text) && !strings.ContainsAny(text, `*?[\(`) }
 
-// isASCII reports whether a text has only ASCII characters. The meaning of other characters depends on the locale.
+// isASCII reports whether text has only ASCII characters. The meaning of other characters depends on the locale.
 func isASCII(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
@@ -540,7 +540,7 @@ func replaceParam(x *syntax.ParamExp, v, orig, with string) string {
 	return strings.Replace(v, orig, with, 1)
 }
 
-// silently returns the text of a word that was walked before, if it is literal.
+// silently returns the text of a word that was already walked, if it is literal.
 func (w *walker) silently(_ ctx, word *syntax.Word) string {
 	if word == nil {
 		return ""
@@ -577,7 +577,7 @@ func sliceParam(s *syntax.Slice, v string) string {
 	case !ok:
 		return unknown
 	case length < 0 && length+len(v) < 0:
-		return "" // bash says that it is an error
+		return "" // bash reports an error
 	case length < 0:
 		length += len(v)
 	}
@@ -612,7 +612,7 @@ func literalNumber(x syntax.ArithmExpr) (int, bool) {
 func ansiC(s string) string {
 	text, _ := decodeEscapes(s, inQuotes)
 	if i := strings.IndexByte(text, 0); i >= 0 && !strings.Contains(s, `\x{`) && !strings.Contains(s, `\u`) && !strings.Contains(s, `\U`) {
-		return text[:i] // where bash ends it, too
+		return text[:i] // bash ends it there, too
 	}
 	return text
 }
@@ -621,13 +621,13 @@ func ansiC(s string) string {
 type escaping uint8
 
 const (
-	inQuotes escaping = iota // of $'…'
-	inFormat                 // of the format of printf
-	inEcho                   // of echo -e
-	inB                      // of printf's %b
+	inQuotes escaping = iota // in $'…'
+	inFormat                 // in printf's format
+	inEcho                   // in echo -e
+	inB                      // in printf's %b
 )
 
-// decodeEscapes decodes the backslash escapes of a text. The flag reports whether \c ended the text.
+// decodeEscapes decodes backslash escapes. The flag reports whether \c ended the text.
 //
 //nolint:gocognit // flat: one case for each escape
 func decodeEscapes(s string, of escaping) (string, bool) {
@@ -694,7 +694,7 @@ func decodeEscapes(s string, of escaping) (string, bool) {
 				i--
 			}
 			n, read := parseRadix(s[i:], 8, digits)
-			out = append(out, byte(n)) //nolint:gosec // bash takes the low byte, too
+			out = append(out, byte(n)) //nolint:gosec // bash also takes the low byte
 			i += read
 		default:
 			out = append(out, '\\', e)

@@ -28,7 +28,7 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 		text = "./" + text
 	}
 	if word.Kind == Partial && endsInName(word.Suffix) && w.spend(2) {
-		// Rules may ask only for the end of the path: $DIR/.env.
+		// Rules may check only the end of the path: $DIR/.env.
 		ending := f
 		ending.Path = inDir(append(c.st.dirs, ".")[0], strings.ReplaceAll(word.raw, unknown, "…"))
 		w.out.Files = append(w.out.Files, ending)
@@ -51,7 +51,7 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 	}
 }
 
-// fileHost records the host of a file that a program may read over the network: a URL, or a path of bash or gawk such as
+// fileHost records the host of a file that a program may read over the network: a URL, or a bash or gawk path such as
 // /inet/tcp/0/host/80.
 func (w *walker) fileHost(word Word, command int) {
 	if name, port, found := networkPath(word); found {
@@ -90,8 +90,8 @@ func networkPath(word Word) (name, port string, found bool) {
 	return "", "", false
 }
 
-// namedFiles records the files below a directory that a program finds by a pattern of their names: find -name '*.go'. The
-// path has ** for the folders between, and the disk is not searched for it.
+// namedFiles records the files below a directory that a program finds by a name pattern: find -name '*.go'. The path
+// has ** for the folders between; the disk is not searched.
 func (w *walker) namedFiles(c ctx, k call, dir string, pattern Word) {
 	for one := range pattern.alternatives {
 		w.namedFiles(c, k, dir, one)
@@ -106,13 +106,13 @@ func (w *walker) namedFiles(c ctx, k call, dir string, pattern Word) {
 	w.file(c, makeWord(dir+"**/"+text, false, false, pattern.Source, pattern.Pos), Reads, k.index)
 }
 
-// endsInName reports whether the end of a word identifies the name of a file: it contains a slash or a dot, and ends
-// in a letter or digit.
+// endsInName reports whether the end of a word identifies a file name: it contains a slash or a dot, and ends in a
+// letter or digit.
 func endsInName(suffix string) bool {
 	return strings.ContainsAny(suffix, "/.") && isAlnum(rune(suffix[len(suffix)-1]))
 }
 
-// harmlessDevice reports whether name is a device that stores nothing and sends nothing.
+// harmlessDevice reports whether name is a device that neither stores nor sends anything.
 func harmlessDevice(name string) bool {
 	switch name {
 	case "null", "stdin", "stdout", "stderr", "tty", "zero", "full", "urandom", "random":
@@ -121,7 +121,7 @@ func harmlessDevice(name string) bool {
 	return strings.HasPrefix(name, "fd/")
 }
 
-// redirectedFile records the file or host of a redirection: >x, <x, >/dev/tcp/host/80. Here-documents and >&2 have
+// redirectedFile records a redirection's file or host: >x, <x, >/dev/tcp/host/80. Here-documents and >&2 have
 // neither.
 func (w *walker) redirectedFile(c ctx, r Redirect, command int) {
 	for one := range r.Target.alternatives {
@@ -166,7 +166,7 @@ func (w *walker) noteHost(h Host) {
 	}
 	if n := len(w.out.Hosts); n > 0 {
 		if last := w.out.Hosts[n-1]; last.Name == h.Name && last.Port == h.Port && last.Command == h.Command && last.Pos == h.Pos {
-			return // one word, seen as a file and as a URL
+			return // the word was recorded both as a file and as a URL
 		}
 	}
 	w.out.Hosts = append(w.out.Hosts, h)
@@ -188,8 +188,8 @@ func (w *walker) host(c ctx, word Word, command int) {
 	}
 }
 
-// hostOf parses the host of a URL, or of the bare form that curl, ssh and others accept. If the text is not whole,
-// the host counts only if it is certainly complete.
+// hostOf parses the host of a URL, or the bare form that curl, ssh and others accept. If text is only the known
+// beginning, the host counts only if it is certainly complete.
 func hostOf(text string, whole bool) (name, port string, ok bool) {
 	scheme, rest, url := strings.Cut(text, "://")
 	if !url {
@@ -221,7 +221,7 @@ func hostOf(text string, whole bool) (name, port string, ok bool) {
 	return strings.ToLower(name), port, name != ""
 }
 
-// remotePath records the operand of scp or rsync: a local file or a host.
+// remotePath records an operand of scp or rsync: a local file or a host.
 func (w *walker) remotePath(c ctx, word Word, access Access, command int) {
 	for one := range word.alternatives {
 		w.remotePath(c, one, access, command)
@@ -239,7 +239,7 @@ func (w *walker) remotePath(c ctx, word Word, access Access, command int) {
 		return
 	}
 	if word.Kind == Partial && slash < 0 {
-		w.addHost("", "", word, command) // perhaps
+		w.addHost("", "", word, command) // may be a host
 	}
 	w.file(c, word, access, command)
 }

@@ -6,8 +6,8 @@ import (
 
 // tool describes a known program: its options and its operands.
 //
-// The operands are a text with a letter for each operand: r is a file that is read, w one that is written, d one that
-// is deleted, e one that is run; h is a host or URL; p is a path on a host, or a file (p> is one that is written); -
+// Operands is a string with a letter for each operand: r is a file that is read, w a file that is written, d a file that
+// is deleted, e a file that is run; h is a host or URL; p is a path on a host, or a file (p> is written); -
 // is something else; = is any number of NAME=value; x is the first word of a command that takes all following words;
 // X is shell text in all following words. A "*" repeats the letter before it, and a letter after the star is the last
 // operand. Operands without a letter are not claimed: see leftovers.
@@ -16,7 +16,7 @@ type tool struct {
 	operands    string
 	// special, unless nil, handles the words that the table cannot describe.
 	special func(w *walker, c ctx, k call, g given)
-	// claims means that words that are not in the table are not files either.
+	// claims means that words that are not in the table are not files.
 	claims bool
 	// looks means that the program only reads.
 	looks bool
@@ -24,7 +24,7 @@ type tool struct {
 	via StepKind
 }
 
-// program walks the effects of a program.
+// program walks a program's effects.
 func (w *walker) program(c ctx, k call) {
 	name, known := w.toolName(k.name)
 	if sub, dashed := strings.CutPrefix(name, "git-"); dashed && gitKnows(sub) { // git-push is git push
@@ -36,7 +36,7 @@ func (w *walker) program(c ctx, k call) {
 	}
 	k.markWords()
 	switch name {
-	case "basename", "dirname", "realpath", "readlink", "ls": // they print their arguments, or parts of them
+	case "basename", "dirname", "realpath", "readlink", "ls": // they print their arguments, in full or in part
 		for _, a := range k.args() {
 			c.out.mayHold(append(a.also, strings.ReplaceAll(a.raw, unknown, ""))...)
 		}
@@ -87,7 +87,7 @@ func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access A
 	return Uses, true
 }
 
-// checkCompiler records options of a compiler that name programs or code for it to run.
+// checkCompiler records compiler options that name programs or code for the compiler to run.
 func (w *walker) checkCompiler(c ctx, k call, name string) {
 	switch name {
 	case "gcc", "cc", "g++", "c++", "clang", "clang++", "cpp", "gfortran", "ld", "rustc", "tcc":
@@ -125,7 +125,7 @@ func (w *walker) toolName(name string) (string, bool) {
 	return name, false
 }
 
-// isTool reports whether any table has the program.
+// isTool reports whether any table contains the program.
 func isTool(name string) bool {
 	if _, found := toolOf(name); found {
 		return true
@@ -137,7 +137,7 @@ func isTool(name string) bool {
 	return found || isShell(name)
 }
 
-// urlStart returns the index at which the URL in a word such as --url=http://x begins.
+// urlStart returns the index of a URL in a word such as --url=http://x.
 func urlStart(text string) int {
 	i := strings.Index(text, "://")
 	for i > 0 && (isAlnum(rune(text[i-1])) || text[i-1] == '+') {
@@ -152,7 +152,7 @@ func (w *walker) tool(c ctx, k call, t tool, g given) {
 	w.walkOperands(c, k, t, g)
 }
 
-// options records the files, hosts and commands in the values of options.
+// options records the files, hosts and commands in option values.
 func (w *walker) options(c ctx, k call, g given) ctx {
 	for _, o := range g.options {
 		if !o.given {
@@ -181,7 +181,7 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 			}
 			w.namedFiles(c, k, "", pattern)
 		case '>':
-			if k.name == "strace" && strings.IndexAny(o.value.Text, "|!") == 0 { // it writes to a command
+			if k.name == "strace" && strings.IndexAny(o.value.Text, "|!") == 0 { // the value is a command to write to
 				w.shellText(c, k, k.name, o.value.cut(1))
 				continue
 			}
@@ -219,7 +219,7 @@ func (w *walker) shellText(c ctx, k call, name string, text Word) {
 	w.text(e, raw, text.Pos.Offset)
 }
 
-// child returns the state of a new shell.
+// child returns a new shell's state.
 func (s *state) child() *state {
 	f := &state{home: s.home, dirs: s.dirs, aliases: nil, posix: s.posix}
 	for name, v := range s.vars {
@@ -235,7 +235,7 @@ func (s *state) child() *state {
 		if f.funcs == nil {
 			f.funcs = map[string]function{}
 		}
-		g.maybe = true // the new shell has it only if it was exported
+		g.maybe = true // the new shell has the function only if it was exported
 		f.funcs[name] = g
 	}
 	return f
@@ -252,7 +252,7 @@ func (w *walker) walkOperands(c ctx, k call, t tool, g given) {
 	role := byte(0)
 	j := 0
 	for i := 0; i < len(ops); i++ {
-		if ops[i].afterUnknown && !t.claims { // it may be the value of the unknown option
+		if ops[i].afterUnknown && !t.claims { // the word may be the unknown option's value
 			w.file(c, ops[i], Uses, k.index)
 		}
 		star := j+1 < len(roles) && roles[j+1] == '*'
@@ -323,7 +323,7 @@ func (w *walker) walkAssignment(c ctx, k call, name string, word Word) ctx {
 	return c
 }
 
-// through returns c with the step to the command that the program of k starts.
+// through returns c with the step to the command that k's program starts.
 func (w *walker) through(c ctx, k call, t tool) ctx {
 	kind := t.via
 	if kind == "" {

@@ -23,7 +23,7 @@ var noWipe = hooks.On(hooks.AtPreToolUse, "no-wipe",
 		return c.Allow()
 	}), hooks.ToolNamed("bash"))
 
-// The guard of the package comment stops other spellings of what it is against, too.
+// The guard in the package comment also stops other spellings.
 func TestPublishedGuardHolds(t *testing.T) {
 	t.Parallel()
 	evasion.ShowsCode(t, "doc.go", "published_test.go", "var noWipe")

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A quote that is not closed is reported, and the line is judged as if it were closed at its end; no other mistake is mended.
+// An unclosed quote is reported, and the line is judged as if the quote were closed at its end; no other mistake is
+// repaired.
 func TestOpenQuotes(t *testing.T) {
 	for line, want := range map[string][]string{
 		`echo "find . -delete`:          {"echo"},

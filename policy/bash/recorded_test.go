@@ -22,8 +22,8 @@ type recordedLine struct {
 	Parses         bool `json:"bash_parses"`
 }
 
-// What makes a recorded line dangerous is among its commands and files, or the line
-// is opaque; lines that are not are opaque only where code of another language runs.
+// The analysis of a dangerous recorded line lists the harmful commands or files, or the line is opaque. Benign lines
+// are opaque only where they run code in another language.
 func TestRecordedLines(t *testing.T) {
 	dir := parts.Recordings(t)
 	missed := 0
@@ -74,7 +74,7 @@ func recordedLines(t *testing.T, path string) []recordedLine {
 	return lines
 }
 
-// showing says how an analysis shows the harm that the recordings name.
+// showing maps each kind of harm in the recordings to a function that finds it in an analysis.
 var showing = map[string]func(Analysis) bool{
 	"rm":    func(a Analysis) bool { return runs(a, "rm", "", "", "") },
 	"rm -r": func(a Analysis) bool { return runs(a, "rm", "", "", "") || writes(a, ".bashrc") },
@@ -107,7 +107,7 @@ var showing = map[string]func(Analysis) bool{
 	},
 }
 
-// runs reports whether a command may run with the sub-command and the option.
+// runs reports whether a command with the given sub-command and option may run.
 func runs(a Analysis, name, sub, letter, long string) bool {
 	for c := range a.CommandsNamed(name) {
 		if (sub == "" || c.Sub == sub) && (letter+long == "" || c.Flag(letter, long)) {

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// walkSed reads the script of sed: e and s///e run commands, and r, R, w and W name files.
+// walkSed reads a sed script: e and s///e run commands, and r, R, w and W name files.
 func walkSed(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	ops := g.operands
@@ -32,8 +32,8 @@ func walkSed(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// sedScript walks the commands of a sed script that touch files or run something: r, w, e, s///e, s///w. Invariant: a
-// script is opaque unless it is understood completely, in each way in which implementations of sed parse it.
+// sedScript walks the commands in a sed script that touch files or run something: r, w, e, s///e, s///w. Invariant: a
+// script is opaque unless it is completely understood, in each way in which sed implementations parse it.
 func (w *walker) sedScript(c ctx, k call, script Word) {
 	text := script.loose()
 	sure := false
@@ -55,7 +55,7 @@ func (w *walker) sedScript(c ctx, k call, script Word) {
 		}
 	}
 	if isKnown(text) {
-		// Implementations of sed disagree whether a delimiter in brackets ends an expression.
+		// Sed implementations disagree whether a delimiter in brackets ends an expression.
 		readings := []sedReader{{text: text}}
 		if strings.Contains(text, "[") {
 			readings = append(readings, sedReader{text: text, brackets: true})
@@ -77,7 +77,7 @@ func (w *walker) sedScript(c ctx, k call, script Word) {
 type sedReader struct {
 	text     string
 	i        int
-	brackets bool // a delimiter in brackets does not count
+	brackets bool // ignore delimiters in brackets
 }
 
 // peek returns the current byte, and a newline at the end of the script.
@@ -144,7 +144,7 @@ func (s *sedReader) line() string {
 	return rest
 }
 
-// block skips the text of a, i and c, which continues after a backslash at the end of a line.
+// block skips the text after a, i and c, which continues after a backslash at the end of a line.
 func (s *sedReader) block() {
 	for s.i < len(s.text) {
 		if !strings.HasSuffix(s.line(), `\`) {
@@ -153,7 +153,7 @@ func (s *sedReader) block() {
 	}
 }
 
-// until moves the reader to the next of the bytes in stops.
+// until moves the reader to the next byte that is in stops.
 func (s *sedReader) until(stops string) {
 	for s.i < len(s.text) && strings.IndexByte(stops, s.text[s.i]) < 0 {
 		s.i++
@@ -207,7 +207,7 @@ func (s *sedReader) substitute(found func(byte, string)) bool {
 	return true
 }
 
-// addresses skips the addresses of a command, which select lines. It reports whether it understood them.
+// addresses skips a command's addresses, which select lines. It reports whether it understood them.
 func (s *sedReader) addresses() bool {
 	for {
 		switch b := s.peek(); {

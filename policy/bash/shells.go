@@ -156,7 +156,7 @@ func (w *walker) shellCode(c ctx, k call, name string, text Word, params []Word)
 	w.text(e, raw, text.Pos.Offset)
 }
 
-// shellInput handles a shell that reads its commands from the standard input.
+// shellInput handles a shell that reads its commands from standard input.
 func (w *walker) shellInput(c ctx, k call, name string) {
 	switch {
 	case c.in.kind == piped && c.in.text != "" && isKnown(c.in.text):
@@ -171,7 +171,7 @@ func (w *walker) shellInput(c ctx, k call, name string) {
 	}
 }
 
-// foreignShell handles a shell with a language different from sh.
+// foreignShell handles a shell whose language differs from sh.
 func (w *walker) foreignShell(c ctx, k call, name string) {
 	for i, a := range k.args() {
 		switch strings.ToLower(a.Text) {
@@ -186,7 +186,7 @@ func (w *walker) foreignShell(c ctx, k call, name string) {
 	w.opaque(c, k.at, k.index, OpaqueCode, name+" runs code in a language that is not analysed")
 }
 
-// setCode records the code in another language that a command runs.
+// setCode records code in another language that a command runs.
 func (w *walker) setCode(k call, language, code string) {
 	w.out.Commands[k.index].Code = strings.ReplaceAll(code, unknown, "…")
 	w.out.Commands[k.index].Language = language

@@ -14,12 +14,12 @@ func walkTee(w *walker, c ctx, k call, g given) {
 	w.walkOperands(c, k, tool{operands: "w*"}, g)
 }
 
-// walkMove records the moved files as deleted, too.
+// walkMove also records the moved files as deleted.
 func walkMove(w *walker, c ctx, k call, g given) {
 	w.walkOperands(w.options(c, k, g), k, tool{operands: "d*w"}, g)
 }
 
-// walkLink handles ln. The target of a symbolic link is relative to the directory of the link.
+// walkLink handles ln. A symbolic link's target is relative to the link's directory.
 func walkLink(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	w.walkOperands(c, k, tool{operands: "r*w"}, g)
@@ -45,8 +45,8 @@ func walkLink(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// walkRename handles rename. One program of this name takes Perl code, another takes two texts, and the name does not
-// tell which it is.
+// walkRename handles rename. One program with this name takes Perl code, another takes two strings, and the name does
+// not tell which it is.
 func walkRename(w *walker, c ctx, k call, _ given) {
 	for i, a := range k.args() {
 		switch {
@@ -63,7 +63,7 @@ func walkRename(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// walkJQ records the files after the filter, and those of options.
+// walkJQ records the files after the filter, and the files that options name.
 func walkJQ(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	access, filtered, values := Reads, false, false
@@ -85,7 +85,7 @@ func walkJQ(w *walker, c ctx, k call, _ given) {
 			claimAll(args[i:min(i+2, len(args))])
 			i++
 		case a.Is("-L"):
-			i++ // a folder of modules
+			i++ // a module folder
 		case a.Is("--args"), a.Is("--jsonargs"):
 			a.claim()
 			values = true
@@ -157,7 +157,7 @@ const curlLong = "abstract-unix-socket^ alt-svc> anyauth append aws-sigv4: basic
 	"trace-ids trace-time unix-socket< upload-file< url& url-query: use-ascii user* " +
 	"user-agent* variable: verbose version vlan-priority: write-out* xattr"
 
-// walkCurl records the hosts and files of the options and operands of curl.
+// walkCurl records the hosts and files in the options and operands of curl.
 func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table of cases, read top to bottom
 	g := parseOptions(k.args(), "#0123468aA*b*Bc>C:d*D>e*E<fF*gGh?H*iIjJkK^lLm:MnNo>Op:P:qQ:r:RsSt:T<u*U*vVw*x&X*y:Y:z:Z:", curlLong)
 	c = w.options(c, k, g)
@@ -166,12 +166,12 @@ func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table 
 			continue
 		}
 		switch o.name {
-		case "proto-default": // the scheme may be file, and the path begins after the name of a host
+		case "proto-default": // the scheme may be file; then the path begins after the host name
 			if !strings.HasPrefix(strings.ToLower(o.value.raw), "http") {
 				w.file(c, makeWord(unknown, false, false, "", o.value.Pos), Uses, k.index)
 			}
 		case "url":
-			if strings.HasPrefix(o.value.Text, "@") { // a file with URLs
+			if strings.HasPrefix(o.value.Text, "@") { // a file that contains URLs
 				w.file(c, o.value.cut(1), Reads, k.index)
 			}
 		case "d", "data", "data-ascii", "data-binary", "json", "data-urlencode", "F", "form", "b", "cookie", "H", "header", "w", "write-out", "E",
@@ -181,7 +181,7 @@ func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table 
 				o.name == "variable" || o.name == "url-query") {
 				name := o.value.cut(i + 1)
 				if o.name == "F" || o.name == "form" {
-					w.perhaps(c, k, name, Reads, true) // may name several files
+					w.perhaps(c, k, name, Reads, true) // the name may stand for several files
 					name = upTo(name, ";,")
 				}
 				w.file(c, name, Reads, k.index)
@@ -193,7 +193,7 @@ func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table 
 				w.file(c, o.value, Reads, k.index) // the value may begin with @
 			}
 			o.value.claim()
-		case "connect-to", "resolve": // they replace the hosts of URLs
+		case "connect-to", "resolve": // they replace hosts in URLs
 			fields := strings.SplitN(strings.TrimPrefix(o.value.raw, "+"), ":", 3)
 			for name := range strings.SplitSeq(fields[len(fields)-1], ",") {
 				name, _, _ = strings.Cut(strings.Trim(name, "[]"), lo.Ternary(o.name == "resolve", "]", ":"))
@@ -218,7 +218,7 @@ func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table 
 	}
 }
 
-// upTo returns the beginning of a word before the first byte of stops.
+// upTo returns the beginning of a word before the first byte that is in stops.
 func upTo(word Word, stops string) Word {
 	if i := strings.IndexAny(word.Text, stops); i >= 0 {
 		return literalWord(word.Text[:i], word.Pos)
@@ -231,7 +231,7 @@ func (w *walker) url(c ctx, k call, word Word) {
 	w.host(c, word, k.index)
 }
 
-// walkSavedURL records the file to which a URL is saved, named by the last part of the URL.
+// walkSavedURL records the file to which a URL is saved; it has the name of the URL's last element.
 func (w *walker) walkSavedURL(c ctx, k call, word Word) {
 	name, _, _ := strings.Cut(word.Text, "?")
 	if _, rest, _ := strings.Cut(name, "://"); !strings.Contains(rest, "/") || strings.HasSuffix(rest, "/") {
@@ -355,7 +355,7 @@ func walkEmacs(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// remoteFile records the hosts in a file name of Emacs: one after each method, as in /ssh:a|ssh:b:/x.
+// remoteFile records the hosts in an Emacs file name: one after each method, as in /ssh:a|ssh:b:/x.
 func (w *walker) remoteFile(a Word, command int) {
 	text, rooted := strings.CutPrefix(a.Text, "/")
 	end := strings.LastIndexByte(text, ':')
@@ -377,7 +377,7 @@ func (w *walker) remoteFile(a Word, command int) {
 	}
 }
 
-// walkDate records that date may set the clock. A word that is no format sets it, and so may an unknown option.
+// walkDate records that date may set the clock, which an operand other than a format or an unknown option may do.
 func walkDate(w *walker, c ctx, k call, g given) {
 	w.tool(c, k, tool{operands: "-*"}, g)
 	if g.has("s", "set") || g.doubt || !g.has("j") && hasFunc(g.operands, func(a Word) bool { return !strings.HasPrefix(a.Text, "+") }) {
@@ -385,7 +385,7 @@ func walkDate(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// walkHostname records that hostname may set the name of the machine.
+// walkHostname records that hostname may set the machine's name.
 func walkHostname(w *walker, c ctx, k call, g given) {
 	w.tool(c, k, tool{operands: "-*"}, g)
 	if g.has("F", "file", "b", "boot") || g.doubt || len(g.operands) > 0 {
@@ -393,7 +393,7 @@ func walkHostname(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// walkFileType records the files of file. With -C, file writes a compiled list.
+// walkFileType records the files that file reads. With -C, file writes a compiled list.
 func walkFileType(w *walker, c ctx, k call, g given) {
 	w.tool(c, k, tool{operands: "r*"}, g)
 	if g.has("C", "compile") {
@@ -401,7 +401,7 @@ func walkFileType(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// walkTree records the folders of tree. With -R, tree writes a list in each of them.
+// walkTree records the folders that tree lists. With -R, tree writes a list in each of them.
 func walkTree(w *walker, c ctx, k call, g given) {
 	w.tool(c, k, tool{operands: "r*"}, g)
 	if g.has("R") {
@@ -409,7 +409,7 @@ func walkTree(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// walkMan walks the browser of man -H.
+// walkMan walks the browser in man -H.
 func walkMan(w *walker, c ctx, k call, g given) {
 	w.options(c, k, g)
 	if o, found := g.last("H", "html"); found && o.given {
@@ -417,7 +417,7 @@ func walkMan(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// walkNetcat records the host and port of nc, and walks the command of -e and -c: nc -e /bin/sh host 99.
+// walkNetcat records the host and port of nc, and walks the command in -e and -c: nc -e /bin/sh host 99.
 func walkNetcat(w *walker, c ctx, k call, g given) {
 	if k.name != "ncat" {
 		// Some implementations take -c as a command, others as a TLS switch; both readings are walked.
@@ -454,7 +454,7 @@ func walkSCP(w *walker, c ctx, k call, g given) {
 	w.walkOperands(c, k, tool{operands: "p*p"}, g)
 }
 
-// walkRsync records local files and remote hosts, and walks the remote shell of -e.
+// walkRsync records local files and remote hosts, and walks the remote shell in -e.
 func walkRsync(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(), "vqcarRubdlLkKHpEAXogDtOJSnWxmCzhPiUNIyF046se$B:f:T>M:",
 		"rsh$ rsync-path$ include-from< exclude-from< files-from% log-file> out-format: password-file< write-batch> read-batch< only-write-batch> "+
@@ -475,7 +475,7 @@ func walkRsync(w *walker, c ctx, k call, _ given) {
 func walkTar(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	if len(args) > 0 && args[0].Kind == Literal && args[0].Text != "" && args[0].Text[0] != '-' {
-		// Without a dash, the values of the letters follow in the order of the letters.
+		// Without a dash, the letters' values follow in the order of the letters.
 		letters := args[0].Text
 		rest := args[1:]
 		var spread []Word
@@ -539,7 +539,7 @@ func walkTar(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// walkZip records the archive and its members, and walks the test command of -TT.
+// walkZip records the archive and its members, and walks the test command in -TT.
 func walkZip(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(), "0123456789AcdDeEfFgjJklLmoqrRSTuvVwXyz@b:i:n:t:P:s:x:", "- unzip-command$ TT$ recurse-paths test encrypt move exclude: "+
 		"include: output-file> out>")
@@ -583,14 +583,14 @@ func changeMode(w *walker, c ctx, k call, g given) {
 	w.walkOperands(c, k, tool{operands: roles}, g)
 }
 
-// namesFromInput records that a program reads the names of files from its input.
+// namesFromInput records that a program reads file names from its input.
 func (w *walker) namesFromInput(c ctx, k call) {
 	hidden := makeWord(unknown, false, true, "", w.place(k.at))
 	hidden.also = w.limitTexts(c.in.texts())
 	w.file(c, hidden, Reads, k.index)
 }
 
-// walkVim walks the commands in the options of vim. Options are opaque unless they are known to be harmless.
+// walkVim walks the commands in vim's options. Options are opaque unless known to be harmless.
 //
 //nolint:gocognit // flat: one case for each option
 func walkVim(w *walker, c ctx, k call, _ given) {
@@ -637,7 +637,7 @@ func walkVim(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// vimCommand walks one command of vim: vim -c '!rm x' file. Unknown commands are opaque.
+// vimCommand walks one vim command: vim -c '!rm x' file. Unknown commands are opaque.
 func (w *walker) vimCommand(c ctx, k call, word Word) {
 	w.perhaps(c, k, word, Uses, false)
 	text := strings.TrimLeft(word.loose(), ": ")
@@ -670,7 +670,7 @@ func walkEd(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// isHarmlessEd reports whether commands of ed start nothing and name no other file.
+// isHarmlessEd reports whether ed commands start nothing and name no other file.
 func isHarmlessEd(text string) bool {
 	typing := false // the following lines are text, up to a dot
 	for line := range strings.SplitSeq(text, "\n") {
@@ -691,7 +691,7 @@ var (
 	harmlessEd = lazy.Regexp(`^[0-9,;.$%+ -]*([pnldjqQhHPu=]|wq?|s/[^/\\]*/[^/\\]*/[gp0-9]*)?$`)
 )
 
-// doubtfulCode handles programs whose options may run code in ways that no table describes. Any option is opaque.
+// doubtfulCode handles programs whose options may run code in ways that no table describes. Every option is opaque.
 func doubtfulCode(w *walker, c ctx, k call, _ given) {
 	for _, a := range k.args() {
 		if strings.HasPrefix(a.Text, "-") || a.Kind != Literal {
@@ -706,7 +706,8 @@ func doubtfulCode(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// makeTool handles make. Rules come from a file, and variables among the operands affect what they run: make CC=./x.
+// makeTool handles make. Rules come from a file, and variables among the operands affect what the rules run: make
+// CC=./x.
 func makeTool(w *walker, c ctx, k call, _ given) {
 	g := parseOptions(k.args(), "bmBdeikLnpqrRsStvwf:C@E:I@j?l?o:O?W:",
 		"file: makefile: directory@ eval! include-dir: jobs? load-average? max-load? old-file: assume-old: what-if: new-file: assume-new: debug? "+
@@ -797,7 +798,7 @@ func walkDatabase(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// walkOpenSSL records the files and hosts that options of openssl name: openssl s_client -connect host:443.
+// walkOpenSSL records the files and hosts that openssl's options name: openssl s_client -connect host:443.
 func walkOpenSSL(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	if len(args) > 0 {
@@ -827,7 +828,7 @@ func walkOpenSSL(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// walkLess records the files of less; less +'!rm x' file runs a command.
+// walkLess records the files that less reads; less +'!rm x' file runs a command.
 func walkLess(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	if g.doubt {
@@ -854,12 +855,12 @@ const lessLong = "log-file> LOG-FILE> lesskey-file^ lesskey-src^ lesskey-content
 	"long-prompt LONG-PROMPT search-screen SEARCH-SCREEN no-histdups file-size form-feed no-number-headers no-search-headers " +
 	"proc-backspace PROC-BACKSPACE proc-tab PROC-TAB proc-return PROC-RETURN show-preproc-errors exit-follow-on-close redraw-on-quit use-backslash"
 
-// walkArchiver handles cpio and pax. The names of the files that they pack or unpack are in their input.
+// walkArchiver handles cpio and pax, which read the names of the files to pack or unpack from their input.
 func walkArchiver(w *walker, c ctx, k call, _ given) {
 	w.file(c, makeWord(unknown, false, true, "", w.place(k.at)), Uses, k.index)
 }
 
-// walkChecksum records the files that are read. With -c these are the files listed in a file.
+// walkChecksum records the files that are read. With -c, these are the files listed in a file.
 func walkChecksum(w *walker, c ctx, k call, g given) {
 	c = w.options(c, k, g)
 	w.walkOperands(c, k, tool{operands: "r*"}, g)

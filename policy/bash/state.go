@@ -9,15 +9,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// value describes the known value of a variable.
+// value describes a variable's known value.
 type value struct {
 	text     string   // with a mark for each unknown part
-	pattern  string   // the text is this pattern or a match of it; empty if unknown
+	pattern  string   // text is this pattern or matches it; empty if unknown
 	list     []string // the elements of an array
 	array    bool
 	exported bool
 	odd      bool // readonly, integer, a reference …: an assignment does not simply set it
-	number   bool // it holds a number or nothing, whatever the text says
+	number   bool // the variable is a number or empty, whatever text says
 	integer  bool // bash evaluates each assigned value as arithmetic
 	assoc    bool // an associative array, whose indexes are not evaluated
 }
@@ -29,12 +29,12 @@ type function struct {
 	maybe  bool // the function may also be undeclared
 }
 
-// state describes the shell at one moment. Its maps are copied before they are changed, so copying a state is cheap.
+// state describes the shell at one moment. Copying a state is cheap: its maps are copied only before a change.
 type state struct {
 	vars     map[string]value
 	funcs    map[string]function
 	aliases  map[string]string
-	shared   bool // the maps belong to another state as well
+	shared   bool // another state shares the maps
 	home     string
 	dirs     []string // the possible working directories; nil means unknown
 	cdOK     []string // the working directories if the previous cd succeeded
@@ -56,7 +56,7 @@ func (s *state) fork() *state {
 	return &f
 }
 
-// own copies the maps of the state if another state shares them. Every change of a map calls it first.
+// own copies the state's maps if another state shares them. Every change to a map calls it first.
 func (s *state) own() {
 	if s.shared {
 		s.vars, s.funcs, s.aliases, s.shared = maps.Clone(s.vars), maps.Clone(s.funcs), maps.Clone(s.aliases), false
@@ -71,8 +71,8 @@ func (s *state) size() int {
 	return len(s.vars) + len(s.funcs) + len(s.aliases)
 }
 
-// set assigns to a variable. The attributes of the variable stay (declare -i). A variable for which assignment has
-// another effect, such as a readonly one, becomes unknown.
+// set assigns to a variable. The variable keeps its attributes (declare -i). A variable that assignment does not
+// simply set, such as a readonly one, becomes unknown.
 func (s *state) set(name string, v value) {
 	s.own()
 	if s.vars == nil {
@@ -143,7 +143,7 @@ func (s *state) forget() {
 	s.home, s.dirs, s.params, s.noParams, s.noFields, s.cdOK, s.cdFail = unknown, nil, nil, true, true, nil, nil
 }
 
-// join sets s to a state that holds if either s or other is the actual state.
+// join sets s to a state that is valid whether s or other is the actual state.
 //
 //nolint:gocognit // flat: one loop for each part of a state
 func (s *state) join(other *state) {
@@ -202,7 +202,7 @@ func (s *state) join(other *state) {
 	}
 }
 
-// or returns a function that has the bodies of both.
+// or returns a function with the bodies of both.
 func (f function) or(g function) function {
 	both := function{bodies: slices.Clone(f.bodies), from: slices.Clone(f.from), maybe: f.maybe || g.maybe || len(f.bodies)*len(g.bodies) == 0}
 	for i, body := range g.bodies {
@@ -216,8 +216,8 @@ func (f function) or(g function) function {
 // maxDirs is the maximum number of possible directories that are followed.
 const maxDirs = 4
 
-// joinDirs returns the possible directories after either of two branches. Nil means unknown; joined with unknown, the
-// result is unknown.
+// joinDirs returns the possible directories after either of two branches. Nil means unknown; if either is unknown, so
+// is the result.
 func joinDirs(a, b []string) []string {
 	if a == nil || b == nil {
 		return nil
@@ -248,7 +248,7 @@ func inDir(dir, name string) string {
 	return tidyPath(dir + "/" + name)
 }
 
-// tidyPath cleans a path, but keeps a ".." that follows a name: the name may be a link.
+// tidyPath cleans a path, but keeps a ".." after a name, because the name may be a link.
 func tidyPath(name string) string {
 	if name == "" {
 		return "."
@@ -265,8 +265,7 @@ func tidyPath(name string) string {
 	return namedPath(path.Clean(name), name)
 }
 
-// namedPath returns the cleaned path. It makes sure that a "~" in the name of a file is not taken for the home
-// directory.
+// namedPath returns the cleaned path. It ensures that "~" in a file name is not taken for the home directory.
 func namedPath(clean, name string) string {
 	if strings.HasPrefix(clean, "~") && !strings.HasPrefix(name, "~") {
 		return "./" + clean

@@ -13,8 +13,8 @@ type multi struct {
 	special     func(w *walker, c ctx, k call, sub string, args []Word, g given)
 }
 
-// subcommandsOf returns the options of programs with sub-commands: git -C dir push, docker run image rm. Second
-// lists the sub-commands that have sub-commands.
+// subcommandsOf returns the options of programs with sub-commands: git -C dir push, docker run image rm. Second lists
+// the sub-commands with a second level.
 func subcommandsOf(name string) (multi, bool) {
 	switch name {
 	case "git", "hub":
@@ -71,7 +71,7 @@ func subcommandsOf(name string) (multi, bool) {
 	return multi{}, false
 }
 
-// secondName returns the sub-commands of a service's program that have sub-commands themselves; "*" means all.
+// secondName returns a service program's sub-commands that have sub-commands themselves; "*" means all.
 func secondName(name string) string {
 	switch name {
 	case "gh", "glab", "aws", "az", "doctl", "gcloud":
@@ -86,9 +86,7 @@ func secondName(name string) string {
 	return ""
 }
 
-// subcommand finds the sub-command of a call.
-//
-// It returns the access to assume for words that no handler knows.
+// subcommand finds a call's sub-command. It returns the access to assume for words that no handler claims.
 func (w *walker) subcommand(c ctx, k call, m multi) Access {
 	g := parseOptions(k.args(), m.short, m.long)
 	if g.doubt && len(g.operands) > 0 && hasFunc(k.args()[:min(g.at, len(k.args()))], func(w Word) bool { return w.Kind != Literal }) {
@@ -191,7 +189,7 @@ func walkDocker(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 		}
 		w.walkOperands(w.options(c, k, g), k, tool{operands: "r"}, g)
 	case "compose":
-		// There may be options between the two levels.
+		// Options may come between the two levels.
 		m, _ := subcommandsOf("docker-compose")
 		g := parseOptions(args, m.short, m.long)
 		c = w.options(c, k, g)
@@ -263,7 +261,7 @@ func walkLXC(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	}
 }
 
-// walkGuest handles programs that run text or words in a virtual machine or a phone.
+// walkGuest handles programs that run shell text or commands in a virtual machine or on a phone.
 func walkGuest(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch {
 	case sub == "ssh":
@@ -288,8 +286,7 @@ func walkGuest(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	}
 }
 
-// walkNPM walks npm exec and its other names, such as npx. It cannot see the scripts of a package, which are in
-// files.
+// walkNPM walks npm exec and its aliases, such as npx. It cannot see a package's scripts, which are in files.
 func walkNPM(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	switch sub {
 	case "exec", "x", "dlx", "create", "init":
@@ -299,7 +296,7 @@ func walkNPM(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	}
 }
 
-// walkNPX walks a program that npx finds or fetches or, with -c, shell text.
+// walkNPX walks a program that npx finds or fetches, or the shell text in -c.
 func walkNPX(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	if k.name == "npx" || k.name == "pnpx" || k.name == "bunx" || k.name == "uvx" || k.name == "pipx" {
 		w.out.Commands[k.index].Sub, w.out.Commands[k.index].Args = "", k.args()
@@ -356,7 +353,7 @@ func walkRunner(w *walker, c ctx, k call, sub string, args []Word, _ given) {
 	}
 }
 
-// walkPackages handles managers of packages: some of their options run commands.
+// walkPackages handles package managers: some of their options run commands.
 //
 //nolint:gocognit // flat: one case for each sub-command
 func walkPackages(w *walker, c ctx, k call, sub string, args []Word, g given) {
@@ -446,8 +443,8 @@ func changesGoEnv(a Word) bool {
 		strings.HasPrefix(strings.TrimLeft(a.Text, "-"), "u") && a.Text[0] == '-'
 }
 
-// settings records a sub-command that changes the persistent settings of its program, which determine what the
-// program runs and which hosts it reaches. gitConfig handles the settings of git.
+// settings records a sub-command that changes its program's persistent settings, which determine what the program
+// runs and which hosts it reaches. gitConfig handles git's settings.
 func (w *walker) settings(c ctx, k call, sub string, args []Word) {
 	first, second, _ := strings.Cut(sub, " ")
 	switch first {

@@ -14,7 +14,7 @@ func (w *walker) stmts(c ctx, list []*syntax.Stmt) {
 	}
 }
 
-// stmt walks one statement. Afterwards, the state in c is the state that the statement leaves.
+// stmt walks one statement. Afterwards, c holds the state that the statement leaves.
 func (w *walker) stmt(c ctx, s *syntax.Stmt) {
 	if !w.spend(4+c.st.size()) || w.tooDeep(c, s) {
 		return
@@ -100,7 +100,7 @@ func (w *walker) tooDeep(c ctx, s *syntax.Stmt) bool {
 	return true
 }
 
-// branches walks code that may run only in part, so its output is unknown.
+// branches walks code that may only partly run, so its output is unknown.
 func (w *walker) branches(c ctx, walk func()) {
 	if c.out == nil {
 		walk()
@@ -114,7 +114,7 @@ func (w *walker) branches(c ctx, walk func()) {
 	}
 }
 
-// flattenChain returns the statements of a && b || c, or of a | b | c, and the operators between them.
+// flattenChain returns the statements in a && b || c or a | b | c, and the operators between them.
 func flattenChain(x *syntax.BinaryCmd, pipes bool) ([]*syntax.Stmt, []*syntax.BinaryCmd) {
 	var stmts []*syntax.Stmt
 	var ops []*syntax.BinaryCmd
@@ -136,7 +136,7 @@ func flattenChain(x *syntax.BinaryCmd, pipes bool) ([]*syntax.Stmt, []*syntax.Bi
 	return stmts, ops
 }
 
-// pipeline walks a | b | c. Each command runs in a copy of the shell and reads the output of the one before: echo
+// pipeline walks a | b | c. Each command runs in a copy of the shell and reads the previous command's output: echo
 // 'rm x' | sh reaches rm. With lastpipe, the last command may run in the shell itself.
 func (w *walker) pipeline(c ctx, x *syntax.BinaryCmd) {
 	stmts, ops := flattenChain(x, true)
@@ -167,8 +167,9 @@ func (w *walker) pipeline(c ctx, x *syntax.BinaryCmd) {
 	}
 }
 
-// andOr walks a && b || c. Invariant: after each operator, the state joins the branch that ran and the one that was
-// skipped. Only the directory is followed more precisely, by whether cd succeeded: in cd x && rm y, rm runs in x.
+// andOr walks a && b || c. Invariant: after each operator, the state joins the state of the branch that ran and the
+// state without it. Only the directory is followed more precisely, by whether cd succeeded: in cd x && rm y, rm runs
+// in x.
 func (w *walker) andOr(c ctx, x *syntax.BinaryCmd) {
 	stmts, ops := flattenChain(x, false)
 	w.stmt(c, stmts[0])
@@ -250,7 +251,7 @@ func (w *walker) ifClause(c ctx, x *syntax.IfClause) {
 	}
 }
 
-// caseClause walks all branches, since patterns are not matched, and joins their states.
+// caseClause walks all branches, because it does not match patterns, and joins their states.
 func (w *walker) caseClause(c ctx, x *syntax.CaseClause) {
 	w.value(c, x.Word, false)
 	for _, item := range x.Items {
@@ -308,7 +309,7 @@ func (w *walker) forClause(c ctx, x *syntax.ForClause) {
 }
 
 // rounds walks the body of a for loop. If there are few items and all are known, it walks the body once for each: for
-// f in a b; do rm $f; done. Otherwise it walks the body once, with the common prefix of the items.
+// f in a b; do rm $f; done. Otherwise it walks the body once, with the items' common prefix.
 func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, numbers bool) {
 	count := func(kind WordKind) int { return lo.CountBy(items, func(item Word) bool { return item.Kind == kind }) }
 	literals := count(Literal)
@@ -342,10 +343,11 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, n
 	}
 }
 
-// maxWalks is the maximum number of commands that all iterations over a longer list may have.
+// maxWalks is the maximum number of commands in all iterations over a longer list.
 const maxWalks = 400
 
-// small reports whether a loop over a list of more than maxRounds items, such as {1..20}, can be walked once for each.
+// small reports whether a loop over a list of more than maxRounds items, such as {1..20}, can be walked once for
+// each.
 func (w *walker) small(c ctx, x *syntax.ForClause, items int) bool {
 	nodes := 0
 	for _, s := range x.Do {
@@ -362,7 +364,7 @@ func (w *walker) small(c ctx, x *syntax.ForClause, items int) bool {
 	return max(c.times, 1)*items*max(nodes, 1) <= maxWalks
 }
 
-// commonPrefix returns the longest common prefix of the words.
+// commonPrefix returns the longest common prefix of the items.
 func commonPrefix(items []Word) string {
 	if len(items) == 0 {
 		return unknown
@@ -393,8 +395,8 @@ func (w *walker) coproc(c ctx, x *syntax.CoprocClause) {
 	w.stmt(c, x.Stmt)
 }
 
-// funcDecl records the body of a function for its calls. If nothing calls the function, its body is walked at the
-// end, in an unknown state.
+// funcDecl records a function's body for its calls. If the function is never called, its body is walked at the end,
+// in an unknown state.
 func (w *walker) funcDecl(c ctx, x *syntax.FuncDecl) {
 	if x.Name == nil || x.Body == nil {
 		return
@@ -410,7 +412,7 @@ func (w *walker) funcDecl(c ctx, x *syntax.FuncDecl) {
 	w.decls = append(w.decls, decl{x, later})
 }
 
-// walkDeclared walks the functions that nothing called.
+// walkDeclared walks the functions that were never called.
 func (w *walker) walkDeclared() {
 	for i := 0; i < len(w.decls); i++ { //nolint:intrange // a body may declare more
 		d := w.decls[i]
@@ -490,12 +492,12 @@ func (w *walker) redirects(c *ctx, list []*syntax.Redirect, command int) []Redir
 	return redirs
 }
 
-// writesOut reports whether a redirection sends standard output elsewhere than to the pipe: >x, 1>x, &>x.
+// writesOut reports whether a redirection sends standard output away from the pipe: >x, 1>x, &>x.
 func writesOut(r Redirect) bool {
 	return strings.HasPrefix(r.Op, ">") && (r.FD == "" || r.FD == "1") || strings.HasPrefix(r.Op, "&>")
 }
 
-// heredoc returns the text of a here-document, expanded if its delimiter is not quoted.
+// heredoc returns a here-document's text, expanded if its delimiter is not quoted.
 func (w *walker) heredoc(c ctx, r *syntax.Redirect) string {
 	quoted := false
 	for _, p := range r.Word.Parts {
@@ -518,7 +520,7 @@ func (w *walker) heredoc(c ctx, r *syntax.Redirect) string {
 	return raw
 }
 
-// onlyLit returns the text of a word, and false if it has quotes or expansions.
+// onlyLit returns a word's text, and false if it has quotes or expansions.
 func onlyLit(word *syntax.Word) (string, bool) {
 	var b strings.Builder
 	for _, p := range word.Parts {
@@ -566,7 +568,7 @@ func (w *walker) test(c ctx, x syntax.TestExpr) {
 	}
 }
 
-// walkTestWord handles a word of a test that bash evaluates, including an array index in it.
+// walkTestWord handles a test's word that bash evaluates, including an array index in it.
 func (w *walker) walkTestWord(c ctx, x syntax.TestExpr) {
 	if word, ok := x.(*syntax.Word); ok {
 		number := makesNumber(c.st, word)
@@ -578,7 +580,7 @@ func (w *walker) walkTestWord(c ctx, x syntax.TestExpr) {
 	w.test(c, x)
 }
 
-// arithm walks an expression in (( … )): its substitutions, its indexes, and what it assigns.
+// arithm walks an expression in (( … )): its substitutions, indexes and assignments.
 func (w *walker) arithm(c ctx, x syntax.ArithmExpr) {
 	if x == nil || !w.spend(1) {
 		return

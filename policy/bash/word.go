@@ -9,15 +9,15 @@ import (
 // formatInt returns a number in decimal.
 func formatInt(n int) string { return strconv.Itoa(n) }
 
-// unknown replaces each unknown part of a text. A line with this byte is not analysed.
+// unknown replaces each unknown part of text. A line with this byte is not analysed.
 const unknown = "\x00"
 
 // Word is one word after expansion, as far as its value is known.
 type Word struct {
 	Kind WordKind
-	// Text is the whole word (Literal), the pattern (Pattern), or the beginning that is certain (Partial).
+	// Text is the whole word (Literal), the pattern (Pattern), or the certain beginning (Partial).
 	Text string
-	// Suffix is the end of a Partial word that is certain.
+	// Suffix is the certain end of a Partial word.
 	Suffix string
 	// Many reports whether the word may be none or several words.
 	Many bool
@@ -25,21 +25,20 @@ type Word struct {
 	Source string
 	Pos    Pos
 
-	raw string // with the byte of unknown for each unknown part
-	// also holds texts of the line that an unknown word may be: the text of ${x:-text}, and values of variables that
+	raw string // contains the byte unknown for each unknown part
+	// also lists strings in the line that an unknown word may be: text in ${x:-text}, and values of variables that
 	// are set in one branch. The word may have other values, too.
 	also []string
 	here bool // the word begins with a literal ~
-	// claimed is shared by all copies of one argument. It is set when the handler of the command understands the
-	// word.
+	// claimed is shared by all copies of one argument. It is set when the command's handler understands the word.
 	claimed *bool
-	// number reports whether the unknown parts of the word are digits.
+	// number reports whether the word's unknown parts are digits.
 	number bool
-	// afterUnknown marks an operand that may be the value of an unknown option.
+	// afterUnknown marks an operand that may be an unknown option's value.
 	afterUnknown bool
 }
 
-// WordKind is how much of a word is known.
+// WordKind says how much of a word is known.
 type WordKind string
 
 // The kinds of words.
@@ -52,7 +51,7 @@ const (
 // Is reports whether the word is certainly text.
 func (w Word) Is(text string) bool { return w.Kind == Literal && w.Text == text }
 
-// prefix returns the beginning of the word that is certain in each of its possible values.
+// prefix returns the beginning that all of the word's possible values share.
 func (w Word) prefix() string {
 	if w.Kind == Pattern {
 		return w.Text[:max(strings.IndexAny(w.Text, `*?[{(@+!`), 0)]
@@ -68,7 +67,7 @@ func (w Word) String() string {
 	return w.Text
 }
 
-// makeWord returns a word for a text that may contain unknown parts.
+// makeWord returns a word for text that may contain unknown parts.
 func makeWord(raw string, glob, many bool, source string, pos Pos) Word {
 	w := Word{Kind: Literal, Text: raw, Source: source, Pos: pos, raw: raw}
 	if prefix, _, partial := strings.Cut(raw, unknown); partial {
@@ -94,7 +93,7 @@ func (w Word) cut(n int) Word {
 	return rest
 }
 
-// alternatives yields the texts of the line that an unknown word may be, as words.
+// alternatives yields the possible values of an unknown word, as words.
 func (w Word) alternatives(yield func(Word) bool) {
 	for _, text := range w.also {
 		one := makeWord(text, false, false, w.Source, w.Pos)
@@ -125,11 +124,11 @@ func (w Word) loose() string {
 	return w.raw
 }
 
-// isKnown reports whether all of a text is known.
+// isKnown reports whether text is completely known.
 func isKnown(text string) bool { return strings.IndexByte(text, 0) < 0 }
 
-// baseName returns the last part of a path.
+// baseName returns the last element of a path.
 func baseName(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// hasFunc reports whether f holds for one of the words.
+// hasFunc reports whether f returns true for any of the words.
 func hasFunc(words []Word, f func(Word) bool) bool { return slices.ContainsFunc(words, f) }

@@ -32,7 +32,7 @@ func walkSudo(w *walker, c ctx, k call, g given) {
 	w.tool(c, k, t, g)
 }
 
-// walkEnv walks the command of env. With -S, env splits one word into a whole command.
+// walkEnv walks env's command. With -S, env splits one word into a whole command.
 func walkEnv(w *walker, c ctx, k call, g given) {
 	t, _ := toolOf("env")
 	o, found := g.last("S", "split-string")
@@ -85,7 +85,7 @@ func walkWatch(w *walker, c ctx, k call, g given) {
 	w.walkOperands(c, k, tool{operands: roles}, g)
 }
 
-// orShell handles a wrapper that starts a shell when it is given no command.
+// orShell handles a wrapper that starts a shell if no command is given.
 func orShell(w *walker, c ctx, k call, g given) {
 	if len(g.operands) == 0 {
 		w.shellInput(c, k, k.name)
@@ -210,7 +210,7 @@ func (w *walker) sshOption(c ctx, k call, o Word) {
 	}
 }
 
-// walkBusyBox walks the applet of BusyBox, which is its first word.
+// walkBusyBox walks the BusyBox applet, which is the first word.
 func walkBusyBox(w *walker, c ctx, k call, _ given) {
 	args := k.args()
 	if len(args) == 0 {
@@ -277,7 +277,7 @@ func walkAt(w *walker, c ctx, k call, g given) {
 }
 
 // walkCrontab handles crontab file and crontab -, which install commands that run later. They are always opaque;
-// known commands are walked as well.
+// known commands are also walked.
 func walkCrontab(w *walker, c ctx, k call, g given) {
 	if g.has("l", "r") {
 		return
@@ -295,7 +295,7 @@ func walkCrontab(w *walker, c ctx, k call, g given) {
 	}
 }
 
-// walkEntr walks the command of entr, which is shell text with -s: ls | entr -s 'make test'.
+// walkEntr walks entr's command, which is shell text with -s: ls | entr -s 'make test'.
 func walkEntr(w *walker, c ctx, k call, g given) {
 	roles := "x"
 	if g.has("s") {
@@ -330,18 +330,18 @@ func walkTerminal(w *walker, c ctx, k call, _ given) {
 	}
 }
 
-// runParts handles run-parts dir, which runs all files of a directory.
+// runParts handles run-parts dir, which runs all files in a directory.
 func runParts(w *walker, c ctx, k call, g given) {
 	for _, o := range g.operands {
 		w.file(c, o, Runs, k.index)
 	}
-	w.opaque(c, k.at, k.index, OpaqueFile, "run-parts runs the files of a directory")
+	w.opaque(c, k.at, k.index, OpaqueFile, "run-parts runs the files in a directory")
 }
 
-// notBuiltin handles the name of a builtin when a program starts it: a program of that name does not exist.
+// notBuiltin handles a builtin's name when a program starts it: no program has that name.
 func notBuiltin(*walker, ctx, call, given) {}
 
-// walkXargs walks the command of xargs with the words that xargs reads appended.
+// walkXargs walks xargs' command with the words that xargs reads appended.
 func walkXargs(w *walker, c ctx, k call, g given) {
 	w.options(c, k, g)
 	words := append([]Word(nil), g.operands...)
