@@ -23,19 +23,19 @@ type Callbacks struct {
 	Base string
 
 	mu    sync.Mutex
-	ports map[int]*desk
+	ports map[int]*callbackListener
 }
 
 // desk is a listener with the gates that wait on it.
-type desk struct {
+type callbackListener struct {
 	listener net.Listener
 	server   *http.Server
-	tickets  []*ticket
+	tickets  []*pendingCallback
 	open     int
 }
 
 // ticket is the right to answer one gate once.
-type ticket struct {
+type pendingCallback struct {
 	token string
 	about callback.About
 	// said receives the first answer; used is set from then on.
@@ -45,7 +45,7 @@ type ticket struct {
 
 // open starts a listener on the port unless one exists, and returns a ticket with its URL. Close the ticket with
 // shut.
-func (c *Callbacks) open(port int, what callback.About) (t *ticket, url string, err error) {
+func (c *Callbacks) open(port int, what callback.About) (t *pendingCallback, url string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.ports[port]
@@ -54,17 +54,17 @@ func (c *Callbacks) open(port int, what callback.About) (t *ticket, url string, 
 		if err != nil {
 			return nil, "", fmt.Errorf("listening for a callback: %w", err)
 		}
-		d = &desk{listener: listener, server: &http.Server{
+		d = &callbackListener{listener: listener, server: &http.Server{
 			Handler: handler{c, port}, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
 			MaxHeaderBytes: DefaultMaxBytes,
 		}}
 		go func() { _ = d.server.Serve(listener) }()
 		if c.ports == nil {
-			c.ports = map[int]*desk{}
+			c.ports = map[int]*callbackListener{}
 		}
 		c.ports[port] = d
 	}
-	t = &ticket{token: rand.Text(), about: what, said: make(chan callback.Answer, 1)}
+	t = &pendingCallback{token: rand.Text(), about: what, said: make(chan callback.Answer, 1)}
 	d.tickets = append(d.tickets, t)
 	d.open++
 	base := "http://" + d.listener.Addr().String()
@@ -75,7 +75,7 @@ func (c *Callbacks) open(port int, what callback.About) (t *ticket, url string, 
 }
 
 // shut invalidates a ticket. It closes the listener with the port's last ticket.
-func (c *Callbacks) shut(port int, t *ticket) {
+func (c *Callbacks) shut(port int, t *pendingCallback) {
 	c.mu.Lock()
 	d := c.ports[port]
 	t.used = true
@@ -97,7 +97,7 @@ func (c *Callbacks) shut(port int, t *ticket) {
 }
 
 // find returns the ticket for a token. It takes the same time for every token, so that the duration reveals nothing.
-func (c *Callbacks) find(port int, token string) (found *ticket) {
+func (c *Callbacks) find(port int, token string) (found *pendingCallback) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := c.ports[port]; d != nil {
@@ -111,7 +111,7 @@ func (c *Callbacks) find(port int, token string) (found *ticket) {
 }
 
 // answer stores a gate's answer, unless the gate already has one.
-func (c *Callbacks) answer(t *ticket, what callback.Answer) error {
+func (c *Callbacks) answer(t *pendingCallback, what callback.Answer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if t.used {
@@ -122,7 +122,7 @@ func (c *Callbacks) answer(t *ticket, what callback.Answer) error {
 	return nil
 }
 
-func (c *Callbacks) isUsed(t *ticket) bool {
+func (c *Callbacks) isUsed(t *pendingCallback) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return t.used

@@ -129,17 +129,17 @@ var kinds = []string{
 }
 
 // place is where an action goes wrong.
-type place uint8
+type faultPoint uint8
 
 const (
-	guarding place = iota
+	guarding faultPoint = iota
 	stopping
 	observing
 )
 
-func (p place) String() string { return [...]string{"guarding", "stopping", "observing"}[p] }
+func (p faultPoint) String() string { return [...]string{"guarding", "stopping", "observing"}[p] }
 
-func (p place) moment() hookstest.Moment {
+func (p faultPoint) moment() hookstest.Moment {
 	if p == guarding {
 		return hookstest.ToolCall("bash", `{"command":"ls"}`)
 	}
@@ -152,7 +152,7 @@ func TestFaults(t *testing.T) {
 	bash(t)
 	for _, kind := range kinds {
 		for _, fault := range faults {
-			for _, at := range []place{guarding, stopping, observing} {
+			for _, at := range []faultPoint{guarding, stopping, observing} {
 				want := outcomes[kind][fault]
 				if want == (cell{}) {
 					continue
@@ -167,7 +167,7 @@ func TestFaults(t *testing.T) {
 }
 
 // outcomeOf lets an action go wrong at a moment, and says what came of it.
-func outcomeOf(t *testing.T, kind, fault string, at place) string {
+func outcomeOf(t *testing.T, kind, fault string, at faultPoint) string {
 	t.Helper()
 	trouble := &trouble{t: t, fault: fault, at: at, began: newSignal(), dir: t.TempDir()}
 	trouble.short = outcomes[kind][fault][at] == "timeout" || kind == "http" && fault == holdsPipe
@@ -227,7 +227,7 @@ func outcomeOf(t *testing.T, kind, fault string, at place) string {
 type trouble struct {
 	t     *testing.T
 	fault string
-	at    place
+	at    faultPoint
 	began *signal
 	dir   string
 	short bool // it is to take too long

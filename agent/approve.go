@@ -212,7 +212,7 @@ func (a *Agent) toolFor(s State, name string) ToolSpec {
 // withTool returns the call with the tool's schema and description as a person sees them.
 func (p *Prepared) withTool(spec ToolSpec) *Prepared {
 	q := *p
-	q.keepRest(func(rest *preparedRest) {
+	q.changeApprovalData(func(rest *approvalData) {
 		rest.schema, rest.description = spec.Parameters, ""
 		if spec.External {
 			rest.description = spec.Description
@@ -237,7 +237,7 @@ func (i *Intervention) isAbout(spec ToolSpec) bool {
 func interventionAbout(p *Prepared, now time.Time) *Intervention {
 	i := &Intervention{
 		Original: *p.Original, Call: *p.Call, Questions: p.Questions(), Asked: now, Begun: p.Begun,
-		Schema: p.more().schema, Description: p.more().description, prepared: p.Call.digest(), input: p.more().input,
+		Schema: p.approvalData().schema, Description: p.approvalData().description, prepared: p.Call.digest(), input: p.approvalData().input,
 	}
 	if within := p.Questions().Within(); within > 0 {
 		i.Deadline = now.Add(within)
@@ -317,14 +317,16 @@ func (p *Prepared) nobodyToAsk() string {
 // approveBy approves the call: the tool runs, or the call's mock answers.
 func (p *Prepared) approveBy(by Approval) {
 	p.Disposition = DisposeRun
-	p.keepRest(func(rest *preparedRest) { rest.approval, rest.granted = &by, p.Original.ID })
+	p.changeApprovalData(func(rest *approvalData) { rest.approval, rest.granted = &by, p.Original.ID })
 	if p.Answer != nil {
 		p.Disposition = DisposeAnswer
 	}
 }
 
 // grant records that the call with this ID is approved.
-func (p *Prepared) grant(id string) { p.keepRest(func(rest *preparedRest) { rest.granted = id }) }
+func (p *Prepared) grant(id string) {
+	p.changeApprovalData(func(rest *approvalData) { rest.granted = id })
+}
 
 // prepareEdited returns the controls' decision on a call after a person, or a hook in a person's place, has changed its
 // arguments. The approval answers the earlier questions, unless the controls change the call again. If the new

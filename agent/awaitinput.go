@@ -43,7 +43,7 @@ func (a *Agent) awaitPending(
 	for i, w := range pending {
 		if w.input != nil {
 			given, _ := batch[i].Input()
-			one := batch[i].asking(w.input.Request, len(given)+1).withTool(a.toolFor(waiting, batch[i].Call.Name))
+			one := batch[i].withInputRequest(w.input.Request, len(given)+1).withTool(a.toolFor(waiting, batch[i].Call.Name))
 			asking, places = append(asking, one), append(places, i)
 		}
 	}
@@ -60,7 +60,7 @@ func (a *Agent) awaitPending(
 	if err != nil {
 		err = fmt.Errorf("asking for input: %w", err)
 		results := resultsOf(waiting, len(batch))
-		err = errors.Join(err, a.giveUp(ctx, waiting, batch, results))
+		err = errors.Join(err, a.endChildren(ctx, waiting, batch, results))
 		return mo.Err[State](&StepError{waiting.record(reply, results, started, newFailure(err, KindUnknown)), err})
 	}
 	ends := slices.ContainsFunc(answers, func(one Approval) bool { return one.Verdict == RejectAndEnd })
@@ -86,7 +86,7 @@ func (a *Agent) awaitPending(
 	switch {
 	case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrSuspended):
 		results := resultsOf(waiting, len(batch))
-		return a.recordEnded(waiting, reply, results, started, a.giveUp(ctx, waiting, batch, results))
+		return a.recordEnded(waiting, reply, results, started, a.endChildren(ctx, waiting, batch, results))
 	case later || ctx.Err() != nil:
 		return mo.Ok(waiting.suspend())
 	}
@@ -96,7 +96,7 @@ func (a *Agent) awaitPending(
 		if calls[i].result, err = a.executeCall(ctx, waiting, i, &q); err != nil {
 			results := resultsOf(waiting, len(batch))
 			results[i] = calls[i].result
-			return a.recordEnded(waiting, reply, results, started, errors.Join(err, a.giveUp(ctx, waiting, batch, results)))
+			return a.recordEnded(waiting, reply, results, started, errors.Join(err, a.endChildren(ctx, waiting, batch, results)))
 		}
 	}
 	waiting = waiting.withOpen(waiting.read().open.withCallStates(calls))
@@ -121,7 +121,7 @@ func resultsOf(s State, calls int) []*ToolResult {
 }
 
 // asking returns the call with the question for input. Number counts the call's requests.
-func (p *Prepared) asking(r InputRequest, number int) *Prepared {
+func (p *Prepared) withInputRequest(r InputRequest, number int) *Prepared {
 	r.Number = number
 	q := *p
 	q.Disposition, q.Begun, q.Answer = DisposeAsk, true, nil
@@ -157,7 +157,7 @@ func (o *openStep) resumeInput(i int, p *Prepared) *Prepared {
 			fmt.Sprintf("tool %q: %s: rejected by %s: %s", q.Call.Name, one.Reason, orPerson(a.By), orNoReason(a.Reason)))
 		q.Stop = &Signal{Reason: StopRejected, Message: orNoReason(a.Reason), Source: orPerson(a.By)}
 	}
-	q.keepRest(func(rest *preparedRest) { rest.input = &in })
+	q.changeApprovalData(func(rest *approvalData) { rest.input = &in })
 	return &q
 }
 

@@ -21,7 +21,7 @@ func (c *openCall) begin(s State, p *Prepared) {
 	call := *p.Call
 	call.ID, call.Index = p.Original.ID, p.Original.Index
 	c.begun = &call
-	if in := p.more().input; in != nil {
+	if in := p.approvalData().input; in != nil {
 		c.input = &callInput{state: in.state, given: in.given}
 	}
 	switch {

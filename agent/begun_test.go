@@ -49,7 +49,7 @@ func TestACallApprovedAtOnceHasACard(t *testing.T) {
 			execute: func(_ context.Context, s agent.State, p *agent.Prepared) (*agent.ToolResult, error) {
 				open := agent.Checkpoint(s).WithOpenStep(agent.Step{Message: agent.Assistant("", call)}, time.Now())
 				begun = agent.Checkpoint(open).WithCallBegun(p)
-				return agent.Answer(p), nil
+				return agent.NewResult(p), nil
 			},
 		},
 		Approver: agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {

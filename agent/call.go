@@ -164,7 +164,7 @@ func (r *ToolResult) To(p *Prepared) *ToolResult {
 // Answer returns a new, empty result for a prepared call. The executor that ran the call fills in Content and the other
 // fields. An empty Status is recorded as ToolExecuted. Field p.Answer is different: it answers the call when the tool
 // does not run.
-func Answer(p *Prepared) *ToolResult { return &ToolResult{call: p.Call, original: p.Original} }
+func NewResult(p *Prepared) *ToolResult { return &ToolResult{call: p.Call, original: p.Original} }
 
 // Executed reports whether the tool's body ran. It is false for ToolUnknown, where the
 // body may have run.

@@ -145,7 +145,7 @@ func (c Checkpoint) RecordJudgement(pass reserved.Pass, call *ToolCall, p *Prepa
 		return p
 	}
 	q := *p
-	q.keepRest(func(rest *preparedRest) { rest.judged = new(judgementOf(call, p)) })
+	q.changeApprovalData(func(rest *approvalData) { rest.judged = new(judgementOf(call, p)) })
 	return &q
 }
 
@@ -156,7 +156,7 @@ func (c Checkpoint) CheckJudgement(p *Prepared) error {
 	if l := c.read().live; l != nil {
 		return l.judged.check(State(c).RunStepCount(), p)
 	}
-	j := p.more().judged
+	j := p.approvalData().judged
 	if j != nil && j.id != p.Original.ID {
 		j = nil
 	}

@@ -113,7 +113,7 @@ func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
 }
 
 // outputAttempts counts the run's answers that did not have the required form.
-var outputAttempts = ReservedKey[int](reserved.Show(), "agent.output_attempts", ScopeRun)
+var outputAttempts = ReservedKey[int](reserved.InternalToken(), "agent.output_attempts", ScopeRun)
 
 // checkOutput accepts an answer of the required form. After any other answer it asks the model again, until the
 // attempts are used up.

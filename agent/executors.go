@@ -110,7 +110,7 @@ func (g *innerGate) Prepare(ctx context.Context, s State, c *ToolCall) mo.Result
 	}
 	own, others := q.Effects.splitBySource()
 	if q.Effects = others; own.Len() > 0 {
-		q.keepRest(func(rest *preparedRest) { rest.effects = own.From(toolSource + c.Name) })
+		q.changeApprovalData(func(rest *approvalData) { rest.effects = own.From(toolSource + c.Name) })
 	}
 	return mo.Ok(&q)
 }
@@ -127,7 +127,7 @@ func (g *innerGate) Execute(ctx context.Context, s State, p *Prepared) mo.Result
 	}
 	result := g.Executor.Execute(ctx, s, p)
 	r, err := result.Get()
-	if err != nil || r == nil || r.Effects.Len() == 0 && p.rest == nil {
+	if err != nil || r == nil || r.Effects.Len() == 0 && p.extra == nil {
 		return result
 	}
 	return mo.Ok(g.vet(p, r))
@@ -136,12 +136,12 @@ func (g *innerGate) Execute(ctx context.Context, s State, p *Prepared) mo.Result
 func (g *innerGate) HandleAnswer(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
 	result := HandleAnswer(ctx, g.Executor, s, p)
 	r, err := result.Get()
-	if err != nil || r == nil || r.Effects.Len() == 0 && p.rest == nil || p.Call == nil {
+	if err != nil || r == nil || r.Effects.Len() == 0 && p.extra == nil || p.Call == nil {
 		return result
 	}
 	if r == p.Answer { // its effects were checked before or come from hooks
 		n := *r
-		n.Effects = p.more().effects.Add(r.Effects)
+		n.Effects = p.approvalData().effects.Add(r.Effects)
 		return mo.Ok(&n)
 	}
 	return mo.Ok(g.vet(p, r))
@@ -159,7 +159,7 @@ func (g *innerGate) vet(p *Prepared, r *ToolResult) *ToolResult {
 		}
 		return &n
 	}
-	n.Effects = p.more().effects.Add(r.Effects.From(toolSource + call.Name))
+	n.Effects = p.approvalData().effects.Add(r.Effects.From(toolSource + call.Name))
 	return &n
 }
 

@@ -151,7 +151,7 @@ type callInput struct {
 // Input returns people's answers to the call's requests for input so far, in order. State is from the call's last
 // InputError.
 func (p *Prepared) Input() (given []GivenInput, state []byte) {
-	if in := p.more().input; in != nil {
+	if in := p.approvalData().input; in != nil {
 		return in.given, in.state
 	}
 	return nil, nil

@@ -154,7 +154,7 @@ func (j *judgement) check(p *Prepared) error {
 		return fmt.Errorf("it was changed after the hooks had judged it as a call of tool %q", j.tool)
 	case j.arguments != p.Call.Arguments:
 		return errors.New("its arguments were changed after the hooks had judged it")
-	case j.disposition == DisposeAsk && p.more().granted != p.Original.ID:
+	case j.disposition == DisposeAsk && p.approvalData().granted != p.Original.ID:
 		return errors.New("it needs an approval that was not given")
 	case j.disposition != DisposeRun && j.disposition != DisposeAsk:
 		return errors.New("the hooks decided that it does not run")

@@ -63,7 +63,7 @@ func (k Key[T]) From(s State) (T, bool) {
 	if !ok {
 		return none, false
 	}
-	if raw, ok := e.value.(kept); ok { // from JSON, with its type not known until now
+	if raw, ok := e.value.(undecoded); ok { // from JSON, with its type not known until now
 		var out T
 		if err := json.Unmarshal([]byte(raw), &out); err != nil {
 			return none, false
@@ -91,10 +91,10 @@ func (k Key[T]) Set(value T) Effect {
 }
 
 // kept is the JSON text of a value that has not been decoded yet.
-type kept string
+type undecoded string
 
 // MarshalJSON returns the JSON text.
-func (k kept) MarshalJSON() ([]byte, error) { return []byte(k), nil }
+func (k undecoded) MarshalJSON() ([]byte, error) { return []byte(k), nil }
 
 // metadata is an immutable list with one entry for each name and scope. It is nil when empty.
 type metadata struct{ entries []entry }

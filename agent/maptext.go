@@ -183,7 +183,7 @@ func (s Signal) MapText(f func(text string) string) Signal {
 	details := make(map[string]any, len(s.Details))
 	for name, value := range s.Details {
 		after, ok := mapValue(value, f)
-		if raw, changed := after.(kept); changed {
+		if raw, changed := after.(undecoded); changed {
 			ok = strictjson.Unmarshal(string(raw), &after) == nil
 		}
 		if ok {
@@ -263,5 +263,5 @@ func mapValue(value any, f func(string) string) (after any, ok bool) {
 		}
 		text = quoted
 	}
-	return kept(text), true
+	return undecoded(text), true
 }

@@ -212,7 +212,7 @@ func (f *effectJSON) effect() Effect {
 		if f.Run {
 			scope = ScopeRun
 		}
-		return Effect{kind: effectMetadata, entry: entry{f.Key, scope, kept(f.Value)}, source: f.Source, own: true}
+		return Effect{kind: effectMetadata, entry: entry{f.Key, scope, undecoded(f.Value)}, source: f.Source, own: true}
 	}
 	return Effect{kind: effectContext, context: f.Context, source: f.Source}
 }

@@ -28,7 +28,7 @@ func (x *delegates) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall)
 
 func (x *delegates) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	child, _, waits := agent.Checkpoint(s).Child(p.Original.ID)
-	r := agent.Answer(p)
+	r := agent.NewResult(p)
 	switch {
 	case p.Call.Name == "stop":
 		r.Stop = &agent.Signal{Reason: agent.StopByHook, Message: "enough"}

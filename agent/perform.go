@@ -91,7 +91,7 @@ func (a *Agent) performCalls(ctx context.Context, s State, reply *Step, started 
 		if err == nil && broken == nil && !endsAnyway(ctx, results) {
 			return a.awaitPending(ctx, waiting, reply, started, batch, pending)
 		}
-		broken = errors.Join(broken, a.giveUp(ctx, waiting, batch, results))
+		broken = errors.Join(broken, a.endChildren(ctx, waiting, batch, results))
 	}
 	if err != nil || broken != nil {
 		broken = errors.Join(err, broken)

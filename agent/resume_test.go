@@ -47,7 +47,7 @@ func (x *wantsYes) Execute(_ context.Context, _ agent.State, p *agent.Prepared) 
 	x.mu.Lock()
 	x.ran = append(x.ran, p.Call.Name+p.Call.Arguments)
 	x.mu.Unlock()
-	r := agent.Answer(p)
+	r := agent.NewResult(p)
 	r.Content, r.Attempts = agent.TextContent("did "+p.Call.Arguments), 1
 	return mo.Ok(r)
 }

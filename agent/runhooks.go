@@ -58,7 +58,7 @@ func (e *MissingHooksError) Error() string {
 }
 
 // runControls holds the names of the control hooks that a run has in addition to its agent's.
-var runControls = ReservedKey[[]string](reserved.Show(), "agent.run_controls", ScopeRun)
+var runControls = ReservedKey[[]string](reserved.InternalToken(), "agent.run_controls", ScopeRun)
 
 // withControls records which hooks the run needs to be resumed.
 func (a *Agent) withControls(s State) State {

@@ -108,11 +108,11 @@ type Prepared struct {
 	// Carry passes a value from the executor's Prepare to its Execute.
 	Carry any
 
-	rest *preparedRest // nil for most calls, never written
+	extra *approvalData // nil for most calls, never written
 }
 
 // preparedRest holds data that few prepared calls have.
-type preparedRest struct {
+type approvalData struct {
 	questions Questions
 	approval  *Approval
 	effects   Effects    // from the executor's Prepare, part of the result
@@ -123,34 +123,34 @@ type preparedRest struct {
 	granted             string // ID of the call that a person, or a hook in a person's place, has approved
 }
 
-var noRest preparedRest
+var noApprovalData approvalData
 
 // more returns the call's additional data.
-func (p *Prepared) more() *preparedRest {
-	if p.rest == nil {
-		return &noRest
+func (p *Prepared) approvalData() *approvalData {
+	if p.extra == nil {
+		return &noApprovalData
 	}
-	return p.rest
+	return p.extra
 }
 
 // keepRest changes a copy of the call's additional data and stores the copy in p.
-func (p *Prepared) keepRest(change func(*preparedRest)) {
-	rest := *p.more()
+func (p *Prepared) changeApprovalData(change func(*approvalData)) {
+	rest := *p.approvalData()
 	change(&rest)
-	p.rest = &rest
+	p.extra = &rest
 }
 
 // Questions returns the questions for DisposeAsk.
-func (p *Prepared) Questions() Questions { return p.more().questions }
+func (p *Prepared) Questions() Questions { return p.approvalData().questions }
 
 // SetQuestions sets the questions for DisposeAsk. Call it only while p is being made. If there are none, the loop adds
 // an empty question.
 func (p *Prepared) SetQuestions(q Questions) {
-	p.keepRest(func(rest *preparedRest) { rest.questions = q })
+	p.changeApprovalData(func(rest *approvalData) { rest.questions = q })
 }
 
 // Approval returns the person's approval of the call, or nil when none was needed.
-func (p *Prepared) Approval() *Approval { return p.more().approval }
+func (p *Prepared) Approval() *Approval { return p.approvalData().approval }
 
 // Approver asks a person about the step's calls that need approval. It returns one answer for each pending call, in
 // order. The answer applies to every open question about its call. An Err ends the run. It must be safe for concurrent

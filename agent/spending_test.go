@@ -53,7 +53,7 @@ func (plainTool) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo
 }
 
 func (plainTool) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	return mo.Ok(agent.Answer(p))
+	return mo.Ok(agent.NewResult(p))
 }
 
 func made(t *testing.T, c agent.Config) *agent.Agent {
@@ -183,7 +183,7 @@ func TestSpendingOfAnsweredCalls(t *testing.T) {
 	before := s.Spending()
 	assert.EqualValues(t, 7, before.Usage.InputTokens)
 	call := agent.ToolCall{ID: "w", Name: "delegate"}
-	r := agent.Answer(&agent.Prepared{Original: &call, Call: &call})
+	r := agent.NewResult(&agent.Prepared{Original: &call, Call: &call})
 	r.Status = agent.ToolExecuted
 	answered := agent.Checkpoint(s).WithCallAnswered(r)
 	assert.Equal(t, before, answered.Spending())
@@ -315,7 +315,7 @@ type recovering struct{ *delegates }
 func (x recovering) Execute(ctx context.Context, s agent.State, p *agent.Prepared) (result mo.Result[*agent.ToolResult]) {
 	defer func() {
 		if recover() != nil {
-			r := agent.Answer(p)
+			r := agent.NewResult(p)
 			r.Status = agent.ToolFailed
 			result = mo.Ok(r)
 		}

@@ -38,7 +38,7 @@ type stateData struct {
 	accepted int32
 	failures int32 // this run's steps in which something failed
 	signal   *Signal
-	asking   *asking // not kept in JSON
+	asking   *callOverrides // not kept in JSON
 }
 
 // frame is the data of a state's current or last run that seldom changes from step to step. It is not modified once it
@@ -60,7 +60,7 @@ type frame struct {
 }
 
 // asking holds settings for one model call only.
-type asking struct {
+type callOverrides struct {
 	request *Request           // nil for the run's request
 	view    *plog.Log[Message] // the messages that the model is shown, nil for the transcript
 }
@@ -68,7 +68,7 @@ type asking struct {
 var (
 	emptyState   = stateData{frame: &frame{before: noUsage}, usage: &noUsage}
 	emptyRequest Request
-	noAsking     asking
+	noOverrides  callOverrides
 )
 
 // toInt32 converts a count or an index to half a word.
@@ -95,7 +95,7 @@ func (s State) copyWithFrame() *stateData {
 }
 
 // oneCall returns the settings for the next model call only.
-func (d *stateData) oneCall() asking { return *cmp.Or(d.asking, &noAsking) }
+func (d *stateData) oneCall() callOverrides { return *cmp.Or(d.asking, &noOverrides) }
 
 // NewState returns a state with the given messages. User messages among them are input that the first run must accept.
 func NewState(messages ...Message) State { return State{}.With(messages...) }
@@ -410,7 +410,7 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 	kept, usage := was.begin(reply)
 	kept.message, kept.finish, kept.model, kept.id, kept.failure = reply.Message, reply.FinishReason, reply.Model, reply.ID, failure
 	kept.index, kept.at = toInt32(was.steps.Len()-was.first), toInt32(was.messages.Len())
-	kept.started, kept.took = momentOf(started), time.Since(started)
+	kept.started, kept.took = compactTimeOf(started), time.Since(started)
 	kept.answers = make([]messageBody, len(results))
 	failures := was.failures
 	if failure != nil || slices.ContainsFunc(results, func(r *ToolResult) bool { return r.Status == ToolFailed }) {

@@ -200,7 +200,7 @@ func (r *ToolResult) form() resultJSON {
 // record returns the step. It also sets the messages that answer its calls, which are views of its results.
 func (f *stepJSON) record(messages []Message) StepRecord {
 	b := &stepBody{answers: make([]messageBody, len(f.Results))}
-	b.index, b.started, b.took, b.failure = toInt32(f.Index), momentOf(f.Started), time.Duration(f.Duration), f.Failure
+	b.index, b.started, b.took, b.failure = toInt32(f.Index), compactTimeOf(f.Started), time.Duration(f.Duration), f.Failure
 	b.finish, b.model, b.id = f.FinishReason, f.Model, f.ID
 	if f.Usage != nil && *f.Usage != noStepUsage {
 		b.usage = f.Usage
@@ -256,7 +256,7 @@ func (f *metadataJSON) toMetadata() *metadata {
 	var entries []entry
 	for scope, values := range map[Scope]map[string]json.RawMessage{ScopeSession: f.Session, ScopeRun: f.Run} {
 		for name, raw := range values {
-			entries = append(entries, entry{name, scope, kept(raw)})
+			entries = append(entries, entry{name, scope, undecoded(raw)})
 		}
 	}
 	slices.SortFunc(entries, func(a, b entry) int {

@@ -34,7 +34,7 @@ func (drawnExecutor) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall
 
 func (drawnExecutor) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	time.Sleep(time.Duration(p.Original.Index%3) * time.Second) // so that calls end in another order than they begin
-	r := agent.Answer(p)
+	r := agent.NewResult(p)
 	r.Content = agent.TextContent(p.Call.ID)
 	switch p.Call.Name {
 	case "adds":

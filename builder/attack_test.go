@@ -145,7 +145,7 @@ func (*begunSaying) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall)
 
 func (x *begunSaying) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	x.ran = append(x.ran, p.Call.Arguments)
-	r := agent.Answer(p)
+	r := agent.NewResult(p)
 	r.Content = agent.TextContent("ran")
 	return mo.Ok(r)
 }

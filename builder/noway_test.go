@@ -360,7 +360,7 @@ func (*reckless) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo
 
 func (x *reckless) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	x.ran.Add(1)
-	r := agent.Answer(p)
+	r := agent.NewResult(p)
 	r.Status, r.Content = agent.ToolExecuted, agent.TextContent("ran")
 	return mo.Ok(r)
 }
@@ -492,7 +492,7 @@ func (adding) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Re
 }
 
 func (x adding) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	r := agent.Answer(p)
+	r := agent.NewResult(p)
 	r.Content, r.Effects = agent.TextContent("ok"), x.effects
 	return mo.Ok(r)
 }

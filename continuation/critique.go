@@ -33,7 +33,7 @@ var (
 	_ agent.Criterion = SelfCritique{}
 	_ judge           = SelfCritique{}
 
-	critiques = agent.ReservedKey[int](reserved.Show(), "continuation.critiques", agent.ScopeRun)
+	critiques = agent.ReservedKey[int](reserved.InternalToken(), "continuation.critiques", agent.ScopeRun)
 
 	errNoCritic = errors.New("self-critique: Critic is nil")
 )

@@ -322,7 +322,7 @@ func (resultOf) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.
 }
 
 func (f resultOf) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	r := agent.Answer(p)
+	r := agent.NewResult(p)
 	f(r)
 	return mo.Ok(r)
 }

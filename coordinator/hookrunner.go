@@ -68,7 +68,7 @@ func (r *hookRunner) Execute(ctx context.Context, about durable.Run) error {
 }
 
 // occasion is a run whose hooks are called: before it begins, or after it has ended.
-type occasion struct {
+type hookedRun struct {
 	c         *Coordinator
 	x         *durable.Execution
 	own       durable.Run // the run that is executed
@@ -84,8 +84,8 @@ type occasion struct {
 }
 
 // open reads what is known about a run and its hooks.
-func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durable.Run) (*occasion, error) {
-	o := &occasion{c: c, x: x, own: own, about: own}
+func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durable.Run) (*hookedRun, error) {
+	o := &hookedRun{c: c, x: x, own: own, about: own}
 	var err error
 	if own.Phase != KindHooks {
 		if o.about, err = c.store.Run(ctx, own.Parent); err != nil {
@@ -141,7 +141,7 @@ func (c *Coordinator) reportHook(ctx context.Context, h HookEvent, e hooks.Event
 const maxHookEvents = 10_000
 
 // compile compiles the hooks of the blueprint.
-func (o *occasion) compile(ctx context.Context) error {
+func (o *hookedRun) compile(ctx context.Context) error {
 	host := o.c.host
 	host.Agents, host.Parks = starter{o}, true
 	rules, err := o.c.rules(&o.blueprint.Blueprint, policy.Options{Host: host, Wrap: o.checkChanges})
@@ -175,14 +175,14 @@ func (o *occasion) compile(ctx context.Context) error {
 }
 
 // close ends detached actions.
-func (o *occasion) close() {
+func (o *hookedRun) close() {
 	if o.scope != nil {
 		o.scope.Cancel()
 	}
 }
 
 // startJournal writes the event that a hook has begun before its action runs.
-type startJournal struct{ o *occasion }
+type startJournal struct{ o *hookedRun }
 
 // Once records an action: see hooks.Journal.
 func (j startJournal) Once(
@@ -197,21 +197,21 @@ func (j startJournal) Once(
 }
 
 // writeEvents writes the events so far.
-func (o *occasion) writeEvents(ctx context.Context) error {
+func (o *hookedRun) writeEvents(ctx context.Context) error {
 	return o.events.write(false, func(events []durable.Event) error {
 		return o.journal.Commit(ctx, durable.Commit{Events: events}, nil)
 	})
 }
 
 // update writes a change of the run with the events so far.
-func (o *occasion) update(ctx context.Context, u durable.Update, jobs ...durable.Job) error {
+func (o *hookedRun) update(ctx context.Context, u durable.Update, jobs ...durable.Job) error {
 	return o.events.write(true, func(events []durable.Event) error {
 		return o.journal.Commit(ctx, durable.Commit{Update: u, Jobs: jobs, Events: events}, nil)
 	})
 }
 
 // end ends the run.
-func (o *occasion) end(ctx context.Context, status durable.Status, reason agent.StopReason, blocked bool, failure string) error {
+func (o *hookedRun) end(ctx context.Context, status durable.Status, reason agent.StopReason, blocked bool, failure string) error {
 	result, err := json.Marshal(durable.Result{Error: failure})
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func (o *occasion) end(ctx context.Context, status durable.Status, reason agent.
 }
 
 // fire fires a point. It returns firing.ErrParked when a hook waits in the store: that is recorded.
-func (o *occasion) fire(ctx context.Context, point hooks.PointName, about hooks.BlueprintRun) (hooks.BlueprintRun, error, error) {
+func (o *hookedRun) fire(ctx context.Context, point hooks.PointName, about hooks.BlueprintRun) (hooks.BlueprintRun, error, error) {
 	firingCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	now := time.Now()
@@ -252,7 +252,7 @@ func (o *occasion) fire(ctx context.Context, point hooks.PointName, about hooks.
 }
 
 // start calls the hooks before a run, and passes the run on.
-func (o *occasion) start(ctx context.Context) error {
+func (o *hookedRun) start(ctx context.Context) error {
 	if isResume(o.own) {
 		ok, err := o.takeCallbacks(ctx, o.entries)
 		if err != nil {
@@ -302,7 +302,7 @@ func (o *occasion) start(ctx context.Context) error {
 }
 
 // finish calls the hooks after a run, and ends the run that does so.
-func (o *occasion) finish(ctx context.Context) error {
+func (o *hookedRun) finish(ctx context.Context) error {
 	if !o.about.Status.Ended() {
 		return fmt.Errorf("run %s has not ended: its hooks are called when it has", o.about.ID)
 	}
@@ -339,7 +339,7 @@ func (o *occasion) finish(ctx context.Context) error {
 }
 
 // drain waits until the actions that are not awaited have ended.
-func (o *occasion) drain(ctx context.Context) error {
+func (o *hookedRun) drain(ctx context.Context) error {
 	err := o.scope.Drain(ctx)
 	if err == nil {
 		o.events.endBegun()
@@ -348,7 +348,7 @@ func (o *occasion) drain(ctx context.Context) error {
 }
 
 // conclude returns what Execute returns for the outcome of hooks.
-func (o *occasion) conclude(ctx context.Context, err error) error {
+func (o *hookedRun) conclude(ctx context.Context, err error) error {
 	if cancelled, ok := errors.AsType[*durable.CancelledError](context.Cause(ctx)); ok {
 		return errors.Join(
 			o.c.cancelHookRuns(context.WithoutCancel(ctx), o.waits),
@@ -377,7 +377,7 @@ func (c *Coordinator) cancelHookRuns(ctx context.Context, waits []durable.Wait) 
 
 // checkChanges returns an action whose changed parameters are checked: if the blueprint does not accept them, the hook has
 // failed.
-func (o *occasion) checkChanges(r policy.Rule, a action.Action) action.Action {
+func (o *hookedRun) checkChanges(r policy.Rule, a action.Action) action.Action {
 	if r.Point == hooks.RunResult {
 		return checkedResult{a, &o.blueprint.Blueprint}
 	}
@@ -411,7 +411,7 @@ func (a checkedAction) Do(ctx context.Context, r *action.Request) mo.Result[*act
 }
 
 // starter starts runs of blueprints for hooks. An awaited one lets the firing wait in the store.
-type starter struct{ o *occasion }
+type starter struct{ o *hookedRun }
 
 var _ action.AgentStarter = starter{}
 
@@ -481,7 +481,7 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 
 // checkAncestors returns an error if a run of the blueprint has led to this hook: blueprints that are stored at the same time may
 // name each other.
-func (o *occasion) checkAncestors(ctx context.Context, name string) error {
+func (o *hookedRun) checkAncestors(ctx context.Context, name string) error {
 	for run := o.about; ; {
 		if run.Name == name {
 			return fmt.Errorf("blueprint %q is not started: the hooks of its own run %s have led to this one", name, run.ID)
@@ -499,7 +499,7 @@ func (o *occasion) checkAncestors(ctx context.Context, name string) error {
 }
 
 // resultOfHook returns the result of the run that a hook has started, or ends the firing until it has one.
-func (o *occasion) resultOfHook(ctx context.Context, place *firing.Place, w durable.Wait, start action.AgentStart) (string, error) {
+func (o *hookedRun) resultOfHook(ctx context.Context, place *firing.Place, w durable.Wait, start action.AgentStart) (string, error) {
 	o.events.noteRun(start.Request.Hook, w.Child)
 	child, err := o.c.store.Run(ctx, w.Child)
 	if err != nil {

@@ -110,7 +110,7 @@ func resultOf(entries []durable.Entry) (held *heldResult, after []durable.Entry,
 }
 
 // result calls the hooks that see a result before it is stored, and ends the run.
-func (o *occasion) result(ctx context.Context, held *heldResult) error {
+func (o *hookedRun) result(ctx context.Context, held *heldResult) error {
 	var r durable.Result
 	if len(held.Result) > 0 {
 		if err := json.Unmarshal(held.Result, &r); err != nil {

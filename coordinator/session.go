@@ -367,7 +367,7 @@ const entryResume durable.EntryKind = "resume_session"
 
 // takeCallbacks adds what the session waits to be told to the parameters, once. It returns false if there is nothing to tell the
 // agent: the callbacks for which the run was submitted were delivered with another run of the session.
-func (o *occasion) takeCallbacks(ctx context.Context, entries []durable.Entry) (ok bool, err error) {
+func (o *hookedRun) takeCallbacks(ctx context.Context, entries []durable.Entry) (ok bool, err error) {
 	for _, e := range entries {
 		if e.Kind == entryResume {
 			o.params = e.Data
@@ -428,7 +428,7 @@ func (c *Coordinator) callbackOf(ctx context.Context, id agent.RunID) (Callback,
 const callbackSource = "callback"
 
 // resumedInput returns the input of a run that continues a session: the conversation so far, with the prompt and the callbacks.
-func (o *occasion) resumedInput(ctx context.Context, params json.RawMessage) ([]byte, error) {
+func (o *hookedRun) resumedInput(ctx context.Context, params json.RawMessage) ([]byte, error) {
 	var p resumeParameters
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, fmt.Errorf("run %s: reading its parameters: %w", o.own.ID, err)

@@ -57,7 +57,7 @@ func askedAbout(p *agent.Prepared) agent.Intervention {
 }
 
 // stageAnswer notes the answer about a call, to be written with the next entry about the call.
-func (h *held) stageAnswer(s agent.State, p *agent.Prepared, a agent.Approval) error {
+func (h *recordedRun) stageAnswer(s agent.State, p *agent.Prepared, a agent.Approval) error {
 	i := askedAbout(p).WithID(s.Run().ID, s.RunStepCount())
 	id := i.CallID()
 	for ; h.up != nil; h = h.up {
@@ -82,7 +82,7 @@ func (h *held) stageAnswer(s agent.State, p *agent.Prepared, a agent.Approval) e
 
 // stageRecords adds the answers about the call of an entry to the next commit; those about all calls when the entry is not
 // about a call. The caller holds h.mu.
-func (h *held) stageRecords(e *Entry) {
+func (h *recordedRun) stageRecords(e *Entry) {
 	if len(h.given) == 0 || !e.Kind.ofState() {
 		return
 	}

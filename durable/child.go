@@ -29,7 +29,7 @@ func Within(ctx context.Context, s agent.State, callID string) context.Context {
 
 // above returns the run in whose journal a run is recorded, and the call there; nil for a run
 // with its own journal.
-func (k *Keeper) above(ctx context.Context, s agent.State) (*held, string) {
+func (k *Keeper) above(ctx context.Context, s agent.State) (*recordedRun, string) {
 	n, ok := ctx.Value(nest{}).(nested)
 	if !ok || n.above.Run().ID != s.Run().Parent {
 		return nil, ""
@@ -41,7 +41,7 @@ func (k *Keeper) above(ctx context.Context, s agent.State) (*held, string) {
 }
 
 // runWithin runs a run that is recorded in the journal of the run above it.
-func (h *held) runWithin(ctx context.Context, k *Keeper, up *held, call string, s agent.State, next agent.Next) mo.Result[agent.State] {
+func (h *recordedRun) runWithin(ctx context.Context, k *Keeper, up *recordedRun, call string, s agent.State, next agent.Next) mo.Result[agent.State] {
 	h.keeper, h.up, h.call = k, up, call
 	var note error
 	switch before := up.childState(call); {
@@ -78,7 +78,7 @@ func (h *held) runWithin(ctx context.Context, k *Keeper, up *held, call string, 
 func cut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), agent.ErrSuspended) }
 
 // childState returns the state of a call's run from the journal.
-func (h *held) childState(call string) agent.State {
+func (h *recordedRun) childState(call string) agent.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	child, _, _ := agent.Checkpoint(h.last).Child(call)

@@ -126,7 +126,7 @@ func (x till) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.Re
 	if err != nil {
 		return mo.Err[*agent.ToolResult](err)
 	}
-	r := agent.Answer(p)
+	r := agent.NewResult(p)
 	r.Content, r.Attempts = agent.TextContent(said), 1
 	return mo.Ok(r)
 }

@@ -14,7 +14,7 @@ import (
 // Execution is a run that this process executes by other means than an agent, such as a command or a pipeline. While it
 // is open, the lease is renewed and signals are received. Its methods may be called concurrently.
 type Execution struct {
-	h     *held
+	h     *recordedRun
 	stop  func()
 	close sync.Once
 }
@@ -23,11 +23,11 @@ type Execution struct {
 // ctx is, when the lease is lost, and when the cancellation of the run is requested: the cause is then a
 // *CancelledError. The caller closes the execution.
 func (k *Keeper) Open(ctx context.Context, r Run) (context.Context, *Execution) {
-	h := &held{}
-	h.take(k, &claim{lease: r.Lease(), entries: r.Entries})
+	h := &recordedRun{}
+	h.begin(k, &claim{lease: r.Lease(), entries: r.Entries})
 	inside, lose := context.WithCancelCause(ctx)
 	h.lose = lose
-	release := k.hold(h)
+	release := k.follow(h)
 	over := make(chan struct{})
 	var renewing sync.WaitGroup
 	renewing.Go(func() { h.renewLease(inside, over) })

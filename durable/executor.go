@@ -55,7 +55,7 @@ func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.Tool
 
 // denyBySwitch returns the denied call while the switch is on, else nil. If the switch stays unknown, no call runs, nothing counts as
 // denied, and the run fails.
-func (x *keptExecutor) denyBySwitch(ctx context.Context, h *held, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
+func (x *keptExecutor) denyBySwitch(ctx context.Context, h *recordedRun, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
 	began := time.Now()
 	var sw Switch
 	err := x.keeper.patiently(ctx, func(ctx context.Context) (err error) {
@@ -126,14 +126,14 @@ func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prep
 
 // areToolsAllowed reports whether the switch that denies every tool was off so shortly ago that it need not be read again before
 // a call runs: it was read when the call was prepared, and no tool of the run has run since.
-func (h *held) areToolsAllowed() bool {
+func (h *recordedRun) areToolsAllowed() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Since(h.allowed) < settleTime
 }
 
 // setToolsAllowed sets when the switch was off; the zero time says that it must be read.
-func (h *held) setToolsAllowed(at time.Time) {
+func (h *recordedRun) setToolsAllowed(at time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.allowed = at
@@ -149,7 +149,7 @@ func (x *keptExecutor) HandleAnswer(ctx context.Context, s agent.State, p *agent
 }
 
 // noteResult records the result of a call and returns it.
-func (h *held) noteResult(ctx context.Context, p *agent.Prepared, result mo.Result[*agent.ToolResult]) mo.Result[*agent.ToolResult] {
+func (h *recordedRun) noteResult(ctx context.Context, p *agent.Prepared, result mo.Result[*agent.ToolResult]) mo.Result[*agent.ToolResult] {
 	r, err := result.Get()
 	if err != nil {
 		return result
@@ -168,7 +168,7 @@ func (h *held) noteResult(ctx context.Context, p *agent.Prepared, result mo.Resu
 }
 
 // recordDecision notes a decision, to be written with the next entry.
-func (h *held) recordDecision(p *agent.Prepared, c *agent.ToolCall) {
+func (h *recordedRun) recordDecision(p *agent.Prepared, c *agent.ToolCall) {
 	d := decision{Call: *c}
 	if p.Call != nil {
 		d.Call = *p.Call

@@ -15,14 +15,14 @@ import (
 
 // held is a run that this process holds. It is the value of a Scratch: the zero value means a run
 // that is not recorded.
-type held struct {
+type recordedRun struct {
 	keeper *Keeper
 	lease  Lease
 	lose   context.CancelCauseFunc // ends the run: another process has it, or it cannot be recorded
 
 	// For a run that is recorded with another one: that run and its call. Locks are taken from the
 	// lower run first.
-	up   *held
+	up   *recordedRun
 	call string
 
 	writing sync.Mutex // held during a commit; it is taken before mu
@@ -53,7 +53,7 @@ type held struct {
 }
 
 // alone locks the name for a func of Once, after waiting for other callers.
-func (h *held) alone(name string) (over func()) {
+func (h *recordedRun) alone(name string) (over func()) {
 	h.mu.Lock()
 	if h.doing == nil {
 		h.doing = map[string]*sync.Mutex{}
@@ -69,7 +69,7 @@ func (h *held) alone(name string) (over func()) {
 }
 
 // take starts holding the run under a claim.
-func (h *held) take(k *Keeper, c *claim) {
+func (h *recordedRun) begin(k *Keeper, c *claim) {
 	h.keeper, h.lease, h.entries, h.staged, h.last = k, c.lease, c.entries, c.entries, c.state
 	h.done, h.begun = c.done, c.begun
 	if h.done == nil {
@@ -78,10 +78,10 @@ func (h *held) take(k *Keeper, c *claim) {
 }
 
 // around runs the run while renewing the lease, and records its end.
-func (h *held) around(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-	inside, lose := context.WithCancelCause(context.WithValue(ctx, holding{}, h))
+func (h *recordedRun) around(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
+	inside, lose := context.WithCancelCause(context.WithValue(ctx, recordedRunKey{}, h))
 	h.lose = lose
-	defer h.keeper.hold(h)()
+	defer h.keeper.follow(h)()
 	if _, ok := ctx.Value(leased{}).(*claim); ok { // signals may have come while no process held the run
 		h.keeper.lookForSignals(ctx)
 	}
@@ -130,18 +130,18 @@ func failedToKeep(s agent.State, why error) mo.Result[agent.State] {
 }
 
 // recordEnd records how the run ended or what it waits for.
-func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut bool) error {
+func (h *recordedRun) recordEnd(ctx context.Context, final agent.State, err error, cut bool) error {
 	h.mu.Lock()
 	h.over = true
 	h.mu.Unlock()
 	if !final.Parked() {
 		status, blocked := statusOf(final.Status())
-		h.keeper.Observe(context.WithValue(ctx, holding{}, h), agent.RunCompleted{State: final, Err: err})
+		h.keeper.Observe(context.WithValue(ctx, recordedRunKey{}, h), agent.RunCompleted{State: final, Err: err})
 		return h.note(ctx, EntryEnd, final, Update{
 			Status: status, Blocked: blocked, Reason: final.StopSignal().OrEmpty().Reason, Steps: final.RunStepCount(), Result: agentResult(final, err),
 		})
 	}
-	h.keeper.Observe(context.WithValue(ctx, holding{}, h), agent.RunParked{State: final})
+	h.keeper.Observe(context.WithValue(ctx, recordedRunKey{}, h), agent.RunParked{State: final})
 	if !final.Waiting() || cut { // suspended: any process may resume it at once from the journal
 		err := errors.Join(h.commitAll(ctx), h.commitEvents(ctx))
 		h.release(ctx)
@@ -167,7 +167,7 @@ func (h *held) recordEnd(ctx context.Context, final agent.State, err error, cut 
 	return nil
 }
 
-func (h *held) release(ctx context.Context) {
+func (h *recordedRun) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	_ = h.keeper.store.Release(ctx, h.lease, 0) // otherwise the lease expires
@@ -189,17 +189,17 @@ func (k EntryKind) mayWait() bool {
 }
 
 // note records the current state.
-func (h *held) note(ctx context.Context, kind EntryKind, s agent.State, u Update) error {
+func (h *recordedRun) note(ctx context.Context, kind EntryKind, s agent.State, u Update) error {
 	return h.record(ctx, Entry{Kind: kind}, u, func(agent.State) agent.State { return s })
 }
 
 // noteCall records the progress of a call of the open step.
-func (h *held) noteCall(ctx context.Context, kind EntryKind, key string, change func(agent.State) agent.State) error {
+func (h *recordedRun) noteCall(ctx context.Context, kind EntryKind, key string, change func(agent.State) agent.State) error {
 	return h.record(ctx, Entry{Kind: kind, Key: key}, Update{}, change)
 }
 
 // noteBegun records that a call runs. Of calls that begin together, the last one commits the entries of all.
-func (h *held) noteBegun(ctx context.Context, together int, p *agent.Prepared) error {
+func (h *recordedRun) noteBegun(ctx context.Context, together int, p *agent.Prepared) error {
 	e := Entry{Kind: EntryCall, Key: p.Original.ID}
 	top, err := h.stageChange(&e, Update{}, func(s agent.State) agent.State { return agent.Checkpoint(s).WithCallBegun(p) })
 	if err != nil {
@@ -218,7 +218,7 @@ type beginning struct {
 }
 
 // awaitOthers waits until all calls have begun that begin together, but no longer than settleTime.
-func (h *held) awaitOthers(together int) {
+func (h *recordedRun) awaitOthers(together int) {
 	h.mu.Lock()
 	b := h.begins
 	if b == nil {
@@ -244,7 +244,7 @@ func (h *held) awaitOthers(together int) {
 }
 
 // record adds an entry with a change of the state to the journal.
-func (h *held) record(ctx context.Context, e Entry, u Update, change func(agent.State) agent.State) error {
+func (h *recordedRun) record(ctx context.Context, e Entry, u Update, change func(agent.State) agent.State) error {
 	top, err := h.stageChange(&e, u, change)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (h *held) record(ctx context.Context, e Entry, u Update, change func(agent.
 
 // stageChange stages an entry whose data is what changed since the last one. It returns the run that has the journal, and
 // sets the number, kind and key that the entry has there.
-func (h *held) stageChange(e *Entry, u Update, change func(agent.State) agent.State) (top *held, err error) {
+func (h *recordedRun) stageChange(e *Entry, u Update, change func(agent.State) agent.State) (top *recordedRun, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := change(h.last)
@@ -287,7 +287,7 @@ func (h *held) stageChange(e *Entry, u Update, change func(agent.State) agent.St
 }
 
 // stage numbers an entry and adds it to those that the next commit takes. The caller holds h.mu.
-func (h *held) stage(e *Entry, u Update) error {
+func (h *recordedRun) stage(e *Entry, u Update) error {
 	if h.lost != nil {
 		return h.lost
 	}
@@ -302,7 +302,7 @@ func (h *held) stage(e *Entry, u Update) error {
 }
 
 // commitStaged commits a staged entry, or plans its commit when it may wait.
-func (h *held) commitStaged(ctx context.Context, e Entry) error {
+func (h *recordedRun) commitStaged(ctx context.Context, e Entry) error {
 	if !e.Kind.mayWait() {
 		return h.commitThrough(ctx, e.Seq)
 	}
@@ -317,7 +317,7 @@ func (h *held) commitStaged(ctx context.Context, e Entry) error {
 
 // commitThrough writes all waiting entries in one commit, unless another caller has written the one with this number. It retries
 // a failing store for a while, independent of the context of the run, since the events have already happened.
-func (h *held) commitThrough(ctx context.Context, seq int64) error {
+func (h *recordedRun) commitThrough(ctx context.Context, seq int64) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	h.mu.Lock()
@@ -349,7 +349,7 @@ func (h *held) commitThrough(ctx context.Context, seq int64) error {
 }
 
 // commitAll commits every staged entry, and waits for a commit that is under way.
-func (h *held) commitAll(ctx context.Context) error {
+func (h *recordedRun) commitAll(ctx context.Context) error {
 	h.mu.Lock()
 	last := h.staged
 	h.mu.Unlock()
@@ -357,7 +357,7 @@ func (h *held) commitAll(ctx context.Context) error {
 }
 
 // give gives the run up: nothing more is written, and the run is cancelled.
-func (h *held) give(err error) error {
+func (h *recordedRun) give(err error) error {
 	if h.up != nil {
 		h.up.mu.Lock()
 		defer h.up.mu.Unlock()
@@ -375,7 +375,7 @@ func (h *held) give(err error) error {
 	return h.lost
 }
 
-func (h *held) whyLost() error {
+func (h *recordedRun) whyLost() error {
 	if h.up != nil {
 		return h.up.whyLost()
 	}
@@ -385,7 +385,7 @@ func (h *held) whyLost() error {
 }
 
 // renewLease renews the lease until the run is over.
-func (h *held) renewLease(ctx context.Context, over <-chan struct{}) {
+func (h *recordedRun) renewLease(ctx context.Context, over <-chan struct{}) {
 	every := time.NewTicker(h.keeper.options.Lease / 3)
 	defer every.Stop()
 	for {

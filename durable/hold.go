@@ -28,7 +28,7 @@ type EventForm struct {
 const EventCounts = "counts"
 
 // holding is the context key of the run that this process executes.
-type holding struct{}
+type recordedRunKey struct{}
 
 // ObservesEvents reports whether agents must have the keeper as an observer: see Options.Events.
 func (k *Keeper) ObservesEvents() bool { return k.options.Events != nil }
@@ -36,7 +36,7 @@ func (k *Keeper) ObservesEvents() bool { return k.options.Events != nil }
 // Observe stores an event of a run of this keeper with the next journal entry of the run. It makes the
 // keeper an agent.Observer.
 func (k *Keeper) Observe(ctx context.Context, e agent.Event) {
-	h, ok := ctx.Value(holding{}).(*held)
+	h, ok := ctx.Value(recordedRunKey{}).(*recordedRun)
 	if !ok || h.keeper != k || k.options.Events == nil {
 		return
 	}
@@ -57,7 +57,7 @@ func (k *Keeper) Observe(ctx context.Context, e agent.Event) {
 }
 
 // takeEvents returns the events for a commit. The caller holds h.mu.
-func (h *held) takeEvents() []Event {
+func (h *recordedRun) takeEvents() []Event {
 	events := h.events
 	endsStep := func(e Entry) bool { return e.Kind == EntryStep || e.Kind == EntryEnd || e.Kind == EntryPark }
 	if len(h.counts) > 0 && (len(h.waiting) == 0 || slices.ContainsFunc(h.waiting, endsStep)) {
@@ -72,7 +72,7 @@ func (h *held) takeEvents() []Event {
 }
 
 // commitEvents writes events that no entry follows.
-func (h *held) commitEvents(ctx context.Context) error {
+func (h *recordedRun) commitEvents(ctx context.Context) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	h.mu.Lock()
@@ -89,7 +89,7 @@ func (h *held) commitEvents(ctx context.Context) error {
 const signalInterval = 500 * time.Millisecond
 
 // hold begins to receive the signals of a run, until the returned func is called.
-func (k *Keeper) hold(h *held) (release func()) {
+func (k *Keeper) follow(h *recordedRun) (release func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.holds[h.lease.Run] = h
@@ -166,13 +166,13 @@ func (k *Keeper) deliver(signals []Signal) {
 }
 
 // pause sets whether the run is paused after its current step.
-func (h *held) pause(paused bool) {
+func (h *recordedRun) pause(paused bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.paused = paused
 }
 
-func (h *held) isPaused() bool {
+func (h *recordedRun) isPaused() bool {
 	if h.up != nil {
 		return h.up.isPaused()
 	}
@@ -182,7 +182,7 @@ func (h *held) isPaused() bool {
 }
 
 // hear receives added context once.
-func (h *held) hear(s Signal) {
+func (h *recordedRun) hear(s Signal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if s.Seq > h.heard {
@@ -193,7 +193,7 @@ func (h *held) hear(s Signal) {
 
 // addContext returns the state with the context that was added since the previous step, as messages whose source is the
 // sender. A run in the journal of another run gets none.
-func (h *held) addContext(s agent.State) agent.State {
+func (h *recordedRun) addContext(s agent.State) agent.State {
 	if h.up != nil {
 		return s
 	}

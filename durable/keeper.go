@@ -59,15 +59,15 @@ const (
 type Keeper struct {
 	store   Store
 	options Options
-	runs    *agent.Scratch[held]
+	runs    *agent.Scratch[recordedRun]
 	settle  time.Duration // settleTime, except in tests
 	// switches are the readings of the switch that denies every tool.
 	switches *coalesce.Group[Switch]
 
 	mu         sync.Mutex
 	suspending bool
-	holds      map[agent.RunID]*held // the runs of this process
-	quiet      func()                // ends the goroutine that receives their signals; nil while there are none
+	holds      map[agent.RunID]*recordedRun // the runs of this process
+	quiet      func()                       // ends the goroutine that receives their signals; nil while there are none
 }
 
 // Keep returns a keeper that writes to a store.
@@ -78,8 +78,8 @@ func Keep(store Store, o Options) *Keeper {
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	return &Keeper{
-		store: store, options: o, runs: agent.NewScratch[held](nil), settle: settleTime,
-		switches: coalesce.NewGroup[Switch](1), holds: map[agent.RunID]*held{},
+		store: store, options: o, runs: agent.NewScratch[recordedRun](nil), settle: settleTime,
+		switches: coalesce.NewGroup[Switch](1), holds: map[agent.RunID]*recordedRun{},
 	}
 }
 
@@ -128,7 +128,7 @@ func (k *Keeper) AroundRun() agent.Processor {
 			return h.runWithin(ctx, k, up, call, s, next)
 		}
 		if c, ok := ctx.Value(leased{}).(*claim); ok && c.lease.Run == s.Run().ID {
-			h.take(k, c)
+			h.begin(k, c)
 			if c.state.Parked() { // the answers are in the journal from here on, and nothing is asked any more
 				u := Update{Status: StatusRunning, Steps: s.RunStepCount(), Waits: []Wait{}}
 				if err := h.note(ctx, EntryResume, s, u); err != nil {
@@ -146,7 +146,7 @@ func (k *Keeper) AroundRun() agent.Processor {
 			if err != nil {
 				return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", about.ID, err))
 			}
-			h.take(k, &claim{lease: lease})
+			h.begin(k, &claim{lease: lease})
 		}
 		return h.around(ctx, s, next)
 	})

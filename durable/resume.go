@@ -295,7 +295,7 @@ var errOver = errors.New("the run has ended")
 var ErrInDoubt = errors.New("it started before the run was interrupted, and it is unknown whether it finished")
 
 // beginOnce records that a func of Once begins, unless it has a result, or was begun and must not run again.
-func (h *held) beginOnce(ctx context.Context, name string, repeat bool) (doubt bool, data []byte, done bool, err error) {
+func (h *recordedRun) beginOnce(ctx context.Context, name string, repeat bool) (doubt bool, data []byte, done bool, err error) {
 	e := Entry{Kind: EntryOnce, Key: name}
 	h.mu.Lock()
 	data, done = h.done[name]
@@ -315,7 +315,7 @@ func (h *held) beginOnce(ctx context.Context, name string, repeat bool) (doubt b
 }
 
 // endOnce records the result of a func of Once.
-func (h *held) endOnce(ctx context.Context, name string, data []byte) error {
+func (h *recordedRun) endOnce(ctx context.Context, name string, data []byte) error {
 	e := Entry{Kind: EntryDone, Key: name, Data: data}
 	h.mu.Lock()
 	if h.over { // nothing more is recorded: a process that resumes the run does not know that it was done

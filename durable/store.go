@@ -341,7 +341,7 @@ func (c Commit) Check() error {
 }
 
 // GivesUp reports whether the Commit releases the lease: it ends the run or passes it on.
-func (c Commit) GivesUp() bool { return c.Update.Status.Ended() || c.Update.Pass != nil }
+func (c Commit) ReleasesLease() bool { return c.Update.Status.Ended() || c.Update.Pass != nil }
 
 // Filter selects runs. The zero Filter selects all.
 type Filter struct {

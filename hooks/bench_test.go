@@ -31,7 +31,7 @@ func (x *instant) Execute(context.Context, agent.State, *agent.Prepared) mo.Resu
 func instantly(call *agent.ToolCall) *instant {
 	x := &instant{}
 	x.p = &agent.Prepared{Original: call, Call: call, Strict: true}
-	x.r = agent.Answer(x.p)
+	x.r = agent.NewResult(x.p)
 	x.r.Status, x.r.Content = agent.ToolExecuted, agent.TextContent("ok")
 	return x
 }

@@ -76,7 +76,7 @@ func (x *HookedToolExecutor) reviewError(ctx context.Context, s agent.State, hoo
 	if asks, ok := errors.AsType[*agent.InputError](err); ok && p.CheckInputRequest(asks) == nil {
 		return err
 	}
-	r := agent.Answer(p)
+	r := agent.NewResult(p)
 	r.Status, r.Reason, r.Err = agent.ToolFailed, agent.ReasonError, err
 	r.Content = agent.TextContent(fmt.Sprintf("tool %q: failed: %v", p.Call.Name, err))
 	stop, stops := errors.AsType[*agent.SignalError](err)

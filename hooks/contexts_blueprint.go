@@ -142,7 +142,7 @@ func (p judgedParameters) applyRewrite(o *Outcome, again bool) (now, judged judg
 
 // foldBlueprint asks the controls at a point after the start, in turn. Each sees the changes by earlier controls.
 func foldBlueprint[C Context](
-	ctx context.Context, c *Compiled, m *moment[C], f Firing, s *agent.State, about *BlueprintRun, view func(blueprintView) C,
+	ctx context.Context, c *Compiled, m *pointHooks[C], f Firing, s *agent.State, about *BlueprintRun, view func(blueprintView) C,
 ) (*Outcome, error) {
 	seen := func(frozen *Outcome) C { return view(blueprintView{viewAround(*s, f, frozen), *about}) }
 	var last *Outcome

@@ -17,7 +17,7 @@ import (
 const DefaultContinuations = 8
 
 // continued counts how often Stop hooks made the run continue.
-var continued = agent.ReservedKey[int](reserved.Show(), "hooks.continuations", agent.ScopeRun)
+var continued = agent.ReservedKey[int](reserved.InternalToken(), "hooks.continuations", agent.ScopeRun)
 
 // HookContinuationCriterion wraps an agent's other criteria and asks the hooks at Stop when the run would otherwise end
 // by itself. The hooks cannot override limits, cancellation and errors. It is safe for concurrent use.

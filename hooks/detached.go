@@ -190,7 +190,7 @@ func (c contextView) Detach(ctx context.Context, name string, limit time.Duratio
 		return false
 	}
 	h := Observe(Point[contextView]{c.info.name}, name, func(ctx context.Context, _ contextView) error { return f(ctx) }).Detach().WithTimeout(limit)
-	e := momentOf(NewSet(h), Point[contextView]{c.info.name}).detached[0]
+	e := pointHooksOf(NewSet(h), Point[contextView]{c.info.name}).detached[0]
 	e.order = 0
 	return hooks.pool.start(ctx, name, c.info.name, c.state, func(ctx context.Context) { _, _ = e.consult(ctx, c) })
 }

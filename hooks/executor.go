@@ -66,7 +66,7 @@ func (x *HookedToolExecutor) judge(
 		}
 	}
 	if x.JudgesCalls() {
-		p = agent.Checkpoint(s).RecordJudgement(reserved.Show(), original, p)
+		p = agent.Checkpoint(s).RecordJudgement(reserved.InternalToken(), original, p)
 	}
 	return mo.Ok(p)
 }

@@ -24,7 +24,7 @@ func (c *Compiled) admit(ctx context.Context, s agent.State) (agent.State, error
 }
 
 // foldInput asks the controls at an input point until all of them have judged the same input, or one denies or stops.
-func foldInput[C Context](ctx context.Context, c *Compiled, m *moment[C], s agent.State, at PointName, view func(inputView) C) (agent.State, error) {
+func foldInput[C Context](ctx context.Context, c *Compiled, m *pointHooks[C], s agent.State, at PointName, view func(inputView) C) (agent.State, error) {
 	if m.empty() {
 		return s, nil
 	}

@@ -34,16 +34,16 @@ func personSays(verdict agent.ApprovalVerdict) capability.Capability {
 }
 
 // desk is an agent that wants to write twice in one step, parks, and is told of all.
-type desk struct {
+type parkingAgent struct {
 	agent *agent.Agent
 	told  []string // points
 	ids   map[hooks.PointName][][]string
 	ran   []string
 }
 
-func newDesk(t *testing.T, more ...hooks.Hook) *desk {
+func newDesk(t *testing.T, more ...hooks.Hook) *parkingAgent {
 	t.Helper()
-	d := &desk{ids: map[hooks.PointName][][]string{}}
+	d := &parkingAgent{ids: map[hooks.PointName][][]string{}}
 	write := toolexec.Func("write", "Writes.", func(_ context.Context, in struct{ N int }) (string, error) {
 		d.ran = append(d.ran, string(rune('0'+in.N)))
 		return "ok", nil
@@ -64,7 +64,7 @@ func newDesk(t *testing.T, more ...hooks.Hook) *desk {
 	return d
 }
 
-func (d *desk) start(t *testing.T) agent.State {
+func (d *parkingAgent) start(t *testing.T) agent.State {
 	t.Helper()
 	s, err := d.agent.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
@@ -82,7 +82,7 @@ func again(t *testing.T, s agent.State) agent.State {
 	return out
 }
 
-func (d *desk) answer(t *testing.T, s agent.State, answers ...agent.ApprovalVerdict) agent.State {
+func (d *parkingAgent) answer(t *testing.T, s agent.State, answers ...agent.ApprovalVerdict) agent.State {
 	t.Helper()
 	for i, id := range ids(s) {
 		if i < len(answers) {

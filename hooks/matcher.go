@@ -17,7 +17,7 @@ type Matcher struct { //nolint:recvcheck // decoding needs a pointer
 	// tool judges only the tool's name. Nil means that the name does not matter.
 	tool func(name string) truth
 	// full judges the whole occasion. Nil means that the name decides.
-	full func(o occasion) bool
+	full func(o matchInput) bool
 	// needsTool reports that the matcher makes sense only at a tool call's points.
 	needsTool bool
 	// needsStep reports that the matcher makes sense only at points where the step's kind is known.
@@ -30,7 +30,7 @@ type Matcher struct { //nolint:recvcheck // decoding needs a pointer
 
 // occasion is the call or moment that a matcher judges. It is a value, so that matching
 // does not allocate.
-type occasion struct {
+type matchInput struct {
 	state   agent.State
 	point   *pointInfo
 	kind    agent.StepKind
@@ -76,7 +76,7 @@ func (m Matcher) byName(name string) truth {
 }
 
 // matchesMoment reports whether m matches.
-func matchesMoment(m *Matcher, o occasion) bool {
+func matchesMoment(m *Matcher, o matchInput) bool {
 	if m.tool != nil {
 		name := ""
 		if o.call != nil {
@@ -156,7 +156,7 @@ func argumentMatcher(path, kind string, test func(raw string) bool) Matcher {
 	if err != nil {
 		return wrongMatcher("argument %q: %w", path, err)
 	}
-	return Matcher{text: "argument " + path, needsTool: true, about: &aboutMatcher{path: &at, kind: kind}, full: func(o occasion) bool {
+	return Matcher{text: "argument " + path, needsTool: true, about: &aboutMatcher{path: &at, kind: kind}, full: func(o matchInput) bool {
 		return o.call != nil && at.anyValue(argumentsOf(*o.call), test)
 	}}
 }
@@ -215,7 +215,7 @@ func runMatcher(what, text string, of func(agent.Run) string) (Matcher, pattern)
 	if err != nil {
 		return wrongMatcher("%s pattern %q: %w", what, text, err), p
 	}
-	return Matcher{text: what + " " + text, full: func(o occasion) bool { return p.match(of(o.state.Run())) }}, p
+	return Matcher{text: what + " " + text, full: func(o matchInput) bool { return p.match(of(o.state.Run())) }}, p
 }
 
 // AtDepth matches runs that have from least to most runs above them, counted from zero. A negative most means any
@@ -233,7 +233,7 @@ func AtDepth(least, most int) Matcher {
 	if most < 0 {
 		text = fmt.Sprintf("depth %d or more", least)
 	}
-	return Matcher{text: text, full: func(o occasion) bool {
+	return Matcher{text: text, full: func(o matchInput) bool {
 		d := o.state.Run().Depth
 		return d >= least && (most < 0 || d <= most)
 	}}
@@ -247,7 +247,7 @@ func StepKindIs(kind agent.StepKind) Matcher {
 	}
 	return Matcher{
 		text: "step kind " + string(kind), needsStep: true, about: &aboutMatcher{step: kind},
-		full: func(o occasion) bool { return o.kind == kind },
+		full: func(o matchInput) bool { return o.kind == kind },
 	}
 }
 
@@ -256,7 +256,7 @@ func MetadataPresent[T any](key agent.Key[T]) Matcher {
 	if key.Name() == "" {
 		return wrongMatcher("the metadata key has no name")
 	}
-	return Matcher{text: "metadata " + key.Name(), full: func(o occasion) bool {
+	return Matcher{text: "metadata " + key.Name(), full: func(o matchInput) bool {
 		_, ok := key.From(o.state)
 		return ok
 	}}
@@ -267,7 +267,7 @@ func MetadataEquals[T comparable](key agent.Key[T], value T) Matcher {
 	if key.Name() == "" {
 		return wrongMatcher("the metadata key has no name")
 	}
-	return Matcher{text: fmt.Sprintf("metadata %s = %v", key.Name(), value), full: func(o occasion) bool {
+	return Matcher{text: fmt.Sprintf("metadata %s = %v", key.Name(), value), full: func(o matchInput) bool {
 		v, ok := key.From(o.state)
 		return ok && v == value
 	}}
@@ -286,7 +286,7 @@ func AtPoints(names ...PointName) Matcher {
 	}
 	return Matcher{
 		text: fmt.Sprint("points ", names), about: &aboutMatcher{points: names},
-		full: func(o occasion) bool { return slices.Contains(names, o.point.name) },
+		full: func(o matchInput) bool { return slices.Contains(names, o.point.name) },
 	}
 }
 
@@ -295,7 +295,7 @@ func When(test func(c Context) bool) Matcher {
 	if test == nil {
 		return wrongMatcher("When: the test is nil")
 	}
-	return Matcher{text: "func", needsContext: true, full: func(o occasion) bool { return test(o.context) }}
+	return Matcher{text: "func", needsContext: true, full: func(o matchInput) bool { return test(o.context) }}
 }
 
 // And returns a matcher that matches if all the given matchers match. Without matchers, it matches everything.
@@ -314,7 +314,7 @@ func And(matchers ...Matcher) Matcher {
 			}
 			return out
 		},
-		full: func(o occasion) bool {
+		full: func(o matchInput) bool {
 			for i := range all {
 				if !matchesMoment(&all[i], o) {
 					return false
@@ -345,7 +345,7 @@ func Or(matchers ...Matcher) Matcher {
 			}
 			return out
 		},
-		full: func(o occasion) bool {
+		full: func(o matchInput) bool {
 			for i := range either {
 				if matchesMoment(&either[i], o) {
 					return true
@@ -368,7 +368,7 @@ func Not(m Matcher) Matcher {
 			}
 			return maybe
 		},
-		full: func(o occasion) bool { return !matchesMoment(&m, o) },
+		full: func(o matchInput) bool { return !matchesMoment(&m, o) },
 	})
 }
 
@@ -398,5 +398,5 @@ func (m Matcher) MatchesCall(call agent.ToolCall) bool {
 		return false
 	}
 	info, _ := infoOf(PreToolUse)
-	return matchesMoment(&m, occasion{point: info, call: &call})
+	return matchesMoment(&m, matchInput{point: info, call: &call})
 }

@@ -241,7 +241,7 @@ func takesFields(t reflect.Type) []Matcher {
 		}
 		out = append(out, Matcher{
 			text: "takes argument " + f.name, needsTool: true,
-			about: &aboutMatcher{path: &path}, full: func(occasion) bool { return true },
+			about: &aboutMatcher{path: &path}, full: func(matchInput) bool { return true },
 		})
 	}
 	return out

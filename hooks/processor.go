@@ -177,7 +177,7 @@ func hasAborted(err error) bool {
 
 // foldStep asks the controls around a step, in turn, until one stops the run.
 func foldStep[C Context](
-	ctx context.Context, c *Compiled, m *moment[C], s agent.State, at PointName, view func(s agent.State, frozen *Outcome) C,
+	ctx context.Context, c *Compiled, m *pointHooks[C], s agent.State, at PointName, view func(s agent.State, frozen *Outcome) C,
 ) (agent.State, error) {
 	if m.empty() {
 		return s, nil

@@ -116,7 +116,7 @@ func viewAt[C resultContext](v *reviewing, at *pointInfo) C {
 
 // consultAt asks the controls at one of the points and combines their answers. It returns the
 // answer that determines the decision.
-func consultAt[C resultContext](ctx context.Context, m *moment[C], point *pointInfo, v *reviewing) (last *Outcome, aborted error) {
+func consultAt[C resultContext](ctx context.Context, m *pointHooks[C], point *pointInfo, v *reviewing) (last *Outcome, aborted error) {
 	c := viewAt[C](v, point)
 	for _, e := range m.controls {
 		o, err := e.consult(ctx, c)
@@ -142,7 +142,7 @@ func consultAt[C resultContext](ctx context.Context, m *moment[C], point *pointI
 
 // announceAt calls the observers at one of the points with the decision and with the result as
 // changed by the controls.
-func announceAt[C resultContext](ctx context.Context, pool *Pool, m *moment[C], point *pointInfo, v *reviewing, last *Outcome) error {
+func announceAt[C resultContext](ctx context.Context, pool *Pool, m *pointHooks[C], point *pointInfo, v *reviewing, last *Outcome) error {
 	if len(m.observers)+len(m.detached) == 0 {
 		return nil
 	}

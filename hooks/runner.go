@@ -102,7 +102,7 @@ func (e *entry[C]) matches(c C) (ok bool, err error) {
 			ok, err = false, panicError(recover())
 		}
 	}()
-	o := occasion{state: c.State(), point: e.info, kind: c.stepKind(), call: c.toolCall()}
+	o := matchInput{state: c.State(), point: e.info, kind: c.stepKind(), call: c.toolCall()}
 	if e.match.needsContext {
 		o.context = c
 	}
@@ -296,23 +296,23 @@ func pauseFor(ctx context.Context, delay time.Duration) bool {
 }
 
 // moment holds one point's hooks, in the order in which they are called.
-type moment[C Context] struct {
+type pointHooks[C Context] struct {
 	controls  []*entry[C]
 	observers []*entry[C]
 	detached  []*entry[C]
 }
 
-func (m *moment[C]) empty() bool {
+func (m *pointHooks[C]) empty() bool {
 	return m == nil || len(m.controls)+len(m.observers)+len(m.detached) == 0
 }
 
 // hasObservers reports whether announce has anything to do.
-func (m *moment[C]) hasObservers() bool { return len(m.observers)+len(m.detached) > 0 }
+func (m *pointHooks[C]) hasObservers() bool { return len(m.observers)+len(m.detached) > 0 }
 
 // announce calls the observers, then starts the detached hooks. It calls all of them
 // even if one fails. It returns an error only if an observer with the policy Abort
 // fails or the run was cancelled.
-func (m *moment[C]) announce(ctx context.Context, pool *Pool, c C) error {
+func (m *pointHooks[C]) announce(ctx context.Context, pool *Pool, c C) error {
 	var broken error
 	for _, e := range m.observers {
 		if _, err := e.consult(ctx, c); err != nil && broken == nil {

@@ -72,40 +72,40 @@ type Compiled struct {
 	set   Set
 	reach Reach
 
-	input     moment[InputContext]
-	execution moment[ExecutionContext]
-	stepStart moment[StepContext]
-	stepEnd   moment[StepEndContext]
-	pre       moment[InferenceContext]
-	post      moment[ReplyContext]
-	stop      moment[StopContext]
-	end       moment[EndContext]
-	failed    moment[FailureContext]
-	requested moment[InterventionContext]
-	resolved  moment[InterventionResolvedContext]
-	stopped   moment[InterventionStoppedContext]
+	input     pointHooks[InputContext]
+	execution pointHooks[ExecutionContext]
+	stepStart pointHooks[StepContext]
+	stepEnd   pointHooks[StepEndContext]
+	pre       pointHooks[InferenceContext]
+	post      pointHooks[ReplyContext]
+	stop      pointHooks[StopContext]
+	end       pointHooks[EndContext]
+	failed    pointHooks[FailureContext]
+	requested pointHooks[InterventionContext]
+	resolved  pointHooks[InterventionResolvedContext]
+	stopped   pointHooks[InterventionStoppedContext]
 
-	conversationStart moment[ConversationContext]
-	conversationEnd   moment[ConversationEndContext]
+	conversationStart pointHooks[ConversationContext]
+	conversationEnd   pointHooks[ConversationEndContext]
 
-	preCompact     moment[PreCompactContext]
-	postCompact    moment[PostCompactContext]
-	compactFailed  moment[CompactFailedContext]
-	preSubagent    moment[PreSubagentContext]
-	postSubagent   moment[PostSubagentContext]
-	subagentFailed moment[SubagentFailedContext]
+	preCompact     pointHooks[PreCompactContext]
+	postCompact    pointHooks[PostCompactContext]
+	compactFailed  pointHooks[CompactFailedContext]
+	preSubagent    pointHooks[PreSubagentContext]
+	postSubagent   pointHooks[PostSubagentContext]
+	subagentFailed pointHooks[SubagentFailedContext]
 
-	pipeline        map[PointName]*moment[PipelineContext] // nil without such hooks
-	sessionComplete moment[PipelineEndContext]
-	runStart        moment[RunStartContext]
-	runResult       moment[RunResultContext]
-	runFailed       moment[RunFailedContext]
-	runFinish       moment[RunEndContext]
-	runTimeout      moment[RunEndContext]
+	pipeline        map[PointName]*pointHooks[PipelineContext] // nil without such hooks
+	sessionComplete pointHooks[PipelineEndContext]
+	runStart        pointHooks[RunStartContext]
+	runResult       pointHooks[RunResultContext]
+	runFailed       pointHooks[RunFailedContext]
+	runFinish       pointHooks[RunEndContext]
+	runTimeout      pointHooks[RunEndContext]
 
-	preTool    moment[ToolContext]
-	toolFailed moment[ToolFailureContext]
-	postTool   moment[ToolResultContext]
+	preTool    pointHooks[ToolContext]
+	toolFailed pointHooks[ToolFailureContext]
+	postTool   pointHooks[ToolResultContext]
 	tools      toolTable
 
 	pool *Pool
@@ -133,15 +133,15 @@ func (s Set) CompileIn(background *Pool, reach Reach) mo.Result[*Compiled] {
 	}
 	c := &Compiled{
 		set: s, reach: reach,
-		input: momentOf(s, AtInputSubmitted), execution: momentOf(s, AtExecutionStart),
-		stepStart: momentOf(s, AtStepStart), stepEnd: momentOf(s, AtStepEnd),
-		pre: momentOf(s, AtPreInference), post: momentOf(s, AtPostInference),
-		stop: momentOf(s, AtStop), end: momentOf(s, AtExecutionEnd), failed: momentOf(s, AtAgentFailed),
-		requested: momentOf(s, AtInterventionRequested), resolved: momentOf(s, AtInterventionResolved), stopped: momentOf(s, AtInterventionStopped),
-		conversationStart: momentOf(s, AtConversationStart), conversationEnd: momentOf(s, AtConversationEnd),
-		preCompact: momentOf(s, AtPreCompact), postCompact: momentOf(s, AtPostCompact), compactFailed: momentOf(s, AtCompactFailed),
-		preSubagent: momentOf(s, AtPreSubagent), postSubagent: momentOf(s, AtPostSubagent), subagentFailed: momentOf(s, AtSubagentFailed),
-		preTool: momentOf(s, AtPreToolUse), toolFailed: momentOf(s, AtToolFailed), postTool: momentOf(s, AtPostToolUse),
+		input: pointHooksOf(s, AtInputSubmitted), execution: pointHooksOf(s, AtExecutionStart),
+		stepStart: pointHooksOf(s, AtStepStart), stepEnd: pointHooksOf(s, AtStepEnd),
+		pre: pointHooksOf(s, AtPreInference), post: pointHooksOf(s, AtPostInference),
+		stop: pointHooksOf(s, AtStop), end: pointHooksOf(s, AtExecutionEnd), failed: pointHooksOf(s, AtAgentFailed),
+		requested: pointHooksOf(s, AtInterventionRequested), resolved: pointHooksOf(s, AtInterventionResolved), stopped: pointHooksOf(s, AtInterventionStopped),
+		conversationStart: pointHooksOf(s, AtConversationStart), conversationEnd: pointHooksOf(s, AtConversationEnd),
+		preCompact: pointHooksOf(s, AtPreCompact), postCompact: pointHooksOf(s, AtPostCompact), compactFailed: pointHooksOf(s, AtCompactFailed),
+		preSubagent: pointHooksOf(s, AtPreSubagent), postSubagent: pointHooksOf(s, AtPostSubagent), subagentFailed: pointHooksOf(s, AtSubagentFailed),
+		preTool: pointHooksOf(s, AtPreToolUse), toolFailed: pointHooksOf(s, AtToolFailed), postTool: pointHooksOf(s, AtPostToolUse),
 		pool: background,
 	}
 	c.aroundRuns(s)
@@ -152,16 +152,16 @@ func (s Set) CompileIn(background *Pool, reach Reach) mo.Result[*Compiled] {
 // aroundRuns compiles the hooks at the points around runs, which few sets have.
 func (c *Compiled) aroundRuns(s Set) {
 	for _, at := range pipelinePoints {
-		if m := momentOf(s, at); !m.empty() {
+		if m := pointHooksOf(s, at); !m.empty() {
 			if c.pipeline == nil {
-				c.pipeline = map[PointName]*moment[PipelineContext]{}
+				c.pipeline = map[PointName]*pointHooks[PipelineContext]{}
 			}
 			c.pipeline[at.name] = &m
 		}
 	}
-	c.sessionComplete = momentOf(s, AtSessionComplete)
-	c.runStart, c.runResult, c.runFailed = momentOf(s, AtRunStart), momentOf(s, AtRunResult), momentOf(s, AtRunFailed)
-	c.runFinish, c.runTimeout = momentOf(s, AtRunFinish), momentOf(s, AtRunTimeout)
+	c.sessionComplete = pointHooksOf(s, AtSessionComplete)
+	c.runStart, c.runResult, c.runFailed = pointHooksOf(s, AtRunStart), pointHooksOf(s, AtRunResult), pointHooksOf(s, AtRunFailed)
+	c.runFinish, c.runTimeout = pointHooksOf(s, AtRunFinish), pointHooksOf(s, AtRunTimeout)
 }
 
 // HasControls reports whether a point has controls other than shadow controls. It returns false on nil. Events that are
@@ -283,9 +283,9 @@ func splitErrors(err error) []error {
 }
 
 // momentOf returns a set's hooks at a point, in calling order.
-func momentOf[C Context](s Set, at Point[C]) moment[C] {
+func pointHooksOf[C Context](s Set, at Point[C]) pointHooks[C] {
 	info, _ := infoOf(at.name)
-	var m moment[C]
+	var m pointHooks[C]
 	order := s.Order(at.name)
 	for _, h := range s.sort(info) {
 		if !slices.Contains(h.points, at.name) {

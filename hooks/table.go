@@ -12,9 +12,9 @@ import (
 // toolHooks are the hooks for one tool, without hooks that its name excludes. Matchers that depend only on the name are
 // not evaluated again.
 type toolHooks struct {
-	pre    moment[ToolContext]
-	failed moment[ToolFailureContext]
-	post   moment[ToolResultContext]
+	pre    pointHooks[ToolContext]
+	failed pointHooks[ToolFailureContext]
+	post   pointHooks[ToolResultContext]
 	before bool // there are hooks at PreToolUse
 	after  bool // there are hooks at ToolFailed or PostToolUse
 	filter bool // some of these may remove a part of the result
@@ -101,7 +101,7 @@ func (t *toolTable) build(tool string) *toolHooks {
 }
 
 // forTool returns a moment without the hooks that a tool's name excludes.
-func forTool[C Context](m *moment[C], tool string) moment[C] {
+func forTool[C Context](m *pointHooks[C], tool string) pointHooks[C] {
 	narrow := func(list []*entry[C]) []*entry[C] {
 		var out []*entry[C]
 		for _, e := range list {
@@ -116,5 +116,5 @@ func forTool[C Context](m *moment[C], tool string) moment[C] {
 		}
 		return out
 	}
-	return moment[C]{controls: narrow(m.controls), observers: narrow(m.observers), detached: narrow(m.detached)}
+	return pointHooks[C]{controls: narrow(m.controls), observers: narrow(m.observers), detached: narrow(m.detached)}
 }

@@ -25,7 +25,7 @@ func (t *Telemetry) WrapDriver(inner agent.Driver) agent.Driver {
 func (t *Telemetry) WrapModel(inner agent.Driver) agent.Driver {
 	f, described := agent.FeaturesOf(inner).Get()
 	_, streamer := inner.(agent.Streamer)
-	return &asking{t, inner, targetOf(inner), lo.Ternary(described, f.Streaming, streamer)}
+	return &tracedDriver{t, inner, targetOf(inner), lo.Ternary(described, f.Streaming, streamer)}
 }
 
 // turn is a running model turn. The inner wrapper finds the turn in the run, so that it need not be in a context.
@@ -147,7 +147,7 @@ func turnFailure(ctx context.Context, err error) string {
 }
 
 // asking is the inner wrapper.
-type asking struct {
+type tracedDriver struct {
 	t       *Telemetry
 	inner   agent.Driver
 	target  target
@@ -155,21 +155,21 @@ type asking struct {
 }
 
 var (
-	_ agent.Streamer  = (*asking)(nil)
-	_ agent.Describer = (*asking)(nil)
+	_ agent.Streamer  = (*tracedDriver)(nil)
+	_ agent.Describer = (*tracedDriver)(nil)
 )
 
 // Features returns the wrapped driver's features.
-func (d *asking) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
+func (d *tracedDriver) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
 
-func (d *asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+func (d *tracedDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	if r := d.t.of(s); r != nil {
 		return d.recordCall(ctx, r, s)
 	}
 	return d.inner.Next(ctx, s)
 }
 
-func (d *asking) recordCall(ctx context.Context, r *run, s agent.State) mo.Result[agent.Step] {
+func (d *tracedDriver) recordCall(ctx context.Context, r *run, s agent.State) mo.Result[agent.Step] {
 	began := time.Now()
 	result := d.inner.Next(ctx, s)
 	d.recordUsage(ctx, r, s, result, timing{took: time.Since(began)})
@@ -177,7 +177,7 @@ func (d *asking) recordCall(ctx context.Context, r *run, s agent.State) mo.Resul
 }
 
 // Stream works like Next, and measures when the first piece arrives.
-func (d *asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+func (d *tracedDriver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	r := d.t.of(s)
 	if r == nil {
 		return agent.Stream(ctx, d.inner, s, emit)
@@ -201,7 +201,7 @@ type timing struct {
 }
 
 // recordUsage records a model call's request and reply as numbers.
-func (d *asking) recordUsage(ctx context.Context, r *run, s agent.State, result mo.Result[agent.Step], t timing) {
+func (d *tracedDriver) recordUsage(ctx context.Context, r *run, s agent.State, result mo.Result[agent.Step], t timing) {
 	request := s.Request()
 	to := d.target.withModel(request.Model)
 	reply, err := result.Get()

@@ -213,7 +213,7 @@ func ofTools() map[string]leak {
 		"executor's panic":       {panics: true, more: []capability.Capability{ownExecute(func(*agent.Prepared) mo.Result[*agent.ToolResult] { panic(planted) })}},
 		"executor's panic error": {panics: true, more: []capability.Capability{ownExecute(func(*agent.Prepared) mo.Result[*agent.ToolResult] { panic(&bodied{Body: []byte(planted)}) })}},
 		"executor's words": {more: []capability.Capability{ownExecute(func(p *agent.Prepared) mo.Result[*agent.ToolResult] {
-			r := agent.Answer(p)
+			r := agent.NewResult(p)
 			r.Status, r.Reason, r.DecidedBy, r.Content = agent.ToolExecuted, agent.ReasonCode("code "+planted), planted, agent.TextContent("ok")
 			return mo.Ok(r)
 		})}},

@@ -27,7 +27,7 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	}
 	body, _ := p.Carry.(Body) // asserted from any: the runtime caches that conversion, but not one from ready
 	r, ok := p.Carry.(ready)
-	if !ok || !r.at().of(e, p.Call) {
+	if !ok || !r.data().of(e, p.Call) {
 		again := e.prepareCall(ctx, p.Call)
 		if again.Disposition == agent.DisposeAnswer {
 			return mo.Ok(again.Answer)
@@ -38,7 +38,7 @@ func (e *Executor) Execute(ctx context.Context, s agent.State, p *agent.Prepared
 	if ctx.Err() != nil {
 		return mo.Ok(agent.NotExecuted(p.Call, agent.ReasonCancelled, "", "not executed: the run was cancelled"))
 	}
-	result, parked := e.runCall(ctx, s, p, r.at().tool, body)
+	result, parked := e.runCall(ctx, s, p, r.data().tool, body)
 	if parked != nil {
 		return mo.Err[*agent.ToolResult](parked)
 	}
@@ -55,18 +55,18 @@ func (e *Executor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Pre
 		return mo.Err[*agent.ToolResult](errors.New("answering: the prepared call has no answer, or does not say what was called"))
 	}
 	if agent.Checkpoint(s).StepOpen() {
-		e.giveUp(ctx, s, p)
+		e.endChild(ctx, s, p)
 	}
 	return mo.Ok(p.Answer)
 }
 
 // of reports whether e prepared exactly the call c.
-func (p *place) of(e *Executor, c *agent.ToolCall) bool {
+func (p *preparedCall) of(e *Executor, c *agent.ToolCall) bool {
 	return p.tool.executor == e && p.prepared.Call.Arguments == c.Arguments && p.prepared.Call.Name == c.Name
 }
 
 // giveUp lets the tool end the run that a call has started, because the call is answered in another way.
-func (e *Executor) giveUp(ctx context.Context, s agent.State, p *agent.Prepared) {
+func (e *Executor) endChild(ctx context.Context, s agent.State, p *agent.Prepared) {
 	child, begun, ok := agent.Checkpoint(s).Child(p.Original.ID)
 	if !ok || child.Status().Terminal() {
 		return
@@ -130,7 +130,7 @@ func (e *Executor) runCall(ctx context.Context, s agent.State, p *agent.Prepared
 		}
 	}
 	took, content := time.Since(started), validText(out.Content)
-	result := agent.Answer(p)
+	result := agent.NewResult(p)
 	result.Attempts, result.Started, result.Duration, result.MaxBytes = call.Attempt, started, took, max(t.policy.MaxResultBytes, 0)
 	if err != nil {
 		t.fail(result, err)

@@ -72,20 +72,20 @@ func (e *Executor) MayAddMessages(tool string) bool {
 // one allocation holds both.
 type ready interface {
 	Body
-	at() *place
+	data() *preparedCall
 }
 
 // place is the executor's data about a call.
-type place struct {
+type preparedCall struct {
 	prepared agent.Prepared
 	tool     *bound
 }
 
-func (p *place) at() *place { return p }
+func (p *preparedCall) data() *preparedCall { return p }
 
 // placed adds a place to a tool body that does not embed one.
-type placed struct {
-	place
+type preparedBody struct {
+	preparedCall
 	Body
 }
 
@@ -114,9 +114,9 @@ func (e *Executor) prepareCall(ctx context.Context, c *agent.ToolCall) *agent.Pr
 	}
 	r, ok := body.(ready)
 	if !ok {
-		r = &placed{Body: body}
+		r = &preparedBody{Body: body}
 	}
-	p := r.at()
+	p := r.data()
 	p.tool = tool
 	p.prepared.Original, p.prepared.Call, p.prepared.Carry, p.prepared.Strict = c, c, r, true
 	p.prepared.Repeats = tool.policy.Doubt == DoubtRepeat

@@ -98,7 +98,7 @@ func (t *typedTool[In]) Prepare(args string) (Body, error) {
 
 // typedBody holds a call's decoded arguments and the executor's place, in one allocation from Prepare to Execute.
 type typedBody[In any] struct {
-	place
+	preparedCall
 
 	tool *typedTool[In]
 	in   In

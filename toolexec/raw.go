@@ -55,7 +55,7 @@ func (t *rawTool) Prepare(args string) (Body, error) {
 }
 
 type rawBody struct {
-	place
+	preparedCall
 
 	run func(ctx context.Context, c Call) (Output, error)
 }

@@ -78,7 +78,7 @@ func (e *Executor) run(ctx context.Context, p *agent.Prepared) mo.Result[*agent.
 	e.mu.Lock()
 	e.calls = append(e.calls, *p.Call)
 	e.mu.Unlock()
-	r := agent.Answer(p)
+	r := agent.NewResult(p)
 	r.Status, r.Attempts, r.Started = agent.ToolExecuted, 1, time.Now()
 	text, panicked, err := e.tools[p.Call.Name].callSafely(ctx, *p.Call)
 	r.Duration = time.Since(r.Started)

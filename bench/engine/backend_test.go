@@ -26,11 +26,11 @@ import (
 // backend is a kind of store.
 type backend struct {
 	key, name string // the key is for file formats
-	open      func(t *testing.T) place
+	open      func(t *testing.T) benchStore
 }
 
-// place is an empty store, and bare SQL on the same database.
-type place struct {
+// benchStore is an empty store, and bare SQL on the same database.
+type benchStore struct {
 	durable.Store
 
 	bare bareSQL
@@ -73,18 +73,18 @@ type dialect struct {
 var (
 	sqliteFull      = backend{"sqlite-full", "SQLite, full sync", openSQLite(sqlite.SyncFull, "full")}
 	sqliteNormal    = backend{"sqlite-normal", "SQLite, normal sync", openSQLite(sqlite.SyncNormal, "normal")}
-	sqliteEncrypted = backend{"sqlite-encrypted", "SQLite, full sync, encrypted", func(t *testing.T) place {
+	sqliteEncrypted = backend{"sqlite-encrypted", "SQLite, full sync, encrypted", func(t *testing.T) benchStore {
 		t.Helper()
 		p := openSQLite(sqlite.SyncFull, "full")(t)
 		encrypted, err := durable.Encrypt(p.Store, durable.Encryption{Key: bytes.Repeat([]byte{1}, 32)})
 		require.NoError(t, err)
-		return place{encrypted, p.bare}
+		return benchStore{encrypted, p.bare}
 	}}
 )
 
 // openSQLite opens a file with the settings of the store for both of its sides.
-func openSQLite(sync sqlite.Sync, pragma string) func(t *testing.T) place {
-	return func(t *testing.T) place {
+func openSQLite(sync sqlite.Sync, pragma string) func(t *testing.T) benchStore {
+	return func(t *testing.T) benchStore {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "runs.db")
 		store, err := sqlite.Open(t.Context(), path, sqlite.Options{Sync: sync})
@@ -96,7 +96,7 @@ func openSQLite(sync sqlite.Sync, pragma string) func(t *testing.T) place {
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, db.Close()) })
 		db.SetMaxOpenConns(1)
-		return place{store, &bareSQLite{db, path, map[string]*sql.Stmt{}}}
+		return benchStore{store, &bareSQLite{db, path, map[string]*sql.Stmt{}}}
 	}
 }
 
@@ -193,7 +193,7 @@ func (*bareSQLite) words() dialect {
 
 // postgresOn returns the backend whose databases are on a server.
 func postgresOn(server *parts.PostgresServer) backend {
-	return backend{"postgres", "PostgreSQL", func(t *testing.T) place {
+	return backend{"postgres", "PostgreSQL", func(t *testing.T) benchStore {
 		t.Helper()
 		at := server.Database(t)
 		store, err := postgres.Open(t.Context(), at, postgres.Options{})
@@ -208,7 +208,7 @@ func postgresOn(server *parts.PostgresServer) backend {
 		pool, err := pgxpool.NewWithConfig(t.Context(), config)
 		require.NoError(t, err)
 		t.Cleanup(pool.Close)
-		return place{store, barePostgres{pool}}
+		return benchStore{store, barePostgres{pool}}
 	}}
 }
 

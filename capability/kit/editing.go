@@ -136,7 +136,7 @@ type edge struct {
 	Call string `json:"call"`
 }
 
-var editEdge = agent.ReservedKey[edge](reserved.Show(), "kit.context_editing", agent.ScopeSession)
+var editEdge = agent.ReservedKey[edge](reserved.InternalToken(), "kit.context_editing", agent.ScopeSession)
 
 // shownSize caches the size of the messages that the model is shown in a run.
 type shownSize struct {

@@ -239,31 +239,33 @@ func modelOf(d agent.Driver) string { return agent.FeaturesOf(d).OrEmpty().Model
 // Asking returns a driver that asks d with a changed request, for example with another model at the same service or a
 // lower temperature. Change must be safe for concurrent use and deterministic.
 func Asking(d agent.Driver, change func(agent.Request) agent.Request) agent.Driver {
-	return asking{d, change}
+	return changedDriver{d, change}
 }
 
-type asking struct {
+type changedDriver struct {
 	inner  agent.Driver
 	change func(agent.Request) agent.Request
 }
 
 var (
-	_ agent.Streamer  = asking{}
-	_ agent.Describer = asking{}
+	_ agent.Streamer  = changedDriver{}
+	_ agent.Describer = changedDriver{}
 )
 
-func (d asking) applyAnswer(s agent.State) agent.State { return s.WithRequest(d.change(s.Request())) }
+func (d changedDriver) applyAnswer(s agent.State) agent.State {
+	return s.WithRequest(d.change(s.Request()))
+}
 
-func (d asking) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
+func (d changedDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	return d.inner.Next(ctx, d.applyAnswer(s))
 }
 
-func (d asking) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
+func (d changedDriver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
 	return agent.Stream(ctx, d.inner, d.applyAnswer(s), emit)
 }
 
 // Features returns the driver's Features, with the changed model.
-func (d asking) Features() agent.Features {
+func (d changedDriver) Features() agent.Features {
 	features := agent.FeaturesOf(d.inner).OrEmpty()
 	if model := d.change(agent.Request{}).Model; model != "" && features != (agent.Features{}) {
 		features.Model = model

@@ -182,7 +182,7 @@ func (m *memory) call(ctx context.Context, _ toolexec.Call, in memoryArgs) (tool
 }
 
 // memoryTold is a hash of the list of files that the model last received.
-var memoryTold = agent.ReservedKey[string](reserved.Show(), "kit.file_memory.told", agent.ScopeSession)
+var memoryTold = agent.ReservedKey[string](reserved.InternalToken(), "kit.file_memory.told", agent.ScopeSession)
 
 // toldMemories is the maximum number of paths that the model receives when a run starts.
 const toldMemories = 50

@@ -127,7 +127,7 @@ type offer struct {
 	Tools []string `json:"tools"`
 }
 
-var offered = agent.ReservedKey[offer](reserved.Show(), "kit.tool_selection", agent.ScopeRun)
+var offered = agent.ReservedKey[offer](reserved.InternalToken(), "kit.tool_selection", agent.ScopeRun)
 
 // request returns the request with the tools that are needed.
 func (x *selection) request(ctx context.Context, s agent.State) (r agent.Request, used *agent.Usage, err error) {

@@ -47,7 +47,7 @@ const (
 	TodoCompleted  TodoStatus = "completed"
 )
 
-var todos = agent.ReservedKey[[]Todo](reserved.Show(), "kit.todos", agent.ScopeSession)
+var todos = agent.ReservedKey[[]Todo](reserved.InternalToken(), "kit.todos", agent.ScopeSession)
 
 // Todos returns the list as the model last wrote it, in its order, or nil when there is none. The caller may keep and
 // modify the slice.

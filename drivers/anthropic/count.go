@@ -30,7 +30,7 @@ func (d *Driver) CountTokens(ctx context.Context, s agent.State) mo.Result[int64
 	if ctx.Err() != nil {
 		return mo.Err[int64](context.Cause(ctx))
 	}
-	a := asking{model: d.modelOf(s.Request())}
+	a := requestInfo{model: d.modelOf(s.Request())}
 	n, err := d.count(ctx, s, &a)
 	switch {
 	case err == nil:
@@ -41,7 +41,7 @@ func (d *Driver) CountTokens(ctx context.Context, s agent.State) mo.Result[int64
 	return mo.Err[int64](d.failure(a, err))
 }
 
-func (d *Driver) count(ctx context.Context, s agent.State, a *asking) (int64, error) {
+func (d *Driver) count(ctx context.Context, s agent.State, a *requestInfo) (int64, error) {
 	body, headers, err := d.countRequest(s)
 	if err != nil {
 		return 0, &service.UnfitError{Err: err}

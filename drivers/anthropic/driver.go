@@ -114,7 +114,7 @@ func (d *Driver) result(ctx context.Context, s agent.State, stream bool, emit fu
 	if ctx.Err() != nil {
 		return mo.Err[agent.Step](context.Cause(ctx))
 	}
-	a := asking{model: d.modelOf(s.Request())}
+	a := requestInfo{model: d.modelOf(s.Request())}
 	res, err := d.send(ctx, s, stream)
 	if err == nil {
 		defer func() { _ = res.Body.Close() }()
@@ -135,7 +135,7 @@ func (d *Driver) result(ctx context.Context, s agent.State, stream bool, emit fu
 }
 
 // asking holds a call's data for its errors. The answer's data is empty until the answer arrives.
-type asking struct {
+type requestInfo struct {
 	model, requestID string
 	answer           http.Header
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // failure converts an error for callers.
-func (d *Driver) failure(a asking, err error) *drivers.Error {
+func (d *Driver) failure(a requestInfo, err error) *drivers.Error {
 	e := &drivers.Error{Provider: d.features.Provider, Model: a.model, RequestID: d.redact(a.requestID)}
 	if no, ok := errors.AsType[*service.RefusalError](err); ok {
 		header := no.Header

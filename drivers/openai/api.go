@@ -17,9 +17,9 @@ type api struct {
 	// request encodes a request's body.
 	request func(d *Driver, model string, s agent.State, stream bool) ([]byte, error)
 	// readWhole reads a reply in one piece. It calls emit with the reply unless emit is nil.
-	readWhole func(d *Driver, a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error)
+	readWhole func(d *Driver, a *requestInfo, res *http.Response, emit func(agent.Delta)) (agent.Step, error)
 	// readStream reads a reply in pieces.
-	readStream func(d *Driver, a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error)
+	readStream func(d *Driver, a *requestInfo, res *http.Response, emit func(agent.Delta)) (agent.Step, error)
 }
 
 func chatAPI() *api {

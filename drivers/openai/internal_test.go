@@ -134,7 +134,7 @@ func TestHalfACharacterAtTheEnd(t *testing.T) {
 	r := reply{emit: func(d agent.Delta) { told += d.Text + "|" + d.Call.Arguments + "|" }}
 	r.addPiece(callPiece{0, "a", "x", "1\xe2"})
 	require.NoError(t, r.say(gjson.Parse("{\"content\":\"2\xe2\"}")))
-	step, err := driverFor(t).step(&asking{}, &r)
+	step, err := driverFor(t).step(&requestInfo{}, &r)
 	require.NoError(t, err)
 	assert.Equal(t, "|1|2||\uFFFD|||\uFFFD|", told)
 	assert.Equal(t, "2\uFFFD", step.Message.Text())
@@ -171,7 +171,7 @@ func FuzzStream(f *testing.F) {
 		var text, thought string
 		calls := map[int]agent.ToolCall{}
 		res := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
-		step, err := d.readStream(&asking{model: "m"}, res, func(d agent.Delta) {
+		step, err := d.readStream(&requestInfo{model: "m"}, res, func(d agent.Delta) {
 			require.NotEqual(t, agent.Delta{}, d, "a delta that says nothing")
 			text += d.Text
 			thought += d.Reasoning
@@ -185,7 +185,7 @@ func FuzzStream(f *testing.F) {
 			_, isBroken := errors.AsType[*service.BrokenError](err)
 			_, isTold := errors.AsType[*eventError](err)
 			require.True(t, isBroken || isTold, "%T: %v", err, err)
-			require.Less(t, len(d.failure(&asking{}, err).Error()), 5000)
+			require.Less(t, len(d.failure(&requestInfo{}, err).Error()), 5000)
 			return
 		}
 		require.Equal(t, step.Message.Text(), text)
@@ -215,7 +215,7 @@ func FuzzWhole(f *testing.F) {
 	d := driverFor(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		res := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
-		step, err := d.readWhole(&asking{model: "m"}, res, nil)
+		step, err := d.readWhole(&requestInfo{model: "m"}, res, nil)
 		if err != nil {
 			_, broken := errors.AsType[*service.BrokenError](err)
 			_, said := errors.AsType[*eventError](err)
@@ -223,7 +223,7 @@ func FuzzWhole(f *testing.F) {
 		} else {
 			require.True(t, utf8.ValidString(step.Message.Text()))
 		}
-		failure := d.failure(&asking{}, &service.RefusalError{Status: 400, Header: http.Header{}, Body: body})
+		failure := d.failure(&requestInfo{}, &service.RefusalError{Status: 400, Header: http.Header{}, Body: body})
 		require.Equal(t, 400, failure.Status)
 		require.Less(t, len(failure.Error()), 5000)
 	})
@@ -278,7 +278,7 @@ func FuzzResponseStream(f *testing.F) {
 		var text, thought string
 		calls := map[int]agent.ToolCall{}
 		res := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
-		step, err := d.readResponseStream(&asking{model: "m"}, res, func(d agent.Delta) {
+		step, err := d.readResponseStream(&requestInfo{model: "m"}, res, func(d agent.Delta) {
 			require.NotEqual(t, agent.Delta{}, d, "a delta that says nothing")
 			text += d.Text
 			thought += d.Reasoning
@@ -293,7 +293,7 @@ func FuzzResponseStream(f *testing.F) {
 			_, isTold := errors.AsType[*eventError](err)
 			_, isUnfit := errors.AsType[*service.UnfitError](err)
 			require.True(t, isBroken || isTold || isUnfit, "%T: %v", err, err)
-			require.Less(t, len(d.failure(&asking{}, err).Error()), 5000)
+			require.Less(t, len(d.failure(&requestInfo{}, err).Error()), 5000)
 			return
 		}
 		require.Equal(t, step.Message.Text(), text)
@@ -321,9 +321,9 @@ func FuzzResponse(f *testing.F) {
 	d := responsesFor(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		res := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader(body))}
-		step, err := d.readResponse(&asking{model: "m"}, res, nil)
+		step, err := d.readResponse(&requestInfo{model: "m"}, res, nil)
 		if err != nil {
-			require.Less(t, len(d.failure(&asking{}, err).Error()), 5000)
+			require.Less(t, len(d.failure(&requestInfo{}, err).Error()), 5000)
 			return
 		}
 		require.True(t, utf8.ValidString(step.Message.Text()))
@@ -333,7 +333,7 @@ func FuzzResponse(f *testing.F) {
 
 // FuzzKept: kept data in a part never breaks a request. A state from elsewhere can have any kept data.
 func FuzzKept(f *testing.F) {
-	for _, k := range []kept{
+	for _, k := range []itemData{
 		{Type: "reasoning", ID: "rs_1", Encrypted: "x"}, {Type: "reasoning", More: true}, {Type: "function_call", CallID: "a", ID: "fc_1"},
 		{Type: "message", Phase: "commentary"}, {Type: "x", Item: json.RawMessage(`{"type":"x"}`)}, {Type: "x", Item: json.RawMessage(`null`)},
 	} {

@@ -260,7 +260,7 @@ func (w *replyWriter) call(n int, id string) {
 // reasoning writes the reasoning that begins with a part and continues in the parts after it. If the reasoning is
 // encrypted, its plain text is not sent, because the service refuses it. If it is neither encrypted nor plain, it
 // cannot be sent back.
-func (w *replyWriter) reasoning(first int, k kept) {
+func (w *replyWriter) reasoning(first int, k itemData) {
 	item := reasoningItem{Type: "reasoning", ID: k.ID, Summary: []reasoningText{}, Encrypted: k.Encrypted}
 	for i, p := range w.message.Content().Parts() {
 		next, own := keptOf(p)
@@ -293,7 +293,7 @@ const paragraph = "\n\n"
 const keptPrefix = "openai:"
 
 // kept is item data that the item's part stores.
-type kept struct {
+type itemData struct {
 	// Type is the item's type: message, reasoning, function_call. For other types, Item is the whole item.
 	Type string `json:"type"`
 	ID   string `json:"id,omitempty"`
@@ -312,7 +312,7 @@ type kept struct {
 }
 
 // opaque returns k in a part's storage format.
-func (k kept) opaque() string {
+func (k itemData) opaque() string {
 	raw, err := encodeJSON(k)
 	if err != nil {
 		return "" // impossible: the item was valid JSON when it was received
@@ -321,10 +321,10 @@ func (k kept) opaque() string {
 }
 
 // keptOf returns the data that a part stores. ok is false for other services' parts.
-func keptOf(p agent.Part) (k kept, ok bool) {
+func keptOf(p agent.Part) (k itemData, ok bool) {
 	raw, ok := strings.CutPrefix(p.Opaque, keptPrefix)
 	if !ok || json.Unmarshal([]byte(raw), &k) != nil {
-		return kept{}, false
+		return itemData{}, false
 	}
 	return k, true
 }

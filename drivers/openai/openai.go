@@ -99,7 +99,7 @@ func (d *Driver) Features() agent.Features { return d.features }
 
 // Next returns the model's next turn. A failed call is a *drivers.Error. When ctx ends, the error is its cause.
 func (d *Driver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
-	return d.result(ctx, s, func(a *asking) (agent.Step, error) {
+	return d.result(ctx, s, func(a *requestInfo) (agent.Step, error) {
 		res, err := d.send(ctx, a, s, false)
 		if err != nil {
 			return agent.Step{}, err
@@ -119,7 +119,7 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 		}
 		return result
 	}
-	return d.result(ctx, s, func(a *asking) (agent.Step, error) {
+	return d.result(ctx, s, func(a *requestInfo) (agent.Step, error) {
 		res, err := d.send(ctx, a, s, true)
 		if err != nil {
 			return agent.Step{}, err
@@ -131,7 +131,7 @@ func (d *Driver) Stream(ctx context.Context, s agent.State, emit func(agent.Delt
 
 // read reads a reply, and calls emit with its pieces unless emit is nil. Some services answer a stream request with a
 // whole reply, and others the reverse, so the first bytes decide.
-func (d *Driver) read(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
+func (d *Driver) read(a *requestInfo, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
 	if service.IsStream(res) {
 		return d.api.readStream(d, a, res, emit)
 	}
@@ -140,18 +140,18 @@ func (d *Driver) read(a *asking, res *http.Response, emit func(agent.Delta)) (ag
 
 // asking holds one call's data: the model and the request ID for its errors, and the request's tools. The request ID is
 // empty until the answer arrives.
-type asking struct {
+type requestInfo struct {
 	model     string
 	requestID string
 	tools     agent.Tools
 }
 
 // result converts a call's error for callers.
-func (d *Driver) result(ctx context.Context, s agent.State, call func(*asking) (agent.Step, error)) mo.Result[agent.Step] {
+func (d *Driver) result(ctx context.Context, s agent.State, call func(*requestInfo) (agent.Step, error)) mo.Result[agent.Step] {
 	if ctx.Err() != nil {
 		return mo.Err[agent.Step](context.Cause(ctx))
 	}
-	a := &asking{model: lo.CoalesceOrEmpty(s.Request().Model, d.features.Model), tools: s.Request().Tools}
+	a := &requestInfo{model: lo.CoalesceOrEmpty(s.Request().Model, d.features.Model), tools: s.Request().Tools}
 	step, err := call(a)
 	switch {
 	case err == nil:
@@ -163,7 +163,7 @@ func (d *Driver) result(ctx context.Context, s agent.State, call func(*asking) (
 }
 
 // send posts the request and returns the answer of a service that accepted it.
-func (d *Driver) send(ctx context.Context, a *asking, s agent.State, stream bool) (*http.Response, error) {
+func (d *Driver) send(ctx context.Context, a *requestInfo, s agent.State, stream bool) (*http.Response, error) {
 	body, err := d.api.request(d, a.model, s, stream)
 	if err != nil {
 		return nil, &service.UnfitError{Err: err}

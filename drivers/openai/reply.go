@@ -17,7 +17,7 @@ import (
 )
 
 // readWhole reads a reply that is one JSON object, and calls emit with it unless emit is nil.
-func (d *Driver) readWhole(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
+func (d *Driver) readWhole(a *requestInfo, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", err)}
@@ -171,7 +171,7 @@ func (r *reply) end() {
 }
 
 // step returns the reply as a step.
-func (d *Driver) step(a *asking, r *reply) (agent.Step, error) {
+func (d *Driver) step(a *requestInfo, r *reply) (agent.Step, error) {
 	r.end()
 	calls := make([]agent.ToolCall, len(r.calls))
 	for i, c := range r.calls {
@@ -212,7 +212,7 @@ func (r *reply) finishReason() agent.FinishReason {
 
 // used returns the reply's usage. The cost is unknown when the service did not report the usage, and when the driver's
 // own prices do not apply to the service tier.
-func (d *Driver) used(a *asking, r *reply) agent.Usage {
+func (d *Driver) used(a *requestInfo, r *reply) agent.Usage {
 	u, ok := r.usage.Get()
 	if !ok {
 		return agent.Usage{}
@@ -232,7 +232,7 @@ func (d *Driver) used(a *asking, r *reply) agent.Usage {
 }
 
 // cost returns the cost for the answering model. The driver's own prices apply to the default tier.
-func (d *Driver) cost(a *asking, tier, model string, used agent.Usage) mo.Option[float64] {
+func (d *Driver) cost(a *requestInfo, tier, model string, used agent.Usage) mo.Option[float64] {
 	if d.listed && tier != "" && tier != "default" {
 		return mo.None[float64]()
 	}

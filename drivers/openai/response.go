@@ -18,7 +18,7 @@ import (
 )
 
 // readResponse reads a response that is one JSON object, and calls emit with it unless emit is nil.
-func (d *Driver) readResponse(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
+func (d *Driver) readResponse(a *requestInfo, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
 	text, err := io.ReadAll(res.Body)
 	if err != nil {
 		return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("reading the reply: %w", err)}
@@ -269,7 +269,7 @@ func (r *response) tell(d agent.Delta) {
 }
 
 // responseStep returns the response as a step.
-func (d *Driver) responseStep(a *asking, r *response) (agent.Step, error) {
+func (d *Driver) responseStep(a *requestInfo, r *response) (agent.Step, error) {
 	refused := false
 	for _, item := range r.items {
 		refused = refused || item.refused
@@ -309,15 +309,15 @@ func (r *response) content() (agent.Content, []agent.ToolCall) {
 		case "message":
 			text.WriteString(item.text.String())
 			part := agent.Text(item.text.String())
-			part.Opaque = kept{Type: "message", ID: item.id, Phase: item.phase}.opaque()
+			part.Opaque = itemData{Type: "message", ID: item.id, Phase: item.phase}.opaque()
 			parts = append(parts, part)
 		case "function_call":
 			calls = append(calls, agent.ToolCall{ID: item.callID, Name: item.name, Arguments: item.text.String()})
-			parts = append(parts, agent.Reasoning("", kept{Type: "function_call", ID: item.id, CallID: item.callID}.opaque()))
+			parts = append(parts, agent.Reasoning("", itemData{Type: "function_call", ID: item.id, CallID: item.callID}.opaque()))
 		case "reasoning":
 			parts = append(parts, item.reasoningParts()...)
 		default:
-			parts = append(parts, agent.Reasoning("", kept{Type: item.kind, Item: json.RawMessage(item.raw)}.opaque()))
+			parts = append(parts, agent.Reasoning("", itemData{Type: item.kind, Item: json.RawMessage(item.raw)}.opaque()))
 		}
 	}
 	if !keep {
@@ -328,7 +328,7 @@ func (r *response) content() (agent.Content, []agent.ToolCall) {
 
 // reasoningParts returns a reasoning item's parts: one for each text, at least one.
 func (item *outputItem) reasoningParts() []agent.Part {
-	first := kept{Type: "reasoning", ID: item.id, Encrypted: item.encrypted}
+	first := itemData{Type: "reasoning", ID: item.id, Encrypted: item.encrypted}
 	if len(item.thoughts) == 0 {
 		return []agent.Part{agent.Reasoning("", first.opaque())}
 	}
@@ -336,7 +336,7 @@ func (item *outputItem) reasoningParts() []agent.Part {
 	for i, t := range item.thoughts {
 		k, text := first, t.text.String()
 		if i > 0 {
-			k, text = kept{Type: "reasoning", More: true}, paragraph+text
+			k, text = itemData{Type: "reasoning", More: true}, paragraph+text
 		}
 		k.Plain = t.plain
 		parts = append(parts, agent.Reasoning(text, k.opaque()))
@@ -346,7 +346,7 @@ func (item *outputItem) reasoningParts() []agent.Part {
 
 // responseUsage returns the response's usage. The cost is unknown when the service did not report the usage, and when
 // one of its tools ran, because these have separate prices.
-func (d *Driver) responseUsage(a *asking, r *response) agent.Usage {
+func (d *Driver) responseUsage(a *requestInfo, r *response) agent.Usage {
 	u, ok := r.usage.Get()
 	if !ok {
 		return agent.Usage{}

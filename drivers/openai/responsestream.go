@@ -18,7 +18,7 @@ import (
 
 // readResponseStream reads a response that arrives as events. It is complete with response.completed or
 // response.incomplete. A stream that ends without them is broken.
-func (d *Driver) readResponseStream(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
+func (d *Driver) readResponseStream(a *requestInfo, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
 	r := response{emit: emit}
 	stream := &events{from: bufio.NewReader(res.Body)}
 	for {

@@ -18,7 +18,7 @@ import (
 
 // readStream reads a reply that arrives in pieces. The reply is complete when the service sends [DONE], or the finish
 // reason and then the usage. A stream that ends without these is broken.
-func (d *Driver) readStream(a *asking, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
+func (d *Driver) readStream(a *requestInfo, res *http.Response, emit func(agent.Delta)) (agent.Step, error) {
 	r := reply{tools: a.tools, emit: emit}
 	done, err := r.readEvents(&events{from: bufio.NewReader(res.Body)})
 	if err != nil {

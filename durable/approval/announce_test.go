@@ -16,7 +16,7 @@ import (
 
 // A run of a process without a notifier gets a link as well, once, however many announcers there are.
 func TestAnnounce(t *testing.T) {
-	d := park(t, asking{question: soon, silent: true, calls: []agent.ToolCall{call("c1", carol), call("c2", "{}")}})
+	d := park(t, scenario{question: soon, silent: true, calls: []agent.ToolCall{call("c1", carol), call("c2", "{}")}})
 	require.Empty(t, d.notice.Calls)
 	ctx, cancel := context.WithCancel(t.Context())
 	notices := make(chan durable.Notice, 10)

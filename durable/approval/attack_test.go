@@ -20,7 +20,7 @@ import (
 
 // A page of another site decides nothing, though it knew the link.
 func TestOtherSites(t *testing.T) {
-	d := park(t, asking{question: soon, options: approval.Options{Origins: []string{"https://desk.example.com"}}})
+	d := park(t, scenario{question: soon, options: approval.Options{Origins: []string{"https://desk.example.com"}}})
 	for name, header := range map[string][]string{
 		"another site":            {"Sec-Fetch-Site", "cross-site"},
 		"a sister":                {"Sec-Fetch-Site", "same-site"},
@@ -41,7 +41,7 @@ func TestOtherSites(t *testing.T) {
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "approve"), "Origin", "https://desk.example.com", "Sec-Fetch-Site", "cross-site").StatusCode)
 
 	for _, header := range [][]string{{"Sec-Fetch-Site", "same-origin", "Origin", "null"}, {"Sec-Fetch-Site", "none"}, {}} {
-		d := park(t, asking{question: soon})
+		d := park(t, scenario{question: soon})
 		assert.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "approve"), header...).StatusCode, header)
 	}
 	assert.PanicsWithValue(t, `approval: Options.Origins: invalid origin "desk": scheme is required`, func() {
@@ -51,7 +51,7 @@ func TestOtherSites(t *testing.T) {
 
 // A body has an end: that of a decision, which may bring the arguments back.
 func TestHugeBodies(t *testing.T) {
-	d := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
 	handler := approval.Handler(d.store, approval.Options{})
 	huge := strings.Repeat("x", 4<<20)
 	form, token := d.form(0, "approve", "reason", huge).Encode(), d.notice.Calls[0].Token
@@ -83,7 +83,7 @@ func TestTokensAreNeverLogged(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	broken := true
-	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", "{}")}, options: approval.Options{
+	d := park(t, scenario{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", "{}")}, options: approval.Options{
 		Log: log, Decided: func(context.Context, agent.RunID) {
 			if broken {
 				panic("out of paper")
@@ -126,7 +126,7 @@ func (gone) WaitByToken(context.Context, [32]byte) (durable.Wait, error) {
 // A store that finds the wrong question, or finds one for a token that is no token, is
 // not believed.
 func TestTheTokenIsCompared(t *testing.T) {
-	d := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
 	server := httptest.NewServer(approval.Handler(lax{d.store, durable.TokenHash(d.notice.Calls[0].Token)}, approval.Options{}))
 	defer server.Close()
 	links := approval.Links(server.URL)
@@ -151,7 +151,7 @@ func (s lax) WaitByToken(ctx context.Context, _ [32]byte) (durable.Wait, error) 
 
 // Of the calls of a run that an approver ended, none can be decided any more once it goes on.
 func TestARunThatIsRunning(t *testing.T) {
-	d := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
 	lease, err := d.store.Acquire(t.Context(), d.notice.Run.ID, "other", 1<<40, durable.TakeFree)
 	require.NoError(t, err)
 	require.NoError(t, d.store.Commit(t.Context(), lease, durable.Commit{Update: durable.Update{Status: durable.StatusRunning}}))
@@ -172,7 +172,7 @@ type gap struct {
 func (s gap) Answer(context.Context, agent.RunID, durable.AnswerFunc) error { return s.err }
 
 func TestBetweenLookingAndAnswering(t *testing.T) {
-	d := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
 	for want, err := range map[int]error{
 		http.StatusConflict: durable.ErrNotFound, http.StatusServiceUnavailable: errors.New("disk full"),
 	} {

@@ -54,7 +54,7 @@ func TestVerdicts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := park(t, asking{question: soon})
+			d := park(t, scenario{question: soon})
 			var got answer
 			if tc.json != "" {
 				got = postJSON(t, d.link(0), tc.json, d.seen(0))
@@ -84,7 +84,7 @@ func firstResult(s agent.State) string {
 
 // AP-37: reading never decides, for any reader.
 func TestLookingDecidesNothing(t *testing.T) {
-	d := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
 		for _, query := range []string{"", "?verdict=approve&wait=" + d.card(0), "?action=approve"} {
 			got := do(t, method, d.link(0)+query, "", "Purpose", "prefetch", "Sec-Purpose", "prefetch")
@@ -107,7 +107,7 @@ func TestLookingDecidesNothing(t *testing.T) {
 
 // What is not a decision decides nothing, and says why.
 func TestWhatIsNoDecision(t *testing.T) {
-	d := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
 	seen := d.seen(0)
 	form := func(verdict string, more ...string) string { return d.form(0, verdict, more...).Encode() }
 	const formType, jsonType = "application/x-www-form-urlencoded", "application/json"
@@ -182,7 +182,7 @@ func TestWhatIsNoDecision(t *testing.T) {
 // AP-31: a link decides once. Who comes second hears what was decided, and when the run
 // has gone on there is nothing to hear.
 func TestALinkDecidesOnce(t *testing.T) {
-	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
+	d := park(t, scenario{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "reject_and_continue", "reason", "not her")).StatusCode)
 	for range 2 {
 		got := postOnce(t, d.link(0), d.form(0, "approve", "by", "eve"))
@@ -227,7 +227,7 @@ func TestALinkDecidesOnce(t *testing.T) {
 
 // Of many who decide at once exactly one does, and all others hear what it was.
 func TestARace(t *testing.T) {
-	d := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
 	const people = 16
 	got := make([]answer, people)
 	var all sync.WaitGroup
@@ -261,8 +261,8 @@ func TestARace(t *testing.T) {
 
 // AP-30: a token that nothing is asked under is answered in one way, whatever the cause.
 func TestNothingToDecide(t *testing.T) {
-	d := park(t, asking{question: soon})
-	over := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
+	over := park(t, scenario{question: soon})
 	require.Equal(t, http.StatusOK, postOnce(t, over.link(0), over.form(0, "approve")).StatusCode)
 	over.goOn(t)
 	require.NoError(t, over.store.Delete(t.Context(), over.notice.Run.ID))
@@ -297,7 +297,7 @@ func TestNothingToDecide(t *testing.T) {
 
 // When the time is over nothing can be decided any more.
 func TestTooLate(t *testing.T) {
-	d := park(t, asking{question: agent.Question{Within: time.Nanosecond, OnTimeout: agent.RejectAndContinue}})
+	d := park(t, scenario{question: agent.Question{Within: time.Nanosecond, OnTimeout: agent.RejectAndContinue}})
 	for _, got := range []answer{
 		see(t, d.link(0)), postOnce(t, d.link(0), d.form(0, "approve")), postJSON(t, d.link(0), `{"verdict":"approve",%s}`, d.seen(0)),
 	} {
@@ -314,7 +314,7 @@ func TestTooLate(t *testing.T) {
 // A page that was opened before the question became another one decides nothing, though
 // its link be alive.
 func TestTheQuestionChanged(t *testing.T) {
-	d := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
 	shown, run := d.card(0), d.notice.Run.ID
 	lease, err := d.store.Acquire(t.Context(), run, "other", time.Minute, durable.TakeFree)
 	require.NoError(t, err)
@@ -346,7 +346,7 @@ func TestTheQuestionChanged(t *testing.T) {
 
 // A link is good for as long as its question is asked, also when others were answered.
 func TestALinkStaysGood(t *testing.T) {
-	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
+	d := park(t, scenario{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
 	require.True(t, d.goOn(t).Waiting(), "one waits still")
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "approve")).StatusCode)
@@ -356,7 +356,7 @@ func TestALinkStaysGood(t *testing.T) {
 
 // When the run has been ended or is to be cancelled, there is nothing left to decide.
 func TestWithdrawn(t *testing.T) {
-	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
+	d := park(t, scenario{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", `{}`)}})
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "reject")).StatusCode)
 	assert.Equal(t, http.StatusConflict, see(t, d.link(1)).StatusCode)
 	assert.Equal(t, http.StatusConflict, postOnce(t, d.link(1), d.form(1, "approve")).StatusCode)
@@ -365,7 +365,7 @@ func TestWithdrawn(t *testing.T) {
 	assert.Equal(t, agent.StatusInterrupted, d.goOn(t).Status())
 	assert.Empty(t, d.ran)
 
-	d = park(t, asking{question: soon})
+	d = park(t, scenario{question: soon})
 	require.NoError(t, d.store.Signal(t.Context(), d.notice.Run.ID, durable.Signal{Kind: durable.SignalCancel, Text: "no longer wanted"}))
 	assert.Equal(t, http.StatusConflict, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
 	d.undecided(t, 0)

@@ -44,14 +44,14 @@ func (c crew) bearer(name string) []string {
 	return []string{"Authorization", "Bearer " + c.tokens[name], "Accept", "application/json"}
 }
 
-func (d *desk) waitAddress(wait string) string {
+func (d *inbox) waitAddress(wait string) string {
 	return d.url + "/approvals/wait?" + url.Values{"run": {string(d.notice.Run.ID)}, "wait": {wait}}.Encode()
 }
 
 // X-14: a link proves no identity: a question with approvers or a quorum wants one, of the right person.
 func TestALinkIsNoIdentity(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": {"lead"}, "bob": nil})
-	d := park(t, asking{question: agent.Question{Reason: "much", Approvers: []string{"lead"}}, options: approval.Options{People: c.people}})
+	d := park(t, scenario{question: agent.Question{Reason: "much", Approvers: []string{"lead"}}, options: approval.Options{People: c.people}})
 	got := postOnce(t, d.link(0), d.form(0, "approve", "by", "lead"))
 	assert.Equal(t, http.StatusForbidden, got.StatusCode)
 	assert.Contains(t, got.body, "it needs an approval by lead")
@@ -74,7 +74,7 @@ func TestALinkIsNoIdentity(t *testing.T) {
 // X-14: a quorum counts people, not answers, and each answer is recorded with what is still missing.
 func TestAQuorumOfPeople(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": {"lead"}, "bob": {"lead"}, "eve": nil})
-	d := park(t, asking{
+	d := park(t, scenario{
 		question: agent.Question{Reason: "much", Approvers: []string{"lead"}, Quorum: 2}, options: approval.Options{People: c.people},
 	})
 	body := `{"verdict":"approve",` + d.seen(0) + `}`
@@ -106,7 +106,7 @@ func TestRacingAnswers(t *testing.T) {
 	names := map[string][]string{"ann": nil, "bob": nil, "cyd": nil, "dan": nil}
 	c := newCrew(t, names)
 	for quorum, want := range map[int]int{1: 1, 3: 3} {
-		d := park(t, asking{question: agent.Question{Quorum: quorum}, options: approval.Options{People: c.people}})
+		d := park(t, scenario{question: agent.Question{Quorum: quorum}, options: approval.Options{People: c.people}})
 		var all sync.WaitGroup
 		codes := make(chan int, len(names))
 		for name := range names {
@@ -146,7 +146,7 @@ func TestRacingAnswers(t *testing.T) {
 // Changed arguments fit the schema of the tool before they are recorded, and every field that does not is named.
 func TestChangedArgumentsFitTheTool(t *testing.T) {
 	schema := `{"type":"object","properties":{"to":{"type":"string"},"amount":{"type":"number","maximum":250}},"required":["to","amount"],"additionalProperties":false}`
-	d := park(t, asking{question: soon, schema: schema})
+	d := park(t, scenario{question: soon, schema: schema})
 	got := postJSON(t, d.link(0), `{"verdict":"approve",%s,"arguments":{"to":7,"amount":251,"note":"x"}}`, d.seen(0))
 	assert.Equal(t, http.StatusUnprocessableEntity, got.StatusCode)
 	for _, field := range []string{"/to", "/amount", "/note"} {
@@ -167,7 +167,7 @@ func TestChangedArgumentsFitTheTool(t *testing.T) {
 // A sign-in sets a cookie that scripts and other sites do not get, and that ends with the session.
 func TestSignIn(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": {"lead"}})
-	d := park(t, asking{question: soon, options: approval.Options{People: c.people, Origins: []string{"https://desk.example.com"}}})
+	d := park(t, scenario{question: soon, options: approval.Options{People: c.people, Origins: []string{"https://desk.example.com"}}})
 	inbox := d.url + "/approvals/"
 	assert.Equal(t, http.StatusUnauthorized, see(t, inbox).StatusCode)
 	assert.NotContains(t, see(t, inbox).body, "more than 100")
@@ -238,7 +238,7 @@ func TestPeople(t *testing.T) {
 
 // A name that another site points to this machine reaches nothing.
 func TestForeignHosts(t *testing.T) {
-	d := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
 	handler := approval.Handler(d.store, approval.Options{Origins: []string{"https://desk.example.com"}})
 	for host, want := range map[string]int{
 		"evil.example.com": http.StatusMisdirectedRequest, "localhost.evil.com:80": http.StatusMisdirectedRequest, "192.0.2.7": http.StatusMisdirectedRequest,
@@ -268,7 +268,7 @@ func (s submitted) Run(ctx context.Context, id agent.RunID) (durable.Run, error)
 // Who submitted a run cannot approve it where approvers or a quorum are required, and may reject it.
 func TestSelfApproval(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": {"lead"}})
-	d := park(t, asking{question: agent.Question{Approvers: []string{"lead"}}})
+	d := park(t, scenario{question: agent.Question{Approvers: []string{"lead"}}})
 	server := httptest.NewServer(approval.Handler(submitted{d.store, "ann"}, approval.Options{People: c.people}))
 	defer server.Close()
 	d.url = server.URL

@@ -21,7 +21,7 @@ import (
 // The inbox lists what waits, for a person who is signed in, and a wait shows what would run and what was decided before.
 func TestTheInbox(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": nil})
-	d := park(t, asking{
+	d := park(t, scenario{
 		question: soon, calls: []agent.ToolCall{call("c1", `{"to":"Carol","amount":1000}`), call("c2", `{}`)},
 		rewrite: map[string]string{`{"to":"Carol","amount":1000}`: carol}, options: approval.Options{People: c.people},
 	})
@@ -88,7 +88,7 @@ func TestDiff(t *testing.T) {
 // sign anyone in.
 func TestASignInLeadsBack(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": {"lead"}, "bob": {"lead"}, "eve": nil})
-	d := park(t, asking{question: agent.Question{Reason: "much", Approvers: []string{"lead"}, Quorum: 2}, options: approval.Options{People: c.people}})
+	d := park(t, scenario{question: agent.Question{Reason: "much", Approvers: []string{"lead"}, Quorum: 2}, options: approval.Options{People: c.people}})
 	page := see(t, d.link(0)).body
 	name := url.Values{"run": {string(d.notice.Run.ID)}, "wait": {d.card(0)}}
 	assert.Contains(t, page, `<a href="sign-in?`+strings.ReplaceAll(name.Encode(), "&", "&amp;")+`">Sign in to answer</a>`)
@@ -127,7 +127,7 @@ func TestASignInLeadsBack(t *testing.T) {
 // AP-31: when the run has gone on, a person who is signed in sees who decided; a link shows nothing more.
 func TestAWaitThatHasGone(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": nil})
-	d := park(t, asking{question: agent.Question{Reason: "much"}, options: approval.Options{People: c.people}})
+	d := park(t, scenario{question: agent.Question{Reason: "much"}, options: approval.Options{People: c.people}})
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "approve", "by", "dan", "reason", "fine"),
 		"Authorization", "Bearer "+c.tokens["ann"]).StatusCode)
 	require.Equal(t, agent.StatusDone, d.goOn(t).Status())
@@ -142,7 +142,7 @@ func TestAWaitThatHasGone(t *testing.T) {
 // The history has decisions about calls that the same rule has asked about, with what they were about.
 func TestLikeDecisions(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": nil})
-	d := park(t, asking{calls: []agent.ToolCall{call("c1", carol), call("c2", `{"to":"Dan"}`)}, options: approval.Options{People: c.people}})
+	d := park(t, scenario{calls: []agent.ToolCall{call("c1", carol), call("c2", `{"to":"Dan"}`)}, options: approval.Options{People: c.people}})
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "reject_and_continue", "by", "dan")).StatusCode)
 	waits, err := d.store.Waits(t.Context(), d.notice.Run.ID)
 	require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestLikeDecisions(t *testing.T) {
 // A question whose deadline has passed is marked in lists, and cannot be answered.
 func TestExpiredWaits(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": nil})
-	d := park(t, asking{
+	d := park(t, scenario{
 		question: agent.Question{Reason: "much", Within: time.Millisecond, OnTimeout: agent.RejectAndContinue}, options: approval.Options{People: c.people},
 	})
 	time.Sleep(2 * time.Millisecond)
@@ -182,7 +182,7 @@ func TestExpiredWaits(t *testing.T) {
 func TestAWaiverOnThePage(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": nil})
 	o := approval.Options{People: c.people, Waivers: true}
-	d := park(t, asking{calls: []agent.ToolCall{call("c1", carol), call("c2", `{"to":"Carol"}`)}, options: o})
+	d := park(t, scenario{calls: []agent.ToolCall{call("c1", carol), call("c2", `{"to":"Carol"}`)}, options: o})
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "reject_and_continue", "by", "dan")).StatusCode)
 	ann := []string{"Authorization", "Bearer " + c.tokens["ann"]}
 	assert.Contains(t, do(t, http.MethodGet, d.waitAddress(d.card(0)), "", ann...).body, `name="arg.to" value="Carol"`)
@@ -216,7 +216,7 @@ func TestAWaiverOnThePage(t *testing.T) {
 	d.undecided(t, 0)
 
 	for name, q := range map[string]agent.Question{"approvers": {Approvers: []string{"ann"}}, "quorum": {Quorum: 2}} {
-		d = park(t, asking{question: q, options: o})
+		d = park(t, scenario{question: q, options: o})
 		form.Set("run", string(d.notice.Run.ID))
 		form.Set("wait", d.card(0))
 		assert.NotContains(t, do(t, http.MethodGet, d.waitAddress(d.card(0)), "", ann...).body, "from now on", name)

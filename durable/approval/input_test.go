@@ -30,12 +30,12 @@ const personForm = `{"type":"object","properties":{
 	"news":{"type":"boolean"}},"required":["name"]}`
 
 // parkForInput parks a run whose tool asks for input.
-func parkForInput(t *testing.T, r agent.InputRequest) *desk {
+func parkForInput(t *testing.T, r agent.InputRequest) *inbox {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
-	d := &desk{store: store}
+	d := &inbox{store: store}
 	d.keeper = durable.Keep(store, durable.Options{Notify: []durable.Notifier{
 		durable.NotifierFunc(func(_ context.Context, n durable.Notice) error { d.notice = n; return nil }),
 	}})
@@ -58,7 +58,7 @@ func parkForInput(t *testing.T, r agent.InputRequest) *desk {
 	return d
 }
 
-func (d *desk) inputForm(verdict string, more ...string) url.Values {
+func (d *inbox) inputForm(verdict string, more ...string) url.Values {
 	v := url.Values{"verdict": {verdict}, "wait": {d.card(0)}, "question": d.questions(0), "by": {"ann"}, "reason": {""}}
 	for n := 0; n < len(more); n += 2 {
 		v.Add(more[n], more[n+1])

@@ -33,7 +33,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // desk is a store with a parked run, and a server where it can be answered for.
-type desk struct {
+type inbox struct {
 	store  durable.Store
 	keeper *durable.Keeper
 	agent  *agent.Agent
@@ -47,7 +47,7 @@ type desk struct {
 }
 
 // asking is what a test wants of the run.
-type asking struct {
+type scenario struct {
 	calls    []agent.ToolCall // what the model asks for; one call of pay when there are none
 	question agent.Question
 	rewrite  map[string]string // arguments in the place of others
@@ -64,12 +64,12 @@ func call(id, arguments string) agent.ToolCall {
 
 const carol = `{"to":"Carol","amount":250}`
 
-func park(t *testing.T, how asking) *desk {
+func park(t *testing.T, how scenario) *inbox {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
-	d := &desk{store: store}
+	d := &inbox{store: store}
 	take := durable.NotifierFunc(func(_ context.Context, n durable.Notice) error { d.notice = n; return nil })
 	d.keeper = durable.Keep(store, durable.Options{Notify: append(how.notify, take)})
 	if how.silent {
@@ -115,7 +115,7 @@ func park(t *testing.T, how asking) *desk {
 	return d
 }
 
-func (d *desk) pay(ctx context.Context, c toolexec.Call) (string, error) {
+func (d *inbox) pay(ctx context.Context, c toolexec.Call) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ran = append(d.ran, c.Arguments)
@@ -126,23 +126,23 @@ func (d *desk) pay(ctx context.Context, c toolexec.Call) (string, error) {
 }
 
 // goOn goes on with the run, and is what became of it.
-func (d *desk) goOn(t *testing.T) agent.State {
+func (d *inbox) goOn(t *testing.T) agent.State {
 	t.Helper()
 	s, err := d.keeper.Resume(t.Context(), d.agent, d.notice.Run.ID, durable.TakeFree).Get()
 	require.NoError(t, err)
 	return s
 }
 
-func (d *desk) link(i int) string { return approval.Links(d.url).To(d.notice.Calls[i].Token) }
-func (d *desk) card(i int) string { return d.notice.Calls[i].ID }
+func (d *inbox) link(i int) string { return approval.Links(d.url).To(d.notice.Calls[i].Token) }
+func (d *inbox) card(i int) string { return d.notice.Calls[i].ID }
 
 // questions returns the IDs of the questions about call i.
-func (d *desk) questions(i int) []string {
+func (d *inbox) questions(i int) []string {
 	return lo.Map(d.notice.Calls[i].Questions, func(q agent.Question, _ int) string { return q.ID() })
 }
 
 // seen returns the members of a JSON answer that say what its author saw of call i.
-func (d *desk) seen(i int) string {
+func (d *inbox) seen(i int) string {
 	ids, err := json.Marshal(d.questions(i))
 	if err != nil {
 		panic(err)
@@ -151,7 +151,7 @@ func (d *desk) seen(i int) string {
 }
 
 // form returns what the page would post about call i.
-func (d *desk) form(i int, verdict string, more ...string) url.Values {
+func (d *inbox) form(i int, verdict string, more ...string) url.Values {
 	v := url.Values{"verdict": {verdict}, "wait": {d.card(i)}, "question": d.questions(i), "by": {"ann"}, "reason": {""}}
 	for n := 0; n < len(more); n += 2 {
 		v.Set(more[n], more[n+1])
@@ -197,7 +197,7 @@ func postJSON(t *testing.T, link, format string, args ...any) answer {
 }
 
 // undecided fails the test when call i has an answer.
-func (d *desk) undecided(t *testing.T, i int) {
+func (d *inbox) undecided(t *testing.T, i int) {
 	t.Helper()
 	all, err := d.store.Waits(t.Context(), d.notice.Run.ID)
 	require.NoError(t, err)

@@ -249,7 +249,7 @@ func TestWebhookRefuses(t *testing.T) {
 func TestNotifiersHearOfARun(t *testing.T) {
 	var out bytes.Buffer
 	r := receive(t, 200)
-	d := park(t, asking{question: soon, notify: []durable.Notifier{approval.Log(&out, ""), approval.Webhook{URL: r.URL}}})
+	d := park(t, scenario{question: soon, notify: []durable.Notifier{approval.Log(&out, ""), approval.Webhook{URL: r.URL}}})
 	var m approval.Message
 	require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(<-r.bodies, "POST ")), &m))
 	require.Len(t, m.Calls, 1)

@@ -21,7 +21,7 @@ import (
 
 // The page has all that an approver needs in order to decide.
 func TestThePage(t *testing.T) {
-	d := park(t, asking{
+	d := park(t, scenario{
 		question: soon, calls: []agent.ToolCall{call("c1", `{"to":"Carol","amount":1000}`), call("c2", `{"to":"Dan"}`)},
 		rewrite: map[string]string{`{"to":"Carol","amount":1000}`: carol},
 	})
@@ -45,7 +45,7 @@ func TestThePage(t *testing.T) {
 
 // The page as a program reads it.
 func TestTheQuestionAsJSON(t *testing.T) {
-	d := park(t, asking{
+	d := park(t, scenario{
 		question: soon, calls: []agent.ToolCall{call("c1", `{"to":"Carol","amount":1000.0}`), call("c2", ``)},
 		rewrite: map[string]string{`{"to":"Carol","amount":1000.0}`: carol},
 	})
@@ -81,7 +81,7 @@ func TestTheQuestionAsJSON(t *testing.T) {
 
 // Every answer keeps itself to itself, and lets the page have its own style only.
 func TestGuards(t *testing.T) {
-	d := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
 	style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(see(t, d.link(0)).body)
 	require.Len(t, style, 2)
 	sum := sha256.Sum256([]byte(style[1]))
@@ -122,7 +122,7 @@ func TestScriptsInEveryField(t *testing.T) {
 		return raw
 	}
 	original := quoted(evil())
-	d := park(t, asking{
+	d := park(t, scenario{
 		question: agent.Question{Reason: evil()}, name: evil(),
 		calls:   []agent.ToolCall{call(evil(), original), call("c2", quoted(evil())), call("c3", "{}")},
 		rewrite: map[string]string{original: quoted(evil())},
@@ -166,7 +166,7 @@ func TestScriptsInEveryField(t *testing.T) {
 func TestLettersThatCannotBeSeen(t *testing.T) {
 	hidden := "rm\u00a0-rf \u202e/\u2066 a\u200bb\u00ad \U000e0041\ufe0f\u3164\u2800\u2028\u007f\U000f0000 é 漢 😀"
 	arguments := `{"to":"` + hidden + `"}`
-	d := park(t, asking{question: agent.Question{Reason: hidden}, calls: []agent.ToolCall{call("c1", arguments)}})
+	d := park(t, scenario{question: agent.Question{Reason: hidden}, calls: []agent.ToolCall{call("c1", arguments)}})
 	got := see(t, d.link(0))
 	want := `rm\u00a0-rf \u202e/\u2066 a\u200bb\u00ad \udb40\udc41\ufe0f\u3164\u2800\u2028\u007f\udb80\udc00 é 漢 😀`
 	assert.Contains(t, got.body, want)
@@ -186,7 +186,7 @@ func TestArgumentsOfAllKinds(t *testing.T) {
 	many := `{"a":[` + strings.TrimSuffix(strings.Repeat(deep+",", 100), ",") + `]}`
 	long := `{"a":"` + strings.Repeat("x", 300_000) + `"}`
 	for name, arguments := range map[string]string{"deep": many, "long": long} {
-		d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", arguments)}})
+		d := park(t, scenario{question: soon, calls: []agent.ToolCall{call("c1", arguments)}})
 		got := see(t, d.link(0))
 		require.Equal(t, http.StatusOK, got.StatusCode)
 		assert.Less(t, len(got.body), 30*len(arguments), name)
@@ -212,7 +212,7 @@ func TestLinks(t *testing.T) {
 
 // A call that may have happened is repeated as it was, or not at all, and the page says so.
 func TestThePageOfACallInDoubt(t *testing.T) {
-	d := park(t, asking{question: agent.Question{Reason: "it pays"}})
+	d := park(t, scenario{question: agent.Question{Reason: "it pays"}})
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.form(0, "approve")).StatusCode)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	d.during = func() { cancel(agent.ErrSuspended) } // the process goes away while the tool runs

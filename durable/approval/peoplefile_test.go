@@ -34,7 +34,7 @@ func TestAFileOfPeopleThatChanges(t *testing.T) {
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	people, err := approval.OpenPeople(path, approval.PeopleOptions{Also: []approval.Person{{Name: "root", Token: ownSum}}, Log: logger})
 	require.NoError(t, err)
-	d := park(t, asking{question: agent.Question{Reason: "much", Approvers: []string{"lead"}}, options: approval.Options{People: people, Log: logger}})
+	d := park(t, scenario{question: agent.Question{Reason: "much", Approvers: []string{"lead"}}, options: approval.Options{People: people, Log: logger}})
 
 	inbox := d.url + "/approvals/"
 	status := func(header ...string) int {

@@ -16,7 +16,7 @@ import (
 
 // The same answer again, while the run waits and after it has gone on, is refused as used, and says whose answer counted.
 func TestTheSameAnswerAgain(t *testing.T) {
-	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", carol)}})
+	d := park(t, scenario{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", carol)}})
 	post := func() answer { return postJSON(t, d.link(0), `{"verdict":"approve","by":"ann",%s}`, d.seen(0)) }
 	require.Equal(t, http.StatusOK, post().StatusCode)
 	var told struct {
@@ -45,7 +45,7 @@ func TestTheSameAnswerAgain(t *testing.T) {
 
 // A card of one call does not decide another, and a question that is not on the card decides nothing.
 func TestAnAnswerToAnotherCard(t *testing.T) {
-	d := park(t, asking{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", carol)}})
+	d := park(t, scenario{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", carol)}})
 	assert.NotEqual(t, d.card(0), d.card(1), "equal calls are two questions")
 	assert.Equal(t, http.StatusConflict, postJSON(t, d.link(0), `{"verdict":"approve",%s}`, d.seen(1)).StatusCode)
 	assert.Equal(t, http.StatusConflict, postJSON(t, d.link(0), `{"verdict":"approve","wait":%q,"questions":["x"]}`, d.card(0)).StatusCode)
@@ -58,7 +58,7 @@ func TestAnAnswerToAnotherCard(t *testing.T) {
 // The page of a gate names its question, too. People can only reject it, once.
 func TestAPersonRejectsAGate(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": nil})
-	d := park(t, asking{question: agent.Question{Kind: agent.QuestionGate, Reason: "not yet", Gate: &agent.Gate{Kind: "file"}}, options: approval.Options{People: c.people}})
+	d := park(t, scenario{question: agent.Question{Kind: agent.QuestionGate, Reason: "not yet", Gate: &agent.Gate{Kind: "file"}}, options: approval.Options{People: c.people}})
 	waits, err := d.store.OpenWaits(t.Context(), durable.WaitFilter{})
 	require.NoError(t, err)
 	require.Len(t, waits, 1)

@@ -67,7 +67,7 @@ func TestLoopback(t *testing.T) {
 
 // A server of its own, from the link to the end of the run.
 func TestServe(t *testing.T) {
-	d := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
 	at, stop := serve(t, approval.Server{Store: d.store})
 	link := approval.Links("http://" + at).To(d.notice.Calls[0].Token)
 	assert.Equal(t, http.StatusOK, see(t, link).StatusCode)
@@ -80,7 +80,7 @@ func TestServe(t *testing.T) {
 
 // Who is slow is not waited for: with the head, with the body, or with nothing at all.
 func TestSlowClients(t *testing.T) {
-	d := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
 	at, _ := serve(t, approval.Server{Store: d.store, Timeout: 50 * time.Millisecond})
 	token := d.notice.Calls[0].Token
 	for name, sent := range map[string]string{
@@ -103,7 +103,7 @@ func TestSlowClients(t *testing.T) {
 
 // A head that has no end is cut off.
 func TestAHugeHead(t *testing.T) {
-	d := park(t, asking{question: soon})
+	d := park(t, scenario{question: soon})
 	at, _ := serve(t, approval.Server{Store: d.store})
 	connection, err := net.Dial("tcp", at) //nolint:noctx // the server ends it
 	require.NoError(t, err)
@@ -120,7 +120,7 @@ func TestAHugeHead(t *testing.T) {
 func TestShutdown(t *testing.T) {
 	for name, grace := range map[string]time.Duration{"in time": time.Minute, "too late": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
-			d := park(t, asking{question: soon})
+			d := park(t, scenario{question: soon})
 			inside, goOn := make(chan struct{}), make(chan struct{})
 			at, stop := serve(t, approval.Server{Store: d.store, Grace: grace, Options: approval.Options{
 				Decided: func(context.Context, agent.RunID) { close(inside); <-goOn },

@@ -125,13 +125,13 @@ func (a *committing) checkNumbers() error {
 
 // isPlain reports whether the Commit consists of entries, events and changes of the run alone: such a Commit is one statement.
 func (a *committing) isPlain() bool {
-	return len(a.jobs) == 0 && a.c.Update.Waits == nil && !a.c.GivesUp() && a.c.Document == nil
+	return len(a.jobs) == 0 && a.c.Update.Waits == nil && !a.c.ReleasesLease() && a.c.Document == nil
 }
 
 // isRepeatable reports whether an equal Commit right after this one is this one again, after a lost reply. Equal updates have
 // the same outcome twice; a lease ends a run or passes it on once; events have times; equal jobs without an ID are different ones.
 func (a *committing) isRepeatable() bool {
-	return a.c.GivesUp() || a.c.Document != nil || len(a.c.Entries) > 0 || len(a.c.Events) > 0 ||
+	return a.c.ReleasesLease() || a.c.Document != nil || len(a.c.Entries) > 0 || len(a.c.Events) > 0 ||
 		lo.SomeBy(a.c.Jobs, func(j durable.Job) bool { return j.ID != "" })
 }
 
@@ -186,7 +186,7 @@ func (a *committing) storeJobs(b *pgx.Batch, added *map[agent.RunID]durable.Run)
 // replaceWaits replaces the waits of the run. Those that stay keep their answers, token and checker.
 func (a *committing) replaceWaits(b *pgx.Batch) {
 	waits := a.c.Update.Waits
-	if a.c.GivesUp() {
+	if a.c.ReleasesLease() {
 		waits = []durable.Wait{}
 	}
 	if waits == nil {

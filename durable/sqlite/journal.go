@@ -117,7 +117,7 @@ func update(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now in
 		return refuseCommit(ctx, t, l, c.Entries, nil)
 	}
 	var printed []byte
-	if c.GivesUp() {
+	if c.ReleasesLease() {
 		printed = c.Fingerprint(l)
 	}
 	write := updateRow

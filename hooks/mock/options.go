@@ -38,7 +38,7 @@ type reply struct {
 }
 
 // occasion holds the answers from the run's mocks for one call.
-type occasion struct {
+type mockAnswers struct {
 	order     []any  // the mocks, in the order in which they run
 	by        any    // the mock that answers the call, nil if there is none,
 	arguments string // and the call's arguments
@@ -52,29 +52,29 @@ type saying struct {
 }
 
 // stepOccasions holds one step's occasions by call ID. All mocks in a run share it.
-type stepOccasions struct {
+type stepAnswers struct {
 	step  int
-	calls map[string]*occasion
+	calls map[string]*mockAnswers
 }
 
-var occasions = agent.NewScratch[stepOccasions](nil)
+var allAnswers = agent.NewScratch[stepAnswers](nil)
 
 // occasionOf returns a call's occasion. It creates the occasion for the first mock that is called.
-func occasionOf(c hooks.ToolContext) *occasion {
-	now := occasions.Get(c.State())
+func occasionOf(c hooks.ToolContext) *mockAnswers {
+	now := allAnswers.Get(c.State())
 	if now.calls == nil || now.step != c.StepIndex() {
-		*now = stepOccasions{c.StepIndex(), map[string]*occasion{}}
+		*now = stepAnswers{c.StepIndex(), map[string]*mockAnswers{}}
 	}
 	id := c.Original().ID
 	if now.calls[id] == nil {
-		now.calls[id] = &occasion{said: map[any]saying{}}
+		now.calls[id] = &mockAnswers{said: map[any]saying{}}
 	}
 	return now.calls[id]
 }
 
 // takeBack undoes the mock's earlier answer to the call. A mock is called again for the same call only if its arguments
 // have changed. With the same arguments the step is being retried, and its calls count again.
-func (o *occasion) takeBack(self any, arguments string) {
+func (o *mockAnswers) takeBack(self any, arguments string) {
 	if before, ok := o.said[self]; ok && before.arguments != arguments {
 		before.undo()
 	}
@@ -88,12 +88,12 @@ func (o *occasion) takeBack(self any, arguments string) {
 }
 
 // yields reports whether an earlier mock answers the call.
-func (o *occasion) yields(self any, arguments string) bool {
+func (o *mockAnswers) yields(self any, arguments string) bool {
 	return o.by != nil && o.arguments == arguments && slices.Index(o.order, o.by) < slices.Index(o.order, self)
 }
 
 // answerWith records that the mock answers the call, instead of any later mock.
-func (o *occasion) answerWith(self any, arguments string) {
+func (o *mockAnswers) answerWith(self any, arguments string) {
 	if o.by != nil && o.arguments == arguments {
 		o.said[o.by].undo()
 	}

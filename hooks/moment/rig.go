@@ -74,7 +74,7 @@ func (r rig) settings() agent.RunSettings {
 func (r rig) begin(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	effects := r.effects
 	if r.continuations > 0 {
-		effects = append(slices.Clip(effects), agent.ReservedKey[int](reserved.Show(), "hooks.continuations", agent.ScopeRun).Set(r.continuations))
+		effects = append(slices.Clip(effects), agent.ReservedKey[int](reserved.InternalToken(), "hooks.continuations", agent.ScopeRun).Set(r.continuations))
 	}
 	return next(ctx, s.Apply(agent.EffectsOf(effects...).From(theirs)))
 }

@@ -32,7 +32,7 @@ type Limit struct {
 func Hook(name string, limit Limit, matching ...hooks.Matcher) hooks.Hook {
 	limit.Calls, limit.Wait = max(limit.Calls, 0), min(max(limit.Wait, 0), longestWait)
 	// The remaining turns are stored with the run. A run that waited for a person resumes with them.
-	kept := agent.ReservedKey[map[string]turns](reserved.Show(), "hooks.ratelimit."+name, agent.ScopeRun)
+	kept := agent.ReservedKey[map[string]turns](reserved.InternalToken(), "hooks.ratelimit."+name, agent.ScopeRun)
 	shared, ofRun, counted := new(counters), agent.NewScratch[counters](nil), hooks.CountCalls()
 	allow := func(c hooks.ToolContext) hooks.Result {
 		if limit.Shared {

@@ -21,8 +21,8 @@ var patience = 30 * time.Second
 
 var hello = agent.NewState(agent.UserText("hello"))
 
-// asking is a driver with its endpoint, either streaming or not.
-type asking struct {
+// exchange is a driver with its endpoint, either streaming or not.
+type exchange struct {
 	*Endpoint
 	driver    agent.Driver
 	client    *http.Client
@@ -31,17 +31,17 @@ type asking struct {
 }
 
 // ask creates a driver for an endpoint that answers with replies.
-func (s Service) ask(t *testing.T, streaming bool, replies ...Reply) asking {
+func (s Service) ask(t *testing.T, streaming bool, replies ...Reply) exchange {
 	t.Helper()
 	return s.at(t, streaming, Golden(t, replies...))
 }
 
 // at creates a driver for an endpoint.
-func (s Service) at(t *testing.T, streaming bool, e *Endpoint) asking {
+func (s Service) at(t *testing.T, streaming bool, e *Endpoint) exchange {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{}}
 	t.Cleanup(client.CloseIdleConnections)
-	a := asking{e, s.New(t, e.URL, client), client, streaming, hello}
+	a := exchange{e, s.New(t, e.URL, client), client, streaming, hello}
 	if _, ok := a.driver.(agent.Streamer); streaming && !ok {
 		t.Skip("the driver does not stream")
 	}
@@ -49,7 +49,7 @@ func (s Service) at(t *testing.T, streaming bool, e *Endpoint) asking {
 }
 
 // next requests a reply; emit may be nil.
-func (a asking) next(ctx context.Context, emit func(agent.Delta)) (agent.Step, error) {
+func (a exchange) next(ctx context.Context, emit func(agent.Delta)) (agent.Step, error) {
 	if !a.streaming {
 		return a.driver.Next(ctx, a.state).Get()
 	}
@@ -60,7 +60,7 @@ func (a asking) next(ctx context.Context, emit func(agent.Delta)) (agent.Step, e
 }
 
 // soon works like next, but fails the test if the driver does not return.
-func (a asking) soon(ctx context.Context, t *testing.T, emit func(agent.Delta)) (step agent.Step, err error) {
+func (a exchange) soon(ctx context.Context, t *testing.T, emit func(agent.Delta)) (step agent.Step, err error) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {
@@ -82,7 +82,7 @@ func wait(t *testing.T, done <-chan struct{}, otherwise string) {
 }
 
 // fails makes one request and checks that the driver reports one failure of the given kind.
-func (a asking) fails(t *testing.T, kind agent.ErrorKind) drivers.Error {
+func (a exchange) fails(t *testing.T, kind agent.ErrorKind) drivers.Error {
 	t.Helper()
 	_, err := a.soon(t.Context(), t, nil)
 	failure := a.checkFailure(t, err, kind)
@@ -90,7 +90,7 @@ func (a asking) fails(t *testing.T, kind agent.ErrorKind) drivers.Error {
 	return failure
 }
 
-func (a asking) checkFailure(t *testing.T, err error, kind agent.ErrorKind) drivers.Error {
+func (a exchange) checkFailure(t *testing.T, err error, kind agent.ErrorKind) drivers.Error {
 	t.Helper()
 	require.Error(t, err, "the service failed, but the driver returned an answer")
 	failure, ok := errors.AsType[*drivers.Error](err)
@@ -103,7 +103,7 @@ func (a asking) checkFailure(t *testing.T, err error, kind agent.ErrorKind) driv
 }
 
 // checkSecret checks that neither the error nor any error that it wraps contains the key.
-func (a asking) checkSecret(t *testing.T, err error) {
+func (a exchange) checkSecret(t *testing.T, err error) {
 	t.Helper()
 	for _, e := range errorChain(err) {
 		if strings.Contains(e.Error(), Key) {

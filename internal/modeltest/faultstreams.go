@@ -196,7 +196,7 @@ func (s Service) testSlow(t *testing.T, streaming bool) {
 func (s Service) testCancelledEarly(t *testing.T, streaming bool) {
 	t.Helper()
 	reply := Reply{Wait: make(chan struct{})}
-	s.testCancellation(t, streaming, reply, func(a asking, cancel func()) func(agent.Delta) {
+	s.testCancellation(t, streaming, reply, func(a exchange, cancel func()) func(agent.Delta) {
 		go func() {
 			<-a.Arrivals()
 			cancel()
@@ -215,7 +215,7 @@ func (s Service) testCancelledWithin(t *testing.T, streaming bool) {
 		last := lo.IndexOf(lo.Map(reply.Frames, func(f string, _ int) bool { return strings.Contains(f, s.Text) }), true)
 		reply.Frames = reply.Frames[:last+1]
 	}
-	s.testCancellation(t, streaming, reply, func(a asking, cancel func()) func(agent.Delta) {
+	s.testCancellation(t, streaming, reply, func(a exchange, cancel func()) func(agent.Delta) {
 		if streaming {
 			return func(agent.Delta) { cancel() }
 		}
@@ -229,7 +229,7 @@ func (s Service) testCancelledWithin(t *testing.T, streaming bool) {
 
 // testCancellation checks that the driver returns soon after its context ends, closes the connection, and leaves no
 // goroutines running.
-func (s Service) testCancellation(t *testing.T, streaming bool, reply Reply, when func(a asking, cancel func()) func(agent.Delta)) {
+func (s Service) testCancellation(t *testing.T, streaming bool, reply Reply, when func(a exchange, cancel func()) func(agent.Delta)) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	a := s.ask(t, streaming, reply)

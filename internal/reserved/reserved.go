@@ -5,13 +5,13 @@ package reserved
 import "strings"
 
 // Pass is an argument that permits a package of this module to create a framework key or to record a judgement. Code
-// outside the module can create a zero Pass by type inference, but only Show returns a valid one.
+// outside the module can create a zero Pass by type inference, but only InternalToken returns a valid one.
 type Pass struct{ valid bool }
 
-// Show returns a valid Pass.
-func Show() Pass { return Pass{valid: true} }
+// InternalToken returns a valid Pass.
+func InternalToken() Pass { return Pass{valid: true} }
 
-// Valid reports whether Show has made the Pass.
+// Valid reports whether InternalToken has made the Pass.
 func (p Pass) Valid() bool { return p.valid }
 
 // prefixes lists the prefixes of the framework's names.

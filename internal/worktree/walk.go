@@ -15,9 +15,9 @@ import (
 // false. It also skips directories and files that it cannot read.
 func Walk(dir string, skip func(name string) bool, visit func(name string, info fs.FileInfo) bool) {
 	w := walker{skip: skip, visit: visit, user: readUserRules()}
-	at := place{dir: dir}
+	at := directory{dir: dir}
 	if top, below, ok := repositoryAbove(dir); ok {
-		at = w.enter(place{dir: top})
+		at = w.enter(directory{dir: top})
 		for _, name := range below {
 			at = at.child(name, at.dir)
 			at.rules = append(slices.Clip(at.rules), readRules(filepath.Join(at.dir, ignoreFile), at.inRepo))
@@ -35,8 +35,8 @@ type walker struct {
 	user  rules // the user's rules for all repositories
 }
 
-// place is a directory on the walk's current path.
-type place struct {
+// directory is one on the walk's current path.
+type directory struct {
 	dir  string // the path of the directory
 	name string // the path relative to the start; empty for the start
 	repo *repository
@@ -48,8 +48,8 @@ type place struct {
 	ignored bool
 }
 
-// child returns the place of a subdirectory. It does not read the subdirectory's ignore file.
-func (at place) child(name, dir string) place {
+// child returns a subdirectory. It does not read the subdirectory's ignore file.
+func (at directory) child(name, dir string) directory {
 	below := at
 	below.dir, below.name, below.inRepo = filepath.Join(dir, name), path.Join(at.name, name), path.Join(at.inRepo, name)
 	below.ignored = at.ignores(below.inRepo, true)
@@ -57,7 +57,7 @@ func (at place) child(name, dir string) place {
 }
 
 // ignores reports whether git ignores an untracked file or directory in at.
-func (at place) ignores(inRepo string, isDir bool) bool {
+func (at directory) ignores(inRepo string, isDir bool) bool {
 	if at.ignored || at.repo == nil {
 		return at.ignored
 	}
@@ -70,7 +70,7 @@ func (at place) ignores(inRepo string, isDir bool) bool {
 }
 
 // enter opens the repository whose top is at's directory. Without a repository, it returns at unchanged.
-func (w *walker) enter(at place) place {
+func (w *walker) enter(at directory) directory {
 	r, exclude, ok := openRepository(at.dir)
 	if ok {
 		at.repo, at.inRepo, at.ignored, at.rules = r, "", false, []rules{w.user, exclude}
@@ -82,7 +82,7 @@ func (w *walker) enter(at place) place {
 }
 
 // visitBelow visits the files below a directory, and reports whether to continue the walk.
-func (w *walker) visitBelow(at place) bool {
+func (w *walker) visitBelow(at directory) bool {
 	entries, _ := os.ReadDir(at.dir) // unreadable directories are skipped
 	for _, e := range entries {
 		name, inRepo := path.Join(at.name, e.Name()), path.Join(at.inRepo, e.Name())

@@ -40,7 +40,7 @@ func user(text string) talk { return talk{agent.UserText(text)} }
 
 func (c talk) tool(name, arguments, answer string) talk {
 	call := agent.ToolCall{ID: "c", Name: name, Arguments: arguments}
-	r := agent.Answer(&agent.Prepared{Original: &call, Call: &call})
+	r := agent.NewResult(&agent.Prepared{Original: &call, Call: &call})
 	r.Status, r.Content = agent.ToolExecuted, agent.TextContent(answer)
 	return append(slices.Clip(c), agent.Assistant("", call), agent.ToolAnswer(r))
 }

@@ -21,7 +21,7 @@ func (ready) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Res
 }
 
 func (ready) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
-	return mo.Ok(agent.Answer(p))
+	return mo.Ok(agent.NewResult(p))
 }
 
 // BenchmarkAssistant measures a decision by the whole of library:assistant, with provenance, in a run of 42 messages.

@@ -24,7 +24,7 @@ func (c *talk) with(m ...agent.Message) *talk { return &talk{c.state.With(m...),
 // tool returns a call with its answer.
 func (c *talk) tool(name, arguments, answer string) *talk {
 	call := c.next(name, arguments)
-	r := agent.Answer(&agent.Prepared{Original: &call, Call: &call})
+	r := agent.NewResult(&agent.Prepared{Original: &call, Call: &call})
 	r.Status, r.Content = agent.ToolExecuted, agent.TextContent(answer)
 	return c.answered(call, r)
 }

@@ -504,7 +504,7 @@ func TestChangedArgumentsAreNoAnswer(t *testing.T) {
 	changed := call
 	changed.Arguments = `{"recipient":"` + evil + `"}`
 	p := &agent.Prepared{Original: &call, Call: &changed}
-	r := agent.Answer(p)
+	r := agent.NewResult(p)
 	r.Status, r.Content = agent.ToolExecuted, agent.TextContent("- recipient: "+good+"\n")
 	noted := p.NoteRewrite(r, nil)
 	require.Contains(t, noted.Text(), evil, "the model reads it")

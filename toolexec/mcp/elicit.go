@@ -206,16 +206,16 @@ func isSame(a, b agent.InputRequest) bool {
 
 // desk attributes elicitation during a call to its call. The protocol does not say which call asks. After a server has
 // asked in this way, its calls are made one at a time.
-type desk struct {
+type openCalls struct {
 	server Server
 	serial *serial
 
 	mu    sync.Mutex
-	calls []*asking
+	calls []*openCall
 }
 
 // asking is a call in progress.
-type asking struct {
+type openCall struct {
 	given   []agent.GivenInput  // answers that the server has not got in this attempt
 	request *agent.InputRequest // the first request without an answer
 	err     error               // the request that cannot be shown
@@ -247,8 +247,8 @@ func (s *serial) wait(done <-chan struct{}) (over func()) {
 }
 
 // enter begins a call, with the answers that it has.
-func (d *desk) enter(given []agent.GivenInput) (a *asking, leave func()) {
-	a = &asking{given: slices.Clone(given)}
+func (d *openCalls) enter(given []agent.GivenInput) (a *openCall, leave func()) {
+	a = &openCall{given: slices.Clone(given)}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = append(d.calls, a)
@@ -260,14 +260,14 @@ func (d *desk) enter(given []agent.GivenInput) (a *asking, leave func()) {
 }
 
 // outcome returns the call's request for input.
-func (d *desk) outcome(a *asking) (request *agent.InputRequest, err error) {
+func (d *openCalls) outcome(a *openCall) (request *agent.InputRequest, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return a.request, a.err
 }
 
 // elicit answers a server's request with the recorded answer, or cancels it.
-func (d *desk) elicit(p *sdk.ElicitParams) (sdk.Result, error) {
+func (d *openCalls) elicit(p *sdk.ElicitParams) (sdk.Result, error) {
 	cancelled := &sdk.ElicitResult{Action: "cancel"}
 	if p == nil {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "elicitation/create: the parameters are missing"}

@@ -25,7 +25,7 @@ type session struct {
 	http    *endpoint // nil for a process
 	news    *news
 	gate    *gate
-	desk    *desk
+	desk    *openCalls
 	dead    chan struct{} // closed when the connection has ended
 	over    atomic.Bool   // calls must not use the session any more
 
@@ -75,7 +75,7 @@ func deadlineError(ctx context.Context, err error) error {
 
 // greetServer connects to a server. code is the server's error code, if it returned one.
 func greetServer(ctx context.Context, s Server, turns *serial, protocol string) (_ *session, code int64, _ error) {
-	c := &session{server: s, news: &news{}, desk: &desk{server: s, serial: turns}, dead: make(chan struct{}), refreshing: make(chan struct{}, 1)}
+	c := &session{server: s, news: &news{}, desk: &openCalls{server: s, serial: turns}, dead: make(chan struct{}), refreshing: make(chan struct{}, 1)}
 	var transport sdk.Transport
 	agreed := func(string) {}
 	if s.URL != "" {
@@ -135,7 +135,7 @@ func greetServer(ctx context.Context, s Server, turns *serial, protocol string) 
 }
 
 // newSDKClient returns a client that can only call tools. It lets servers ask people.
-func newSDKClient(n *news, d *desk) *sdk.Client {
+func newSDKClient(n *news, d *openCalls) *sdk.Client {
 	client := sdk.NewClient(&sdk.Implementation{Name: "grapnel", Version: version.Read()}, &sdk.ClientOptions{
 		Capabilities: &sdk.ClientCapabilities{Elicitation: &sdk.ElicitationCapabilities{
 			Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{},
@@ -149,7 +149,7 @@ func newSDKClient(n *news, d *desk) *sdk.Client {
 
 // onlyKnown restricts a server's requests and notifications to the ones in use, because some SDK handlers panic on
 // messages that a server can send.
-func (d *desk) onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
+func (d *openCalls) onlyKnown(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, r sdk.Request) (_ sdk.Result, err error) {
 		defer recoverPanic(ctx, &err)
 		switch method {

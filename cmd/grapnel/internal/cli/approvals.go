@@ -87,7 +87,7 @@ func (r *runs) newInbox() *cobra.Command {
 			if limit <= 0 {
 				return &usageError{fmt.Errorf("--limit is %d: it must be above zero", limit)}
 			}
-			return r.with(c.Context(), false, func(k *kept) error {
+			return r.with(c.Context(), false, func(k *openedStore) error {
 				items, next, err := approval.Inbox(c.Context(), k.store, durable.WaitFilter{Expired: expired, Limit: limit})
 				if err != nil {
 					return err
@@ -105,7 +105,7 @@ func (r *runs) newInbox() *cobra.Command {
 	return c
 }
 
-func (r *runs) listItems(k *kept, items []approval.Item, more bool) error {
+func (r *runs) listItems(k *openedStore, items []approval.Item, more bool) error {
 	if len(items) == 0 {
 		fmt.Fprintf(r.std.err, "Nothing waits for a person in %s.\n", k.place)
 		return nil
@@ -166,7 +166,7 @@ func (r *runs) newShowWait() *cobra.Command {
 		Short: "Show what a run waits for: exactly what would run, who asks and why, and former decisions",
 		Args:  runAndCard,
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.with(c.Context(), false, func(k *kept) error {
+			return r.with(c.Context(), false, func(k *openedStore) error {
 				all, err := k.details(c.Context(), args[0], strings.Join(args[1:], ""))
 				if err != nil {
 					return err
@@ -186,7 +186,7 @@ func (r *runs) newShowWait() *cobra.Command {
 }
 
 // details returns the waits of a run whose IDs begin with a text.
-func (k *kept) details(ctx context.Context, id, named string) ([]*approval.Detail, error) {
+func (k *openedStore) details(ctx context.Context, id, named string) ([]*approval.Detail, error) {
 	about, err := k.find(ctx, id)
 	if err != nil {
 		return nil, err
@@ -326,7 +326,7 @@ is 0 when the answer is recorded, also when more people must answer.`,
 			if len(o.input) > 0 && !approve {
 				return &usageError{errors.New("--input requires --approve")}
 			}
-			return r.with(c.Context(), false, func(k *kept) error {
+			return r.with(c.Context(), false, func(k *openedStore) error {
 				about, err := k.find(c.Context(), args[0])
 				if err != nil {
 					return err

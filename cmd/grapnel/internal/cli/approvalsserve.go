@@ -42,7 +42,7 @@ unanswered (docs/observability.md).`,
 			ctx, release := withInterrupt(c.Context(), func() {}, func() {})
 			defer release()
 			return withTelemetry(ctx, "", r.std.err, func(ctx context.Context) error {
-				return r.with(ctx, false, func(k *kept) error { return r.serveInbox(ctx, k, &o) })
+				return r.with(ctx, false, func(k *openedStore) error { return r.serveInbox(ctx, k, &o) })
 			})
 		},
 	}
@@ -55,7 +55,7 @@ unanswered (docs/observability.md).`,
 	return c
 }
 
-func (r *runs) serveInbox(ctx context.Context, k *kept, o *serving) error {
+func (r *runs) serveInbox(ctx context.Context, k *openedStore, o *serving) error {
 	log := slog.New(slog.NewTextHandler(r.std.err, nil))
 	people, token, err := withOperator(o.people, log)
 	if err != nil {

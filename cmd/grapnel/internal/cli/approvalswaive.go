@@ -48,7 +48,7 @@ quorum, or the question whether a call in doubt is repeated.`,
   grapnel approvals waive --rule payments/large --tool transfer --arg 'to=land*' --until 30d`,
 		Args: takes(0, 2, "takes a run ID and a card ID"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.with(c.Context(), false, func(k *kept) error { return r.waive(c, k, &o, args) })
+			return r.with(c.Context(), false, func(k *openedStore) error { return r.waive(c, k, &o, args) })
 		},
 	}
 	c.Flags().StringVar(&o.scope.Rule, "rule", "", "the `name` of the rule that asks, such as payments/large")
@@ -62,7 +62,7 @@ quorum, or the question whether a call in doubt is repeated.`,
 }
 
 // scopeOf returns the scope that the flags and the call describe.
-func (o *waiving) scopeOf(c *cobra.Command, k *kept, args []string) (waiver.Scope, error) {
+func (o *waiving) scopeOf(c *cobra.Command, k *openedStore, args []string) (waiver.Scope, error) {
 	s := o.scope
 	s.Arguments = map[string]string{}
 	for _, text := range o.args {
@@ -113,7 +113,7 @@ type coveredJSON struct {
 	By        string `json:"by"`
 }
 
-func (r *runs) waive(c *cobra.Command, k *kept, o *waiving, args []string) error {
+func (r *runs) waive(c *cobra.Command, k *openedStore, o *waiving, args []string) error {
 	ctx := c.Context()
 	if o.until == "" {
 		return &usageError{errors.New("a waiver expires: say when with --until, such as --until 30d")}
@@ -204,7 +204,7 @@ func (r *runs) newWaivers() *cobra.Command {
 		Short: "List the waivers in force",
 		Args:  noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return r.with(c.Context(), false, func(k *kept) error { return r.listWaivers(c.Context(), k, all, asJSON) })
+			return r.with(c.Context(), false, func(k *openedStore) error { return r.listWaivers(c.Context(), k, all, asJSON) })
 		},
 	}
 	c.Flags().BoolVar(&all, "all", false, "list those that expired or were revoked, too")
@@ -212,7 +212,7 @@ func (r *runs) newWaivers() *cobra.Command {
 	return c
 }
 
-func (r *runs) listWaivers(ctx context.Context, k *kept, all, asJSON bool) error {
+func (r *runs) listWaivers(ctx context.Context, k *openedStore, all, asJSON bool) error {
 	waivers, err := k.store.Waivers(ctx, all)
 	if err != nil {
 		return err
@@ -255,13 +255,13 @@ func (r *runs) newRevoke() *cobra.Command {
 		Short: "Revoke a waiver",
 		Args:  takes(1, 1, `needs the ID of a waiver, or a unique beginning: "grapnel approvals waivers" lists them`),
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.with(c.Context(), false, func(k *kept) error { return r.revoke(c.Context(), k, args[0]) })
+			return r.with(c.Context(), false, func(k *openedStore) error { return r.revoke(c.Context(), k, args[0]) })
 		},
 	}
 }
 
 // revoke revokes the waiver whose ID begins with a text.
-func (r *runs) revoke(ctx context.Context, k *kept, id string) error {
+func (r *runs) revoke(ctx context.Context, k *openedStore, id string) error {
 	all, err := k.store.Waivers(ctx, true)
 	if err != nil {
 		return err

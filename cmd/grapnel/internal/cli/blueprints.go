@@ -43,12 +43,12 @@ store, and back. "grapnel runs submit blueprint" submits runs.`,
 }
 
 // withCoordinator calls do with a client of the coordinator at --server, or of one in this process on the store.
-func (r *runs) withCoordinator(ctx context.Context, do func(k *kept, c *client.Client) error) error {
+func (r *runs) withCoordinator(ctx context.Context, do func(k *openedStore, c *client.Client) error) error {
 	at, err := placeOf(r.at)
 	if err != nil {
 		return err
 	}
-	return r.with(ctx, !at.server(), func(k *kept) error {
+	return r.with(ctx, !at.server(), func(k *openedStore) error {
 		var c *client.Client
 		if at.server() {
 			c, err = client.New(client.Options{URL: at.at, Token: os.Getenv(tokenVariable)})
@@ -79,7 +79,7 @@ files and patterns such as agents/*.yaml in the folder pipeline.dir.`,
 		Example: `  grapnel blueprints apply report.yaml check.yaml --server http://127.0.0.1:8420`,
 		Args:    takes(1, unlimited, "needs the file of a blueprint"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+			return r.withCoordinator(c.Context(), func(_ *openedStore, cl *client.Client) error {
 				all, err := checkBlueprints(c.Context(), cl, args)
 				if err != nil {
 					return err
@@ -229,7 +229,7 @@ func (r *runs) newListBlueprints() *cobra.Command {
 		Example: "  grapnel blueprints list --server http://127.0.0.1:8420",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+			return r.withCoordinator(c.Context(), func(_ *openedStore, cl *client.Client) error {
 				all := []coordinator.Stored{}
 				for after := ""; ; after = all[len(all)-1].Name {
 					found, err := cl.Blueprints(c.Context(), after, page)
@@ -291,7 +291,7 @@ with the files of its pipeline in the folder NAME beside it. Files that exist ar
   grapnel blueprints show report --version 3 --to backup`,
 		Args: oneBlueprint,
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+			return r.withCoordinator(c.Context(), func(_ *openedStore, cl *client.Client) error {
 				b, err := cl.Blueprint(c.Context(), args[0], version)
 				if errors.Is(err, durable.ErrNotFound) {
 					err = &usageError{fmt.Errorf(`no blueprint %q, or no such version: "grapnel blueprints list" lists them`, args[0])}
@@ -321,7 +321,7 @@ func (r *runs) newDeleteBlueprint() *cobra.Command {
 		Example: "  grapnel blueprints delete report --server http://127.0.0.1:8420",
 		Args:    oneBlueprint,
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+			return r.withCoordinator(c.Context(), func(_ *openedStore, cl *client.Client) error {
 				err := cl.DeleteBlueprint(c.Context(), args[0])
 				if errors.Is(err, durable.ErrNotFound) {
 					return &usageError{fmt.Errorf(`no blueprint %q: "grapnel blueprints list" lists them`, args[0])}

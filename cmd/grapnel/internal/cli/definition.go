@@ -43,7 +43,7 @@ type flagSaid struct {
 }
 
 // definitionKey is the key of the session value that holds the definition of a durable run.
-var definitionKey = agent.ReservedKey[definition](reserved.Show(), "grapnel.cli", agent.ScopeSession)
+var definitionKey = agent.ReservedKey[definition](reserved.InternalToken(), "grapnel.cli", agent.ScopeSession)
 
 // shaping are the flags that define the agent, except the model, because the chosen model is stored.
 var shaping = []string{

@@ -20,8 +20,8 @@ import (
 )
 
 // kept is an open store, with the keeper that records runs in it.
-type kept struct {
-	place  place
+type openedStore struct {
+	place  storeAddress
 	store  durable.Store
 	stored durable.Store // the same without decryption, for lists, which need no key
 	keeper *durable.Keeper
@@ -45,7 +45,7 @@ func keeperOptions() durable.Options {
 }
 
 // openKept opens the store at a place.
-func openKept(ctx context.Context, at string, create bool) (*kept, error) {
+func openKept(ctx context.Context, at string, create bool) (*openedStore, error) {
 	p, err := placeOf(at)
 	if err != nil {
 		return nil, err
@@ -54,12 +54,12 @@ func openKept(ctx context.Context, at string, create bool) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &kept{place: p, store: store, stored: stored, keeper: durable.Keep(store, keeperOptions())}
+	k := &openedStore{place: p, store: store, stored: stored, keeper: durable.Keep(store, keeperOptions())}
 	k.going, k.suspend = context.WithCancel(context.WithoutCancel(ctx))
 	return k, nil
 }
 
-func (k *kept) close() error {
+func (k *openedStore) close() error {
 	k.suspend()
 	if err := k.store.Close(); err != nil {
 		return fmt.Errorf("closing the store: %w", err)
@@ -68,11 +68,11 @@ func (k *kept) close() error {
 }
 
 // parks reports whether every call that needs approval parks the run.
-func (k *kept) parks(in *input) bool { return in.terminal == nil || k.waits }
+func (k *openedStore) parks(in *input) bool { return in.terminal == nil || k.waits }
 
 // approver asks the person at the terminal, until the run is suspended. Without a terminal, with --no-wait, and
 // for a call that the person cannot approve, the run parks.
-func (k *kept) approver(in *input, v *view) agent.Approver {
+func (k *openedStore) approver(in *input, v *view) agent.Approver {
 	if k.parks(in) {
 		return agent.ParkApprover
 	}
@@ -102,7 +102,7 @@ func (k *kept) approver(in *input, v *view) agent.Approver {
 // suspendable returns a context for a durable run. The first signal suspends the run, the second cancels the context,
 // and the third ends the program immediately, after calling last. Before the run begins, the first signal cancels the
 // context.
-func (k *kept) suspendable(ctx context.Context, v *view, last func()) (_ context.Context, release func()) {
+func (k *openedStore) suspendable(ctx context.Context, v *view, last func()) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := onSignal(func(before int, by *signalError) bool {
 		switch {
@@ -236,7 +236,7 @@ func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command,
 }
 
 // finish works like made.finish, for a run that may be parked.
-func (k *kept) finish(ctx context.Context, m *made, v *view, final agent.State, err error) error {
+func (k *openedStore) finish(ctx context.Context, m *made, v *view, final agent.State, err error) error {
 	k.running.Store(false)
 	ended := m.finish(ctx, v, final, err)
 	if final.Parked() {
@@ -246,7 +246,7 @@ func (k *kept) finish(ctx context.Context, m *made, v *view, final agent.State, 
 }
 
 // howToGoOn returns instructions for a parked run.
-func (k *kept) howToGoOn(s agent.State) string {
+func (k *openedStore) howToGoOn(s agent.State) string {
 	id, at := short(s.Run().ID), k.place.flag()
 	if !s.Waiting() {
 		return fmt.Sprintf("Resume it:\n  grapnel runs resume %s%s", id, at)

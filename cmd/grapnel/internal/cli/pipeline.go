@@ -182,7 +182,7 @@ shows the session until it has ended; elsewhere the events are written, as by "g
   grapnel pipeline status friday --json | jq -r .stage`,
 		Args: oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+			return p.withSession(c.Context(), args[0], func(k *openedStore, about durable.Run) error {
 				if watch {
 					return p.watchStatus(c.Context(), k, about, asJSON)
 				}
@@ -220,7 +220,7 @@ be approved, only rejected. CARD names what was asked: without it, the command s
 		Use: word + " SESSION CARD", Short: short, Long: long, Example: "  grapnel pipeline " + word + ` friday 5f0c8e31ab97 --reason "as discussed"`,
 		Args: takes(1, 2, "needs the name of one session, and the card of what it asks"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+			return p.withSession(c.Context(), args[0], func(k *openedStore, about durable.Run) error {
 				status, err := pipeline.StatusOf(c.Context(), k.store, about)
 				if err != nil {
 					return err
@@ -255,7 +255,7 @@ be approved, only rejected. CARD names what was asked: without it, the command s
 
 // newUnnamedGateError returns the error for a command that names no gate: the commands for the open ones. Only people's gates can be
 // approved.
-func (k *kept) newUnnamedGateError(c *cobra.Command, session string, gates []openGate, approves bool) error {
+func (k *openedStore) newUnnamedGateError(c *cobra.Command, session string, gates []openGate, approves bool) error {
 	possible := lo.Filter(gates, func(g openGate, _ int) bool { return !approves || g.For == durable.WaitApproval })
 	lines := lo.Map(possible, func(g openGate, _ int) string {
 		return "  " + k.commandLine(c, session, shortWait(g.Wait)) + "\n      " + oneLine(timeline.Clean(g.describe()))
@@ -295,7 +295,7 @@ func openGates(s pipeline.Status) (all []openGate) {
 }
 
 // openGates returns the open gates of a session, of the stages of its parallel block, and of the pipelines that hooks have started.
-func (k *kept) openGates(ctx context.Context, s pipeline.Status) (all []openGate, err error) {
+func (k *openedStore) openGates(ctx context.Context, s pipeline.Status) (all []openGate, err error) {
 	all = openGates(s)
 	for _, above := range append([]pipeline.Status{s}, s.Parts...) {
 		below, err := k.store.List(ctx, durable.Filter{
@@ -323,7 +323,7 @@ func (k *kept) openGates(ctx context.Context, s pipeline.Status) (all []openGate
 }
 
 // isAtGates reports whether all that is left of a run waits.
-func (k *kept) isAtGates(ctx context.Context, id agent.RunID) (bool, error) {
+func (k *openedStore) isAtGates(ctx context.Context, id agent.RunID) (bool, error) {
 	about, err := k.store.Run(ctx, id)
 	if err != nil || about.Status != durable.StatusWaiting {
 		return false, err
@@ -348,7 +348,7 @@ func (p *pipelines) newAbort() *cobra.Command {
 		Example: "  grapnel pipeline abort friday",
 		Args:    oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+			return p.withSession(c.Context(), args[0], func(k *openedStore, about durable.Run) error {
 				if about.Status.Ended() {
 					return &usageError{fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
 				}
@@ -368,7 +368,7 @@ func (p *pipelines) newAbort() *cobra.Command {
 }
 
 // endHere ends a cancelled session, unless another process runs it.
-func (p *pipelines) endHere(ctx context.Context, k *kept, about durable.Run) error {
+func (p *pipelines) endHere(ctx context.Context, k *openedStore, about durable.Run) error {
 	dir, unlock, err := k.lock(ctx, about)
 	if err != nil {
 		return nil
@@ -389,7 +389,7 @@ func (p *pipelines) endHere(ctx context.Context, k *kept, about durable.Run) err
 }
 
 // cancelBelow cancels the iteration of a session, and the pipelines below: none of them is to begin again before the session ends.
-func (k *kept) cancelBelow(ctx context.Context, run agent.RunID) error {
+func (k *openedStore) cancelBelow(ctx context.Context, run agent.RunID) error {
 	for f := (durable.Filter{
 		Parent: run, Limit: page,
 		Status: []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting},
@@ -421,7 +421,7 @@ func (p *pipelines) newPause() *cobra.Command {
 continues it.`,
 		Example: "  grapnel pipeline pause friday", Args: oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+			return p.withSession(c.Context(), args[0], func(k *openedStore, about durable.Run) error {
 				if about.Status.Ended() {
 					return &usageError{fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
 				}
@@ -433,7 +433,7 @@ continues it.`,
 }
 
 // confirm writes what a signal does to a session: with a process that runs it, or without one.
-func (p *pipelines) confirm(ctx context.Context, k *kept, about durable.Run, err error, alive, idle string) error {
+func (p *pipelines) confirm(ctx context.Context, k *openedStore, about durable.Run, err error, alive, idle string) error {
 	if err == nil {
 		about, err = k.store.Run(ctx, about.ID)
 	}
@@ -457,9 +457,9 @@ func (p *pipelines) confirm(ctx context.Context, k *kept, about durable.Run, err
 }
 
 // withSession opens the store and calls do with the run of a session.
-func (p *pipelines) withSession(ctx context.Context, name string, do func(k *kept, about durable.Run) error) error {
+func (p *pipelines) withSession(ctx context.Context, name string, do func(k *openedStore, about durable.Run) error) error {
 	r := &runs{std: p.std, at: p.at}
-	return r.with(ctx, false, func(k *kept) error {
+	return r.with(ctx, false, func(k *openedStore) error {
 		about, err := k.findSession(ctx, name)
 		if err != nil {
 			return err
@@ -472,7 +472,7 @@ func (p *pipelines) withSession(ctx context.Context, name string, do func(k *kep
 func isServed(about durable.Run) bool { return about.Labels[pipeline.LabelSession] == string(about.ID) }
 
 // findServed returns the session of a blueprint: the run with an ID, which may be shortened.
-func (k *kept) findServed(ctx context.Context, id string) (durable.Run, error) {
+func (k *openedStore) findServed(ctx context.Context, id string) (durable.Run, error) {
 	about, err := k.find(ctx, id)
 	if err == nil && about.Kind != durable.KindPipeline {
 		err = &usageError{fmt.Errorf("run %s is no pipeline but of kind %s", short(about.ID), about.Kind)}
@@ -481,7 +481,7 @@ func (k *kept) findServed(ctx context.Context, id string) (durable.Run, error) {
 }
 
 // findSession returns the newest run of the session with a name in this folder, or the run of a blueprint with an ID.
-func (k *kept) findSession(ctx context.Context, name string) (durable.Run, error) {
+func (k *openedStore) findSession(ctx context.Context, name string) (durable.Run, error) {
 	if k.place.server() || strings.HasPrefix(name, "run_") {
 		return k.findServed(ctx, name)
 	}

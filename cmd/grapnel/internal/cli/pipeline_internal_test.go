@@ -44,7 +44,7 @@ func TestUnnamedGates(t *testing.T) {
 		"none":      {nil, true, []string{"it waits for no gate"}},
 		"a file":    {[]openGate{file}, true, []string{"no person can approve what it waits for: file of p/file"}},
 	} {
-		err := (&kept{}).newUnnamedGateError(c, "friday", tc.gates, tc.approves)
+		err := (&openedStore{}).newUnnamedGateError(c, "friday", tc.gates, tc.approves)
 		require.Error(t, err, name)
 		for _, want := range tc.want {
 			assert.ErrorContains(t, err, want, name)

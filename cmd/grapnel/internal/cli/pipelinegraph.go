@@ -157,7 +157,7 @@ Progress files stay as they are.`,
 		Example: "  grapnel pipeline rebuild friday",
 		Args:    oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+			return p.withSession(c.Context(), args[0], func(k *openedStore, about durable.Run) error {
 				return rebuildSession(c.Context(), p.std.out, k, about, args[0])
 			})
 		},
@@ -165,7 +165,7 @@ Progress files stay as they are.`,
 }
 
 // rebuildSession writes the files of a session again, unless a process runs it.
-func rebuildSession(ctx context.Context, out io.Writer, k *kept, about durable.Run, name string) error {
+func rebuildSession(ctx context.Context, out io.Writer, k *openedStore, about durable.Run, name string) error {
 	dir, err := sessionDir(name)
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)

@@ -25,7 +25,7 @@ awaiting them.`,
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			r := &runs{std: p.std, at: p.at}
-			return r.with(c.Context(), false, func(k *kept) error {
+			return r.with(c.Context(), false, func(k *openedStore) error {
 				all, err := k.listSessions(c.Context())
 				if err != nil {
 					return err
@@ -57,7 +57,7 @@ func (p *pipelines) writeList(all []sessionReport) error {
 }
 
 // listSessions returns the sessions of this folder or of a coordinator, newest first.
-func (k *kept) listSessions(ctx context.Context) ([]sessionReport, error) {
+func (k *openedStore) listSessions(ctx context.Context) ([]sessionReport, error) {
 	all := []sessionReport{}
 	for f := (durable.Filter{Kind: durable.KindPipeline, Limit: page}); ; {
 		found, err := k.store.List(ctx, f)
@@ -99,7 +99,7 @@ func (p *pipelines) newLogs() *cobra.Command {
 		Example: "  grapnel pipeline logs friday --follow",
 		Args:    oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withSession(c.Context(), args[0], func(k *kept, about durable.Run) error {
+			return p.withSession(c.Context(), args[0], func(k *openedStore, about durable.Run) error {
 				about.Events = 0
 				run := &sessionRun{pipelines: p, sessionLook: sessionLook{asJSON: asJSON}, kept: k, about: about}
 				if follow {
@@ -142,7 +142,7 @@ func (s *eventSource) readNext(ctx context.Context, store durable.Store) (err er
 }
 
 // eachEvent calls do with the events of several runs, in the order of their times.
-func (k *kept) eachEvent(ctx context.Context, sources []*eventSource, do func(e durable.Event, from *eventSource) error) error {
+func (k *openedStore) eachEvent(ctx context.Context, sources []*eventSource, do func(e durable.Event, from *eventSource) error) error {
 	for {
 		var first *eventSource
 		for _, s := range sources {

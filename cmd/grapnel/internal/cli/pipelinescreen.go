@@ -90,7 +90,7 @@ func isLive(f *os.File) bool {
 }
 
 // newSessionView returns the view of a session on standard output.
-func newSessionView(ctx context.Context, std streams, k *kept, about durable.Run) (*sessionView, error) {
+func newSessionView(ctx context.Context, std streams, k *openedStore, about durable.Run) (*sessionView, error) {
 	tracker, err := pipeline.NewTracker(ctx, k.store, about)
 	if err != nil {
 		return nil, err
@@ -224,7 +224,7 @@ func (v *sessionView) close(ctx context.Context) {
 func (v *sessionView) showCursor() { _, _ = io.WriteString(v.screen.out, showCursor) }
 
 // watchStatus shows a session until it has ended or a signal arrives.
-func (p *pipelines) watchStatus(ctx context.Context, k *kept, about durable.Run, asJSON bool) error {
+func (p *pipelines) watchStatus(ctx context.Context, k *openedStore, about durable.Run, asJSON bool) error {
 	if asJSON || !isLive(p.std.out) {
 		about.Events = 0 // from the first one
 		return (&sessionRun{pipelines: p, sessionLook: sessionLook{asJSON: asJSON}, kept: k, about: about}).follow(ctx)

@@ -34,7 +34,7 @@ func (p *pipelines) startServed(ctx context.Context, path, session string, input
 		return &usageError{err}
 	}
 	r := &runs{std: p.std, at: p.at}
-	return r.withCoordinator(ctx, func(k *kept, c *client.Client) error {
+	return r.withCoordinator(ctx, func(k *openedStore, c *client.Client) error {
 		if err := p.storePipeline(ctx, c, loaded.Name, coordinator.PipelineFiles{File: filepath.Base(path), Files: files}); err != nil {
 			return err
 		}

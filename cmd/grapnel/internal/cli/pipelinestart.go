@@ -129,7 +129,7 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 	}
 	defer unlock()
 	r := &runs{std: p.std, at: p.at}
-	return r.with(ctx, true, func(k *kept) error {
+	return r.with(ctx, true, func(k *openedStore) error {
 		stored, err := k.store.Submit(ctx, job)
 		if err != nil {
 			return err
@@ -149,7 +149,7 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 }
 
 // endedError says that a session has ended, and names the pipelines that it has left behind.
-func (k *kept) endedError(ctx context.Context, about durable.Run, name string) error {
+func (k *openedStore) endedError(ctx context.Context, about durable.Run, name string) error {
 	left, err := k.leftBehind(ctx, about.ID)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (k *kept) endedError(ctx context.Context, about durable.Run, name string) e
 
 // leftBehind returns the pipelines of this folder that hooks have started without awaiting them, that have not ended, and that were
 // started by a session that has. With a run that is not empty, it returns only those that this session has started.
-func (k *kept) leftBehind(ctx context.Context, run agent.RunID) (left []durable.Run, err error) {
+func (k *openedStore) leftBehind(ctx context.Context, run agent.RunID) (left []durable.Run, err error) {
 	for f := (durable.Filter{
 		Kind: durable.KindPipeline, Label: durable.Label{Name: pipeline.LabelDetached, Value: "true"}, Limit: page,
 		Status: []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting},
@@ -201,7 +201,7 @@ func (k *kept) leftBehind(ctx context.Context, run agent.RunID) (left []durable.
 
 // lock locks the directory of a session, and returns it. A pipeline that a hook has started without awaiting it may be executed without
 // that lock, by the process of another session.
-func (k *kept) lock(ctx context.Context, about durable.Run) (dir string, unlock func(), err error) {
+func (k *openedStore) lock(ctx context.Context, about durable.Run) (dir string, unlock func(), err error) {
 	status, err := pipeline.StatusOf(ctx, k.store, about)
 	if err != nil {
 		return "", nil, err
@@ -236,7 +236,7 @@ func callbackPort(p *pipeline.Pipeline) (int, error) {
 }
 
 // runSession runs a session whose lock this process has.
-func (p *pipelines) runSession(ctx context.Context, k *kept, about durable.Run, look sessionLook) error {
+func (p *pipelines) runSession(ctx context.Context, k *openedStore, about durable.Run, look sessionLook) error {
 	names, err := pipeline.SessionNames(ctx, k.store, about.ID)
 	if err == nil {
 		err = k.freeSession(ctx, about)
@@ -315,7 +315,9 @@ pipeline is the one that the session began with. The text of --context goes to t
 		Args: oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
 			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error {
-				return p.withSession(ctx, args[0], func(k *kept, about durable.Run) error { return p.resume(ctx, k, about, args[0], text, restart, look) })
+				return p.withSession(ctx, args[0], func(k *openedStore, about durable.Run) error {
+					return p.resume(ctx, k, about, args[0], text, restart, look)
+				})
 			})
 		},
 	}
@@ -326,7 +328,7 @@ pipeline is the one that the session began with. The text of --context goes to t
 }
 
 // resume ends the pause of a session, and runs it unless another process does.
-func (p *pipelines) resume(ctx context.Context, k *kept, about durable.Run, name, text string, restart bool, look sessionLook) (err error) {
+func (p *pipelines) resume(ctx context.Context, k *openedStore, about durable.Run, name, text string, restart bool, look sessionLook) (err error) {
 	if about.Status.Ended() {
 		return &usageError{fmt.Errorf("session %q has ended as %s", name, about.Status)}
 	}
@@ -367,7 +369,7 @@ func (p *pipelines) resume(ctx context.Context, k *kept, about durable.Run, name
 }
 
 // freeSession releases the runs of a session that a process has left behind. The caller has the lock of the session.
-func (k *kept) freeSession(ctx context.Context, about durable.Run) error {
+func (k *openedStore) freeSession(ctx context.Context, about durable.Run) error {
 	if about.Owner != "" {
 		lease, err := k.store.Acquire(ctx, about.ID, k.keeper.Owner(), time.Minute, durable.TakeOver)
 		if err == nil {
@@ -400,7 +402,7 @@ type sessionRun struct {
 
 	sessionLook
 
-	kept  *kept
+	kept  *openedStore
 	about durable.Run
 	names []string      // of the pipelines
 	left  []agent.RunID // the pipelines that other sessions have left behind
@@ -656,7 +658,7 @@ func (s *sessionRun) follow(ctx context.Context) error {
 
 // eachBelow calls do with the stages of parallel blocks below a run, and with the pipelines that hooks have started. The name is what
 // their lines begin with: the names of the pipelines below that of the session; empty for its own stages.
-func (k *kept) eachBelow(ctx context.Context, run agent.RunID, name string, do func(below durable.Run, name string)) error {
+func (k *openedStore) eachBelow(ctx context.Context, run agent.RunID, name string, do func(below durable.Run, name string)) error {
 	for f := (durable.Filter{Parent: run, Kind: durable.KindPipeline, Limit: page}); ; {
 		found, err := k.store.List(ctx, f)
 		if err != nil {

@@ -34,7 +34,7 @@ type sessionReport struct {
 }
 
 // report returns the report of a session of this folder or of a coordinator.
-func (k *kept) report(ctx context.Context, s pipeline.Status) (r sessionReport, err error) {
+func (k *openedStore) report(ctx context.Context, s pipeline.Status) (r sessionReport, err error) {
 	r.Status, r.State = s, sessionState(s.Status)
 	if s.Status.Ended() {
 		return r, nil
@@ -64,7 +64,7 @@ func (k *kept) report(ctx context.Context, s pipeline.Status) (r sessionReport, 
 }
 
 // isExecuted reports whether the process of a session above executes a run, which a hook has started without awaiting it.
-func (k *kept) isExecuted(ctx context.Context, id agent.RunID) (bool, error) {
+func (k *openedStore) isExecuted(ctx context.Context, id agent.RunID) (bool, error) {
 	about, err := k.store.Run(ctx, id)
 	if err != nil || about.Labels[pipeline.LabelDetached] == "" {
 		return false, err

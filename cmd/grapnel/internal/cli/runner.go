@@ -106,7 +106,7 @@ func runRunner(ctx context.Context, std streams, o *coordinating, server, name s
 	options := o.runnerOptions(keeper, log)
 	options.Commands = commands
 	all := remote.Labels(options, labels)
-	job := &shift{log: log, grace: o.grace}
+	job := &workCommand{log: log, grace: o.grace}
 	return job.run(ctx, store, &working{grace: o.grace}, durable.WorkerOptions{
 		Runners: remote.Runners(keeper, options), Labels: all, Capacity: o.capacity, Lease: o.lease, Grace: o.grace,
 		Scheduler: store.Scheduler(all), Observe: log.observe,

@@ -56,7 +56,7 @@ A run's ID may be shortened to any unique prefix.
 }
 
 // with opens the store and calls do.
-func (r *runs) with(ctx context.Context, create bool, do func(k *kept) error) (err error) {
+func (r *runs) with(ctx context.Context, create bool, do func(k *openedStore) error) (err error) {
 	k, err := openKept(ctx, r.at, create)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (r *runs) with(ctx context.Context, create bool, do func(k *kept) error) (e
 
 // checkKey returns an error when the data of a run cannot be read with the configured keys, so that the executing
 // process could not read what this one writes, either.
-func (k *kept) checkKey(ctx context.Context, about durable.Run) error {
+func (k *openedStore) checkKey(ctx context.Context, about durable.Run) error {
 	_, input := k.store.Input(ctx, about.ID)
 	_, last := k.store.Entries(ctx, about.ID, max(about.Entries-1, 0))
 	return errors.Join(input, last)
@@ -80,7 +80,7 @@ const page = 1000
 const mostCandidates = 10
 
 // find returns the run with an id, or with a prefix of it.
-func (k *kept) find(ctx context.Context, id string) (durable.Run, error) {
+func (k *openedStore) find(ctx context.Context, id string) (durable.Run, error) {
 	about, err := k.store.Run(ctx, agent.RunID(id))
 	if !errors.Is(err, durable.ErrNotFound) {
 		return about, err

@@ -109,7 +109,7 @@ var runAndCard = takes(1, 2, `needs a run ID and a card ID: "grapnel runs show R
 
 // answer records an answer, and resumes the run.
 func (r *runs) answer(c *cobra.Command, o *answering, args []string, answer agent.Approval) error {
-	return r.resuming(c.Context(), &o.resuming, func(ctx context.Context, k *kept, v *view) error {
+	return r.resuming(c.Context(), &o.resuming, func(ctx context.Context, k *openedStore, v *view) error {
 		about, err := k.find(ctx, args[0])
 		if err != nil {
 			return err
@@ -146,7 +146,7 @@ func (r *runs) answer(c *cobra.Command, o *answering, args []string, answer agen
 
 // record records an answer to a card of a run. Its identity is the user of the operating system, with the roles that a file of people
 // lists for that user.
-func (k *kept) record(
+func (k *openedStore) record(
 	ctx context.Context, c *cobra.Command, v *view, about durable.Run, card []string, o *answering, answer agent.Approval,
 ) error {
 	who, err := operator(o.people)
@@ -218,7 +218,7 @@ func isGate(w durable.Wait) bool {
 
 // findWait returns the wait for a card of a run. The card of a call about which only gates ask stands for its first open gate: rejecting
 // one rejects all of them. Without a card, or with another name, the error has the commands for what the run asks now.
-func (k *kept) findWait(
+func (k *openedStore) findWait(
 	ctx context.Context, c *cobra.Command, about durable.Run, card []string,
 ) (w durable.Wait, i agent.Intervention, err error) {
 	typed := strings.Join(card, "")
@@ -259,7 +259,7 @@ func rankWait(w durable.Wait) int {
 }
 
 // cardOf returns the ID of a card that was answered in a run, by its beginning; other texts it returns as they are.
-func (k *kept) cardOf(ctx context.Context, run agent.RunID, typed string) (string, error) {
+func (k *openedStore) cardOf(ctx context.Context, run agent.RunID, typed string) (string, error) {
 	f := durable.AuditFilter{Kind: durable.AuditAnswer, Run: run}
 	for {
 		records, err := k.store.AuditRecords(ctx, f)
@@ -280,7 +280,7 @@ func (k *kept) cardOf(ctx context.Context, run agent.RunID, typed string) (strin
 
 // newUnnamedError returns the error for a command that names no card: the commands for what the run asks, about the call that is named
 // instead if there is one.
-func (k *kept) newUnnamedError(c *cobra.Command, about durable.Run, typed string, waits []durable.Wait) error {
+func (k *openedStore) newUnnamedError(c *cobra.Command, about durable.Run, typed string, waits []durable.Wait) error {
 	var asked, gates []agent.Intervention
 	for _, w := range waits {
 		i, err := durable.InterventionOf(w)
@@ -319,7 +319,7 @@ func describeCall(i agent.Intervention) string {
 }
 
 // commandLine returns a command with other arguments and with the flags that were given.
-func (k *kept) commandLine(c *cobra.Command, args ...string) string {
+func (k *openedStore) commandLine(c *cobra.Command, args ...string) string {
 	words := append([]string{c.CommandPath()}, lo.Map(args, func(arg string, _ int) string { return shellWord(arg) })...)
 	c.Flags().Visit(func(f *pflag.Flag) {
 		values := []string{f.Value.String()}

@@ -26,7 +26,7 @@ func (r *runs) newCancel() *cobra.Command {
 that no process holds is ended at once, unless --no-resume leaves that to another process.`,
 		Args: oneRun,
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.resuming(c.Context(), &o.resuming, func(ctx context.Context, k *kept, v *view) error {
+			return r.resuming(c.Context(), &o.resuming, func(ctx context.Context, k *openedStore, v *view) error {
 				return k.cancel(ctx, &o, v, args[0], reason)
 			})
 		},
@@ -36,7 +36,7 @@ that no process holds is ended at once, unless --no-resume leaves that to anothe
 	return c
 }
 
-func (k *kept) cancel(ctx context.Context, o *answering, v *view, id, reason string) error {
+func (k *openedStore) cancel(ctx context.Context, o *answering, v *view, id, reason string) error {
 	about, err := k.find(ctx, id)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ that reads it with agent.Seal and the same bytes detects every change.`,
 				}
 				write = seal.Marshal
 			}
-			return r.with(c.Context(), false, func(k *kept) error {
+			return r.with(c.Context(), false, func(k *openedStore) error {
 				about, err := k.find(c.Context(), args[0])
 				if err != nil {
 					return err
@@ -148,7 +148,7 @@ func readSeal(path string) (agent.Seal, error) {
 	return seal, nil
 }
 
-func (k *kept) export(ctx context.Context, w io.Writer, id agent.RunID, journal bool, write func(agent.State) ([]byte, error)) error {
+func (k *openedStore) export(ctx context.Context, w io.Writer, id agent.RunID, journal bool, write func(agent.State) ([]byte, error)) error {
 	if !journal {
 		s, err := durable.Load(ctx, k.store, id)
 		if err != nil {
@@ -183,7 +183,7 @@ func (r *runs) newDelete() *cobra.Command {
 		Short: "Remove a run and all its data, even if it has not ended",
 		Args:  oneRun,
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.with(c.Context(), false, func(k *kept) error {
+			return r.with(c.Context(), false, func(k *openedStore) error {
 				about, err := k.find(c.Context(), args[0])
 				if err != nil {
 					return err
@@ -210,7 +210,7 @@ func (r *runs) newPrune() *cobra.Command {
 			if err != nil {
 				return &usageError{err}
 			}
-			return r.with(c.Context(), false, func(k *kept) error {
+			return r.with(c.Context(), false, func(k *openedStore) error {
 				n, err := k.store.Prune(c.Context(), before)
 				if n > 0 || err == nil {
 					fmt.Fprintf(r.std.err, "Runs removed: %d.\n", n)

@@ -46,7 +46,7 @@ no contradiction: they are listed on standard error.`,
   grapnel runs check --store backup.db --ended`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.server == "" || c.Flag("store").Changed && !c.Flag("server").Changed {
-				return r.with(c.Context(), false, func(k *kept) error {
+				return r.with(c.Context(), false, func(k *openedStore) error {
 					cl, err := localClient(k)
 					if err != nil {
 						return err
@@ -70,7 +70,7 @@ no contradiction: they are listed on standard error.`,
 }
 
 // localClient returns a client of a coordinator in this process, on a store.
-func localClient(k *kept) (*client.Client, error) {
+func localClient(k *openedStore) (*client.Client, error) {
 	c, err := coordinator.New(coordinator.Options{Store: k.store, Host: hookHost(true)})
 	if err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ their next call; a call that already runs is not stopped. The models see the rea
 			return &usageError{fmt.Errorf("%s: expected on, off or show, got %q%s", c.CommandPath(), args[0], near)}
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.with(c.Context(), args[0] == "on", func(k *kept) error {
+			return r.with(c.Context(), args[0] == "on", func(k *openedStore) error {
 				if args[0] != "show" {
 					sw := durable.Switch{On: args[0] == "on", Reason: reason, By: by, Since: time.Now().UTC()}
 					if err := k.store.SetDenyTools(c.Context(), sw); err != nil {
@@ -55,7 +55,7 @@ their next call; a call that already runs is not stopped. The models see the rea
 	return c
 }
 
-func (r *runs) showSwitch(ctx context.Context, k *kept, asJSON bool) error {
+func (r *runs) showSwitch(ctx context.Context, k *openedStore, asJSON bool) error {
 	sw, err := k.store.DenyTools(ctx)
 	if err != nil {
 		return err

@@ -127,7 +127,7 @@ func (c hookCall) String() string {
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // hookCalls returns the hook calls in the run's event log, and how often each hook passed without its own event.
-func (k *kept) hookCalls(ctx context.Context, id agent.RunID) (all []hookCall, passes map[string]int, err error) {
+func (k *openedStore) hookCalls(ctx context.Context, id agent.RunID) (all []hookCall, passes map[string]int, err error) {
 	passes = map[string]int{}
 	names := map[agent.RunID]string{} // names of sub-agents; the run's log has their events
 	for after := int64(0); ; {
@@ -170,7 +170,7 @@ func (k *kept) hookCalls(ctx context.Context, id agent.RunID) (all []hookCall, p
 }
 
 // hookTimeline adds the calls of hooks in a run and around it.
-func (k *kept) hookTimeline(ctx context.Context, out *shownRun) (err error) {
+func (k *openedStore) hookTimeline(ctx context.Context, out *shownRun) (err error) {
 	if out.Hooks, out.HookPasses, err = k.hookCalls(ctx, out.ID); err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (r *runs) writeWrapped(begin, next, text string) {
 }
 
 // parameters adds the parameters of a run of a blueprint: as they were submitted, and as the hooks before the run have left them.
-func (r *runs) parameters(ctx context.Context, k *kept, out *shownRun) error {
+func (r *runs) parameters(ctx context.Context, k *openedStore, out *shownRun) error {
 	c, err := clientOf(k)
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (r *runs) parameters(ctx context.Context, k *kept, out *shownRun) error {
 }
 
 // clientOf returns a client of the coordinator that is used in the place of a store, or of one in this process on the store.
-func clientOf(k *kept) (*client.Client, error) {
+func clientOf(k *openedStore) (*client.Client, error) {
 	if k.place.server() {
 		return client.New(client.Options{URL: k.place.at, Token: os.Getenv(tokenVariable)})
 	}

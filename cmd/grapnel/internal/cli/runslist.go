@@ -148,7 +148,7 @@ func (r *runs) newList() *cobra.Command {
 			if err != nil {
 				return &usageError{err}
 			}
-			return r.with(c.Context(), false, func(k *kept) error { return r.list(c.Context(), k, &f, filter, asJSON) })
+			return r.with(c.Context(), false, func(k *openedStore) error { return r.list(c.Context(), k, &f, filter, asJSON) })
 		},
 	}
 	f.register(c)
@@ -261,7 +261,7 @@ func (f *filtering) find(ctx context.Context, store durable.Store, filter durabl
 	}
 }
 
-func (r *runs) list(ctx context.Context, k *kept, f *filtering, filter durable.Filter, asJSON bool) error {
+func (r *runs) list(ctx context.Context, k *openedStore, f *filtering, filter durable.Filter, asJSON bool) error {
 	found, hidden, err := f.find(ctx, k.store, filter)
 	if err != nil {
 		return err
@@ -325,7 +325,7 @@ func (r *runs) listRow(row, padded, standing string) {
 const unservedAfter = 70 * time.Second
 
 // listRuns returns the list entries of runs.
-func (k *kept) listRuns(ctx context.Context, found ...durable.Run) ([]listed, error) {
+func (k *openedStore) listRuns(ctx context.Context, found ...durable.Run) ([]listed, error) {
 	all := make([]listed, len(found))
 	var keys []durable.Key
 	for i, about := range found {

@@ -69,7 +69,7 @@ ended.`,
 			if o.policies, err = currentPolicies(o.policies); err != nil {
 				return err
 			}
-			return r.resuming(c.Context(), &o, func(ctx context.Context, k *kept, v *view) error {
+			return r.resuming(c.Context(), &o, func(ctx context.Context, k *openedStore, v *view) error {
 				if redo {
 					redoing := keeperOptions()
 					redoing.Again = action.Kept
@@ -105,12 +105,12 @@ ended.`,
 }
 
 // resuming opens the store and the view for resuming runs.
-func (r *runs) resuming(ctx context.Context, o *resuming, do func(ctx context.Context, k *kept, v *view) error) error {
+func (r *runs) resuming(ctx context.Context, o *resuming, do func(ctx context.Context, k *openedStore, v *view) error) error {
 	if err := o.look.checkLook(); err != nil {
 		return err
 	}
 	return withTelemetry(ctx, "", r.std.err, func(ctx context.Context) error {
-		return r.with(ctx, false, func(k *kept) error {
+		return r.with(ctx, false, func(k *openedStore) error {
 			k.waits = o.noWait
 			return do(ctx, k, newView(r.std, &o.look, o.asJSON, true))
 		})
@@ -119,7 +119,7 @@ func (r *runs) resuming(ctx context.Context, o *resuming, do func(ctx context.Co
 
 // resumeAll resumes every run that can continue. If one cannot be resumed, resumeAll reports it and continues
 // with the others.
-func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
+func (k *openedStore) resumeAll(ctx context.Context, o *resuming, v *view) error {
 	tried := map[agent.RunID]bool{}
 	failed, foreign, unreadable := 0, 0, 0
 	for {
@@ -162,7 +162,7 @@ func (k *kept) resumeAll(ctx context.Context, o *resuming, v *view) error {
 }
 
 // ready returns the ready runs that the command line has begun, the oldest first.
-func (k *kept) ready(ctx context.Context) (found []durable.Run, err error) {
+func (k *openedStore) ready(ctx context.Context) (found []durable.Run, err error) {
 	for done := false; !done; {
 		r, err := k.store.Reconcile(ctx)
 		if err != nil {
@@ -185,7 +185,7 @@ func (k *kept) ready(ctx context.Context) (found []durable.Run, err error) {
 }
 
 // unpause ends the pause of a run, if it is paused.
-func (k *kept) unpause(ctx context.Context, v *view, about durable.Run) (durable.Run, error) {
+func (k *openedStore) unpause(ctx context.Context, v *view, about durable.Run) (durable.Run, error) {
 	if !about.Paused {
 		return about, nil
 	}
@@ -200,7 +200,7 @@ func (k *kept) unpause(ctx context.Context, v *view, about durable.Run) (durable
 var errForeign = errors.New("the command line did not begin it")
 
 // isSubmitted reports whether a run that has not begun is a submitted job.
-func (k *kept) isSubmitted(ctx context.Context, about durable.Run) (bool, error) {
+func (k *openedStore) isSubmitted(ctx context.Context, about durable.Run) (bool, error) {
 	input, err := k.store.Input(ctx, about.ID)
 	return err == nil && len(input) > 0, err
 }
@@ -212,7 +212,7 @@ func newSubmittedError(about durable.Run) error {
 }
 
 // resume resumes a run in this process.
-func (k *kept) resume(ctx context.Context, o *resuming, v *view, about durable.Run) error {
+func (k *openedStore) resume(ctx context.Context, o *resuming, v *view, about durable.Run) error {
 	if about.Kind != durable.KindAgent {
 		return newSubmittedError(about)
 	}
@@ -276,7 +276,7 @@ func (k *kept) resume(ctx context.Context, o *resuming, v *view, about durable.R
 }
 
 // answerHere asks the person at the terminal, if there is one, the questions of the run.
-func (k *kept) answerHere(ctx context.Context, in *input, v *view, s agent.State) (agent.State, error) {
+func (k *openedStore) answerHere(ctx context.Context, in *input, v *view, s agent.State) (agent.State, error) {
 	if in.terminal == nil || k.waits {
 		return s, nil
 	}
@@ -303,7 +303,7 @@ func (k *kept) answerHere(ctx context.Context, in *input, v *view, s agent.State
 }
 
 // rebuild builds the agent with which a run began, in the folder where it began.
-func (k *kept) rebuild(ctx context.Context, in *input, v *view, d definition) (*made, error) {
+func (k *openedStore) rebuild(ctx context.Context, in *input, v *view, d definition) (*made, error) {
 	o, err := d.options()
 	if err != nil {
 		return nil, &usageError{err}

@@ -95,7 +95,7 @@ func (r *runs) newShow() *cobra.Command {
 		Short: "Show a run: its steps, its status, what it waits for",
 		Args:  oneRun,
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.with(c.Context(), false, func(k *kept) error {
+			return r.with(c.Context(), false, func(k *openedStore) error {
 				about, err := k.find(c.Context(), args[0])
 				if err != nil {
 					return err
@@ -112,7 +112,7 @@ func (r *runs) newShow() *cobra.Command {
 	return c
 }
 
-func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool) error {
+func (r *runs) show(ctx context.Context, k *openedStore, about durable.Run, asJSON bool) error {
 	all, err := k.listRuns(ctx, about)
 	if err != nil {
 		return err
@@ -197,7 +197,7 @@ func (r *runs) show(ctx context.Context, k *kept, about durable.Run, asJSON bool
 
 // decisionsInMemory returns the decisions about calls that were made while the run was in memory, such as those of the
 // person at the terminal and of waivers: those in the events of the run that are not among the recorded ones.
-func (k *kept) decisionsInMemory(ctx context.Context, id agent.RunID, recorded []approval.Decision) (all []approval.Decision, err error) {
+func (k *openedStore) decisionsInMemory(ctx context.Context, id agent.RunID, recorded []approval.Decision) (all []approval.Decision, err error) {
 	for after := int64(0); ; {
 		list, err := k.store.Events(ctx, id, after, page)
 		if err != nil || len(list) == 0 {
@@ -300,7 +300,7 @@ func (r *runs) showResult(out shownRun) {
 }
 
 // showSteps shows the steps of a run of an agent, and how it ended or what it waits for.
-func (r *runs) showSteps(k *kept, out shownRun, s agent.State, now time.Time) {
+func (r *runs) showSteps(k *openedStore, out shownRun, s agent.State, now time.Time) {
 	fmt.Fprintln(r.std.out)
 	t := timeline.New(timeline.Config{Out: r.std.out, Width: func() int { return widthOf(r.std.out) }, Colour: wantsColour(r.std.out, "auto")})
 	t.Replay(s)
@@ -336,7 +336,7 @@ func shownEntry(e durable.Entry) entryShown {
 	return out
 }
 
-func (r *runs) showJournal(ctx context.Context, k *kept, id agent.RunID, asJSON bool) error {
+func (r *runs) showJournal(ctx context.Context, k *openedStore, id agent.RunID, asJSON bool) error {
 	entries, err := k.store.Entries(ctx, id, 0)
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ func registerBy(c *cobra.Command, by *string) {
 
 // signal sends a signal to a run that has not ended.
 func (r *runs) signal(ctx context.Context, id string, s durable.Signal, sent string) error {
-	return r.with(ctx, false, func(k *kept) error {
+	return r.with(ctx, false, func(k *openedStore) error {
 		about, err := k.find(ctx, id)
 		switch {
 		case err != nil:

@@ -213,7 +213,7 @@ func (r *runs) submit(ctx context.Context, o *submitting, job durable.Job) error
 		}
 		return &usageError{err}
 	}
-	return r.with(ctx, true, func(k *kept) error {
+	return r.with(ctx, true, func(k *openedStore) error {
 		stored, err := k.store.Submit(ctx, job)
 		if err != nil {
 			return err
@@ -235,7 +235,7 @@ func (r *runs) submit(ctx context.Context, o *submitting, job durable.Job) error
 const followInterval = 200 * time.Millisecond
 
 // lastError returns why no runner could execute a run of a blueprint that waits to be tried again; empty for other runs.
-func (k *kept) lastError(ctx context.Context, about durable.Run) string {
+func (k *openedStore) lastError(ctx context.Context, about durable.Run) string {
 	if about.Events == 0 || about.Status != durable.StatusPending && about.Status != durable.StatusReady {
 		return ""
 	}
@@ -251,7 +251,7 @@ func (k *kept) lastError(ctx context.Context, about durable.Run) string {
 const justReady = 3 * time.Second
 
 // await waits until a run ends, writes its result, and returns its exit code.
-func (r *runs) await(ctx context.Context, k *kept, id agent.RunID, asJSON bool) error {
+func (r *runs) await(ctx context.Context, k *openedStore, id agent.RunID, asJSON bool) error {
 	changes := k.store.Changes(ctx)
 	told := ""
 	for {
@@ -302,7 +302,7 @@ func pauseUntil(ctx context.Context, changes <-chan struct{}) (<-chan struct{}, 
 }
 
 // showEnd writes the result of a run that has ended, and returns its exit code.
-func (r *runs) showEnd(ctx context.Context, k *kept, about durable.Run, asJSON bool) error {
+func (r *runs) showEnd(ctx context.Context, k *openedStore, about durable.Run, asJSON bool) error {
 	result, err := durable.ResultOf(ctx, k.store, about.ID)
 	if err != nil {
 		return err

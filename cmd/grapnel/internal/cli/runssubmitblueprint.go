@@ -45,7 +45,7 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 				return &usageError{err}
 			}
 			in.StartWithinSeconds, in.TimeoutSeconds = roundedSeconds(startWithin), roundedSeconds(timeout)
-			return r.withCoordinator(c.Context(), func(k *kept, cl *client.Client) error {
+			return r.withCoordinator(c.Context(), func(k *openedStore, cl *client.Client) error {
 				submitted, err := cl.Submit(c.Context(), in)
 				if err != nil {
 					return err
@@ -70,7 +70,7 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 }
 
 // reportSubmitted writes a run that was submitted, or waits until it has ended and writes its result.
-func (r *runs) reportSubmitted(ctx context.Context, k *kept, s client.Submitted, wait, asJSON bool) error {
+func (r *runs) reportSubmitted(ctx context.Context, k *openedStore, s client.Submitted, wait, asJSON bool) error {
 	switch {
 	case wait:
 		fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", timeline.Clean(string(s.RunID)), k.place, k.place.encrypts())

@@ -29,7 +29,7 @@ func (r *runs) newWatch() *cobra.Command {
 			if after < 0 {
 				return &usageError{fmt.Errorf("--after is %d: it must be the number of an event, or 0", after)}
 			}
-			return r.with(c.Context(), false, func(k *kept) error {
+			return r.with(c.Context(), false, func(k *openedStore) error {
 				about, err := k.find(c.Context(), args[0])
 				if err != nil {
 					return err
@@ -45,7 +45,7 @@ func (r *runs) newWatch() *cobra.Command {
 
 // watch writes the events of a run after the event with a number until the run and the hooks after it have ended. The events of these hooks
 // are numbered on.
-func (r *runs) watch(ctx context.Context, k *kept, id agent.RunID, after int64, asJSON bool) error {
+func (r *runs) watch(ctx context.Context, k *openedStore, id agent.RunID, after int64, asJSON bool) error {
 	follow := func(id agent.RunID, before int64) error {
 		for e, err := range durable.Watch(ctx, k.store, id, max(after-before, 0)) {
 			if e.Seq += before; err == nil {

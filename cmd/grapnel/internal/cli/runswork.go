@@ -177,9 +177,9 @@ func (r *runs) work(ctx context.Context, o *working, paths []string) error {
 	if err != nil {
 		return err
 	}
-	return r.with(ctx, true, func(k *kept) (err error) {
+	return r.with(ctx, true, func(k *openedStore) (err error) {
 		keeper := durable.Keep(k.store, durable.Options{Events: events.Stored, Lease: o.lease})
-		job := &shift{log: &workLog{std: r.std, asJSON: o.asJSON}, grace: o.grace}
+		job := &workCommand{log: &workLog{std: r.std, asJSON: o.asJSON}, grace: o.grace}
 		built, err := job.buildAgents(ctx, keeper, k.store, d)
 		defer func() { err = errors.Join(err, built.close()) }()
 		if err != nil {
@@ -243,14 +243,14 @@ func (b *builtAgents) close() error {
 }
 
 // shift is one execution of the command "runs work".
-type shift struct {
+type workCommand struct {
 	log   *workLog
 	grace time.Duration
 	cut   context.Context //nolint:containedctx // it is a signal, not of any call
 }
 
 // buildAgents builds the agents of files. The result must be closed, also after an error.
-func (s *shift) buildAgents(ctx context.Context, keeper *durable.Keeper, waivers durable.Audits, d *definitions) (*builtAgents, error) {
+func (s *workCommand) buildAgents(ctx context.Context, keeper *durable.Keeper, waivers durable.Audits, d *definitions) (*builtAgents, error) {
 	all := &builtAgents{AgentMap: durable.AgentMap{}}
 	for _, name := range slices.Sorted(maps.Keys(d.agents)) {
 		o := &options{file: d.agents[name], color: "auto"}
@@ -278,7 +278,7 @@ func (s *shift) buildAgents(ctx context.Context, keeper *durable.Keeper, waivers
 }
 
 // run runs a worker until it is stopped, or with --once until no run is ready.
-func (s *shift) run(ctx context.Context, store durable.Store, o *working, options durable.WorkerOptions) error {
+func (s *workCommand) run(ctx context.Context, store durable.Store, o *working, options durable.WorkerOptions) error {
 	cut, cutOff := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cutOff(nil)
 	s.cut = cut
@@ -339,7 +339,7 @@ func (s *shift) run(ctx context.Context, store durable.Store, o *working, option
 }
 
 // once executes the ready runs. When ctx is done, it suspends them.
-func (s *shift) once(ctx context.Context, cutOff context.CancelCauseFunc, w *durable.Worker, options durable.WorkerOptions) error {
+func (s *workCommand) once(ctx context.Context, cutOff context.CancelCauseFunc, w *durable.Worker, options durable.WorkerOptions) error {
 	defer context.AfterFunc(ctx, func() {
 		for _, r := range options.Runners {
 			r.Suspend()

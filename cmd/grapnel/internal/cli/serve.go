@@ -201,7 +201,7 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 	if err := o.check(); err != nil {
 		return &usageError{err}
 	}
-	return r.with(ctx, true, func(k *kept) (err error) {
+	return r.with(ctx, true, func(k *openedStore) (err error) {
 		host := hookHost(true)
 		folder, err := o.pipelineFolder()
 		if err != nil {
@@ -271,7 +271,7 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		if err != nil {
 			return err
 		}
-		job := &shift{log: log, grace: o.grace}
+		job := &workCommand{log: log, grace: o.grace}
 		return job.run(ctx, k.store, &working{grace: o.grace}, durable.WorkerOptions{
 			Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease, Grace: o.grace, Watch: watcher.Run, Observe: log.observe,
 		})

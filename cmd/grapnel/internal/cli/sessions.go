@@ -52,7 +52,7 @@ func (r *runs) newListSessions() *cobra.Command {
 					query.Set(key, value)
 				}
 			}
-			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+			return r.withCoordinator(c.Context(), func(_ *openedStore, cl *client.Client) error {
 				list, err := cl.Sessions(c.Context(), query)
 				if err != nil {
 					return err
@@ -101,7 +101,7 @@ func (r *runs) newShowSession() *cobra.Command {
 		Example: "  grapnel sessions show ses_… --server http://127.0.0.1:8420",
 		Args:    someSession,
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+			return r.withCoordinator(c.Context(), func(_ *openedStore, cl *client.Client) error {
 				s, err := cl.Session(c.Context(), agent.SessionID(args[0]))
 				if err != nil {
 					return explainSession(args[0], err)
@@ -144,7 +144,7 @@ prompt is the arguments, or standard input if they end in "-".
 				return &usageError{err}
 			}
 			in.TimeoutSeconds = roundedSeconds(timeout)
-			return r.withCoordinator(c.Context(), func(k *kept, cl *client.Client) error {
+			return r.withCoordinator(c.Context(), func(k *openedStore, cl *client.Client) error {
 				submitted, err := cl.Resume(c.Context(), agent.SessionID(args[0]), in)
 				if err != nil {
 					return explainSession(args[0], err)

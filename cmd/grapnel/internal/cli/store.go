@@ -34,7 +34,7 @@ const usualStore = "default"
 const sqlitePrefix = "sqlite:"
 
 // place is the location of a store.
-type place struct {
+type storeAddress struct {
 	// at is the path of a file, or the URL of a database.
 	at string
 	// named is the value of the flag. It is empty if the place comes from the environment or is the default.
@@ -57,8 +57,8 @@ func stateFolder() (string, error) {
 }
 
 // placeOf returns the place from the flag or the environment, or the default.
-func placeOf(flag string) (place, error) {
-	p := place{at: flag, named: flag}
+func placeOf(flag string) (storeAddress, error) {
+	p := storeAddress{at: flag, named: flag}
 	if flag == "" || flag == usualStore {
 		p.at, p.named = os.Getenv(storeVariable), ""
 	}
@@ -86,17 +86,17 @@ func placeOf(flag string) (place, error) {
 	return p, nil
 }
 
-func (p place) database() bool {
+func (p storeAddress) database() bool {
 	return strings.HasPrefix(p.at, "postgres://") || strings.HasPrefix(p.at, "postgresql://")
 }
 
 // server reports whether the place is a coordinator.
-func (p place) server() bool {
+func (p storeAddress) server() bool {
 	return strings.HasPrefix(p.at, "http://") || strings.HasPrefix(p.at, "https://")
 }
 
 // String returns the place without secrets.
-func (p place) String() string {
+func (p storeAddress) String() string {
 	if !p.database() && !p.server() {
 		return p.at
 	}
@@ -108,7 +108,7 @@ func (p place) String() string {
 }
 
 // encrypts returns text to append to a note if the store is encrypted, and the empty string otherwise.
-func (place) encrypts() string {
+func (storeAddress) encrypts() string {
 	if os.Getenv(keyVariable) == "" {
 		return ""
 	}
@@ -116,7 +116,7 @@ func (place) encrypts() string {
 }
 
 // flag returns the flag with which a command finds the place.
-func (p place) flag() string {
+func (p storeAddress) flag() string {
 	switch {
 	case p.named == "":
 		return ""
@@ -138,7 +138,7 @@ func shellWord(text string) string {
 
 // open opens the store. Stored is the same store without decryption. If its file does not exist, open creates it when
 // create is set or the place is the default.
-func (p place) open(ctx context.Context, create bool) (store, stored durable.Store, err error) {
+func (p storeAddress) open(ctx context.Context, create bool) (store, stored durable.Store, err error) {
 	if p.server() {
 		store, err := p.openServer(create)
 		return store, store, err
@@ -163,7 +163,7 @@ func (p place) open(ctx context.Context, create bool) (store, stored durable.Sto
 }
 
 // openServer returns the runs of a coordinator, as an operator sees them.
-func (p place) openServer(create bool) (durable.Store, error) {
+func (p storeAddress) openServer(create bool) (durable.Store, error) {
 	if create {
 		return nil, &usageError{fmt.Errorf("%s is a coordinator: this command executes or stores runs itself and needs a store", p)}
 	}
@@ -178,7 +178,7 @@ func (p place) openServer(create bool) (durable.Store, error) {
 	return c.OperatorStore(), nil
 }
 
-func (p place) prepare(create bool) error {
+func (p storeAddress) prepare(create bool) error {
 	if p.database() {
 		return nil
 	}
@@ -194,7 +194,7 @@ func (p place) prepare(create bool) error {
 	return nil
 }
 
-func (p place) connect(ctx context.Context) (durable.Store, error) {
+func (p storeAddress) connect(ctx context.Context) (durable.Store, error) {
 	if p.database() {
 		store, err := postgres.Open(ctx, p.at, postgres.Options{})
 		if err != nil {

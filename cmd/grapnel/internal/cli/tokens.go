@@ -54,7 +54,7 @@ name.`,
 			if role == "" {
 				return &usageError{errors.New("--role is missing: viewer, operator, runner or admin")}
 			}
-			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+			return r.withCoordinator(c.Context(), func(_ *openedStore, cl *client.Client) error {
 				token, err := cl.NewToken(c.Context(), args[0], coordinator.Role(role), valid)
 				if err == nil {
 					_, err = fmt.Fprintln(r.std.out, timeline.Clean(token))
@@ -76,7 +76,7 @@ func (r *runs) newListTokens() *cobra.Command {
 		Example: "  grapnel tokens list --server http://127.0.0.1:8420",
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+			return r.withCoordinator(c.Context(), func(_ *openedStore, cl *client.Client) error {
 				all, err := cl.Tokens(c.Context())
 				if err != nil {
 					return err
@@ -109,7 +109,7 @@ func (r *runs) newRevokeToken() *cobra.Command {
 		Example: "  grapnel tokens revoke 3f9a1c2b --server http://127.0.0.1:8420",
 		Args:    takes(1, 1, `needs the ID of one token: "grapnel tokens list" lists them`),
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.withCoordinator(c.Context(), func(_ *kept, cl *client.Client) error {
+			return r.withCoordinator(c.Context(), func(_ *openedStore, cl *client.Client) error {
 				err := cl.RevokeToken(c.Context(), strings.TrimSpace(args[0]))
 				if errors.Is(err, durable.ErrNotFound) {
 					return &usageError{fmt.Errorf("no token %q: \"grapnel tokens list\" lists them", args[0])}
