@@ -60,7 +60,7 @@
 // Tools: toolexec/shell, toolexec/files and toolexec/mcp.
 //
 // Hooks that are ready to use: hooks/basedir, hooks/redact, hooks/pii, hooks/ratelimit, hooks/budget,
-// hooks/loops, hooks/judge, hooks/audit and hooks/verify. hooks/mock answers in place of tools. hooks/moment
+// hooks/loops, hooks/judge, hooks/audit and hooks/verify. hooks/mock answers in place of tools. hooks/fire
 // fires hooks at one point, without a run of your own.
 //
 // Policies:

@@ -148,7 +148,7 @@ var layers = map[string]layer{
 
 	// Helpers for testing the seams.
 	"agent/agenttest": {Ours: []string{"agent"}, Modules: core, Test: true},
-	"hooks/hookstest": {Ours: []string{"agent", "hooks", "hooks/moment"}, Modules: core, Test: true},
+	"hooks/hookstest": {Ours: []string{"agent", "hooks", "hooks/fire"}, Modules: core, Test: true},
 
 	// Durable runs.
 	"durable":             {Ours: []string{"agent", "internal/coalesce", "internal/runctx", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
@@ -179,7 +179,7 @@ var layers = map[string]layer{
 	"toolexec/mcp":   {Ours: []string{"agent", "internal/inputform", "internal/runctx", "internal/version", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
 
 	// Firing a single hook point.
-	"hooks/moment": {Ours: []string{"agent", "hooks", "internal/reserved"}, Modules: core},
+	"hooks/fire": {Ours: []string{"agent", "hooks", "internal/reserved"}, Modules: core},
 
 	// Ready-made hooks.
 	"hooks/basedir":   {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
@@ -234,7 +234,7 @@ var layers = map[string]layer{
 	},
 	"policy/recorded": {Ours: []string{"agent", "drivers/replay", "internal/semconv", "internal/strictjson"}, Modules: core},
 	"policy/policytest": {
-		Ours:    []string{"agent", "hooks", "hooks/moment", "action", "policy", "policy/condition", "policy/recorded", "policy/provenance", "drivers/replay", "internal/yamlfile"},
+		Ours:    []string{"agent", "hooks", "hooks/fire", "action", "policy", "policy/condition", "policy/recorded", "policy/provenance", "drivers/replay", "internal/yamlfile"},
 		Modules: values,
 	},
 	"policy/backtest": {

@@ -26,15 +26,15 @@ type Callbacks struct {
 	ports map[int]*callbackListener
 }
 
-// desk is a listener with the gates that wait on it.
+// callbackListener is a listener with the gates that wait on it.
 type callbackListener struct {
 	listener net.Listener
 	server   *http.Server
-	tickets  []*pendingCallback
+	pending  []*pendingCallback
 	open     int
 }
 
-// ticket is the right to answer one gate once.
+// pendingCallback is the right to answer one gate once.
 type pendingCallback struct {
 	token string
 	about callback.About
@@ -43,7 +43,7 @@ type pendingCallback struct {
 	used bool
 }
 
-// open starts a listener on the port unless one exists, and returns a ticket with its URL. Close the ticket with
+// open starts a listener on the port unless one exists, and returns a pending callback with its URL. Close it with
 // shut.
 func (c *Callbacks) open(port int, what callback.About) (t *pendingCallback, url string, err error) {
 	c.mu.Lock()
@@ -65,7 +65,7 @@ func (c *Callbacks) open(port int, what callback.About) (t *pendingCallback, url
 		c.ports[port] = d
 	}
 	t = &pendingCallback{token: rand.Text(), about: what, said: make(chan callback.Answer, 1)}
-	d.tickets = append(d.tickets, t)
+	d.pending = append(d.pending, t)
 	d.open++
 	base := "http://" + d.listener.Addr().String()
 	if c.Base != "" {
@@ -74,7 +74,7 @@ func (c *Callbacks) open(port int, what callback.About) (t *pendingCallback, url
 	return t, base + callback.Path + t.token, nil
 }
 
-// shut invalidates a ticket. It closes the listener with the port's last ticket.
+// shut invalidates a pending callback. It closes the listener with the port's last one.
 func (c *Callbacks) shut(port int, t *pendingCallback) {
 	c.mu.Lock()
 	d := c.ports[port]
@@ -96,12 +96,12 @@ func (c *Callbacks) shut(port int, t *pendingCallback) {
 	}
 }
 
-// find returns the ticket for a token. It takes the same time for every token, so that the duration reveals nothing.
+// find returns the pending callback for a token. It takes the same time for every token, so that the duration reveals nothing.
 func (c *Callbacks) find(port int, token string) (found *pendingCallback) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := c.ports[port]; d != nil {
-		for _, t := range d.tickets {
+		for _, t := range d.pending {
 			if subtle.ConstantTimeCompare([]byte(t.token), []byte(token)) == 1 {
 				found = t
 			}
@@ -130,20 +130,20 @@ func (c *Callbacks) isUsed(t *pendingCallback) bool {
 
 // handler handles the HTTP requests to callback URLs.
 type handler struct {
-	desks *Callbacks
-	port  int
+	callbacks *Callbacks
+	port      int
 }
 
 // ServeHTTP shows the question for GET, and accepts the answer for POST.
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	token, _ := strings.CutPrefix(r.URL.Path, callback.Path)
-	t := h.desks.find(h.port, token)
+	t := h.callbacks.find(h.port, token)
 	if t == nil {
 		callback.Serve(w, r, nil)
 		return
 	}
 	callback.Serve(w, r, &callback.Gate{
-		About: t.about, Used: h.desks.isUsed(t),
-		Answer: func(_ *http.Request, what callback.Answer) error { return h.desks.answer(t, what) },
+		About: t.about, Used: h.callbacks.isUsed(t),
+		Answer: func(_ *http.Request, what callback.Answer) error { return h.callbacks.answer(t, what) },
 	})
 }

@@ -128,7 +128,7 @@ var kinds = []string{
 	"func", "command", "shell", "http", "mcp_tool", "agent", "spawn", "prompt", "gate, callback", "gate, file", "gate, command", "gate, person",
 }
 
-// place is where an action goes wrong.
+// faultPoint is where an action goes wrong.
 type faultPoint uint8
 
 const (

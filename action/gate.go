@@ -162,12 +162,12 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 			}
 			return mo.Err[Action](cmp.Or(p.join(), err))
 		}
-		desks := h.Callbacks
-		if desks == nil {
-			desks = &ownCallbacks
+		callbacks := h.Callbacks
+		if callbacks == nil {
+			callbacks = &ownCallbacks
 		}
 		wait = func(ctx context.Context, r *Request) (callback.Answer, error) {
-			return g.awaitCallback(ctx, desks, s, r)
+			return g.awaitCallback(ctx, callbacks, s, r)
 		}
 	case GateFile:
 		path, err := filepath.Abs(h.directory(g.File))
@@ -235,12 +235,12 @@ func (g Gate) question(r *Request) *Decision {
 }
 
 // awaitCallback listens, sends the URL with the webhook, and waits for the answer.
-func (g Gate) awaitCallback(ctx context.Context, desks *Callbacks, s *sender, r *Request) (callback.Answer, error) {
-	t, url, err := desks.open(g.Port, callback.About{Hook: r.Hook, Agent: r.Run.Agent, Reason: g.reason(r)})
+func (g Gate) awaitCallback(ctx context.Context, callbacks *Callbacks, s *sender, r *Request) (callback.Answer, error) {
+	t, url, err := callbacks.open(g.Port, callback.About{Hook: r.Hook, Agent: r.Run.Agent, Reason: g.reason(r)})
 	if err != nil {
 		return callback.Answer{}, &Error{g.Type(), FaultStart, err}
 	}
-	defer desks.shut(g.Port, t)
+	defer callbacks.shut(g.Port, t)
 	deadline, _ := ctx.Deadline()
 	told := r.until(deadline)
 	told.Variables.CallbackURL, told.Question, told.Decides = url, cmp.Or(g.reason(r), r.Question), false

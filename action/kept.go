@@ -197,17 +197,17 @@ func shortHash(text string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// keptActions counts how often this process has asked each question in the current step or firing.
-type keptActions struct {
+// askedActions counts how often this process has asked each question in the current step or firing.
+type askedActions struct {
 	mu    sync.Mutex
 	step  int
 	asked map[string]int
 }
 
-var kept = agent.NewScratch[keptActions](nil)
+var kept = agent.NewScratch[askedActions](nil)
 
 // take returns the number of earlier equal questions in this step or firing.
-func (k *keptActions) take(r *Request, name string) int {
+func (k *askedActions) take(r *Request, name string) int {
 	if r.isFiring() {
 		return r.firing.CountUse(name)
 	}
@@ -221,7 +221,7 @@ func (k *keptActions) take(r *Request, name string) int {
 }
 
 // release frees the number after a failure, so that the next try reuses it.
-func (k *keptActions) release(step int, name string, nth int, well bool) {
+func (k *askedActions) release(step int, name string, nth int, well bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {

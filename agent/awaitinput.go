@@ -120,7 +120,7 @@ func resultsOf(s State, calls int) []*ToolResult {
 	return results
 }
 
-// asking returns the call with the question for input. Number counts the call's requests.
+// withInputRequest returns the call with the question for input. Number counts the call's requests.
 func (p *Prepared) withInputRequest(r InputRequest, number int) *Prepared {
 	r.Number = number
 	q := *p

@@ -51,7 +51,7 @@ func (r *EngineRun) Enter(ctx context.Context, s State, stage string, iteration 
 // dropped. A state without a session gets this run's session.
 func (r *EngineRun) Leave(s, before State) State {
 	d, was := s.copyData(), before.read()
-	d.frame, d.usage, d.failures, d.signal, d.asking = was.frame, was.usage, was.failures, was.signal, nil
+	d.frame, d.usage, d.failures, d.signal, d.overrides = was.frame, was.usage, was.failures, was.signal, nil
 	if d.session == "" {
 		d.frame = new(*was.frame)
 		d.session = r.run.Session
@@ -65,6 +65,6 @@ func (r *EngineRun) stateAt(s State, run Run) State {
 		session: run.Session, run: run, status: StatusRunning,
 		first: d.steps.Len(), before: d.before.Add(*d.usage), live: r.live,
 	}
-	d.usage, d.failures, d.signal, d.asking = &noUsage, 0, nil, nil
+	d.usage, d.failures, d.signal, d.overrides = &noUsage, 0, nil, nil
 	return State{d}
 }

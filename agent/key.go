@@ -90,7 +90,7 @@ func (k Key[T]) Set(value T) Effect {
 	return Effect{kind: effectMetadata, entry: entry{k.name, k.scope, value}, own: k.own}
 }
 
-// kept is the JSON text of a value that has not been decoded yet.
+// undecoded is the JSON text of a value that has not been decoded yet.
 type undecoded string
 
 // MarshalJSON returns the JSON text.

@@ -99,7 +99,7 @@ func (s State) waitingFor(reply Step, started time.Time, batch []*Prepared, resu
 	return s.acceptMessages().withOpen(open)
 }
 
-// giveUp answers the calls that have no answer yet, because the run ends. If such a call waits for a run, its executor
+// endChildren answers the calls that have no answer yet, because the run ends. If such a call waits for a run, its executor
 // ends that run.
 func (a *Agent) endChildren(ctx context.Context, waiting State, batch []*Prepared, results []*ToolResult) error {
 	var broken error

@@ -111,7 +111,7 @@ type Prepared struct {
 	extra *approvalData // nil for most calls, never written
 }
 
-// preparedRest holds data that few prepared calls have.
+// approvalData is what few prepared calls have.
 type approvalData struct {
 	questions Questions
 	approval  *Approval
@@ -125,7 +125,7 @@ type approvalData struct {
 
 var noApprovalData approvalData
 
-// more returns the call's additional data.
+// approvalData is never nil.
 func (p *Prepared) approvalData() *approvalData {
 	if p.extra == nil {
 		return &noApprovalData
@@ -133,7 +133,7 @@ func (p *Prepared) approvalData() *approvalData {
 	return p.extra
 }
 
-// keepRest changes a copy of the call's additional data and stores the copy in p.
+// changeApprovalData stores a changed copy in p.
 func (p *Prepared) changeApprovalData(change func(*approvalData)) {
 	rest := *p.approvalData()
 	change(&rest)

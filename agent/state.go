@@ -35,10 +35,10 @@ type stateData struct {
 
 	// accepted is the number of accepted messages. User messages after them are input that the next run must accept
 	// first.
-	accepted int32
-	failures int32 // this run's steps in which something failed
-	signal   *Signal
-	asking   *callOverrides // not kept in JSON
+	accepted  int32
+	failures  int32 // this run's steps in which something failed
+	signal    *Signal
+	overrides *callOverrides // not kept in JSON
 }
 
 // frame is the data of a state's current or last run that seldom changes from step to step. It is not modified once it
@@ -59,7 +59,7 @@ type frame struct {
 	live    *live
 }
 
-// asking holds settings for one model call only.
+// callOverrides are settings for one model call only.
 type callOverrides struct {
 	request *Request           // nil for the run's request
 	view    *plog.Log[Message] // the messages that the model is shown, nil for the transcript
@@ -95,7 +95,7 @@ func (s State) copyWithFrame() *stateData {
 }
 
 // oneCall returns the settings for the next model call only.
-func (d *stateData) oneCall() callOverrides { return *cmp.Or(d.asking, &noOverrides) }
+func (d *stateData) oneCall() callOverrides { return *cmp.Or(d.overrides, &noOverrides) }
 
 // NewState returns a state with the given messages. User messages among them are input that the first run must accept.
 func NewState(messages ...Message) State { return State{}.With(messages...) }
@@ -113,8 +113,8 @@ func (s State) With(messages ...Message) State {
 // addMessages appends messages to the transcript, and to the view that the model is shown instead of it.
 func (d *stateData) addMessages(messages ...Message) {
 	d.messages = d.messages.Append(messages...)
-	if d.asking != nil && d.asking.view != nil {
-		d.show(d.asking.view.Append(messages...))
+	if d.overrides != nil && d.overrides.view != nil {
+		d.show(d.overrides.view.Append(messages...))
 	}
 }
 
@@ -122,7 +122,7 @@ func (d *stateData) addMessages(messages ...Message) {
 func (d *stateData) show(view plog.Log[Message]) {
 	asked := d.oneCall()
 	asked.view = &view
-	d.asking = &asked
+	d.overrides = &asked
 }
 
 // WithView returns s with a view. The model is shown the given messages instead of the transcript, followed by messages
@@ -138,7 +138,7 @@ func (s State) WithRequest(r Request) State {
 	d := s.copyData()
 	asked := d.oneCall()
 	asked.request = &r
-	d.asking = &asked
+	d.overrides = &asked
 	return State{d}
 }
 
@@ -306,7 +306,7 @@ func (s State) beginRun(run Run, request *Request, l *live) State {
 		first: d.steps.Len(), before: d.before.Add(*d.usage), request: request, live: l,
 	}
 	d.meta = d.meta.withoutRun()
-	d.usage, d.failures, d.signal, d.asking = &noUsage, 0, nil, nil
+	d.usage, d.failures, d.signal, d.overrides = &noUsage, 0, nil, nil
 	return State{d}
 }
 
@@ -318,7 +318,7 @@ func (s State) keepRequest() State {
 	}
 	d := s.copyWithFrame()
 	d.request, asked.request = asked.request, nil
-	d.asking = &asked
+	d.overrides = &asked
 	return State{d}
 }
 
@@ -335,7 +335,7 @@ func (s State) parkStep(reply Step, started time.Time, waits []*Intervention) St
 		}
 	}
 	d := s.acceptMessages().copyWithFrame()
-	d.status, d.open, d.asking = StatusParked, open, nil
+	d.status, d.open, d.overrides = StatusParked, open, nil
 	d.keepChildren()
 	return State{d}
 }
@@ -343,7 +343,7 @@ func (s State) parkStep(reply Step, started time.Time, waits []*Intervention) St
 // suspend returns s parked without waiting for an answer.
 func (s State) suspend() State {
 	d := s.copyWithFrame()
-	d.status, d.asking = StatusParked, nil
+	d.status, d.overrides = StatusParked, nil
 	d.keepChildren()
 	return State{d}
 }
@@ -351,7 +351,7 @@ func (s State) suspend() State {
 // resumeRun returns s at the start of a resumed run.
 func (s State) resumeRun(request *Request, l *live) State {
 	d := s.copyWithFrame()
-	d.status, d.request, d.live, d.asking = StatusRunning, request, l, nil
+	d.status, d.request, d.live, d.overrides = StatusRunning, request, l, nil
 	d.idle += l.idle
 	return State{d}
 }
@@ -396,7 +396,7 @@ func (s State) endAs(status Status, signal Signal) State {
 // release returns s without the data that only a running agent needs.
 func (s State) release() State {
 	d := s.copyWithFrame()
-	d.live, d.request, d.asking = nil, nil, nil
+	d.live, d.request, d.overrides = nil, nil, nil
 	return State{d}
 }
 

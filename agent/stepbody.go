@@ -19,8 +19,8 @@ type stepBody struct {
 
 var emptyStep stepBody
 
-// moment is a time.Time without monotonic clock and zone, at half the size. Every step that a session keeps has one.
-// The zero moment is the zero time.
+// compactTime is a time.Time without monotonic clock and zone, at half the size. Every step that a session keeps has one.
+// The zero value is the zero time.
 type compactTime struct {
 	seconds int64
 	behind  int32 // nanoseconds plus one

@@ -67,7 +67,7 @@ func (r *hookRunner) Execute(ctx context.Context, about durable.Run) error {
 	return o.conclude(ctx, err)
 }
 
-// occasion is a run whose hooks are called: before it begins, or after it has ended.
+// hookedRun is a run whose hooks are called: before it begins, or after it has ended.
 type hookedRun struct {
 	c         *Coordinator
 	x         *durable.Execution

@@ -27,7 +27,7 @@ type EventForm struct {
 // JSON object from the counters to the numbers since the previous such event.
 const EventCounts = "counts"
 
-// holding is the context key of the run that this process executes.
+// recordedRunKey is the context key of the run that this process executes.
 type recordedRunKey struct{}
 
 // ObservesEvents reports whether agents must have the keeper as an observer: see Options.Events.
@@ -88,11 +88,11 @@ func (h *recordedRun) commitEvents(ctx context.Context) error {
 // signalInterval is how often a keeper looks for signals when the store reports no change.
 const signalInterval = 500 * time.Millisecond
 
-// hold begins to receive the signals of a run, until the returned func is called.
+// follow begins to receive the signals of a run, until the returned func is called.
 func (k *Keeper) follow(h *recordedRun) (release func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.holds[h.lease.Run] = h
+	k.recorded[h.lease.Run] = h
 	if k.quiet == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		var receiving sync.WaitGroup
@@ -104,9 +104,9 @@ func (k *Keeper) follow(h *recordedRun) (release func()) {
 	}
 	return func() {
 		k.mu.Lock()
-		delete(k.holds, h.lease.Run)
+		delete(k.recorded, h.lease.Run)
 		quiet := k.quiet
-		if len(k.holds) > 0 {
+		if len(k.recorded) > 0 {
 			quiet = nil
 		} else {
 			k.quiet = nil
@@ -145,7 +145,7 @@ func (k *Keeper) lookForSignals(ctx context.Context) {
 
 func (k *Keeper) deliver(signals []Signal) {
 	k.mu.Lock()
-	holds := maps.Clone(k.holds)
+	holds := maps.Clone(k.recorded)
 	k.mu.Unlock()
 	paused := map[agent.RunID]bool{}
 	for _, s := range signals {

@@ -66,7 +66,7 @@ type Keeper struct {
 
 	mu         sync.Mutex
 	suspending bool
-	holds      map[agent.RunID]*recordedRun // the runs of this process
+	recorded   map[agent.RunID]*recordedRun // the runs of this process
 	quiet      func()                       // ends the goroutine that receives their signals; nil while there are none
 }
 
@@ -79,7 +79,7 @@ func Keep(store Store, o Options) *Keeper {
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	return &Keeper{
 		store: store, options: o, runs: agent.NewScratch[recordedRun](nil), settle: settleTime,
-		switches: coalesce.NewGroup[Switch](1), holds: map[agent.RunID]*recordedRun{},
+		switches: coalesce.NewGroup[Switch](1), recorded: map[agent.RunID]*recordedRun{},
 	}
 }
 

@@ -340,7 +340,7 @@ func (c Commit) Check() error {
 	return fmt.Errorf("a commit cannot set status %q: use %s, %s or an end", u.Status, StatusRunning, StatusWaiting)
 }
 
-// GivesUp reports whether the Commit releases the lease: it ends the run or passes it on.
+// ReleasesLease reports whether the Commit releases the lease: it ends the run or passes it on.
 func (c Commit) ReleasesLease() bool { return c.Update.Status.Ended() || c.Update.Pass != nil }
 
 // Filter selects runs. The zero Filter selects all.

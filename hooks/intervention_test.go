@@ -33,7 +33,7 @@ func personSays(verdict agent.ApprovalVerdict) capability.Capability {
 	}))
 }
 
-// desk is an agent that wants to write twice in one step, parks, and is told of all.
+// parkingAgent is an agent that wants to write twice in one step, parks, and is told of all.
 type parkingAgent struct {
 	agent *agent.Agent
 	told  []string // points
@@ -41,7 +41,7 @@ type parkingAgent struct {
 	ran   []string
 }
 
-func newDesk(t *testing.T, more ...hooks.Hook) *parkingAgent {
+func newParkingAgent(t *testing.T, more ...hooks.Hook) *parkingAgent {
 	t.Helper()
 	d := &parkingAgent{ids: map[hooks.PointName][][]string{}}
 	write := toolexec.Func("write", "Writes.", func(_ context.Context, in struct{ N int }) (string, error) {
@@ -107,7 +107,7 @@ func ids(s agent.State) []string {
 // neither what starts a run or a step nor the inference; the controls are asked again,
 // and all that happens once fires once. The events have every id of the batch.
 func TestPointsOfAParkedRun(t *testing.T) {
-	d := newDesk(t)
+	d := newParkingAgent(t)
 	s := d.start(t)
 	assert.Equal(t, []string{
 		"InputSubmitted", "ExecutionStart", "StepStart", "PreInference", "PostInference", "PreToolUse", "PreToolUse",
@@ -235,7 +235,7 @@ func TestEventsOfAnswersNameAllCalls(t *testing.T) {
 func TestAPersonsNoIsTold(t *testing.T) {
 	var status agent.Status
 	var batch []agent.Intervention
-	d := newDesk(t, hooks.Observe(hooks.AtInterventionStopped, "stopped", func(_ context.Context, c hooks.InterventionStoppedContext) error {
+	d := newParkingAgent(t, hooks.Observe(hooks.AtInterventionStopped, "stopped", func(_ context.Context, c hooks.InterventionStoppedContext) error {
 		status, batch = c.State().Status(), c.Interventions()
 		panic("too bad")
 	}))
@@ -250,7 +250,7 @@ func TestAPersonsNoIsTold(t *testing.T) {
 // LH-71: a control that has changed its mind is heard.
 func TestControlsAreAskedAgain(t *testing.T) {
 	closed := false
-	d := newDesk(t, before("late", func(c hooks.ToolContext) hooks.Result {
+	d := newParkingAgent(t, before("late", func(c hooks.ToolContext) hooks.Result {
 		asked, ok := c.Asked()
 		if closed && ok && c.Resumed() && asked.Answer() != nil {
 			return c.Deny("not any more")
@@ -271,7 +271,7 @@ func TestBeforeAnybodyIsAsked(t *testing.T) {
 	}
 	first := func(c hooks.InterventionContext) bool { n, _ := c.Call().Argument("N"); return n == "1" }
 	t.Run("deny", func(t *testing.T) {
-		d := newDesk(t, hook(func(c hooks.InterventionContext) hooks.Result {
+		d := newParkingAgent(t, hook(func(c hooks.InterventionContext) hooks.Result {
 			if first(c) {
 				return c.Deny("never")
 			}
@@ -285,14 +285,14 @@ func TestBeforeAnybodyIsAsked(t *testing.T) {
 		assert.Equal(t, agent.StatusDone, s.Status())
 	})
 	t.Run("answer in the person's place", func(t *testing.T) {
-		d := newDesk(t, hook(func(c hooks.InterventionContext) hooks.Result { return c.Approve("known") }))
+		d := newParkingAgent(t, hook(func(c hooks.InterventionContext) hooks.Result { return c.Approve("known") }))
 		s, err := d.agent.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 		require.NoError(t, err)
 		assert.Equal(t, agent.StatusDone, s.Status())
 		assert.Equal(t, []string{"1", "2"}, d.ran)
 	})
 	t.Run("rewrite", func(t *testing.T) {
-		d := newDesk(t, hook(func(c hooks.InterventionContext) hooks.Result {
+		d := newParkingAgent(t, hook(func(c hooks.InterventionContext) hooks.Result {
 			if first(c) {
 				return c.Rewrite(map[string]int{"N": 7})
 			}
@@ -306,7 +306,7 @@ func TestBeforeAnybodyIsAsked(t *testing.T) {
 		assert.Equal(t, agent.StatusDone, s.Status())
 	})
 	t.Run("failing closed", func(t *testing.T) {
-		d := newDesk(t, hook(func(c hooks.InterventionContext) hooks.Result { return c.Fail(errPaper) }))
+		d := newParkingAgent(t, hook(func(c hooks.InterventionContext) hooks.Result { return c.Fail(errPaper) }))
 		s, err := d.agent.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 		require.NoError(t, err)
 		assert.Equal(t, agent.StatusDone, s.Status())
@@ -320,7 +320,7 @@ func TestAskAbout(t *testing.T) {
 		return c.AskAbout(agent.Question{Reason: "sure?", Within: time.Millisecond, OnTimeout: agent.RejectAndContinue})
 	})}, wants("bash", ls))
 	assert.Equal(t, agent.StatusDone, w.Status(), "there is no person to ask")
-	d := newDesk(t, hooks.On(hooks.AtPreToolUse, "q", func(_ context.Context, c hooks.ToolContext) hooks.Result {
+	d := newParkingAgent(t, hooks.On(hooks.AtPreToolUse, "q", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		return c.AskAbout(agent.Question{Reason: "sure?", Within: time.Hour, OnTimeout: agent.Approve})
 	}).WithPriority(5))
 	s := d.start(t)

@@ -16,19 +16,19 @@ type Matcher struct { //nolint:recvcheck // decoding needs a pointer
 	text string
 	// tool judges only the tool's name. Nil means that the name does not matter.
 	tool func(name string) truth
-	// full judges the whole occasion. Nil means that the name decides.
+	// full judges the whole input. Nil means that the name decides.
 	full func(o matchInput) bool
 	// needsTool reports that the matcher makes sense only at a tool call's points.
 	needsTool bool
 	// needsStep reports that the matcher makes sense only at points where the step's kind is known.
 	needsStep bool
-	// needsContext reports that occasion.context must be set.
+	// needsContext reports that matchInput.context must be set.
 	needsContext bool
 	about        *aboutMatcher // nil if nothing is known before the hook is called
 	err          error
 }
 
-// occasion is the call or moment that a matcher judges. It is a value, so that matching
+// matchInput is the call or moment that a matcher judges. It is a value, so that matching
 // does not allocate.
 type matchInput struct {
 	state   agent.State

@@ -184,7 +184,7 @@ func TestRewriteVoidsAnswers(t *testing.T) {
 // Hooks' answers, and all questions, survive the process. Then the person is asked the questions that no hook had
 // answered.
 func TestQuestionsOfAParkedRun(t *testing.T) {
-	d := newDesk(t,
+	d := newParkingAgent(t,
 		asker("guard", agent.Question{Within: time.Hour, OnTimeout: agent.RejectAndContinue}).WithPriority(50).From(required),
 		asker("low", agent.Question{Within: time.Minute, OnTimeout: agent.Approve}).WithPriority(-1), approvesAs("helper"))
 	s := d.start(t)
@@ -204,7 +204,7 @@ func TestQuestionsOfAParkedRun(t *testing.T) {
 // A new question of a resumed run is asked, regardless of earlier answers.
 func TestNewQuestionOnResume(t *testing.T) {
 	asks := false
-	d := newDesk(t, before("late", func(c hooks.ToolContext) hooks.Result {
+	d := newParkingAgent(t, before("late", func(c hooks.ToolContext) hooks.Result {
 		if n, _ := c.Call().Argument("N"); asks && n == "1" {
 			return c.Ask("is it still right?")
 		}

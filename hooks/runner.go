@@ -295,7 +295,7 @@ func pauseFor(ctx context.Context, delay time.Duration) bool {
 	}
 }
 
-// moment holds one point's hooks, in the order in which they are called.
+// pointHooks holds one point's hooks, in the order in which they are called.
 type pointHooks[C Context] struct {
 	controls  []*entry[C]
 	observers []*entry[C]

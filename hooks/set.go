@@ -282,7 +282,7 @@ func splitErrors(err error) []error {
 	return lo.Compact([]error{err})
 }
 
-// momentOf returns a set's hooks at a point, in calling order.
+// pointHooksOf returns a set's hooks at a point, in calling order.
 func pointHooksOf[C Context](s Set, at Point[C]) pointHooks[C] {
 	info, _ := infoOf(at.name)
 	var m pointHooks[C]

@@ -146,7 +146,7 @@ func turnFailure(ctx context.Context, err error) string {
 	return errorType(ctx, err, agent.KindModel)
 }
 
-// asking is the inner wrapper.
+// tracedDriver is the inner wrapper.
 type tracedDriver struct {
 	t       *Telemetry
 	inner   agent.Driver

@@ -65,7 +65,7 @@ func (p *preparedCall) of(e *Executor, c *agent.ToolCall) bool {
 	return p.tool.executor == e && p.prepared.Call.Arguments == c.Arguments && p.prepared.Call.Name == c.Name
 }
 
-// giveUp lets the tool end the run that a call has started, because the call is answered in another way.
+// endChild lets the tool end the run that a call has started, because the call is answered in another way.
 func (e *Executor) endChild(ctx context.Context, s agent.State, p *agent.Prepared) {
 	child, begun, ok := agent.Checkpoint(s).Child(p.Original.ID)
 	if !ok || child.Status().Terminal() {

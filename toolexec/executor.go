@@ -68,14 +68,14 @@ func (e *Executor) MayAddMessages(tool string) bool {
 	return t != nil && t.policy.AddMessages
 }
 
-// ready is a call between Prepare and Execute. Prepared.Carry stores it. Bodies in this package embed a place, so that
+// ready is a call between Prepare and Execute. Prepared.Carry stores it. Bodies in this package embed a preparedCall, so that
 // one allocation holds both.
 type ready interface {
 	Body
 	data() *preparedCall
 }
 
-// place is the executor's data about a call.
+// preparedCall is the executor's data about a call.
 type preparedCall struct {
 	prepared agent.Prepared
 	tool     *bound
@@ -83,7 +83,7 @@ type preparedCall struct {
 
 func (p *preparedCall) data() *preparedCall { return p }
 
-// placed adds a place to a tool body that does not embed one.
+// preparedBody is a tool's body that does not embed a preparedCall.
 type preparedBody struct {
 	preparedCall
 	Body

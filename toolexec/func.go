@@ -96,7 +96,7 @@ func (t *typedTool[In]) Prepare(args string) (Body, error) {
 	return b, nil
 }
 
-// typedBody holds a call's decoded arguments and the executor's place, in one allocation from Prepare to Execute.
+// typedBody holds a call's decoded arguments and the executor's preparedCall, in one allocation from Prepare to Execute.
 type typedBody[In any] struct {
 	preparedCall
 

@@ -333,7 +333,7 @@ hooks:
 // hookReceiver is a web service that is called by hooks.
 type hookReceiver struct {
 	mu   sync.Mutex
-	seen map[string][]string // the idempotency keys, by run and occasion
+	seen map[string][]string // the idempotency keys, by run and callback
 }
 
 // ServeHTTP notes the key, and answers as a hook before a run or after it.
@@ -348,11 +348,11 @@ func (r *hookReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	occasion := in.AgentName + " " + in.RunID + " start"
+	callback := in.AgentName + " " + in.RunID + " start"
 	var answer any = map[string]any{}
 	switch {
 	case in.Status != "":
-		occasion = in.AgentName + " " + in.RunID + " finish"
+		callback = in.AgentName + " " + in.RunID + " finish"
 	case in.AgentName == "job-blocked":
 		answer = map[string]any{"action": "block", "block_reason": "closed"}
 	default:
@@ -360,18 +360,18 @@ func (r *hookReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		answer = map[string]any{"action": "continue", "parameters": in.Parameters}
 	}
 	r.mu.Lock()
-	if key := request.Header.Get("Idempotency-Key"); !slices.Contains(r.seen[occasion], key) {
-		r.seen[occasion] = append(r.seen[occasion], key)
+	if key := request.Header.Get("Idempotency-Key"); !slices.Contains(r.seen[callback], key) {
+		r.seen[callback] = append(r.seen[callback], key)
 	}
 	r.mu.Unlock()
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// keys returns the number of different keys of an occasion.
-func (r *hookReceiver) keys(name string, run agent.RunID, occasion string) int {
+// keys returns the number of different keys of a callback.
+func (r *hookReceiver) keys(name string, run agent.RunID, callback string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.seen[name+" "+string(run)+" "+occasion])
+	return len(r.seen[name+" "+string(run)+" "+callback])
 }
 
 // serveJobs is a model without memory: its agent writes two lines to a file and tries what is forbidden, one call after the other.

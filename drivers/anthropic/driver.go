@@ -134,7 +134,7 @@ func (d *Driver) result(ctx context.Context, s agent.State, stream bool, emit fu
 	return mo.Err[agent.Step](d.failure(a, err))
 }
 
-// asking holds a call's data for its errors. The answer's data is empty until the answer arrives.
+// requestInfo holds a call's data for its errors. The answer's data is empty until the answer arrives.
 type requestInfo struct {
 	model, requestID string
 	answer           http.Header

@@ -292,7 +292,7 @@ const paragraph = "\n\n"
 // keptPrefix marks the parts that this driver sends back to the service.
 const keptPrefix = "openai:"
 
-// kept is item data that the item's part stores.
+// itemData is stored in the item's part.
 type itemData struct {
 	// Type is the item's type: message, reasoning, function_call. For other types, Item is the whole item.
 	Type string `json:"type"`

@@ -138,7 +138,7 @@ func (d *Driver) read(a *requestInfo, res *http.Response, emit func(agent.Delta)
 	return d.api.readWhole(d, a, res, emit)
 }
 
-// asking holds one call's data: the model and the request ID for its errors, and the request's tools. The request ID is
+// requestInfo holds one call's data: the model and the request ID for its errors, and the request's tools. The request ID is
 // empty until the answer arrives.
 type requestInfo struct {
 	model     string

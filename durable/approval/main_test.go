@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// desk is a store with a parked run, and a server where it can be answered for.
+// inbox is a store with a parked run, and a server that takes its answers.
 type inbox struct {
 	store  durable.Store
 	keeper *durable.Keeper
@@ -46,7 +46,7 @@ type inbox struct {
 	decided []agent.RunID
 }
 
-// asking is what a test wants of the run.
+// scenario is what a test's run asks for.
 type scenario struct {
 	calls    []agent.ToolCall // what the model asks for; one call of pay when there are none
 	question agent.Question

@@ -10,7 +10,7 @@
 //		}.Test(t, noPush)
 //	}
 //
-// This is package hooks/moment for use in tests.
+// This is package hooks/fire for use in tests.
 //
 // # Moments
 //

@@ -37,7 +37,7 @@ type reply struct {
 	latency time.Duration
 }
 
-// occasion holds the answers from the run's mocks for one call.
+// mockAnswers holds the answers from the run's mocks for one call.
 type mockAnswers struct {
 	order     []any  // the mocks, in the order in which they run
 	by        any    // the mock that answers the call, nil if there is none,
@@ -51,7 +51,7 @@ type saying struct {
 	undo      func()
 }
 
-// stepOccasions holds one step's occasions by call ID. All mocks in a run share it.
+// stepAnswers holds one step's answers by call ID. All mocks in a run share it.
 type stepAnswers struct {
 	step  int
 	calls map[string]*mockAnswers
@@ -59,8 +59,8 @@ type stepAnswers struct {
 
 var allAnswers = agent.NewScratch[stepAnswers](nil)
 
-// occasionOf returns a call's occasion. It creates the occasion for the first mock that is called.
-func occasionOf(c hooks.ToolContext) *mockAnswers {
+// answersOf returns a call's answers. It creates them for the first mock that is called.
+func answersOf(c hooks.ToolContext) *mockAnswers {
 	now := allAnswers.Get(c.State())
 	if now.calls == nil || now.step != c.StepIndex() {
 		*now = stepAnswers{c.StepIndex(), map[string]*mockAnswers{}}
@@ -109,7 +109,7 @@ func (o Options) newHook(self any, longest time.Duration, find finding, denial f
 		if c.Invalid() != nil {
 			return c.Pass() // the model receives the error in the call
 		}
-		now := occasionOf(c)
+		now := answersOf(c)
 		now.takeBack(self, c.Call().Arguments)
 		if now.yields(self, c.Call().Arguments) {
 			return c.Pass()

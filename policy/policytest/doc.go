@@ -19,7 +19,7 @@
 //
 // An Event is one event at one hook point, in the form in which actions receive it, together with everything else a rule
 // can read: earlier messages and calls, usage, metadata, the time. Every point can be fired. It is fired through the
-// machinery of a real agent (package hooks/moment), so order, matchers, time limits, failure policies and actions work
+// machinery of a real agent (package hooks/fire), so order, matchers, time limits, failure policies and actions work
 // as in a run. Commands are started and web services called, unless Options.Wrap is NoActions.
 //
 // # Reports

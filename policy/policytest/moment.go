@@ -12,11 +12,11 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/hooks/moment"
+	"github.com/grapnel-go/grapnel/hooks/fire"
 )
 
 // moment converts the event to a moment that can be fired.
-func (e *Event) moment() (moment.Moment, error) {
+func (e *Event) moment() (fire.Moment, error) {
 	m, err := e.at()
 	if err != nil {
 		return m, err
@@ -131,40 +131,40 @@ func (u Usage) usage() (usage agent.Usage, used bool) {
 }
 
 // at returns the moment without the earlier steps.
-func (e *Event) at() (moment.Moment, error) {
+func (e *Event) at() (fire.Moment, error) {
 	at := hooks.PointName(e.Point)
 	switch at {
 	case hooks.PreToolUse, hooks.PostToolUse, hooks.ToolFailed, hooks.InterventionRequested, hooks.InterventionResolved, hooks.InterventionStopped:
 		return e.atCall(at)
 	case hooks.InputSubmitted:
-		return moment.Input(e.Input), nil
+		return fire.Input(e.Input), nil
 	case hooks.ExecutionStart:
-		return moment.Start(e.Input), nil
+		return fire.Start(e.Input), nil
 	case hooks.StepStart:
-		return moment.StepStart(), nil
+		return fire.StepStart(), nil
 	case hooks.PreInference:
 		r := e.Request
-		return moment.Request(agent.Request{
+		return fire.Request(agent.Request{
 			Model: r.Model, Instructions: r.Instructions, MaxOutputTokens: r.MaxOutputTokens, Temperature: mo.PointerToOption(r.Temperature),
 		}), nil
 	case hooks.PostInference:
-		return moment.Reply("").WithReply(e.step()), nil
+		return fire.Reply("").WithReply(e.step()), nil
 	case hooks.StepEnd:
-		return moment.StepEnd("").WithReply(e.step()), nil
+		return fire.StepEnd("").WithReply(e.step()), nil
 	case hooks.Stop:
-		m := moment.Stop("").WithReply(e.step()).WithContinuations(e.Continuations)
+		m := fire.Stop("").WithReply(e.step()).WithContinuations(e.Continuations)
 		if e.End.Reason != "" {
 			m = m.WithSignal(e.End.signal())
 		}
 		return m, nil
 	case hooks.ExecutionEnd:
-		return moment.End(lo.CoalesceOrEmpty(agent.Status(e.Status), agent.StatusDone)).WithReply(e.step()).WithSignal(e.End.signal()), nil
+		return fire.End(lo.CoalesceOrEmpty(agent.Status(e.Status), agent.StatusDone)).WithReply(e.step()).WithSignal(e.End.signal()), nil
 	case hooks.AgentFailed:
-		return moment.RunFailure(e.mustFail()), nil
+		return fire.RunFailure(e.mustFail()), nil
 	case hooks.ConversationStart, hooks.ConversationEnd:
 		c := e.Conversation
 		about := hooks.Conversation{Source: agent.ConversationSource(c.Source), Reason: agent.CloseReason(c.Reason), Turns: c.Turns}
-		return moment.Conversation(at, about), nil
+		return fire.Conversation(at, about), nil
 	}
 	return e.besides(at)
 }
@@ -196,32 +196,32 @@ func (e End) signal() agent.Signal {
 }
 
 // atCall returns a moment of a tool call.
-func (e *Event) atCall(at hooks.PointName) (moment.Moment, error) {
+func (e *Event) atCall(at hooks.PointName) (fire.Moment, error) {
 	arguments := lo.Ternary(e.Original != "", e.Original, e.Arguments).jsonText()
 	if e.Tool == "" {
-		return moment.Moment{}, fmt.Errorf("the key %q is missing: %s is about a tool call", "tool", at)
+		return fire.Moment{}, fmt.Errorf("the key %q is missing: %s is about a tool call", "tool", at)
 	}
-	var m moment.Moment
+	var m fire.Moment
 	switch at {
 	case hooks.PreToolUse:
-		m = moment.ToolCall(e.Tool, arguments)
+		m = fire.ToolCall(e.Tool, arguments)
 	case hooks.PostToolUse:
-		m = moment.ToolResult(e.Tool, arguments, "ok")
+		m = fire.ToolResult(e.Tool, arguments, "ok")
 		if e.Result != nil {
 			m = m.WithResult(e.Result.tool())
 		}
 	case hooks.ToolFailed:
-		m = moment.ToolFailure(e.Tool, arguments, failure(lo.CoalesceOrEmpty(e.Error, lo.FromPtr(e.Result).Text, "it failed")))
+		m = fire.ToolFailure(e.Tool, arguments, failure(lo.CoalesceOrEmpty(e.Error, lo.FromPtr(e.Result).Text, "it failed")))
 	case hooks.InterventionRequested:
-		m = moment.Intervention(e.Tool, arguments)
+		m = fire.Intervention(e.Tool, arguments)
 	case hooks.InterventionStopped:
-		m = moment.InterventionStopped(e.Tool, arguments, e.Approval.Reason)
+		m = fire.InterventionStopped(e.Tool, arguments, e.Approval.Reason)
 	default:
 		verdict, err := verdictOf(e.Approval.Verdict)
 		if err != nil {
 			return m, fmt.Errorf("approval: %w", err)
 		}
-		m = moment.InterventionAnswer(e.Tool, arguments, agent.Approval{Verdict: verdict, By: e.Approval.By, Reason: e.Approval.Reason})
+		m = fire.InterventionAnswer(e.Tool, arguments, agent.Approval{Verdict: verdict, By: e.Approval.By, Reason: e.Approval.Reason})
 	}
 	if e.CallID != "" {
 		m = m.WithCallID(e.CallID)
@@ -237,23 +237,23 @@ func (e *Event) atCall(at hooks.PointName) (moment.Moment, error) {
 
 // besides returns the moments of points that are not about a run's input, its model or a tool call: sub-agents,
 // compactions, pipelines and blueprints.
-func (e *Event) besides(at hooks.PointName) (moment.Moment, error) {
+func (e *Event) besides(at hooks.PointName) (fire.Moment, error) {
 	s, c := e.Subagent, e.Compaction
 	compaction := hooks.Compaction{ID: c.ID, Messages: c.Messages, Tokens: c.Tokens, MessagesAfter: c.MessagesAfter, Summary: c.Summary}
 	switch at {
 	case hooks.PreCompact:
-		return moment.Compact(compaction), nil
+		return fire.Compact(compaction), nil
 	case hooks.PostCompact:
-		return moment.CompactResult(compaction), nil
+		return fire.CompactResult(compaction), nil
 	case hooks.CompactFailed:
 		compaction.Err = e.mustFail()
-		return moment.CompactFailure(compaction), nil
+		return fire.CompactFailure(compaction), nil
 	case hooks.PreSubagent:
-		return moment.Subagent(s.Agent, s.Instruction), nil
+		return fire.Subagent(s.Agent, s.Instruction), nil
 	case hooks.PostSubagent:
-		return moment.SubagentResult(s.Agent, s.Instruction, s.Result), nil
+		return fire.SubagentResult(s.Agent, s.Instruction, s.Result), nil
 	case hooks.SubagentFailed:
-		return moment.SubagentFailure(s.Agent, s.Instruction, e.mustFail()), nil
+		return fire.SubagentFailure(s.Agent, s.Instruction, e.mustFail()), nil
 	case hooks.RunStart, hooks.RunResult, hooks.RunFailed, hooks.RunTimeout, hooks.RunFinish:
 		about := hooks.BlueprintRun{Parameters: json.RawMessage(e.Parameters), Status: agent.Status(e.Status), Err: e.failure()}
 		if len(about.Parameters) == 0 {
@@ -262,7 +262,7 @@ func (e *Event) besides(at hooks.PointName) (moment.Moment, error) {
 		if e.Result != nil {
 			about.ResultText, about.ResultData = e.Result.Text, json.RawMessage(e.Result.Data)
 		}
-		return moment.Blueprint(at, about), nil
+		return fire.Blueprint(at, about), nil
 	}
-	return moment.Pipeline(at, e.pipeline()), nil
+	return fire.Pipeline(at, e.pipeline()), nil
 }

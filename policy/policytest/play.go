@@ -12,7 +12,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/hooks/moment"
+	"github.com/grapnel-go/grapnel/hooks/fire"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
@@ -276,7 +276,7 @@ var weights = map[hooks.Decision]int{
 
 // reportEvents returns the report of the events of one moment.
 func (t *Trial) reportEvents(events []hooks.Event) *Report {
-	r := &Report{Decision: hooks.Pass, fired: moment.Fired{Events: events}}
+	r := &Report{Decision: hooks.Pass, fired: fire.Fired{Events: events}}
 	var effects agent.Effects
 	for _, e := range events {
 		r.Point = e.Point

@@ -8,7 +8,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/hooks/moment"
+	"github.com/grapnel-go/grapnel/hooks/fire"
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
@@ -53,7 +53,7 @@ type Report struct {
 	// Hash is the hash of the policy.
 	Hash string `json:"hash"`
 
-	fired moment.Fired
+	fired fire.Fired
 }
 
 // Results of a rule other than decisions.
@@ -101,7 +101,7 @@ type Said struct {
 }
 
 // report returns the report of a fired event.
-func (t *Trial) report(e *Event, f moment.Fired, matched map[string]*matched) *Report {
+func (t *Trial) report(e *Event, f fire.Fired, matched map[string]*matched) *Report {
 	r := &Report{
 		Point: f.Point, Decision: f.Decision, Reason: f.Reason, Rule: strings.TrimSuffix(f.Hook, waived), OnFailure: f.Policy,
 		Failed: f.Outcome.HookFailed(), Facts: f.Outcome.Facts(), Context: f.AddedTexts(), Hash: t.policy.Hash(), fired: f, Rules: []Said{},
@@ -180,7 +180,7 @@ func asJSON(text string) json.RawMessage {
 }
 
 // ruleAnswer returns the result of one rule.
-func (t *Trial) ruleAnswer(rule policy.Rule, f moment.Fired, matched map[string]*matched) Said {
+func (t *Trial) ruleAnswer(rule policy.Rule, f fire.Fired, matched map[string]*matched) Said {
 	s := Said{
 		Rule: rule.Hook(), File: rule.File, Line: rule.Line, Column: rule.Column, When: rule.When, Action: rule.Action,
 		Needs: rule.Needs(), Said: SaidNotAsked, Shadow: rule.Mode == "shadow" || rule.Mode == "waived",

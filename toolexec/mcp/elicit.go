@@ -204,7 +204,7 @@ func isSame(a, b agent.InputRequest) bool {
 	return a.Message == b.Message && a.URL == b.URL && a.Schema == b.Schema
 }
 
-// desk attributes elicitation during a call to its call. The protocol does not say which call asks. After a server has
+// openCalls attributes elicitation during a call to its call. The protocol does not say which call asks. After a server has
 // asked in this way, its calls are made one at a time.
 type openCalls struct {
 	server Server
@@ -214,7 +214,7 @@ type openCalls struct {
 	calls []*openCall
 }
 
-// asking is a call in progress.
+// openCall is a call in progress.
 type openCall struct {
 	given   []agent.GivenInput  // answers that the server has not got in this attempt
 	request *agent.InputRequest // the first request without an answer

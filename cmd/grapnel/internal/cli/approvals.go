@@ -107,7 +107,7 @@ func (r *runs) newInbox() *cobra.Command {
 
 func (r *runs) listItems(k *openedStore, items []approval.Item, more bool) error {
 	if len(items) == 0 {
-		fmt.Fprintf(r.std.err, "Nothing waits for a person in %s.\n", k.place)
+		fmt.Fprintf(r.std.err, "Nothing waits for a person in %s.\n", k.address)
 		return nil
 	}
 	now := time.Now()

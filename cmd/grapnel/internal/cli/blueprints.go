@@ -44,7 +44,7 @@ store, and back. "grapnel runs submit blueprint" submits runs.`,
 
 // withCoordinator calls do with a client of the coordinator at --server, or of one in this process on the store.
 func (r *runs) withCoordinator(ctx context.Context, do func(k *openedStore, c *client.Client) error) error {
-	at, err := placeOf(r.at)
+	at, err := storeAddressOf(r.at)
 	if err != nil {
 		return err
 	}

@@ -197,7 +197,7 @@ shows the session until it has ended; elsewhere the events are written, as by "g
 				if asJSON {
 					return writeJSON(p.std.out, report)
 				}
-				return p.writeStatus(report, k.place.flag())
+				return p.writeStatus(report, k.address.flag())
 			})
 		},
 	}
@@ -482,7 +482,7 @@ func (k *openedStore) findServed(ctx context.Context, id string) (durable.Run, e
 
 // findSession returns the newest run of the session with a name in this folder, or the run of a blueprint with an ID.
 func (k *openedStore) findSession(ctx context.Context, name string) (durable.Run, error) {
-	if k.place.server() || strings.HasPrefix(name, "run_") {
+	if k.address.server() || strings.HasPrefix(name, "run_") {
 		return k.findServed(ctx, name)
 	}
 	found, err := k.store.List(ctx, durable.Filter{
@@ -496,7 +496,7 @@ func (k *openedStore) findSession(ctx context.Context, name string) (durable.Run
 			return about, err
 		}
 	}
-	return durable.Run{}, &usageError{fmt.Errorf("no session %q of this folder in %s", name, k.place)}
+	return durable.Run{}, &usageError{fmt.Errorf("no session %q of this folder in %s", name, k.address)}
 }
 
 // writeStatus writes a session for a person, with the gates that are open below it, too. Flags follow its name in commands.

@@ -96,7 +96,7 @@ func newSessionView(ctx context.Context, std streams, k *openedStore, about dura
 		return nil, err
 	}
 	return &sessionView{
-		flags: k.place.flag(), colours: wantsColour(std.out, "auto"), updates: make(chan struct{}, 1), tracker: tracker,
+		flags: k.address.flag(), colours: wantsColour(std.out, "auto"), updates: make(chan struct{}, 1), tracker: tracker,
 		screen: screen{out: std.out, size: func() (int, int) { return sizeOf(std.out) }},
 	}, nil
 }

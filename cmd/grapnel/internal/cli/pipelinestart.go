@@ -62,7 +62,7 @@ Without an end the exit code is 7, or 6 when the session waits for a gate.`,
 		Args: oneFile,
 		RunE: func(c *cobra.Command, args []string) error {
 			return withTelemetry(c.Context(), "", p.std.err, func(ctx context.Context) error {
-				if at, err := placeOf(p.at); err == nil && at.server() {
+				if at, err := storeAddressOf(p.at); err == nil && at.server() {
 					return p.startServed(ctx, args[0], session, inputs, look)
 				}
 				return p.start(ctx, args[0], session, inputs, look)
@@ -139,7 +139,7 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 		case about.Status.Ended():
 			return k.endedError(ctx, about, name)
 		case about.Paused:
-			return &usageError{fmt.Errorf(`session %q is paused: "grapnel pipeline resume %s%s" continues it`, name, name, k.place.flag())}
+			return &usageError{fmt.Errorf(`session %q is paused: "grapnel pipeline resume %s%s" continues it`, name, name, k.address.flag())}
 		case about.Version != job.Version:
 			fmt.Fprintln(p.std.err, "grapnel: The files have changed since the session began: it continues with those it began with.")
 		}
@@ -156,10 +156,10 @@ func (k *openedStore) endedError(ctx context.Context, about durable.Run, name st
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, `session %q has ended as %s: give another one with --session, or remove it with "grapnel runs delete %s%s"`,
-		name, about.Status, short(about.ID), k.place.flag())
+		name, about.Status, short(about.ID), k.address.flag())
 	for _, child := range left {
 		fmt.Fprintf(&text, `; pipeline %s, which it has started, has not ended: "grapnel pipeline resume %s%s" continues it`,
-			child.Name, child.Labels[pipeline.LabelSession], k.place.flag())
+			child.Name, child.Labels[pipeline.LabelSession], k.address.flag())
 	}
 	return &usageError{errors.New(text.String())}
 }
@@ -883,7 +883,7 @@ func (s *sessionRun) finish(ctx context.Context) error {
 		return &exitError{exitStopped}
 	default:
 		if about.Paused {
-			s.note(fmt.Sprintf("Session %s is paused: \"grapnel pipeline resume %s%s\" continues it.", status.Session, status.Session, s.kept.place.flag()))
+			s.note(fmt.Sprintf("Session %s is paused: \"grapnel pipeline resume %s%s\" continues it.", status.Session, status.Session, s.kept.address.flag()))
 			return nil
 		}
 		if gates, err := s.kept.openGates(ctx, status); err != nil || len(gates) > 0 {
@@ -926,7 +926,7 @@ func buildStage(
 // observe reports what a worker could not do, and agents that wait for a person.
 func (s *sessionRun) observe(e durable.WorkerEvent) {
 	if e.Kind == durable.WorkerReleased && e.Run.Kind == durable.KindAgent && e.Run.Status == durable.StatusWaiting {
-		s.note(fmt.Sprintf("%s waits for an answer: grapnel runs show %s%s", e.Run.Name, short(e.Run.ID), s.kept.place.flag()))
+		s.note(fmt.Sprintf("%s waits for an answer: grapnel runs show %s%s", e.Run.Name, short(e.Run.ID), s.kept.address.flag()))
 	}
 	if e.Err != nil {
 		s.note(fmt.Sprintf("%s %s: %v", e.Run.Kind, e.Run.Name, explainError(e.Err)))

@@ -57,7 +57,7 @@ A run's ID may be shortened to any unique prefix.
 
 // with opens the store and calls do.
 func (r *runs) with(ctx context.Context, create bool, do func(k *openedStore) error) (err error) {
-	k, err := openKept(ctx, r.at, create)
+	k, err := openStore(ctx, r.at, create)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (k *openedStore) find(ctx context.Context, id string) (durable.Run, error) 
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
-		return about, &usageError{fmt.Errorf(`no run %q in %s: "grapnel runs list%s" lists them`, id, k.place, k.place.flag())}
+		return about, &usageError{fmt.Errorf(`no run %q in %s: "grapnel runs list%s" lists them`, id, k.address, k.address.flag())}
 	}
 	lines := lo.Map(found[:min(len(found), mostCandidates)], func(r durable.Run, _ int) string {
 		return fmt.Sprintf("  %s  %s  %s", r.ID, r.Status, r.Created.UTC().Format("2006-01-02 15:04"))

@@ -117,7 +117,7 @@ func (r *runs) answer(c *cobra.Command, o *answering, args []string, answer agen
 		if err := k.record(ctx, c, v, about, args[1:], o, answer); err != nil {
 			return err
 		}
-		if o.noResume || k.place.server() { // the coordinator goes on with it
+		if o.noResume || k.address.server() { // the coordinator goes on with it
 			return nil
 		}
 		s, err := durable.Load(ctx, k.store, about.ID)
@@ -176,7 +176,7 @@ func (k *openedStore) record(
 		agent.Approve: "approved", agent.RejectAndEnd: "rejected, and the run ends", agent.RejectAndContinue: "rejected, and the run continues",
 	}
 	by := ", by " + answer.By
-	if k.place.server() { // which records the name of the token
+	if k.address.server() { // which records the name of the token
 		by = ""
 	}
 	text := fmt.Sprintf("Recorded for %s (%s): %s%s.", i.Call.Name, i.CallID(), what[answer.Verdict], by)
@@ -336,5 +336,5 @@ func (k *openedStore) commandLine(c *cobra.Command, args ...string) string {
 			}
 		}
 	})
-	return strings.Join(words, " ") + k.place.flag()
+	return strings.Join(words, " ") + k.address.flag()
 }

@@ -59,7 +59,7 @@ func (k *openedStore) cancel(ctx context.Context, o *answering, v *view, id, rea
 		v.note(short(about.ID) + " is cancelled.")
 		return nil
 	}
-	if k.place.server() {
+	if k.address.server() {
 		v.note(short(about.ID) + " will be cancelled: the coordinator ends it.")
 		return nil
 	}

@@ -237,8 +237,8 @@ func (r *runs) parameters(ctx context.Context, k *openedStore, out *shownRun) er
 
 // clientOf returns a client of the coordinator that is used in the place of a store, or of one in this process on the store.
 func clientOf(k *openedStore) (*client.Client, error) {
-	if k.place.server() {
-		return client.New(client.Options{URL: k.place.at, Token: os.Getenv(tokenVariable)})
+	if k.address.server() {
+		return client.New(client.Options{URL: k.address.at, Token: os.Getenv(tokenVariable)})
 	}
 	return localClient(k)
 }

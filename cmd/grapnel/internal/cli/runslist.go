@@ -279,7 +279,7 @@ func (r *runs) list(ctx context.Context, k *openedStore, f *filtering, filter du
 		return writeJSON(r.std.out, all)
 	}
 	if len(all) == 0 {
-		fmt.Fprintf(r.std.err, "No such run in %s.%s\n", k.place, lo.Ternary(hidden > 0, fmt.Sprintf(" --hooks adds %d runs of hooks.", hidden), ""))
+		fmt.Fprintf(r.std.err, "No such run in %s.%s\n", k.address, lo.Ternary(hidden > 0, fmt.Sprintf(" --hooks adds %d runs of hooks.", hidden), ""))
 		return nil
 	}
 	var rows strings.Builder

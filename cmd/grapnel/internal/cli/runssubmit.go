@@ -220,7 +220,7 @@ func (r *runs) submit(ctx context.Context, o *submitting, job durable.Job) error
 		}
 		about := stored[0]
 		if o.wait {
-			fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", about.ID, k.place, k.place.encrypts())
+			fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", about.ID, k.address, k.address.encrypts())
 			return r.await(ctx, k, about.ID, o.asJSON)
 		}
 		if o.asJSON {

@@ -73,7 +73,7 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 func (r *runs) reportSubmitted(ctx context.Context, k *openedStore, s client.Submitted, wait, asJSON bool) error {
 	switch {
 	case wait:
-		fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", timeline.Clean(string(s.RunID)), k.place, k.place.encrypts())
+		fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", timeline.Clean(string(s.RunID)), k.address, k.address.encrypts())
 		return r.await(ctx, k, s.RunID, asJSON)
 	case asJSON:
 		return writeJSON(r.std.out, s)

@@ -242,7 +242,7 @@ func (b *builtAgents) close() error {
 	return errors.Join(wrong...)
 }
 
-// shift is one execution of the command "runs work".
+// workCommand is one execution of the command "runs work".
 type workCommand struct {
 	log   *workLog
 	grace time.Duration

@@ -33,13 +33,13 @@ const usualStore = "default"
 // sqlitePrefix may precede the path of a SQLite file.
 const sqlitePrefix = "sqlite:"
 
-// place is the location of a store.
+// storeAddress says where a store is.
 type storeAddress struct {
 	// at is the path of a file, or the URL of a database.
 	at string
-	// named is the value of the flag. It is empty if the place comes from the environment or is the default.
+	// named is the value of the flag. It is empty if the address comes from the environment or is the default.
 	named string
-	// usual reports whether the place is the default.
+	// usual reports whether the address is the default.
 	usual bool
 }
 
@@ -56,8 +56,8 @@ func stateFolder() (string, error) {
 	return filepath.Join(home, "grapnel"), nil
 }
 
-// placeOf returns the place from the flag or the environment, or the default.
-func placeOf(flag string) (storeAddress, error) {
+// storeAddressOf returns the address from the flag or the environment, or the default.
+func storeAddressOf(flag string) (storeAddress, error) {
 	p := storeAddress{at: flag, named: flag}
 	if flag == "" || flag == usualStore {
 		p.at, p.named = os.Getenv(storeVariable), ""
@@ -90,12 +90,12 @@ func (p storeAddress) database() bool {
 	return strings.HasPrefix(p.at, "postgres://") || strings.HasPrefix(p.at, "postgresql://")
 }
 
-// server reports whether the place is a coordinator.
+// server reports whether the address is a coordinator.
 func (p storeAddress) server() bool {
 	return strings.HasPrefix(p.at, "http://") || strings.HasPrefix(p.at, "https://")
 }
 
-// String returns the place without secrets.
+// String returns the address without secrets.
 func (p storeAddress) String() string {
 	if !p.database() && !p.server() {
 		return p.at
@@ -115,7 +115,7 @@ func (storeAddress) encrypts() string {
 	return ", encrypted"
 }
 
-// flag returns the flag with which a command finds the place.
+// flag returns the flag with which a command finds the store.
 func (p storeAddress) flag() string {
 	switch {
 	case p.named == "":
@@ -137,7 +137,7 @@ func shellWord(text string) string {
 }
 
 // open opens the store. Stored is the same store without decryption. If its file does not exist, open creates it when
-// create is set or the place is the default.
+// create is set or the address is the default.
 func (p storeAddress) open(ctx context.Context, create bool) (store, stored durable.Store, err error) {
 	if p.server() {
 		store, err := p.openServer(create)

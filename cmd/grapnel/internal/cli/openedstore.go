@@ -19,12 +19,12 @@ import (
 	"github.com/grapnel-go/grapnel/registry"
 )
 
-// kept is an open store, with the keeper that records runs in it.
+// openedStore is an open store, with the keeper that records runs in it.
 type openedStore struct {
-	place  storeAddress
-	store  durable.Store
-	stored durable.Store // the same without decryption, for lists, which need no key
-	keeper *durable.Keeper
+	address storeAddress
+	store   durable.Store
+	stored  durable.Store // the same without decryption, for lists, which need no key
+	keeper  *durable.Keeper
 
 	// waits reports whether questions park the run, because no person is asked at the terminal.
 	waits bool
@@ -44,9 +44,9 @@ func keeperOptions() durable.Options {
 	return durable.Options{Demands: map[string]string{beganDemand: "run"}, By: identityName(), Events: events.Stored}
 }
 
-// openKept opens the store at a place.
-func openKept(ctx context.Context, at string, create bool) (*openedStore, error) {
-	p, err := placeOf(at)
+// openStore opens the store at an address.
+func openStore(ctx context.Context, at string, create bool) (*openedStore, error) {
+	p, err := storeAddressOf(at)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func openKept(ctx context.Context, at string, create bool) (*openedStore, error)
 	if err != nil {
 		return nil, err
 	}
-	k := &openedStore{place: p, store: store, stored: stored, keeper: durable.Keep(store, keeperOptions())}
+	k := &openedStore{address: p, store: store, stored: stored, keeper: durable.Keep(store, keeperOptions())}
 	k.going, k.suspend = context.WithCancel(context.WithoutCancel(ctx))
 	return k, nil
 }
@@ -206,7 +206,7 @@ func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command,
 	if err != nil {
 		return err
 	}
-	k, err := openKept(ctx, f.at, true)
+	k, err := openStore(ctx, f.at, true)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command,
 		m.notes = append(m.notes, fmt.Sprintf("No model was named: using %s.", &model))
 	}
 	id := agent.NewRunID()
-	m.notes = append(m.notes, fmt.Sprintf("This run is stored as %s in %s%s.", id, k.place, k.place.encrypts()))
+	m.notes = append(m.notes, fmt.Sprintf("This run is stored as %s in %s%s.", id, k.address, k.address.encrypts()))
 	k.running.Store(true)
 	final, err := m.turn(ctx, v, prompt, agent.RunSettings{ID: id}, func(s agent.State) agent.State { return definitionKey.In(s, definition) })
 	return k.finish(ctx, m, v, final, err)
@@ -247,7 +247,7 @@ func (k *openedStore) finish(ctx context.Context, m *made, v *view, final agent.
 
 // howToGoOn returns instructions for a parked run.
 func (k *openedStore) howToGoOn(s agent.State) string {
-	id, at := short(s.Run().ID), k.place.flag()
+	id, at := short(s.Run().ID), k.address.flag()
 	if !s.Waiting() {
 		return fmt.Sprintf("Resume it:\n  grapnel runs resume %s%s", id, at)
 	}

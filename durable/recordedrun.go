@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// held is a run that this process holds. It is the value of a Scratch: the zero value means a run
+// recordedRun is a run that this process holds. It is the value of a Scratch: the zero value means a run
 // that is not recorded.
 type recordedRun struct {
 	keeper *Keeper
@@ -68,7 +68,7 @@ func (h *recordedRun) alone(name string) (over func()) {
 	return one.Unlock
 }
 
-// take starts holding the run under a claim.
+// begin takes the run under a claim.
 func (h *recordedRun) begin(k *Keeper, c *claim) {
 	h.keeper, h.lease, h.entries, h.staged, h.last = k, c.lease, c.entries, c.entries, c.state
 	h.done, h.begun = c.done, c.begun

@@ -1,7 +1,7 @@
-// Package moment calls hooks at one point as an agent would, and returns their decisions and
+// Package fire calls hooks at one point as an agent would, and returns their decisions and
 // changes.
 //
-//	fired, err := moment.ToolCall("bash", `{"command":"rm -rf /"}`).Fire(ctx, hooks.NewSet(noWipe)).Get()
+//	fired, err := fire.ToolCall("bash", `{"command":"rm -rf /"}`).Fire(ctx, hooks.NewSet(noWipe)).Get()
 //	if err != nil {
 //		return err
 //	}
@@ -43,4 +43,4 @@
 // Several goroutines can fire moments at the same time.
 //
 // Package hooks/hookstest provides the same for tests, and tables of cases.
-package moment
+package fire

@@ -1,4 +1,4 @@
-package moment_test
+package fire_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/hooks/moment"
+	"github.com/grapnel-go/grapnel/hooks/fire"
 )
 
 var once = hooks.On(hooks.AtPreToolUse, "once", func(_ context.Context, c hooks.ToolContext) hooks.Result {
@@ -27,7 +27,7 @@ var once = hooks.On(hooks.AtPreToolUse, "once", func(_ context.Context, c hooks.
 
 func Example() {
 	before := agent.Step{Message: agent.Assistant("").WithCalls(agent.ToolCall{ID: "call_a", Name: "pay", Arguments: `{}`})}
-	fired := moment.ToolCall("pay", `{}`).AfterSteps(before).Fire(context.Background(), hooks.NewSet(once)).MustGet()
+	fired := fire.ToolCall("pay", `{}`).AfterSteps(before).Fire(context.Background(), hooks.NewSet(once)).MustGet()
 	fmt.Println(fired)
 	// Output: deny by once: call call_a has done that already
 }
@@ -53,7 +53,7 @@ func TestWhatToolsAnsweredBefore(t *testing.T) {
 		}
 		return nil
 	}, hooks.PreToolUse)
-	fired, err := moment.ToolCall("pay", `{}`).WithCallID("now").AfterSteps(steps...).
+	fired, err := fire.ToolCall("pay", `{}`).WithCallID("now").AfterSteps(steps...).
 		Answering(func(step int, _ agent.ToolCall) (agent.ToolResult, bool) { return answers[step], true }).
 		Fire(t.Context(), hooks.NewSet(look)).Get()
 	require.NoError(t, err)
@@ -62,6 +62,6 @@ func TestWhatToolsAnsweredBefore(t *testing.T) {
 }
 
 func TestOnlyOneCallHasAnID(t *testing.T) {
-	_, err := moment.Input("hi").WithCallID("x").Fire(t.Context(), hooks.NewSet(once)).Get()
+	_, err := fire.Input("hi").WithCallID("x").Fire(t.Context(), hooks.NewSet(once)).Get()
 	assert.ErrorContains(t, err, "WithCallID: there is no call at InputSubmitted")
 }

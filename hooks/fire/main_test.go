@@ -1,4 +1,4 @@
-package moment_test
+package fire_test
 
 import (
 	"testing"
