@@ -221,7 +221,7 @@ func TestWhereAMomentIs(t *testing.T) {
 				assert.Equal(t, "second", c.State().Message(1).Text())
 				return nil
 			}, at)
-			hookstest.Fire(t, spy, fire.WithRun(run).WithState(sessionKey.In(old, "session")).WithEffects(runKey.Set("run")))
+			hookstest.Fire(t, spy, moment.WithRun(run).WithState(sessionKey.In(old, "session")).WithEffects(runKey.Set("run")))
 			assert.Equal(t, 1, told)
 
 			hookstest.Fire(t, hooks.ObserveAll("root", func(_ context.Context, c hooks.Context) error {
@@ -232,7 +232,7 @@ func TestWhereAMomentIs(t *testing.T) {
 				assert.Equal(t, 2, c.Run().Depth)
 				assert.NotEmpty(t, c.Run().Parent)
 				return nil
-			}, at), fire.WithRun(agent.Run{Depth: 2}))
+			}, at), moment.WithRun(agent.Run{Depth: 2}))
 		})
 	}
 }

@@ -65,7 +65,7 @@ func TestEveryPointHasAMoment(t *testing.T) {
 		t.Run(string(at), func(t *testing.T) {
 			moment, ok := all[at]
 			require.True(t, ok)
-			assert.Equal(t, at, fire.Point())
+			assert.Equal(t, at, moment.Point())
 			var told []hooks.PointName
 			everywhere := hooks.ObserveAll("everywhere", func(_ context.Context, c hooks.Context) error {
 				told = append(told, c.Point())
@@ -97,7 +97,7 @@ func TestHooksAreAskedOnce(t *testing.T) {
 				steps = append(steps, c.StepIndex())
 				return nil
 			}, at)
-			hookstest.Fire(t, spy, fire.AfterSteps(busy, agent.Step{}, busy))
+			hookstest.Fire(t, spy, moment.AfterSteps(busy, agent.Step{}, busy))
 			want := 3
 			if at == hooks.Stop || at == hooks.ExecutionEnd || at == hooks.AgentFailed || at == hooks.InterventionStopped {
 				want = 4 // steps taken
