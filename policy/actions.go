@@ -75,57 +75,56 @@ var actionKeys = map[string][]key{
 	"func": {{"func", textForm, "The name of a Go func that the program has registered."}},
 }
 
-// action reads an action.
-func (l *loader) action(r *rule, e *entry) {
-	r.kind = e.oneOf("type", actionTypes...)
-	r.observe = e.flag("observe", false) || !r.point.decides()
-	r.await = l.awaited(r, e)
-	around := e.doc.kind == Blueprints && r.point.source == ofRuns
+// task reads an action.
+func (l *loader) task(e *entry) *task {
+	t := &task{kind: e.oneOf("type", actionTypes...), observe: e.flag("observe", false) || !e.point.decides()}
+	t.await = e.awaits(t)
+	around := e.doc.kind == Blueprints && e.point.source == ofRuns
 	if n, given := e.of["request"]; given && !around {
 		n.Value.Wrong("%s: request: only a hook around the runs of a blueprint has it (rule: actions)", e.what)
 	}
-	r.ofRun = around && e.oneOf("request", "run", "full") != "full"
-	r.timeout = l.timeoutOf(e)
-	r.ownTimeout = r.timeout
-	onTimeout := e.oneOf("on_timeout", lo.Ternary(r.kind == "gate",
+	t.ofRun = around && e.oneOf("request", "run", "full") != "full"
+	onTimeout := e.oneOf("on_timeout", lo.Ternary(t.kind == "gate",
 		[]string{"abort", "continue", "skip", "reject", "approve"}, []string{"abort", "continue", "skip"})...)
-	r.onTimeout = lo.Ternary(onTimeout == "skip", "continue", onTimeout)
-	if r.onTimeout == "" && r.kind == "webhook" && r.await {
-		r.onTimeout = "abort"
+	t.onTimeout = lo.Ternary(onTimeout == "skip", "continue", onTimeout)
+	if t.onTimeout == "" && t.kind == "webhook" && t.await {
+		t.onTimeout = "abort"
 	}
-	declared := l.declareAction(r, e)
-	if declared == nil {
-		return
+	if t.action = l.declareAction(t, e); t.action == nil {
+		return t
 	}
-	r.act = declared
-	if _, gate := declared.(action.Gate); gate && r.point.name == hooks.SessionComplete {
+	if t.onTimeout == "reject" || t.onTimeout == "approve" {
+		t.onTimeout = "" // the gate answers
+	}
+	_, gate := t.action.(action.Gate)
+	if gate && e.point.name == hooks.SessionComplete {
 		e.place("type").Wrong("%s: a %s that waits for an answer at %s holds nothing up: use on_stage_complete of the last stage (rule: waiting)",
-			e.what, r.kind, r.pointKey)
+			e.what, t.kind, e.key)
 	}
-	l.noteEnding(r, e)
-	wrongs := append(action.Fields(declared.Validate()), action.Fields(r.point.checkValues(declared, r.observe, e.doc.variables))...)
+	l.noteEnding(e)
+	wrongs := append(action.Fields(t.action.Validate()), action.Fields(e.point.checkValues(t.action, t.observe, e.doc.variables))...)
 	for _, wrong := range wrongs {
-		e.wrongField(r.kind, wrong)
+		e.wrongField(t.kind, wrong)
 	}
-	for _, w := range declared.Lint() {
-		_, n := e.field(r.kind, w.Field)
+	for _, w := range t.action.Lint() {
+		_, n := e.field(t.kind, w.Field)
 		place := n.Place()
 		if w.Line > 0 {
 			place = n.At(offsetOf(n.Raw(), w.Line, w.Column))
 		}
-		l.note(place, lo.Ternary(r.kind == "shell" || r.kind == "command", "shell", "action"), r.name(), "%s: %s", w.Field, w.Message)
+		l.note(place, lo.Ternary(t.kind == "shell" || t.kind == "command", "shell", "action"), e.location().name(), "%s: %s", w.Field, w.Message)
 	}
-	r.timeout = declared.Limit()
+	return t
 }
 
 // noteEnding warns about an action at the end of a session whose text says that the session was successful: it runs at every end.
-func (l *loader) noteEnding(r *rule, e *entry) {
-	if r.point.name != hooks.SessionComplete || strings.Contains(e.text("when"), "reason") {
+func (l *loader) noteEnding(e *entry) {
+	if e.point.name != hooks.SessionComplete || strings.Contains(e.text("when"), "reason") {
 		return
 	}
 	var texts []string
 	for _, key := range endingKeys {
-		if n := e.fields.at(key); n.Kind() != yamlfile.AbsentNode {
+		if n := e.at(key); n.Kind() != yamlfile.AbsentNode {
 			text, err := strictjson.Marshal(n.Value())
 			if err != nil {
 				return // other checks report the value
@@ -135,7 +134,7 @@ func (l *loader) noteEnding(r *rule, e *entry) {
 	}
 	text := strings.Join(texts, "\n")
 	if word := successWord.FindString(text); word != "" && !strings.Contains(text, "reason") {
-		l.note(e.place("type"), "action", r.name(), "the text says %q, and the hook also runs when the session has failed or was aborted: "+
+		l.note(e.place("type"), "action", e.location().name(), "the text says %q, and the hook also runs when the session has failed or was aborted: "+
 			"add ${pipeline.reason} to the text, or when: pipeline.reason in ['completed', 'max_iterations']", word)
 	}
 }
@@ -189,9 +188,9 @@ func (e *entry) field(kind, name string) (key string, at yamlfile.Node) {
 	return name, at
 }
 
-// awaited reports whether the rule waits for its action.
-func (l *loader) awaited(r *rule, e *entry) bool {
-	await := r.point.source != ofPipelines || !lo.Contains([]string{"command", "shell", "http", "webhook", "mcp_tool", "func"}, r.kind)
+// awaits reports whether the rule waits for its action.
+func (e *entry) awaits(t *task) bool {
+	await := e.point.source != ofPipelines || !lo.Contains([]string{"command", "shell", "http", "webhook", "mcp_tool", "func"}, t.kind)
 	key := ""
 	switch {
 	case e.has("await") && (e.text("mode") == "sync" || e.text("mode") == "async"):
@@ -205,27 +204,27 @@ func (l *loader) awaited(r *rule, e *entry) bool {
 	}
 	switch {
 	case await:
-	case r.kind == "gate":
+	case t.kind == "gate":
 		e.place(key).Wrong("%s: a gate requires await: true (rule: waiting)", e.what)
-	case r.point.denies() && !r.observe:
+	case e.point.denies() && !t.observe:
 		e.place(key).Wrong("%s: at %s the answer of an action may deny, so the rule must wait for it: "+
-			"remove this, or set observe: true if the action decides nothing (rule: waiting)", e.what, r.pointKey)
+			"remove this, or set observe: true if the action decides nothing (rule: waiting)", e.what, e.key)
 	}
 	return await
 }
 
 // declareAction returns the action that the rule declares, or nil for an unknown type.
-func (l *loader) declareAction(r *rule, e *entry) action.Declared {
-	f, limit := e.fields, r.timeout
-	waits := r.kind == "gate" || r.kind == "webhook" && r.await // for a person
+func (l *loader) declareAction(t *task, e *entry) action.Declared {
+	f, limit := e.fields, e.timeout()
+	waits := t.kind == "gate" || t.kind == "webhook" && t.await // for a person
 	switch {
 	case limit != 0:
-	case r.kind == "shell" && r.point.source == ofPipelines:
+	case t.kind == "shell" && e.point.source == ofPipelines:
 		limit = pipelineShellTimeout
-	case e.doc.kind == Blueprints && r.point.source == ofRuns && !waits:
+	case e.doc.kind == Blueprints && e.point.source == ofRuns && !waits:
 		limit = blueprintTimeout
 	}
-	switch r.kind {
+	switch t.kind {
 	case "command":
 		return action.Command{
 			Argv: f.argv(), Dir: f.text("dir"), Env: f.stringsOf("env"), Inherit: f.texts("inherit"),
@@ -238,9 +237,9 @@ func (l *loader) declareAction(r *rule, e *entry) action.Declared {
 		}
 	case "webhook":
 		request := l.request(e.doc, f, 0)
-		request.Retries, request.RetryDelay = e.resends(r)
-		if r.await {
-			port := lo.Ternary(r.point.source == ofPipelines, pipelineCallbackPort, 0)
+		request.Retries, request.RetryDelay = e.resends(t)
+		if t.await {
+			port := lo.Ternary(e.point.source == ofPipelines, pipelineCallbackPort, 0)
 			return action.Gate{
 				By: action.GateCallback, Webhook: &request, Port: f.number("callback_port", 1, 65535, port), Timeout: limit,
 			}
@@ -249,7 +248,7 @@ func (l *loader) declareAction(r *rule, e *entry) action.Declared {
 		return request
 	case "http":
 		request := l.request(e.doc, f, limit)
-		request.Retries, request.RetryDelay = e.resends(r)
+		request.Retries, request.RetryDelay = e.resends(t)
 		return request
 	case "mcp_tool":
 		return action.MCPTool{Server: f.text("server"), Tool: f.text("tool"), Arguments: f.object("arguments"), Timeout: limit}
@@ -258,7 +257,7 @@ func (l *loader) declareAction(r *rule, e *entry) action.Declared {
 	case "spawn":
 		return action.Spawn{Pipeline: f.text("pipeline"), Inputs: f.object("inputs"), Timeout: limit}
 	case "gate":
-		return l.gate(r, e, limit)
+		return l.gate(t, e, limit)
 	case "prompt":
 		return action.Prompt{Rule: f.text("rule"), Model: f.text("model"), Timeout: limit, MaxBytes: f.number("max_bytes", 1, 64<<20, 0)}
 	case "func":
@@ -287,7 +286,7 @@ func (l *loader) request(d *document, f fields, limit time.Duration) action.HTTP
 // urlVariable matches a URL whose scheme and host are a variable.
 var urlVariable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)\}(?:[/?]|$)`)
 
-func (l *loader) gate(r *rule, e *entry, limit time.Duration) action.Declared {
+func (l *loader) gate(t *task, e *entry, limit time.Duration) action.Declared {
 	f := e.fields
 	g := action.Gate{
 		By: action.GateBy(f.oneOf("by", "person", "callback", "file", "command")), Reason: f.text("reason"),
@@ -296,12 +295,12 @@ func (l *loader) gate(r *rule, e *entry, limit time.Duration) action.Declared {
 	}
 	g.Approvers, g.Quorum = f.approvers()
 	for _, name := range []string{approversKey.name, quorumKey.name} {
-		if f.has(name) && (r.point.name != hooks.PreToolUse || r.observe) {
+		if f.has(name) && (e.point.name != hooks.PreToolUse || t.observe) {
 			e.place(name).Wrong("%s: %s requires a gate at PreToolUse that decides: elsewhere a gate asks the approver of the program", e.what, name)
 		}
 	}
-	if r.onTimeout == "reject" || r.onTimeout == "approve" {
-		g.OnTimeout, r.onTimeout = r.onTimeout, ""
+	if t.onTimeout == "reject" || t.onTimeout == "approve" {
+		g.OnTimeout = t.onTimeout
 	}
 	if f.has("webhook") {
 		hook := fieldsOf(f.at("webhook"))

@@ -149,8 +149,13 @@ func (p *Policy) probes() []hooks.Hook {
 		if r.judges() {
 			h = r.point.control(r.name(), func(context.Context, hooks.Context) hooks.Result { return hooks.Result{} })
 		}
-		return h.Matching(r.match.matchers...).Implying(r.impliedMatchers()...).From(r.origin())
+		return r.matching(h)
 	})
+}
+
+// matching returns the hook with the rule's matchers and origin.
+func (r *rule) matching(h hooks.Hook) hooks.Hook {
+	return h.Matching(r.match.matchers...).Implying(r.impliedMatchers()...).From(r.origin())
 }
 
 // impliedMatchers returns the matchers that the rule's condition implies.
@@ -220,8 +225,8 @@ func odd(pattern string) bool {
 // one matches.
 func (r *rule) unreachable(before []*rule) (Warning, bool) {
 	for _, earlier := range before {
-		ends := earlier.kind == "deny" || earlier.kind == "stop" && earlier.point.name == hooks.PreToolUse
-		if earlier.point != r.point || !ends || earlier.act != nil || earlier.mode() != "enforce" || earlier.waiver != nil ||
+		ends := earlier.kind() == "deny" || earlier.kind() == "stop" && earlier.point.name == hooks.PreToolUse
+		if earlier.point != r.point || !ends || earlier.task != nil || earlier.mode() != "enforce" || earlier.waiver != nil ||
 			!earlier.match.covers(r.match) || !r.judges() {
 			continue
 		}
@@ -231,7 +236,7 @@ func (r *rule) unreachable(before []*rule) (Warning, bool) {
 			}
 		}
 		return warningAt(r.place, "unreachable", r.name(), "it is never asked: %q in line %d of %s already decides %s for every event that it matches",
-			earlier.name(), earlier.place.Line, earlier.place.File(), earlier.kind), true
+			earlier.name(), earlier.place.Line, earlier.place.File(), earlier.kind()), true
 	}
 	return Warning{}, false
 }

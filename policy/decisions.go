@@ -15,30 +15,26 @@ import (
 )
 
 // decision reads what a rule decides.
-func (l *loader) decision(r *rule, e *entry) {
-	r.kind = e.oneOf("decision", decisionNames...)
-	r.await = true
-	if !e.has("id") {
-		e.place("decision").Wrong("%s: the key %q is missing: events and denials identify the rule by it (rule: names)", e.what, "id")
+func (l *loader) decision(e *entry) *decision {
+	d := &decision{word: e.oneOf("decision", decisionNames...)}
+	if d.word != "" && !slices.Contains(e.point.can, d.word) {
+		e.at("decision").Wrong("%s: %q is not possible at %s: %s (rule: powers)", e.what, d.word, e.key, e.point.whatCan())
+		return d
 	}
-	if r.kind != "" && !slices.Contains(r.point.can, r.kind) {
-		e.fields.at("decision").Wrong("%s: %q is not possible at %s: %s (rule: powers)", e.what, r.kind, r.pointKey, r.point.whatCan())
-		return
-	}
-	r.reason = l.template(e, "reason", r.language)
-	r.context = l.template(e, "context", r.language)
-	r.metadata = l.expressions(e, "metadata", r.language)
+	d.reason = l.template(e, "reason")
+	d.context = l.template(e, "context")
+	d.metadata = l.expressions(e, "metadata")
 	for _, key := range []string{"context", "metadata"} {
-		if e.has(key) && r.kind != "" && !slices.Contains(r.point.adds, r.kind) {
-			e.place(key).Wrong("%s: a rule with %s at %s cannot add anything (rule: powers)", e.what, r.kind, r.pointKey)
+		if e.has(key) && d.word != "" && !slices.Contains(e.point.adds, d.word) {
+			e.place(key).Wrong("%s: a rule with %s at %s cannot add anything (rule: powers)", e.what, d.word, e.key)
 		}
 	}
-	switch r.kind {
+	switch d.word {
 	case "ask":
-		r.question = agent.Question{Within: e.duration("within")}
-		r.question.Approvers, r.question.Quorum = e.approvers()
+		d.question = agent.Question{Within: e.duration("within")}
+		d.question.Approvers, d.question.Quorum = e.approvers()
 		if word := e.oneOf("on_timeout", "reject", "reject_and_continue", "approve"); word != "" {
-			if err := r.question.OnTimeout.UnmarshalText([]byte(word)); err != nil {
+			if err := d.question.OnTimeout.UnmarshalText([]byte(word)); err != nil {
 				e.place("on_timeout").Wrong("%w", err)
 			}
 		}
@@ -46,38 +42,39 @@ func (l *loader) decision(r *rule, e *entry) {
 			e.place("on_timeout").Wrong("%s: on_timeout requires a deadline: set within", e.what)
 		}
 	case "rewrite":
-		l.rewrite(r, e)
+		l.rewrite(d, e)
 	case "mock", "replace":
-		l.result(r, e)
+		l.result(d, e)
 	case "redact":
-		l.redact(r, e)
+		d.scrub = e.redact()
 	case "add_context":
 		if !e.has("context") && !e.has("metadata") {
 			e.place("decision").Wrong("%s: add_context requires context or metadata", e.what)
 		}
 	}
+	return d
 }
 
 // rewrite reads the replacement values of a rule.
-func (l *loader) rewrite(r *rule, e *entry) {
-	r.set, r.remove = l.expressions(e, "set", r.language), e.texts("remove")
+func (l *loader) rewrite(d *decision, e *entry) {
+	d.set, d.remove = l.expressions(e, "set"), e.texts("remove")
 	if !e.has("set") && !e.has("remove") {
 		e.place("decision").Wrong("%s: rewrite requires set or remove, by dotted path", e.what)
 		return
 	}
-	if r.point.object() {
-		r.paths(e)
+	if e.point.object() {
+		d.checkPaths(e)
 		return
 	}
-	name := lo.Ternary(r.point.name == hooks.PreSubagent, "instruction", "input")
-	if _, ok := r.set[name]; e.has("remove") || !ok || len(r.set) != 1 {
-		e.place("decision").Wrong("%s: a rewrite at %s can replace only the %s: set: {%s: 'an expression'}", e.what, r.pointKey, name, name)
+	name := lo.Ternary(e.point.name == hooks.PreSubagent, "instruction", "input")
+	if _, ok := d.set[name]; e.has("remove") || !ok || len(d.set) != 1 {
+		e.place("decision").Wrong("%s: a rewrite at %s can replace only the %s: set: {%s: 'an expression'}", e.what, e.key, name, name)
 	}
 }
 
-// paths checks that no path is below another one.
-func (r *rule) paths(e *entry) {
-	all := append(lo.Keys(r.set), r.remove...)
+// checkPaths checks that no path is below another one.
+func (d *decision) checkPaths(e *entry) {
+	all := append(lo.Keys(d.set), d.remove...)
 	slices.Sort(all)
 	for i, path := range all {
 		if path == "" || slices.Contains(strings.Split(path, "."), "") {
@@ -92,26 +89,26 @@ func (r *rule) paths(e *entry) {
 }
 
 // result reads an answer: a text, or a value that is answered as JSON.
-func (l *loader) result(r *rule, e *entry) {
-	n := e.fields.at("result")
+func (l *loader) result(d *decision, e *entry) {
+	n := e.at("result")
 	switch n.Kind() {
 	case yamlfile.AbsentNode:
-		e.place("decision").Wrong("%s: %s needs a result", e.what, r.kind)
+		e.place("decision").Wrong("%s: %s needs a result", e.what, d.word)
 	case yamlfile.TextNode:
-		r.result = l.template(e, "result", r.language)
+		d.result = l.template(e, "result")
 	case yamlfile.NullNode, yamlfile.NumberNode, yamlfile.BoolNode, yamlfile.ListNode, yamlfile.MappingNode:
 		value, err := json.Marshal(n.Value())
 		if err != nil {
 			n.Wrong("result: the value cannot be written as JSON: %w", err)
 			return
 		}
-		r.result = template{text: text{[]piece{{literal: string(value)}}}}
+		d.result = template{text: text{[]piece{{literal: string(value)}}}}
 	}
-	r.isError = e.flag("failure", false)
+	d.isError = e.flag("failure", false)
 }
 
 // redact reads what to redact.
-func (l *loader) redact(r *rule, e *entry) {
+func (e *entry) redact() *scrubber {
 	scrub := &scrubber{with: e.text("with")}
 	for _, pattern := range e.texts("patterns") {
 		compiled, err := regexp.Compile(pattern)
@@ -119,7 +116,7 @@ func (l *loader) redact(r *rule, e *entry) {
 			err = errors.New("it matches the empty text")
 		}
 		if err != nil {
-			e.fields.at("patterns").Wrong("patterns: %q is not a usable regular expression (RE2): %w", pattern, err)
+			e.at("patterns").Wrong("patterns: %q is not a usable regular expression (RE2): %w", pattern, err)
 			continue
 		}
 		scrub.patterns = append(scrub.patterns, compiled)
@@ -128,13 +125,13 @@ func (l *loader) redact(r *rule, e *entry) {
 		e.place("with").Wrong("%s: with requires patterns, because it replaces their matches", e.what)
 	}
 	kinds := func(key string, known []string) []string {
-		if n := e.fields.at(key); n.Kind() == yamlfile.BoolNode {
+		if n := e.at(key); n.Kind() == yamlfile.BoolNode {
 			return lo.Ternary(e.flag(key, false), known, nil)
 		}
 		chosen := e.texts(key)
 		for _, kind := range chosen {
 			if !slices.Contains(known, kind) {
-				e.fields.at(key).Wrong("%s: %s", key, yamlfile.Unknown("kind", kind, known))
+				e.at(key).Wrong("%s: %s", key, yamlfile.Unknown("kind", kind, known))
 				return nil
 			}
 		}
@@ -146,5 +143,5 @@ func (l *loader) redact(r *rule, e *entry) {
 	if scrub.empty() && len(e.texts("patterns")) == 0 {
 		e.place("decision").Wrong("%s: redact requires secrets: true, pii: true, or patterns", e.what)
 	}
-	r.scrub = scrub
+	return scrub
 }

@@ -56,12 +56,12 @@ func TestDefaultsOfSourceDocuments(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, p.rules, 1)
 			r := p.rules[0]
-			request, _ := r.act.(action.HTTP)
-			if gate, ok := r.act.(action.Gate); ok {
+			request, _ := r.task.action.(action.HTTP)
+			if gate, ok := r.task.action.(action.Gate); ok {
 				request = *gate.Webhook
 			}
 			ending := action.Func{Timeout: time.Second}.Limit() - time.Second
-			assert.Equal(t, tc.want, compiled{r.act.Limit() - ending, r.tries, request.Retries, request.RetryDelay})
+			assert.Equal(t, tc.want, compiled{r.task.action.Limit() - ending, r.failure.retries, request.Retries, request.RetryDelay})
 		})
 	}
 }
@@ -86,7 +86,7 @@ func TestCallbackPort(t *testing.T) {
 			p, err := ParseKind(tc.kind, "file.yaml", []byte(head+"hooks:\n  "+tc.entry), Options{})
 			require.NoError(t, err)
 			require.Len(t, p.rules, 1)
-			gate, ok := p.rules[0].act.(action.Gate)
+			gate, ok := p.rules[0].task.action.(action.Gate)
 			require.True(t, ok)
 			assert.Equal(t, tc.want, gate.Port)
 		})

@@ -9,6 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/lazy"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/condition"
 	"github.com/grapnel-go/grapnel/policy/library"
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
@@ -37,7 +38,8 @@ type document struct {
 	tools       []yamlfile.Node // as sources
 	rules       []*rule
 	tracker     *provenance.Tracker
-	counts      map[scoped]int // number of entries by point
+	language    *condition.Language // nil if it is invalid
+	counts      map[scoped]int      // number of entries by point
 	files       []string
 }
 

@@ -18,13 +18,13 @@ import (
 type entry struct {
 	fields
 
-	doc  *document
-	part *part
-	at   *point
-	key  string // the point's name in the file
-	id   string
-	what string // its name in errors
-	lost bool   // it refers to an unknown definition
+	doc   *document
+	part  *part
+	point *point
+	key   string // the point's name in the file
+	id    string
+	what  string // its name in errors
+	lost  bool   // it refers to an unknown definition
 }
 
 // loadHooks reads the entries of a part. Their content is read after the whole document, because conditions may name the
@@ -66,7 +66,7 @@ func (l *loader) unknownPoint(kind Kind, name string) string {
 
 // entry returns the entry at a point, merged with the definition that it refers to. Key is the point's name in the file.
 func (l *loader) entry(d *document, p *part, at *point, key string, n yamlfile.Node) *entry {
-	e := &entry{fields: fieldsOf(n), doc: d, part: p, at: at, key: key}
+	e := &entry{fields: fieldsOf(n), doc: d, part: p, point: at, key: key}
 	l.define(e, p.library, nil)
 	count := scoped{p.library, string(at.name)}
 	d.counts[count]++
@@ -144,47 +144,50 @@ func unknownDefinition(d *document, name string) string {
 	return yamlfile.Unknown("definition", name, known)
 }
 
-// rule reads an entry.
-func (l *loader) rule(e *entry, language *condition.Language) {
-	r := &rule{
-		doc: e.doc, library: e.part.library, id: e.id, point: e.at, pointKey: e.key, place: e.place("id"), description: e.text("description"), language: language,
-		watch: l.options.Watch, now: l.options.Now,
-	}
+// location returns the rule's name and place.
+func (e *entry) location() location {
+	return location{doc: e.doc, library: e.part.library, id: e.id, description: e.text("description"), place: e.place("id")}
+}
+
+// rule reads an entry; it returns nil for one that is neither a rule nor an action.
+func (l *loader) rule(e *entry) *rule {
+	r := &rule{location: e.location(), point: e.point}
 	switch hasDecision, hasType := e.has("decision"), e.has("type"); {
 	case hasDecision && hasType:
 		e.node.Wrong("%s: decision and action are mutually exclusive: remove one of them (rule: one thing)", e.what)
-		return
+		return nil
 	case e.lost && !hasDecision && !hasType:
-		return
+		return nil
 	case !hasDecision && !hasType:
 		if key, meant, ok := e.misspelt(); ok {
 			key.Wrong("%s: unknown key %q (did you mean %q?)", e.what, key.Raw(), meant)
 		} else {
 			e.node.Wrong("%s: decision or type is missing: add a decision, or an action by its type (rule: one thing)", e.what)
 		}
-		return
+		return nil
 	case hasDecision:
+		if !e.has("id") {
+			e.place("decision").Wrong("%s: the key %q is missing: events and denials identify the rule by it (rule: names)", e.what, "id")
+		}
 		e.only(e.what, keyNames(commonKeys, decisionCommon, decisionKeys()[e.text("decision")]), entryAdvice)
-		l.decision(r, e)
+		r.decision = l.decision(e)
 	default:
 		e.only(e.what, keyNames(commonKeys, actionCommon, actionKeys[e.text("type")]), entryAdvice)
-		l.action(r, e)
+		r.task = l.task(e)
 	}
-	r.match = matchOf(e.fields.at("match"), e.at)
-	r.when = l.condition(e, language)
-	l.settings(r, e)
-	l.checkFurther(r, e)
-	e.doc.rules = append(e.doc.rules, r)
-}
-
-// checkFurther reports what Options.Check finds.
-func (l *loader) checkFurther(r *rule, e *entry) {
-	if l.options.Check == nil {
-		return
+	r.match, r.when = matchOf(e.at("match"), e.point), l.condition(e)
+	r.failure = e.failure(r)
+	r.priority = lo.FromPtr(lo.CoalesceOrEmpty(priorityOf(e.fields), e.part.defaults.priority))
+	r.shadow, r.waiver = e.isShadow(r), e.waiver(r)
+	if r.task != nil && r.task.action == nil {
+		return nil // an unknown type
 	}
-	for _, wrong := range action.Fields(l.options.Check(r.publicRule(), r.act)) {
-		e.wrongField(r.kind, wrong)
+	if l.options.Check != nil {
+		for _, wrong := range action.Fields(l.options.Check(r.public(), lo.FromPtr(r.task).action)) {
+			e.wrongField(r.kind(), wrong)
+		}
 	}
+	return r
 }
 
 // misspelt returns an unknown key that was probably meant to be decision or type.
@@ -230,46 +233,41 @@ func entryAdvice(key string) string {
 }
 
 // condition reads a rule's when.
-func (l *loader) condition(e *entry, language *condition.Language) *condition.Condition {
+func (l *loader) condition(e *entry) *condition.Condition {
 	text := e.plain("when")
-	if !e.has("when") || language == nil {
+	if !e.has("when") || e.doc.language == nil {
 		return nil
 	}
-	compiled, err := language.Compile(text, e.at.name)
+	compiled, err := e.doc.language.Compile(text, e.point.name)
 	if err != nil {
-		l.wrongCondition(e.fields.at("when"), "when", err)
+		l.wrongCondition(e.at("when"), "when", err)
 		return nil
 	}
 	return compiled
 }
 
-// settings reads the settings that all rules have: order, time, failure, mode.
-func (l *loader) settings(r *rule, e *entry) {
-	r.priority = lo.FromPtr(lo.CoalesceOrEmpty(priorityOf(e.fields), e.part.defaults.priority))
-	l.mode(r, e)
-	l.failure(r, e)
-}
-
-// mode reads whether the rule is enforced or in shadow.
-func (l *loader) mode(r *rule, e *entry) {
+// isShadow reports whether the rule is in shadow.
+func (e *entry) isShadow(r *rule) bool {
 	word := ""
 	if e.has("mode") {
-		word = e.oneOf("mode", lo.Ternary(r.act == nil, []string{"enforce", "shadow"}, []string{"enforce", "shadow", "sync", "async"})...)
+		word = e.oneOf("mode", lo.Ternary(r.task == nil, []string{"enforce", "shadow"}, []string{"enforce", "shadow", "sync", "async"})...)
 	}
-	switch {
-	case r.judges():
-		r.shadow = word == "shadow" || word != "enforce" && e.part.defaults.shadow
-	case word == "shadow":
+	if word == "shadow" && !r.judges() {
 		e.place("mode").Wrong("%s: mode: shadow requires a rule that decides (rule: shadow)", e.what)
 	}
+	return r.judges() && (word == "shadow" || word != "enforce" && e.part.defaults.shadow)
+}
+
+// waiver reads the rule's waiver; nil if it has none.
+func (e *entry) waiver(r *rule) *Waiver {
 	if !e.has("waiver") {
-		return
+		return nil
 	}
 	if !r.judges() {
 		e.place("waiver").Wrong("%s: waiver requires a rule that decides (rule: shadow)", e.what)
-		return
+		return nil
 	}
-	f := fieldsOf(e.fields.at("waiver"))
+	f := fieldsOf(e.at("waiver"))
 	f.only("waiver", keyNames(waiverKeys), nil)
 	w := &Waiver{Owner: f.text("owner"), Reason: f.text("reason")}
 	for key, value := range map[string]string{"owner": w.Owner, "reason": w.Reason, "expires": f.plain("expires")} {
@@ -285,11 +283,11 @@ func (l *loader) mode(r *rule, e *entry) {
 			}
 		}
 	}
-	r.waiver = w
+	return w
 }
 
 // failure reads the failure policy and the time limit.
-func (l *loader) failure(r *rule, e *entry) {
+func (e *entry) failure(r *rule) failure {
 	if e.has("on_failure") && e.has("on_error") {
 		e.place("on_error").Wrong("%s: on_error is another name for on_failure: remove one of them", e.what)
 	}
@@ -299,7 +297,7 @@ func (l *loader) failure(r *rule, e *entry) {
 	}
 	word := f.oneOf(key, failureWords...)
 	for _, needs := range []string{"retries", "retry_delay", "then"} {
-		if e.has(needs) && word != "retry" && (needs == "then" || !r.sends()) {
+		if e.has(needs) && word != "retry" && (needs == "then" || r.task == nil || !r.task.sends()) {
 			e.place(needs).Wrong("%s: %s requires on_failure: retry (rule: failure)", e.what, needs)
 		}
 	}
@@ -308,13 +306,51 @@ func (l *loader) failure(r *rule, e *entry) {
 			f = f.with(e.of[own])
 		}
 	}
-	r.failure, r.onFailure = l.policyOf(r, f, key, word), word
-	if r.timeout == 0 {
-		r.timeout = l.timeoutOf(e)
+	out := failure{word: word, timeout: e.timeout()}
+	if word != "retry" {
+		out.policy = e.failurePolicy(r, f, key, word)
+		return out
 	}
+	out.delay = defaultRetryDelay
+	if f.has("retry_delay") {
+		out.delay = f.duration("retry_delay")
+	}
+	out.retries = f.number("retries", 0, 100, r.defaultRetries())
+	out.policy = hooks.Open
+	if then := e.failurePolicy(r, f, "then", f.oneOf("then", "closed", "open", "abort")); r.task == nil || r.task.await {
+		out.policy = hooks.Retry(out.retries, out.delay, then)
+	}
+	return out
 }
 
-func (l *loader) timeoutOf(e *entry) time.Duration {
+// failurePolicy returns the failure policy that a key names.
+func (e *entry) failurePolicy(r *rule, f fields, key, word string) hooks.FailurePolicy {
+	control, waits := r.judges(), r.task == nil || r.task.await
+	switch word {
+	case "closed", "block":
+		if !control && (e.point.source == ofAgents || key == "then") {
+			f.place(key).Wrong("%q: a rule at %s cannot deny, so it cannot fail closed: remove it, or use abort (rule: failure)", word, e.key)
+		}
+		return lo.Ternary(control, hooks.Closed, hooks.Open)
+	case "open", "continue", "ignore":
+		return hooks.Open
+	case "abort":
+		if !waits && key != "then" {
+			f.place(key).Wrong("%q: its failure has no effect unless the rule waits for it: set await: true (rule: waiting)", word)
+		}
+		if e.point.name == hooks.ExecutionEnd || e.point.name == hooks.InterventionStopped {
+			f.place(key).Wrong(`"abort": the run has ended at %s, so its failure cannot abort it: use open (rule: failure)`, e.key)
+		}
+		return hooks.Abort
+	}
+	if _, gate := lo.FromPtr(r.task).action.(action.Gate); gate && control && e.point.source == ofPipelines {
+		return hooks.Abort // a gate without an answer stays closed
+	}
+	return lo.Ternary(control && e.point.source != ofPipelines, hooks.Closed, hooks.Open)
+}
+
+// timeout returns the time limit in the file; zero for the default.
+func (e *entry) timeout() time.Duration {
 	if e.has("timeout") && e.has("timeout_seconds") {
 		e.place("timeout_seconds").Wrong("%s: timeout_seconds is another name for timeout: remove one of them", e.what)
 	}
@@ -329,61 +365,6 @@ func (l *loader) timeoutOf(e *entry) time.Duration {
 
 var failureWords = []string{"closed", "open", "abort", "retry", "continue", "block", "ignore"}
 
-// checkAbort reports a rule that could abort a run only after its end.
-func (*loader) checkAbort(r *rule, f fields, key string) {
-	if r.point.name == hooks.ExecutionEnd || r.point.name == hooks.InterventionStopped {
-		f.place(key).Wrong(`"abort": the run has ended at %s, so its failure cannot abort it: use open (rule: failure)`, r.pointKey)
-	}
-}
-
-// policyOf returns the failure policy for a word.
-func (l *loader) policyOf(r *rule, f fields, key, word string) hooks.FailurePolicy {
-	control := r.judges()
-	otherwise := lo.Ternary(control && r.point.source != ofPipelines, hooks.Closed, hooks.Open)
-	if _, isGate := r.act.(action.Gate); isGate && r.await && control && r.point.source == ofPipelines {
-		otherwise = hooks.Abort // a gate without an answer stays closed
-	}
-	switch word {
-	case "closed", "block":
-		switch {
-		case control:
-			return hooks.Closed
-		case r.point.source == ofAgents:
-			f.place(key).Wrong("%q: a rule at %s cannot deny, so it cannot fail closed: remove it, or use abort (rule: failure)",
-				word, r.pointKey)
-		}
-		return hooks.Open
-	case "open", "continue", "ignore":
-		return hooks.Open
-	case "abort":
-		if r.act != nil && !r.await {
-			f.place(key).Wrong("%q: its failure has no effect unless the rule waits for it: set await: true (rule: waiting)", word)
-		}
-		l.checkAbort(r, f, key)
-		return hooks.Abort
-	case "retry":
-		delay := defaultRetryDelay
-		if f.has("retry_delay") {
-			delay = f.duration("retry_delay")
-		}
-		r.tries = f.number("retries", 0, 100, r.defaultRetries())
-		r.delay = delay
-		policies := map[string]hooks.FailurePolicy{"closed": hooks.Closed, "open": hooks.Open, "abort": hooks.Abort, "": otherwise}
-		then := policies[f.oneOf("then", "closed", "open", "abort")]
-		if f.plain("then") == "abort" {
-			l.checkAbort(r, f, "then")
-		}
-		if !control && f.plain("then") == "closed" {
-			f.place("then").Wrong(`"closed": a rule at %s cannot deny, so it cannot fail closed (rule: failure)`, r.pointKey)
-		}
-		if r.act != nil && !r.await {
-			return hooks.Open
-		}
-		return hooks.Retry(r.tries, delay, then)
-	}
-	return otherwise
-}
-
 // The default number and delay of retries and, at the points of pipelines, the default time limit of a shell action
 // and the default port of a callback. In blueprints, the time limit of hooks around runs does not depend on their type.
 const (
@@ -397,27 +378,24 @@ const (
 // defaultRetries returns the default number of retries with on_failure: retry. At the points of pipelines a failed
 // pipeline is not started again.
 func (r *rule) defaultRetries() int {
-	if r.kind == "spawn" && r.point.source == ofPipelines {
+	if r.kind() == "spawn" && r.point.source == ofPipelines {
 		return 0
 	}
 	return defaultRetries
 }
 
-// sends reports whether the rule is a web request, which can be resent without asking the rule again.
-func (r *rule) sends() bool { return r.kind == "http" || r.kind == "webhook" }
-
 // resends returns how often a web request is resent when the service is unreachable or overloaded, and after which
 // delay. With on_failure: retry the whole action is repeated instead, so the request itself is sent once.
-func (e *entry) resends(r *rule) (times int, delay time.Duration) {
-	word := e.fields.at("on_failure").Raw() + e.fields.at("on_error").Raw()
-	if word == "" && r.await && !r.observe {
+func (e *entry) resends(t *task) (times int, delay time.Duration) {
+	word := e.at("on_failure").Raw() + e.at("on_error").Raw()
+	if word == "" && t.decides() {
 		word = e.part.defaults.onFailure.at("on_failure").Raw()
 	}
 	if word == "retry" {
 		return 0, 0
 	}
 	otherwise := 0
-	if r.kind == "webhook" && r.point.source == ofPipelines {
+	if t.kind == "webhook" && e.point.source == ofPipelines {
 		otherwise = defaultRetries
 	}
 	delay = defaultRetryDelay

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -28,12 +27,12 @@ type template struct {
 }
 
 // template reads a text with names.
-func (l *loader) template(e *entry, key string, language *condition.Language) template {
+func (l *loader) template(e *entry, key string) template {
 	if !e.has(key) {
 		return template{}
 	}
 	t := template{text: textOf(e.text(key))}
-	if language == nil {
+	if e.doc.language == nil {
 		return t
 	}
 	for _, name := range t.text.placeholderNames() {
@@ -43,13 +42,13 @@ func (l *loader) template(e *entry, key string, language *condition.Language) te
 		if t.values == nil {
 			t.values = map[string]*condition.Expression{}
 		}
-		if value, ok := named(language, name, e.at.name); ok {
+		if value, ok := named(e.doc.language, name, e.point.name); ok {
 			t.values[name] = value
 			continue
 		}
-		n := e.fields.at(key)
-		l.note(n.At(max(strings.Index(n.Raw(), "${"+name+"}"), 0)), "name", hookName(e.doc, e.part.library, e.id),
-			"%s: unknown name %q at %s: it is left unchanged", key, name, e.at.name)
+		n := e.at(key)
+		l.note(n.At(max(strings.Index(n.Raw(), "${"+name+"}"), 0)), "name", e.location().name(),
+			"%s: unknown name %q at %s: it is left unchanged", key, name, e.point.name)
 	}
 	return t
 }
@@ -95,23 +94,13 @@ func (t template) in(ctx context.Context, in condition.Input) string {
 	})
 }
 
-// uses reports whether the template contains one of the names.
-func (t template) uses(names ...string) bool {
-	for _, v := range t.values {
-		if slices.ContainsFunc(names, v.Uses) {
-			return true
-		}
-	}
-	return false
-}
-
 // expressions reads a mapping of CEL expressions.
-func (l *loader) expressions(e *entry, key string, language *condition.Language) map[string]*condition.Expression {
-	if !e.has(key) || language == nil {
+func (l *loader) expressions(e *entry, key string) map[string]*condition.Expression {
+	if !e.has(key) || e.doc.language == nil {
 		return nil
 	}
 	out := map[string]*condition.Expression{}
-	for _, item := range e.fields.at(key).Entries() {
+	for _, item := range e.at(key).Entries() {
 		text := item.Value.Raw()
 		if key == "metadata" && reserved.Holds(item.Key.Raw()) {
 			item.Key.Wrong("%s: metadata %q: %s (rule: names)", e.what, item.Key.Raw(), reserved.Advice)
@@ -123,7 +112,7 @@ func (l *loader) expressions(e *entry, key string, language *condition.Language)
 			item.Value.Wrong("%s: expected an expression in CEL, got %s", key, item.Value)
 			continue
 		}
-		expression, err := language.Expression(text, e.at.name)
+		expression, err := e.doc.language.Expression(text, e.point.name)
 		if err != nil {
 			l.wrongCondition(item.Value, key, err)
 			continue

@@ -225,9 +225,11 @@ func (l *loader) document(path string, text []byte, kind Kind, layer int, within
 	for _, p := range parts {
 		l.loadHooks(d, p)
 	}
-	language := l.language(d)
+	d.language = l.language(d)
 	for _, e := range l.entries {
-		l.rule(e, language)
+		if r := l.rule(e); r != nil {
+			d.rules = append(d.rules, r)
+		}
 	}
 	l.entries = nil
 	l.documents = append(l.documents, d)
@@ -450,23 +452,8 @@ func (l *loader) finish() (*Policy, error) {
 	if p.hash = hex.EncodeToString(hash.Sum(nil)); len(p.documents) == 1 {
 		p.hash = p.documents[0].hash
 	}
-	p.nameCopies()
-	p.put()
+	p.rules = arrange(p.documents)
 	return p, nil
-}
-
-// nameCopies renames the rules of a library policy that several documents include, from the second document on, because
-// the names of hooks are unique: library:git-safety/discard:ours belongs to the policy ours.
-func (p *Policy) nameCopies() {
-	seen := map[string]bool{}
-	for _, d := range p.documents {
-		for _, r := range d.rules {
-			if seen[r.name()] {
-				r.id += ":" + d.name
-			}
-			seen[r.name()] = true
-		}
-	}
 }
 
 // coalesce keeps one of several identical policies: that of the innermost layer, which no other layer switches off; if

@@ -27,23 +27,36 @@ type Policy struct {
 	seen      map[string]seen // the states of the files
 }
 
-// put sorts the rules by point; at each point, rules of inner layers come first, and rules of one layer are in file
-// order. Priorities are applied when hooks are called.
-func (p *Policy) put() {
+// arrange returns the rules of documents in the order in which they are asked: by point, at each point by priority, then
+// from the inner layers out, and in a layer in file order.
+func arrange(documents []*document) (rules []*rule) {
+	named := nameCopies(documents)
 	for _, at := range points() {
-		var here []*rule
-		for _, d := range p.documents {
-			here = append(here, lo.Filter(d.rules, func(r *rule, _ int) bool { return r.point == at })...)
-		}
-		slices.SortStableFunc(here, func(a, b *rule) int { return (b.priority - a.priority) * lo.Ternary(at.backwards, -1, 1) })
+		here := lo.Filter(named, func(r rule, _ int) bool { return r.point == at })
+		slices.SortStableFunc(here, func(a, b rule) int { return (b.priority - a.priority) * lo.Ternary(at.backwards, -1, 1) })
 		for i, r := range here {
-			r.owner, r.order, r.turn = p, i+1, i+1
-			if r.observe {
-				r.turn += len(here)
-			}
+			r.order = i + 1
+			rules = append(rules, &r)
 		}
-		p.rules = append(p.rules, here...)
 	}
+	return rules
+}
+
+// nameCopies renames the rules of a library policy that several documents include, from the second document on, because
+// the names of hooks are unique: library:git-safety/discard:ours belongs to the policy ours.
+func nameCopies(documents []*document) (rules []rule) {
+	seen := map[string]bool{}
+	for _, d := range documents {
+		for _, r := range d.rules {
+			named := *r
+			if seen[named.name()] {
+				named.id += ":" + d.name
+			}
+			seen[named.name()] = true
+			rules = append(rules, named)
+		}
+	}
+	return rules
 }
 
 // Hash returns the hash of everything that decides, in hexadecimal: the texts of all files in force, and their layers.
@@ -91,7 +104,7 @@ func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 				wrong = append(wrong, r.place.Error(fmt.Errorf("rule %q: %w", r.name(), err)))
 				continue
 			}
-			here = append(here, r.newHooks(do)...)
+			here = append(here, use{r, p, do, do != nil || r.looksBack() || at.source == ofPipelines}.newHooks()...)
 		}
 		if at.backwards { // hooks are called in reverse order
 			slices.Reverse(here)
@@ -106,12 +119,12 @@ func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 
 // ready returns the action of a rule, bound to the host; nil for a rule without an action.
 func (p *Policy) ready(r *rule, host action.Host) (action.Action, error) {
-	if r.act == nil {
+	if r.task == nil {
 		return nil, nil
 	}
-	do, err := r.act.Action(host).Get()
+	do, err := r.task.action.Action(host).Get()
 	if err == nil && p.options.Wrap != nil {
-		do = p.options.Wrap(r.publicRule(), do)
+		do = p.options.Wrap(r.public(), do)
 	}
 	return do, err //nolint:wrapcheck // the caller says of which rule
 }
@@ -169,41 +182,7 @@ func (r Rule) Needs() string {
 
 // Rules returns the rules in force, by point, in the order in which they are asked.
 func (p *Policy) Rules() []Rule {
-	return lo.Map(p.rules, func(r *rule, _ int) Rule { return r.publicRule() })
-}
-
-func (r *rule) publicRule() Rule {
-	out := Rule{
-		Policy: r.policyName(), ID: r.id, Description: r.description, Layer: layerNames[r.doc.layer],
-		File: r.place.File(), Line: r.place.Line, Column: r.place.Column, Point: r.point.name, Order: r.order, Match: r.match.text,
-		Await: r.await, Mode: r.mode(), Waiver: r.waiver, Priority: r.priority, Failure: r.failure.String(),
-		OnFailure: r.onFailure, Timeout: r.ownTimeout,
-	}
-	if r.when != nil {
-		out.When = r.when.String()
-	}
-	if r.act == nil {
-		out.Decision, out.Approvers, out.Quorum = r.kind, slices.Clone(r.question.Approvers), r.question.Quorum
-	} else {
-		out.Action = r.kind
-	}
-	if gate, ok := r.act.(action.Gate); ok {
-		out.Approvers, out.Quorum, out.CallbackPort = slices.Clone(gate.Approvers), gate.Quorum, gate.Port
-	}
-	return out
-}
-
-// mode returns the current mode of the rule.
-func (r *rule) mode() string {
-	switch {
-	case !r.judges():
-		return "observe"
-	case r.shadow:
-		return "shadow"
-	case r.waiver != nil && !r.waiver.over():
-		return "waived"
-	}
-	return "enforce"
+	return lo.Map(p.rules, func(r *rule, _ int) Rule { return r.public() })
 }
 
 // String returns the names of the policies and the number of rules.

