@@ -52,8 +52,8 @@ func inCall(tb testing.TB, arguments string, f func(ctx context.Context, c hooks
 	require.Contains(tb, fired.Called, "here")
 }
 
-// another returns the occasion of the next call: nothing is known of it yet.
-func another(c hooks.ToolContext) Input { return Input{new(memory).momentOf(&c)} }
+// another returns the event of a new call.
+func another(c hooks.ToolContext) Input { return Input{new(memory).callEvent(c)} }
 
 func BenchmarkDecide(b *testing.B) {
 	conditions := benchLanguage(b)

@@ -19,12 +19,12 @@ type Condition struct{ c *compiled }
 // Test evaluates the condition. The error is an *EvalError (a missing field, a division by zero, values of the wrong
 // type, a cost above the limit), or the cause of a context that has ended.
 func (c *Condition) Test(ctx context.Context, in Input) (bool, error) {
-	if m := in.m; m != nil && m.point == c.c.d.point && ctx.Err() == nil {
-		if c.c.gate != nil && m.gates != nil && m.gates.excludes(c.c, m) {
+	if ev := in.event; ev != nil && ev.point == c.c.d.point && ctx.Err() == nil {
+		if c.c.gate != nil && ev.gates != nil && ev.gates.excludes(c.c, ev) {
 			return false, nil
 		}
 		if c.c.judge != nil {
-			if said := c.c.judge(m); said != unsure {
+			if said := c.c.judge(ev); said != unsure {
 				return said == yes, nil
 			}
 		}
@@ -79,16 +79,16 @@ func (e *Expression) Explain(ctx context.Context, in Input) []hooks.Fact {
 var errNoInput = errors.New("the input is empty: create it with Of")
 
 func (c *compiled) evaluate(ctx context.Context, in Input) (ref.Val, error) {
-	if in.m == nil {
+	if in.event == nil {
 		return nil, errNoInput
 	}
-	if in.m.point != c.d.point {
-		return nil, fmt.Errorf("condition %q was compiled for %s and cannot be evaluated at %s", shortenText(c.text), c.d.point, in.m.point)
+	if in.event.point != c.d.point {
+		return nil, fmt.Errorf("condition %q was compiled for %s and cannot be evaluated at %s", shortenText(c.text), c.d.point, in.event.point)
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	a := in.m.in(c.d)
+	a := in.event.in(c.d)
 	var v ref.Val
 	var err error
 	if c.uses.unbounded && ctx.Done() != nil {

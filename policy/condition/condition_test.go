@@ -30,7 +30,7 @@ func compiled(t testing.TB, l *condition.Language, text string) *condition.Condi
 	return c
 }
 
-// event returns an occasion at PreToolUse, unless the members say otherwise.
+// event returns an event at PreToolUse, unless the members say otherwise.
 func event(t testing.TB, members map[string]any) condition.Input {
 	t.Helper()
 	if members["point"] == nil {
@@ -49,7 +49,7 @@ func callOf(t testing.TB, arguments string) condition.Input {
 	return event(t, map[string]any{"tool": "bash", "arguments": json.RawMessage(arguments)})
 }
 
-// hold tests what conditions say of an occasion.
+// hold tests what conditions say of an event.
 func hold(t *testing.T, l *condition.Language, in condition.Input, want map[string]bool) {
 	t.Helper()
 	for text, want := range want {

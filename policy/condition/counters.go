@@ -21,7 +21,7 @@ func counterFunctions() []Function {
 				if len(args) > 0 {
 					tool, _ = Text(args[0])
 				}
-				return types.Int(of(in.m.source.tally(tool)))
+				return types.Int(of(in.event.source.tally(tool)))
 			},
 		}
 	}

@@ -47,7 +47,7 @@ func (c *compiled) trace(ctx context.Context, a cel.Activation) trace {
 }
 
 func (c *compiled) explainFacts(ctx context.Context, in Input) []hooks.Fact {
-	if in.m == nil || in.m.point != c.d.point || ctx.Err() != nil {
+	if in.event == nil || in.event.point != c.d.point || ctx.Err() != nil {
 		return nil
 	}
 	f := facts{of: c, in: in}
@@ -55,7 +55,7 @@ func (c *compiled) explainFacts(ctx context.Context, in Input) []hooks.Fact {
 		return f.list
 	}
 	f.list = nil
-	if f.state = c.trace(ctx, in.m.in(c.d)); f.state != nil {
+	if f.state = c.trace(ctx, in.event.in(c.d)); f.state != nil {
 		f.gatherTraced(c.reasons())
 	}
 	return f.list

@@ -29,16 +29,16 @@ type reason struct {
 type labelled struct {
 	expr  ast.Expr
 	name  string
-	value func(m *moment) ref.Val // nil if the value needs CEL
-	why   func(m *moment) string  // nil if the value is not explained
+	value func(ev *event) ref.Val // nil if the value needs CEL
+	why   func(ev *event) string  // nil if the value is not explained
 }
 
 // whyIn returns the explanation of a value, if there is one.
-func (n labelled) whyIn(m *moment) string {
+func (n labelled) whyIn(ev *event) string {
 	if n.why == nil {
 		return ""
 	}
-	return n.why(m)
+	return n.why(ev)
 }
 
 // reasonOf splits an expression into a reason.
@@ -81,7 +81,7 @@ func decides(e ast.Expr) bool {
 }
 
 // whyOf returns a function that explains the result of a call of a Function, without CEL; nil for other expressions.
-func (d *dialect) whyOf(e ast.Expr) func(m *moment) string {
+func (d *dialect) whyOf(e ast.Expr) func(ev *event) string {
 	if e.Kind() != ast.CallKind {
 		return nil
 	}
@@ -89,15 +89,15 @@ func (d *dialect) whyOf(e ast.Expr) func(m *moment) string {
 	if f == nil || f.Why == nil || e.AsCall().IsMemberFunction() {
 		return nil
 	}
-	args := lo.Map(e.AsCall().Args(), func(arg ast.Expr, _ int) func(m *moment) ref.Val { return d.compileValue(arg) })
-	return func(m *moment) string {
+	args := lo.Map(e.AsCall().Args(), func(arg ast.Expr, _ int) func(ev *event) ref.Val { return d.compileValue(arg) })
+	return func(ev *event) string {
 		values := make([]ref.Val, len(args))
 		for i, arg := range args {
-			if values[i] = arg(m); values[i] == nil {
+			if values[i] = arg(ev); values[i] == nil {
 				return ""
 			}
 		}
-		return appendix(f.Why(Input{m}, values...))
+		return appendix(f.Why(Input{ev}, values...))
 	}
 }
 
@@ -110,17 +110,17 @@ func appendix(why string) string {
 }
 
 // valueOf returns a function that computes a named value without CEL; nil if only CEL can.
-func (d *dialect) valueOf(e ast.Expr) func(m *moment) ref.Val {
+func (d *dialect) valueOf(e ast.Expr) func(ev *event) ref.Val {
 	if e.Kind() == ast.IdentKind {
 		v := d.names[e.AsIdent()]
 		if v == nil {
 			return nil
 		}
-		return func(m *moment) ref.Val { return d.env.CELTypeAdapter().NativeToValue(v.value(m)) }
+		return func(ev *event) ref.Val { return d.env.CELTypeAdapter().NativeToValue(v.value(ev)) }
 	}
 	if p := d.argument(e); p != nil {
-		return func(m *moment) ref.Val {
-			if t, at, there := p.in(m); there == yes {
+		return func(ev *event) ref.Val {
+			if t, at, there := p.in(ev); there == yes {
 				return t.nodeValue(at)
 			}
 			return nil
@@ -162,22 +162,22 @@ func (f *facts) gatherJudged(r reason, within bool) verdict {
 	case r.judge == nil:
 		return unsure
 	}
-	v := r.judge(f.in.m)
+	v := r.judge(f.in.event)
 	if v == unsure {
 		return unsure
 	}
 	if !within {
-		f.add(r.labelled, strconv.FormatBool(v == yes)+r.whyIn(f.in.m))
+		f.add(r.labelled, strconv.FormatBool(v == yes)+r.whyIn(f.in.event))
 	}
 	for _, n := range r.values {
 		if f.has(n) {
 			continue
 		}
-		value := n.value(f.in.m)
+		value := n.value(f.in.event)
 		if value == nil {
 			return unsure
 		}
-		f.add(n, showValue(value)+n.whyIn(f.in.m))
+		f.add(n, showValue(value)+n.whyIn(f.in.event))
 	}
 	return v
 }

@@ -65,8 +65,8 @@ func TestFunctionsOfOthersSeeTheInput(t *testing.T) {
 		assert.NoError(t, err)
 		return at.Pass()
 	})
-	moment := hookstest.ToolCall("send", `{"to":"ann"}`).WithState(agent.NewState(agent.UserText("ann")))
-	require.Contains(t, hookstest.Fire(t, hook, moment).Called, "here")
+	event := hookstest.ToolCall("send", `{"to":"ann"}`).WithState(agent.NewState(agent.UserText("ann")))
+	require.Contains(t, hookstest.Fire(t, hook, event).Called, "here")
 	assert.True(t, yes)
 	assert.False(t, more)
 

@@ -26,7 +26,7 @@ func (d *dialect) gate(e ast.Expr) judge {
 		return d.gateOfJoined(c.Args(), verdictOf(name == operators.LogicalOr))
 	case operators.LogicalNot:
 		if of := d.gate(c.Args()[0]); of != nil {
-			return func(m *moment) verdict { return of(m).not() }
+			return func(ev *event) verdict { return of(ev).not() }
 		}
 	default:
 		f := d.functions[name]
@@ -34,7 +34,7 @@ func (d *dialect) gate(e ast.Expr) judge {
 			return nil
 		}
 		if call := d.compileCall(c); call != nil {
-			return func(m *moment) verdict { return scalarOf(call(m)).truth() }
+			return func(ev *event) verdict { return scalarOf(call(ev)).truth() }
 		}
 	}
 	return nil
@@ -55,10 +55,10 @@ func (d *dialect) gateOfJoined(parts []ast.Expr, end verdict) judge {
 	if len(gates) < len(parts) {
 		otherwise = unsure
 	}
-	return func(m *moment) verdict {
+	return func(ev *event) verdict {
 		said := otherwise
 		for _, g := range gates {
-			switch g(m) {
+			switch g(ev) {
 			case end:
 				return end
 			case unsure:
@@ -77,10 +77,10 @@ type toolGates struct {
 }
 
 // excludes reports whether a condition is false for all calls of the tool of m.
-func (t *toolGates) excludes(c *compiled, m *moment) bool {
+func (t *toolGates) excludes(c *compiled, ev *event) bool {
 	said, known := t.said.Load(c)
 	if !known {
-		said = c.gate(m)
+		said = c.gate(ev)
 		t.said.Store(c, said)
 	}
 	return said == no

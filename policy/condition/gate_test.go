@@ -42,7 +42,7 @@ func TestGates(t *testing.T) {
 		require.NoError(t, err)
 		said := unsure
 		if c.c.gate != nil {
-			said = c.c.gate(callOf(t, `{"a": 1}`, `{}`).m)
+			said = c.c.gate(callOf(t, `{"a": 1}`, `{}`).event)
 		}
 		assert.Equal(t, want, said, text)
 	}
@@ -51,9 +51,9 @@ func TestGates(t *testing.T) {
 	c, err := l.Compile(`pays("x") && args.a == 1`, hooks.PreToolUse)
 	require.NoError(t, err)
 	clear(asked)
-	gates, m := &toolGates{}, callOf(t, `{"a": 1}`, `{}`).m
+	gates, ev := &toolGates{}, callOf(t, `{"a": 1}`, `{}`).event
 	for range 3 {
-		assert.True(t, gates.excludes(c.c, m))
+		assert.True(t, gates.excludes(c.c, ev))
 	}
 	assert.Equal(t, map[string]int{"bash": 1}, asked)
 

@@ -212,8 +212,8 @@ func (h ofHook) tally(tool string) tally {
 
 // memory caches what conditions read in one run, so that nothing is read twice.
 type memory struct {
-	// last is the last moment at PreToolUse.
-	last atomic.Pointer[toolMoment]
+	// last is the last event at PreToolUse.
+	last atomic.Pointer[event]
 
 	mu sync.Mutex
 
@@ -233,45 +233,30 @@ type memory struct {
 // memories hold one memory per run. A state outside a run has none.
 var memories = agent.NewScratch[memory](nil)
 
-// momentOf returns the moment of a context. All conditions that judge one call share it.
-func momentOf(c hooks.Context) *moment {
-	h := ofHook{c}
+// eventOf returns the event behind a context. All conditions that judge one call share it.
+func eventOf(c hooks.Context) *event {
 	if t, ok := c.(hooks.ToolContext); ok {
-		return memories.Get(c.State()).momentOf(&t)
+		return memories.Get(c.State()).callEvent(t)
 	}
-	m := &moment{source: h, point: c.Point(), hook: c}
-	if called := h.toolCall(); called != nil {
-		m.call = &call{called: *called}
+	ev := &event{source: ofHook{c}, point: c.Point(), hook: c}
+	if called := (ofHook{c}).toolCall(); called != nil {
+		ev.call = &call{called: *called}
 	}
-	return m
+	return ev
 }
 
-// toolMoment is a moment at PreToolUse with its call and source in one allocation, because allocations are most of the
-// cost of a rule.
-type toolMoment struct {
-	moment
-
-	of    call
-	from  ofHook
-	at    hooks.ToolContext
-	state agent.State
-}
-
-func (r *memory) momentOf(c *hooks.ToolContext) *moment {
+// callEvent returns the event of a call at PreToolUse. It makes one only if the last one was another call.
+func (r *memory) callEvent(c hooks.ToolContext) *event {
 	effective, original := c.Call(), c.Original()
-	if m := r.last.Load(); m != nil && m.state == c.State() && m.of.index == original.Index && m.of.id == original.ID &&
-		m.of.tool == effective.Name && m.of.arguments == effective.Arguments && m.of.called.original == original.Arguments &&
-		m.point == c.Point() {
-		return &m.moment
+	now := called{effective.Name, original.ID, original.Index, effective.Arguments, original.Arguments}
+	if last := r.last.Load(); last != nil && last.call.called == now && last.point == c.Point() && last.hook.State() == c.State() {
+		return last
 	}
-	m := &toolMoment{at: *c, state: c.State()}
-	m.of.called = called{effective.Name, original.ID, original.Index, effective.Arguments, original.Arguments}
-	m.from.Context = &m.at
-	m.source, m.point, m.hook, m.call = &m.from, c.Point(), &m.at, &m.of
+	ev := &event{source: ofHook{c}, point: c.Point(), hook: c, call: &call{called: now}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m.gates = r.gatesOf(m.state, effective.Name)
+	ev.gates = r.gatesOf(c.State(), effective.Name)
 	r.note(c.StepIndex(), original.Index, original.ID, effective.Name)
-	r.last.Store(m)
-	return &m.moment
+	r.last.Store(ev)
+	return ev
 }

@@ -20,7 +20,7 @@ import (
 // Input is the event that a condition judges. Make one with Of. It is immutable and safe for concurrent use,
 // and reads only values that a condition names. An Input made from a hook's context is valid only as long as that
 // context. The zero Input has no values: judging it is an error.
-type Input struct{ m *moment }
+type Input struct{ event *event }
 
 // Values are values in addition to those of the hook's context.
 type Values struct {
@@ -73,9 +73,9 @@ func actionsOf(actions map[string]Action) ref.Val {
 	return types.NewStringInterfaceMap(types.DefaultTypeAdapter, out)
 }
 
-// moment is the event behind an Input. It is also the activation of an evaluation: CEL asks it for the values of names
+// event is what happened, behind an Input. It is also the activation of an evaluation: CEL asks it for the values of names
 // and for the functions that read the input.
-type moment struct {
+type event struct {
 	source source
 	point  hooks.PointName
 	hook   hooks.Context // nil for JSON
@@ -93,111 +93,100 @@ type moment struct {
 }
 
 // remember returns the result of make, which it calls once: a loop may name the variable many times.
-func (m *moment) remember(name string, make func() any) any {
-	m.making.Lock()
-	defer m.making.Unlock()
-	v, ok := m.made[name]
+func (ev *event) remember(name string, make func() any) any {
+	ev.making.Lock()
+	defer ev.making.Unlock()
+	v, ok := ev.made[name]
 	if !ok {
-		if m.made == nil {
-			m.made = map[string]any{}
+		if ev.made == nil {
+			ev.made = map[string]any{}
 		}
 		v = make()
-		m.made[name] = v
+		ev.made[name] = v
 	}
 	return v
 }
 
 // callOnce returns the result of call, which it remembers under the key.
-func (m *moment) callOnce(key string, call func(m *moment) ref.Val) ref.Val {
-	m.making.Lock()
-	result := m.results[key]
-	m.making.Unlock()
+func (ev *event) callOnce(key string, call func(ev *event) ref.Val) ref.Val {
+	ev.making.Lock()
+	result := ev.results[key]
+	ev.making.Unlock()
 	if result != nil {
 		return result
 	}
-	if result = call(m); result == nil {
+	if result = call(ev); result == nil {
 		return nil
 	}
-	m.making.Lock()
-	defer m.making.Unlock()
-	if m.results == nil {
-		m.results = map[string]ref.Val{}
+	ev.making.Lock()
+	defer ev.making.Unlock()
+	if ev.results == nil {
+		ev.results = map[string]ref.Val{}
 	}
-	m.results[key] = result
+	ev.results[key] = result
 	return result
 }
 
 // Of returns the Input for a hook's context. The arguments of a call are parsed when a condition first names them. All
 // conditions that judge the call share the result.
-func Of(c hooks.Context) Input {
-	return Input{momentOf(c)}
-}
-
-// OfCall works like Of for the context of a tool call, without converting it to a hooks.Context: judging one call with
-// many conditions allocates nothing per condition.
-func OfCall(c hooks.ToolContext) Input {
-	return Input{memories.Get(c.State()).momentOf(&c)}
-}
+func Of(c hooks.Context) Input { return Input{eventOf(c)} }
 
 // With returns the input with v in place of the Values given before.
 func (in Input) With(v Values) Input {
-	if in.m == nil {
+	if in.event == nil {
 		return in
 	}
-	return Input{&moment{source: in.m.source, point: in.m.point, hook: in.m.hook, call: in.m.call, values: v, at: in.m.now()}}
+	return Input{&event{source: in.event.source, point: in.event.point, hook: in.event.hook, call: in.event.call, values: v, at: in.event.now()}}
 }
 
 // At returns the input with another value of the variable now.
 func (in Input) At(now time.Time) Input {
-	if in.m == nil {
+	if in.event == nil {
 		return in
 	}
-	return Input{&moment{source: in.m.source, point: in.m.point, hook: in.m.hook, call: in.m.call, values: in.m.values, at: now}}
+	return Input{&event{source: in.event.source, point: in.event.point, hook: in.event.hook, call: in.event.call, values: in.event.values, at: now}}
 }
 
 // Point returns the hook point; empty for the zero Input.
 func (in Input) Point() hooks.PointName {
-	if in.m == nil {
+	if in.event == nil {
 		return ""
 	}
-	return in.m.point
+	return in.event.point
 }
 
 // Context returns the context of the hook; nil for an Input from JSON.
 func (in Input) Context() hooks.Context {
-	if in.m == nil {
+	if in.event == nil {
 		return nil
 	}
-	if c, ok := in.m.hook.(*hooks.ToolContext); ok {
-		return *c // the type that hooks expect
-	}
-	return in.m.hook
+	return in.event.hook
 }
 
 // State returns the state that the hook sees; the zero State for an Input from JSON.
 func (in Input) State() agent.State {
-	if in.m == nil || in.m.hook == nil {
+	if in.event == nil || in.event.hook == nil {
 		return agent.State{}
 	}
-	return in.m.hook.State()
+	return in.event.hook.State()
 }
 
 // Tool returns the name of the tool that the call names; empty at points without a call.
 func (in Input) Tool() string {
-	if in.m == nil {
+	if in.event == nil {
 		return ""
 	}
-	return in.m.toolCall().tool
+	return in.event.toolCall().tool
 }
 
 // IsArguments reports whether a value is the whole arguments of the call, args or original_args, and not a value within
 // them. It is meant for Functions that treat the names of arguments differently from the names in other maps.
 func (in Input) IsArguments(v ref.Val) bool {
-	if in.m == nil || in.m.call == nil {
+	if in.event == nil || in.event.call == nil {
 		return false
 	}
 	members, ok := v.Value().(map[string]any)
-	return ok && (isSame(members, in.m.arguments()) || isSame(members, in.m.originalArguments()))
+	return ok && (isSame(members, in.event.arguments()) || isSame(members, in.event.originalArguments()))
 }
 
 // isSame reports whether both values are the same map, not only maps with equal members.
@@ -205,55 +194,55 @@ func isSame(members map[string]any, other any) bool {
 	return reflect.ValueOf(members).Pointer() == reflect.ValueOf(other).Pointer()
 }
 
-func (m *moment) now() time.Time {
-	m.once.Do(func() {
-		if m.at.IsZero() {
-			m.at = time.Now()
+func (ev *event) now() time.Time {
+	ev.once.Do(func() {
+		if ev.at.IsZero() {
+			ev.at = time.Now()
 		}
 	})
-	return m.at
+	return ev.at
 }
 
-func (m *moment) run() agent.Run { return m.source.run() }
+func (ev *event) run() agent.Run { return ev.source.run() }
 
-func (m *moment) toolCall() *called {
-	if m.call == nil {
+func (ev *event) toolCall() *called {
+	if ev.call == nil {
 		return &called{}
 	}
-	return &m.call.called
+	return &ev.call.called
 }
 
 // arguments returns the arguments of the call, or an error value.
-func (m *moment) arguments() any {
-	if m.call == nil {
+func (ev *event) arguments() any {
+	if ev.call == nil {
 		return types.WrapErr(errNoCall)
 	}
-	return argumentsIn(m.call.effective())
+	return argumentsIn(ev.call.effective())
 }
 
-func (m *moment) originalArguments() any {
-	if m.call == nil {
+func (ev *event) originalArguments() any {
+	if ev.call == nil {
 		return types.WrapErr(errNoCall)
 	}
-	return argumentsIn(m.call.original())
+	return argumentsIn(ev.call.original())
 }
 
 var errNoCall = errors.New("this event has no tool call")
 
-// activation is a moment in one dialect. Evaluations look names up in it.
+// activation is an event in one dialect. Evaluations look names up in it.
 type activation struct {
-	*moment
+	*event
 
 	d *dialect
 }
 
-// in returns the activation of the moment for a dialect. Conditions of one dialect share it.
-func (m *moment) in(d *dialect) *activation {
-	if a := m.last.Load(); a != nil && a.d == d {
+// in returns the activation of the event for a dialect. Conditions of one dialect share it.
+func (ev *event) in(d *dialect) *activation {
+	if a := ev.last.Load(); a != nil && a.d == d {
 		return a
 	}
-	a := &activation{m, d}
-	m.last.Store(a)
+	a := &activation{ev, d}
+	ev.last.Store(a)
 	return a
 }
 
@@ -263,7 +252,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	if v == nil {
 		return nil, false
 	}
-	return v.value(a.moment), true
+	return v.value(a.event), true
 }
 
 // Parent returns nil.
@@ -275,7 +264,7 @@ func (a *activation) ResolveFunction(name string) (functions.LateBoundOp, bool) 
 	if f == nil {
 		return nil, false
 	}
-	return func(_ string, args ...ref.Val) ref.Val { return f.Call(Input{a.moment}, args...) }, true
+	return func(_ string, args ...ref.Val) ref.Val { return f.Call(Input{a.event}, args...) }, true
 }
 
 // call holds the data of one tool call for all conditions that judge it.

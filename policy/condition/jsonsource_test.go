@@ -127,37 +127,37 @@ type documentCompaction struct {
 // FromJSON reads an event at a hook point from a JSON object. The members are those that an action
 // receives, and more. Unknown members, duplicate members and wrong types are errors. A "point"
 // in the object must equal at; it is required when at is empty.
-func FromJSON(event []byte, at hooks.PointName) (Input, error) {
-	m, err := parseEvent(event, at)
+func FromJSON(text []byte, at hooks.PointName) (Input, error) {
+	ev, err := parseEvent(text, at)
 	if err != nil {
 		return Input{}, fmt.Errorf("reading the event: %w", err)
 	}
-	return Input{m}, nil
+	return Input{ev}, nil
 }
 
-func parseEvent(event []byte, at hooks.PointName) (*moment, error) {
+func parseEvent(text []byte, at hooks.PointName) (*event, error) {
 	var d document
-	if err := strictjson.CheckObject(string(event)); err != nil {
+	if err := strictjson.CheckObject(string(text)); err != nil {
 		return nil, err
 	}
-	if err := strictjson.UnmarshalStrict(event, &d); err != nil {
+	if err := strictjson.UnmarshalStrict(text, &d); err != nil {
 		return nil, err
 	}
 	point, err := d.pointAt(at)
 	if err != nil {
 		return nil, err
 	}
-	m := &moment{source: &d, point: point, at: d.Now, values: Values{Actions: d.Actions, Names: map[string]string{}}}
+	ev := &event{source: &d, point: point, at: d.Now, values: Values{Actions: d.Actions, Names: map[string]string{}}}
 	for name, v := range d.Variables {
 		if !slices.ContainsFunc(environment, func(e variable) bool { return e.name == name }) {
 			return nil, fmt.Errorf("unknown variable %q", name)
 		}
-		m.values.Names[name] = fmt.Sprint(v)
+		ev.values.Names[name] = fmt.Sprint(v)
 	}
 	if ofCalls.has(point) {
-		m.call = &call{called: *d.toolCall()}
+		ev.call = &call{called: *d.toolCall()}
 	}
-	return m, nil
+	return ev, nil
 }
 
 func (d *document) pointAt(at hooks.PointName) (hooks.PointName, error) {

@@ -10,15 +10,15 @@ import (
 )
 
 // metadataOf is the metadata of a state as a map that supports lookups by name but not iteration.
-type metadataOf struct{ moment *moment }
+type metadataOf struct{ event *event }
 
 // metadataType is a map type without the iterable trait, so that CEL refuses to iterate over it.
 var metadataType = types.NewObjectType("metadata", traits.ContainerType, traits.IndexerType)
 
 // FindStringKey returns the value of a name and reports whether there is one.
 func (m metadataOf) FindStringKey(name string) (any, bool) {
-	v := m.moment.remember("metadata."+name, func() any {
-		if v, ok := m.moment.source.metadata(name); ok {
+	v := m.event.remember("metadata."+name, func() any {
+		if v, ok := m.event.source.metadata(name); ok {
 			return valueOf(v)
 		}
 		return nil

@@ -19,7 +19,7 @@ func (l *Language) shellFunctions() []Function {
 			Overloads: []Overload{{[]*cel.Type{cel.StringType}, result}},
 			Call: func(in Input, args ...ref.Val) ref.Val {
 				line, _ := Text(args[0])
-				return of(in.m.analyse(line, l))
+				return of(in.event.analyse(line, l))
 			},
 		}
 	}
@@ -84,22 +84,22 @@ type shellText struct{ line, dir, home string }
 const maxLines = 64 // the most analyses cached for one call
 
 // analyse returns the analysis of a line, from the cache of the call if possible.
-func (m *moment) analyse(line string, l *Language) *analysis {
-	if m.call == nil {
+func (ev *event) analyse(line string, l *Language) *analysis {
+	if ev.call == nil {
 		return analyse(line, l)
 	}
-	m.call.mu.Lock()
-	defer m.call.mu.Unlock()
+	ev.call.mu.Lock()
+	defer ev.call.mu.Unlock()
 	key := shellText{line, l.workspace, l.home}
-	if a := m.call.shell[key]; a != nil {
+	if a := ev.call.shell[key]; a != nil {
 		return a
 	}
 	a := analyse(line, l)
-	if m.call.shell == nil {
-		m.call.shell = map[shellText]*analysis{}
+	if ev.call.shell == nil {
+		ev.call.shell = map[shellText]*analysis{}
 	}
-	if len(m.call.shell) < maxLines {
-		m.call.shell[key] = a
+	if len(ev.call.shell) < maxLines {
+		ev.call.shell[key] = a
 	}
 	return a
 }

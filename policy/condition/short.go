@@ -18,7 +18,7 @@ import (
 // Most conditions compare arguments and names with constants. A judge evaluates them without CEL and without allocating.
 // It works from left to right like CEL, and returns unsure at the first unusual value. Then CEL evaluates the whole
 // expression, so that every error comes from CEL.
-type judge func(m *moment) verdict
+type judge func(ev *event) verdict
 
 // verdict is the result of a judge.
 type verdict uint8
@@ -64,12 +64,12 @@ func (d *dialect) judge(e ast.Expr) judge {
 	}
 	if e.Kind() == ast.SelectKind && e.AsSelect().IsTestOnly() {
 		if p := d.argument(e); p != nil {
-			return func(m *moment) verdict { _, _, there := p.in(m); return there }
+			return func(ev *event) verdict { _, _, there := p.in(ev); return there }
 		}
 		return nil
 	}
 	if value := d.operand(e); value != nil {
-		return func(m *moment) verdict { return value(m).truth() }
+		return func(ev *event) verdict { return value(ev).truth() }
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func (d *dialect) judgeOfCall(c ast.CallExpr) (j judge, known bool) {
 		return d.compileJoined(args, verdictOf(name == operators.LogicalOr)), true
 	case operators.LogicalNot:
 		if of := d.judge(args[0]); of != nil {
-			return func(m *moment) verdict { return of(m).not() }, true
+			return func(ev *event) verdict { return of(ev).not() }, true
 		}
 	case operators.Conditional:
 		return d.conditional(args), true
@@ -123,12 +123,12 @@ func (d *dialect) compileJoined(parts []ast.Expr, end verdict) judge {
 			if i == 0 {
 				return nil
 			}
-			judges[i] = func(*moment) verdict { return unsure }
+			judges[i] = func(*event) verdict { return unsure }
 		}
 	}
-	return func(m *moment) verdict {
+	return func(ev *event) verdict {
 		for _, j := range judges {
-			if v := j(m); v == end || v == unsure {
+			if v := j(ev); v == end || v == unsure {
 				return v
 			}
 		}
@@ -142,12 +142,12 @@ func (d *dialect) compileComparison(args []ast.Expr, compare func(a, b scalar) v
 	if left == nil || right == nil {
 		return nil
 	}
-	return func(m *moment) verdict {
-		a := left(m)
+	return func(ev *event) verdict {
+		a := left(ev)
 		if a.kind <= tooLarge {
 			return unsure
 		}
-		return compare(a, right(m))
+		return compare(a, right(ev))
 	}
 }
 
@@ -206,8 +206,8 @@ func (d *dialect) among(value, of ast.Expr) judge {
 		return nil
 	}
 	if list, ok := d.constants(of); ok {
-		return func(m *moment) verdict {
-			a, found := left(m), no
+		return func(ev *event) verdict {
+			a, found := left(ev), no
 			if a.kind <= tooLarge {
 				return unsure
 			}
@@ -224,12 +224,12 @@ func (d *dialect) among(value, of ast.Expr) judge {
 		}
 	}
 	if p := d.argument(of); p != nil {
-		return func(m *moment) verdict {
-			a := left(m)
+		return func(ev *event) verdict {
+			a := left(ev)
 			if a.kind <= tooLarge {
 				return unsure
 			}
-			if t, at, there := p.in(m); there == yes {
+			if t, at, there := p.in(ev); there == yes {
 				return t.has(at, a)
 			}
 			return unsure
@@ -317,10 +317,10 @@ func (d *dialect) matching(c ast.CallExpr) judge {
 }
 
 // operand returns a function that reads a value; nil if only CEL can compute it.
-func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
+func (d *dialect) operand(e ast.Expr) func(ev *event) scalar {
 	if e.Kind() == ast.LiteralKind {
 		constant := scalarOf(e.AsLiteral())
-		return func(*moment) scalar { return constant }
+		return func(*event) scalar { return constant }
 	}
 	if e.Kind() == ast.IdentKind {
 		v := d.names[e.AsIdent()]
@@ -329,11 +329,11 @@ func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
 			return nil
 		case v.fixed != nil:
 			constant := scalarOf(v.fixed)
-			return func(*moment) scalar { return constant }
+			return func(*event) scalar { return constant }
 		case v.plain != nil:
 			return v.plain
 		}
-		return func(m *moment) scalar { return scalarOf(v.value(m)) }
+		return func(ev *event) scalar { return scalarOf(v.value(ev)) }
 	}
 	if e.Kind() == ast.CallKind {
 		switch c := e.AsCall(); {
@@ -341,14 +341,14 @@ func (d *dialect) operand(e ast.Expr) func(m *moment) scalar {
 			return d.sizeOperand(c)
 		case d.functions[c.FunctionName()] != nil:
 			if call := d.compileCall(c); call != nil {
-				return func(m *moment) scalar { return scalarOf(call(m)) }
+				return func(ev *event) scalar { return scalarOf(call(ev)) }
 			}
 			return nil
 		}
 	}
 	if p := d.argument(e); p != nil {
-		return func(m *moment) scalar {
-			if t, at, there := p.in(m); there == yes {
+		return func(ev *event) scalar {
+			if t, at, there := p.in(ev); there == yes {
 				return t.row[at].scalar
 			}
 			return scalar{}
@@ -431,12 +431,12 @@ func memberStep(e ast.Expr) (name string, of ast.Expr) {
 }
 
 // in finds the value: its tree and its index. The verdict is no when the last name does not exist.
-func (p *argument) in(m *moment) (t *tree, at int, there verdict) {
-	if m.call == nil {
+func (p *argument) in(ev *event) (t *tree, at int, there verdict) {
+	if ev.call == nil {
 		return nil, 0, unsure
 	}
-	if t = m.call.effective(); p.original {
-		t = m.call.original()
+	if t = ev.call.effective(); p.original {
+		t = ev.call.original()
 	}
 	if t.err != nil {
 		return nil, 0, unsure

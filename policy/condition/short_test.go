@@ -148,7 +148,7 @@ func TestTheShortWayIsThatOfCEL(t *testing.T) {
 			case v == types.True:
 				held++
 			}
-			if c.judge != nil && c.judge(in.m) != unsure {
+			if c.judge != nil && c.judge(in.event) != unsure {
 				short++
 			}
 		})
@@ -302,7 +302,7 @@ func requireSameAsCEL(t interface {
 		require.NoError(t, gotErr, "%s\n%s", c.text, about)
 		require.Equal(t, bool(want), got, "%s\n%s", c.text, about)
 	}
-	plain := facts{of: c, in: in, state: c.trace(t.Context(), in.m.in(c.d))}
+	plain := facts{of: c, in: in, state: c.trace(t.Context(), in.event.in(c.d))}
 	if plain.state != nil {
 		plain.gatherTraced(c.reasons())
 	}
@@ -333,7 +333,7 @@ func TestPlainConditionsNeedNoCEL(t *testing.T) {
 		c, err := l.Compile(text, hooks.PreToolUse)
 		require.NoError(t, err)
 		require.NotNil(t, c.c.judge, text)
-		assert.Equal(t, verdictOf(want), c.c.judge(in.m), text)
+		assert.Equal(t, verdictOf(want), c.c.judge(in.event), text)
 		if strings.Contains(text, "matches") {
 			continue // what the regular expression needs comes from a pool, or not
 		}
@@ -357,6 +357,6 @@ func TestPlainCallsNeedNoCEL(t *testing.T) {
 		c, err := l.Compile(text, hooks.PreToolUse)
 		require.NoError(t, err)
 		require.NotNil(t, c.c.judge, text)
-		assert.Equal(t, verdictOf(want), c.c.judge(in.m), text)
+		assert.Equal(t, verdictOf(want), c.c.judge(in.event), text)
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // source supplies the values of an event. Missing values are zero.
-type source interface { //nolint:interfacebloat // one method for each part of an occasion, and two sources that have them all
+type source interface { //nolint:interfacebloat // one method for each part of an event, and both sources have all
 	run() agent.Run
 	step() int
 	stepKind() string

@@ -14,11 +14,11 @@ import (
 
 // compileValue returns a function that evaluates an expression without CEL: a constant, the arguments, or a call of a Function
 // with such values. It is nil for other expressions. The function returns nil when only CEL can tell.
-func (d *dialect) compileValue(e ast.Expr) func(m *moment) ref.Val {
+func (d *dialect) compileValue(e ast.Expr) func(ev *event) ref.Val {
 	switch {
 	case e.Kind() == ast.IdentKind && e.AsIdent() == "args" && d.names["args"] != nil:
-		return func(m *moment) ref.Val {
-			if members, ok := m.arguments().(map[string]any); ok {
+		return func(ev *event) ref.Val {
+			if members, ok := ev.arguments().(map[string]any); ok {
 				return types.NewStringInterfaceMap(types.DefaultTypeAdapter, members)
 			}
 			return nil
@@ -27,14 +27,14 @@ func (d *dialect) compileValue(e ast.Expr) func(m *moment) ref.Val {
 		return d.compileCall(e.AsCall())
 	}
 	if constant := d.constantValue(e); constant != nil {
-		return func(*moment) ref.Val { return constant }
+		return func(*event) ref.Val { return constant }
 	}
 	of := d.operand(e)
 	if of == nil {
 		return nil
 	}
-	return func(m *moment) ref.Val {
-		if text := of(m); text.kind == textKind {
+	return func(ev *event) ref.Val {
+		if text := of(ev); text.kind == textKind {
 			return types.String(text.text)
 		}
 		return nil
@@ -42,12 +42,12 @@ func (d *dialect) compileValue(e ast.Expr) func(m *moment) ref.Val {
 }
 
 // compileCall returns a function that evaluates a call of a Function; nil if only CEL can.
-func (d *dialect) compileCall(c ast.CallExpr) func(m *moment) ref.Val {
+func (d *dialect) compileCall(c ast.CallExpr) func(ev *event) ref.Val {
 	f, exprs := d.functions[c.FunctionName()], c.Args()
 	if c.IsMemberFunction() {
 		exprs = slices.Concat([]ast.Expr{c.Target()}, exprs)
 	}
-	args := make([]func(m *moment) ref.Val, len(exprs))
+	args := make([]func(ev *event) ref.Val, len(exprs))
 	constants := make([]ref.Val, len(exprs))
 	for i, e := range exprs {
 		constants[i] = d.constantValue(e)
@@ -60,10 +60,10 @@ func (d *dialect) compileCall(c ast.CallExpr) func(m *moment) ref.Val {
 		return nil
 	}
 	parameters := f.Overloads[fits].Args
-	call := func(m *moment) (result ref.Val) {
+	call := func(ev *event) (result ref.Val) {
 		values := make([]ref.Val, len(args))
 		for i, arg := range args {
-			if values[i] = arg(m); values[i] == nil {
+			if values[i] = arg(ev); values[i] == nil {
 				return nil
 			}
 			if _, isText := values[i].(types.String); !isText && parameters[i].IsExactType(cel.StringType) {
@@ -75,7 +75,7 @@ func (d *dialect) compileCall(c ast.CallExpr) func(m *moment) ref.Val {
 				result = nil // CEL reports the error
 			}
 		}()
-		in := Input{m}
+		in := Input{ev}
 		if f.Pure {
 			in = Input{}
 		}
@@ -85,7 +85,7 @@ func (d *dialect) compileCall(c ast.CallExpr) func(m *moment) ref.Val {
 		return result
 	}
 	if key := d.keyOf(c); key != "" {
-		return func(m *moment) ref.Val { return m.callOnce(key, call) }
+		return func(ev *event) ref.Val { return ev.callOnce(key, call) }
 	}
 	return call
 }
@@ -124,7 +124,7 @@ func mayAccept(parameter *cel.Type, constant ref.Val) bool {
 }
 
 // sizeOperand returns a function that computes the size of a list without CEL; nil for other expressions.
-func (d *dialect) sizeOperand(c ast.CallExpr) func(m *moment) scalar {
+func (d *dialect) sizeOperand(c ast.CallExpr) func(ev *event) scalar {
 	of := c.Target()
 	if !c.IsMemberFunction() {
 		of = c.Args()[0]
@@ -136,8 +136,8 @@ func (d *dialect) sizeOperand(c ast.CallExpr) func(m *moment) scalar {
 	if value == nil {
 		return nil
 	}
-	return func(m *moment) scalar {
-		if list, ok := value(m).(traits.Lister); ok {
+	return func(ev *event) scalar {
+		if list, ok := value(ev).(traits.Lister); ok {
 			return scalarOf(list.Size())
 		}
 		return scalar{}
@@ -150,12 +150,12 @@ func (d *dialect) conditional(args []ast.Expr) judge {
 	if which == nil || then == nil || otherwise == nil {
 		return nil
 	}
-	return func(m *moment) verdict {
-		switch which(m) {
+	return func(ev *event) verdict {
+		switch which(ev) {
 		case yes:
-			return then(m)
+			return then(ev)
 		case no:
-			return otherwise(m)
+			return otherwise(ev)
 		default:
 			return unsure
 		}

@@ -21,9 +21,9 @@ type variable struct {
 	name  string
 	kind  *cel.Type
 	at    where
-	value func(m *moment) any
+	value func(ev *event) any
 	// plain reads the value without creating a CEL value; nil if that is not possible.
-	plain func(m *moment) scalar
+	plain func(ev *event) scalar
 	// fixed is set for values that never change.
 	fixed ref.Val
 }
@@ -33,25 +33,25 @@ var (
 	texts  = cel.ListType(cel.StringType)
 )
 
-func textVariable(name string, at where, value func(m *moment) string) variable {
+func textVariable(name string, at where, value func(ev *event) string) variable {
 	return variable{
 		name: name, kind: cel.StringType, at: at,
-		value: func(m *moment) any { return types.String(value(m)) },
-		plain: func(m *moment) scalar { return scalar{kind: textKind, text: value(m)} },
+		value: func(ev *event) any { return types.String(value(ev)) },
+		plain: func(ev *event) scalar { return scalar{kind: textKind, text: value(ev)} },
 	}
 }
 
-func countVariable(name string, at where, value func(m *moment) int64) variable {
+func countVariable(name string, at where, value func(ev *event) int64) variable {
 	return variable{
 		name: name, kind: cel.IntType, at: at,
-		value: func(m *moment) any { return types.Int(value(m)) },
-		plain: func(m *moment) scalar { return scalar{kind: intKind, bits: uint64(value(m))} }, //nolint:gosec // it is made an int64 again
+		value: func(ev *event) any { return types.Int(value(ev)) },
+		plain: func(ev *event) scalar { return scalar{kind: intKind, bits: uint64(value(ev))} }, //nolint:gosec // it is made an int64 again
 	}
 }
 
 // durationVariable returns a variable for the duration that the point reports.
 func durationVariable(name string, at where) variable {
-	return variable{name: name, kind: cel.DurationType, at: at, value: func(m *moment) any { return types.Duration{Duration: m.source.duration()} }}
+	return variable{name: name, kind: cel.DurationType, at: at, value: func(ev *event) any { return types.Duration{Duration: ev.source.duration()} }}
 }
 
 var approvalKind = kindOf("Approval",
@@ -66,114 +66,114 @@ var approvalKind = kindOf("Approval",
 // cacheVariable returns a variable whose value is built once per event, for values that are parsed or concatenated.
 func cacheVariable(v variable) variable {
 	value := v.value
-	v.value = func(m *moment) any { return m.remember(v.name, func() any { return value(m) }) }
+	v.value = func(ev *event) any { return ev.remember(v.name, func() any { return value(ev) }) }
 	return v
 }
 
 // variables holds all names that conditions can use except vars.*. A test keeps the tables in doc.go equal to it.
 var variables = slices.Concat([]variable{
-	textVariable("point", nil, func(m *moment) string { return string(m.point) }),
-	textVariable("agent", nil, func(m *moment) string { return m.run().Agent }),
-	textVariable("stage", nil, func(m *moment) string { return m.run().Stage }),
-	countVariable("step", nil, func(m *moment) int64 { return int64(m.source.step()) }),
-	textVariable("run.id", nil, func(m *moment) string { return string(m.run().ID) }),
-	textVariable("run.session", nil, func(m *moment) string { return string(m.run().Session) }),
-	textVariable("run.parent", nil, func(m *moment) string { return string(m.run().Parent) }),
-	textVariable("run.root", nil, func(m *moment) string { return string(m.run().Root) }),
-	countVariable("run.depth", nil, func(m *moment) int64 { return int64(m.run().Depth) }),
-	countVariable("run.number", nil, func(m *moment) int64 { return int64(m.run().Number) }),
-	{name: "run.elapsed", kind: cel.DurationType, value: func(m *moment) any { return types.Duration{Duration: m.source.elapsedTime()} }},
-	countVariable("usage.tokens", nil, func(m *moment) int64 { return m.source.usage().Tokens() }),
-	countVariable("usage.input_tokens", nil, func(m *moment) int64 { return m.source.usage().InputTokens }),
-	countVariable("usage.output_tokens", nil, func(m *moment) int64 { return m.source.usage().OutputTokens }),
-	countVariable("usage.cache_read_tokens", nil, func(m *moment) int64 { return m.source.usage().CacheReadTokens }),
-	countVariable("usage.cache_write_tokens", nil, func(m *moment) int64 { return m.source.usage().CacheWriteTokens }),
-	countVariable("usage.reasoning_tokens", nil, func(m *moment) int64 { return m.source.usage().ReasoningTokens }),
+	textVariable("point", nil, func(ev *event) string { return string(ev.point) }),
+	textVariable("agent", nil, func(ev *event) string { return ev.run().Agent }),
+	textVariable("stage", nil, func(ev *event) string { return ev.run().Stage }),
+	countVariable("step", nil, func(ev *event) int64 { return int64(ev.source.step()) }),
+	textVariable("run.id", nil, func(ev *event) string { return string(ev.run().ID) }),
+	textVariable("run.session", nil, func(ev *event) string { return string(ev.run().Session) }),
+	textVariable("run.parent", nil, func(ev *event) string { return string(ev.run().Parent) }),
+	textVariable("run.root", nil, func(ev *event) string { return string(ev.run().Root) }),
+	countVariable("run.depth", nil, func(ev *event) int64 { return int64(ev.run().Depth) }),
+	countVariable("run.number", nil, func(ev *event) int64 { return int64(ev.run().Number) }),
+	{name: "run.elapsed", kind: cel.DurationType, value: func(ev *event) any { return types.Duration{Duration: ev.source.elapsedTime()} }},
+	countVariable("usage.tokens", nil, func(ev *event) int64 { return ev.source.usage().Tokens() }),
+	countVariable("usage.input_tokens", nil, func(ev *event) int64 { return ev.source.usage().InputTokens }),
+	countVariable("usage.output_tokens", nil, func(ev *event) int64 { return ev.source.usage().OutputTokens }),
+	countVariable("usage.cache_read_tokens", nil, func(ev *event) int64 { return ev.source.usage().CacheReadTokens }),
+	countVariable("usage.cache_write_tokens", nil, func(ev *event) int64 { return ev.source.usage().CacheWriteTokens }),
+	countVariable("usage.reasoning_tokens", nil, func(ev *event) int64 { return ev.source.usage().ReasoningTokens }),
 	{name: "usage.cost", kind: cel.DoubleType, value: costOf},
-	textVariable("input", nil, func(m *moment) string { return m.source.input() }),
-	{name: "metadata", kind: anyMap, value: func(m *moment) any { return metadataOf{m} }},
-	cacheVariable(variable{name: "actions", kind: cel.MapType(cel.StringType, actionKind.typ), value: func(m *moment) any {
-		return actionsOf(m.values.Actions)
+	textVariable("input", nil, func(ev *event) string { return ev.source.input() }),
+	{name: "metadata", kind: anyMap, value: func(ev *event) any { return metadataOf{ev} }},
+	cacheVariable(variable{name: "actions", kind: cel.MapType(cel.StringType, actionKind.typ), value: func(ev *event) any {
+		return actionsOf(ev.values.Actions)
 	}}),
-	{name: "now", kind: cel.TimestampType, value: func(m *moment) any { return types.Timestamp{Time: m.now()} }},
+	{name: "now", kind: cel.TimestampType, value: func(ev *event) any { return types.Timestamp{Time: ev.now()} }},
 
-	textVariable("tool", ofCalls, func(m *moment) string { return m.toolCall().tool }),
-	textVariable("call.id", ofCalls, func(m *moment) string { return m.toolCall().id }),
-	countVariable("call.index", ofCalls, func(m *moment) int64 { return int64(m.toolCall().index) }),
-	{name: "args", kind: anyMap, at: ofCalls, value: func(m *moment) any { return m.arguments() }},
-	{name: "original_args", kind: anyMap, at: ofCalls, value: func(m *moment) any { return m.originalArguments() }},
+	textVariable("tool", ofCalls, func(ev *event) string { return ev.toolCall().tool }),
+	textVariable("call.id", ofCalls, func(ev *event) string { return ev.toolCall().id }),
+	countVariable("call.index", ofCalls, func(ev *event) int64 { return int64(ev.toolCall().index) }),
+	{name: "args", kind: anyMap, at: ofCalls, value: func(ev *event) any { return ev.arguments() }},
+	{name: "original_args", kind: anyMap, at: ofCalls, value: func(ev *event) any { return ev.originalArguments() }},
 
-	textVariable("call.invalid", ofNew, func(m *moment) string { return m.source.invalid() }),
-	cacheVariable(variable{name: "approvals", kind: cel.ListType(approvalKind.typ), at: ofApprovals, value: func(m *moment) any {
-		return objectList(approvalKind, m.source.approvals())
+	textVariable("call.invalid", ofNew, func(ev *event) string { return ev.source.invalid() }),
+	cacheVariable(variable{name: "approvals", kind: cel.ListType(approvalKind.typ), at: ofApprovals, value: func(ev *event) any {
+		return objectList(approvalKind, ev.source.approvals())
 	}}),
-	textVariable("question", ofAsking, func(m *moment) string { return m.source.question() }),
+	textVariable("question", ofAsking, func(ev *event) string { return ev.source.question() }),
 
-	textVariable("result.text", ofTexts, func(m *moment) string { return m.source.result().text }),
-	textVariable("result.status", ofResults, func(m *moment) string { return m.source.result().status }),
-	textVariable("result.reason", ofResults, func(m *moment) string { return m.source.result().reason }),
-	{name: "result.is_error", kind: cel.BoolType, at: ofResults, value: func(m *moment) any { return types.Bool(m.source.result().isError) }},
-	countVariable("result.attempts", ofResults, func(m *moment) int64 { return int64(m.source.result().attempts) }),
+	textVariable("result.text", ofTexts, func(ev *event) string { return ev.source.result().text }),
+	textVariable("result.status", ofResults, func(ev *event) string { return ev.source.result().status }),
+	textVariable("result.reason", ofResults, func(ev *event) string { return ev.source.result().reason }),
+	{name: "result.is_error", kind: cel.BoolType, at: ofResults, value: func(ev *event) any { return types.Bool(ev.source.result().isError) }},
+	countVariable("result.attempts", ofResults, func(ev *event) int64 { return int64(ev.source.result().attempts) }),
 	durationVariable("result.duration", ofResults),
-	cacheVariable(variable{name: "result.data", kind: cel.DynType, at: where{hooks.RunResult}, value: func(m *moment) any {
-		return jsonOr(m.source.result().data, types.NullValue)
+	cacheVariable(variable{name: "result.data", kind: cel.DynType, at: where{hooks.RunResult}, value: func(ev *event) any {
+		return jsonOr(ev.source.result().data, types.NullValue)
 	}}),
-	textVariable("error", ofErrors, func(m *moment) string { return m.source.failure() }),
+	textVariable("error", ofErrors, func(ev *event) string { return ev.source.failure() }),
 
-	textVariable("reply.text", ofReplies, func(m *moment) string { return m.source.reply().text }),
-	{name: "reply.tools", kind: texts, at: ofTurns, value: func(m *moment) any { return stringList(m.source.reply().tools) }},
-	textVariable("reply.finish_reason", ofTurns, func(m *moment) string { return m.source.reply().finish }),
-	textVariable("reply.model", ofTurns, func(m *moment) string { return m.source.reply().model }),
+	textVariable("reply.text", ofReplies, func(ev *event) string { return ev.source.reply().text }),
+	{name: "reply.tools", kind: texts, at: ofTurns, value: func(ev *event) any { return stringList(ev.source.reply().tools) }},
+	textVariable("reply.finish_reason", ofTurns, func(ev *event) string { return ev.source.reply().finish }),
+	textVariable("reply.model", ofTurns, func(ev *event) string { return ev.source.reply().model }),
 	durationVariable("step_duration", ofSteps),
-	textVariable("step_kind", ofSteps, func(m *moment) string { return m.source.stepKind() }),
+	textVariable("step_kind", ofSteps, func(ev *event) string { return ev.source.stepKind() }),
 
-	textVariable("subagent.agent", ofSubagents, func(m *moment) string { return m.source.subagent().Agent }),
-	textVariable("subagent.instruction", ofSubagents, func(m *moment) string { return m.source.subagent().Instruction }),
-	textVariable("subagent.result", ofAnswers, func(m *moment) string { return m.source.subagent().Result }),
-	textVariable("subagent.run", ofSubagents, func(m *moment) string { return string(m.source.subagent().Run.ID) }),
-	textVariable("subagent.session", ofSubagents, func(m *moment) string { return string(m.source.subagent().Run.Session) }),
-	textVariable("subagent.status", ofChildEnds, func(m *moment) string { return string(m.source.subagent().Status) }),
+	textVariable("subagent.agent", ofSubagents, func(ev *event) string { return ev.source.subagent().Agent }),
+	textVariable("subagent.instruction", ofSubagents, func(ev *event) string { return ev.source.subagent().Instruction }),
+	textVariable("subagent.result", ofAnswers, func(ev *event) string { return ev.source.subagent().Result }),
+	textVariable("subagent.run", ofSubagents, func(ev *event) string { return string(ev.source.subagent().Run.ID) }),
+	textVariable("subagent.session", ofSubagents, func(ev *event) string { return string(ev.source.subagent().Run.Session) }),
+	textVariable("subagent.status", ofChildEnds, func(ev *event) string { return string(ev.source.subagent().Status) }),
 	durationVariable("subagent.duration", ofChildEnds),
-	countVariable("compaction.messages", ofCompactions, func(m *moment) int64 { return int64(m.source.compaction().Messages) }),
-	countVariable("compaction.tokens", ofCompactions, func(m *moment) int64 { return m.source.compaction().Tokens }),
+	countVariable("compaction.messages", ofCompactions, func(ev *event) int64 { return int64(ev.source.compaction().Messages) }),
+	countVariable("compaction.tokens", ofCompactions, func(ev *event) int64 { return ev.source.compaction().Tokens }),
 
-	countVariable("continuations", ofStops, func(m *moment) int64 { return int64(m.source.continuations()) }),
-	textVariable("end.reason", ofEnds, func(m *moment) string { _, s := m.source.end(); return string(s.Reason) }),
-	textVariable("end.message", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Message }),
-	textVariable("end.source", ofEnds, func(m *moment) string { _, s := m.source.end(); return s.Source }),
-	textVariable("conversation.source", ofConversationStarts, func(m *moment) string { return string(m.source.conversation().Source) }),
-	textVariable("conversation.reason", ofConversationEnds, func(m *moment) string { return string(m.source.conversation().Reason) }),
-	countVariable("conversation.turns", ofConversations, func(m *moment) int64 { return int64(m.source.conversation().Turns) }),
-	textVariable("pipeline.name", ofPipelines, func(m *moment) string { return m.source.pipeline().Name }),
-	textVariable("pipeline.reason", ofPipelines, func(m *moment) string { return m.source.pipeline().Reason }),
-	cacheVariable(variable{name: "pipeline.changed_files", kind: texts, at: ofPipelines, value: func(m *moment) any {
-		return stringList(m.source.pipeline().ChangedFiles)
+	countVariable("continuations", ofStops, func(ev *event) int64 { return int64(ev.source.continuations()) }),
+	textVariable("end.reason", ofEnds, func(ev *event) string { _, s := ev.source.end(); return string(s.Reason) }),
+	textVariable("end.message", ofEnds, func(ev *event) string { _, s := ev.source.end(); return s.Message }),
+	textVariable("end.source", ofEnds, func(ev *event) string { _, s := ev.source.end(); return s.Source }),
+	textVariable("conversation.source", ofConversationStarts, func(ev *event) string { return string(ev.source.conversation().Source) }),
+	textVariable("conversation.reason", ofConversationEnds, func(ev *event) string { return string(ev.source.conversation().Reason) }),
+	countVariable("conversation.turns", ofConversations, func(ev *event) int64 { return int64(ev.source.conversation().Turns) }),
+	textVariable("pipeline.name", ofPipelines, func(ev *event) string { return ev.source.pipeline().Name }),
+	textVariable("pipeline.reason", ofPipelines, func(ev *event) string { return ev.source.pipeline().Reason }),
+	cacheVariable(variable{name: "pipeline.changed_files", kind: texts, at: ofPipelines, value: func(ev *event) any {
+		return stringList(ev.source.pipeline().ChangedFiles)
 	}}),
-	cacheVariable(variable{name: "pipeline.stage_outputs", kind: texts, at: ofPipelines, value: func(m *moment) any {
-		return stringList(m.source.pipeline().StageOutputs)
+	cacheVariable(variable{name: "pipeline.stage_outputs", kind: texts, at: ofPipelines, value: func(ev *event) any {
+		return stringList(ev.source.pipeline().StageOutputs)
 	}}),
-	cacheVariable(variable{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(m *moment) any {
-		return argumentsIn(treeOf(m.source.parameters()))
+	cacheVariable(variable{name: "parameters", kind: anyMap, at: ofBlueprints, value: func(ev *event) any {
+		return argumentsIn(treeOf(ev.source.parameters()))
 	}}),
-	textVariable("end.status", ofDone, func(m *moment) string { s, _ := m.source.end(); return string(s) }),
+	textVariable("end.status", ofDone, func(ev *event) string { s, _ := ev.source.end(); return string(s) }),
 }, environment)
 
 // environment holds the variables of pipelines. As in a process environment, a value that was not given is empty or 0.
 var environment = []variable{
-	givenText("SESSION", func(m *moment) string { return string(m.run().Session) }),
-	givenText("STAGE", func(m *moment) string { return m.run().Stage }),
-	givenText("NEXT_STAGE", func(m *moment) string { return m.source.pipeline().NextStage }),
-	givenNumber("ITERATION", func(m *moment) int { return m.run().Iteration }),
-	givenNumber("MAX_ITERATIONS", func(m *moment) int { return m.source.pipeline().MaxIterations }),
-	givenText("PROGRESS", func(m *moment) string { return m.source.pipeline().Progress }),
-	givenText("STATUS", func(m *moment) string { return m.source.pipeline().Status }),
-	givenText("CTX", func(m *moment) string { return m.source.pipeline().Context }),
-	givenText("LAST_DECISION", func(m *moment) string { return m.source.pipeline().LastDecision }),
+	givenText("SESSION", func(ev *event) string { return string(ev.run().Session) }),
+	givenText("STAGE", func(ev *event) string { return ev.run().Stage }),
+	givenText("NEXT_STAGE", func(ev *event) string { return ev.source.pipeline().NextStage }),
+	givenNumber("ITERATION", func(ev *event) int { return ev.run().Iteration }),
+	givenNumber("MAX_ITERATIONS", func(ev *event) int { return ev.source.pipeline().MaxIterations }),
+	givenText("PROGRESS", func(ev *event) string { return ev.source.pipeline().Progress }),
+	givenText("STATUS", func(ev *event) string { return ev.source.pipeline().Status }),
+	givenText("CTX", func(ev *event) string { return ev.source.pipeline().Context }),
+	givenText("LAST_DECISION", func(ev *event) string { return ev.source.pipeline().LastDecision }),
 	givenText("LAST_HOOK_STATUS", emptyText),
-	cacheVariable(givenText("CHANGED_FILES", func(m *moment) string { return strings.Join(m.source.pipeline().ChangedFiles, "\n") })),
-	cacheVariable(givenText("STAGE_OUTPUTS", func(m *moment) string { return strings.Join(m.source.pipeline().StageOutputs, "\n") })),
-	givenText("ERROR", func(m *moment) string { return m.source.failure() }),
-	givenText("TIMESTAMP", func(m *moment) string { return m.now().UTC().Format(time.RFC3339) }),
+	cacheVariable(givenText("CHANGED_FILES", func(ev *event) string { return strings.Join(ev.source.pipeline().ChangedFiles, "\n") })),
+	cacheVariable(givenText("STAGE_OUTPUTS", func(ev *event) string { return strings.Join(ev.source.pipeline().StageOutputs, "\n") })),
+	givenText("ERROR", func(ev *event) string { return ev.source.failure() }),
+	givenText("TIMESTAMP", func(ev *event) string { return ev.now().UTC().Format(time.RFC3339) }),
 	givenText("CALLBACK_URL", emptyText),
 	givenText("HOOK_RESPONSE", emptyText),
 	givenText("SPAWN_OUTPUT", emptyText),
@@ -186,25 +186,25 @@ func jsonOr(text string, otherwise ref.Val) ref.Val {
 	return otherwise
 }
 
-func emptyText(*moment) string { return "" }
+func emptyText(*event) string { return "" }
 
 // givenText returns a text variable that Values.Names can override.
-func givenText(name string, otherwise func(m *moment) string) variable {
-	return textVariable(name, nil, func(m *moment) string {
-		if v, ok := m.values.Names[name]; ok {
+func givenText(name string, otherwise func(ev *event) string) variable {
+	return textVariable(name, nil, func(ev *event) string {
+		if v, ok := ev.values.Names[name]; ok {
 			return v
 		}
-		return otherwise(m)
+		return otherwise(ev)
 	})
 }
 
 // givenNumber returns an int variable that Values.Names can override. A text that is not a number is an error when it is
 // used.
-func givenNumber(name string, otherwise func(m *moment) int) variable {
-	return variable{name: name, kind: cel.IntType, value: func(m *moment) any {
-		v, ok := m.values.Names[name]
+func givenNumber(name string, otherwise func(ev *event) int) variable {
+	return variable{name: name, kind: cel.IntType, value: func(ev *event) any {
+		v, ok := ev.values.Names[name]
 		if !ok || v == "" {
-			return types.Int(otherwise(m))
+			return types.Int(otherwise(ev))
 		}
 		n, isInt := numberOf(v).(types.Int)
 		if !isInt {
@@ -216,8 +216,8 @@ func givenNumber(name string, otherwise func(m *moment) int) variable {
 
 var errCostUnknown = errors.New("the cost of the run is unknown: its model has no price")
 
-func costOf(m *moment) any {
-	usage := m.source.usage()
+func costOf(ev *event) any {
+	usage := ev.source.usage()
 	if cost, known := usage.Cost.Get(); known {
 		return types.Double(cost)
 	}
@@ -246,5 +246,5 @@ func constantsOf(values map[string]any) (map[string]*variable, []error) {
 }
 
 func constantVariable(name string, kind *cel.Type, v ref.Val) *variable {
-	return &variable{name: name, kind: kind, fixed: v, value: func(*moment) any { return v }}
+	return &variable{name: name, kind: kind, fixed: v, value: func(*event) any { return v }}
 }
