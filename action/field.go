@@ -18,6 +18,7 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 
+// Fields returns the FieldErrors in err, in order. It is empty if there are none.
 func Fields(err error) []*FieldError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok { // one level at a time
 		var all []*FieldError

@@ -36,7 +36,8 @@ func (a *api) addBlueprints() {
 		Body    map[string]any // in the document, a Blueprint
 		RawBody []byte
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/blueprints/check", "check-blueprint", "List all mistakes in a blueprint, and store nothing", Admin, withoutAudit),
+	huma.Register(a.huma, route(http.MethodPost, "/blueprints/check", "check-blueprint", "List all mistakes in a blueprint, and store nothing",
+		Admin, withoutAudit),
 		func(ctx context.Context, in *checkInput) (*struct{}, error) {
 			_, err := a.c.readBlueprint(ctx, in.RawBody, in.With...)
 			return nil, a.problem("checking a blueprint", err)

@@ -126,17 +126,17 @@ func (m *mistakes) addTexts(field string, texts map[string]string) {
 }
 
 // cover reports whether a mistake is about a field, or about what the field is in.
-func (m mistakes) cover(field string) bool {
-	return slices.ContainsFunc(m, func(f FieldError) bool { return f.Field == field || strings.HasPrefix(field, f.Field+".") })
+func (m *mistakes) cover(field string) bool {
+	return slices.ContainsFunc(*m, func(f FieldError) bool { return f.Field == field || strings.HasPrefix(field, f.Field+".") })
 }
 
 // err returns an *InvalidError that lists each mistake once, by fields; nil if there is none.
-func (m mistakes) err() error {
-	if len(m) == 0 {
+func (m *mistakes) err() error {
+	if len(*m) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(m, func(a, b FieldError) int { return strings.Compare(a.Field, b.Field) })
-	return &InvalidError{lo.Uniq(m)}
+	slices.SortStableFunc(*m, func(a, b FieldError) int { return strings.Compare(a.Field, b.Field) })
+	return &InvalidError{lo.Uniq(*m)}
 }
 
 var blueprintName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$`)
@@ -153,9 +153,10 @@ func ParseBlueprint(text []byte) (*Blueprint, error) {
 		}
 		text, b = rest, &Blueprint{}
 	}
-	unread := len(m)
-	b.check(&m)
-	return b, slices.Concat(m[:unread], lo.Reject(m[unread:], func(f FieldError, _ int) bool { return m[:unread].cover(f.Field) })).err()
+	var checked mistakes
+	b.check(&checked)
+	m = append(m, lo.Reject(checked, func(f FieldError, _ int) bool { return m.cover(f.Field) })...)
+	return b, m.err()
 }
 
 // maxUnread is how many unreadable members of a blueprint are listed. Each one costs a reading of the whole text.

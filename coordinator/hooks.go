@@ -155,8 +155,11 @@ func (c *Coordinator) checkHooks(ctx context.Context, b *Blueprint, assumed []st
 func checkPoint(b *Blueprint, point hooks.PointName) error {
 	switch {
 	case !slices.Contains(calledPoints, point):
-		return &action.FieldError{Field: cmp.Or(hookTypes[point], string(point)), Message: "the coordinator does not call hooks there: expected on_run_start, on_result, " +
-			"on_run_finish, on_error, on_timeout or on_tool_call"}
+		return &action.FieldError{
+			Field: cmp.Or(hookTypes[point], string(point)),
+			Message: "the coordinator does not call hooks there: " +
+				"expected on_run_start, on_result, on_run_finish, on_error, on_timeout or on_tool_call",
+		}
 	case point == hooks.PreToolUse && (b.Type == Procedural || b.Type == Pipeline):
 		return &action.FieldError{Field: hookTypes[point], Message: fmt.Sprintf("a %s blueprint calls no tools: remove it, or set the type to %s",
 			b.Type, Autonomous)}

@@ -179,6 +179,7 @@ func tinyServer(t *testing.T, status int, lines string) *tinyDriver {
 
 func TestTinyContract(t *testing.T) {
 	agenttest.TestDriver(t, func(t *testing.T) agent.Driver {
+		t.Helper()
 		return tinyServer(t, http.StatusOK, `{"text":"Good "}{"text":"day!"}{"finish":"stop","input":4,"output":2}`)
 	})
 }

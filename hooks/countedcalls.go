@@ -30,6 +30,7 @@ type countedCalls struct {
 // CountCalls returns a CountedCalls without counted calls.
 func CountCalls() *CountedCalls { return &CountedCalls{agent.NewScratch[countedCalls](nil)} }
 
+// Has reports whether the call of c has been counted in this step.
 func (k *CountedCalls) Has(c ToolContext) bool {
 	calls := k.ofRun.Get(c.State())
 	calls.mu.Lock()
@@ -37,6 +38,7 @@ func (k *CountedCalls) Has(c ToolContext) bool {
 	return calls.step == c.StepIndex() && calls.ids[c.Original().ID]
 }
 
+// Add counts the call of c.
 func (k *CountedCalls) Add(c ToolContext) {
 	calls := k.ofRun.Get(c.State())
 	calls.mu.Lock()

@@ -37,7 +37,7 @@ func TestAllocationsOfToolsThatTurnUpLate(t *testing.T) {
 		for tool, hooks := range map[string]int{"mcp_search": 6, "mcp_7": 6, "other": 0} {
 			again := called(t, compiled, tool)
 			again()
-			assert.EqualValues(t, hooks, testing.AllocsPerRun(100, again), "%s, where %d are known", tool, len(known))
+			assert.InDelta(t, hooks, testing.AllocsPerRun(100, again), 0, "%s, where %d are known", tool, len(known))
 		}
 	}
 }

@@ -25,7 +25,8 @@ func (m *machine) startParallel(ctx context.Context) (wait bool, err error) {
 		s := &block.Parallel[i]
 		job, err := m.Job(SessionOptions{
 			Name: m.name, Dir: filepath.Join(m.stageDir(m.at.Stage), s.Name), Workspace: m.workspace, Demands: m.about.Demands,
-			DetachedDemands: m.detachedDemands, Limits: m.limitsLeft(), By: m.about.By, Inputs: m.inputs, depth: m.depth, only: s.Name, next: next, root: m.root,
+			DetachedDemands: m.detachedDemands, Limits: m.limitsLeft(), By: m.about.By, Inputs: m.inputs,
+			depth: m.depth, only: s.Name, next: next, root: m.root,
 		})
 		if err != nil {
 			return false, err

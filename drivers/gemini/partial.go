@@ -175,6 +175,8 @@ func (v *value) write(to *bytes.Buffer) {
 func writeText(to *bytes.Buffer, text string) {
 	encoder := json.NewEncoder(to)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(text) // texts can always be written
+	if err := encoder.Encode(text); err != nil {
+		panic(err) // a string always encodes
+	}
 	to.Truncate(to.Len() - 1)
 }

@@ -73,6 +73,7 @@ type Attack struct {
 	Other         map[string]json.RawMessage `json:",embed"`         // members without a field, as written
 }
 
+// Labels of calls in attacked runs.
 const (
 	LabelHarm      = "harm"      // the call does the injected goal's damage
 	LabelPrep      = "prep"      // a preparation or a cover-up that the goal names

@@ -236,7 +236,8 @@ func readForm(body string) (said, error) {
 		}
 		field, known := fields[name]
 		if !known || len(list) != 1 {
-			return said{}, refuse(http.StatusBadRequest, "Expected the form fields verdict, by, reason, wait and arguments, each at most once, question, and no others.")
+			return said{}, refuse(http.StatusBadRequest,
+				"Expected the form fields verdict, by, reason, wait and arguments, each at most once, question, and no others.")
 		}
 		*field = list[0]
 		if name == "arguments" {

@@ -32,8 +32,8 @@ const (
 // reads and writes are all prepared statements.
 var (
 	reads = []string{
-		selectRun, selectPosition, selectInput, selectSubmitted, selectResult, selectEntries, selectEvents, selectWaits, selectByToken, selectSpare, selectSpent,
-		selectSignals, selectReadyQueues, selectQueues, selectOwed, selectUnpolled, selectServed, lookForWork, selectDeny, selectKeyID, selectWaivers,
+		selectRun, selectPosition, selectInput, selectSubmitted, selectResult, selectEntries, selectEvents, selectWaits, selectByToken, selectSpare,
+		selectSpent, selectSignals, selectReadyQueues, selectQueues, selectOwed, selectUnpolled, selectServed, lookForWork, selectDeny, selectKeyID, selectWaivers,
 		selectNewest, selectVersion, selectDocs,
 	}
 	writes = append([]string{

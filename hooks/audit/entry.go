@@ -13,6 +13,7 @@ const Version = 1
 // Event is the kind of event that a line records.
 type Event string
 
+// The kinds of events, one line each.
 const (
 	RunStarted Event = "run_started"
 	ToolCall   Event = "tool_call"

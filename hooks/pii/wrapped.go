@@ -47,7 +47,9 @@ func (f *Filter) replaceOverBreaks(text string, from int, counts Counts) string 
 // lineStart returns where a text's last line begins, or a position at most reach bytes before the end.
 func lineStart(text string) int {
 	start := strings.LastIndexFunc(text, invisible.IsBreak) + 1
-	for start = max(start, len(text)-reach); start < len(text) && !utf8.RuneStart(text[start]); start++ {
+	start = max(start, len(text)-reach)
+	for start < len(text) && !utf8.RuneStart(text[start]) {
+		start++
 	}
 	return start
 }

@@ -167,7 +167,8 @@ func (s Service) testToolSchemas(t *testing.T, streaming bool) {
 		says    string
 	}{
 		"plain": {`{"type":"object","properties":{"a":{"type":"string"},"b":{}},"required":["a"],"additionalProperties":false}`, []string{"a", "b"}, ""},
-		"oneOf beside properties": {`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"oneOf":[{"required":["a"]},{"required":["b"]}]}`,
+		"oneOf beside properties": {
+			`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"oneOf":[{"required":["a"]},{"required":["b"]}]}`,
 			[]string{"a", "b"}, `"oneOf":[{"required":["a"]},{"required":["b"]}]`},
 		"anyOf of objects": {`{"anyOf":[{"type":"object","properties":{"a":{"type":"string"}}},{"type":"object","properties":{"b":{"type":"integer"}}}]}`,
 			[]string{"a", "b"}, `"anyOf":`},

@@ -47,7 +47,8 @@ func packRun(r *replay.Record) []byte {
 	for i, m := range r.Messages {
 		list[i] = shown{Role: m.Role, Text: cutText(m.Content.Text), To: invisible.Clean(m.ToolCallID), Failed: m.Error, Injected: m.Injected}
 		for _, c := range m.ToolCalls {
-			list[i].Calls = append(list[i].Calls, shownCall{invisible.Clean(c.ID), invisible.Clean(c.Function.Name), cutText(c.Function.Arguments), labels[c.ID]})
+			call := shownCall{invisible.Clean(c.ID), invisible.Clean(c.Function.Name), cutText(c.Function.Arguments), labels[c.ID]}
+			list[i].Calls = append(list[i].Calls, call)
 		}
 	}
 	text, _ := json.Marshal(list) //nolint:errchkjson // the list contains only values that JSON can represent

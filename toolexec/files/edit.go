@@ -35,8 +35,8 @@ func (t *Tree) Edit(ctx context.Context, in EditArgs) (Written, error) {
 }
 
 // replaceText returns the text after the edit, and the replacements' line numbers. If the text has CRLF, the search
-// treats it as LF, and the replacement gets CRLF. The rest stays unchanged. The result has at most most bytes, because
-// many long replacements could exhaust the memory.
+// treats it as LF, and the replacement gets CRLF. The rest stays unchanged. Results above most bytes are
+// refused, because many long replacements could exhaust the memory.
 func replaceText(text, from, to string, all bool, most int) (string, []int, error) {
 	plain := text
 	crlf := strings.Contains(text, "\r\n")

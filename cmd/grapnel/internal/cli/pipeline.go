@@ -239,7 +239,8 @@ be approved, only rejected. CARD names what was asked: without it, the command s
 						return err
 					}
 				default:
-					return &usageError{fmt.Errorf("session %q, which is %s: %w", args[0], status.Status, k.newUnnamedGateError(c, args[0], gates, verdict == agent.Approve))}
+					err := k.newUnnamedGateError(c, args[0], gates, verdict == agent.Approve)
+					return &usageError{fmt.Errorf("session %q, which is %s: %w", args[0], status.Status, err)}
 				}
 				if err := durable.Approve(c.Context(), k.store, g.run, g.Wait, answer); err != nil {
 					return err
@@ -264,7 +265,8 @@ func (k *openedStore) newUnnamedGateError(c *cobra.Command, session string, gate
 	case len(gates) == 0:
 		return errors.New("it waits for no gate")
 	case len(possible) == 0:
-		return fmt.Errorf("no person can approve what it waits for: %s", strings.Join(lo.Map(gates, func(g openGate, _ int) string { return g.describe() }), ", "))
+		waits := lo.Map(gates, func(g openGate, _ int) string { return g.describe() })
+		return fmt.Errorf("no person can approve what it waits for: %s", strings.Join(waits, ", "))
 	}
 	return fmt.Errorf("name what you answer, so that the command answers nothing else: it asks\n%s", strings.Join(lines, "\n"))
 }

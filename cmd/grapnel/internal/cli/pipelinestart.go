@@ -444,7 +444,8 @@ func (s *sessionRun) run(ctx context.Context) error {
 		runners[kind] = &cuttable{runner, cut, false}
 	}
 	w, err := durable.NewWorker(s.kept.store, durable.WorkerOptions{
-		Runners: runners, Labels: map[string]string{sessionDemand: s.key(), folderDemand: folder}, Poll: 200 * time.Millisecond, Watch: watch, Observe: s.observe,
+		Runners: runners, Labels: map[string]string{sessionDemand: s.key(), folderDemand: folder},
+		Poll: 200 * time.Millisecond, Watch: watch, Observe: s.observe,
 	})
 	if err != nil {
 		return err

@@ -59,8 +59,8 @@ func hookCallOf(e durable.Event) (c hookCall, ok bool) {
 		}
 		c = hookCall{
 			At: h.Timestamp, Point: h.HookType, Hook: h.Hook, Target: strings.TrimSpace(h.TargetType + " " + h.TargetName), Outcome: outcome,
-			Decision: h.Action, Reason: h.BlockReason, Error: h.Error, Policy: cmp.Or(h.OnError, h.OnErrorBehavior), Before: string(h.Before), After: string(h.After),
-			title: h.Title(),
+			Decision: h.Action, Reason: h.BlockReason, Error: h.Error, Policy: cmp.Or(h.OnError, h.OnErrorBehavior),
+			Before: string(h.Before), After: string(h.After), title: h.Title(),
 		}
 		if h.DurationMS != nil {
 			c.DurationMS = *h.DurationMS
@@ -157,14 +157,20 @@ func (k *openedStore) hookCalls(ctx context.Context, id agent.RunID) (all []hook
 			default:
 				all = append(all, c)
 			}
-			counts := map[string]int{}
-			if e.Name == durable.EventCounts && json.Unmarshal(e.Data, &counts) == nil {
-				for name, n := range counts {
-					if hook, ok := strings.CutSuffix(name, " pass"); ok {
-						passes[hook] += n
-					}
-				}
-			}
+			addPasses(passes, e)
+		}
+	}
+}
+
+// addPasses adds the passes that an event has counted.
+func addPasses(passes map[string]int, e durable.Event) {
+	counts := map[string]int{}
+	if e.Name != durable.EventCounts || json.Unmarshal(e.Data, &counts) != nil {
+		return
+	}
+	for name, n := range counts {
+		if hook, ok := strings.CutSuffix(name, " pass"); ok {
+			passes[hook] += n
 		}
 	}
 }
