@@ -13,7 +13,7 @@ import (
 
 const benchArguments = `{"command":"git status --short && go test ./...","cwd":"/srv/app","timeout":120,"flags":{"force":false}}`
 
-// typical are conditions as policies have them.
+// typical lists conditions as they occur in policies.
 var typical = []string{
 	`args.command.startsWith("rm ")`,
 	`args.command.contains("--force") && !args.command.contains("--dry-run")`,
@@ -40,7 +40,7 @@ func benchLanguage(tb testing.TB) []*Condition {
 	return out
 }
 
-// inCall runs something with the context of a tool call.
+// inCall calls f with the context of a tool call.
 func inCall(tb testing.TB, arguments string, f func(ctx context.Context, c hooks.ToolContext)) {
 	tb.Helper()
 	hook := hooks.On(hooks.AtPreToolUse, "here", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
@@ -52,12 +52,12 @@ func inCall(tb testing.TB, arguments string, f func(ctx context.Context, c hooks
 	require.Contains(tb, fired.Called, "here")
 }
 
-// another returns the event of a new call.
+// another returns the input for a new call.
 func another(c hooks.ToolContext) Input { return Input{new(memory).callEvent(c)} }
 
 func BenchmarkDecide(b *testing.B) {
 	conditions := benchLanguage(b)
-	test := func(b *testing.B, ctx context.Context, c *Condition, in Input) { //nolint:thelper // it is what is measured, and Helper takes time
+	test := func(b *testing.B, ctx context.Context, c *Condition, in Input) { //nolint:thelper // Helper would take measured time
 		if yes, err := c.Test(ctx, in); yes || err != nil {
 			b.Fatal(c, yes, err)
 		}

@@ -24,13 +24,13 @@ type compiled struct {
 	run    cel.Program
 	judge  judge   // evaluates most inputs without CEL; nil if the expression needs CEL
 	gate   judge   // excludes tools; nil if no part of the expression depends on the tool alone
-	always ref.Val // the constant value; nil when the value depends on the input
+	always ref.Val // the constant value; nil if the value depends on the input
 	traced func() (cel.Program, error)
 	// reasons returns the parts of the expression, for explanations.
 	reasons func() reason
 }
 
-// Compile compiles the text of a condition, an expression of type bool. The error is of type Errors, unless the hook
+// Compile compiles a condition, which is an expression of type bool. The error is of type Errors, unless the hook
 // point is unknown.
 func (l *Language) Compile(text string, at hooks.PointName) (*Condition, error) {
 	c, err := l.compileAt(text, at)
@@ -48,7 +48,7 @@ func (l *Language) Compile(text string, at hooks.PointName) (*Condition, error) 
 	return &Condition{c}, nil
 }
 
-// Expression compiles the text of an expression of any type. Its errors are those of Compile.
+// Expression compiles an expression of any type. It returns the same errors as Compile.
 func (l *Language) Expression(text string, at hooks.PointName) (*Expression, error) {
 	c, err := l.compileAt(text, at)
 	if err != nil {
@@ -82,7 +82,7 @@ func (l *Language) compileAt(text string, at hooks.PointName) (*compiled, error)
 	return c, nil
 }
 
-// checkText parses and checks a text.
+// checkText parses and checks an expression.
 func (d *dialect) checkText(text string) (*cel.Ast, Errors) {
 	switch {
 	case len(text) > maxText:
@@ -106,7 +106,7 @@ func (d *dialect) checkText(text string) (*cel.Ast, Errors) {
 	return ast, sortErrors(append(d.stray(text, ast), d.roundedLiterals(text, ast)...))
 }
 
-// sortErrors sorts the errors by their place in the text and removes duplicates.
+// sortErrors sorts the errors by their position and removes duplicates.
 func sortErrors(wrong Errors) Errors {
 	slices.SortStableFunc(wrong, func(a, b *Error) int { return a.Offset - b.Offset })
 	return slices.CompactFunc(wrong, func(a, b *Error) bool { return a.Offset == b.Offset && a.Message == b.Message })
@@ -115,8 +115,8 @@ func sortErrors(wrong Errors) Errors {
 // firstByte returns the offset of the first byte that is not white space.
 func firstByte(text string) int { return len(text) - len(strings.TrimLeft(text, " \t\r\n\f")) }
 
-// limits returns the CEL options that bound an evaluation. The cost of an expression is not counted if the sizes of the
-// expression and of its values bound its work.
+// limits returns the CEL options that bound an evaluation. Cost is not tracked if the sizes of the expression and its
+// values already bound the work.
 func (c *compiled) limits(how cel.EvalOption) []cel.ProgramOption {
 	options := []cel.ProgramOption{cel.EvalOptions(how)}
 	if c.uses.unbounded {
@@ -128,7 +128,7 @@ func (c *compiled) limits(how cel.EvalOption) []cel.ProgramOption {
 	return options
 }
 
-// fold evaluates the expression with all values unknown: a result is a constant, and an error means that the expression
+// fold evaluates the expression with all values unknown. A result is a constant; an error means that the expression
 // always fails.
 func (c *compiled) fold() *Error {
 	program := c.run

@@ -12,12 +12,12 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Condition is an expression that is true or false. It is immutable and serves any number of runs at once. Make it with
-// Language.Compile.
+// Condition is an expression that is true or false. It is immutable and safe for concurrent use by any number of
+// runs. Create it with Language.Compile.
 type Condition struct{ c *compiled }
 
 // Test evaluates the condition. The error is an *EvalError (a missing field, a division by zero, values of the wrong
-// type, a cost above the limit), or the cause of a context that has ended.
+// type, a cost above the limit), or the context's cause if the context has ended.
 func (c *Condition) Test(ctx context.Context, in Input) (bool, error) {
 	if ev := in.event; ev != nil && ev.point == c.c.d.point && ctx.Err() == nil {
 		if c.c.gate != nil && ev.gates != nil && ev.gates.excludes(c.c, ev) {
@@ -39,33 +39,32 @@ func (c *Condition) Test(ctx context.Context, in Input) (bool, error) {
 	return false, c.c.wrongResult(v)
 }
 
-// String returns the text of the condition.
+// String returns the condition's text.
 func (c *Condition) String() string { return c.c.text }
 
-// Constant returns the value of a condition that is the same for all inputs; known is false when the value depends on
+// Constant returns the value of a condition that is the same for all inputs; known is false if the value depends on
 // the input. The variables vars.* count as input, because users change them.
 func (c *Condition) Constant() (value, known bool) {
 	b, ok := c.c.always.(types.Bool)
 	return bool(b), ok
 }
 
-// Uses reports whether the condition names that variable or function: "args", "calls", "vars.workspace".
+// Uses reports whether the condition names a variable or function: "args", "calls", "vars.workspace".
 func (c *Condition) Uses(name string) bool { return c.c.uses.names[name] }
 
-// Expression is an expression of any type, for values that a policy sets. It is immutable and serves any number of runs at
-// once. Make it with Language.Expression.
+// Expression is an expression of any type, for values that a policy sets. It is immutable and safe for concurrent use
+// by any number of runs. Create it with Language.Expression.
 type Expression struct{ c *compiled }
 
-// Value evaluates the expression and returns a CEL value. The errors are those of Condition.Test.
+// Value evaluates the expression and returns a CEL value. It returns the same errors as Condition.Test.
 func (e *Expression) Value(ctx context.Context, in Input) (ref.Val, error) {
 	return e.c.evaluate(ctx, in)
 }
 
-// Type returns the type of the value in CEL's notation: "string", "list(int)", or "dyn" when it is known only at
-// evaluation.
+// Type returns the value's type in CEL's notation: "string", "list(int)", or "dyn" if it is known only at evaluation.
 func (e *Expression) Type() string { return cel.FormatCELType(e.c.ast.OutputType()) }
 
-// String returns the text of the expression.
+// String returns the expression's text.
 func (e *Expression) String() string { return e.c.text }
 
 // Uses works like Condition.Uses.
@@ -111,8 +110,8 @@ func (c *compiled) evaluate(ctx context.Context, in Input) (ref.Val, error) {
 	return nil, c.failure(ctx, a, err)
 }
 
-// checkSize refuses a result that is larger than the cost limit pays for. A list may hold another list many times, so an
-// expression can build a huge value with little work and memory.
+// checkSize returns an error if the result is larger than the cost limit allows. A list may contain another list many
+// times, so an expression can build a huge value with little work and memory.
 func (c *compiled) checkSize(v ref.Val) error {
 	most := times(int(min(c.d.options.CostLimit, largest)), perValue)
 	if sizeOf(v, most) > most {

@@ -22,7 +22,7 @@ func languageOf(t testing.TB, o condition.Options) *condition.Language {
 	return l
 }
 
-// compiled returns a condition at PreToolUse.
+// compiled returns a condition compiled at PreToolUse.
 func compiled(t testing.TB, l *condition.Language, text string) *condition.Condition {
 	t.Helper()
 	c, err := l.Compile(text, hooks.PreToolUse)
@@ -43,13 +43,13 @@ func event(t testing.TB, members map[string]any) condition.Input {
 	return in
 }
 
-// callOf returns a call of bash with these arguments.
+// callOf returns a call of bash with the given arguments.
 func callOf(t testing.TB, arguments string) condition.Input {
 	t.Helper()
 	return event(t, map[string]any{"tool": "bash", "arguments": json.RawMessage(arguments)})
 }
 
-// hold tests what conditions say of an event.
+// hold tests the values of conditions for an event.
 func hold(t *testing.T, l *condition.Language, in condition.Input, want map[string]bool) {
 	t.Helper()
 	for text, want := range want {
@@ -132,7 +132,7 @@ func TestWhatIsWrongIsSaidWithItsPlace(t *testing.T) {
 		"":                                            {0, "the condition is empty", ""},
 		" \n":                                         {0, "the condition is empty", ""},
 		"tool == '\xff'":                              {0, "the condition is not UTF-8 text", ""},
-		"tool == 'x' &&\n  1 / 0 == 1":                {0, "", ""}, // fails only where the first is true
+		"tool == 'x' &&\n  1 / 0 == 1":                {0, "", ""}, // fails only where the first part is true
 		"2 / 0 == 1":                                  {2, "this always fails: division by zero", ""},
 		"tool.matches('(')":                           {0, "error parsing regexp: missing closing ): `(`", ""},
 		"tool.matches(args.pattern)":                  {5, "the regular expression must be constant: write it here or in vars", ""},
@@ -252,7 +252,7 @@ func TestValuesAreNeverText(t *testing.T) {
 	}
 }
 
-// nameOf returns a value as the name of a member, which must not be that of the other.
+// nameOf returns a value as a member name that differs from the other names.
 func nameOf(value string) string {
 	name, _ := json.Marshal(value + "_") // a string can be encoded
 	return string(name)

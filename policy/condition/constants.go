@@ -15,7 +15,7 @@ import (
 // reserved holds the words that cannot follow a dot.
 var reserved = map[string]bool{"in": true, "true": true, "false": true, "null": true}
 
-// typeOf returns the type of a constant. A list or map whose members share one type has that as its element type.
+// typeOf returns a constant's type. If the members of a list or map share one type, it becomes the element type.
 func typeOf(v ref.Val) *cel.Type {
 	switch v := v.(type) {
 	case types.String:
@@ -55,7 +55,7 @@ func commonType(of traits.Iterable, value func(ref.Val) ref.Val) *cel.Type {
 	return common
 }
 
-// membersOf returns the sorted member names of a constant that is a map; nil for any other constant.
+// membersOf returns the sorted member names of a constant map; nil for any other constant.
 func membersOf(v *variable) []string {
 	if m, ok := v.fixed.Value().(map[string]any); ok {
 		return slices.Sorted(maps.Keys(m))
@@ -63,7 +63,7 @@ func membersOf(v *variable) []string {
 	return nil
 }
 
-// parsed reads a JSON text; ok is false when the text is not valid JSON.
+// parsed decodes JSON; ok is false if it is invalid.
 func parsed(text string) (v ref.Val, ok bool) {
 	members, err := decodeObject(`{"v":` + text + `}`)
 	if err != nil || strictjson.CheckObject(`{"v":`+text+`}`) != nil || len(members) != 1 {

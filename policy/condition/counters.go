@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// counterFunctions returns functions that count the calls of this run.
+// counterFunctions returns functions that count this run's calls.
 func counterFunctions() []Function {
 	counter := func(name string, of func(tally) int64) Function {
 		return Function{
@@ -32,14 +32,14 @@ func counterFunctions() []Function {
 	}
 }
 
-// allTools is the key that counts the calls of all tools. It is empty, because every tool has a name.
+// allTools is the key for the calls of all tools. It is empty, because every tool has a name.
 const allTools = ""
 
-// pendingCall is a call of the current step. The zero value stands for a call for which no condition was evaluated.
+// pendingCall is a call in the current step. The zero value stands for a call for which no condition was evaluated.
 type pendingCall struct{ id, tool string }
 
-// note records a call of the current step. The same id at an index means that the same call is judged again; another id
-// means that the step was started again.
+// note records a call in the current step. The same ID at an index means that the same call is judged again; another
+// ID means that the step was restarted.
 func (r *memory) note(step, index int, id, tool string) {
 	if step != r.pendingStep {
 		r.pendingStep, r.pending = step, nil
@@ -53,8 +53,8 @@ func (r *memory) note(step, index int, id, tool string) {
 	r.pending[index] = pendingCall{id, tool}
 }
 
-// tally returns how often a tool was called before the call being judged: in the recorded steps, and in the current step
-// as far as conditions have seen its calls.
+// tally returns how often a tool was called before the call being judged: in the recorded steps, and in the current
+// step as far as conditions have seen its calls.
 func (r *memory) tally(s agent.State, step, before int, tool string) tally {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,9 +70,9 @@ func (r *memory) tally(s agent.State, step, before int, tool string) tally {
 	return out
 }
 
-// catchUp counts the steps that were recorded since its last call.
+// catchUp counts the steps recorded since its last call.
 func (r *memory) catchUp(s agent.State) {
-	if s.RunStepCount() < r.steps { // an earlier state than last time
+	if s.RunStepCount() < r.steps { // the state is earlier than last time
 		r.steps, r.tallies = 0, nil
 	}
 	if r.tallies == nil {
@@ -106,12 +106,12 @@ func (r *memory) count(name string, result *agent.ToolResult) {
 	r.tallies[name] = t
 }
 
-// lastInput returns the text of the user's last message. Messages that hooks added do not count.
+// lastInput returns the text of the user's last message, ignoring messages that hooks added.
 func (r *memory) lastInput(s agent.State) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := s.MessageCount()
-	if n < r.messages { // an earlier state than last time
+	if n < r.messages { // the state is earlier than last time
 		r.messages, r.input = 0, ""
 	}
 	for i, m := range s.MessagesBackward() {

@@ -11,12 +11,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// decodeObject reads a JSON object into a map of CEL values, so that lookups need no conversion. The empty text is the
+// decodeObject reads a JSON object into a map of CEL values, so that lookups need no conversion. Empty text is the
 // empty object.
 func decodeObject(text string) (map[string]any, error) { return treeOf(text).members() }
 
-// valueOf converts a Go value, as decoded from JSON or YAML, to a CEL value. A value that conditions do not support
-// becomes an error value, which fails the code that uses it.
+// valueOf converts a Go value, as decoded from JSON or YAML, to a CEL value. An unsupported value becomes an error
+// value, which fails the code that uses it.
 func valueOf(v any) ref.Val {
 	switch v := v.(type) {
 	case nil:
@@ -60,7 +60,7 @@ func valueOf(v any) ref.Val {
 	return otherValueOf(v)
 }
 
-// otherValueOf converts any other Go value through its JSON.
+// otherValueOf converts other Go values through their JSON.
 func otherValueOf(v any) ref.Val {
 	text, err := strictjson.Marshal(map[string]any{"v": v})
 	if err != nil {

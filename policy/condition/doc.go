@@ -1,13 +1,13 @@
 // Package condition implements the language of conditions in policies: expressions of CEL, the Common Expression
-// Language, over what a hook sees at its point.
+// Language, over the values that a hook sees at its point.
 //
 //	tool == "write_file" && !path.within(args.path, workspace)
 //	!shell.clear(args.command) || shell.commands(args.command).exists(c, c.name == "sudo")
 //	url.scheme(args.url) != "https" || !host.matches(url.host(args.url), ["*.example.com"])
 //	calls("search") >= 20 || (has(args.amount) && args.amount > 500)
 //
-// Conditions are typed and checked when a policy is loaded, their cost is bounded, and values are never inserted into the
-// text of the expression.
+// Conditions are typed and checked when a policy is loaded, their cost is bounded, and values are never inserted into
+// the expression's text.
 //
 // A program compiles a condition for a point and tests it in a hook:
 //
@@ -32,18 +32,18 @@
 // The operators and macros are those of CEL:
 //
 //	comparison:  == != < <= > >=
-//	arithmetic:  + - * / %, and + joins texts and lists
+//	arithmetic:  + - * / %, and + joins strings and lists
 //	logic:       && || !
 //	choice:      a ? b : c
 //	membership:  x in list, key in map
 //	fields:      has(args.path), args.?path.orValue("none")
 //	lists:       l.all(x, …), l.exists(x, …), l.exists_one(x, …), l.filter(x, …), l.map(x, …)
 //
-// Texts are in single or double quotes, and a comment begins with //. The functions of CEL are available, with its
+// Strings are in single or double quotes, and a comment begins with //. The functions of CEL are available, with its
 // extensions for strings, lists, sets, math, bindings, two-variable comprehensions and encoders.
 //
-// ${NAME} means the same as NAME: a typed variable. Inside quotes it is plain text. A text that is only the ${NAME} of a
-// variable is an error.
+// ${NAME} means the same as NAME: a typed variable. Inside quotes it is plain text. A string that contains only a
+// variable's ${NAME} is an error.
 //
 // Unknown names and fields, names of other points and mismatched types are errors when the condition is compiled, each with
 // its place and the nearest name.
@@ -55,13 +55,13 @@
 //	point                     string              the hook point
 //	agent                     string              the agent's name
 //	stage                     string              the stage of the pipeline
-//	step                      int                 the step of the run, from 0
+//	step                      int                 the run's step, from 0
 //	run.id                    string
 //	run.session               string
 //	run.parent                string              the run that started this run
 //	run.root                  string              the topmost run above this one
 //	run.depth                 int                 the number of runs above this one
-//	run.number                int                 counts the runs of the session, from 1
+//	run.number                int                 counts the session's runs, from 1
 //	run.elapsed               duration            how long the run has taken
 //	usage.tokens              int                 used so far by the run and the runs it started
 //	usage.input_tokens        int
@@ -69,13 +69,13 @@
 //	usage.cache_read_tokens   int                 input that came from a cache
 //	usage.cache_write_tokens  int
 //	usage.reasoning_tokens    int                 output that was reasoning
-//	usage.cost                double              in US dollars; an error when it is unknown
-//	input                     string              the input at InputSubmitted; elsewhere the last message of the user
+//	usage.cost                double              in US dollars; an error if unknown
+//	input                     string              the input at InputSubmitted; elsewhere the user's last message
 //	metadata                  map(string,dyn)     by name: metadata.tier; cannot be listed
 //	actions                   map(string,Action)  earlier actions by id: .status, .output, .response
 //	now                       timestamp           the same for all conditions of one event
 //	workspace                 string              vars.workspace, else the working directory
-//	vars.NAME                 (ofItsValue)        the variables of the policy
+//	vars.NAME                 (ofItsValue)        the policy's variables
 //
 // At the points of a tool call (PreToolUse, PostToolUse, ToolFailed, InterventionRequested):
 //
@@ -83,8 +83,8 @@
 //	args           map(string,dyn)  the arguments that will run or have run
 //	original_args  map(string,dyn)  the arguments that the model gave
 //	call.id        string
-//	call.index     int              the place of the call in its step, from 0
-//	call.invalid   string           how the arguments break the tool's schema; PreToolUse
+//	call.index     int              the call's place in its step, from 0
+//	call.invalid   string           how the arguments violate the tool's schema; PreToolUse
 //	question       string           why approval is needed; InterventionRequested
 //
 // At the points of interventions:
@@ -118,7 +118,7 @@
 //	subagent.agent          string
 //	subagent.instruction    string
 //	subagent.result         string           PostSubagent
-//	subagent.run            string           the id of its run
+//	subagent.run            string           the ID of its run
 //	subagent.session        string
 //	subagent.status         string           PostSubagent, SubagentFailed
 //	subagent.duration       duration         PostSubagent, SubagentFailed
@@ -126,14 +126,14 @@
 //	compaction.tokens       int
 //	conversation.source     string           startup or resume; ConversationStart
 //	conversation.reason     string           prompt_input_exit, other or a program's own word; ConversationEnd
-//	conversation.turns      int              the number of runs before it; at ConversationEnd, of all
+//	conversation.turns      int              the number of earlier runs; at ConversationEnd, of all runs
 //	pipeline.name           string
 //	pipeline.reason         string           why the pipeline is complete
 //	pipeline.changed_files  list(string)     the files that the iteration changed
-//	pipeline.stage_outputs  list(string)     the files with the outputs of the stage so far
+//	pipeline.stage_outputs  list(string)     the files with the stage's outputs so far
 //	parameters              map(string,dyn)  the parameters of a blueprint's run
 //
-// The variables of pipelines, at all points. One that was not given is empty, or 0:
+// The pipeline variables, at all points. A missing one is empty, or 0:
 //
 //	SESSION           string
 //	STAGE             string
@@ -158,18 +158,18 @@
 //	calls           int                  calls(tool), calls(): the number of calls in this run
 //	calls_ok        int                  the number of calls that succeeded
 //	denied          int                  the number of calls that were denied
-//	texts           list(string)         the texts and numbers in a value, also in lists and maps, with the names of members
+//	texts           list(string)         the strings and numbers in a value, also in lists and maps, with member names
 //	glob            bool                 glob(text, pattern or list): *, ?, [a-z], [!a-z], \
 //	path.within     bool                 path.within(path, dir or list): whether the path is inside, after links and .. are resolved
 //	path.matches    bool                 path.matches(path, pattern or list): ** stands for any number of names
-//	path.mayMatch   bool                 path.mayMatch(path, pattern or list): like path.matches, and the path may be a pattern itself
+//	path.mayMatch   bool                 path.mayMatch(path, pattern or list): like path.matches, and the path may itself be a pattern
 //	path.resolve    string               the path with all links followed
 //	path.clean      string               path.clean, base, dir and ext read only the text, not the disk
 //	path.base       string
 //	path.dir        string
 //	path.ext        string
 //	url.host        string               in lower case, without the port
-//	url.port        int                  the port, or the default port of the scheme, or 0
+//	url.port        int                  the port, or the scheme's default port, or 0
 //	url.scheme      string
 //	url.path        string
 //	url.query       string
@@ -185,7 +185,7 @@
 //	c.flag          bool                 c.flag("r", "recursive"), of a shell.Command
 //	c.reached       bool                 c.reached("pipe"): whether a step of that kind leads to the command
 //
-// The objects of shell analysis have these fields; package policy/bash says what they mean:
+// The objects of shell analysis have these fields; package policy/bash documents them:
 //
 //	shell.Analysis: clear, unparseable, open_quote, commands, files, hosts, opaque
 //	shell.Command: name, kind, sub, words, args, operands, known, dirs, code, language, effects, via
@@ -193,7 +193,7 @@
 //	shell.Host: name, port, command
 //	shell.Opaque: reason, detail, command
 //
-// In a word that is known only in part, "…" stands for the unknown rest.
+// In a word that is only partly known, "…" stands for the unknown rest.
 //
 // Paths are relative to the workspace; "~" is the home directory. The functions read the disk now, and it may change
 // before the tool runs:
@@ -203,18 +203,18 @@
 //   - path.matches is true if the path matches as written or with its links resolved. It follows links at the beginning of
 //     the pattern: use it in rules that deny.
 //   - path.mayMatch is also true if wildcards or braces in the path name a file that the pattern matches: ".env*" names
-//     .env. But "*" and "*.json", which match ordinary files too, name nothing.
+//     .env. But "*" and "*.json", which also match ordinary files, name nothing.
 //   - shell.files lists a pattern and the files that it matches, at most 200 for a line, not counting links. If there are
 //     more, the pattern's field more is true; if they are too expensive to look up, known is false. The pattern of
 //     find -name is not looked up. The field exists is false only if the disk has no such file.
 //
-// A text that is no complete URL is an error. So is a host that is no plain name or address with an optional port, such as
+// An incomplete URL is an error. So is a host other than a plain name or address with an optional port, such as
 // good.com%2eevil.com.
 //
 // calls, calls_ok and denied count recorded steps. In the current step, calls also counts the earlier calls for which a
 // condition was tested.
 //
-// A program can add Functions of its own. Their Call receives the Input, and with it the state of the run.
+// A program can add its own Functions. Their Call receives the Input, and with it the run's state.
 //
 // # Values
 //
@@ -222,32 +222,32 @@
 // fraction or an exponent are doubles. Whole numbers and doubles are compared by their exact values:
 // 9007199254740993 > 9007199254740992.0 is true.
 //
-// A number that these types cannot hold exactly is an error as soon as a condition uses it, also in lists and maps: a whole
-// number too large for both, a double beyond 2^53, a fraction with too many digits. So is a literal or a conversion to
-// double that would be rounded.
+// A number that these types cannot represent exactly is an error as soon as a condition uses it, even within lists and
+// maps: a whole number too large for both, a double beyond 2^53, a fraction with too many digits. So is a literal or a
+// conversion to double that would be rounded.
 //
 // # Failure
 //
 // These are errors, neither true nor false: a missing field, a division by zero, values whose types an operator
-// does not accept, a cost above the limit, and a context that has ended. Give the error to the Fail method of the hook's
-// context, as the rules of policies do; the hook's failure policy then decides. An EvalError names the failed part, its
+// does not accept, a cost above the limit, and a context that has ended. Pass the error to the Fail method of the hook's
+// context, as policy rules do; the hook's failure policy then decides. An EvalError names the failed part, its
 // place, and the values with their types.
 //
-// As always in CEL, a || b is true when one side is true, and a && b is false when one side is false, even if the other side
+// As always in CEL, a || b is true if one side is true, and a && b is false if one side is false, even if the other side
 // is an error. An expression that fails for all values does not compile.
 //
 // # Cost
 //
-// The text of an expression has at most 16 KiB. An expression may cost Options.CostLimit: about one unit for each operation,
-// each value, and each ten bytes of text that is read or made. An expression without loops and without functions whose
-// results can be longer than their arguments is not counted.
+// An expression's text has at most 16 KiB. An expression may cost Options.CostLimit: about one unit for each operation,
+// each value, and each ten bytes of text that is read or created. The cost is not counted for expressions without loops
+// and without functions whose results can be longer than their arguments.
 //
-// A call that makes a larger result, such as replace, join, format or +, fails before it runs if that cost exceeds the rest
-// of the limit. So does a call that compares each element with each other. An expression therefore takes at most about a
-// hundred bytes of memory for each unit of its limit. A variable that is parsed from text is parsed once per event.
+// A call that creates a larger result, such as replace, join, format or +, fails before it runs if that cost exceeds the
+// rest of the limit. So does a call that compares each element with each other. An expression therefore takes at most
+// about a hundred bytes of memory for each unit of its limit. A variable that is parsed from text is parsed once per event.
 //
-// A regular expression must be written in the condition or in vars. Regular expressions, texts and patterns have limits
-// of their own, and yaml.parse refuses texts with aliases.
+// A regular expression must be written in the condition or in vars. Regular expressions, strings and patterns have limits
+// of their own, and yaml.parse refuses text with aliases.
 //
 // Comparisons, in, has, startsWith, endsWith, contains, matches and the functions of this package, applied to arguments,
 // variables and constants and joined by &&, || and !, are evaluated without CEL's interpreter in about 0.1 µs, with the same
@@ -256,5 +256,5 @@
 // # Concurrency
 //
 // A Language, a Condition and an Expression are immutable and safe for concurrent use. An Input is safe for concurrent use
-// for as long as the context that it was made from is valid.
+// while the context that it was made from is valid.
 package condition

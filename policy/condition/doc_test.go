@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tables of the package comment name every variable with its type, and every function.
+// The tables in the package comment name every variable with its type, and every function.
 func TestTheTablesAreWhole(t *testing.T) {
 	source, err := os.ReadFile("doc.go")
 	require.NoError(t, err)

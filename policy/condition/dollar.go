@@ -8,8 +8,8 @@ import (
 // named matches ${NAME} and ${NAME.NAME}.
 var named = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*)\}`)
 
-// plain rewrites ${NAME} to NAME padded with spaces, so that it is an ordinary name and every byte keeps its place.
-// Quoted text and comments stay unchanged.
+// plain rewrites ${NAME} to NAME padded with spaces, so that it is an ordinary name and all byte offsets stay the
+// same. Quoted text and comments stay unchanged.
 func (d *dialect) plain(text string) (string, Errors) {
 	if !strings.Contains(text, "$") {
 		return text, nil
@@ -51,8 +51,8 @@ func (d *dialect) quotedName(text string, from, to int) *Error {
 	return d.wrongAt(text, from, "quotes make %s plain text: remove them to use the variable", m[0])
 }
 
-// literalEnd returns the end of the string literal that begins at i, or i when none begins there. CEL reports a literal
-// without an end.
+// literalEnd returns the end of the string literal that begins at i, or i if none begins there. CEL reports an
+// unterminated literal.
 func literalEnd(text string, i int) int {
 	if i > 0 && isNameByte(text[i-1]) && text[i] != '\'' && text[i] != '"' {
 		return i // in the middle of a name

@@ -12,10 +12,10 @@ import (
 
 // Error is one error in the text of a condition.
 type Error struct {
-	// Point is the hook point that the condition was compiled for.
+	// Point is the hook point for which the condition was compiled.
 	Point hooks.PointName
-	// Text is the text of the condition. Offset is the byte offset of the error, from 0; Line and Column give the same
-	// place from 1, Column in bytes.
+	// Text is the condition's text. Offset is the error's byte offset, from 0; Line and Column give the same place
+	// from 1, Column in bytes.
 	Text                 string
 	Offset, Line, Column int
 	// Message describes the error. Suggestion is the name that was probably meant, or empty.
@@ -36,7 +36,7 @@ func (e *Error) MessageWithHint() string {
 	return fmt.Sprintf("%s: did you mean %s?", e.Message, e.Suggestion)
 }
 
-// Errors holds all errors of a condition in the order of the text. It is never empty.
+// Errors holds all of a condition's errors in text order. It is never empty.
 type Errors []*Error
 
 // Error returns all errors, one per line.
@@ -100,7 +100,7 @@ func skipCharacters(text string, n int) int {
 	return bytes
 }
 
-// shortenText cuts a long text to its beginning.
+// shortenText cuts long text to its beginning.
 func shortenText(text string) string {
 	const most = 120
 	if len(text) <= most {

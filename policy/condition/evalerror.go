@@ -15,15 +15,15 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// EvalError is returned when the evaluation of a condition fails. The caller must treat it as a failure, neither as true
-// nor as false.
+// EvalError is returned when the evaluation of a condition fails. The caller must treat it as a failure, neither as
+// true nor as false.
 type EvalError struct {
-	// Point and Text are those of the condition. Offset is the byte offset of the part that failed; Line and Column give
-	// the same place from 1.
+	// Point and Text are the condition's. Offset is the byte offset of the failed part; Line and Column give the same
+	// place from 1.
 	Point                hooks.PointName
 	Text                 string
 	Offset, Line, Column int
-	// Part is the text of the part that failed, and Values are its inputs with their types.
+	// Part is the failed part's text, and Values are its inputs with their types.
 	Part   string
 	Values []hooks.Fact
 	// Err is the cause.
@@ -54,7 +54,7 @@ func (c *compiled) failure(ctx context.Context, a cel.Activation, err error) *Ev
 	e := &EvalError{Point: c.d.point, Text: c.text, Err: errors.New(plainMessage(err))}
 	e.setPlace(c.d.wrongAt(c.text, firstByte(c.text), ""))
 	if _, inside := errors.AsType[*types.Err](err); !inside {
-		return e // stopped from outside: the cost, a panic
+		return e // stopped from outside: cost limit or panic
 	}
 	state := c.trace(ctx, a)
 	if state == nil {
@@ -110,7 +110,7 @@ var ours = []struct{ theirs, ours string }{
 	{"unsupported conversion to ref.Val", "a value has a type that conditions do not support"},
 }
 
-// plainMessage returns the message of an error. If the map ours has a clearer message than CEL's, it returns that one.
+// plainMessage returns an error's message, or a clearer one from the map ours.
 func plainMessage(err error) string {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "no such key: "); ok {

@@ -17,11 +17,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// CEL converts a whole number to a double before it compares the two, so that 9007199254740993 equals 9007199254740992.0.
-// The comparisons here are exact, and return the error of a number that conditions cannot hold, wherever it is in a list
-// or map.
+// CEL converts a whole number to a double before it compares the two, so that 9007199254740993 equals
+// 9007199254740992.0. The comparisons here are exact. They return the error of a number that conditions cannot
+// represent, wherever it is in a list or map.
 
-// comparisons are the operators and functions that compare values.
+// comparisons holds the operators and functions that compare values.
 var comparisons = map[string]func(original operation) operation{
 	operators.Equals: func(operation) operation {
 		return func(args []ref.Val) ref.Val { return equalValues(args[0], args[1]) }
@@ -49,10 +49,11 @@ var comparisons = map[string]func(original operation) operation{
 	"sets.equivalent":       amongComparable,
 }
 
-// operation is a function of CEL.
+// operation is a CEL function.
 type operation func(args []ref.Val) ref.Val
 
-// compareExactly returns the decorator that makes comparisons exact. In expressions whose cost is counted, prepay does.
+// compareExactly returns the decorator that makes comparisons exact. For expressions with cost tracking, prepay does
+// the same.
 func (d *dialect) compareExactly(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 	if c, ok := i.(interpreter.InterpretableCall); ok && comparisons[c.Function()] != nil {
 		return d.prepay(i)
@@ -60,7 +61,8 @@ func (d *dialect) compareExactly(i interpreter.InterpretableV2) (interpreter.Int
 	return i, nil
 }
 
-// equalValues compares two values. Lists and maps that differ in one element differ, even if another element is an error.
+// equalValues compares two values. Lists and maps with different elements differ, even if another element is an
+// error.
 func equalValues(a, b ref.Val) ref.Val {
 	if types.IsUnknownOrError(a) {
 		return a
@@ -145,7 +147,7 @@ func compareWith(is func(order int) bool) func(operation) operation {
 	}
 }
 
-// findIn returns the operator in: for a list, whether an element is equal to the value.
+// findIn returns the operator in, which reports whether any element of a list equals the value.
 func findIn(original operation) operation {
 	return func(args []ref.Val) ref.Val {
 		list, ok := args[1].(traits.Lister)
@@ -188,8 +190,8 @@ func exactConversion(original operation) operation {
 	}
 }
 
-// amongComparable returns a function that compares the values in its arguments with each other. It fails for values that
-// CEL would compare wrongly: errors, and large doubles beside large whole numbers.
+// amongComparable returns a function that compares its arguments with each other. It fails for values that CEL would
+// compare wrongly: errors, and large doubles beside large whole numbers.
 func amongComparable(original operation) operation {
 	return func(args []ref.Val) ref.Val {
 		var seen largeNumbers
@@ -205,7 +207,7 @@ func amongComparable(original operation) operation {
 	}
 }
 
-// largeNumbers holds a whole number and a double of which a conversion between the two may change the value.
+// largeNumbers holds a whole number and a double for which a conversion between the two may change the value.
 type largeNumbers struct{ whole, double ref.Val }
 
 // add adds the numbers in a value. It returns the first error in it, or nil.
@@ -244,7 +246,7 @@ func (l *largeNumbers) add(v ref.Val, depth int) ref.Val {
 	return nil
 }
 
-// compareNumbers compares a whole number with a double, in either order. Mixed is false for all other values, and known
+// compareNumbers compares a whole number with a double, in either order. Mixed is false for all other values. Known
 // is false for NaN, which has no order and equals nothing.
 func compareNumbers(a, b ref.Val) (order int, mixed, known bool) {
 	d, ok := b.(types.Double)
@@ -270,7 +272,7 @@ func compareNumbers(a, b ref.Val) (order int, mixed, known bool) {
 	return whole.Cmp(big.NewFloat(float64(d))), true, true
 }
 
-// roundedLiterals returns an error for each double in a condition that CEL has rounded, so that it would be compared as a
+// roundedLiterals returns an error for each double literal that CEL has rounded, so that it would be compared as a
 // different number.
 func (d *dialect) roundedLiterals(text string, checked *cel.Ast) Errors {
 	var wrong Errors

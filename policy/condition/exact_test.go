@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// numbers draws numbers at which a conversion between whole numbers and doubles changes the value, and others.
+// numbers draws ordinary numbers, and numbers that a conversion between whole numbers and doubles changes.
 var numbers = rapid.Custom(func(t *rapid.T) string {
 	near := rapid.SampledFrom([]string{
 		"0", "1", "4503599627370496", "9007199254740992", "9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551616", "1000000000000000000",
@@ -30,7 +30,7 @@ var numbers = rapid.Custom(func(t *rapid.T) string {
 	return n.String() + suffix
 })
 
-// literalOf returns a number as a condition writes it.
+// literalOf returns a number as written in a condition.
 func literalOf(number string) string {
 	if strings.ContainsAny(number, ".e") {
 		return number
@@ -41,8 +41,8 @@ func literalOf(number string) string {
 	return number + "u"
 }
 
-// A comparison of two numbers, in either notation and of any size, gives the exact answer or fails: with and without CEL,
-// as operator, in lists, and nested in lists and maps.
+// A comparison of two numbers of any notation and size is exact or fails: with and without CEL, as operator, in
+// lists, and nested in lists and maps.
 func TestNumbersAreComparedExactly(t *testing.T) {
 	l, err := New(Options{Variables: map[string]any{"huge": 9007199254740992.0 * 4}})
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestNumbersAreComparedExactly(t *testing.T) {
 	}
 }
 
-// A large double that no argument can be is compared exactly with whole numbers, too.
+// Large doubles that no argument can have are also compared exactly with whole numbers.
 func TestLargeDoublesAreComparedExactly(t *testing.T) {
 	l, err := New(Options{})
 	require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestLargeDoublesAreComparedExactly(t *testing.T) {
 	}
 }
 
-// What is not a number compares as CEL compares it.
+// Values other than numbers compare as in CEL.
 func TestOtherValuesCompareAsInCEL(t *testing.T) {
 	values := []any{nil, true, "a", "", int64(1), uint64(1 << 63), 0.5, []any{"a", nil}, []any{}, map[string]any{"a": 1.5}, map[string]any{}}
 	for _, a := range values {

@@ -18,11 +18,11 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// wipes says which lines may delete: those that cannot be read beforehand, too.
+// wipes is true for lines that may delete files, including lines that cannot be analysed.
 const wipes = `!shell.clear(args.command) || shell.files(args.command).exists(f, f.access == "delete")`
 
-// newNoWipe returns a hook that denies what the condition is true for. A call without a
-// command fails it, and is denied.
+// newNoWipe returns a hook that denies calls for which the condition is true. Without a command, the condition fails
+// and the call is denied.
 func newNoWipe() (hooks.Hook, error) {
 	language, err := condition.New(condition.Options{})
 	if err != nil {

@@ -18,19 +18,19 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Explain returns the reasons for the value of the condition: the parts joined by && and || that were evaluated, each
-// followed by the values named in it. It evaluates the condition again, which takes some microseconds. Values are
-// shortened, but secrets in them are not detected.
+// Explain returns the reasons for the condition's value: the evaluated parts joined by && and ||, each followed by
+// the values named in it. It evaluates the condition again, which takes some microseconds. Values are shortened, but
+// secrets in them are not detected.
 func (c *Condition) Explain(ctx context.Context, in Input) []hooks.Fact {
 	return c.c.explainFacts(ctx, in)
 }
 
-// trace holds the value of each evaluated part of an expression, by the id of the part.
+// trace holds the value of each evaluated part of an expression, by the part's ID.
 type trace interface {
 	Value(id int64) (ref.Val, bool)
 }
 
-// trace evaluates again and records the value of each part; nil when that is not possible.
+// trace evaluates again and records the value of each part; nil if that is not possible.
 func (c *compiled) trace(ctx context.Context, a cel.Activation) trace {
 	program, err := c.traced()
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *compiled) explainFacts(ctx context.Context, in Input) []hooks.Fact {
 	return f.list
 }
 
-// why returns the explanation that a called function gives of its result; see Function.Why.
+// why returns a function's explanation of its result; see Function.Why.
 func (c *compiled) why(e ast.Expr, state trace, in Input) string {
 	if e.Kind() != ast.CallKind {
 		return ""
@@ -88,8 +88,8 @@ func (c *compiled) why(e ast.Expr, state trace, in Input) string {
 	return appendix(f.Why(in, args...))
 }
 
-// namedIn returns the values named in a part: variables, the longest paths into them, and calls of functions other than
-// operators. It omits the body of a loop, because a value in it changes with each iteration.
+// namedIn returns the values named in a part: variables, the longest paths into them, and calls of functions other
+// than operators. It omits loop bodies, because their values change with each iteration.
 func (c *compiled) namedIn(e ast.Expr) []ast.Expr {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -127,7 +127,7 @@ func (c *compiled) namedIn(e ast.Expr) []ast.Expr {
 	return nil
 }
 
-// isPath reports whether an expression is a name, or a field or an element of a path.
+// isPath reports whether an expression is a name, or a field or element of a path.
 func isPath(e ast.Expr) bool {
 	switch e.Kind() {
 	case ast.IdentKind:
@@ -142,7 +142,7 @@ func isPath(e ast.Expr) bool {
 	return false
 }
 
-// source returns the text of a part.
+// source returns a part's text.
 func (c *compiled) source(e ast.Expr) string {
 	text, err := cel.ExprToString(e, c.ast.NativeRep().SourceInfo())
 	if err != nil {
@@ -151,13 +151,13 @@ func (c *compiled) source(e ast.Expr) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// offset returns the byte offset of a part in the text.
+// offset returns a part's byte offset in the text.
 func (c *compiled) offset(id int64) int {
 	info := c.ast.NativeRep().SourceInfo()
 	return nameBefore(c.text, offsetOf(c.text, info.GetStartLocation(id)))
 }
 
-// nameBefore returns the offset of the name of a call. CEL gives the place of the parenthesis.
+// nameBefore returns the offset of a call's name. CEL gives the place of the parenthesis.
 func nameBefore(text string, offset int) int {
 	if offset >= len(text) || text[offset] != '(' {
 		return offset
@@ -168,7 +168,7 @@ func nameBefore(text string, offset int) int {
 	return offset
 }
 
-// showValue formats a value for people, in at most some hundred bytes.
+// showValue formats a value for people, in at most a few hundred bytes.
 func showValue(v ref.Val) string { return shortenText(shownIn(v, 3)) }
 
 func shownIn(v ref.Val, depth int) string {
@@ -213,7 +213,7 @@ func shownObject(o *object, depth int) string {
 	}), ", ") + "}"
 }
 
-// inOrder returns the keys of a map in a fixed order, so that its text is always the same.
+// inOrder returns a map's keys in a fixed order, so that its text is always the same.
 func inOrder(m traits.Mapper) traits.Lister {
 	var keys []ref.Val
 	for it := m.Iterator(); it.HasNext() == types.True; {

@@ -12,11 +12,11 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// reason is an expression prepared for explaining: either parts joined by && or ||, or the negation of such parts, or one
-// part with the values named in it.
+// reason is an expression prepared for explaining: parts joined by && or ||, the negation of such parts, or one part
+// with the values named in it.
 type reason struct {
 	joins   []reason
-	end     verdict // of joined parts: the value of a part that ends the evaluation
+	end     verdict // for joined parts: the value of a part that ends the evaluation
 	negated *reason
 
 	labelled
@@ -33,7 +33,7 @@ type labelled struct {
 	why   func(ev *event) string  // nil if the value is not explained
 }
 
-// whyIn returns the explanation of a value, if there is one.
+// whyIn returns the explanation of a value, or "".
 func (n labelled) whyIn(ev *event) string {
 	if n.why == nil {
 		return ""
@@ -80,7 +80,7 @@ func decides(e ast.Expr) bool {
 	return false
 }
 
-// whyOf returns a function that explains the result of a call of a Function, without CEL; nil for other expressions.
+// whyOf returns a function that explains the result of a Function call without CEL; nil for other expressions.
 func (d *dialect) whyOf(e ast.Expr) func(ev *event) string {
 	if e.Kind() != ast.CallKind {
 		return nil
@@ -101,7 +101,7 @@ func (d *dialect) whyOf(e ast.Expr) func(ev *event) string {
 	}
 }
 
-// appendix returns an explanation as it follows a value.
+// appendix formats an explanation to follow a value.
 func appendix(why string) string {
 	if why != "" {
 		return ": " + why
@@ -129,7 +129,7 @@ func (d *dialect) valueOf(e ast.Expr) func(ev *event) ref.Val {
 	return d.compileValue(e)
 }
 
-// facts collects the explanation of an expression.
+// facts collects an expression's explanation.
 type facts struct {
 	of    *compiled
 	in    Input
@@ -137,8 +137,8 @@ type facts struct {
 	list  []hooks.Fact
 }
 
-// gatherJudged collects the facts that can be computed without CEL. It returns unsure when CEL is needed. Parts within a
-// negation add only the values named in them.
+// gatherJudged collects the facts that can be computed without CEL. It returns unsure if CEL is needed. Parts within
+// a negation add only the values named in them.
 func (f *facts) gatherJudged(r reason, within bool) verdict {
 	switch {
 	case r.negated != nil:
@@ -197,7 +197,7 @@ func (f *facts) gatherTraced(r reason) {
 	}
 }
 
-// has reports whether there is a fact of that name, or needs to be none.
+// has reports whether the list already has a fact with that name, or needs none.
 func (f *facts) has(n labelled) bool {
 	return n.expr.Kind() == ast.LiteralKind || slices.ContainsFunc(f.list, func(g hooks.Fact) bool { return g.Name == n.name })
 }

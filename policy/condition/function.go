@@ -15,25 +15,25 @@ type Function struct {
 	Name string
 	// Member makes the function a method of its first argument.
 	Member bool
-	// Overloads are the signatures of the function; at least one.
+	// Overloads lists the function's signatures; at least one is required.
 	Overloads []Overload
-	// Call computes the result. The arguments have the types of an overload. The input holds the event being judged: its
-	// state and its values. Call reports an error with types.NewErr, which fails the evaluation; so does a panic. Call
-	// must be fast and safe for concurrent use. Conditions about one tool call share the results of calls that have no other
-	// arguments than constants and args.
+	// Call computes the result. The arguments have the types of an overload. The input holds the judged event: its
+	// state and its values. Call reports an error with types.NewErr, which fails the evaluation, as does a panic.
+	// Call must be fast and safe for concurrent use. Conditions on the same tool call share the results of calls
+	// whose only arguments are constants and args.
 	Call func(in Input, args ...ref.Val) ref.Val
-	// Why, unless nil, explains a result in a few words, which Explain appends to it. It receives the arguments of Call
-	// and may be slower.
+	// Why, unless nil, explains a result in a few words, which Explain appends to it. It receives the same arguments
+	// as Call and may be slower.
 	Why func(in Input, args ...ref.Val) string
-	// Pure declares that the result depends on the arguments alone: Call receives the zero Input, and a call with
+	// Pure declares that the result depends only on the arguments: Call receives the zero Input, and a call with
 	// constant arguments is a constant.
 	Pure bool
-	// ByTool declares that the result depends on constant arguments and on the tool that the call names, as the agent's
-	// request describes it, and on nothing else. It is then remembered for each tool of a run.
+	// ByTool declares that the result depends only on constant arguments and on the called tool as the agent's
+	// request describes it. The result is then cached for each of a run's tools.
 	ByTool bool
-	// Cost is the fixed cost of a call; zero means 1. A cost of one is about 50 ns. A call also costs one for each value
-	// and for each ten bytes of text in its arguments, nested ones included. The cost is paid before Call runs. The
-	// result of Call must not be much larger than its arguments.
+	// Cost is the fixed cost of a call; zero means 1. One unit is about 50 ns. A call also costs one unit for each
+	// value and for each ten bytes of text in its arguments, including nested ones. The cost is paid before Call
+	// runs. The result of Call must not be much larger than its arguments.
 	Cost uint64
 }
 
@@ -47,7 +47,7 @@ type Overload struct {
 type function struct {
 	Function
 
-	once bool // results are shared by the conditions about one event
+	once bool // results are shared by all conditions on one event
 }
 
 func (l *Language) add(f Function) error {
@@ -66,8 +66,8 @@ func (l *Language) add(f Function) error {
 	return nil
 }
 
-// declare returns the function as a CEL option. A function that reads the input is bound at evaluation, by the
-// activation.
+// declare returns the function as a CEL option. For a function that reads the input, the activation provides the
+// implementation at evaluation.
 func (f *function) declare() cel.EnvOption {
 	var options []cel.FunctionOpt
 	for i, o := range f.Overloads {
@@ -84,8 +84,8 @@ func (f *function) declare() cel.EnvOption {
 	return cel.Function(f.Name, options...)
 }
 
-// Text returns the string in a value and reports whether the value is a string. It is meant for the Call of a Function
-// that accepts any type.
+// Text returns the string in a value and reports whether the value is a string. Use it in the Call of a Function that
+// accepts any type.
 func Text(v ref.Val) (string, bool) {
 	s, ok := v.(types.String)
 	return string(s), ok

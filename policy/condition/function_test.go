@@ -24,7 +24,7 @@ func stopper(cancel context.CancelCauseFunc, why error) condition.Function {
 	}
 }
 
-// said returns a function of another package: it looks at the run.
+// said returns a function as another package would define it: it reads the run.
 func said() condition.Function {
 	return condition.Function{
 		Name: "said", Cost: 10, Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.BoolType}},

@@ -10,12 +10,12 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// builtin returns the functions of this package.
+// builtin returns this package's functions.
 func (l *Language) builtin() []Function {
 	return slices.Concat(counterFunctions(), textFunctions(), l.pathFunctions(), urlFunctions(), hostFunctions(), l.shellFunctions())
 }
 
-// textFunctions returns the functions that work on all texts within a value.
+// textFunctions returns the functions that work on all strings within a value.
 func textFunctions() []Function {
 	return []Function{{
 		Name: "texts", Pure: true,
@@ -32,11 +32,11 @@ func textFunctions() []Function {
 }
 
 const (
-	maxTexts     = 200_000 // per value: a list may hold another list many times
+	maxTexts     = 200_000 // per value: a list may contain another list many times
 	maxTextDepth = 1000
 )
 
-// textReader collects the texts and numbers within a value, and the names of its members.
+// textReader collects the strings and numbers within a value, and its member names.
 type textReader struct {
 	texts []string
 	left  int
@@ -70,7 +70,7 @@ func (r *textReader) read(v ref.Val, depth int) {
 	}
 }
 
-// onText returns a pure function of one text.
+// onText returns a pure function of one string.
 func onText(name string, result *cel.Type, of func(text string) (ref.Val, error)) Function {
 	return Function{
 		Name: name, Pure: true,
@@ -82,7 +82,8 @@ func onText(name string, result *cel.Type, of func(text string) (ref.Val, error)
 	}
 }
 
-// matching returns a function that compares a text with a pattern, or with a list of patterns of which one must match.
+// matching returns a function that compares a string with a pattern, or with a list of patterns of which one must
+// match.
 func matching(name string, of func(text, pattern string) (bool, error)) Function {
 	f := asking(name, func(text string) func(string) (bool, error) {
 		return func(pattern string) (bool, error) { return of(text, pattern) }
@@ -91,7 +92,7 @@ func matching(name string, of func(text, pattern string) (bool, error)) Function
 	return f
 }
 
-// asking works like matching, for comparisons that first prepare something from the text.
+// asking works like matching, for comparisons that first derive something from the string.
 func asking(name string, about func(text string) func(pattern string) (bool, error)) Function {
 	return Function{
 		Name: name,
@@ -106,8 +107,8 @@ func asking(name string, about func(text string) func(pattern string) (bool, err
 	}
 }
 
-// anyOf calls ask with a text, or with the texts of a list until one returns true. An element that is not a text is an
-// error, and so is an error of ask before that.
+// anyOf calls ask with a string, or with each string in a list until one returns true. It returns an error if ask
+// fails first or an element is not a string.
 func anyOf(v ref.Val, ask func(string) (bool, error)) ref.Val {
 	list, ok := v.(traits.Lister)
 	if !ok {

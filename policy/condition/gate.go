@@ -10,12 +10,12 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Most conditions about effects are false for most tools, whatever the call: does("pays") && … of a tool that reads. A gate
-// evaluates only the calls of functions that depend on nothing but the tool (Function.ByTool), and is unsure about
-// everything else. In CEL, a false part makes a conjunction false even if another part fails, so a gate that says no is
-// right about the whole condition.
+// Most conditions on effects are false for most tools, whatever the call: does("pays") && … for a tool that reads. A
+// gate evaluates only the calls of functions that depend on nothing but the tool (Function.ByTool), and is unsure
+// about everything else. In CEL, a false part makes a conjunction false even if another part fails. If a gate is
+// false, the whole condition is therefore false.
 
-// gate returns the gate of an expression; nil if no part of it depends on the tool alone.
+// gate returns an expression's gate; nil if no part of it depends on the tool alone.
 func (d *dialect) gate(e ast.Expr) judge {
 	if e.Kind() != ast.CallKind {
 		return nil
@@ -40,7 +40,7 @@ func (d *dialect) gate(e ast.Expr) judge {
 	return nil
 }
 
-// gateOfJoined returns the gate of parts joined by && or ||. A part with the verdict end decides.
+// gateOfJoined returns the gate for parts joined by && or ||. A part with the verdict end decides.
 func (d *dialect) gateOfJoined(parts []ast.Expr, end verdict) judge {
 	var gates []judge
 	for _, part := range parts {
@@ -70,13 +70,13 @@ func (d *dialect) gateOfJoined(parts []ast.Expr, end verdict) judge {
 	}
 }
 
-// toolGates remembers what gates say about a tool of a run.
+// toolGates caches the gates' verdicts for one of a run's tools.
 type toolGates struct {
 	spec agent.ToolSpec
 	said sync.Map // *compiled to verdict
 }
 
-// excludes reports whether a condition is false for all calls of the tool of m.
+// excludes reports whether a condition is false for all calls of m's tool.
 func (t *toolGates) excludes(c *compiled, ev *event) bool {
 	said, known := t.said.Load(c)
 	if !known {
@@ -86,8 +86,8 @@ func (t *toolGates) excludes(c *compiled, ev *event) bool {
 	return said == no
 }
 
-// gatesOf returns what gates say about a tool of the agent whose state is s; nil for a tool that the agent does not have.
-// The caller holds the lock.
+// gatesOf returns the gate cache for a tool of the agent whose state is s; nil if the agent lacks the tool. The
+// caller holds the lock.
 func (r *memory) gatesOf(s agent.State, tool string) *toolGates {
 	spec, ok := s.Request().Tools.ByName(tool).Get()
 	if !ok {

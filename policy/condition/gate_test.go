@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// A gate excludes a tool only where the rest of the condition cannot make it true.
+// A gate excludes a tool only if the rest of the condition cannot make it true.
 func TestGates(t *testing.T) {
 	t.Parallel()
 	asked := map[string]int{}
@@ -47,7 +47,7 @@ func TestGates(t *testing.T) {
 		assert.Equal(t, want, said, text)
 	}
 
-	// The answer is remembered for the tool.
+	// The verdict is cached for the tool.
 	c, err := l.Compile(`pays("x") && args.a == 1`, hooks.PreToolUse)
 	require.NoError(t, err)
 	clear(asked)
@@ -57,7 +57,7 @@ func TestGates(t *testing.T) {
 	}
 	assert.Equal(t, map[string]int{"bash": 1}, asked)
 
-	// A run remembers what it says for each tool that the agent has, until the tool has another description.
+	// A run caches the verdict for each of the agent's tools, until the tool's description changes.
 	var r memory
 	run := agent.NewState().WithRequest(agent.Request{Tools: agent.ToolsOf(agent.ToolSpec{Name: "pay"})})
 	first := r.gatesOf(run, "pay")

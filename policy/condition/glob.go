@@ -8,8 +8,8 @@ import (
 
 const maxPattern = 1024
 
-// matchGlob reports whether a pattern matches the whole text: * matches any text, ? any character, [a-z] a character of
-// the class, [!a-z] a character outside of it, and \ makes the next character literal.
+// matchGlob reports whether a pattern matches the whole text: * matches any text, ? any character, [a-z] a character
+// in the class, [!a-z] a character outside of it, and \ makes the next character literal.
 func matchGlob(text, pattern string) (bool, error) {
 	if len(pattern) > maxPattern {
 		return false, fmt.Errorf("the pattern %q is longer than %d bytes", shortenText(pattern), maxPattern)
@@ -41,7 +41,7 @@ func matchGlob(text, pattern string) (bool, error) {
 	return strings.Trim(pattern[p:], "*") == "", nil
 }
 
-// matchOne matches the first character, and returns the lengths of the pattern and the text that it consumed.
+// matchOne matches the first character. It returns the lengths of the pattern and the text that it consumed.
 func matchOne(pattern, text string) (next, size int, ok bool) {
 	c, size := utf8.DecodeRuneInString(text)
 	switch pattern[0] {
@@ -77,8 +77,7 @@ func inClass(class string, c rune) bool {
 	return found != not
 }
 
-// classEnd returns the index behind the class at the start of the pattern, or -1. A ] in first place belongs to the
-// class.
+// classEnd returns the index behind the class at the start of the pattern, or -1. A leading ] belongs to the class.
 func classEnd(pattern string) int {
 	from := 1
 	if len(pattern) > 1 && (pattern[1] == '!' || pattern[1] == '^') {

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// The guards of the examples stop other spellings of what they are against, too.
+// The guards in the examples also stop other spellings.
 func TestPublishedGuardsHold(t *testing.T) {
 	t.Parallel()
 	noWipe, err := newNoWipe()

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// ofHook reads values from the context of a hook, through the methods that the contexts share.
+// ofHook reads values from a hook's context, through the methods that all contexts share.
 type ofHook struct{ hooks.Context }
 
 func (h ofHook) run() agent.Run     { return h.Run() }
@@ -107,11 +107,11 @@ func (h ofHook) failure() string {
 	return err.Error()
 }
 
-// input returns the submitted input at InputSubmitted, and elsewhere the last text of the user.
+// input returns the submitted input at InputSubmitted, and elsewhere the user's last text.
 func (h ofHook) input() string {
 	switch h.Point() {
 	case hooks.PostInference, hooks.PostToolUse, hooks.ToolFailed:
-		// The text of these contexts is not the user's.
+		// The text in these contexts is not the user's.
 	default:
 		if c, ok := h.Context.(interface{ Text() string }); ok {
 			return c.Text()
@@ -210,7 +210,7 @@ func (h ofHook) tally(tool string) tally {
 	return memories.Get(s).tally(s, h.StepIndex(), before, tool)
 }
 
-// memory caches what conditions read in one run, so that nothing is read twice.
+// memory caches the values that conditions read in one run.
 type memory struct {
 	// last is the last event at PreToolUse.
 	last atomic.Pointer[event]
@@ -220,7 +220,7 @@ type memory struct {
 	steps   int // the number of steps counted so far
 	tallies map[string]tally
 
-	// pending are the calls of step pendingStep that conditions have seen, by index.
+	// pending holds the calls of step pendingStep that conditions have seen, by index.
 	pendingStep int
 	pending     []pendingCall
 
@@ -230,7 +230,7 @@ type memory struct {
 	input    string
 }
 
-// memories hold one memory per run. A state outside a run has none.
+// memories holds one memory per run. A state outside a run has none.
 var memories = agent.NewScratch[memory](nil)
 
 // eventOf returns the event behind a context. All conditions that judge one call share it.

@@ -24,13 +24,13 @@ func hostFunctions() []Function {
 	}
 }
 
-// hostForm matches a host: a name or an address, with an optional port. The character … stands for a part of a name that
-// package bash does not know.
+// hostForm matches a host: a name or an address, with an optional port. The character … stands for a part of a name
+// that package bash does not know.
 var hostForm = regexp.MustCompile(`^(?:\[([0-9a-f:.]+(?:%[0-9a-z._-]+)?)\]|([0-9a-z._…-]*))(?::([0-9]*))?$`)
 
 // wholeHost returns a host in canonical form (lower case, without trailing dot, brackets and zone) and its port. Any
-// other notation is an error: "good.com%2eevil.com" and "good.com:80@evil.com" lead to evil.com in programs that decode
-// them or that put "https://" in front.
+// other notation is an error: "good.com%2eevil.com" and "good.com:80@evil.com" lead to evil.com in programs that
+// decode them or prepend "https://".
 func wholeHost(text string) (host, port string, err error) {
 	small := strings.ToLower(strings.TrimSpace(text))
 	if address, err := netip.ParseAddr(small); err == nil {
@@ -44,7 +44,8 @@ func wholeHost(text string) (host, port string, err error) {
 	return strings.TrimSuffix(address+m[2], "."), m[3], nil
 }
 
-// hostMatches compares a host with a name, an address, a network (10.0.0.0/8), or *.name for all names below one.
+// hostMatches compares a host with a name, an address, a network (10.0.0.0/8), or *.name, which stands for all names
+// below name.
 func hostMatches(text, pattern string) (bool, error) {
 	host, _, err := wholeHost(text)
 	if err != nil {
@@ -84,14 +85,14 @@ func hostMatches(text, pattern string) (bool, error) {
 	return isAddress && isToo && a == b, nil
 }
 
-// privateNetworks are the networks that package netip has no method for.
+// privateNetworks lists networks for which package netip has no method.
 var privateNetworks = lo.Map([]string{
 	"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
 	"240.0.0.0/4", "64:ff9b:1::/48", "100::/64", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10",
 }, func(text string, _ int) netip.Prefix { return netip.MustParsePrefix(text) })
 
-// isPrivate reports whether a host is this machine or belongs to a network other than the internet, by its address or by
-// a name that only such hosts have, such as one without a dot.
+// isPrivate reports whether a host is this machine or belongs to a network other than the internet. It checks the
+// address, or whether only such hosts have the name, such as one without a dot.
 func isPrivate(host string) bool {
 	a, ok := addressOf(host)
 	if !ok {
@@ -119,8 +120,8 @@ var (
 	sixTo4     = netip.MustParsePrefix("2002::/16")
 )
 
-// addressOf parses an address in any notation that programs accept: 127.1, 0x7f.1 and 2130706433 are 127.0.0.1, and so
-// are the IPv6 addresses that embed it.
+// addressOf parses an address in any notation that programs accept: 127.1, 0x7f.1 and 2130706433 are 127.0.0.1, and
+// so are IPv6 addresses that embed it.
 func addressOf(host string) (netip.Addr, bool) {
 	if a, err := netip.ParseAddr(host); err == nil {
 		a = a.Unmap().WithZone("")
@@ -136,8 +137,8 @@ func addressOf(host string) (netip.Addr, bool) {
 	return oldAddress(host)
 }
 
-// oldAddress parses an address like inet_aton: one to four numbers, each decimal, octal or hexadecimal. The last number
-// fills the remaining bytes.
+// oldAddress parses an address like inet_aton: one to four numbers, each decimal, octal or hexadecimal. The last
+// number fills the remaining bytes.
 func oldAddress(host string) (netip.Addr, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {

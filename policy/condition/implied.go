@@ -14,8 +14,9 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// ImpliedMatchers returns matchers that match every event for which the condition is true: the tools, stages and arguments that it
-// compares with constants. A condition such as args.amount == "1000" can never be true for an amount that is an integer.
+// ImpliedMatchers returns matchers that match every event for which the condition is true: the tools, stages and
+// arguments that it compares with constants. A condition such as args.amount == "1000" can never be true for an
+// integer amount.
 func (c *Condition) ImpliedMatchers() []hooks.Matcher {
 	return c.c.d.implyMatchers(c.c.ast.NativeRep().Expr())
 }
@@ -48,7 +49,7 @@ func (d *dialect) implyMatchers(e ast.Expr) []hooks.Matcher {
 	return nil
 }
 
-// equality returns the sides of a comparison with a constant; a nil value for other comparisons.
+// equality returns both sides of a comparison with a constant. The value is nil for other comparisons.
 func (d *dialect) equality(args []ast.Expr) (subject ast.Expr, value ref.Val) {
 	for i, arg := range args {
 		if arg.Kind() == ast.LiteralKind {
@@ -58,7 +59,7 @@ func (d *dialect) equality(args []ast.Expr) (subject ast.Expr, value ref.Val) {
 	return nil, nil
 }
 
-// constantList returns the elements of a list of literals.
+// constantList returns a literal list's elements.
 func (d *dialect) constantList(e ast.Expr) []ref.Val {
 	if e.Kind() != ast.ListKind {
 		return nil
@@ -73,10 +74,10 @@ func (d *dialect) constantList(e ast.Expr) []ref.Val {
 	return out
 }
 
-// plainName matches a member name that a path of a matcher can hold.
+// plainName matches a member name that a matcher's path can contain.
 var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// impliedBy returns the matchers that follow from an expression that is one of the values.
+// impliedBy returns the matchers that follow if an expression equals one of the values.
 func (d *dialect) impliedBy(subject ast.Expr, values []ref.Val) []hooks.Matcher {
 	var either []hooks.Matcher
 	for _, value := range values {
@@ -112,13 +113,13 @@ func (d *dialect) matcherOf(subject ast.Expr, value ref.Val) (hooks.Matcher, boo
 	return hooks.Matcher{}, false
 }
 
-// Contradiction says which value would have to be equal to two constants for the condition to be true; it is empty if there
-// is none.
+// Contradiction says which value would have to equal two constants for the condition to be true, or "".
 func (c *Condition) Contradiction() string {
 	return c.c.d.findContradiction(c.c.ast.NativeRep().Expr(), map[string]ref.Val{})
 }
 
-// findContradiction adds the equalities that must hold for an expression to be true to must, and returns the first contradiction.
+// findContradiction adds to must the equalities that must hold for an expression to be true. It returns the first
+// contradiction.
 func (d *dialect) findContradiction(e ast.Expr, must map[string]ref.Val) string {
 	if e.Kind() != ast.CallKind {
 		return ""

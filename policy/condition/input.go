@@ -17,28 +17,28 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Input is the event that a condition judges. Make one with Of. It is immutable and safe for concurrent use,
-// and reads only values that a condition names. An Input made from a hook's context is valid only as long as that
-// context. The zero Input has no values: judging it is an error.
+// Input is the event that a condition judges. Create it with Of. It is immutable and safe for concurrent use, and
+// reads only the values that a condition names. An Input from a hook's context is valid as long as that context. The
+// zero Input has no values: judging it is an error.
 type Input struct{ event *event }
 
-// Values are values in addition to those of the hook's context.
+// Values adds values to the hook's context.
 type Values struct {
-	// Actions are the results of earlier actions by id: actions.ID.status.
+	// Actions holds the results of earlier actions by ID: actions.ID.status.
 	Actions map[string]Action
-	// Names overrides the variables of pipelines (SESSION, ITERATION …) that the caller knows better than the context,
-	// as texts. Other names are ignored.
+	// Names overrides pipeline variables (SESSION, ITERATION …) that the caller knows better than the context, as
+	// strings. Other names are ignored.
 	Names map[string]string
 }
 
-// Action is the result of an action.
+// Action is an action's result.
 type Action struct {
 	// Status is "success", "failed", or "skipped".
 	Status string `json:"status"`
 	// Output is the text that the action printed or answered.
 	Output string `json:"output,omitempty"`
-	// Response is the Output decoded from JSON, or the Output itself when it is not JSON. When omitted, it is decoded
-	// from the Output on first use.
+	// Response is the Output decoded from JSON, or the Output itself if it is not JSON. If nil, it is decoded from
+	// the Output on first use.
 	Response any `json:"response,omitempty"`
 }
 
@@ -73,7 +73,7 @@ func actionsOf(actions map[string]Action) ref.Val {
 	return types.NewStringInterfaceMap(types.DefaultTypeAdapter, out)
 }
 
-// event is what happened, behind an Input. It is also the activation of an evaluation: CEL asks it for the values of names
+// event is the event behind an Input. It is also the activation of an evaluation: CEL asks it for the values of names
 // and for the functions that read the input.
 type event struct {
 	source source
@@ -81,18 +81,18 @@ type event struct {
 	hook   hooks.Context // nil for JSON
 	values Values
 	call   *call      // nil at points without a tool call
-	gates  *toolGates // nil if the agent does not have the tool
+	gates  *toolGates // nil if the agent lacks the tool
 
 	once sync.Once
 	at   time.Time
 	last atomic.Pointer[activation]
 
 	making  sync.Mutex
-	results map[string]ref.Val // results of functions, by dialect.keyOf
-	made    map[string]any     // values that were built from text, by variable name
+	results map[string]ref.Val // function results, by dialect.keyOf
+	made    map[string]any     // values that were parsed from text, by variable name
 }
 
-// remember returns the result of make, which it calls once: a loop may name the variable many times.
+// remember returns the result of make, which it calls once, because a loop may name the variable many times.
 func (ev *event) remember(name string, make func() any) any {
 	ev.making.Lock()
 	defer ev.making.Unlock()
@@ -107,7 +107,7 @@ func (ev *event) remember(name string, make func() any) any {
 	return v
 }
 
-// callOnce returns the result of call, which it remembers under the key.
+// callOnce returns the result of call, which it caches under the key.
 func (ev *event) callOnce(key string, call func(ev *event) ref.Val) ref.Val {
 	ev.making.Lock()
 	result := ev.results[key]
@@ -127,11 +127,11 @@ func (ev *event) callOnce(key string, call func(ev *event) ref.Val) ref.Val {
 	return result
 }
 
-// Of returns the Input for a hook's context. The arguments of a call are parsed when a condition first names them. All
+// Of returns the Input for a hook's context. A call's arguments are parsed when a condition first names them. All
 // conditions that judge the call share the result.
 func Of(c hooks.Context) Input { return Input{eventOf(c)} }
 
-// With returns the input with v in place of the Values given before.
+// With returns the input with v in place of its earlier Values.
 func (in Input) With(v Values) Input {
 	if in.event == nil {
 		return in
@@ -139,7 +139,7 @@ func (in Input) With(v Values) Input {
 	return Input{&event{source: in.event.source, point: in.event.point, hook: in.event.hook, call: in.event.call, values: v, at: in.event.now()}}
 }
 
-// At returns the input with another value of the variable now.
+// At returns the input with another value for the variable now.
 func (in Input) At(now time.Time) Input {
 	if in.event == nil {
 		return in
@@ -155,7 +155,7 @@ func (in Input) Point() hooks.PointName {
 	return in.event.point
 }
 
-// Context returns the context of the hook; nil for an Input from JSON.
+// Context returns the hook's context; nil for an Input from JSON.
 func (in Input) Context() hooks.Context {
 	if in.event == nil {
 		return nil
@@ -171,7 +171,7 @@ func (in Input) State() agent.State {
 	return in.event.hook.State()
 }
 
-// Tool returns the name of the tool that the call names; empty at points without a call.
+// Tool returns the called tool's name; empty at points without a call.
 func (in Input) Tool() string {
 	if in.event == nil {
 		return ""
@@ -179,8 +179,8 @@ func (in Input) Tool() string {
 	return in.event.toolCall().tool
 }
 
-// IsArguments reports whether a value is the whole arguments of the call, args or original_args, and not a value within
-// them. It is meant for Functions that treat the names of arguments differently from the names in other maps.
+// IsArguments reports whether a value is the call's complete arguments, args or original_args, and not a value within
+// them. Use it in Functions that treat argument names differently from names in other maps.
 func (in Input) IsArguments(v ref.Val) bool {
 	if in.event == nil || in.event.call == nil {
 		return false
@@ -212,7 +212,7 @@ func (ev *event) toolCall() *called {
 	return &ev.call.called
 }
 
-// arguments returns the arguments of the call, or an error value.
+// arguments returns the call's arguments, or an error value.
 func (ev *event) arguments() any {
 	if ev.call == nil {
 		return types.WrapErr(errNoCall)
@@ -229,14 +229,14 @@ func (ev *event) originalArguments() any {
 
 var errNoCall = errors.New("this event has no tool call")
 
-// activation is an event in one dialect. Evaluations look names up in it.
+// activation is an event in one dialect. Evaluations look up names in it.
 type activation struct {
 	*event
 
 	d *dialect
 }
 
-// in returns the activation of the event for a dialect. Conditions of one dialect share it.
+// in returns the event's activation for a dialect. A dialect's conditions share it.
 func (ev *event) in(d *dialect) *activation {
 	if a := ev.last.Load(); a != nil && a.d == d {
 		return a
@@ -246,7 +246,7 @@ func (ev *event) in(d *dialect) *activation {
 	return a
 }
 
-// ResolveName returns the value of a variable.
+// ResolveName returns a variable's value.
 func (a *activation) ResolveName(name string) (any, bool) {
 	v := a.d.names[name]
 	if v == nil {

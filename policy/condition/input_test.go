@@ -135,7 +135,7 @@ func TestCountersOfARun(t *testing.T) {
 	assert.Equal(t, "5 3 2 0", end)
 }
 
-// A condition that is asked about a call again, after another hook has changed the arguments, counts the call once.
+// A condition that judges a call again, after another hook has changed the arguments, counts the call once.
 func TestACallThatIsAskedAboutAgainCountsOnce(t *testing.T) {
 	l := languageOf(t, condition.Options{})
 	few := compiled(t, l, "calls('look') < 3 && calls() < 3")
@@ -233,7 +233,7 @@ func TestUsageOfARun(t *testing.T) {
 	assert.True(t, checked)
 }
 
-// What the sub-agents of a run used is part of what it used.
+// A run's usage includes its sub-agents' usage.
 func TestUsageOfSubagents(t *testing.T) {
 	e, err := languageOf(t, condition.Options{}).Expression("usage.tokens", hooks.StepEnd)
 	require.NoError(t, err)

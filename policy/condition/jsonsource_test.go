@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// document is an event as JSON: the members that an action receives on its standard input, and more, so that a test of a
-// policy can set everything that a condition can read.
+// document is an event as JSON: the members that an action receives on its standard input, and more, so that a policy
+// test can set everything that a condition can read.
 type document struct {
 	Version  int               `json:"version"`
 	Point    string            `json:"point"`
@@ -58,7 +58,7 @@ type document struct {
 
 	Variables map[string]any `json:"variables"`
 
-	// Members that actions receive and conditions do not use.
+	// Members that actions receive and conditions ignore.
 	Hook              string         `json:"hook"`
 	Decides           bool           `json:"decides"`
 	Decisions         []string       `json:"decisions"`
@@ -88,7 +88,7 @@ type documentReply struct {
 	FinishReason string `json:"finish_reason"`
 	Model        string `json:"model"`
 
-	// Members that actions receive and conditions do not use.
+	// Members that actions receive and conditions ignore.
 	Usage documentUsage `json:"usage"`
 }
 
@@ -112,7 +112,7 @@ type documentSubagent struct {
 	Session agent.SessionID `json:"session"`
 	Status  agent.Status    `json:"status"`
 
-	// Members that actions receive and conditions do not use.
+	// Members that actions receive and conditions ignore.
 	CallID string `json:"call_id"`
 }
 
@@ -124,9 +124,9 @@ type documentCompaction struct {
 	Summary       string `json:"summary"`
 }
 
-// FromJSON reads an event at a hook point from a JSON object. The members are those that an action
-// receives, and more. Unknown members, duplicate members and wrong types are errors. A "point"
-// in the object must equal at; it is required when at is empty.
+// FromJSON reads an event at a hook point from a JSON object. Its members are the ones that an action receives, and
+// more. Unknown members, duplicate members and wrong types are errors. A "point" in the object must equal at; it is
+// required if at is empty.
 func FromJSON(text []byte, at hooks.PointName) (Input, error) {
 	ev, err := parseEvent(text, at)
 	if err != nil {
@@ -181,7 +181,7 @@ func (d *document) pointAt(at hooks.PointName) (hooks.PointName, error) {
 	return at, err
 }
 
-// turn returns the turn of the model. Its text defaults to the answer.
+// turn returns the model's turn. Its text defaults to the answer.
 func (r *documentReply) turn(answer string) reply {
 	return reply{cmp.Or(r.Text, answer), r.Tools, r.FinishReason, r.Model}
 }
@@ -205,7 +205,7 @@ func (d *document) toolCall() *called {
 	return &called{d.Tool, d.CallID, d.CallIndex, arguments, original}
 }
 
-// argumentText returns the text of arguments. Arguments that are not a JSON object are given as a JSON string, which it
+// argumentText returns the text of arguments. Arguments other than a JSON object are given as a JSON string, which it
 // unquotes.
 func argumentText(raw json.RawMessage) string {
 	if text, ok := strictjson.Unquote(string(raw)); ok {

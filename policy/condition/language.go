@@ -19,12 +19,12 @@ import (
 )
 
 const (
-	// defaultCost is the default of Options.CostLimit: at most some tens of milliseconds.
+	// defaultCost is the default for Options.CostLimit: at most some tens of milliseconds.
 	defaultCost uint64 = 100_000
-	// maxText is the maximum length of the text of a condition, in bytes.
+	// maxText is the maximum length of a condition, in bytes.
 	maxText = 16 << 10
 
-	maxNodes  = 4000 // in a parsed expression, macros expanded
+	maxNodes  = 4000 // in a parsed expression, after macro expansion
 	maxNested = 100
 	maxRegex  = 2000 // in instructions of the compiled regular expression
 	maxRange  = 10_000
@@ -32,24 +32,24 @@ const (
 
 // Options configure a Language. The zero value is ready for use.
 type Options struct {
-	// Variables are available as vars.NAME, with the types of their values: strings, bools, ints, floats, and lists and
-	// maps of them, as decoded from YAML or JSON. A string named "workspace" also sets the variable workspace.
+	// Variables are available as vars.NAME, with the types of their values: strings, bools, ints, floats, and lists
+	// and maps of these, as decoded from YAML or JSON. A string named "workspace" also sets the variable workspace.
 	Variables map[string]any
-	// Actions are the ids of the actions whose results a condition may name. Nil means that they are unknown: any id
-	// then compiles, and an id without a result is an error at evaluation.
+	// Actions lists the IDs of actions whose results a condition may name. Nil means that they are unknown: any ID
+	// then compiles, and an ID without a result is an error at evaluation.
 	Actions []string
 	// Functions are added to the language. Their names must not be in use.
 	Functions []Function
 	// CostLimit bounds each evaluation; zero means 100,000. See "Cost" in the package comment.
 	CostLimit uint64
-	// Home is the directory that "~" stands for in paths; empty means the home directory of the process.
+	// Home is the directory that "~" stands for in paths; empty means the process's home directory.
 	Home string
-	// Workspace is the base of relative paths when Variables has no "workspace"; empty means the working directory of
-	// the process when New is called.
+	// Workspace is the base of relative paths if Variables has no "workspace"; empty means the process's working
+	// directory when New is called.
 	Workspace string
 }
 
-// Language compiles conditions: CEL with the variables of each hook point and the functions of this package. It is
+// Language compiles conditions: CEL with the variables of each hook point and this package's functions. It is
 // immutable and safe for concurrent use.
 type Language struct {
 	options   Options
@@ -59,13 +59,13 @@ type Language struct {
 	workspace string
 	home      string
 	base      func() (*cel.Env, error)
-	bindings  map[string]*functions.Overload // of the base environment, by overload and by name
+	bindings  map[string]*functions.Overload // from the base environment, by overload and by name
 
 	mu     sync.Mutex
 	points map[hooks.PointName]*dialect
 }
 
-// languages counts the languages of the process.
+// languages counts the languages in the process.
 var languages atomic.Int64
 
 // dialect is the language at one point.
@@ -152,7 +152,7 @@ func (l *Language) newBase() (*cel.Env, error) {
 	return env, err
 }
 
-// dialectAt returns the dialect of a point. It is created on first use.
+// dialectAt returns a point's dialect. It is created on first use.
 func (l *Language) dialectAt(point hooks.PointName) (*dialect, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -183,8 +183,8 @@ func (l *Language) dialectAt(point hooks.PointName) (*dialect, error) {
 	return d, nil
 }
 
-// Variables returns the names that conditions at a point can use, with their types in CEL's notation. It is empty for an
-// unknown point.
+// Variables returns the names that conditions at a point can use, with their types in CEL's notation. It is empty for
+// an unknown point.
 func (l *Language) Variables(at hooks.PointName) map[string]string {
 	d, err := l.dialectAt(at)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// metadataOf is the metadata of a state as a map that supports lookups by name but not iteration.
+// metadataOf is a state's metadata as a map that supports lookups by name but not iteration.
 type metadataOf struct{ event *event }
 
 // metadataType is a map type without the iterable trait, so that CEL refuses to iterate over it.
 var metadataType = types.NewObjectType("metadata", traits.ContainerType, traits.IndexerType)
 
-// FindStringKey returns the value of a name and reports whether there is one.
+// FindStringKey returns the value for a name and reports whether it exists.
 func (m metadataOf) FindStringKey(name string) (any, bool) {
 	v := m.event.remember("metadata."+name, func() any {
 		if v, ok := m.event.source.metadata(name); ok {
@@ -26,7 +26,7 @@ func (m metadataOf) FindStringKey(name string) (any, bool) {
 	return v, v != nil
 }
 
-// Get returns the value of a name.
+// Get returns the value for a name.
 func (m metadataOf) Get(name ref.Val) ref.Val {
 	if v, ok := m.Find(name); ok {
 		return v
@@ -34,16 +34,16 @@ func (m metadataOf) Get(name ref.Val) ref.Val {
 	return types.NewErr("no such key: %v", name.Value())
 }
 
-// IsSet reports whether there is a value.
+// IsSet reports whether the name has a value.
 func (m metadataOf) IsSet(name ref.Val) ref.Val { return m.Contains(name) }
 
-// Contains reports whether there is a value.
+// Contains reports whether the name has a value.
 func (m metadataOf) Contains(name ref.Val) ref.Val {
 	_, ok := m.Find(name)
 	return types.Bool(ok)
 }
 
-// Find returns the value of a name and reports whether there is one.
+// Find returns the value for a name and reports whether it exists.
 func (m metadataOf) Find(name ref.Val) (ref.Val, bool) {
 	text, isText := Text(name)
 	v, ok := m.FindStringKey(text)

@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "write docs/conditions.md again")
 
-// docs/conditions.md is the package comment as a page.
+// docs/conditions.md shows the package comment as a page.
 func TestTheManualIsPublished(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments|parser.PackageClauseOnly)
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestTheManualIsPublished(t *testing.T) {
 	assert.Equal(t, string(want), string(page), "docs/conditions.md is stale: run go test ./policy/condition -run Published -update")
 }
 
-// The conditions that the package comment begins with compile.
+// The first conditions in the package comment compile.
 func TestTheFirstConditionsCompile(t *testing.T) {
 	source, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestTheFirstConditionsCompile(t *testing.T) {
 	}
 }
 
-// manual returns a package comment as a Markdown page. A block of code that is Go is fenced as Go, and any other as text.
+// manual returns a package comment as a Markdown page. Code blocks that are Go are fenced as Go, all others as text.
 func manual(c *ast.CommentGroup) []byte {
 	doc := new(comment.Parser).Parse(c.Text())
 	printer := comment.Printer{HeadingLevel: 2, HeadingID: func(*comment.Heading) string { return "" }}

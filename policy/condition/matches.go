@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	maxMatches = 200   // the most matches listed for a line; links do not count
-	maxEntries = 5_000 // the most directory entries read for a line
+	maxMatches = 200   // maximum number of matches listed for a line, without links
+	maxEntries = 5_000 // maximum number of directory entries read for a line
 )
 
-// file is a file of a shell line, or one that a pattern of the line matches on the disk.
+// file is a file of a shell line, or a file on disk that one of the line's patterns matches.
 type file struct {
 	bash.File
 
@@ -37,7 +37,7 @@ func (f *file) exists() bool {
 	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }
 
-// search finds the files that the patterns of a line match.
+// search finds the files that a line's patterns match.
 type search struct {
 	l       *Language
 	listed  int
@@ -50,8 +50,8 @@ type found struct {
 	linked bool // a wildcard matched a link on the path
 }
 
-// filesOf returns the files of a line, each pattern followed by the files that it matches now. A file name says more
-// than the pattern, and a link in a folder may lead elsewhere.
+// filesOf returns a line's files, each pattern followed by the files that it matches now. A file name says more than
+// the pattern, and a link in a folder may lead elsewhere.
 func (l *Language) filesOf(list []bash.File) []file {
 	s := search{l: l}
 	out := make([]file, 0, len(list))
@@ -83,7 +83,7 @@ func (l *Language) filesOf(list []bash.File) []file {
 	return out
 }
 
-// matches returns the files that a pattern matches on the disk. Shells differ in what matches, so it may return more. If
+// matches returns the files on disk that a pattern matches. Shells differ in what they match, so it may return too many. If
 // a wildcard matches a link, the remaining names are appended to it whether or not such a file exists. The bool is false
 // if the search is too expensive or impossible, so that files may be missing.
 //
@@ -112,7 +112,7 @@ func (s *search) matches(pattern string, word string) ([]found, bool) {
 				whole = s.folder(dir, name, &next) && whole
 			}
 			if !wild && word != "" && strings.IndexByte("*?[(@+!-", word[0]) >= 0 {
-				// A program may read the name of such a file as an option.
+				// A program may take such a file's name for an option.
 				whole = whole && !slices.ContainsFunc(next, func(f found) bool { return strings.HasPrefix(baseOf(f.path), "-") })
 			}
 		case !wild:
@@ -145,7 +145,7 @@ func (s *search) matches(pattern string, word string) ([]found, bool) {
 
 func baseOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
-// folder adds the entries of a folder that match a name of the pattern. Names that begin with a dot match only a pattern
+// folder adds a folder's entries that match a name in the pattern. Names that begin with a dot match only a pattern
 // with a leading dot; in some shells that includes "." and "..".
 func (s *search) folder(dir found, name string, out *[]found) bool {
 	entries, whole := s.read(dir.path)
@@ -167,8 +167,8 @@ func (s *search) folder(dir found, name string, out *[]found) bool {
 	return whole
 }
 
-// widenPattern returns a lower-case pattern whose only wildcard is * and that matches everything that the name matches
-// in any shell. Classes and characters depend on the shell and the locale.
+// widenPattern returns a lower-case pattern whose only wildcard is * and that matches everything that the name
+// matches in any shell. Classes and characters depend on the shell and the locale.
 func widenPattern(name string) string {
 	for _, pair := range []string{"()", "[]"} {
 		open, shut := strings.IndexByte(name, pair[0]), strings.LastIndexByte(name, pair[1])
@@ -183,7 +183,7 @@ func widenPattern(name string) string {
 	return strings.ToLower(strings.NewReplacer("?", "*", "[", "*", `\`, "*").Replace(name))
 }
 
-// tree adds all entries below a folder. It lists links and does not follow them.
+// tree adds all entries below a folder. It lists links but does not follow them.
 func (s *search) tree(dir found, out *[]found) bool {
 	entries, whole := s.read(dir.path)
 	for _, e := range entries {
@@ -196,7 +196,7 @@ func (s *search) tree(dir found, out *[]found) bool {
 	return whole
 }
 
-// read returns the entries of a folder; none if the path is not a folder.
+// read returns a folder's entries; none if the path is not a folder.
 func (s *search) read(dir string) ([]fs.DirEntry, bool) {
 	if s.entries > maxEntries {
 		return nil, false

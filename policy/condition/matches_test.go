@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// A pattern is followed by what it matches, in any shell.
+// A pattern is followed by the files that it matches in any shell.
 func TestFilesOfPatterns(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "work")

@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// A program may get a pattern of file names instead of a path: grep --include='.e*', find -name 'id_*'. Such a pattern names
-// the files of a rule if it matches one of their names but no ordinary name: '.env*' names .env, and '*' names nothing.
+// A program may take a file name pattern instead of a path: grep --include='.e*', find -name 'id_*'. Such a pattern
+// names a rule's files if it matches one of their names but no ordinary name: '.env*' names .env, and '*' names
+// nothing.
 
-// pathMayMatch works like pathMatches for paths. A path with wildcards or braces also matches a pattern if it names a file
-// that the pattern matches.
+// pathMayMatch works like pathMatches. A path with wildcards or braces also matches a pattern if it names a file that
+// the pattern matches.
 func (l *Language) pathMayMatch(p string) func(pattern string) (bool, error) {
 	plain := l.pathMatches(p)
 	if !strings.ContainsAny(p, "*?[{") || len(p) > maxPath {
@@ -18,7 +19,7 @@ func (l *Language) pathMayMatch(p string) func(pattern string) (bool, error) {
 	globs := expandBraces(p)
 	return func(pattern string) (bool, error) {
 		if globs == nil {
-			return true, nil // more texts than are looked at
+			return true, nil // too many alternatives
 		}
 		if ok, err := plain(pattern); ok || err != nil {
 			return ok, err
@@ -27,8 +28,7 @@ func (l *Language) pathMayMatch(p string) func(pattern string) (bool, error) {
 	}
 }
 
-// namesFile reports whether a glob of file names matches a file that a pattern of a rule matches, and matches no ordinary
-// file.
+// namesFile reports whether a file name glob matches a file that a rule's pattern matches, but no ordinary file.
 func namesFile(glob, pattern string) bool {
 	if strings.HasPrefix(pattern, "/") && !strings.HasPrefix(glob, "/") {
 		return false
@@ -60,7 +60,7 @@ func namesFile(glob, pattern string) bool {
 // filler stands for the text of a wildcard in a sample. No glob contains it.
 const filler = "\u00b7"
 
-// samplesOf returns paths that a pattern of a rule matches: ** is no name at the start and any name at the end, and * is
+// samplesOf returns paths that a rule's pattern matches: ** is no name at the start and any name at the end, and * is
 // no text, any text, or the end of a common kind of file.
 func samplesOf(pattern string) []string {
 	pattern = strings.TrimPrefix(strings.TrimPrefix(pattern, "**/"), "/")
@@ -77,7 +77,7 @@ func samplesOf(pattern string) []string {
 	return samples
 }
 
-// nameFits reports whether one name of a glob matches a name. A glob that cannot be read matches.
+// nameFits reports whether one name in a glob matches a name. An invalid glob matches.
 func nameFits(name, glob string) bool {
 	if glob == "**" {
 		return true
@@ -86,7 +86,7 @@ func nameFits(name, glob string) bool {
 	return ok || err != nil
 }
 
-// isOrdinary reports whether one name of a glob matches an ordinary folder, or an ordinary file.
+// isOrdinary reports whether one name in a glob matches an ordinary folder, or an ordinary file.
 func isOrdinary(glob string, isFile bool) bool {
 	if isFile {
 		return slices.ContainsFunc(ordinaryFiles, func(name string) bool { return nameFits(name, glob) })
@@ -94,14 +94,15 @@ func isOrdinary(glob string, isFile bool) bool {
 	return nameFits("src", glob) || nameFits(".git", glob)
 }
 
-// ordinaryFiles are names of files, and beginnings and parts of names, that are not secret.
+// ordinaryFiles lists file names, and beginnings and parts of names, that are not secret.
 var ordinaryFiles = strings.Fields("main main.go main.py main.js main.ts main.tsx main.rs main.rb main.java main.kt main.c main.h main.cpp main.cs main.php " +
 	"main.sh " +
 	"main.md main.txt main.json main.yaml main.yml main.toml main.xml main.html main.css main.sql main.csv main.log main.lock main.tf main.conf main.cfg " +
 	"main.ini main.properties main.proto main.swift main.exs main.lua Makefile README.md package.json service.go server.ts src config.json style.css " +
 	"test.py index.html client.go tests setup.py docs .gitignore .git .bashrc keys.go token.go account.go state.go pass.go")
 
-// expandBraces returns the texts of a pattern with braces: a{b,c} is ab and ac. It returns nil if there are more than 64.
+// expandBraces returns the alternatives of a pattern with braces: a{b,c} is ab and ac. It returns nil if there are
+// more than 64.
 func expandBraces(p string) []string {
 	open := strings.IndexByte(p, '{')
 	if open < 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// A path that is a pattern counts like a file that it names, unless it matches ordinary files too.
+// A path that is a pattern counts like a file that it names, unless it also matches ordinary files.
 func TestAPatternNamesFiles(t *testing.T) {
 	l := languageOf(t, condition.Options{Workspace: t.TempDir(), Home: t.TempDir()})
 	const secret = `["**/.env", "**/.env.*", "**/*.pem", "**/.ssh/**", "**/id_rsa*", "**/credentials.json", "**/secrets.*", "/etc/shadow*"]`

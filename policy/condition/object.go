@@ -57,7 +57,7 @@ type object struct {
 	v    any
 }
 
-// ConvertToNative returns the Go value of the object.
+// ConvertToNative returns the object's Go value.
 func (o *object) ConvertToNative(t reflect.Type) (any, error) {
 	if reflect.TypeOf(o.v).AssignableTo(t) {
 		return o.v, nil
@@ -73,7 +73,7 @@ func (o *object) ConvertToType(t ref.Type) ref.Val {
 	return types.NewErr("%s cannot be converted to %s", o.kind.name, t.TypeName())
 }
 
-// Equal compares the Go values of the objects.
+// Equal compares the objects' Go values.
 func (o *object) Equal(other ref.Val) ref.Val {
 	p, ok := other.(*object)
 	return types.Bool(ok && p.kind == o.kind && reflect.DeepEqual(o.v, p.v))
@@ -82,10 +82,10 @@ func (o *object) Equal(other ref.Val) ref.Val {
 // Type returns the kind.
 func (o *object) Type() ref.Type { return o.kind.typ }
 
-// Value returns the Go value of the object.
+// Value returns the object's Go value.
 func (o *object) Value() any { return o.v }
 
-// Get returns the value of a field.
+// Get returns a field's value.
 func (o *object) Get(name ref.Val) ref.Val {
 	if value := o.kind.value[fmt.Sprint(name.Value())]; value != nil {
 		return value(o.v)
@@ -93,12 +93,12 @@ func (o *object) Get(name ref.Val) ref.Val {
 	return types.NewErr("unknown field %q in %s", name.Value(), o.kind.name)
 }
 
-// IsSet reports whether there is such a field.
+// IsSet reports whether the field exists.
 func (o *object) IsSet(name ref.Val) ref.Val {
 	return types.Bool(o.kind.value[fmt.Sprint(name.Value())] != nil)
 }
 
-// provider adds the kinds to the types of CEL.
+// provider adds the kinds to CEL's types.
 type provider struct{ *types.Registry }
 
 func newProvider() (*provider, error) {
@@ -114,7 +114,7 @@ func (p *provider) FindStructType(name string) (*types.Type, bool) {
 	return p.Registry.FindStructType(name)
 }
 
-// FindStructFieldNames returns the fields of a kind.
+// FindStructFieldNames returns a kind's fields.
 func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
 	if k := kinds[name]; k != nil {
 		return k.order, true
@@ -122,7 +122,7 @@ func (p *provider) FindStructFieldNames(name string) ([]string, bool) {
 	return p.Registry.FindStructFieldNames(name)
 }
 
-// FindStructFieldType returns a field of a kind.
+// FindStructFieldType returns one of a kind's fields.
 func (p *provider) FindStructFieldType(name, field string) (*types.FieldType, bool) {
 	if k := kinds[name]; k != nil {
 		f, ok := k.fields[field]

@@ -21,8 +21,8 @@ const (
 	maxLinks = 40
 )
 
-// pathFunctions returns the functions that work with paths of this machine. Those that only split the text do not read
-// the disk.
+// pathFunctions returns the functions that work with paths on this machine. Functions that only split the text do not
+// read the disk.
 func (l *Language) pathFunctions() []Function {
 	plain := func(name string, of func(string) string) Function {
 		return onText(name, cel.StringType, func(p string) (ref.Val, error) { return types.String(of(p)), nil })
@@ -49,8 +49,8 @@ func (l *Language) pathFunctions() []Function {
 	}
 }
 
-// absolute returns the path from the root, not cleaned: "~" is the home directory, and a relative path starts at the
-// workspace.
+// absolute returns the absolute path without cleaning it: "~" is the home directory, and a relative path starts at
+// the workspace.
 func (l *Language) absolute(p string) (string, error) {
 	switch {
 	case p == "":
@@ -127,8 +127,8 @@ func follow(p string) (string, error) {
 	return at, nil
 }
 
-// within returns a function that reports whether the path is a directory or below it in both readings: some tools follow
-// links before they resolve "..", and some after.
+// within returns a function that reports whether the path is a directory or below it in both readings: some tools
+// follow links before they resolve "..", some after.
 func (l *Language) within(p string) func(dir string) (bool, error) {
 	readings := sync.OnceValues(func() ([]string, error) { return l.readings(p) })
 	return func(dir string) (bool, error) {
@@ -167,8 +167,8 @@ func (l *Language) readings(p string) ([]string, error) {
 	return []string{first, second}, err
 }
 
-// pathMatches returns a function that reports whether the path matches a pattern, as written or with its links resolved.
-// Links at the beginning of the pattern are followed as well: a rule that names /var/run/x also covers /run/x.
+// pathMatches returns a function that reports whether the path matches a pattern, as written or with its links
+// resolved. Links at the beginning of the pattern are followed, too: a rule that names /var/run/x also covers /run/x.
 func (l *Language) pathMatches(p string) func(pattern string) (bool, error) {
 	forms := sync.OnceValues(func() ([]string, error) {
 		whole, err := l.absolute(p)

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// withPath returns a call with this path as its argument.
+// withPath returns a call with path as its argument.
 func withPath(t *testing.T, path string) condition.Input {
 	t.Helper()
 	text, err := json.Marshal(map[string]string{"path": path})
@@ -62,7 +62,7 @@ func TestPathsAreFollowed(t *testing.T) {
 	})
 }
 
-// A pattern that begins with a link is for what is behind it, too: else the other way to say it would get past a rule.
+// A pattern that begins with a link also covers the link's target; otherwise the other path would evade the rule.
 func TestPatternsOfPathsAreFollowed(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
@@ -137,7 +137,7 @@ func TestURLsAndHosts(t *testing.T) {
 		"host.matches('a.example.com', '*.EXAMPLE.com.')": true, "host.matches('fe80::1%eth0', 'fe80::1')": true, "host.matches('a…', 'a')": false,
 		"host.matches('', 'a')": false, "host.matches('::7f00:1', '127.0.0.1')": true, "host.matches('_dmarc.a', '*.a')": true,
 	})
-	// What programs read in different ways is neither the one host nor the other.
+	// Text that programs read in different ways matches neither host.
 	for _, host := range []string{
 		"good.com%2eevil.com", "good.com%.evil.com", "good.com:80@evil.com", "[::1].evil.com", "[good.com]evil.com", "evil。com", "１２７.0.0.1",
 		"evil.com/x", "good.com\n.evil.com", "good.com#.evil.com", `a\b`, "a b", "a:b:c", "https://evil.com",

@@ -18,19 +18,19 @@ import (
 	"github.com/samber/lo"
 )
 
-// CEL adds the cost of a call to the total after the call, which is too late for a call that turns a kilobyte into a
-// gigabyte of text. In an expression whose cost is counted, each call is therefore priced and paid before it runs. The
-// price is about one for each value and for each ten bytes of text that the call reads or creates. No result is
-// therefore larger, and no call runs longer, than the cost limit pays for.
+// CEL adds a call's cost to the total after the call, which is too late for a call that turns a kilobyte into a
+// gigabyte of text. With cost tracking, each call is therefore priced and paid before it runs. The price is about one
+// unit for each value and for each ten bytes of text that the call reads or creates. The cost limit therefore bounds
+// the size of every result and the duration of every call.
 
 // Sizes are in tenths of the cost unit: one for a byte of text, perValue for a value.
 const perValue = 10
 
-// largest is the maximum of a size; larger ones are cut to it. Sums of a few sizes do not overflow.
+// largest is the maximum size; larger sizes are cut to it. Sums of a few sizes do not overflow.
 const largest = math.MaxInt / 8
 
-// cheap holds the functions whose work does not depend on the size of their arguments, and those that CEL itself inserts
-// into loops and optional values. CEL charges one for each call.
+// cheap holds the functions whose work does not depend on the size of their arguments, and the functions that CEL
+// itself inserts into loops and optional values. CEL charges one unit for each call.
 var cheap = lo.Keyify([]string{
 	operators.LogicalAnd, operators.LogicalOr, operators.LogicalNot, operators.Conditional, operators.NotStrictlyFalse,
 	operators.Index, operators.OptIndex, operators.OptSelect, operators.Subtract, operators.Multiply, operators.Divide,
@@ -39,7 +39,7 @@ var cheap = lo.Keyify([]string{
 	"matches", // one pass over the text; CEL compiles its pattern beforehand
 })
 
-// prepaid is a call that is paid for before it runs.
+// prepaid is a call whose cost is paid before it runs.
 type prepaid struct {
 	interpreter.InterpretableCall
 
@@ -77,7 +77,7 @@ func (d *dialect) prepay(i interpreter.InterpretableV2) (interpreter.Interpretab
 	return p, nil
 }
 
-// OverloadID returns the overload of the call. It is empty for the operator in, which CEL would replace by a lookup among
+// OverloadID returns the call's overload. It is empty for the operator in, which CEL would replace by a lookup among
 // converted numbers.
 func (p *prepaid) OverloadID() string {
 	if p.Function() == operators.In {
@@ -86,8 +86,7 @@ func (p *prepaid) OverloadID() string {
 	return p.InterpretableCall.OverloadID()
 }
 
-// implementation returns the code of an overload. For a function that reads the input, it is the code that the
-// activation holds.
+// implementation returns an overload's code. For a function that reads the input, the activation holds the code.
 func (d *dialect) implementation(name, overload string) func(*interpreter.ExecutionFrame, []ref.Val) ref.Val {
 	found := d.bindings[overload]
 	if found == nil {
@@ -167,7 +166,7 @@ func (p *prepaid) Eval(a interpreter.Activation) ref.Val {
 	return interpreter.EvalActivation(a, p.Exec)
 }
 
-// payment represents a prepaid call on the bill. Its argument is the cost.
+// payment represents a prepaid call in CEL's cost tracking. Its argument is the cost.
 type payment struct{}
 
 // Function returns a name that no expression can write.
@@ -176,7 +175,7 @@ func (payment) Function() string { return "@prepaid" }
 // OverloadID returns the same name.
 func (payment) OverloadID() string { return "@prepaid" }
 
-// payments returns the costs of payments to CEL's cost tracking.
+// payments reports the costs of payments to CEL's cost tracking.
 type payments struct{}
 
 // CallCost returns the cost that was paid; nil for calls that are not prepaid.
@@ -188,7 +187,7 @@ func (payments) CallCost(name, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	return (*uint64)(&cost)
 }
 
-// bindingsOf returns the implementations of all functions of an environment, by overload and by name.
+// bindingsOf returns the implementations of all functions in an environment, by overload and by name.
 func bindingsOf(env *cel.Env) (map[string]*functions.Overload, error) {
 	all := map[string]*functions.Overload{}
 	for name, f := range env.Functions() {
@@ -203,8 +202,8 @@ func bindingsOf(env *cel.Env) (map[string]*functions.Overload, error) {
 	return all, nil
 }
 
-// sizeOf returns the size of a value, nested values included. It stops when the size exceeds most: a value may hold
-// another value many times, and so be much larger than the memory that it takes.
+// sizeOf returns a value's size, including nested values. It stops when the size exceeds most: a value may contain
+// another value many times, so its size can exceed the memory that it takes.
 func sizeOf(v ref.Val, most int) int { return sizeWithin(v, most, 0) }
 
 const deepest = 10_000 // the nesting limit of JSON
@@ -248,7 +247,7 @@ func sizeOfAll(args []ref.Val, most int) int {
 	return size
 }
 
-// smaller returns the size of the smaller of two values. Of the larger value it reads at most a few times as much.
+// smaller returns the size of the smaller of two values. It reads at most a few times as much of the larger value.
 func smaller(a, b ref.Val, most int) int {
 	for reach := 64 * perValue; ; reach *= 4 {
 		reach = min(reach, most)
@@ -268,7 +267,7 @@ func times(a, b int) int {
 	return int(lo)
 }
 
-// textSize returns the length of a text in bytes; 0 for other values.
+// textSize returns the length of a string in bytes; 0 for other values.
 func textSize(v ref.Val) int {
 	text, _ := Text(v)
 	return len(text)
@@ -282,7 +281,7 @@ func elements(v ref.Val) int {
 	return 0
 }
 
-// priceOf returns the function that computes the price of a call from its arguments: the size of the data that the call
+// priceOf returns the function that computes a call's price from its arguments: the size of the data that the call
 // reads and creates. Prices above most are not exact.
 func priceOf(function string) func(args []ref.Val, most int) (int, error) {
 	if price := prices[function]; price != nil {
@@ -375,7 +374,7 @@ func priceOfJoin(args []ref.Val, most int) (int, error) {
 	return price, nil
 }
 
-// priceOfFormat assumes the longest output of each clause, and a text in which every byte is escaped.
+// priceOfFormat assumes the longest output of each clause, and that every byte is escaped.
 func priceOfFormat(args []ref.Val, most int) (int, error) {
 	const largestNumber, largestEscape = 512, 10
 	text, _ := Text(args[0])
@@ -386,7 +385,7 @@ func priceOfSearch(args []ref.Val, _ int) (int, error) {
 	return times(textSize(args[0])+1, max(textSize(args[1]), perValue)), nil
 }
 
-// priceOfEncoding assumes a text in which every byte is escaped, and indented lines.
+// priceOfEncoding assumes that every byte is escaped, and that lines are indented.
 func priceOfEncoding(args []ref.Val, most int) (int, error) {
 	const largestEscape, indent = 6, 4
 	size := sizeOf(args[0], most)
@@ -396,7 +395,7 @@ func priceOfEncoding(args []ref.Val, most int) (int, error) {
 	return times(size, largestEscape+indent*depthOf(args[0], 0)), nil
 }
 
-// depthOf returns the maximum nesting depth of lists and maps. The caller has checked that the size of the value is paid
+// depthOf returns the maximum nesting depth of lists and maps. The caller has checked that the value's size is paid
 // for.
 func depthOf(v ref.Val, above int) int {
 	depth := 0

@@ -13,11 +13,11 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// mostMemory is what an evaluation may allocate, all in all, that stops at the default cost. It is some four times what it
-// does. The tests that count it are not parallel.
+// mostMemory is the maximum that an evaluation that stops at the default cost may allocate in total, about four times
+// the usual amount. Tests that measure it are not parallel.
 const mostMemory = 64 << 20
 
-// allocates fails the test when f allocates more than mostMemory, whatever is freed in between.
+// allocates fails the test if f allocates more than mostMemory in total, even if it is freed in between.
 func allocates(t *testing.T, what string, f func()) {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -27,7 +27,8 @@ func allocates(t *testing.T, what string, f func()) {
 	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(mostMemory), what)
 }
 
-// doubled returns an expression in which the value named a0 is doubled n times by the operation, of which %[1]s is the value.
+// doubled returns an expression that doubles the value a0 n times with operation, in which %[1]s stands for the
+// value.
 func doubled(first, operation string, n int, last string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cel.bind(a0, %s, ", first)
@@ -46,7 +47,7 @@ func TestWhatGrowsIsPaidBefore(t *testing.T) {
 		strings.Repeat(`[`, 9000)+strings.Repeat(`]`, 9000)+`","m":{"k":"`+strings.Repeat(`\u0001`, 100_000)+`"}}`)
 	const tooMuch = "the cost is above the limit"
 	for text, want := range map[string]string{
-		// One call that makes gigabytes out of what it is given.
+		// A single call that turns its arguments into gigabytes.
 		"args.s.replace('a', args.s).size() > 0":                               tooMuch,
 		"args.s.replace('', args.s).size() > 0":                                tooMuch,
 		"args.s.replace('a', args.s, 300000).size() > 0":                       tooMuch,
@@ -75,7 +76,7 @@ func TestWhatGrowsIsPaidBefore(t *testing.T) {
 		"lists.range(10000).map(x, json.parse(args.q)).size() > 0":             tooMuch,
 		"yaml.encode(json.parse(args.q).value()) == ''":                        tooMuch,
 		"yaml.parse(args.y).hasValue()":                                        "yaml.parse: the text may hold aliases, which can make it very large: remove & or *",
-		// What is compared again and again.
+		// Repeated comparisons.
 		"args.l.distinct().size() > 0":                  tooMuch,
 		"sets.equivalent(args.l, args.l)":               tooMuch,
 		"sets.contains(args.l, args.l)":                 tooMuch,
@@ -85,14 +86,14 @@ func TestWhatGrowsIsPaidBefore(t *testing.T) {
 		"args.s.indexOf(args.s.substring(200000)) > 0":  tooMuch,
 		"args.l.exists(x, x in args.l.map(y, y + 'b'))": tooMuch,
 		"args.l.exists(x, args.l == [x])":               tooMuch,
-		// Each step doubles it.
+		// Each step doubles the value.
 		doubled("'aaaaaaaa'", "%[1]s + %[1]s", 60, "%s.size() > 0"):            tooMuch,
 		doubled("b'aaaaaaaa'", "%[1]s + %[1]s", 60, "%s.size() > 0"):           tooMuch,
 		doubled("'aa'", "%[1]s.replace('a', %[1]s)", 30, "%s.size() > 0"):      tooMuch,
 		doubled("'a'", "'%%s%%s'.format([%[1]s, %[1]s])", 60, "%s.size() > 0"): tooMuch,
 		doubled("'a'", "[%[1]s, %[1]s].join(%[1]s)", 40, "%s.size() > 0"):      tooMuch,
 		doubled("'\\\\'", "strings.quote(%[1]s)", 60, "%s.size() > 0"):         tooMuch,
-		// A list that is little memory and many elements.
+		// A list with little memory and many elements.
 		doubled("[1]", "%[1]s + %[1]s", 60, "5 in %s"):                                                    tooMuch,
 		doubled("[1]", "%[1]s + %[1]s", 60, "%[1]s == %[1]s + [1]"):                                       tooMuch,
 		doubled("[1]", "%[1]s + %[1]s", 60, "%s.exists(x, x == 2)"):                                       tooMuch,
@@ -108,13 +109,13 @@ func TestWhatGrowsIsPaidBefore(t *testing.T) {
 		doubled("dyn([1])", "dyn([%[1]s, %[1]s])", 60, "'%%s'.format([%s]) == ''"):                        tooMuch,
 		doubled("dyn([1])", "dyn({'a': %[1]s, 'b': %[1]s})", 60, "json.encode(%s) == ''"):                 tooMuch,
 		doubled("dyn([1])", "dyn({'a': %[1]s, 'b': %[1]s})", 60, "%[1]s == {'a': %[1]s.a, 'b': %[1]s.b}"): tooMuch,
-		// It does not help that something else decides.
+		// Parts that decide the result do not help.
 		"args.s.replace('a', args.s).size() > 0 || tool == 'bash'": tooMuch,
 		"tool != 'bash' && args.s.replace('a', args.s).size() > 0": "",
 	} {
 		what := text[:min(len(text), 90)]
 		c, err := l.Compile(text, hooks.PreToolUse)
-		if err != nil { // where nothing in it is a value, it always fails
+		if err != nil { // without any value, it always fails
 			assert.ErrorContains(t, err, want, what)
 			continue
 		}
@@ -130,12 +131,13 @@ func TestWhatGrowsIsPaidBefore(t *testing.T) {
 	}
 }
 
-// Whatever an expression does with each function that makes texts or lists, it is stopped before it takes much memory, or does not.
+// Whatever an expression does with each function that creates strings or lists, it takes little memory or is stopped
+// in time.
 func TestNoFunctionGrowsUnpaid(t *testing.T) {
 	l := languageOf(t, condition.Options{})
 	in := callOf(t, `{"s":"`+strings.Repeat("a", 400_000)+`","t":"a","l":["`+strings.Repeat(`a","`, 90_000)+`"],"n":10000,"m":{"k":["v"]}}`)
 	texts := []string{
-		// What each round of a loop makes.
+		// The value that each loop iteration creates.
 		"args.s.upperAscii()", "args.s.trim()", "args.s + 'a'", "'a' + args.s", "args.s.substring(1)", "args.s.substring(1, 399999)", "args.s.charAt(3)", "args.s.split('b')[0]",
 		"args.s.split('a', 90000)", "args.s.replace('aa', 'b')", "args.s.replace('a', 'bb', 100000)", "args.l.join()", "args.l.join(', ')", "'%s'.format([args.s])", "'%s'.format([args.l])",
 		"'%x'.format([args.s])", "'%x'.format([bytes(args.s)])", "'%.100f %.100e'.format([1.0, 1.0])", "'%b'.format([args.n])", "strings.quote(args.s)", "bytes(args.s)", "string(bytes(args.s))",
@@ -150,7 +152,7 @@ func TestNoFunctionGrowsUnpaid(t *testing.T) {
 	try := func(text string) {
 		c, err := l.Compile(text, hooks.PreToolUse)
 		if err != nil {
-			return // it is not for this type, or is refused when it is compiled
+			return // the function does not accept this type, or compilation refuses it
 		}
 		allocates(t, text[:min(len(text), 90)], func() { _, _ = c.Test(t.Context(), in) })
 	}
@@ -164,7 +166,7 @@ func TestNoFunctionGrowsUnpaid(t *testing.T) {
 		try("lists.range(1000).map(x, lists.range(1000).map(w, " + text + ")).size() > 0")
 	}
 	assert.Greater(t, compiles, len(texts)*8/10)
-	// What one step makes of what the last one made.
+	// Each step processes the previous result.
 	for _, step := range []string{
 		"%[1]s.upperAscii() + %[1]s", "string(bytes(%[1]s + %[1]s))", "base64.encode(bytes(%[1]s))", "json.encode(%[1]s + '\"')", "json.encode([%[1]s, %[1]s])", "%[1]s.replace('a', 'aa')",
 		"%[1]s.split('').join('aa')", "%[1]s.split('').map(y, %[1]s).join()", "'%%s %%s'.format([%[1]s, %[1]s])", "strings.quote(%[1]s + '\"')", "%[1]s.reverse() + %[1]s", "[%[1]s, %[1]s].join('-')",
@@ -184,7 +186,7 @@ func TestNoFunctionGrowsUnpaid(t *testing.T) {
 	try(doubled("dyn({'a': args.t})", "dyn({'a': %[1]s, 'b': %[1]s})", 60, "yaml.encode(%s) == ''"))
 }
 
-// What needs no value is tried when the condition is compiled, at the default cost.
+// Constant parts are evaluated at compile time, at the default cost.
 func TestCompilingIsBounded(t *testing.T) {
 	l := languageOf(t, condition.Options{CostLimit: 1 << 40})
 	text := doubled("'aaaaaaaa'", "%[1]s + %[1]s", 60, "%s.size() > 0")
@@ -213,7 +215,7 @@ func TestAResultIsNotLargerThanItsCost(t *testing.T) {
 	}
 }
 
-// A value that is read from text is read once, however often a loop names it.
+// A value parsed from text is parsed once, however often a loop names it.
 func TestALoopReadsTextOnce(t *testing.T) {
 	l := languageOf(t, condition.Options{})
 	big := `[` + strings.Repeat(`{"a":1},`, 10_000) + `0]`
@@ -226,7 +228,7 @@ func TestALoopReadsTextOnce(t *testing.T) {
 	})
 }
 
-// What is ordinary is not refused: the costs of long values are far below the limit.
+// Ordinary conditions are not refused: the costs of long values are far below the limit.
 func TestOrdinaryConditionsArePaid(t *testing.T) {
 	in := callOf(t, `{"s":"`+strings.Repeat("a b ", 10_000)+`","l":["`+strings.Repeat(`user@example.com","`, 500)+`x"]}`)
 	hold(t, languageOf(t, condition.Options{}), in, map[string]bool{

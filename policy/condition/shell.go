@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/bash"
 )
 
-// shellFunctions returns the functions that analyse a line of shell text. A line is analysed once per call.
+// shellFunctions returns the functions that analyse a shell line. A line is analysed once per call.
 func (l *Language) shellFunctions() []Function {
 	part := func(name string, result *cel.Type, of func(a *analysis) ref.Val) Function {
 		return Function{
@@ -50,8 +50,7 @@ func (l *Language) shellFunctions() []Function {
 	}
 }
 
-// flag implements c.flag("r", "recursive"). A single name is a short flag if it has one letter, and a long one
-// otherwise.
+// flag implements c.flag("r", "recursive"). A single name with one letter is a short flag, otherwise a long one.
 func flag(_ Input, args ...ref.Val) ref.Val {
 	command := commandIn(args[0])
 	letter, _ := Text(args[1])
@@ -67,10 +66,10 @@ func flag(_ Input, args ...ref.Val) ref.Val {
 
 // commandIn returns the command that an object holds.
 func commandIn(v ref.Val) *bash.Command {
-	return v.Value().(*bash.Command) //nolint:forcetypeassert // CEL calls an overload with values of its types only
+	return v.Value().(*bash.Command) //nolint:forcetypeassert // CEL calls an overload only with values of its types
 }
 
-// analysis is the analysis of a line, with its lists as CEL values.
+// analysis is a line's analysis, with its lists as CEL values.
 type analysis struct {
 	bash.Analysis
 
@@ -81,9 +80,9 @@ type analysis struct {
 // shellText is a line with its working and home directories.
 type shellText struct{ line, dir, home string }
 
-const maxLines = 64 // the most analyses cached for one call
+const maxLines = 64 // maximum number of analyses cached for one call
 
-// analyse returns the analysis of a line, from the cache of the call if possible.
+// analyse returns a line's analysis, from the call's cache if possible.
 func (ev *event) analyse(line string, l *Language) *analysis {
 	if ev.call == nil {
 		return analyse(line, l)
@@ -118,7 +117,7 @@ func analyse(line string, l *Language) *analysis {
 	return a
 }
 
-// The kinds of the objects of an analysis.
+// The kinds of objects in an analysis.
 var (
 	analysisKind = kindOf("shell.Analysis",
 		field[*analysis]{"clear", cel.BoolType, func(a *analysis) ref.Val { return types.Bool(a.Clear()) }},

@@ -15,12 +15,12 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// Most conditions compare arguments and names with constants. A judge evaluates them without CEL and without allocating.
-// It works from left to right like CEL, and returns unsure at the first unusual value. Then CEL evaluates the whole
-// expression, so that every error comes from CEL.
+// Most conditions compare arguments and names with constants. A judge evaluates them without CEL and without
+// allocating. Like CEL, it works from left to right, and returns unsure at the first unusual value. Then CEL
+// evaluates the whole expression, so that every error comes from CEL.
 type judge func(ev *event) verdict
 
-// verdict is the result of a judge.
+// verdict is a judge's result.
 type verdict uint8
 
 const (
@@ -55,7 +55,7 @@ func (s scalar) truth() verdict {
 	return verdictOf(s.bits != 0)
 }
 
-// judge returns the judge of an expression; nil if it needs CEL.
+// judge returns an expression's judge; nil if it needs CEL.
 func (d *dialect) judge(e ast.Expr) judge {
 	if e.Kind() == ast.CallKind {
 		if j, known := d.judgeOfCall(e.AsCall()); known {
@@ -74,7 +74,7 @@ func (d *dialect) judge(e ast.Expr) judge {
 	return nil
 }
 
-// judgeOfCall returns the judge of an operator or a method that yields a bool; known is false for other calls.
+// judgeOfCall returns the judge for an operator or method with a bool result; known is false for other calls.
 func (d *dialect) judgeOfCall(c ast.CallExpr) (j judge, known bool) {
 	args := c.Args()
 	switch name := c.FunctionName(); name {
@@ -114,8 +114,8 @@ func (d *dialect) judgeOfCall(c ast.CallExpr) (j judge, known bool) {
 	return nil, true
 }
 
-// compileJoined returns the judge of parts joined by && or ||. A part with the verdict end decides, and the parts behind
-// it are not evaluated.
+// compileJoined returns the judge for parts joined by && or ||. A part with the verdict end decides, and later parts
+// are not evaluated.
 func (d *dialect) compileJoined(parts []ast.Expr, end verdict) judge {
 	judges := make([]judge, len(parts))
 	for i, part := range parts {
@@ -136,7 +136,7 @@ func (d *dialect) compileJoined(parts []ast.Expr, end verdict) judge {
 	}
 }
 
-// compileComparison returns the judge of a comparison of two values.
+// compileComparison returns the judge for a comparison of two values.
 func (d *dialect) compileComparison(args []ast.Expr, compare func(a, b scalar) verdict) judge {
 	left, right := d.operand(args[0]), d.operand(args[1])
 	if left == nil || right == nil {
@@ -186,7 +186,7 @@ func compareOrder(is func(order int) bool) func(a, b scalar) verdict {
 		}
 		switch a.kind {
 		case intKind:
-			return verdictOf(is(cmp.Compare(int64(a.bits), int64(b.bits)))) //nolint:gosec // they were made of int64s
+			return verdictOf(is(cmp.Compare(int64(a.bits), int64(b.bits)))) //nolint:gosec // the bits are int64s
 		case uintKind:
 			return verdictOf(is(cmp.Compare(a.bits, b.bits)))
 		case doubleKind:
@@ -199,7 +199,7 @@ func compareOrder(is func(order int) bool) func(a, b scalar) verdict {
 	}
 }
 
-// among returns the judge of value in list, for a constant list or a list or object of the arguments.
+// among returns the judge for value in list, for a constant list or a list or object in the arguments.
 func (d *dialect) among(value, of ast.Expr) judge {
 	left := d.operand(value)
 	if left == nil {
@@ -263,7 +263,7 @@ func (t *tree) has(at int, a scalar) verdict {
 	return unsure
 }
 
-// constants returns the values of a constant list.
+// constants returns a constant list's values.
 func (d *dialect) constants(e ast.Expr) (list []scalar, ok bool) {
 	switch e.Kind() {
 	case ast.ListKind:
@@ -291,7 +291,7 @@ func (d *dialect) constants(e ast.Expr) (list []scalar, ok bool) {
 	return list, len(list) <= mostLooks && !slices.ContainsFunc(list, func(s scalar) bool { return s.kind == unknownKind })
 }
 
-// ofTexts returns the judge of a method of a text with a text argument.
+// ofTexts returns the judge for a string method with a string argument.
 func (d *dialect) ofTexts(c ast.CallExpr, is func(text, part string) bool) judge {
 	if !c.IsMemberFunction() || len(c.Args()) != 1 {
 		return nil
@@ -304,7 +304,7 @@ func (d *dialect) ofTexts(c ast.CallExpr, is func(text, part string) bool) judge
 	})
 }
 
-// matching returns the judge of a text compared with a constant regular expression.
+// matching returns the judge for a match with a constant regular expression.
 func (d *dialect) matching(c ast.CallExpr) judge {
 	if !c.IsMemberFunction() || len(c.Args()) != 1 || c.Args()[0].Kind() != ast.LiteralKind {
 		return nil
@@ -357,7 +357,7 @@ func (d *dialect) operand(e ast.Expr) func(ev *event) scalar {
 	return nil
 }
 
-// constantValue returns the value of a constant text or a constant list of texts; nil for other expressions.
+// constantValue returns the value of a constant string or a constant list of strings; nil for other expressions.
 func (d *dialect) constantValue(e ast.Expr) ref.Val {
 	var v ref.Val
 	switch e.Kind() {
@@ -413,7 +413,7 @@ func (d *dialect) argument(e ast.Expr) *argument {
 	}
 }
 
-// memberStep returns the name of a member and the expression that holds it; nil if e is not a member access.
+// memberStep returns a member's name and the expression that contains it; nil if e is not a member access.
 func memberStep(e ast.Expr) (name string, of ast.Expr) {
 	switch e.Kind() {
 	case ast.SelectKind:
@@ -430,7 +430,7 @@ func memberStep(e ast.Expr) (name string, of ast.Expr) {
 	return "", nil
 }
 
-// in finds the value: its tree and its index. The verdict is no when the last name does not exist.
+// in finds the value's tree and index. The verdict is no if the last name does not exist.
 func (p *argument) in(ev *event) (t *tree, at int, there verdict) {
 	if ev.call == nil {
 		return nil, 0, unsure

@@ -22,8 +22,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// Random conditions are of these operands, and random arguments of these values: those on which a comparison that is not
-// CEL's would most easily go wrong.
+// Random conditions use these operands, and random arguments these values. A comparison other than CEL's would most
+// easily fail for them.
 var (
 	operands = []string{
 		"args.a", "args.b", "args.o.a", "args.o.o.a", `args["a b"]`, `args["o"].a`, "args.o", "args.l", "args.e", "args", "args.missing",
@@ -44,7 +44,7 @@ var (
 	}
 )
 
-// Some texts and numbers are drawn at random, too.
+// Some strings and numbers are also drawn at random.
 var (
 	anyText   = rapid.StringOf(rapid.SampledFrom([]rune("a1/. *é\u0301İſK😀\u202e\uFFFD\x00\n\"'\\")))
 	anyNumber = rapid.OneOf(
@@ -64,7 +64,7 @@ func drawOperand(t *rapid.T, label string) string {
 	return rapid.SampledFrom(operands).Draw(t, label)
 }
 
-// drawValue draws a value of an argument, as JSON.
+// drawValue draws an argument's value, as JSON.
 func drawValue(t *rapid.T, label string, depth int) string {
 	switch rapid.IntRange(0, 9).Draw(t, "kind") {
 	case 0:
@@ -135,7 +135,7 @@ func drawArguments(t *rapid.T) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// What is judged without CEL is judged as CEL does it, and what fails is told in its words.
+// Judges return the same results as CEL, and report failures in CEL's words.
 func TestTheShortWayIsThatOfCEL(t *testing.T) {
 	var asked, short, failed, held int
 	property := shortWayIsThatOfCEL(t)
@@ -156,8 +156,8 @@ func TestTheShortWayIsThatOfCEL(t *testing.T) {
 	t.Logf("%d judgements: %d without CEL, %d failed, %d held", asked, short, failed, held)
 }
 
-// FuzzShortWay checks the same for conditions and arguments that are texts. The seeds put each operator between operands of all
-// kinds, and each condition is asked about arguments of all kinds.
+// FuzzShortWay checks the same for conditions and arguments given as text. The seeds put each operator between
+// operands of all kinds, and each condition judges arguments of all kinds.
 func FuzzShortWay(f *testing.F) {
 	const arguments = `{"a":"ab","b":1,"o":{"a":1.0},"l":[1,"a",null]}`
 	lefts := []string{"args.a", "args.o.a", "original_args.a", "tool", "step", "vars.d", "1", "'ab'"}
@@ -191,15 +191,15 @@ func FuzzShortWay(f *testing.F) {
 	})
 }
 
-// callOf returns the input of a call of bash.
+// callOf returns the input for a bash call.
 func callOf(t require.TestingT, arguments, original string) Input {
 	in, err := FromJSON(fmt.Appendf(nil, `{"point":"PreToolUse","tool":"bash","arguments":%s,"original_arguments":%s}`, arguments, original), "")
 	require.NoError(t, err)
 	return in
 }
 
-// shortWayIsThatOfCEL returns a property of a condition that it draws, and of calls. It tells seen each of them with what
-// CEL says.
+// shortWayIsThatOfCEL returns a property that draws a condition and calls, and passes each of them with CEL's result
+// to seen.
 func shortWayIsThatOfCEL(t testing.TB) func(t *rapid.T, seen func(c *compiled, in Input, v ref.Val, err error)) {
 	t.Helper()
 	l := shortLanguage(t)
@@ -217,7 +217,7 @@ func shortWayIsThatOfCEL(t testing.TB) func(t *rapid.T, seen func(c *compiled, i
 	}
 }
 
-// shortLanguage returns the language of the conditions that are drawn.
+// shortLanguage returns the language of the drawn conditions.
 func shortLanguage(t testing.TB) *Language {
 	t.Helper()
 	var many []any
@@ -274,7 +274,7 @@ func shortLanguage(t testing.TB) *Language {
 	return l
 }
 
-// requireSameAsCEL holds what a condition says, its errors and its reasons against what CEL alone says, which it returns.
+// requireSameAsCEL compares a condition's value, errors and reasons with the ones from CEL alone, which it returns.
 func requireSameAsCEL(t interface {
 	require.TestingT
 	Helper()
@@ -283,7 +283,7 @@ func requireSameAsCEL(t interface {
 ) (ref.Val, error) {
 	t.Helper()
 	v, wantErr := c.evaluate(t.Context(), in)
-	if c.judge == nil { // it is CEL that says all
+	if c.judge == nil { // only CEL evaluates the condition
 		c.explainFacts(t.Context(), in)
 		return v, wantErr
 	}
@@ -310,7 +310,7 @@ func requireSameAsCEL(t interface {
 	return v, wantErr
 }
 
-// These are judged without CEL, and cost a call that was read no allocation.
+// These conditions are judged without CEL, and allocate nothing once the call was parsed.
 func TestPlainConditionsNeedNoCEL(t *testing.T) {
 	l, err := New(Options{Variables: map[string]any{"limit": 1000, "places": []any{"/", "/etc"}}})
 	require.NoError(t, err)
@@ -335,13 +335,13 @@ func TestPlainConditionsNeedNoCEL(t *testing.T) {
 		require.NotNil(t, c.c.judge, text)
 		assert.Equal(t, verdictOf(want), c.c.judge(in.event), text)
 		if strings.Contains(text, "matches") {
-			continue // what the regular expression needs comes from a pool, or not
+			continue // the regular expression may allocate, depending on its pool
 		}
 		assert.Zero(t, testing.AllocsPerRun(100, func() { _, _ = c.Test(t.Context(), in) }), text)
 	}
 }
 
-// So are our own functions of texts, which make what they need.
+// The same holds for our own string functions, which allocate only what they need.
 func TestPlainCallsNeedNoCEL(t *testing.T) {
 	l, err := New(Options{Workspace: t.TempDir(), Variables: map[string]any{"hosts": []any{"a.example", "*.b.example"}}})
 	require.NoError(t, err)

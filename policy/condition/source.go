@@ -22,7 +22,7 @@ type source interface { //nolint:interfacebloat // one method for each part of a
 	reply() reply
 	subagent() hooks.Subagent
 	approvals() []approval
-	duration() time.Duration // of the step, the sub-agent or the call that the point is about
+	duration() time.Duration // for the step, sub-agent or call that the point is about
 	compaction() hooks.Compaction
 	continuations() int
 	conversation() hooks.Conversation
@@ -44,7 +44,7 @@ type called struct {
 	original  string
 }
 
-// result is the result of a call.
+// result is a call's result.
 type result struct {
 	text    string
 	isError bool
@@ -55,7 +55,7 @@ type result struct {
 	attempts int
 }
 
-// reply is a turn of the model.
+// reply is a model turn.
 type reply struct {
 	text   string
 	tools  []string
@@ -63,7 +63,7 @@ type reply struct {
 	model  string
 }
 
-// approval is a call that needs approval, with the answer to it.
+// approval is a call that requires approval, with its answer.
 type approval struct {
 	CallID    string          `json:"call_id"`
 	Tool      string          `json:"tool"`

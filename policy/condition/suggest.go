@@ -18,7 +18,7 @@ var (
 	dotted     = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*(?:\s*\.\s*[A-Za-z_][A-Za-z0-9_]*)*`)
 )
 
-// explainIssue rewords an error of CEL and adds a suggestion.
+// explainIssue rewords a CEL error and adds a suggestion.
 func (d *dialect) explainIssue(text, plain string, issue *cel.Error) *Error {
 	offset := nameBefore(text, offsetOf(text, issue.Location))
 	if m := undeclared.FindStringSubmatch(issue.Message); m != nil {
@@ -93,7 +93,7 @@ func pointsText(at where) string {
 	return strings.Join(names, ", ")
 }
 
-// allNames returns the names of the variables and functions of the point.
+// allNames returns the point's variable and function names.
 func (d *dialect) allNames() []string {
 	names := slices.Collect(maps.Keys(d.names))
 	for name := range d.env.Functions() {
@@ -112,7 +112,7 @@ func operatorText(name string) string {
 	return strings.Trim(strings.TrimSuffix(name, "_"), "_")
 }
 
-// nearestName returns the name that a mistyped one most likely means; empty when none is similar. It prefers names in
+// nearestName returns the name that a mistyped one most likely means; empty if none is similar. It prefers names in
 // the same case.
 func nearestName(name string, among []string) string {
 	most := 1 + min(3, (len(name)+2)/4)
@@ -130,7 +130,7 @@ func nearestName(name string, among []string) string {
 	return best
 }
 
-// editDistance returns how many letters must be changed, added, removed or swapped with the next, at most most.
+// editDistance returns how many letters must be changed, added, removed or swapped with the next, up to most.
 func editDistance(a, b string, most int) int {
 	if len(a)-len(b) >= most || len(b)-len(a) >= most || len(a) > 64 || len(b) > 64 {
 		return most
@@ -156,8 +156,8 @@ func editDistance(a, b string, most int) int {
 	return min(most, rows[len(a)%3][len(b)])
 }
 
-// stray finds the errors that type checking does not: expressions that create objects, unknown members of a variable,
-// unknown ids of actions, and regular expressions that are not constant.
+// stray finds the errors that type checking misses: expressions that create objects, unknown members of a variable,
+// unknown action IDs, and regular expressions that are not constant.
 func (d *dialect) stray(text string, checked *cel.Ast) Errors {
 	var wrong Errors
 	native := checked.NativeRep()
@@ -184,7 +184,7 @@ func (d *dialect) stray(text string, checked *cel.Ast) Errors {
 	return wrong
 }
 
-// membersOf returns the member names of a variable; nil when they are unknown.
+// membersOf returns a variable's member names; nil if they are unknown.
 func (d *dialect) membersOf(of string) []string {
 	v := d.names[of]
 	switch {
@@ -199,7 +199,7 @@ func (d *dialect) membersOf(of string) []string {
 // patternOf returns the pattern of matches(text, pattern) and text.matches(pattern).
 func patternOf(call ast.CallExpr) ast.Expr { return call.Args()[len(call.Args())-1] }
 
-// isOwn reports whether a value comes from the author of the condition, as literals and vars.* do.
+// isOwn reports whether a value comes from the condition's author, as literals and vars.* do.
 func (d *dialect) isOwn(e ast.Expr) bool {
 	switch e.Kind() {
 	case ast.LiteralKind:

@@ -13,31 +13,31 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// tree is a JSON object, read into one slice of nodes in which the content of an object or a list follows it. It is read
-// when a condition first needs it and does not change afterwards, so it can be read concurrently.
+// tree is a JSON object, parsed into one slice of nodes in which each object or list is followed by its content. It
+// is parsed when a condition first needs it and does not change afterwards, so it is safe for concurrent reads.
 type tree struct {
 	read sync.Once
 	row  []node
-	few  [6]node // initial storage of the nodes: enough for most calls
+	few  [6]node // initial storage for the nodes: enough for most calls
 	err  error
 
 	made   sync.Once
 	object map[string]any
 }
 
-// treeOf returns the tree of a text. The empty text is the empty object.
+// treeOf returns the tree for a JSON text. Empty text is the empty object.
 func treeOf(text string) *tree { return new(tree).open(text) }
 
 // node is a value in a tree.
 type node struct {
-	name string // of the member
+	name string // the member's name
 	scalar
 }
 
-// scalar is a value that is compared without conversion to CEL. For a value that is not scalar only the kind is set.
+// scalar is a value that is compared without conversion to CEL. For other values, only the kind is set.
 type scalar struct {
 	kind scalarKind
-	text string // the text, or the digits of a number that conditions cannot hold
+	text string // the string, or the digits of a number that conditions cannot represent
 	bits uint64 // the bool or number; for a list or an object in a tree, the index behind its content
 }
 
@@ -57,7 +57,7 @@ const (
 	objectKind
 )
 
-// open reads the text of the tree once. All calls must pass the same text.
+// open parses the tree's text once. All calls must pass the same text.
 func (t *tree) open(text string) *tree {
 	t.read.Do(func() {
 		t.row = t.few[:0]
@@ -118,11 +118,11 @@ func (t *tree) nodeValue(at int) ref.Val {
 	}
 }
 
-// mostLooks is the most members that a lookup compares one by one.
+// mostLooks is the maximum number of members that a lookup compares one by one.
 const mostLooks = 64
 
-// member returns the index of a member of the object at an index. It returns unsure if the value is not an object or has
-// too many members.
+// member returns the index of a member of the object at an index. It returns unsure if the value is not an object or
+// has too many members.
 func (t *tree) member(at int, name string) (int, verdict) {
 	if t.row[at].kind != objectKind {
 		return 0, unsure
@@ -150,7 +150,7 @@ func (s scalar) toCEL() ref.Val {
 	case textKind:
 		return types.String(s.text)
 	case intKind:
-		return types.Int(s.bits) //nolint:gosec // it was made of an int64
+		return types.Int(s.bits) //nolint:gosec // the bits are an int64
 	case uintKind:
 		return types.Uint(s.bits)
 	case doubleKind:
@@ -192,10 +192,10 @@ func boolScalar(b bool) scalar {
 	return scalar{kind: boolKind}
 }
 
-// exact is the limit up to which a double holds every whole number.
+// exact is the limit up to which a double represents every whole number.
 const exact = 1 << 53
 
-// scalarOfNumber converts a JSON number. Whole numbers keep their digits: they become an int, or a uint when too large
+// scalarOfNumber converts a JSON number. Whole numbers keep their digits: they become an int, or a uint if too large
 // for an int. Other numbers become doubles. A number that would lose significant digits becomes an error value.
 func scalarOfNumber(text string) scalar {
 	if !strings.ContainsAny(text, ".eE") {

@@ -11,8 +11,8 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// urlFunctions returns the functions that split URLs. A text without scheme or host is an error, because programs read
-// such texts differently.
+// urlFunctions returns the functions that split URLs. Text without a scheme or host is an error, because programs
+// read it differently.
 func urlFunctions() []Function {
 	part := func(name string, result *cel.Type, of func(u *url.URL) ref.Val) Function {
 		return onText(name, result, func(text string) (ref.Val, error) {
@@ -49,7 +49,7 @@ func wholeURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// hostName returns the host of a URL as wholeHost returns it; empty if that is an error.
+// hostName returns a URL's host like wholeHost; empty if that is an error.
 func hostName(u *url.URL) string {
 	host, _, _ := wholeHost(u.Hostname())
 	return host
@@ -58,7 +58,7 @@ func hostName(u *url.URL) string {
 // defaultPorts holds the default port of each scheme.
 var defaultPorts = map[string]int{"http": 80, "https": 443, "ws": 80, "wss": 443, "ftp": 21, "ftps": 990, "ssh": 22, "git": 9418}
 
-// portOf returns the port, the default port of the scheme, or 0.
+// portOf returns the port, the scheme's default port, or 0.
 func portOf(u *url.URL) int {
 	if n, err := strconv.Atoi(u.Port()); err == nil {
 		return n

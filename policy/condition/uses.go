@@ -11,7 +11,7 @@ import (
 // uses lists the names in an expression, and whether its work is bounded.
 type uses struct {
 	names map[string]bool
-	// unbounded is set if the sizes of the expression and of its values do not bound the work: it has a loop, or text
+	// unbounded is set if the sizes of the expression and its values do not bound the work: it has a loop, or text
 	// that may grow.
 	unbounded bool
 }
@@ -34,7 +34,7 @@ func (d *dialect) isBounded(function string) bool {
 	return ok || d.functions[function] != nil
 }
 
-// isSum reports whether a call of + adds numbers, as opposed to texts or lists.
+// isSum reports whether a call of + adds numbers, as opposed to strings or lists.
 func isSum(function string, result *cel.Type) bool {
 	switch result.Kind() {
 	case types.IntKind, types.UintKind, types.DoubleKind, types.DurationKind, types.TimestampKind:

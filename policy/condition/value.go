@@ -12,8 +12,9 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 )
 
-// compileValue returns a function that evaluates an expression without CEL: a constant, the arguments, or a call of a Function
-// with such values. It is nil for other expressions. The function returns nil when only CEL can tell.
+// compileValue returns a function that evaluates an expression without CEL: a constant, the arguments, or a Function
+// call with such values. It is nil for other expressions. The function returns nil if only CEL can evaluate the
+// value.
 func (d *dialect) compileValue(e ast.Expr) func(ev *event) ref.Val {
 	switch {
 	case e.Kind() == ast.IdentKind && e.AsIdent() == "args" && d.names["args"] != nil:
@@ -41,7 +42,7 @@ func (d *dialect) compileValue(e ast.Expr) func(ev *event) ref.Val {
 	}
 }
 
-// compileCall returns a function that evaluates a call of a Function; nil if only CEL can.
+// compileCall returns a function that evaluates a Function call; nil if only CEL can.
 func (d *dialect) compileCall(c ast.CallExpr) func(ev *event) ref.Val {
 	f, exprs := d.functions[c.FunctionName()], c.Args()
 	if c.IsMemberFunction() {
@@ -90,8 +91,9 @@ func (d *dialect) compileCall(c ast.CallExpr) func(ev *event) ref.Val {
 	return call
 }
 
-// keyOf returns a text that identifies the result of a call of one of Options.Functions among all results about an event:
-// its arguments are constants, the arguments of the tool call, or calls of the same kind. It is empty for other calls.
+// keyOf returns a key that identifies the result of a call to one of Options.Functions among all results for an
+// event: its arguments are constants, the tool call's arguments, or calls of the same kind. It is empty for other
+// calls.
 func (d *dialect) keyOf(c ast.CallExpr) string {
 	f := d.functions[c.FunctionName()]
 	if f == nil || !f.once || c.IsMemberFunction() {
@@ -114,8 +116,8 @@ func (d *dialect) keyOf(c ast.CallExpr) string {
 	return key.String() + ")"
 }
 
-// mayAccept reports whether a parameter accepts a constant. For nil, which stands for a value that is not known yet, it
-// reports whether the value's type can be checked when it is known.
+// mayAccept reports whether a parameter accepts a constant. For nil, which stands for a value that is not known yet,
+// it reports whether the value's type can be checked later.
 func mayAccept(parameter *cel.Type, constant ref.Val) bool {
 	if constant == nil {
 		return parameter.IsExactType(cel.DynType) || parameter.IsExactType(cel.StringType)
@@ -123,7 +125,7 @@ func mayAccept(parameter *cel.Type, constant ref.Val) bool {
 	return parameter.IsExactType(cel.DynType) || parameter.IsExactType(typeOf(constant))
 }
 
-// sizeOperand returns a function that computes the size of a list without CEL; nil for other expressions.
+// sizeOperand returns a function that computes a list's size without CEL; nil for other expressions.
 func (d *dialect) sizeOperand(c ast.CallExpr) func(ev *event) scalar {
 	of := c.Target()
 	if !c.IsMemberFunction() {
@@ -144,7 +146,7 @@ func (d *dialect) sizeOperand(c ast.CallExpr) func(ev *event) scalar {
 	}
 }
 
-// conditional returns the judge of a ternary expression.
+// conditional returns the judge for a ternary expression.
 func (d *dialect) conditional(args []ast.Expr) judge {
 	which, then, otherwise := d.judge(args[0]), d.judge(args[1]), d.judge(args[2])
 	if which == nil || then == nil || otherwise == nil {

@@ -45,7 +45,7 @@ func countVariable(name string, at where, value func(ev *event) int64) variable 
 	return variable{
 		name: name, kind: cel.IntType, at: at,
 		value: func(ev *event) any { return types.Int(value(ev)) },
-		plain: func(ev *event) scalar { return scalar{kind: intKind, bits: uint64(value(ev))} }, //nolint:gosec // it is made an int64 again
+		plain: func(ev *event) scalar { return scalar{kind: intKind, bits: uint64(value(ev))} }, //nolint:gosec // it is converted back to int64
 	}
 }
 
@@ -70,7 +70,7 @@ func cacheVariable(v variable) variable {
 	return v
 }
 
-// variables holds all names that conditions can use except vars.*. A test keeps the tables in doc.go equal to it.
+// variables holds all names that conditions can use except vars.*. A test compares it with the tables in doc.go.
 var variables = slices.Concat([]variable{
 	textVariable("point", nil, func(ev *event) string { return string(ev.point) }),
 	textVariable("agent", nil, func(ev *event) string { return ev.run().Agent }),
@@ -158,7 +158,7 @@ var variables = slices.Concat([]variable{
 	textVariable("end.status", ofDone, func(ev *event) string { s, _ := ev.source.end(); return string(s) }),
 }, environment)
 
-// environment holds the variables of pipelines. As in a process environment, a value that was not given is empty or 0.
+// environment holds the pipeline variables. As in a process environment, a missing value is empty or 0.
 var environment = []variable{
 	givenText("SESSION", func(ev *event) string { return string(ev.run().Session) }),
 	givenText("STAGE", func(ev *event) string { return ev.run().Stage }),
@@ -188,7 +188,7 @@ func jsonOr(text string, otherwise ref.Val) ref.Val {
 
 func emptyText(*event) string { return "" }
 
-// givenText returns a text variable that Values.Names can override.
+// givenText returns a string variable that Values.Names can override.
 func givenText(name string, otherwise func(ev *event) string) variable {
 	return textVariable(name, nil, func(ev *event) string {
 		if v, ok := ev.values.Names[name]; ok {
@@ -198,8 +198,8 @@ func givenText(name string, otherwise func(ev *event) string) variable {
 	})
 }
 
-// givenNumber returns an int variable that Values.Names can override. A text that is not a number is an error when it is
-// used.
+// givenNumber returns an int variable that Values.Names can override. Text that is not a number is an error when it
+// is used.
 func givenNumber(name string, otherwise func(ev *event) int) variable {
 	return variable{name: name, kind: cel.IntType, value: func(ev *event) any {
 		v, ok := ev.values.Names[name]
