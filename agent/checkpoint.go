@@ -87,6 +87,13 @@ func (c Checkpoint) Intervention(callID string) (Intervention, bool) {
 	return lo.Find(State(c).Interventions(), func(i Intervention) bool { return i.CallID() == callID })
 }
 
+// Card returns the intervention that asks a person about a prepared call. It has the ID that the stored intervention will have.
+func (c Checkpoint) Card(p *Prepared) Intervention {
+	i := interventionAbout(p, time.Now())
+	i.Round = c.read().open.findCall(p.Original.ID).round() + 1
+	return i.WithID(State(c).Run().ID, State(c).RunStepCount())
+}
+
 // Resumed reports whether this process resumed the run from a stored state, after it was parked or cut off.
 func (c Checkpoint) Resumed() bool {
 	l := c.read().live

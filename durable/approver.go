@@ -38,7 +38,7 @@ func (x *keptApprover) Approve(ctx context.Context, s agent.State, pending []*ag
 		a := &answers[i]
 		within := p.Questions().Within()
 		isLate := a.Verdict == agent.Approve && within > 0 && took > within // the loop does not count it
-		if p.Questions().Decision() != nil || a.Verdict > agent.Approve || a.TimedOut() || isLate || askedAbout(p).CheckInput(*a) != nil {
+		if p.Questions().Decision() != nil || a.Verdict > agent.Approve || a.TimedOut() || isLate || agent.Checkpoint(s).Card(p).CheckInput(*a) != nil {
 			continue
 		}
 		if a.At.IsZero() {
@@ -51,14 +51,9 @@ func (x *keptApprover) Approve(ctx context.Context, s agent.State, pending []*ag
 	return mo.Ok(answers)
 }
 
-// askedAbout returns what a person is asked about a call.
-func askedAbout(p *agent.Prepared) agent.Intervention {
-	return agent.Intervention{Original: *p.Original, Call: *p.Call, Questions: p.Questions()}
-}
-
 // stageAnswer notes the answer about a call, to be written with the next entry about the call.
 func (h *recordedRun) stageAnswer(s agent.State, p *agent.Prepared, a agent.Approval) error {
-	i := askedAbout(p).WithID(s.Run().ID, s.RunStepCount())
+	i := agent.Checkpoint(s).Card(p)
 	id := i.CallID()
 	for ; h.up != nil; h = h.up {
 		id = h.call + "/" + id

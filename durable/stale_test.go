@@ -1,11 +1,14 @@
 package durable_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -27,6 +30,8 @@ type payer struct {
 	turns  []agenttest.Turn
 	ran    atomic.Int64
 	during func(ctx context.Context) error
+	// approver decides at once; nil parks the run.
+	approver agent.Approver
 }
 
 func newPayer(t *testing.T, hooks ...hooks.Hook) *payer {
@@ -48,7 +53,7 @@ func (p *payer) build() *agent.Agent {
 		return "paid", nil
 	})
 	a, err := builder.New().WithName("x").WithDriver(agenttest.Script(p.turns...)).With(capability.UseTools(pay),
-		capability.UseHooks(p.hooks...), capability.UseApproval(agent.ParkApprover), capability.UseDurability{Keeper: p.keeper}).Build().Get()
+		capability.UseHooks(p.hooks...), capability.UseApproval(cmp.Or(p.approver, agent.ParkApprover)), capability.UseDurability{Keeper: p.keeper}).Build().Get()
 	require.NoError(p.t, err)
 	return a
 }
@@ -196,6 +201,33 @@ func TestAnOldAnswerIsNotForDoubt(t *testing.T) {
 	p.refused(first, "ann")
 	require.True(t, p.resume().Waiting())
 	assert.Equal(t, int64(1), p.ran.Load(), "paid once")
+}
+
+// A person who answers at once is asked about the same call after every crash: the audit log tells the questions apart.
+func TestAnswersAtOnceNameTheirCards(t *testing.T) {
+	t.Parallel()
+	p := newPayer(t)
+	p.approver = agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
+		return agent.Approval{Verdict: agent.Approve, By: "ann"}, nil
+	})
+	keeper := p.keeper
+	for process := range 3 {
+		store := &dying{Store: p.store}
+		p.keeper = durable.Keep(store, durable.Options{Owner: fmt.Sprint("dies", process), Patience: -1})
+		p.during = func(context.Context) error { store.dead.Store(true); return nil }
+		if process == 0 {
+			require.Error(t, p.build().RunWith(t.Context(), agent.RunSettings{ID: "run"}, agent.NewState(), agent.UserText("go")).Error())
+			continue
+		}
+		require.Error(t, p.keeper.Resume(t.Context(), p.build(), "run", durable.TakeOver).Error())
+	}
+	p.keeper, p.during = keeper, nil
+	require.NoError(t, p.keeper.Resume(t.Context(), p.build(), "run", durable.TakeOver).Error())
+	records, err := p.store.AuditRecords(t.Context(), durable.AuditFilter{Kind: durable.AuditAnswer, Run: "run"})
+	require.NoError(t, err)
+	cards := lo.Map(records, func(r durable.AuditRecord, _ int) string { return r.Answer.Wait })
+	assert.Len(t, cards, 3)
+	assert.Len(t, lo.Uniq(cards), 3, "each answer is about another question")
 }
 
 // The model makes the same call with the same id in a later step: the approval of the earlier one does not count for it.
