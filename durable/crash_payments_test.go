@@ -2,7 +2,6 @@ package durable_test
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +26,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/answertest"
 	"github.com/grapnel-go/grapnel/internal/parts"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -263,57 +263,55 @@ func paying(ctx context.Context, store durable.Store, dir string) error {
 		return err
 	}
 	for {
+		late := make(chan error, 1)
+		go func() { late <- answertest.Repeat(ctx, store, crashRun) }()
 		s, err := k.Resume(ctx, a, crashRun, durable.TakeFree).Get()
+		if err := <-late; err != nil {
+			return err
+		}
 		if errors.Is(err, durable.ErrNotBegun) {
 			err = errors.Join(store.Delete(ctx, crashRun), durable.ErrNotFound)
 		}
 		if errors.Is(err, durable.ErrNotFound) {
 			s, err = a.RunWith(ctx, agent.RunSettings{ID: crashRun}, agent.NewState(), agent.UserText("go")).Get()
 		}
-		if err != nil || !s.Waiting() {
-			return err
-		}
-		if err := repeatAnswers(ctx, store); err != nil {
-			return err
-		}
-		for _, i := range s.Interventions() {
-			if i.Answer() != nil {
-				continue
-			}
-			answer, err := c.decide(i.Call, i.Questions.InDoubt())
-			if err == nil {
-				err = durable.Approve(ctx, store, crashRun, i.ID, answer)
-			}
-			if err != nil {
-				return err
-			}
-			c.tick("approved")
-		}
-		if err := repeatAnswers(ctx, store); err != nil {
-			return err
-		}
-	}
-}
-
-// repeatAnswers gives each recorded answer twice again, like a client whose answers come twice and late: none counts.
-func repeatAnswers(ctx context.Context, store durable.Store) error {
-	records, err := store.AuditRecords(ctx, durable.AuditFilter{Kind: durable.AuditAnswer, Run: crashRun})
-	if err != nil {
-		return err
-	}
-	for _, r := range slices.Concat(records, records) {
-		told, err := durable.AnsweredOf(r)
 		if err != nil {
 			return err
 		}
-		if _, err = durable.Decide(ctx, store, durable.Wait{Run: crashRun, ID: r.Answer.Wait}, told.Approval); !errors.Is(err, durable.ErrAnswered) {
-			return fmt.Errorf("an answer to %s that was repeated: %w", r.Answer.Wait, cmp.Or(err, errCounted))
+		if err := answertest.Repeat(ctx, store, crashRun); err != nil || !s.Waiting() {
+			return err
 		}
+		if err := c.answer(ctx, store); err != nil {
+			return err
+		}
+		if err := answertest.Repeat(ctx, store, crashRun); err != nil {
+			return err
+		}
+	}
+}
+
+// answer answers all open waits.
+func (c *cashier) answer(ctx context.Context, store durable.Store) error {
+	waits, err := store.OpenWaits(ctx, durable.WaitFilter{Run: crashRun})
+	if err != nil {
+		return err
+	}
+	for _, w := range waits {
+		i, err := durable.InterventionOf(w)
+		if err != nil {
+			return err
+		}
+		a, err := c.decide(i.Call, i.Questions.InDoubt())
+		if err == nil {
+			err = answertest.Decide(ctx, store, w, a)
+		}
+		if err != nil {
+			return err
+		}
+		c.tick("approved")
 	}
 	return nil
 }
-
-var errCounted = errors.New("it counted")
 
 // payingProcess continues the run in a process of its own, and kills that process after most ticks. It returns the
 // number of ticks, and whether the process ended by itself.
