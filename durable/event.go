@@ -33,8 +33,9 @@ const (
 	// SignalPause pauses the run: the process that holds it releases it after the current step, and a
 	// run that no process holds waits. It has no effect on a paused run.
 	SignalPause SignalKind = "pause"
-	// SignalResume ends a pause. It has no effect on a run that is not paused, except that a Text is added
-	// as with SignalContext.
+	// SignalResume ends a pause. A run that no process holds is ready again, also when a deadline of its waits has passed or a
+	// Release had delayed it; it is pending if it has never started and its NotBefore is ahead, and it waits on while nothing has
+	// happened. The signal has no effect on a run that is not paused, except that a Text is added as with SignalContext.
 	SignalResume SignalKind = "resume"
 	// SignalContext adds Text to the conversation of the run before its next step.
 	SignalContext SignalKind = "context"

@@ -17,7 +17,7 @@ func (c Commit) Fingerprint(l Lease) []byte {
 	p.number(l.Epoch, int64(u.Steps), c.HandledSignals, lo.Ternary[int64](u.Blocked, 1, 0), lo.Ternary[int64](u.Waits == nil, 1, 0),
 		lo.Ternary[int64](u.AnyWait, 1, 0))
 	p.number(int64(len(u.Waits)), int64(len(c.Entries)), int64(len(c.Events)), int64(len(c.Jobs)))
-	p.strings(string(l.Run), string(u.Status), string(u.Reason))
+	p.strings(string(l.Run), l.Owner, string(u.Status), string(u.Reason))
 	p.bytes(u.Result)
 	pass := lo.FromPtr(u.Pass)
 	p.number(lo.Ternary[int64](u.Pass == nil, 1, 0), lo.Ternary[int64](pass.Input == nil, 1, 0))

@@ -225,7 +225,7 @@ type Run struct {
 	// Entries is the number of the last entry of the journal, Events that of the last event.
 	Entries int64 `json:"entries"`
 	Events  int64 `json:"events"`
-	// Created and Updated are by the clock of the store; Updated is when the run last changed. Ready is
+	// Created and Updated are by the clock of the store; Updated is when the run last changed, except by Renew. Ready is
 	// since when it has been ready; zero while it is not.
 	Created time.Time `json:"created"`
 	Updated time.Time `json:"updated"`

@@ -135,6 +135,17 @@ var acquiring = map[string]part{
 		l.Epoch++
 		stale(t, s, l)
 	},
+	"another owner with the same epoch": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		other := l
+		other.Owner = "two"
+		stale(t, s, other)
+		other.Owner = ""
+		stale(t, s, other)
+		writeUpdate(t, s, l, endUpdate())
+		other.Owner = "two"
+		stale(t, s, other)
+	},
 	"each lease is an epoch": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
 		var old []durable.Lease

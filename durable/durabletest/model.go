@@ -151,6 +151,9 @@ func (m model) setStatus(r *modelRun, s durable.Status) {
 	}
 }
 
+// isOverdue reports whether the deadline of an open wait has passed.
+func (r *modelRun) isOverdue() bool { return !r.AnswerBy.IsZero() && !r.AnswerBy.After(time.Now()) }
+
 // clearOwner removes the lease.
 func (r *modelRun) clearOwner() { r.Owner, r.Expires = "", time.Time{} }
 
@@ -178,6 +181,7 @@ func (m model) wake(r *modelRun) {
 	case r.Status != durable.StatusWaiting, r.isHeld() && m.broken != "wake held", r.Paused && m.broken != "wake paused", !m.isSatisfied(r):
 	default:
 		r.clearOwner()
+		r.Updated = m.at
 		m.setStatus(r, durable.StatusReady)
 	}
 }
@@ -186,7 +190,6 @@ func (m model) wake(r *modelRun) {
 func (m model) giveUp(r *modelRun, delay time.Duration) {
 	r.clearOwner()
 	r.Updated = m.at
-	overdue := !r.AnswerBy.IsZero() && !r.AnswerBy.After(time.Now())
 	switch {
 	case r.CancelReason != "" && m.broken != "release cancelled":
 		m.setStatus(r, durable.StatusReady)
@@ -195,7 +198,7 @@ func (m model) giveUp(r *modelRun, delay time.Duration) {
 	case r.Status == durable.StatusRunning && delay > 0 && m.broken != "delay":
 		r.NotBefore = m.at.Add(delay)
 		m.setStatus(r, durable.StatusPending)
-	case r.Status == durable.StatusRunning, m.isSatisfied(r), overdue && m.broken != "release overdue":
+	case r.Status == durable.StatusRunning, m.isSatisfied(r), r.isOverdue() && m.broken != "release overdue":
 		m.setStatus(r, durable.StatusReady)
 	}
 }

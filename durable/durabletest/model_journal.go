@@ -17,7 +17,7 @@ import (
 // checkLease finds the run of a lease and checks the lease, unless the store is broken in that method.
 func (m model) checkLease(ctx context.Context, l durable.Lease, method string) (*modelRun, func(), error) {
 	r, done, err := m.find(ctx, l.Run)
-	if err == nil && (r.Epoch != l.Epoch || r.Owner == "" || r.Owner != l.Owner) && m.broken != method {
+	if err == nil && (r.Epoch != l.Epoch || r.Owner == "" || r.Owner != l.Owner && m.broken != method+" of another owner") && m.broken != method {
 		return nil, done, durable.ErrStale
 	}
 	if err == nil && m.broken == "expired is stale" && !r.isHeld() {
@@ -245,9 +245,9 @@ func (m model) Events(ctx context.Context, id agent.RunID, after int64, limit in
 // cancel requests the end of a run. One that has never started, and that no process holds, ends.
 func (m model) cancel(r *modelRun, reason string) {
 	if r.CancelReason == "" || m.broken == "last reason" {
-		r.CancelReason = cmp.Or(reason, "cancelled")
+		r.CancelReason, r.Updated = cmp.Or(reason, "cancelled"), m.at
 	}
-	r.Updated, m.changed = m.at, true
+	m.changed = true
 	switch {
 	case r.isHeld() && m.broken != "cancel held", m.broken == "cancel wakes",
 		r.Status == durable.StatusPending && m.broken == "cancel pending":
@@ -283,6 +283,7 @@ func (m model) Signal(ctx context.Context, id agent.RunID, g durable.Signal) err
 	}
 	if g.Kind == durable.SignalContext || g.Kind == durable.SignalResume && g.Text != "" && m.broken != "resume text" {
 		r.sent++
+		r.Updated = m.at
 		g.Run, g.Seq, g.At = id, r.sent, m.at
 		if m.broken == "signal by" {
 			g.By = ""
@@ -294,6 +295,9 @@ func (m model) Signal(ctx context.Context, id agent.RunID, g durable.Signal) err
 }
 
 func (m model) pause(r *modelRun) {
+	if r.Paused {
+		return
+	}
 	r.Paused, r.Updated = true, m.at
 	switch {
 	case r.isHeld(), r.CancelReason != "" && m.broken != "pause cancelled":
@@ -303,14 +307,16 @@ func (m model) pause(r *modelRun) {
 }
 
 func (m model) resume(r *modelRun) {
-	was := r.Paused
+	if !r.Paused {
+		return
+	}
 	r.Paused, r.Updated = false, m.at
 	switch {
-	case !was, r.Status != durable.StatusWaiting, r.isHeld() && m.broken != "resume held", m.broken == "resume":
+	case r.Status != durable.StatusWaiting, r.isHeld() && m.broken != "resume held", m.broken == "resume":
 	case r.Attempts == 0 && r.NotBefore.After(time.Now()) && m.broken != "resume pending":
 		r.clearOwner()
 		m.setStatus(r, durable.StatusPending)
-	case m.isSatisfied(r), m.broken == "resume waiting", r.Attempts == 0 && m.broken == "resume after":
+	case m.isSatisfied(r), r.isOverdue() && m.broken != "resume overdue", m.broken == "resume waiting", r.Attempts == 0 && m.broken == "resume after":
 		r.clearOwner()
 		m.setStatus(r, durable.StatusReady)
 	}

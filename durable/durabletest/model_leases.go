@@ -226,7 +226,10 @@ func (m model) Claim(ctx context.Context, owner string, ttl time.Duration, limit
 		if m.broken != "claim twice" {
 			m.setStatus(r, durable.StatusRunning)
 		}
-		r.Attempts, r.Updated = r.Attempts+1, m.at
+		r.Attempts++
+		if m.broken != "updated by claim" {
+			r.Updated = m.at
+		}
 		m.lease(r, owner, ttl)
 		runs = append(runs, r.copy())
 	}
@@ -246,6 +249,14 @@ func (m model) Queues(ctx context.Context) ([]durable.Needs, error) {
 		all = append(all, q.needs)
 	}
 	return all, nil
+}
+
+// makeReady makes a run ready because a time has come.
+func (m model) makeReady(r *modelRun) {
+	if m.broken != "updated by time" {
+		r.Updated = m.at
+	}
+	m.setStatus(r, durable.StatusReady)
 }
 
 const modelBatch = 1000
@@ -278,11 +289,11 @@ func (m model) Reconcile(ctx context.Context) (durable.Reconciled, error) {
 	})
 	out.Overdue = each("overdue", func(r *modelRun) bool {
 		return r.Status == durable.StatusWaiting && (!r.isHeld() || m.broken == "overdue held") &&
-			(!r.Paused || m.broken == "overdue paused") && passed(r.AnswerBy)
-	}, func(r *modelRun) { m.setStatus(r, durable.StatusReady) })
+			(!r.Paused || m.broken == "overdue paused") && r.isOverdue()
+	}, m.makeReady)
 	out.Due = each("due", func(r *modelRun) bool {
 		return r.Status == durable.StatusPending && (passed(r.NotBefore) || m.broken == "due early")
-	}, func(r *modelRun) { m.setStatus(r, durable.StatusReady) })
+	}, m.makeReady)
 	unstarted := each("start by", func(r *modelRun) bool {
 		return passed(r.StartBy) && (r.Attempts == 0 || m.broken == "start by started") && (!r.isHeld() || m.broken == "start by held")
 	}, func(r *modelRun) {

@@ -95,7 +95,15 @@ var pausing = map[string]part{
 		assert.False(t, reconcileAll(t, s).Changed())
 		requireStatus(t, s, durable.StatusWaiting, "r")
 		resumeRun(t, s, "r")
-		reconcileAll(t, s)
+		requireStatus(t, s, durable.StatusReady, "r")
+		assert.Len(t, claimRuns(t, s, 1, testerKey()), 1, "without a call of Reconcile")
+	},
+	"the delay of a release ends with a pause": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		require.NoError(t, s.Release(t.Context(), l, hour))
+		requireStatus(t, s, durable.StatusPending, "r")
+		pauseRun(t, s, "r")
+		resumeRun(t, s, "r")
 		requireStatus(t, s, durable.StatusReady, "r")
 	},
 	"a waiting run that a process holds": func(t *testing.T, s durable.Store) {

@@ -131,7 +131,7 @@ func (a *answering) store(b *pgx.Batch) {
 		lo.Map(decided, func(d durable.Answer, _ int) text { return text(d.By) }),
 		lo.Map(decided, func(d durable.Answer, _ int) []byte { return d.Data }))
 	batchRecord(b, a.records...)
-	b.Queue(`UPDATE runs r SET answer_by = `+firstDeadline+` WHERE r.id = $1`, text(a.run))
+	b.Queue(`UPDATE runs r SET updated = clock_timestamp(), answer_by = `+firstDeadline+` WHERE r.id = $1`, text(a.run))
 	batchMove(b, `r.id = $1 AND r.status = 'waiting' AND NOT r.paused AND `+notHeld+` AND `+isSatisfied, `'ready'`, text(a.run))
 }
 

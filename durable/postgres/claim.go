@@ -26,7 +26,7 @@ const claimQuery = `WITH heads AS MATERIALIZED (
 	),
 	claimed AS (
 		UPDATE runs r SET status = 'running', ready = NULL, owner = $2, epoch = r.epoch + 1, attempts = r.attempts + 1,
-			expires = clock_timestamp() + $3::interval
+			expires = clock_timestamp() + $3::interval, updated = clock_timestamp()
 		FROM picked p WHERE r.num = p.num RETURNING r.*, p.ready AS was_ready
 	)
 	SELECT ` + runColumns + `, h.count FROM (SELECT count(*) AS count FROM heads) h LEFT JOIN claimed r ON true

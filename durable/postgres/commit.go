@@ -96,7 +96,7 @@ func (s *Store) refusal(ctx context.Context, a *committing, otherwise error) err
 		return durable.ErrNotFound
 	case a.isRepeatable() && bytes.Equal(r.appended, a.printed):
 		return nil
-	case r.epoch != a.l.Epoch || r.expires.IsZero():
+	case r.epoch != a.l.Epoch || r.owner != a.l.Owner || r.expires.IsZero():
 		return durable.ErrStale
 	case len(entries) > 0 && entries[0].Seq != r.entries+1:
 		return &durable.SeqError{Run: a.l.Run, Got: entries[0].Seq, Want: r.entries + 1}
@@ -137,7 +137,7 @@ func (a *committing) isRepeatable() bool {
 
 // fits is the condition that the lease is valid, that the run has exactly the entries that precede the new ones, and that this
 // Commit is not the last one again. All statements of a Commit do nothing where it is false.
-const fits = `r.id = $1 AND r.epoch = $2 AND r.expires IS NOT NULL AND r.entries = coalesce($3, r.entries)
+const fits = `r.id = $1 AND r.epoch = $2 AND r.owner = $5 AND r.expires IS NOT NULL AND r.entries = coalesce($3, r.entries)
 	AND ($4::bytea IS NULL OR r.appended IS DISTINCT FROM $4)`
 
 // fit returns the arguments of fits.
@@ -150,7 +150,7 @@ func (a *committing) fit(more ...any) []any {
 	if a.isRepeatable() {
 		printed = a.printed
 	}
-	return append([]any{text(a.l.Run), a.l.Epoch, before, printed}, more...)
+	return append([]any{text(a.l.Run), a.l.Epoch, before, printed, text(a.l.Owner)}, more...)
 }
 
 // records returns the audit records, about the run.
@@ -210,8 +210,8 @@ func (a *committing) replaceWaits(b *pgx.Batch) {
 			CASE WHEN o.answered IS NULL THEN n.who ELSE o.who END,
 			CASE WHEN o.answered IS NULL THEN n.answer ELSE o.answer END
 		FROM runs r,
-			unnest($5::text[], $6::text[], $7::text[], $8::text[], $9::timestamptz[], $10::timestamptz[], $11::text[], $12::text[], $13::bytea[],
-				$14::bytea[], $15::text[], $16::boolean[], $17::timestamptz[], $18::boolean[], $19::text[], $20::bytea[]) WITH ORDINALITY
+			unnest($6::text[], $7::text[], $8::text[], $9::text[], $10::timestamptz[], $11::timestamptz[], $12::text[], $13::text[], $14::bytea[],
+				$15::bytea[], $16::text[], $17::boolean[], $18::timestamptz[], $19::boolean[], $20::text[], $21::bytea[]) WITH ORDINALITY
 				n (id, kind, subject, tool, asked, deadline, child, host, token, data, partial, decided, answered, ends, who, answer, place)
 			LEFT JOIN LATERAL (
 				SELECT token, checker, checked_until, partial, answered, ends, who, answer FROM old WHERE old.id = n.id
@@ -241,12 +241,12 @@ func (a *committing) replaceWaits(b *pgx.Batch) {
 // keepPayload stores what the run ended with, or with what it is passed on.
 func (a *committing) keepPayload(b *pgx.Batch) {
 	if a.passes() && a.c.Update.Pass.Input != nil {
-		b.Queue(`INSERT INTO payloads AS p (run, input, replaced) SELECT r.num, $5::bytea, true FROM runs r WHERE `+fits+`
+		b.Queue(`INSERT INTO payloads AS p (run, input, replaced) SELECT r.num, $6::bytea, true FROM runs r WHERE `+fits+`
 			ON CONFLICT (run) DO UPDATE SET submitted = CASE WHEN p.replaced THEN p.submitted ELSE p.input END,
 				input = excluded.input, replaced = true`, a.fit(a.c.Update.Pass.Input)...)
 	}
 	if a.ends() && len(a.c.Update.Result) > 0 {
-		b.Queue(`INSERT INTO payloads (run, result) SELECT r.num, $5::bytea FROM runs r WHERE `+fits+`
+		b.Queue(`INSERT INTO payloads (run, result) SELECT r.num, $6::bytea FROM runs r WHERE `+fits+`
 			ON CONFLICT (run) DO UPDATE SET result = excluded.result`, a.fit(a.c.Update.Result)...)
 	}
 }
@@ -268,7 +268,7 @@ func (a *committing) update(b *pgx.Batch) (done *bool) {
 		return fmt.Sprintf("$%d", len(args))
 	}
 	if u.Status != "" {
-		set += `, status = $9, reason = $10, blocked = $11, steps = $12`
+		set += `, status = $10, reason = $11, blocked = $12, steps = $13`
 		args = append(args, text(u.Status), text(u.Reason), u.Blocked, u.Steps)
 	}
 	switch {
@@ -281,8 +281,8 @@ func (a *committing) update(b *pgx.Batch) (done *bool) {
 		set += `, answer_by = ` + firstDeadline + `, any_wait = ` + strconv.FormatBool(u.AnyWait)
 	}
 	query := `WITH r AS (
-		UPDATE runs r SET entries = r.entries + $5, events = r.events + $6, appended = $7, handled = greatest(r.handled, $8),
-			updated = clock_timestamp()` + set + ` WHERE ` + fits + ` RETURNING r.num, r.events - $6 AS events, r.status
+		UPDATE runs r SET entries = r.entries + $6, events = r.events + $7, appended = $8, handled = greatest(r.handled, $9),
+			updated = clock_timestamp()` + set + ` WHERE ` + fits + ` RETURNING r.num, r.events - $7 AS events, r.status
 	)`
 	if len(a.c.Entries) > 0 {
 		query += `, e AS (` + insertEntries(a.c.Entries, arg) + `)`

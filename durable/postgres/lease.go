@@ -23,7 +23,7 @@ func (s *Store) Acquire(ctx context.Context, id agent.RunID, owner string, ttl t
 		var b pgx.Batch
 		r := batchLock(&b, id)
 		l.Epoch = 0
-		b.Queue(`UPDATE runs r SET owner = $2, epoch = r.epoch + 1, expires = clock_timestamp() + $3::interval, ready = NULL,
+		b.Queue(`UPDATE runs r SET owner = $2, epoch = r.epoch + 1, expires = clock_timestamp() + $3::interval, updated = clock_timestamp(), ready = NULL,
 				status = CASE r.status WHEN 'waiting' THEN 'waiting' ELSE 'running' END,
 				attempts = r.attempts + CASE r.status WHEN 'waiting' THEN 0 ELSE 1 END
 			WHERE r.id = $1 AND r.ended IS NULL AND ($4 OR r.owner = $2 OR `+notHeld+`)
@@ -55,7 +55,7 @@ func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (
 			done, there bool
 		)
 		b.Queue(`UPDATE runs SET expires = clock_timestamp() + $3::interval
-			WHERE id = $1 AND epoch = $2 AND expires IS NOT NULL RETURNING true, expires`, text(l.Run), l.Epoch, ttl).
+			WHERE id = $1 AND epoch = $2 AND owner = $4 AND expires IS NOT NULL RETURNING true, expires`, text(l.Run), l.Epoch, ttl, text(l.Owner)).
 			QueryRow(scanOptional(&done, when{&l.Expires}))
 		b.Queue(`SELECT true FROM runs WHERE id = $1`, text(l.Run)).QueryRow(scanOptional(&there))
 		switch err := s.batch(ctx, &b); {
@@ -73,7 +73,7 @@ func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (
 }
 
 // releaseQuery moves a run whose lease is given up.
-var releaseQuery = moveQuery(`r.id = $1 AND r.epoch = $2 AND r.expires IS NOT NULL`,
+var releaseQuery = moveQuery(`r.id = $1 AND r.epoch = $2 AND r.owner = $4 AND r.expires IS NOT NULL`,
 	`CASE WHEN $3::interval > '0' AND r.cancel_reason = '' AND NOT r.paused AND r.status <> 'waiting' THEN 'pending' ELSE `+afterRelease+` END`,
 	`, not_before = CASE WHEN n.status = 'pending' THEN clock_timestamp() + $3::interval ELSE r.not_before END`)
 
@@ -83,7 +83,7 @@ func (s *Store) Release(ctx context.Context, l durable.Lease, delay time.Duratio
 	return s.call(ctx, fmt.Sprintf("release run %s", l.Run), func(ctx context.Context) error {
 		var b pgx.Batch
 		r := batchLock(&b, l.Run)
-		released := batchMoveQuery(&b, releaseQuery, text(l.Run), l.Epoch, max(0, delay))
+		released := batchMoveQuery(&b, releaseQuery, text(l.Run), l.Epoch, max(0, delay), text(l.Owner))
 		switch err := s.batch(ctx, &b); {
 		case err != nil || *released > 0:
 			return err

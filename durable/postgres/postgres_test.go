@@ -23,15 +23,24 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(parts.Tests{M: m}) }
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	url := parts.Postgres(t)
-	durabletest.TestStore(t, func(t *testing.T) durable.Store {
+	durabletest.TestStore(t, openEmpty(parts.Postgres(t)))
+}
+
+func TestRandom(t *testing.T) {
+	t.Parallel()
+	durabletest.TestRandom(t, openEmpty(parts.Postgres(t)))
+}
+
+// openEmpty opens the store in a database and empties it: a new schema takes a tenth of a second each time.
+func openEmpty(url string) func(t *testing.T) durable.Store {
+	return func(t *testing.T) durable.Store {
 		t.Helper()
 		s := open(t, url, postgres.Options{})
 		_, err := s.Pool().Exec(t.Context(), `DELETE FROM runs; DELETE FROM switches; DELETE FROM queues; DELETE FROM audit;
-			DELETE FROM waivers; DELETE FROM documents`) // a new schema takes a tenth of a second each time
+			DELETE FROM waivers; DELETE FROM documents`)
 		require.NoError(t, err)
 		return s
-	})
+	}
 }
 
 func TestSharedStore(t *testing.T) {

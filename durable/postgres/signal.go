@@ -33,7 +33,7 @@ func (s *Store) Signal(ctx context.Context, id agent.RunID, sig durable.Signal) 
 				durable.SignalCancel, durable.SignalPause, durable.SignalResume, durable.SignalContext)
 		}
 		if sig.Kind == durable.SignalContext || sig.Kind == durable.SignalResume && sig.Text != "" {
-			b.Queue(`WITH r AS (UPDATE runs SET signals = signals + 1 WHERE id = $1 AND ended IS NULL RETURNING num, signals)
+			b.Queue(`WITH r AS (UPDATE runs SET signals = signals + 1, updated = clock_timestamp() WHERE id = $1 AND ended IS NULL RETURNING num, signals)
 				INSERT INTO signals (run, seq, kind, text, by, at) SELECT num, signals, $2, $3, $4, clock_timestamp() FROM r`,
 				text(id), text(sig.Kind), text(sig.Text), text(sig.By))
 		}

@@ -57,7 +57,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerF
 				return err
 			}
 		}
-		if _, err := t.exec(ctx, updateAnswerBy, h.n); err != nil {
+		if _, err := t.exec(ctx, updateAnswerBy, h.n, now); err != nil {
 			return err
 		}
 		woken, err := t.exec(ctx, wakeAnswered, now, now+skew, h.n)

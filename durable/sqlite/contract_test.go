@@ -25,3 +25,10 @@ func TestShared(t *testing.T) {
 		}
 	})
 }
+
+func TestRandom(t *testing.T) {
+	durabletest.TestRandom(t, func(t *testing.T) durable.Store {
+		t.Helper()
+		return open(t, tempFile(t), sqlite.Options{Sync: sqlite.SyncNormal})
+	})
+}

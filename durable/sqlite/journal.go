@@ -141,7 +141,7 @@ func update(ctx context.Context, t tx, l durable.Lease, c durable.Commit, now in
 	if err != nil {
 		return err
 	}
-	return replaceWaits(ctx, t, h.n, c.Update)
+	return replaceWaits(ctx, t, h.n, c.Update, now)
 }
 
 func consecutive(entries []durable.Entry) bool {

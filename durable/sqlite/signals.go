@@ -34,7 +34,7 @@ const (
 				WHEN status <> 'waiting' OR NOT ` + free + ` THEN NULL
 				WHEN cancel_reason <> '' THEN 'ready'
 				WHEN attempts = 0 AND not_before > ?1 THEN 'pending'
-				WHEN ` + satisfied + ` THEN 'ready'
+				WHEN answer_by <= ?1 OR ` + satisfied + ` THEN 'ready'
 			END AS next FROM runs WHERE n = ?3)
 		WHERE n = resumed AND paused <> 0`
 

@@ -36,7 +36,7 @@ const (
 			checker, checked_until, partial, answered, ends, who, answer)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	updateAnyWait  = `UPDATE runs SET any_wait = ?2 WHERE n = ?1 AND any_wait <> ?2`
-	updateAnswerBy = `UPDATE runs SET answer_by = (SELECT min(deadline) FROM waits WHERE run = runs.n AND answered IS NULL) WHERE n = ?`
+	updateAnswerBy = `UPDATE runs SET answer_by = (SELECT min(deadline) FROM waits WHERE run = runs.n AND answered IS NULL), updated = ?2 WHERE n = ?1`
 	updateToken    = `UPDATE waits SET token = ?3 WHERE run = ?1 AND id = ?2 AND answered IS NULL AND token IS NULL`
 	isOpen         = `SELECT EXISTS (SELECT 1 FROM waits WHERE run = ?1 AND id = ?2 AND answered IS NULL)`
 )
@@ -68,7 +68,7 @@ type partialAnswer struct {
 }
 
 // replaceWaits replaces the waits of a run, and keeps what is known of unchanged ones.
-func replaceWaits(ctx context.Context, t tx, n int64, u durable.Update) error {
+func replaceWaits(ctx context.Context, t tx, n int64, u durable.Update, now int64) error {
 	kept := map[string]record{}
 	rows, err := t.rows(ctx, selectKept, n)
 	err = scanRows(rows, err, func(rows *sql.Rows) error {
@@ -102,7 +102,7 @@ func replaceWaits(ctx context.Context, t tx, n int64, u durable.Update) error {
 	if _, err := t.exec(ctx, updateAnyWait, n, u.AnyWait); err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, updateAnswerBy, n)
+	_, err = t.exec(ctx, updateAnswerBy, n, now)
 	return err
 }
 
