@@ -207,4 +207,14 @@ var waking = map[string]part{
 		sendSignal(t, s, "r", durable.SignalCancel, "")
 		requireStatus(t, s, durable.StatusReady, "r")
 	},
+	"a refused end wakes no run": func(t *testing.T, s durable.Store) {
+		ended := beginRun(t, s, "ended")
+		endRun(t, s, ended)
+		l := beginRun(t, s, "r")
+		writeUpdate(t, s, l, waitUpdate(1, newWaitTo("c", "ended")))
+		expireLease(t, s, l)
+		require.ErrorIs(t, add(t.Context(), s, ended, endUpdate(), newEntry(1)), durable.ErrStale)
+		require.NoError(t, s.Signal(t.Context(), "ended", cancelSignal("late")))
+		requireStatus(t, s, durable.StatusWaiting, "r")
+	},
 }

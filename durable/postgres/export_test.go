@@ -7,7 +7,6 @@ func (s *Store) Pool() *pgxpool.Pool { return s.pool }
 
 // Queries whose plans are looked at.
 const (
-	ClaimQuery       = claimQuery
 	OwedQuery        = owedQuery
 	SignalsQuery     = signalsQuery
 	ServedQuery      = servedQuery
@@ -52,3 +51,9 @@ func (s *Store) Queued() int {
 	defer s.commits.mu.Unlock()
 	return len(s.commits.waiting)
 }
+
+// ClaimByQueue and ClaimFirst are the queries of claims.
+var (
+	ClaimByQueue = claimByQueue
+	ClaimFirst   = claimFirst
+)

@@ -93,7 +93,8 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		keys = append(keys, some...)
 	}
 	queries := map[string]query{
-		"claim":        {postgres.ClaimQuery, []any{keys, "one", time.Hour, 10, 14}, "runs_queue", 90},
+		"claim":        {postgres.ClaimByQueue(8), []any{keys, "one", time.Hour, 3}, "runs_queue", 60},
+		"claim first":  {postgres.ClaimFirst, []any{keys, "one", time.Hour, 3}, "runs_ready", 300},
 		"served":       {postgres.ServedQuery, []any{keys}, "runs_queue", 80},
 		"polled":       {postgres.PolledQuery, []any{keys, time.Minute}, "queues_key_key", 10},
 		"owed":         {postgres.OwedQuery, []any{time.Minute, 10}, "runs_owed", 60},

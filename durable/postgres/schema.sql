@@ -69,6 +69,7 @@ CREATE INDEX runs_created ON runs (created, num);
 -- For submissions and claims: workers claim the runs of a queue in this order.
 CREATE UNIQUE INDEX runs_idempotency_key ON runs (idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX runs_queue ON runs (queue, status, priority DESC, ready, num);
+CREATE INDEX runs_ready ON runs (priority DESC, ready, num) WHERE ready IS NOT NULL; -- of all queues
 CREATE INDEX runs_owner ON runs (owner) WHERE owner <> '';
 
 -- For Reconcile, Owed and Prune.

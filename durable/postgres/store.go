@@ -123,6 +123,8 @@ func (o Options) session(timeout time.Duration) pgconn.AfterConnectFunc {
 		"SET search_path = " + pgx.Identifier{o.schema()}.Sanitize(),
 		"SET default_transaction_isolation = 'read committed'", // a statement after a lock must see the changes that the lock waited for
 		"SET plan_cache_mode = force_generic_plan",             // planning a statement that touches a few rows takes longer than executing it
+		// Plans are made once, perhaps for an empty table, and used after it has grown: they must not read a table from end to end.
+		"SET enable_seqscan = off", "SET enable_bitmapscan = off", "SET enable_hashjoin = off", "SET enable_mergejoin = off",
 		"SET jit = off", // compiling takes longer than any of the statements
 		"SET idle_in_transaction_session_timeout = " + ms,
 		"SET tcp_keepalives_idle = 10", "SET tcp_keepalives_interval = 5", "SET tcp_keepalives_count = 3",

@@ -62,20 +62,23 @@ func batchMoveQuery(b *pgx.Batch, query string, args ...any) (n *int) {
 // isParent is the condition that the run r has an open wait for one of the runs $1.
 const isParent = `r.num IN (SELECT w.run FROM waits w WHERE w.child = ANY ($1) AND w.child <> '' AND w.answered IS NULL)`
 
-// batchWakeParents makes the runs ready that wait for runs which have ended. It first locks all of them, including those that a
+// endsNow is the condition that this transaction has ended the run c: a refused Commit wakes no other run.
+const endsNow = `c.ended IS NOT NULL AND c.xmin = pg_current_xact_id()::xid`
+
+// batchWakeParents makes the runs ready that wait for runs which this transaction has ended. It first locks all of them, including those that a
 // process holds: either that process sees the end when it releases its run, or the run is seen here as released.
 func batchWakeParents(b *pgx.Batch, ended ...agent.RunID) {
 	children := texts(ended)
 	b.Queue(`SELECT FROM runs r WHERE `+isParent+` ORDER BY r.num FOR NO KEY UPDATE`, children)
 	batchMove(b, isParent+` AND r.status = 'waiting' AND NOT r.paused AND `+notHeld+`
-		AND EXISTS (SELECT FROM runs c WHERE c.id = ANY ($1) AND c.ended IS NOT NULL)`, `'ready'`, children)
+		AND EXISTS (SELECT FROM runs c WHERE c.id = ANY ($1) AND `+endsNow+`)`, `'ready'`, children)
 	b.Queue(answerAfter, children)
 }
 
-// answerAfter answers the waits of runs that start after the runs $1, if those have ended: they may be deleted before.
+// answerAfter answers the waits of runs that start after the runs $1, if this transaction has ended those: they may be deleted before.
 const answerAfter = `UPDATE waits w SET answered = clock_timestamp(), ends = true
 	WHERE w.child = ANY ($1) AND w.child <> '' AND w.id = 'after' AND w.kind = 'child' AND w.answered IS NULL
-		AND EXISTS (SELECT FROM runs c WHERE c.id = w.child AND c.ended IS NOT NULL)`
+		AND EXISTS (SELECT FROM runs c WHERE c.id = w.child AND ` + endsNow + `)`
 
 // lockChildren keeps the runs that waits are for from ending at the same time: either this transaction sees that a child
 // has ended, or the child's last Commit sees the wait. It locks the children before the run itself, as the end of a child
