@@ -11,27 +11,29 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// claimQuery returns the query that leases the best ready runs among some heads: ready runs in the order of claims, with num,
-// priority and ready. It locks heads one after the other until it has $4 runs: it locks no run that it does not lease, and skips
-// those that other sessions lease. It returns with each run how many heads there were, and a row of nulls if there were heads but
-// each was skipped.
+// claimQuery returns the query that leases the best ready runs among some heads: the IDs of ready runs in the order of claims. It
+// locks heads one after the other until it has $4 runs: it locks no run that it does not lease, and skips those that other sessions
+// lease. It returns with each run how many heads there were, and a row of nulls if there were heads but each was skipped.
 //
-// The subquery with LIMIT 1 looks up each head by its number: otherwise the planner may read all runs, because it does not know
-// the limits. Only the rows of a materialized query without a sort come in its order, so nothing below heads sorts.
+// A session plans the query once, perhaps for an empty table. So that every plan looks up runs one by one, it finds them by ID: of
+// the columns of that index no other index has any, and "IS TRUE" hides the status from indexes. Nothing below heads sorts, because
+// rows come in the order of heads only as long as no join or sort changes it.
 func claimQuery(heads, count string) string {
 	return `WITH ` + heads + `,
 	picked AS MATERIALIZED (
-		SELECT l.num, h.ready FROM heads h CROSS JOIN LATERAL (
-			SELECT r.num FROM runs r WHERE r.num = h.num AND r.status = 'ready' LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
-		) l LIMIT $4
+		SELECT array_agg(l.id) AS ids FROM (
+			SELECT l.id FROM heads h CROSS JOIN LATERAL (
+				SELECT r.id FROM runs r WHERE r.id = h.id AND (r.status = 'ready') IS TRUE LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+			) l LIMIT $4
+		) l
 	),
 	claimed AS (
 		UPDATE runs r SET status = 'running', ready = NULL, owner = $2, epoch = r.epoch + 1, attempts = r.attempts + 1,
 			expires = clock_timestamp() + $3::interval, updated = clock_timestamp()
-		FROM picked p WHERE r.num = p.num RETURNING r.*, p.ready AS was_ready
+		WHERE r.id = ANY ((SELECT ids FROM picked)::text[]) RETURNING r.*
 	)
 	SELECT ` + runColumns + `, h.count FROM (SELECT ` + count + ` AS count) h LEFT JOIN claimed r ON true
-	WHERE h.count > 0 ORDER BY r.priority DESC, r.was_ready, r.num`
+	WHERE h.count > 0 ORDER BY array_position((SELECT ids FROM picked), r.id)`
 }
 
 // claimByQueue returns the query that claims the first runs of each queue, to a depth. The depth is a part of the query, so that
@@ -39,8 +41,8 @@ func claimQuery(heads, count string) string {
 func claimByQueue(depth int) string {
 	limit := `LIMIT ` + strconv.Itoa(depth)
 	return claimQuery(`heads AS MATERIALIZED (
-		SELECT h.num, h.priority, h.ready FROM `+queuesOfKeys+` CROSS JOIN LATERAL (
-			SELECT r.num, r.priority, r.ready FROM runs r WHERE r.queue = q.id AND r.status = 'ready'
+		SELECT h.id FROM `+queuesOfKeys+` CROSS JOIN LATERAL (
+			SELECT r.id, r.num, r.priority, r.ready FROM runs r WHERE r.queue = q.id AND r.status = 'ready'
 			ORDER BY r.priority DESC, r.ready, r.num `+limit+`
 		) h
 		ORDER BY h.priority DESC, h.ready, h.num `+limit+`
@@ -48,28 +50,30 @@ func claimByQueue(depth int) string {
 }
 
 // claimFirst claims runs among the first ready runs of all queues. It is for workers that serve many queues, whose heads take
-// longer to read. The count is firstDepth if there may be more heads behind the first runs.
+// longer to read. The count is at least firstDepth if there may be more heads behind the first runs.
 var claimFirst = claimQuery(`first AS MATERIALIZED (
-		SELECT r.num, r.priority, r.ready, r.queue FROM runs r WHERE r.ready IS NOT NULL
-		ORDER BY r.priority DESC, r.ready, r.num LIMIT `+strconv.Itoa(firstRuns)+`
+		SELECT r.id, r.queue FROM runs r WHERE r.ready IS NOT NULL ORDER BY r.priority DESC, r.ready, r.num LIMIT `+strconv.Itoa(firstRuns)+`
 	),
 	heads AS MATERIALIZED (
-		SELECT f.num, f.priority, f.ready FROM first f WHERE (SELECT q.key FROM queues q WHERE q.id = f.queue) = ANY ($1)
-		LIMIT `+strconv.Itoa(firstDepth)+`
-	)`, `(SELECT count(*) FROM heads) + CASE WHEN (SELECT count(*) FROM first) = `+strconv.Itoa(firstRuns)+` THEN `+strconv.Itoa(firstDepth)+` ELSE 0 END`)
+		SELECT f.id FROM first f WHERE (SELECT q.key FROM queues q WHERE q.id = f.queue) = ANY ($1) LIMIT `+strconv.Itoa(firstDepth)+`
+	)`, `(SELECT count(*) FROM heads) + (SELECT count(*) FROM first) / `+strconv.Itoa(firstRuns)+` * `+strconv.Itoa(firstDepth))
 
 const (
 	// manyQueues is the number of keys from which on claimFirst is tried.
 	manyQueues = 16
 	// firstRuns is how many runs of any queue claimFirst reads at most, and firstDepth is how many of those it may lease.
-	firstRuns, firstDepth = 256, 32
+	firstRuns, firstDepth = 128, 32
 )
 
 // idleAtOnce is how many claims of a process run at once, so that their commits wait for the disk together.
 const idleAtOnce = 4
 
-// maxDepth is how many heads of each queue Claim reads at most.
-const maxDepth = 1 << 15
+const (
+	// maxDepth is how many heads of each queue Claim reads at most.
+	maxDepth = 1 << 15
+	// claimAtOnce is how many runs one query leases at most.
+	claimAtOnce = 1000
+)
 
 // Claim leases ready runs: see durable.Store. If the reply of the database was lost, the runs become ready again when their
 // leases expire, or the same owner acquires them.
@@ -79,7 +83,7 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 	}
 	keys = lo.Uniq(keys)
 	set, depth := setOf(keys), 8
-	for depth < limit+4 && depth < maxDepth {
+	for depth < min(limit, claimAtOnce)+4 {
 		depth *= 8
 	}
 	first := len(keys) >= manyQueues && limit < firstDepth
@@ -89,12 +93,13 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 			query, enough = claimFirst, firstDepth
 		}
 		var (
-			runs  []durable.Run
-			heads int
+			atOnce = min(limit-len(all), claimAtOnce)
+			runs   []durable.Run
+			heads  int
 		)
 		err := s.call(ctx, "claim runs", func(ctx context.Context) error {
 			_, err := s.idle.Do(ctx, "claim "+set, func() (_ struct{}, empty bool, err error) {
-				runs, heads, err = s.claimHeads(ctx, query, owner, ttl, limit-len(all), keys)
+				runs, heads, err = s.claimHeads(ctx, query, owner, ttl, atOnce, keys)
 				return struct{}{}, heads == 0, err
 			})
 			return err
@@ -106,14 +111,17 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 			return nil, err
 		}
 		all = append(all, runs...)
-		// Other sessions have claimed the heads: there may be runs behind them.
-		if len(all) >= limit || heads < enough || depth >= maxDepth {
+		switch {
+		case len(all) == limit:
 			return all, nil
-		}
-		if !first {
+		case len(runs) == atOnce: // there may be more
+		case heads < enough || depth >= maxDepth:
+			return all, nil
+		case first:
+			first = false
+		default: // other sessions have claimed the heads: there may be runs behind them
 			depth *= 8
 		}
-		first = false
 	}
 }
 

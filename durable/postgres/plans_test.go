@@ -369,6 +369,54 @@ func TestNoCallReadsAWholeTable(t *testing.T) {
 	}
 }
 
+// TestClaimsUnderABacklog claims single runs while many others are ready, in one queue and in many. The session plans its
+// statements once: for an empty table that was never analyzed, for one that was analyzed when it was small, or for the full one.
+func TestClaimsUnderABacklog(t *testing.T) {
+	t.Parallel()
+	const runs, times = 20_000, 20
+	for _, queues := range []int{1, 1000} {
+		for _, statistics := range []string{"absent", "stale", "fresh"} {
+			t.Run(fmt.Sprintf("%d queues, %s statistics", queues, statistics), func(t *testing.T) {
+				t.Parallel()
+				s := openClosed(t, parts.Postgres(t), postgres.Options{Conns: 1})
+				keys := make([]durable.Key, queues)
+				for i := range keys {
+					n := durable.Needs{Kind: durable.KindAgent, Name: fmt.Sprint("agent ", i)}
+					keys[i] = n.Key()
+					_, err := s.Pool().Exec(t.Context(), `INSERT INTO queues (key, kind, name, demands) VALUES ($1, $2, $3, '')`, keys[i][:], string(n.Kind), n.Name)
+					require.NoError(t, err)
+				}
+				claimTimes := func(want int) {
+					for range times {
+						claimed, err := s.Claim(t.Context(), "one", time.Hour, 1, keys...)
+						require.NoError(t, err)
+						require.Len(t, claimed, want)
+					}
+				}
+				analyze := func() {
+					_, err := s.Pool().Exec(t.Context(), `VACUUM ANALYZE`)
+					require.NoError(t, err)
+				}
+				claimTimes(0)
+				if statistics == "stale" {
+					analyze()
+					claimTimes(0)
+				}
+				_, err := s.Pool().Exec(t.Context(), `INSERT INTO runs (id, session, kind, name, parent, root, status, reason, steps, owner, epoch, queue, ready, offer_seq)
+					SELECT 'run ' || i, '', 'agent', '', '', '', 'ready', '', 0, '', 0, q.id, now() + i * interval '1 microsecond', 1
+					FROM generate_series(1, $1::int) i JOIN queues q ON q.name = 'agent ' || i % $2::int`, runs, queues)
+				require.NoError(t, err)
+				if statistics == "fresh" {
+					analyze()
+				}
+				before := rowsRead(t, s)
+				claimTimes(1)
+				assert.LessOrEqual(t, (rowsRead(t, s)-before)/times, int64(500), "rows that one claim reads")
+			})
+		}
+	}
+}
+
 // rowsRead returns how many rows, and entries of indexes, the database has read so far.
 func rowsRead(t *testing.T, s *postgres.Store) (n int64) {
 	t.Helper()
