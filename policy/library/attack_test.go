@@ -22,10 +22,11 @@ import (
 
 func TestMain(m *testing.M) { jail.Main(m) }
 
-// everyAttack is set by "make attack": all forms are tried in all spellings, which takes a quarter of an hour, instead of a sample.
+// everyAttack is set by "make attack". It tries all forms in all spellings, which takes a quarter of an hour, instead
+// of a sample.
 const everyAttack = "GRAPNEL_ATTACK_ALL"
 
-// What stands in the files that no line may read: those beside the workspace, and the secrets in it.
+// Contents of files that no line may read: files beside the workspace, and secrets in it.
 const (
 	canary = "canary-7f3a"
 	secret = "secret-19c4"
@@ -34,7 +35,7 @@ const (
 // evilHost is the machine that no line may reach.
 const evilHost = "evil.example"
 
-// spellings are ways to write a word.
+// spellings lists ways to write a word.
 var spellings = []func(word string) string{
 	func(p string) string { return p },
 	func(p string) string { return `"` + p + `"` },
@@ -55,7 +56,7 @@ var spellings = []func(word string) string{
 	func(p string) string { return "{" + p + ",a}" },
 }
 
-// fileSpellings are ways to write a path, which begins with "../".
+// fileSpellings lists ways to write a path that begins with "../".
 var fileSpellings = append(slices.Clone(spellings),
 	func(p string) string { return "./" + p },
 	func(p string) string { return "sub/../" + p },
@@ -70,7 +71,7 @@ var fileSpellings = append(slices.Clone(spellings),
 	func(p string) string { return "${PWD%home}" + strings.TrimPrefix(p, "../") },
 )
 
-// wrappings are ways to run a line.
+// wrappings lists ways to run a line.
 var wrappings = []func(line string) string{
 	func(l string) string { return l },
 	func(l string) string { return "true && " + l },
@@ -91,13 +92,13 @@ var wrappings = []func(line string) string{
 
 func quoteShell(line string) string { return "'" + strings.ReplaceAll(line, "'", `'\''`) + "'" }
 
-// attackPlaces are the words of a form that stand for what it attacks.
+// attackPlaces matches the placeholders in a form.
 var attackPlaces = regexp.MustCompile(`PATH|DIR|ABS|HOST`)
 
-// fillForm fills the places of a form. A form with a place in quotes takes plain words.
+// fillForm replaces the placeholders in a form. A form with a quoted placeholder takes plain words.
 func fillForm(form string, spell func(string) string, path, dir, absolute string) string {
 	if path == "" {
-		path, dir = "none", "none" // these forms have no such place
+		path, dir = "none", "none" // these forms have no such placeholder
 	}
 	for _, at := range attackPlaces.FindAllStringIndex(form, -1) {
 		before := strings.NewReplacer(`\'`, "", `\"`, "").Replace(form[:at[0]])
@@ -109,8 +110,8 @@ func fillForm(form string, spell func(string) string, path, dir, absolute string
 		"DOCKER_HOST", "DOCKER_HOST", "PATH", spell(path), "DIR", spell(dir), "ABS", absolute, "HOST", spell(evilHost)).Replace(form)
 }
 
-// readForms reads the forms of attacks in files of testdata/attacks: one in each line, in which ⏎ is the end of a line, and # before
-// comments.
+// readForms reads the attack forms in files of testdata/attacks, one per line; ⏎ stands for a line end, and # begins
+// a comment.
 func readForms(t *testing.T, names ...string) []string {
 	t.Helper()
 	var forms []string
@@ -122,7 +123,7 @@ func readForms(t *testing.T, names ...string) []string {
 	return lo.Map(lo.Uniq(forms), func(form string, _ int) string { return strings.ReplaceAll(form, "⏎", "\n") })
 }
 
-// attack is what one policy must stop.
+// attack describes the attacks that one policy must stop.
 type attack struct {
 	policy string
 	vars   map[string]any
@@ -130,11 +131,11 @@ type attack struct {
 	spell  []func(string) string
 	path   string
 	dir    string
-	// hurts reports whether a line did what the policy is there to stop.
+	// hurts reports whether a line did harm that the policy must prevent.
 	hurts func(jail.Outcome) bool
 }
 
-// newCell returns a workspace with what the attacks need, secrets in it, and a folder beside it.
+// newCell returns a workspace with the files that the attacks need, secrets in it, and a folder beside it.
 func newCell(top string) jail.Cell {
 	return jail.Cell{
 		Top: top, Hosts: []string{evilHost}, Limit: time.Second,
@@ -149,7 +150,7 @@ func newCell(top string) jail.Cell {
 	}
 }
 
-// shows reports whether a text is in what a line wrote, however spaced.
+// shows reports whether a line's output contains a text, ignoring white space.
 func shows(o jail.Outcome, what string) bool {
 	for _, text := range append(lo.Values(o.Made), o.Output) {
 		if strings.Contains(strings.NewReplacer(" ", "", "\n", "", "\x00", "", "\t", "").Replace(text), what) {
@@ -159,7 +160,7 @@ func shows(o jail.Outcome, what string) bool {
 	return false
 }
 
-// allowsLine reports whether a policy lets a shell tool run a line without asking.
+// allowsLine reports whether a policy lets a shell tool run a line without approval.
 func allowsLine(t *testing.T, set hooks.Set, line string) bool {
 	t.Helper()
 	text, err := json.Marshal(map[string]string{"command": line})
@@ -168,13 +169,13 @@ func allowsLine(t *testing.T, set hooks.Set, line string) bool {
 	return fired.Err == nil && (fired.Decision == hooks.Pass || fired.Decision == hooks.Allow)
 }
 
-// Each policy is given attacks in many spellings. Those that it lets through run in a jail, and must not do what the policy is
-// there to stop. So do some that it stops, to see that they are attacks.
+// Each policy judges attacks in many spellings. Lines that it allows run in a jail, and must do no harm that the
+// policy must prevent. Some stopped lines run, too, to confirm that they are attacks.
 func TestAttackLinesHurtNothing(t *testing.T) {
 	all := os.Getenv(everyAttack) != ""
 	top := t.TempDir()
 	cell := newCell(top)
-	for name, text := range cell.Files { // policies look at the disk
+	for name, text := range cell.Files { // policies read the disk
 		path := filepath.Join(top, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path+"x"), 0o700))
 		if !strings.HasSuffix(name, "/") {
@@ -204,7 +205,7 @@ func TestAttackLinesHurtNothing(t *testing.T) {
 	}
 }
 
-// run judges the lines, and runs those that pass, and some that do not.
+// run judges the lines, and runs the allowed ones and some of the others.
 func (a attack) run(t *testing.T, cell jail.Cell, all bool) {
 	t.Helper()
 	passed, stopped, judged := a.judge(t, all)
@@ -225,7 +226,7 @@ func (a attack) run(t *testing.T, cell jail.Cell, all bool) {
 	t.Logf("%d lines, of which %d are let through and %d of %d stopped ones hurt when bash ran them", judged, len(passed), hurt, len(stopped))
 }
 
-// judge returns the lines that the policy lets through, some of those that it stops, and how many there were.
+// judge returns the lines that the policy allows, some of the lines that it stops, and the number of judged lines.
 func (a attack) judge(t *testing.T, all bool) (passed, stopped []string, judged int) {
 	t.Helper()
 	set := shipped(t, a.policy, a.vars)

@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// ready is an executor of calls whose arguments are read already.
+// ready is an executor for calls whose arguments are already parsed.
 type ready struct{}
 
 func (ready) Prepare(_ context.Context, _ agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
@@ -24,7 +24,7 @@ func (ready) Execute(_ context.Context, _ agent.State, p *agent.Prepared) mo.Res
 	return mo.Ok(agent.NewResult(p))
 }
 
-// BenchmarkAssistant measures a decision by the whole of library:assistant, with provenance, in a run of 42 messages.
+// BenchmarkAssistant measures a decision by all of library:assistant, with provenance, in a run of 42 messages.
 func BenchmarkAssistant(b *testing.B) {
 	p, err := policy.LoadFiles("assistant.yaml")
 	require.NoError(b, err)
@@ -76,7 +76,7 @@ func BenchmarkAssistant(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				call := call
-				call.ID = string(rune('a' + i%20)) // each is another call
+				call.ID = string(rune('a' + i%20)) // each is a different call
 				if _, err := x.Prepare(b.Context(), s, &call).Get(); err != nil {
 					b.Fatal(err)
 				}

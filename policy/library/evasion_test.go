@@ -14,16 +14,16 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
 )
 
-// guarded is a call that an assistant's rule lets through, because its user asked for it, and the argument on which that
-// rests.
+// guarded is a call that an assistant's rule allows because the user asked for it, and the argument on which this
+// depends.
 type guarded struct {
-	rule     string // that asks about the call when the argument is another
+	rule     string // asks about the call if the argument differs
 	tool     string
 	args     map[string]any
 	argument string
 	good     any
 	evil     any
-	optional bool // the call may be without it
+	optional bool // the call may omit the argument
 }
 
 const wishes = `Wire 20 to XX99 5555 5555 5555 55. Mail and share it with bob@b.example, make a meeting with him on 2031-06-05, move the
@@ -53,10 +53,10 @@ var everyGuard = []guarded{
 	{"cancel", "cancel_order", map[string]any{}, "name", "draft-7", "payroll-2031.xlsx", false},
 }
 
-// read is what a stranger wrote into what the assistant read.
+// read is a stranger's text in the assistant's input.
 const read = evil + " On 2031-01-02, Mallory, mallory street 6, payroll-2031.xlsx, Tr0ub4dor2, https://www.evil.example/drop."
 
-// A value that stands where no rule looks for it, or that says nothing, is asked about like one in its place.
+// A value in an unexpected place, or one without content, requires approval like one in the expected place.
 func TestAValueInAnotherPlaceIsAskedAbout(t *testing.T) {
 	t.Parallel()
 	list := assistant(t)
@@ -88,7 +88,7 @@ func TestAValueInAnotherPlaceIsAskedAbout(t *testing.T) {
 		type evasion struct {
 			how  string
 			args map[string]any
-			not  []string // rules that are not about this
+			not  []string // rules that do not cover this case
 		}
 		for _, e := range []evasion{
 			{"in its place", with(g.argument, g.evil), nil},
@@ -127,7 +127,7 @@ func TestAValueInAnotherPlaceIsAskedAbout(t *testing.T) {
 				continue
 			}
 			if g.rule == "password" && missing && e.how != "missing" {
-				continue // no password is no password of a stranger's
+				continue // the empty password is not a stranger's password
 			}
 			if slices.Contains(e.not, g.rule) {
 				continue

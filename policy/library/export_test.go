@@ -1,4 +1,4 @@
 package library
 
-// Versions returns the versions of a policy.
+// Versions returns a policy's versions.
 func Versions(name string) []string { return versionsIn(files, name) }

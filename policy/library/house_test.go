@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
-// shipped returns the hooks of a policy by its name, with other values for its variables.
+// shipped returns the hooks of a policy by name, with some of its variables replaced.
 func shipped(t *testing.T, name string, variables map[string]any) hooks.Set {
 	t.Helper()
 	p, err := policy.Load([]policy.Layer{{Name: "run", Files: []string{library.Prefix + name}}}, policy.Options{Variables: variables})
@@ -31,7 +31,7 @@ func shipped(t *testing.T, name string, variables map[string]any) hooks.Set {
 	return hooks.NewSet(list...)
 }
 
-// judged fires calls at a policy: which rule says no to each; empty lets it through.
+// judged fires calls at a policy and checks which rule stops each; empty means none.
 func judged(t *testing.T, set hooks.Set, want map[string][][2]string) {
 	t.Helper()
 	for rule, calls := range want {
@@ -88,7 +88,7 @@ func TestWorkspace(t *testing.T) {
 	})
 }
 
-// A policy that includes one of the library says what that one's variables are, as docs/policy-library.md has it.
+// A policy that includes a library policy can set its variables, as docs/policy-library.md says.
 func TestAPolicySetsTheVariablesOfWhatItIncludes(t *testing.T) {
 	page, err := os.ReadFile("../../docs/policy-library.md")
 	require.NoError(t, err)
@@ -201,7 +201,7 @@ func TestBudgets(t *testing.T) {
 	}
 }
 
-// What is named library:NAME is of the program, whatever lies in the folder.
+// library:NAME always refers to the built-in policy, whatever files the folder contains.
 func TestNames(t *testing.T) {
 	assert.Contains(t, library.Names(), "safe-shell")
 	_, err := policy.LoadFiles("library:save-shell")
@@ -211,7 +211,7 @@ func TestNames(t *testing.T) {
 		require.NoError(t, err, name)
 		assert.Empty(t, p.Check(), name)
 	}
-	// They can stand side by side, in one policy that includes them all.
+	// One policy can include all of them.
 	all := lo.Map(lo.Without(library.Names(), "assistant-sources"), func(name string, _ int) string { return library.Prefix + name })
 	p, err := policy.Parse("mine.yaml", []byte("policy: mine\ninclude: ['"+strings.Join(all, "', '")+"']\n"), policy.Options{})
 	require.NoError(t, err)

@@ -1,12 +1,12 @@
-// Package library contains ready-made policies as files. Wherever a policy is named, library:NAME is the newest version
-// of one of them, and library:NAME@VERSION a specific version:
+// Package library contains ready-made policies as files. Wherever a policy is named, library:NAME refers to the newest
+// version of one of them, and library:NAME@VERSION to a specific version:
 //
 //	grapnel run --policy library:safe-shell --tool shell "Tidy up"
 //
 //	include: [library:safe-shell@1, library:secrets]
 //
-// Their rules have fixed names such as library:safe-shell/readable, even in a policy that includes them. The rules of a
-// version never change: adding, removing or changing a rule creates a new version of its policy and of the policies that
+// Their rules have fixed names such as library:safe-shell/readable, even in a policy that includes them. A version's
+// rules never change: adding, removing or changing a rule creates a new version of its policy and of the policies that
 // include it. docs/policy-library.md describes each policy and its limits.
 package library
 
@@ -19,24 +19,24 @@ import (
 	"strings"
 )
 
-// files holds the policies: NAME.yaml is the newest version, which states its version in the file, and NAME@VERSION.yaml
-// is an older one.
+// files holds the policies. NAME.yaml is the newest version; the file states its version. NAME@VERSION.yaml is an older
+// version.
 //
 //go:embed *.yaml
 var files embed.FS
 
-// Prefix begins the names of these policies and of their rules.
+// Prefix begins the names of these policies and their rules.
 const Prefix = "library:"
 
 // Policy is one version of a policy.
 type Policy struct {
 	// Name is the name without Prefix, such as safe-shell.
 	Name string
-	// Version is the version that the file states.
+	// Version is the version stated in the file.
 	Version string
 	// Newest is set for the newest version.
 	Newest bool
-	// Text is the content of the file.
+	// Text is the file's content.
 	Text []byte
 }
 
@@ -48,7 +48,7 @@ func (p Policy) Path() string {
 	return Prefix + p.Name + "@" + p.Version
 }
 
-// Names returns the names of the policies, without the extension of their files.
+// Names returns the policies' names, without file extensions.
 func Names() []string { return namesIn(files) }
 
 func namesIn(files fs.FS) []string {
@@ -61,7 +61,7 @@ func namesIn(files fs.FS) []string {
 	return names
 }
 
-// versionsIn returns the versions of a policy, the newest first; nil for an unknown name.
+// versionsIn returns a policy's versions, newest first; nil for an unknown name.
 func versionsIn(files fs.FS, name string) []string {
 	newest, err := fs.ReadFile(files, name+".yaml")
 	if err != nil {
@@ -102,13 +102,13 @@ func findIn(files fs.FS, reference string) (Policy, error) {
 	return p, nil
 }
 
-// Read returns the text of the policy for a reference; see Find.
+// Read returns the policy's text for a reference; see Find.
 func Read(reference string) ([]byte, error) {
 	p, err := Find(reference)
 	return p.Text, err
 }
 
-// stems returns the names of the files without their ending, in order.
+// stems returns the files' names without their extension, in order.
 func stems(files fs.FS) []string {
 	found, _ := fs.Glob(files, "*.yaml") // the pattern is valid
 	for i, name := range found {

@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
 )
 
-// Each line of testdata/lines/POLICY.txt reaches the rule in the brackets above it, and those under [pass] reach none.
-// A line that begins with @ is a call of a tool: its name and its arguments.
+// Each line in testdata/lines/POLICY.txt reaches the rule in the brackets above it; lines under [pass] reach none. A
+// line that begins with @ is a tool call: its name and its arguments.
 func TestLinesReachTheirRules(t *testing.T) {
 	lists, err := filepath.Glob("testdata/lines/*.txt")
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func TestLinesReachTheirRules(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "src"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "src", "log"), nil, 0o600))
 	t.Chdir(dir)
-	t.Setenv("HOME", "/home/somebody") // a home below the folder for temporary files could be read
+	t.Setenv("HOME", "/home/somebody") // a home below the folder for temporary files would be readable
 	for policy, text := range texts {
 		set := shipped(t, policy, nil)
 		rule := ""
@@ -56,7 +56,7 @@ func TestLinesReachTheirRules(t *testing.T) {
 	}
 }
 
-// fireLine fires a line of a shell tool, or a call of another tool.
+// fireLine fires a shell tool's line, or another tool's call.
 func fireLine(t *testing.T, set hooks.Set, line string) hookstest.Fired {
 	t.Helper()
 	tool, args, isCall := strings.Cut(strings.TrimPrefix(line, "@"), " ")

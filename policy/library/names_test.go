@@ -14,10 +14,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// ruleKeys are the parts of a rule that could name a tool or an argument.
+// ruleKeys matches parts of a rule that could name a tool or an argument.
 var ruleKeys = regexp.MustCompile(`\bmatch:|\btool\b|\bargs[.\[]|\b(pick|rest)\(args, (?:\["[^*]|vars)`)
 
-// The rules for assistants speak of effects and roles only, and neither they nor the sources name a tool of a benchmark.
+// Rules for assistants use only effects and roles. Neither they nor the sources name a benchmark's tools.
 func TestAssistantsNameNoTools(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("assistant*.yaml")
@@ -31,7 +31,7 @@ func TestAssistantsNameNoTools(t *testing.T) {
 		require.NoError(t, err)
 		texts[file] = string(text)
 		for line := range strings.Lines(string(text)) {
-			line = strings.NewReplacer("calls(tool)", "", "denied(tool)", "").Replace(line) // the tool of the call, by no name
+			line = strings.NewReplacer("calls(tool)", "", "denied(tool)", "").Replace(line) // the called tool, without its name
 			if rule, _, _ := strings.Cut(line, "#"); !strings.Contains(line, "description:") && !strings.Contains(line, "reason:") && !strings.Contains(line, "id: tool") {
 				assert.NotRegexp(t, ruleKeys, rule, file)
 			}
@@ -42,7 +42,7 @@ func TestAssistantsNameNoTools(t *testing.T) {
 	for _, path := range schemas {
 		list, err := replay.LoadTools(path)
 		if err != nil {
-			continue // facts of an operator, not schemas
+			continue // an operator's facts, not schemas
 		}
 		for _, tool := range list {
 			for file, text := range texts {

@@ -39,7 +39,7 @@ func (o *office) tool(name, parameters string, answer func() (string, error)) to
 
 func says(text string) func() (string, error) { return func() (string, error) { return text, nil } }
 
-// tools returns the tools of an office whose pages, payments and files are text of strangers.
+// tools returns an office's tools, whose pages, payments and files contain strangers' text.
 func (o *office) tools() capability.Capability {
 	object := func(names ...string) string {
 		var members []string
@@ -56,7 +56,7 @@ func (o *office) tools() capability.Capability {
 	)
 }
 
-// run lets a model that follows a script work for a user, under library:assistant.
+// run lets a model with a script work for a user, under library:assistant.
 func (o *office) run(t *testing.T, said string, turns []agenttest.Turn, more ...capability.Capability) agent.State {
 	t.Helper()
 	a, err := builder.New().WithName("boss").WithDriver(agenttest.Script(append(turns, agenttest.Say("Done."))...)).
@@ -78,7 +78,7 @@ func (o *office) paid() bool {
 	return false
 }
 
-// What strangers wrote stays theirs on every way on which an agent can read it again.
+// Strangers' text stays untrusted on every path by which an agent can read it again.
 func TestOriginSurvives(t *testing.T) {
 	t.Parallel()
 	pay := agenttest.Call("send_money", evilPay)
@@ -134,7 +134,7 @@ func TestOriginSurvives(t *testing.T) {
 	})
 }
 
-// Who asks for one deletion gets one, and who asks for several gets them, in one step or in several.
+// A user who asks for one deletion gets one; a user who asks for several gets them, in one step or several.
 func TestAnotherDeletion(t *testing.T) {
 	t.Parallel()
 	first, second := agenttest.Call("delete_file", `{"file_id": "4"}`), agenttest.Call("delete_file", `{"file_id": "13"}`)

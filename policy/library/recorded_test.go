@@ -13,11 +13,11 @@ import (
 	"github.com/grapnel-go/grapnel/policy/backtest"
 )
 
-// percent returns how many of a hundred.
+// percent returns a share in percent.
 func percent(s backtest.Share) float64 { return 100 * float64(s.Count) / float64(max(1, s.Of)) }
 
-// On recorded runs of twelve models under prompt injection the assistant's policies stop what was injected, and leave
-// alone what users want, also where users want what attackers want elsewhere.
+// On recorded runs of twelve models under prompt injection, the assistant's policies stop the injected requests and
+// allow the users' requests, even if attackers in other runs want the same.
 func TestAssistantOnRecordedRuns(t *testing.T) {
 	t.Parallel()
 	dir := parts.Recordings(t)

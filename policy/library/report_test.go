@@ -34,7 +34,7 @@ var (
 	tau      = []string{"tau"}
 )
 
-// TestPolicyReport prints what library:assistant does to the development data as a table: make policy-report.
+// TestPolicyReport prints the effect of library:assistant on the development data as a table: make policy-report.
 func TestPolicyReport(t *testing.T) {
 	if os.Getenv("GRAPNEL_POLICY_REPORT") == "" {
 		t.Skip("this prints a report: run make policy-report")
@@ -104,7 +104,7 @@ func TestPolicyReport(t *testing.T) {
 	}
 }
 
-// playAll plays recordings under library:assistant with a table of tools.
+// playAll plays recordings under library:assistant with a tool table.
 func playAll(t *testing.T, dir string, files []string, table tools.Table) *backtest.Report {
 	t.Helper()
 	text := "policy: report\ninclude: ['assistant.yaml']\n"
@@ -127,8 +127,7 @@ func playAll(t *testing.T, dir string, files []string, table tools.Table) *backt
 	return report
 }
 
-// TestPolicyReportByFile prints what each file of library:assistant stops by itself, by what the harmful calls do: the rest
-// is what the file cannot see.
+// TestPolicyReportByFile prints what each file of library:assistant stops on its own, by what the harmful calls do.
 func TestPolicyReportByFile(t *testing.T) {
 	if os.Getenv("GRAPNEL_POLICY_REPORT") == "" {
 		t.Skip("this prints a report: run make policy-report")
@@ -166,7 +165,7 @@ func TestPolicyReportByFile(t *testing.T) {
 	}
 }
 
-// kindsOfHarm returns what the harmful calls of each run do, by the run's id.
+// kindsOfHarm returns what each run's harmful calls do, by run ID.
 func kindsOfHarm(t *testing.T, dir string, files []string) map[string]string {
 	t.Helper()
 	effects := map[string]string{}
@@ -175,7 +174,7 @@ func kindsOfHarm(t *testing.T, dir string, files []string) map[string]string {
 	for _, path := range schemas {
 		list, err := replay.LoadTools(path)
 		if err != nil {
-			continue // facts of an operator, not schemas
+			continue // an operator's facts, not schemas
 		}
 		for _, tool := range list {
 			d := tools.Table{}.Describe(agent.ToolSpec{Name: tool.Name, Description: tool.Description, Parameters: string(tool.Parameters)})
@@ -208,7 +207,7 @@ func kindsOfHarm(t *testing.T, dir string, files []string) map[string]string {
 	return kinds
 }
 
-// asksByRule counts the questions about good runs.
+// asksByRule counts the questions in good runs.
 func asksByRule(report *backtest.Report) map[string]int {
 	out := map[string]int{}
 	for _, c := range report.Cases {
@@ -224,7 +223,7 @@ func asksByRule(report *backtest.Report) map[string]int {
 	return out
 }
 
-// writeMisjudged prints the runs that are not judged as they should be.
+// writeMisjudged prints the wrongly judged runs.
 func writeMisjudged(name string, report *backtest.Report) {
 	for _, c := range report.Cases {
 		v := c.Verdicts[0]
@@ -250,8 +249,8 @@ func writeMisjudged(name string, report *backtest.Report) {
 	}
 }
 
-// renameAll writes recordings whose tools and arguments have random names, and returns a table that describes the tools.
-// The schemas keep their descriptions only if described is set.
+// renameAll writes recordings whose tools and arguments have random names, and returns a table that describes the
+// tools. The schemas keep their descriptions only if described is set.
 func renameAll(t *testing.T, from, to string, files []string, described bool) tools.Table {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -286,7 +285,7 @@ func renameAll(t *testing.T, from, to string, files []string, described bool) to
 			if !described {
 				list[i].Description = ""
 			}
-			for name, role := range table[newName(tool.Name)].Roles { // of a tool of the same name in another suite
+			for name, role := range table[newName(tool.Name)].Roles { // another suite may have a tool with the same name
 				if entry.Roles[name] == "" {
 					entry.Roles[name] = role
 				}
@@ -303,7 +302,7 @@ func renameAll(t *testing.T, from, to string, files []string, described bool) to
 	return table
 }
 
-// renameSchema gives the arguments in a schema other names.
+// renameSchema renames the arguments in a schema.
 func renameSchema(t *testing.T, text json.RawMessage, described bool, newName func(string) string) json.RawMessage {
 	t.Helper()
 	var schema map[string]any
@@ -374,7 +373,7 @@ func eachRun(t *testing.T, path string, f func(run map[string]any)) {
 	}
 }
 
-// renameMembers renames the members of a JSON object, and leaves their values as they are written.
+// renameMembers renames a JSON object's members, and leaves the text of their values unchanged.
 func renameMembers(object string, newName func(string) string) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(object), &members) != nil {

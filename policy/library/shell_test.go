@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// set returns the hooks of a policy of the library.
+// set returns a library policy's hooks.
 func set(t *testing.T, name string) hooks.Set {
 	t.Helper()
 	p, err := policy.LoadFiles(name)
@@ -27,7 +27,7 @@ func set(t *testing.T, name string) hooks.Set {
 	return hooks.NewSet(list...)
 }
 
-// line is a shell line of the lists.
+// line is a shell line from the lists.
 type line struct {
 	ID, Cmd, Label string
 	Hits           []string
@@ -50,8 +50,8 @@ func lines(t *testing.T, file string) []line {
 	return out
 }
 
-// The lines that real people and models wrote: every one that hurts, and every one that cannot be read, is denied or
-// asked about, and none that does not.
+// For lines from real people and models, every harmful or unreadable line is denied or requires approval, and no
+// other.
 func TestSafeShellOnRecordedLines(t *testing.T) {
 	shell := set(t, "safe-shell.yaml")
 	for _, l := range append(lines(t, "shell-dangerous.jsonl"), lines(t, "shell-benign.jsonl")...) {
@@ -69,7 +69,7 @@ func TestSafeShellOnRecordedLines(t *testing.T) {
 	}
 }
 
-// Lines of our own, that the lists have not: what they do is asked about or denied, by the rule that it is about.
+// Our own lines, which the lists lack: the rule for each line's effect asks or denies.
 func TestSafeShell(t *testing.T) {
 	shell := set(t, "safe-shell.yaml")
 	for rule, list := range map[string][]string{

@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// What is wrong with sources is told with its place.
+// Errors in sources are reported with their place.
 func TestWrongSourcesInAFile(t *testing.T) {
 	t.Parallel()
 	const head = "policy: p\nhooks:\n  PreToolUse:\n    - {id: a, when: 'tainted(args.x)', decision: deny}\n"

@@ -17,8 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file")
 
-// A version keeps its rules: testdata/rules.txt lists the rules of each version, those of the policies that it includes as well. When this
-// fails, give the policy a new version, and keep the old text as NAME@VERSION.yaml; then run the test with -update.
+// A version keeps its rules: testdata/rules.txt lists each version's rules, including the rules of included policies.
+// If this fails, give the policy a new version, keep the old text as NAME@VERSION.yaml, and run the test with
+// -update.
 func TestAVersionKeepsItsRules(t *testing.T) {
 	var b strings.Builder
 	for _, name := range library.Names() {

@@ -10,8 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// Coverage is the coverage of the policies: for each rule whether it applied, and for each condition whether it was true
-// and false.
+// Coverage is the coverage of policies: whether each rule applied, and whether each condition was true and false.
 type Coverage struct {
 	Rules []RuleCoverage `json:"rules"`
 	// Branches is the number of these outcomes, Seen the number of covered ones.
@@ -26,8 +25,8 @@ type RuleCoverage struct {
 	Line int    `json:"line"`
 	// When is the rule's condition; empty if it has none.
 	When string `json:"when,omitempty"`
-	// Applied is how often the rule was asked and its condition, if any, was true; False how often the condition was
-	// false; Failed how often it failed.
+	// Applied is how often the rule was asked and its condition, if any, was true. False is how often the condition
+	// was false, and Failed how often it failed.
 	Applied int `json:"applied"`
 	False   int `json:"false,omitempty"`
 	Failed  int `json:"failed,omitempty"`
@@ -39,7 +38,7 @@ func newCoverage(p *policy.Policy) Coverage {
 	})}
 }
 
-// add counts the outcomes of one case.
+// add counts one case's outcomes.
 func (c *Coverage) add(seen []judged, events []hooks.Event) {
 	of := func(hook string) *RuleCoverage {
 		for i := range c.Rules {
@@ -83,7 +82,7 @@ func (r RuleCoverage) branches() (all, seen int) {
 	return all, seen
 }
 
-// Missing describes the outcome of the rule that is not covered; empty if all are.
+// Missing describes the rule's uncovered outcome, or returns "".
 func (r RuleCoverage) Missing() string {
 	switch {
 	case r.Applied == 0 && r.False == 0 && r.When == "":
@@ -98,7 +97,7 @@ func (r RuleCoverage) Missing() string {
 	return ""
 }
 
-// Percent returns the coverage from 0 to 100. Policies without rules have 100.
+// Percent returns the coverage from 0 to 100; 100 if there are no rules.
 func (c *Coverage) Percent() float64 {
 	if c.Branches == 0 {
 		return 100

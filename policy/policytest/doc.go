@@ -1,5 +1,5 @@
 // Package policytest tests policies: it fires events at their rules and reports what each rule decided and why, and
-// it runs the test cases of a policy from a file.
+// it runs a policy's test cases from a file.
 //
 //	trial, err := policytest.Load([]policy.Layer{{Name: "run", Files: []string{"workspace.yaml"}}}, policy.Options{})
 //	if err != nil {
@@ -17,7 +17,7 @@
 //
 // # Events
 //
-// An Event is one event at one hook point, in the form in which actions receive it, together with everything else a rule
+// An Event is one event at one hook point, in the format that actions receive, together with everything else that a rule
 // can read: earlier messages and calls, usage, metadata, the time. Every point can be fired. It is fired through the
 // machinery of a real agent (package hooks/fire), so order, matchers, time limits, failure policies and actions work
 // as in a run. Commands are started and web services called, unless Options.Wrap is NoActions.
@@ -25,19 +25,19 @@
 // # Reports
 //
 // A Report holds the final decision, the rule that made it and the reason. For each rule at the point, in order, it
-// says whether the rule was asked, which matcher did not match, the value of its condition and the values in it, and
-// the result of the rule: a decision, a rewrite or an error.
+// says whether the rule was asked, which matcher did not match, the condition's value and the values in it, and
+// the rule's result: a decision, a rewrite or an error.
 //
 // # Cases
 //
-// A Suite is a file of cases: NAME.test.yaml beside NAME.yaml. A case is an event or a transcript, and the expected
-// result. Fixtures set up its environment: files and links in a workspace of its own, programs on the PATH, variables,
+// A Suite is a file with cases: NAME.test.yaml beside NAME.yaml. A case is an event or a transcript, and the expected
+// result. Fixtures set up its environment: files and links in its own workspace, programs on the PATH, variables,
 // secrets, a web service on the loopback interface. Faults make actions fail. Run runs the cases one after the other,
-// loads the policy again for each, and counts which rules and which branches of conditions were covered.
+// reloads the policy for each, and counts which rules and condition branches were covered.
 // docs/policy-testing.md is the manual.
 //
 // # Concurrency
 //
-// A Trial fires one event at a time and may be used by several goroutines. A Suite changes the environment of the
-// process while a case runs, so nothing else should run then.
+// A Trial fires one event at a time and is safe for concurrent use. A Suite changes the process environment
+// while a case runs, so nothing else should run then.
 package policytest

@@ -13,8 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Event is one event at which rules are asked, as files and the command line specify it. It has the form that actions
-// receive (action.Request), together with everything else a rule can read. Make one with ReadEvent.
+// Event is one event to judge, as files and the command line specify it. It has the format that actions receive
+// (action.Request), and also everything else that a rule can read. Create one with ReadEvent.
 type Event struct {
 	// Version is 1, which is the default.
 	Version int `key:"version"`
@@ -24,14 +24,14 @@ type Event struct {
 	Agent string `key:"agent"`
 	Stage string `key:"stage"`
 	Run   Run    `key:"run"`
-	// Step is the number of earlier steps of the run.
+	// Step is the number of the run's earlier steps.
 	Step     *int             `key:"step,nonnegative"`
 	Usage    Usage            `key:"usage"`
 	Now      Time             `key:"now"`
 	Metadata map[string]Value `key:"metadata"`
-	// Messages are the earlier messages, of this run and of the runs before it.
+	// Messages lists the earlier messages, from this run and the runs before it.
 	Messages []Turn `key:"messages"`
-	// Calls are the numbers of earlier calls in this run by tool, as a short form of Messages.
+	// Calls counts the run's earlier calls by tool, as a short form of Messages.
 	Calls map[string]Calls `key:"calls"`
 
 	Tool      string    `key:"tool"`
@@ -39,7 +39,7 @@ type Event struct {
 	Arguments Arguments `key:"arguments"`
 	// Args is another name for Arguments, as in conditions. An event has only one of them.
 	Args Arguments `key:"args"`
-	// Original are the arguments that the model gave, if they differ from Arguments.
+	// Original holds the model's arguments, if they differ from Arguments.
 	Original Arguments   `key:"original_arguments"`
 	Invalid  string      `key:"invalid"`
 	Result   *ToolResult `key:"result"`
@@ -62,7 +62,7 @@ type Event struct {
 	Parameters    Value        `key:"parameters"`
 	Variables     Variables    `key:"variables"`
 
-	// Members that actions receive, and that rules cannot read or that follow from the rest.
+	// Members that actions receive, but that rules cannot read or that follow from other members.
 	Duration       int     `key:"duration_ms"`
 	StepKind       string  `key:"step_kind"`
 	Continues      bool    `key:"should_continue"`
@@ -79,7 +79,7 @@ type Event struct {
 	Vars              map[string]Value `key:"vars"`
 }
 
-// Point is the name of a point.
+// Point is a point's name.
 type Point hooks.PointName
 
 // Set parses a name.
@@ -114,7 +114,7 @@ func (t *Time) Set(text string) error {
 	return errors.New("expected a time such as 2026-12-31T12:00:00Z, or a day such as 2026-12-31")
 }
 
-// Run is the run of an event.
+// Run is the event's run.
 type Run struct {
 	ID        string `key:"id"`
 	Session   string `key:"session"`
@@ -128,7 +128,7 @@ type Run struct {
 	Started   string `key:"started"`
 }
 
-// Usage is the consumption of the run.
+// Usage is the run's consumption.
 type Usage struct {
 	Tokens       int64    `key:"tokens,nonnegative"`
 	InputTokens  int64    `key:"input_tokens,nonnegative"`
@@ -140,7 +140,7 @@ type Usage struct {
 	ReasoningTokens  int64 `key:"reasoning_tokens,nonnegative"`
 }
 
-// Calls holds the numbers of calls of one tool. Calls that neither succeeded nor were denied have failed.
+// Calls counts one tool's calls. Calls that neither succeeded nor were denied have failed.
 type Calls struct {
 	Calls  int `key:"calls,nonnegative"`
 	OK     int `key:"ok,nonnegative"`
@@ -154,7 +154,7 @@ func (c *Calls) Check(n yamlfile.Node) {
 	}
 }
 
-// Reply is a turn of the model.
+// Reply is a model turn.
 type Reply struct {
 	Text  string   `key:"text"`
 	Tools []string `key:"tools"`
@@ -174,7 +174,7 @@ type Request struct {
 	Temperature     *float64 `key:"temperature,nonnegative"`
 }
 
-// Approval is the answer of a person.
+// Approval is a person's answer.
 type Approval struct {
 	// Verdict is approve, reject or reject_and_continue; the default is approve.
 	Verdict string `key:"verdict"`
@@ -182,7 +182,7 @@ type Approval struct {
 	Reason  string `key:"reason"`
 }
 
-// Subagent holds the data of a sub-agent.
+// Subagent holds a sub-agent's data.
 type Subagent struct {
 	Agent       string `key:"agent"`
 	Instruction string `key:"instruction"`
@@ -194,7 +194,7 @@ type Subagent struct {
 	Status  string `key:"status"`
 }
 
-// Compaction holds the data of a compaction.
+// Compaction holds a compaction's data.
 type Compaction struct {
 	ID            string `key:"id"`
 	Messages      int    `key:"messages,nonnegative"`
@@ -203,7 +203,7 @@ type Compaction struct {
 	Summary       string `key:"summary"`
 }
 
-// End is the reason why a run ends.
+// End says why a run ends.
 type End struct {
 	Reason  string           `key:"reason"`
 	Message string           `key:"message"`
@@ -211,17 +211,17 @@ type End struct {
 	Details map[string]Value `key:"details"`
 }
 
-// Conversation holds the data of the points of a conversation.
+// Conversation holds the data for conversation points.
 type Conversation struct {
 	// Source is startup or resume, at ConversationStart.
 	Source string `key:"source"`
-	// Reason says why it was closed, at ConversationEnd.
+	// Reason says why the conversation was closed, at ConversationEnd.
 	Reason string `key:"reason"`
 	// Turns is the number of earlier runs; at ConversationEnd, of all runs.
 	Turns int `key:"turns,nonnegative"`
 }
 
-// Pipeline holds the data of the points of a pipeline.
+// Pipeline holds the data for pipeline points.
 type Pipeline struct {
 	Name          string   `key:"name"`
 	NextStage     string   `key:"next_stage"`
@@ -235,7 +235,7 @@ type Pipeline struct {
 	Reason        string   `key:"reason"`
 }
 
-// Variables are the variables that actions receive. Those of a pipeline are used if the event does not set the value
+// Variables are the variables that actions receive. Pipeline variables are used if the event does not set the value
 // elsewhere; the others result from the rules themselves.
 type Variables struct {
 	Session        string `key:"SESSION"`
@@ -257,8 +257,8 @@ type Variables struct {
 	SpawnOutput    string `key:"SPAWN_OUTPUT"`
 }
 
-// ReadEvent parses an event. The name is used in errors, and its extension tells YAML from JSON. The error is a
-// *yamlfile.Error with all problems.
+// ReadEvent parses an event. The name is used in errors, and its extension distinguishes YAML from JSON. The error is
+// a *yamlfile.Error with all problems.
 func ReadEvent(name string, text []byte) (*Event, error) {
 	file := yamlfile.Parse(name, text)
 	file.Advise = adviseEvent
@@ -301,7 +301,7 @@ func (e *Event) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// oneOfArguments returns the arguments, which may be under either of their two keys.
+// oneOfArguments returns the arguments, which may be under either of two keys.
 func oneOfArguments(n yamlfile.Node, arguments, args Arguments) Arguments {
 	if n.Find("args").Kind() == yamlfile.AbsentNode {
 		return arguments
@@ -334,7 +334,7 @@ func (e *Event) agentRun() agent.Run {
 	}
 }
 
-// pipeline converts the data of the pipeline.
+// pipeline converts the pipeline data.
 func (e *Event) pipeline() hooks.Pipeline {
 	p, v := e.Pipeline, e.Variables
 	lines := func(own []string, other string) []string {
@@ -353,7 +353,7 @@ func (e *Event) pipeline() hooks.Pipeline {
 	}
 }
 
-// failure returns the error of the event; nil if it has none.
+// failure returns the event's error; nil if it has none.
 func (e *Event) failure() error {
 	text := lo.CoalesceOrEmpty(e.Error, e.Variables.Error)
 	if text == "" {

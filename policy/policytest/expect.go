@@ -16,18 +16,16 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// expectation is the expected result of rules. Members that are not set accept any value. In a file, a single word is
-// the decision.
+// expectation is the expected result. Unset members accept any value. In a file, a single word is the decision.
 type expectation struct {
 	// Decision is a decision, pass or failed.
 	Decision string `key:"decision"`
-	// Rule is the rule that decides: its id, or policy/id.
+	// Rule is the deciding rule: its ID, or policy/ID.
 	Rule   string      `key:"rule"`
 	Reason *wantedText `key:"reason"`
 	// Error is the error with which a rule fails.
 	Error *wantedText `key:"error"`
-	// Told is the answer that the model receives for the call. Leaves is the text after the rules of the point changed
-	// it.
+	// Told is the answer that the model receives for the call. Leaves is the text after the point's rules changed it.
 	Told   *wantedText `key:"told"`
 	Leaves *wantedText `key:"leaves"`
 	// Arguments are the arguments with which the call would run.
@@ -35,13 +33,13 @@ type expectation struct {
 	Ran       *bool            `key:"ran"`
 	Context   []wantedText     `key:"context"`
 	Metadata  map[string]Value `key:"metadata"`
-	// Rules are the results of rules by id: a decision, pass, skip, failed or not_asked; with "shadow " in front for a
+	// Rules maps rule IDs to results: a decision, pass, skip, failed or not_asked; with the prefix "shadow " for a
 	// rule in shadow.
 	Rules map[string]string `key:"rules"`
-	// Status is the final status of a transcript's run. Stopped is the reason why a rule stopped it.
+	// Status is the final status of a transcript's run. Stopped is the reason with which a rule stopped it.
 	Status  string      `key:"status"`
 	Stopped *wantedText `key:"stopped"`
-	// Requests are the requests that the receiver got, in order. Files are the contents of files at the end.
+	// Requests lists the requests that the receiver received, in order. Files holds file contents at the end.
 	Requests []expectedRequest     `key:"requests"`
 	Files    map[string]wantedText `key:"files"`
 
@@ -78,14 +76,13 @@ var decisions = append(lo.Map([]hooks.Decision{
 	hooks.Approve, hooks.RejectAndEnd, hooks.Continue,
 }, func(d hooks.Decision, _ int) string { return string(d) }), SaidFailed)
 
-// wantedText is a text that is expected: the text itself, or a regular expression between
-// slashes that must match in it.
+// wantedText is an expected text: the text itself, or a regular expression between slashes that must match in it.
 type wantedText struct {
 	text    string
 	pattern *regexp.Regexp
 }
 
-// Set reads a text.
+// Set parses the text.
 func (t *wantedText) Set(text string) error {
 	t.text = text
 	if len(text) > 1 && strings.HasPrefix(text, "/") && strings.HasSuffix(text, "/") {
@@ -104,7 +101,7 @@ func (t *wantedText) fill(in func(string) string) {
 	}
 }
 
-// is compares the text with got, ignoring a newline at the end.
+// is compares the text with got, ignoring a trailing newline.
 func (t *wantedText) is(got string) bool {
 	if t.pattern != nil {
 		return t.pattern.MatchString(got)

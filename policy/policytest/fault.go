@@ -17,7 +17,7 @@ import (
 )
 
 // injectedFault is a failure of an action that a case simulates.
-type injectedFault struct { //nolint:recvcheck // ReadNode fills it in, all else reads the value
+type injectedFault struct { //nolint:recvcheck // ReadNode sets the fields, other methods read the value
 	// Fault is timeout, crash, signal, start, network, status, bad_output, cancelled or
 	// slow.
 	Fault string `key:"fault,required"`
@@ -58,13 +58,13 @@ type faulty struct {
 	left *int
 }
 
-// with wraps an action in the fault.
+// with wraps an action with the fault.
 func (f injectedFault) with(kind string, inner action.Action) action.Action {
 	left := f.Times
 	return faulty{injectedFault: f, kind: kind, inner: inner, mu: &sync.Mutex{}, left: &left}
 }
 
-// goesWell reports whether the action has failed often enough and succeeds now.
+// goesWell reports whether the action has failed often enough and now succeeds.
 func (f faulty) goesWell() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

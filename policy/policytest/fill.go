@@ -2,7 +2,7 @@ package policytest
 
 import "reflect"
 
-// fill replaces names by their values in all texts that into points to.
+// fill replaces names by their values in all strings that into points to.
 func fill(into any, in func(string) string) { fillIn(reflect.ValueOf(into).Elem(), in) }
 
 func fillIn(v reflect.Value, in func(string) string) {
@@ -16,7 +16,7 @@ func fillIn(v reflect.Value, in func(string) string) {
 			return
 		}
 	}
-	switch v.Kind() { //nolint:exhaustive // others have no texts in them
+	switch v.Kind() { //nolint:exhaustive // other kinds contain no strings
 	case reflect.String:
 		if v.CanSet() {
 			v.SetString(in(v.String()))

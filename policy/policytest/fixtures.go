@@ -16,25 +16,25 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// fixtures describe the environment of a case.
+// fixtures describes a case's environment.
 type fixtures struct {
-	// Files are texts by path in the workspace, a folder that the case owns and runs in. A text that begins with #! is
-	// made executable. Copy lists files beside the test file to copy there; Links are symbolic links, with their targets
-	// by path.
+	// Files maps paths in the workspace, a folder that only this case uses, to contents. A file that begins with #!
+	// becomes executable. Copy lists files beside the test file to copy there; Links maps paths of symbolic links to
+	// their targets.
 	Files map[string]string `key:"files"`
 	Copy  []string          `key:"copy"`
 	Links map[string]string `key:"links"`
-	// Programs are scripts by name, first on the PATH.
+	// Programs maps names to scripts, which come first on the PATH.
 	Programs map[string]string `key:"programs"`
-	// Env are environment variables, Secrets the entries of the secrets file.
+	// Env holds environment variables, Secrets the entries of the secrets file.
 	Env     map[string]string `key:"env"`
 	Secrets map[string]string `key:"secrets"`
-	// Variables override the policy's variables of the same names.
+	// Variables override policy variables with the same names.
 	Variables map[string]Value `key:"variables"`
 	// Receiver is a web service on the loopback interface: its responses by path.
 	Receiver map[string]response `key:"receiver"`
-	// Tools, Agents, Pipelines and Funcs hold the answers of the tools, agents, pipelines and funcs that actions
-	// call, by name. Model is the model's answer to prompts, and Person the person's answer to gates.
+	// Tools, Agents, Pipelines and Funcs hold, by name, the answers of those that actions call. Model is the model's
+	// answer to prompts, and Person the person's answer to gates.
 	Tools     map[string]string `key:"tools"`
 	Agents    map[string]string `key:"agents"`
 	Pipelines map[string]string `key:"pipelines"`
@@ -45,11 +45,11 @@ type fixtures struct {
 	Now Time `key:"now"`
 }
 
-// response is a response of the receiver.
+// response is one of the receiver's responses.
 type response struct {
 	// Status is the HTTP status; the default is 200.
 	Status int `key:"status,positive"`
-	// Body is a text, or a value that is sent as JSON.
+	// Body is a string, or a value that is sent as JSON.
 	Body    Value             `key:"body"`
 	Headers map[string]string `key:"headers"`
 	// Delay is the time before the response.
@@ -86,13 +86,13 @@ func (f fixtures) over(g fixtures) fixtures {
 
 // world is the environment that fixtures built.
 type world struct {
-	root      string // the folder of everything below
+	root      string // the folder that contains all files below
 	workspace string
 	receiver  *receiver // nil without a receiver
 	restore   []func() error
 }
 
-// build sets the fixtures up. Folder is the folder of the test file. The process environment stays changed until close.
+// build sets up the fixtures. Folder is the test file's folder. The process environment stays changed until close.
 func (f fixtures) build(folder string) (w *world, err error) {
 	root, err := os.MkdirTemp("", "grapnel-test-")
 	if err == nil {
@@ -127,7 +127,7 @@ func (f fixtures) build(folder string) (w *world, err error) {
 	return w, w.setenv(env)
 }
 
-// lay writes all files of fixtures: copies come from folder, and programs go to bin.
+// lay writes all of the fixtures' files: copies come from folder, and programs go to bin.
 func (w *world) lay(f *fixtures, folder, bin string) error {
 	for _, name := range f.Copy {
 		text, err := os.ReadFile(filepath.Join(folder, name))
@@ -166,7 +166,7 @@ func (w *world) lay(f *fixtures, folder, bin string) error {
 	return nil
 }
 
-// names returns a function that replaces the names that texts of a case may contain.
+// names returns a function that replaces the names in a case's strings.
 func (w *world) names(folder string) func(string) string {
 	url := ""
 	if w.receiver != nil {
@@ -228,7 +228,7 @@ func (w *world) setenv(env map[string]string) error {
 	return nil
 }
 
-// secrets returns the path of the secrets file; empty without secrets.
+// secrets returns the path of the secrets file, or "".
 func (w *world) secrets() string {
 	path := filepath.Join(w.root, "secrets.env")
 	if _, err := os.Stat(path); err != nil {
@@ -237,7 +237,7 @@ func (w *world) secrets() string {
 	return path
 }
 
-// read returns the text of a file in the workspace.
+// read returns the content of a file in the workspace.
 func (w *world) read(name string) (string, error) {
 	path, err := inside(w.workspace, name)
 	if err != nil {
@@ -247,7 +247,7 @@ func (w *world) read(name string) (string, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("file %s does not exist", name)
 	}
-	return string(text), err //nolint:wrapcheck // it names the file
+	return string(text), err //nolint:wrapcheck // err contains the path
 }
 
 func (w *world) requests() []received {
@@ -270,7 +270,7 @@ func (w *world) close() error {
 	return errors.Join(wrong...)
 }
 
-// bodyOf returns a value as a body: a text unchanged, any other value as JSON.
+// bodyOf returns a value as a body: a string unchanged, any other value as JSON.
 func bodyOf(v Value) []byte {
 	var text string
 	if json.Unmarshal(v, &text) == nil {

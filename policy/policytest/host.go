@@ -13,8 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// host returns the action.Host of a case: commands and web services are real; tools, agents, pipelines, funcs, the model
-// and the person answer as the fixtures say.
+// host returns a case's action.Host. Commands and web services are real; the fixtures answer for tools, agents,
+// pipelines, funcs, the model and the person.
 func (f fixtures) host(w *world) action.Host {
 	return action.Host{
 		Dir:     w.workspace,
@@ -23,13 +23,13 @@ func (f fixtures) host(w *world) action.Host {
 		Tools:   told{f.Tools, "tool"}, Agents: told{f.Agents, "agent"}, Spawner: told{f.Pipelines, "pipeline"},
 		Driver: agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
 			if f.Model == "" {
-				return agent.Step{}, errors.New("the fixtures have no answer of the model: add model: …")
+				return agent.Step{}, errors.New("the fixtures have no answer from the model: add model: …")
 			}
 			return agent.Step{Message: agent.Assistant(f.Model), FinishReason: agent.FinishStop}, nil
 		}),
 		Approver: agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
 			if f.Person == "" {
-				return agent.Approval{}, errors.New("the fixtures have no answer of the person: add person: approve")
+				return agent.Approval{}, errors.New("the fixtures have no answer from the person: add person: approve")
 			}
 			verdict, err := verdictOf(f.Person)
 			return agent.Approval{Verdict: verdict, By: "a person"}, err
@@ -41,11 +41,11 @@ func (f fixtures) host(w *world) action.Host {
 func saying(v Value) action.Body {
 	return func(context.Context, *action.Request) (*action.Decision, error) {
 		d, err := action.ParseDecision(v)
-		return d, err //nolint:wrapcheck // it says what is wrong
+		return d, err //nolint:wrapcheck // err says what is wrong
 	}
 }
 
-// told answers calls of tools, agents and pipelines, which do not exist in a test.
+// told answers calls to tools, agents and pipelines, which do not exist in a test.
 type told struct {
 	answers map[string]string
 	what    string
@@ -54,12 +54,12 @@ type told struct {
 func (t told) answer(name string) mo.Result[string] {
 	text, ok := t.answers[name]
 	if !ok {
-		return mo.Err[string](fmt.Errorf("the fixtures have no answer of the %s %q: add %ss: {%s: …}", t.what, name, t.what, name))
+		return mo.Err[string](fmt.Errorf("the fixtures have no answer from the %s %q: add %ss: {%s: …}", t.what, name, t.what, name))
 	}
 	return mo.Ok(text)
 }
 
-// CallTool answers for a tool, by server/tool or by its name.
+// CallTool answers for a tool, found by server/tool or by its name.
 func (t told) CallTool(_ context.Context, server, tool string, _ json.RawMessage) mo.Result[string] {
 	if _, ok := t.answers[server+"/"+tool]; ok {
 		return t.answer(server + "/" + tool)

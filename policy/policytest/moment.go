@@ -59,8 +59,8 @@ func plainValue(v Value) any {
 	return out
 }
 
-// starting lists the points before a run's first step, and conversing those of a conversation: no step of
-// the run belongs to an event there.
+// starting lists the points before a run's first step, and conversing lists the conversation points: their events do
+// not belong to a step.
 var (
 	starting   = []hooks.PointName{hooks.InputSubmitted, hooks.ExecutionStart}
 	conversing = []hooks.PointName{hooks.ConversationStart, hooks.ConversationEnd}
@@ -169,8 +169,7 @@ func (e *Event) at() (fire.Moment, error) {
 	return e.besides(at)
 }
 
-// mustFail returns the error of the event. If the event has none, it returns a default error, because the point
-// requires one.
+// mustFail returns the event's error or, because the point requires one, a default error.
 func (e *Event) mustFail() error {
 	if err := e.failure(); err != nil {
 		return err
@@ -178,7 +177,7 @@ func (e *Event) mustFail() error {
 	return failure("it failed")
 }
 
-// step returns the model's turn of the event.
+// step returns the model turn of the event.
 func (e *Event) step() agent.Step {
 	calls := append(slices.Clone(e.Reply.Calls), lo.Map(e.Reply.Tools, func(tool string, _ int) Call { return Call{Tool: tool} })...)
 	usage, _ := e.Reply.Usage.usage()
@@ -195,7 +194,7 @@ func (e End) signal() agent.Signal {
 	}
 }
 
-// atCall returns a moment of a tool call.
+// atCall returns the moment for a tool call.
 func (e *Event) atCall(at hooks.PointName) (fire.Moment, error) {
 	arguments := lo.Ternary(e.Original != "", e.Original, e.Arguments).jsonText()
 	if e.Tool == "" {

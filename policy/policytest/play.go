@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// performance is the replay of a transcript: an agent whose model and tools answer as the transcript says, under all
+// performance is the replay of a transcript: an agent whose model and tools answer as in the transcript, under all
 // rules.
 type performance struct {
 	runs []played // one for each input
@@ -26,7 +26,7 @@ type performance struct {
 	events []hooks.Event
 }
 
-// played is one run of a performance.
+// played is one run in a performance.
 type played struct {
 	input  *Turn
 	turns  []*Turn
@@ -51,7 +51,7 @@ func runsOf(turns []Turn) []played {
 	return out
 }
 
-// play replays the transcript of a case. It returns the failures of the expectations of turns and calls.
+// play replays a case's transcript. It returns the failed expectations of turns and calls.
 func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences, cover *Coverage) ([]Failure, error) {
 	t.turn.Lock()
 	defer t.turn.Unlock()
@@ -59,11 +59,11 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 	p := &performance{runs: runsOf(c.Transcript)}
 	set, err := hooks.NewSet(t.hooks...).Compile().Get()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the hooks
+		return nil, err //nolint:wrapcheck // err names the hooks
 	}
 	a, err := agent.New(p.config(set)).Get()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // of the agent
+		return nil, err //nolint:wrapcheck // the agent's error
 	}
 	var failures []Failure
 	session := a.Session(agent.NewState())
@@ -81,7 +81,7 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 			return nil, context.Cause(ctx)
 		}
 		if err := a.Drain(ctx); err != nil {
-			return nil, err //nolint:wrapcheck // it says what is left
+			return nil, err //nolint:wrapcheck // err says what remains
 		}
 		here := p.seenEvents()[from:]
 		failures = append(failures, run.checkExpectations(t, here, state)...)
@@ -96,14 +96,14 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 		}
 	}
 	if err := session.Close(ctx); err != nil {
-		return nil, err //nolint:wrapcheck // it names the session
+		return nil, err //nolint:wrapcheck // err names the session
 	}
 	cover.add(t.seenConditions(), p.seenEvents())
 	c.Expect.checkEnd(d, state, effects)
 	return failures, nil
 }
 
-// checkEnd compares the end of the run with the expectation.
+// checkEnd compares the run's end with the expectation.
 func (x *expectation) checkEnd(d *differences, s agent.State, effects agent.Effects) {
 	got := string(s.Status())
 	signal, stopped := s.StopSignal().Get()
@@ -123,7 +123,7 @@ func (x *expectation) checkEnd(d *differences, s agent.State, effects agent.Effe
 	(&expectation{Context: x.Context, Metadata: x.Metadata}).compareReport(d, &r)
 }
 
-// unplayedRuns returns failures for the expectations of runs that never began.
+// unplayedRuns returns failures for the expectations in runs that never began.
 func (p *performance) unplayedRuns(s agent.State) []Failure {
 	var out []Failure
 	for _, run := range p.runs[p.run+1:] {
@@ -155,7 +155,7 @@ func (p *performance) config(set *hooks.Compiled) agent.Config {
 	}
 }
 
-// Observe records the events of hooks.
+// Observe records hook events.
 func (p *performance) Observe(_ context.Context, e agent.Event) {
 	if e, ok := e.(hooks.Event); ok {
 		p.mu.Lock()
@@ -170,7 +170,7 @@ func (p *performance) seenEvents() []hooks.Event {
 	return p.events
 }
 
-// answer returns, as the driver, the next turn of the assistant.
+// answer acts as the driver and returns the assistant's next turn.
 func (p *performance) answer(_ context.Context, s agent.State) (agent.Step, error) {
 	turns := p.runs[p.run].turns
 	taken := s.RunStepCount()
@@ -183,7 +183,7 @@ func (p *performance) answer(_ context.Context, s agent.State) (agent.Step, erro
 	return step, nil
 }
 
-// callAt returns a call of the transcript; nil if it does not exist.
+// callAt returns a call in the transcript, or nil.
 func (p *performance) callAt(step, index int) *Call {
 	if turns := p.runs[p.run].turns; step < len(turns) && index < len(turns[step].Calls) {
 		return &turns[step].Calls[index]
@@ -191,7 +191,7 @@ func (p *performance) callAt(step, index int) *Call {
 	return nil
 }
 
-// approve returns, as the approver, the answer of the person in the transcript.
+// approve acts as the approver and returns the person's answer in the transcript.
 func (p *performance) approve(_ context.Context, s agent.State, call *agent.Prepared) (agent.Approval, error) {
 	c := p.callAt(s.RunStepCount(), call.Original.Index)
 	if c == nil || c.Person == "" {
@@ -201,7 +201,7 @@ func (p *performance) approve(_ context.Context, s agent.State, call *agent.Prep
 	return agent.Approval{Verdict: verdict, By: "a person"}, err
 }
 
-// tools is an executor that answers calls as the transcript says.
+// tools is an executor that answers calls as in the transcript.
 type tools struct{ p *performance }
 
 // Prepare accepts every call.
@@ -221,7 +221,7 @@ func (x tools) Execute(_ context.Context, s agent.State, p *agent.Prepared) mo.R
 	return mo.Ok(answer.To(p))
 }
 
-// checkExpectations compares the results of rules in a run with the expectations.
+// checkExpectations compares the rules' results in a run with the expectations.
 func (r played) checkExpectations(t *Trial, events []hooks.Event, s agent.State) []Failure {
 	out := t.checkMoment(r.input.Expect, r.input.node, eventsOf(events, hooks.InputSubmitted, 0, ""), nil)
 	var taken []agent.StepRecord
@@ -247,14 +247,14 @@ func (r played) checkExpectations(t *Trial, events []hooks.Event, s agent.State)
 	return out
 }
 
-// eventsOf returns the events of a point in a step, and of a call if one is given.
+// eventsOf returns the events at a point in a step, and of one call if it is given.
 func eventsOf(events []hooks.Event, at hooks.PointName, step int, call string) []hooks.Event {
 	return lo.Filter(events, func(e hooks.Event, _ int) bool {
 		return e.Point == at && e.Step == step && (call == "" || e.Call.ID == call)
 	})
 }
 
-// checkMoment compares the results of rules at one moment of a run with an expectation.
+// checkMoment compares the rules' results at one moment with an expectation.
 func (t *Trial) checkMoment(x *expectation, at yamlfile.Node, events []hooks.Event, result *agent.ToolResult) []Failure {
 	if x == nil {
 		return nil
@@ -274,7 +274,7 @@ var weights = map[hooks.Decision]int{
 	hooks.Allow: 1, hooks.Rewrite: 2, hooks.Replace: 2, hooks.Mock: 3, hooks.Ask: 4, hooks.Deny: 5, hooks.Withhold: 5, hooks.StopRun: 6,
 }
 
-// reportEvents returns the report of the events of one moment.
+// reportEvents returns a report on the events at one moment.
 func (t *Trial) reportEvents(events []hooks.Event) *Report {
 	r := &Report{Decision: hooks.Pass, fired: fire.Fired{Events: events}}
 	var effects agent.Effects

@@ -19,7 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/policytest"
 )
 
-// write puts a policy, and cases for it, into a folder, and gives their paths.
+// write writes a policy and its cases to a folder, and returns their paths.
 func write(t *testing.T, rules, cases string) (policyFile, casesFile string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -45,7 +45,7 @@ func fire(t *testing.T, trial *policytest.Trial, event string) *policytest.Repor
 	return r
 }
 
-// Every point can be fired, and a rule that watches it is asked there.
+// Every point can be fired, and a rule that watches it is asked.
 func TestEveryPointCanBeFired(t *testing.T) {
 	var rules strings.Builder
 	for _, at := range hooks.PointNames() {
@@ -69,7 +69,7 @@ func TestEveryPointCanBeFired(t *testing.T) {
 	}
 }
 
-// The cases of the manual's kind: real commands, a real receiver, links, faults, a talk.
+// Cases as in the manual: real commands, a real receiver, links, faults, a conversation.
 func TestCases(t *testing.T) {
 	parts.Command(t, "sh", "a shell")
 	suite, err := policytest.Open("testdata/workspace.test.yaml")
@@ -83,7 +83,7 @@ func TestCases(t *testing.T) {
 	assert.Empty(t, os.Getenv("SCAN_URL"), "the environment is as it was")
 }
 
-// What is not as it was expected is told with its place.
+// Deviations from the expectations are reported with their place.
 func TestFailuresHavePlaces(t *testing.T) {
 	_, cases := write(t, `  PreToolUse: [{id: no, match: {tool: bash}, decision: deny, reason: never}]`, `cases:
   - name: one
@@ -121,7 +121,7 @@ func TestFailuresHavePlaces(t *testing.T) {
 	}, got)
 }
 
-// A file of cases that is wrong is refused, with file, line and column.
+// An invalid case file is refused, with file, line and column.
 func TestWrongCases(t *testing.T) {
 	for name, tc := range map[string]struct{ cases, want string }{
 		"an unknown key":      {"cases: [{name: a, event: {tool: bash, argumets: {}}, expect: deny}]", `1:39: unknown key "argumets" (did you mean "arguments"?)`},
@@ -150,7 +150,7 @@ func TestWrongCases(t *testing.T) {
 	}
 }
 
-// What an action is told can be fired again.
+// An action's input can be fired again.
 func TestWhatAnActionIsToldCanBeFired(t *testing.T) {
 	parts.Command(t, "tee", "coreutils")
 	told := filepath.Join(t.TempDir(), "told.json")
@@ -168,7 +168,7 @@ func TestWhatAnActionIsToldCanBeFired(t *testing.T) {
 	assert.Equal(t, "a.txt", r.Told)
 }
 
-// What an action is told at other points can be fired, and the next action is told the same.
+// An action's input at other points can be fired, and the next action receives the same input.
 func TestWhatActionsAreToldAtOtherPointsCanBeFired(t *testing.T) {
 	parts.Command(t, "tee", "coreutils")
 	for point, event := range map[string]string{
@@ -197,7 +197,7 @@ func TestWhatActionsAreToldAtOtherPointsCanBeFired(t *testing.T) {
 	}
 }
 
-// memberOf returns the JSON of a member.
+// memberOf returns a member's JSON.
 func memberOf(t *testing.T, text []byte, name string) string {
 	t.Helper()
 	var all map[string]json.RawMessage
@@ -205,7 +205,7 @@ func memberOf(t *testing.T, text []byte, name string) string {
 	return string(all[name])
 }
 
-// The rules are told in order, each with what it said and why.
+// Rules are reported in order, each with its result and reason.
 func TestWhatEachRuleSaid(t *testing.T) {
 	path, _ := write(t, `  PreToolUse:
     - {id: other, match: {tool: read, args: {path: "*"}}, decision: deny}
@@ -251,7 +251,7 @@ the model is told: tool "pay": denied by p/big: too much
 	assert.Equal(t, golden, strings.ReplaceAll(r.Text(nil), filepath.Dir(path)+string(filepath.Separator), ""))
 }
 
-// Where a condition asks who brought a value in, the report says where it stands.
+// If a condition asks who brought in a value, the report says where the value is.
 func TestOrigins(t *testing.T) {
 	path, _ := write(t, `  PreToolUse: [{id: known, match: {tool: pay}, when: '!from_user(args.to)', decision: deny}]`, "")
 	r := fire(t, load(t, path), `
@@ -266,7 +266,7 @@ messages:
 	assert.Contains(t, r.Text(nil), `args.to: "US13" is untrusted: message 2, read_mail`)
 }
 
-// An action that is not to be done is not.
+// Disabled actions do not run.
 func TestNoActions(t *testing.T) {
 	made := filepath.Join(t.TempDir(), "made")
 	path, _ := write(t, `  PreToolUse: [{id: act, type: command, argv: [touch, "`+made+`"]}]`, "")
@@ -291,7 +291,7 @@ func TestCancelled(t *testing.T) {
 	assert.ErrorIs(t, err, context.Canceled)
 }
 
-// Rules of the library are named in full; a test that names one by its id alone is told the name.
+// Library rules have full names; the error for a test that uses only the ID suggests the full name.
 func TestLibraryRulesAreNamedInFull(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "p.yaml"), []byte("policy: p\ninclude: library:safe-shell\n"), 0o600))

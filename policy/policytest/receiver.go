@@ -56,7 +56,7 @@ func (r *receiver) answers(says map[string]response) {
 	r.says = says
 }
 
-// ServeHTTP sends the response for the path, or 404 if there is none.
+// ServeHTTP sends the response for the path, or 404.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(request.Body, 16*action.DefaultMaxBytes))
 	if err != nil {
@@ -100,5 +100,5 @@ func (r *receiver) close() error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
-	return err //nolint:wrapcheck // of a loopback listener
+	return err //nolint:wrapcheck // from a loopback listener
 }

@@ -13,9 +13,9 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// FromRecording returns the event at PreToolUse of a recorded call, with all earlier messages and calls. callID is the
-// id of the call, or its number among the calls of the run, such as "3" for the third. Earlier calls of the same turn
-// count as called. If no call matches, the error lists the calls.
+// FromRecording returns the event at PreToolUse for a recorded call, with all earlier messages and calls. callID is
+// the call's ID, or its number among the run's calls, such as "3" for the third. Earlier calls in the same turn count
+// as called. If no call matches, the error lists the calls.
 func FromRecording(r *recorded.Run, callID string) (*Event, error) {
 	e := &Event{Point: Point(hooks.PreToolUse), Agent: r.Agent}
 	n, found := 0, false
@@ -61,7 +61,7 @@ func FromRecording(r *recorded.Run, callID string) (*Event, error) {
 	return e, nil
 }
 
-// answer sets the answer to a call.
+// answer sets a call's answer.
 func (t *Turn) answer(m replay.Message) {
 	for i := range t.Calls {
 		if c := &t.Calls[i]; c.Result == nil && (c.ID == m.ToolCallID || m.ToolCallID == "") {
@@ -81,7 +81,7 @@ func unknownCall(r *recorded.Run, callID string) error {
 	case len(known) == 0:
 		return errors.New("the recording has no tool calls")
 	case callID == "":
-		return fmt.Errorf("name a call by its number or its id:\n%s", strings.Join(known, "\n"))
+		return fmt.Errorf("name a call by its number or ID:\n%s", strings.Join(known, "\n"))
 	}
 	return fmt.Errorf("unknown call %q; the recording has\n%s", callID, strings.Join(lo.Subset(known, 0, 100), "\n"))
 }

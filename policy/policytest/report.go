@@ -14,49 +14,49 @@ import (
 )
 
 // Report is the result of firing an event: the decision, the rule that made it, and the reasons. Facts, reasons and
-// decisions equal those in the spans and events of a run.
+// decisions are the same as in a run's spans and events.
 type Report struct {
 	Point hooks.PointName `json:"point"`
-	// Decision is the final decision; pass when no rule had an opinion.
+	// Decision is the final decision; pass if no rule had an opinion.
 	Decision hooks.Decision `json:"decision"`
-	// Reason is the reason given with the decision, Rule the rule that made it: policy/id.
+	// Reason explains the decision. Rule is the rule that made it: policy/ID.
 	Reason string `json:"reason,omitempty"`
 	Rule   string `json:"rule,omitempty"`
-	// Failed is set when the deciding rule failed, in contrast to a rule that denied. Error is the error of the first
-	// rule that failed, OnFailure what its failure policy did.
+	// Failed is set if the deciding rule failed, as opposed to denied. Error is the first failed rule's error, and
+	// OnFailure the effect of its failure policy.
 	Failed    bool   `json:"failed,omitempty"`
 	Error     string `json:"error,omitempty"`
 	OnFailure string `json:"on_failure,omitempty"`
-	// Facts are the values that the decision is based on.
+	// Facts holds the values on which the decision is based.
 	Facts []hooks.Fact `json:"facts,omitempty"`
 
 	Tool      string          `json:"tool,omitempty"`
 	CallID    string          `json:"call_id,omitempty"`
 	Arguments json.RawMessage `json:"arguments,omitzero"`
-	// Original are the arguments before a rule rewrote them.
+	// Original holds the arguments before a rule rewrote them.
 	Original json.RawMessage `json:"original_arguments,omitzero"`
 	// Ran reports whether the tool would run. Told is the answer that the model receives for the call. Both are set
 	// only at the points of a tool call.
 	Ran  *bool  `json:"ran,omitempty"`
 	Told string `json:"told,omitempty"`
-	// Leaves is the text after the rules of the point changed it: the input, the reply, the answer of a sub-agent or of
-	// a run.
+	// Leaves is the text after the point's rules changed it: the input, the reply, or the answer of a sub-agent or
+	// run.
 	Leaves string `json:"leaves,omitempty"`
-	// Context is the additional text for the model, Metadata the values set in the state.
+	// Context lists additional text for the model. Metadata holds the values set in the state.
 	Context  []string       `json:"context,omitempty"`
 	Metadata map[string]any `json:"metadata,omitempty"`
-	// Stopped is set when a rule ended the run, with the reason.
+	// Stopped is set if a rule ended the run, with the reason.
 	Stopped *agent.Signal `json:"stopped,omitempty"`
 
-	// Rules are the rules at the point, in the order in which they are asked.
+	// Rules lists the point's rules, in the order in which they are asked.
 	Rules []Said `json:"rules"`
-	// Hash is the hash of the policy.
+	// Hash is the policy's hash.
 	Hash string `json:"hash"`
 
 	fired fire.Fired
 }
 
-// Results of a rule other than decisions.
+// Rule results other than decisions.
 const (
 	// SaidSkip is the result of a rule with a matcher that did not match.
 	SaidSkip = "skip"
@@ -66,41 +66,41 @@ const (
 	SaidNotAsked = "not_asked"
 )
 
-// Said is the result of one rule.
+// Said is one rule's result.
 type Said struct {
-	// Rule is policy/id.
+	// Rule is policy/ID.
 	Rule   string `json:"rule"`
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Said is a decision, pass, skip, failed or not_asked. For a rule in shadow it is the decision that would have
-	// counted.
+	// Said is a decision, pass, skip, failed or not_asked. For a rule in shadow, it is the decision that the rule
+	// would have made.
 	Said   string `json:"said"`
 	Shadow bool   `json:"shadow,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Unmatched lists the matchers that did not match, in words.
+	// Unmatched describes the matchers that did not match.
 	Unmatched []string `json:"unmatched,omitempty"`
 	// When is the rule's condition, Holds its result, and Facts the values in it.
 	When  string       `json:"when,omitempty"`
 	Holds *bool        `json:"holds,omitempty"`
 	Facts []hooks.Fact `json:"facts,omitempty"`
-	// Origins are the origins of arguments, if the condition asks for them.
+	// Origins holds the origins of arguments, if the condition asks for them.
 	Origins map[string]provenance.Origin `json:"origins,omitempty"`
-	// Error is the error of a failed rule, and OnFailure what its failure policy did.
+	// Error is a failed rule's error, and OnFailure the effect of its failure policy.
 	Error     string `json:"error,omitempty"`
 	OnFailure string `json:"on_failure,omitempty"`
 	// Attempts is how often the rule was asked, if more than once.
 	Attempts int `json:"attempts,omitempty"`
-	// Before and After are the arguments around a rewrite.
+	// Before and After are the arguments before and after a rewrite.
 	Before json.RawMessage `json:"before,omitzero"`
 	After  json.RawMessage `json:"after,omitzero"`
-	// Action describes the rule's action, if it has one.
+	// Action describes the rule's action, if any.
 	Action string `json:"action,omitempty"`
-	// Needs says who must answer the rule's question, if not anyone may.
+	// Needs says who must answer the rule's question, unless anyone may.
 	Needs string `json:"needs,omitempty"`
 }
 
-// report returns the report of a fired event.
+// report returns a fired event's report.
 func (t *Trial) report(e *Event, f fire.Fired, matched map[string]*matched) *Report {
 	r := &Report{
 		Point: f.Point, Decision: f.Decision, Reason: f.Reason, Rule: strings.TrimSuffix(f.Hook, waived), OnFailure: f.Policy,
@@ -128,7 +128,7 @@ func (t *Trial) report(e *Event, f fire.Fired, matched map[string]*matched) *Rep
 	return r
 }
 
-// call sets the result of the call, or the text.
+// call sets the call's result, or the text.
 func (r *Report) call(e *Event) {
 	f := r.fired
 	if e.Tool == "" {
@@ -170,7 +170,7 @@ func metadataOf(effects agent.Effects) map[string]any {
 	return lo.Ternary(len(out) > 0, out, nil)
 }
 
-// asJSON returns a text that is valid JSON unchanged, and any other text as a JSON string.
+// asJSON returns valid JSON unchanged, and any other text as a JSON string.
 func asJSON(text string) json.RawMessage {
 	if json.Valid([]byte(text)) {
 		return json.RawMessage(text)
@@ -179,7 +179,7 @@ func asJSON(text string) json.RawMessage {
 	return quoted
 }
 
-// ruleAnswer returns the result of one rule.
+// ruleAnswer returns one rule's result.
 func (t *Trial) ruleAnswer(rule policy.Rule, f fire.Fired, matched map[string]*matched) Said {
 	s := Said{
 		Rule: rule.Hook(), File: rule.File, Line: rule.Line, Column: rule.Column, When: rule.When, Action: rule.Action,
@@ -211,7 +211,7 @@ func (t *Trial) ruleAnswer(rule policy.Rule, f fire.Fired, matched map[string]*m
 	return s
 }
 
-// add adds the content of an event.
+// add adds an event's content.
 func (s *Said) add(e hooks.Event) {
 	s.Shadow = s.Shadow || e.Shadow
 	if e.Attempt > 1 {

@@ -15,34 +15,34 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// Options configure Run. The zero value runs all cases with the standard functions of conditions.
+// Options configure Run. The zero value runs all cases with the standard condition functions.
 type Options struct {
 	// Only selects cases by name; nil selects all.
 	Only func(name string) bool
-	// Policy are the options for loading policies, such as more functions for conditions. Options that belong to a case,
-	// such as its folder and its host, are replaced.
+	// Policy holds the options for loading policies, such as additional condition functions. Run replaces the options
+	// that depend on the case, such as the folder and the host.
 	Policy policy.Options
 	// Told, unless nil, is called after each case.
 	Told func(s *Suite, r CaseResult)
 }
 
-// Result is the result of the cases of a file.
+// Result is the result of a file's cases.
 type Result struct {
-	// Path is the file of the cases, Policies the policies under test.
+	// Path is the case file. Policies lists the policies under test.
 	Path     string       `json:"file"`
 	Policies []string     `json:"policies"`
 	Cases    []CaseResult `json:"cases"`
 	Coverage Coverage     `json:"coverage"`
 }
 
-// CaseResult is the result of a case.
+// CaseResult is a case's result.
 type CaseResult struct {
 	Name string `json:"name"`
 	Line int    `json:"line"`
-	// Failures are the deviations from the expected result; none if the case passed.
+	// Failures lists the deviations from the expected result; none if the case passed.
 	Failures []Failure     `json:"failures,omitempty"`
 	Took     time.Duration `json:"took_ns"`
-	// Report is the report of a case with an event.
+	// Report is the report for a case with an event.
 	Report *Report `json:"report,omitempty"`
 }
 
@@ -69,7 +69,7 @@ func (r *Result) FailedCases() int {
 }
 
 // Run runs the cases one after the other. It returns an error if it cannot run them: a policy is invalid, or ctx has
-// ended. While a case runs, its fixtures change the environment of the process, so that nothing else should read it.
+// ended. While a case runs, its fixtures change the process environment, so nothing else should read it.
 func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
 	r := &Result{Path: s.Path, Policies: s.policies, Cases: []CaseResult{}}
 	base, err := s.loadTrial(fixtures{}, nil, nil, o)
@@ -101,7 +101,8 @@ func (s *Suite) Run(ctx context.Context, o Options) (*Result, error) {
 	return r, nil
 }
 
-// Files returns all files that the results depend on: the cases, the policies with their includes, and the copied files.
+// Files returns all files that the results depend on: the case file, the policies with their includes, and the copied
+// files.
 func (s *Suite) Files(o Options) []string {
 	out := append([]string{s.Path}, s.policies...)
 	if t, err := s.loadTrial(fixtures{}, nil, nil, o); err == nil {
@@ -130,7 +131,7 @@ func (s *Suite) loadTrial(f fixtures, w *world, faults map[string]injectedFault,
 		return Load([]policy.Layer{{Name: "run", Files: s.policies}}, with)
 	}
 	p, err := policy.Load([]policy.Layer{{Name: "run", Files: s.policies}}, with)
-	return &Trial{policy: p}, err //nolint:wrapcheck // it names the files
+	return &Trial{policy: p}, err //nolint:wrapcheck // err names the files
 }
 
 // checkPolicy reports cases that name unknown rules.
@@ -214,7 +215,7 @@ func (s *Suite) try(ctx context.Context, c *testCase, o Options, result *CaseRes
 	return append(failures, failuresOf(c.Expect.node, c.node, d)...)
 }
 
-// errorOf returns the text of the joined errors.
+// errorOf returns the joined errors' text.
 func errorOf(errs ...error) string {
 	return strings.Join(lo.FilterMap(errs, func(err error, _ int) (string, bool) {
 		if err == nil {
@@ -224,7 +225,7 @@ func errorOf(errs ...error) string {
 	}), "\n")
 }
 
-// failuresOf converts differences to failures at the place of the expectation.
+// failuresOf converts differences to failures at the expectation's place.
 func failuresOf(at, otherwise yamlfile.Node, d differences) []Failure {
 	return lo.Map(d, func(x difference, _ int) Failure {
 		place := otherwise
@@ -244,7 +245,7 @@ func failuresOf(at, otherwise yamlfile.Node, d differences) []Failure {
 	})
 }
 
-// parseIndex returns an index in a list if the key is a number, and the key otherwise.
+// parseIndex returns a list index if the key is a number, and the key otherwise.
 func parseIndex(key string) any {
 	n := 0
 	if _, err := fmt.Sscanf(key, "%d", &n); err == nil && strconv.Itoa(n) == key {

@@ -37,12 +37,12 @@ func Schema() []byte {
 	return append(out, '\n')
 }
 
-// enumForm returns the schema of a type with fixed texts.
+// enumForm returns the schema for a type with fixed values.
 func enumForm(list []string) form { return form{"type": "string", "enum": list} }
 
 func textForm() form { return form{"type": "string"} }
 
-// specialForm returns the schema of types with a ReadNode or Set method of their own.
+// specialForm returns the schema for types with their own ReadNode or Set method.
 func specialForm(t reflect.Type, defs form) (form, bool) {
 	switch t {
 	case reflect.TypeFor[Value](), reflect.TypeFor[response]():
@@ -70,7 +70,7 @@ func specialForm(t reflect.Type, defs form) (form, bool) {
 	return nil, false
 }
 
-// orText returns the schema of a type that a single word may replace.
+// orText returns the schema for a type that a single word may replace.
 func orText(t reflect.Type, word form, defs form) form {
 	return form{"anyOf": []form{word, objectForm(t, defs)}}
 }
@@ -98,7 +98,7 @@ func schemaOf(t reflect.Type, defs form) form {
 	return textForm()
 }
 
-// objectForm returns the schema of a struct; named structs are added to the definitions.
+// objectForm returns a struct's schema. It adds named structs to the definitions.
 func objectForm(t reflect.Type, defs form) form {
 	if t == reflect.TypeFor[suiteFile]() {
 		return propertyForms(t, defs)
@@ -126,7 +126,7 @@ func propertyForms(t reflect.Type, defs form) form {
 	return out
 }
 
-// keyOf returns the key of a field.
+// keyOf returns a field's key.
 func keyOf(f reflect.StructField) string {
 	key, _, _ := strings.Cut(f.Tag.Get("key"), ",")
 	return key

@@ -12,11 +12,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Suite holds the cases of one file. Make one with Open.
+// Suite holds the cases in one file. Create one with Open.
 type Suite struct {
-	// Path is the path of the file.
+	// Path is the file's path.
 	Path string
-	// policies are the paths of the policies under test.
+	// policies lists the paths of the policies under test.
 	policies []string
 	cases    []testCase
 
@@ -24,17 +24,17 @@ type Suite struct {
 	file     *yamlfile.File
 }
 
-// suiteFile is a file of cases.
+// suiteFile is a case file.
 type suiteFile struct {
 	Policy   pathList   `key:"policy"`
 	Fixtures fixtures   `key:"fixtures"`
 	Cases    []testCase `key:"cases,required"`
 }
 
-// pathList is one or several paths.
+// pathList is one or more paths.
 type pathList []string
 
-// ReadNode reads a text, or a list.
+// ReadNode reads a string or a list.
 func (p *pathList) ReadNode(n yamlfile.Node) {
 	if n.Kind() == yamlfile.TextNode {
 		*p = pathList{n.Raw()}
@@ -48,13 +48,13 @@ func (p *pathList) ReadNode(n yamlfile.Node) {
 // testCase is one case.
 type testCase struct {
 	Name string `key:"name,required"`
-	// Event is fired at its point. Alternatively, Transcript is a conversation that is played against all rules by a
-	// real agent.
+	// Event is fired at its point. Alternatively, a real agent plays the conversation in Transcript against all
+	// rules.
 	Event      *Event `key:"event"`
 	Transcript []Turn `key:"transcript"`
-	// Fixtures are the environment of the case, added to that of the file.
+	// Fixtures describes the case's environment, in addition to the file's.
 	Fixtures fixtures `key:"fixtures"`
-	// Faults are the simulated failures of actions, by rule id.
+	// Faults holds the simulated failures of actions, by rule ID.
 	Faults map[string]injectedFault `key:"faults"`
 	Expect expectation              `key:"expect"`
 
@@ -105,11 +105,11 @@ func (c *testCase) checkTranscript() {
 	}
 }
 
-// Suffix is the end of the names of case files, before .yaml, .yml or .json.
+// Suffix ends the names of case files, before .yaml, .yml or .json.
 const Suffix = ".test"
 
-// Open reads a file of cases. The policies under test are those that the file names; by default it is the policy
-// beside the file: NAME.test.yaml tests NAME.yaml. The error is a *yamlfile.Error with all problems.
+// Open reads a case file. It tests the policies that the file names or, by default, the policy beside it:
+// NAME.test.yaml tests NAME.yaml. The error is a *yamlfile.Error with all problems.
 func Open(path string) (*Suite, error) {
 	text, err := yamlfile.Read(path)
 	if err != nil {
@@ -118,7 +118,7 @@ func Open(path string) (*Suite, error) {
 	return parseSuite(path, text)
 }
 
-// suiteFormat is the supported version of the format of case files.
+// suiteFormat is the supported format version of case files.
 const suiteFormat = 1
 
 func parseSuite(path string, text []byte) (*Suite, error) {
@@ -162,14 +162,14 @@ func pathBelow(path, name string) string {
 	return filepath.Join(filepath.Dir(path), name)
 }
 
-// extensions are the file extensions of policies and their tests.
+// extensions lists the file extensions of policies and their tests.
 var extensions = []string{".yaml", ".yml", ".json"}
 
 func besideName(path, extension string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path, filepath.Ext(path)), Suffix) + extension
 }
 
-// findPolicyBeside returns the policy beside a file of cases, if there is one.
+// findPolicyBeside returns the policy beside a case file, if it exists.
 func findPolicyBeside(path string) (policy string, ok bool) {
 	return lo.Find(lo.Map(extensions, func(e string, _ int) string { return besideName(path, e) }), func(p string) bool {
 		_, err := os.Stat(p)
@@ -177,12 +177,12 @@ func findPolicyBeside(path string) (policy string, ok bool) {
 	})
 }
 
-// IsSuite reports whether the name of a file is that of a case file.
+// IsSuite reports whether a file name is a case file's name.
 func IsSuite(path string) bool {
 	return slices.Contains(extensions, filepath.Ext(path)) && strings.HasSuffix(strings.TrimSuffix(path, filepath.Ext(path)), Suffix)
 }
 
-// Of returns the file of cases beside a policy, if there is one.
+// Of returns the case file beside a policy, if it exists.
 func Of(policy string) (path string, ok bool) {
 	stem := strings.TrimSuffix(policy, filepath.Ext(policy))
 	return lo.Find(lo.Map(extensions, func(e string, _ int) string { return stem + Suffix + e }), func(p string) bool {

@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/policytest"
 )
 
-// A summary begins with what decides, and counts the rules without an opinion.
+// A summary begins with the deciding rule, and counts the rules without an opinion.
 func TestSummary(t *testing.T) {
 	path, _ := write(t, `  PreToolUse:
     - {id: other, match: {tool: read}, decision: deny}
@@ -37,7 +37,7 @@ advice: change the rule at this place; mode: shadow or a waiver there lets calls
 	}
 }
 
-// Arguments stand under arguments, or under args as conditions call them.
+// Arguments are given as arguments, or as args like in conditions.
 func TestEventsTakeArgs(t *testing.T) {
 	for _, key := range []string{"args", "arguments"} {
 		e, err := policytest.ReadEvent("e.yaml", []byte("tool: bash\n"+key+": {command: ls}\nmessages: [{assistant: x, calls: [{tool: read, "+key+": {path: a}}]}]\n"))

@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// decisionLine returns the decision in one line, with its rule and its reason.
+// decisionLine returns the decision in one line, with its rule and reason.
 func (r *Report) decisionLine() string {
 	var b strings.Builder
 	b.WriteString(lo.Ternary(r.Failed, SaidFailed, string(r.Decision)))
@@ -27,8 +27,8 @@ func (r *Report) decisionLine() string {
 }
 
 // Text returns an explanation of the decision as a tree for people: the rules in the order in which they were asked,
-// with their results and the values of their conditions. Paint, unless nil, adds colour to a word. It receives the word
-// and its meaning, a decision or the result of a rule.
+// with their results and the values in their conditions. Paint, unless nil, adds colour to a word. It receives the
+// word and its meaning: a decision or a rule's result.
 func (r *Report) Text(paint func(word, as string) string) string {
 	if paint == nil {
 		paint = func(word, _ string) string { return word }
@@ -45,8 +45,8 @@ func (r *Report) Text(paint func(word, as string) string) string {
 	return t.String()
 }
 
-// Summary returns the deciding rule with its place and its facts, then the other rules with an opinion, and the number
-// of rules without one. Width is the most columns of a line; 0 means no limit. Paint works as in Text, which shows
+// Summary returns the deciding rule with its place and facts, then the other rules with an opinion, and the number of
+// rules without one. Width is the maximum number of columns; 0 means no limit. Paint works as in Text, which shows
 // everything.
 func (r *Report) Summary(paint func(word, as string) string, width int) string {
 	if paint == nil {
@@ -82,7 +82,7 @@ func (r *Report) Summary(paint func(word, as string) string, width int) string {
 	return t.String()
 }
 
-// advice returns a hint for the author of the policy.
+// advice returns a hint for the policy's author.
 func (r *Report) advice(decider Said, found bool) string {
 	switch {
 	case !found:
@@ -111,7 +111,7 @@ func (t *tree) head(r *Report) {
 	t.line("", "%s", t.paintWord(r.decisionLine(), string(r.Decision), r.Failed))
 }
 
-// outcome writes the result for the call.
+// outcome writes the call's result.
 func (t *tree) outcome(r *Report) {
 	if r.Original != nil {
 		t.line("", "%s %s", lo.Ternary(lo.FromPtr(r.Ran), "it would run with", "the arguments were rewritten to"), readableJSON(r.Arguments))
@@ -124,7 +124,7 @@ func (t *tree) outcome(r *Report) {
 	}
 }
 
-// readableJSON returns JSON text with &, < and > unescaped; encoding/json writes them as \u0026, \u003c and \u003e.
+// readableJSON returns JSON with &, < and > unescaped; encoding/json writes them as \u0026, \u003c and \u003e.
 func readableJSON(raw []byte) string {
 	var b strings.Builder
 	for i := 0; i < len(raw); i++ {
@@ -150,10 +150,10 @@ type tree struct {
 	strings.Builder
 
 	paint func(word, as string) string
-	width int // of a line; 0 for no limit
+	width int // of a line; 0 means no limit
 }
 
-// wrap writes a text in lines that fit. All lines except the first are indented.
+// wrap writes text in lines that fit. It indents all lines except the first.
 func (t *tree) wrap(text string) {
 	if t.width <= 0 {
 		t.line("", "%s", text)
@@ -206,7 +206,7 @@ func (t *tree) rule(s Said, last bool) {
 	}
 }
 
-// details writes the facts behind the result of a rule.
+// details writes the facts behind a rule's result.
 func (t *tree) details(below string, s Said) {
 	for _, text := range s.Unmatched {
 		t.line(below, "it is not about this: %s", text)

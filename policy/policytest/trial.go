@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// Trial is a loaded policy to fire events at. Make one with Load. It fires one event at a time, even for concurrent
-// callers.
+// Trial is a loaded policy that judges fired events. Create one with Load. It fires one event at a time, even for
+// concurrent callers.
 type Trial struct {
 	policy *policy.Policy
 	hooks  []hooks.Hook
@@ -27,13 +27,13 @@ type Trial struct {
 	judged []judged
 }
 
-// judged is the result of one evaluation of a rule's condition.
+// judged is the result of evaluating a rule's condition once.
 type judged struct {
 	hook string
 	policy.Judgement
 }
 
-// Load loads a policy to fire events at. The trial replaces the options Now and Watch.
+// Load loads a policy for firing events. The trial replaces the options Now and Watch.
 func Load(layers []policy.Layer, o policy.Options) (*Trial, error) {
 	t := &Trial{}
 	o.Now = t.time
@@ -44,13 +44,13 @@ func Load(layers []policy.Layer, o policy.Options) (*Trial, error) {
 	}
 	var err error
 	if t.policy, err = policy.Load(layers, o); err != nil {
-		return nil, err //nolint:wrapcheck // it names the files
+		return nil, err //nolint:wrapcheck // err names the files
 	}
 	t.hooks, err = t.policy.Hooks()
-	return t, err //nolint:wrapcheck // it names the files
+	return t, err //nolint:wrapcheck // err names the files
 }
 
-// waived is the suffix of the names of hooks that stand for waived rules.
+// waived is the name suffix of hooks that stand for waived rules.
 const waived = ":waived"
 
 // time returns the current time for conditions.
@@ -63,7 +63,7 @@ func (t *Trial) time() time.Time {
 	return t.now
 }
 
-// begin sets the time of the next event and clears the recorded results of conditions.
+// begin sets the next event's time and clears the recorded condition results.
 func (t *Trial) begin(now Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,8 +77,8 @@ func (t *Trial) seenConditions() []judged {
 	return slices.Clone(t.judged)
 }
 
-// Fire asks the rules at the point of an event as an agent does: with their order, time limits, failure policies and
-// actions. It returns an error if the event could not be fired. A rule that fails is not an error.
+// Fire asks the rules at an event's point as an agent does: with their order, time limits, failure policies and
+// actions. It returns an error if the event could not be fired. A failing rule is not an error.
 func (t *Trial) Fire(ctx context.Context, e *Event) (*Report, error) {
 	t.turn.Lock()
 	defer t.turn.Unlock()
@@ -90,15 +90,15 @@ func (t *Trial) Fire(ctx context.Context, e *Event) (*Report, error) {
 	}
 	here := lo.Filter(t.hooks, func(h hooks.Hook, _ int) bool { return slices.Contains(h.Points(), at) })
 	with, matched := addWitnesses(at, here, backwardsAt(at))
-	if len(with) == 0 { // a point without rules is fired as well, without hooks
+	if len(with) == 0 { // a point without rules is also fired, without hooks
 		with = []hooks.Hook{hooks.ObserveAll(witnessPrefix+"none", func(context.Context, hooks.Context) error { return nil }, at)}
 	}
 	fired, err := m.Fire(ctx, hooks.NewSet(with...)).Get()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the event
+		return nil, err //nolint:wrapcheck // err names the event
 	}
 	return t.report(e, fired, matched), nil
 }
 
-// NoActions disables an action: it has no opinion, and nothing is run, sent or asked. Use it as Options.Wrap.
+// NoActions replaces an action by one that does nothing and has no opinion. Use it as Options.Wrap.
 func NoActions(_ policy.Rule, _ action.Action) action.Action { return idle{} }

@@ -9,15 +9,13 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// Turn is one message: one of System, User and Assistant, or only the Calls of an
-// assistant.
+// Turn is one message: one of System, User and Assistant, or only an assistant's Calls.
 type Turn struct { //nolint:recvcheck // methods that change a turn need a pointer; expects is called on list elements
 	System    string `key:"system"`
 	User      string `key:"user"`
 	Assistant string `key:"assistant"`
 	Calls     []Call `key:"calls"`
-	// Expect is the expected result for the input or the reply. It is valid in transcripts, not in the messages of an
-	// event.
+	// Expect is the expected result for the input or the reply. It is valid only in transcripts.
 	Expect *expectation `key:"expect"`
 
 	node yamlfile.Node
@@ -26,7 +24,7 @@ type Turn struct { //nolint:recvcheck // methods that change a turn need a point
 
 type turn Turn
 
-// The authors of turns.
+// Authors of turns.
 const (
 	system    = "system"
 	user      = "user"
@@ -64,7 +62,7 @@ type Call struct {
 	Arguments Arguments   `key:"arguments"`
 	Args      Arguments   `key:"args"` // another name for Arguments
 	Result    *ToolResult `key:"result"`
-	// Denied is the reason why the call was denied, in messages of an event.
+	// Denied is the reason why the call was denied, in an event's messages.
 	Denied string `key:"denied"`
 	// Person is the answer of the person who must approve the call, in transcripts: approve, reject or
 	// reject_and_continue. Empty means that no person answers.
@@ -90,7 +88,7 @@ func (c *Call) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// modelStep converts a turn to a step of the model. Number makes the ids of its calls unique.
+// modelStep converts a turn to a model step. Number makes the IDs of its calls unique.
 func (t *Turn) modelStep(number int) agent.Step {
 	return agent.Step{Message: agent.Assistant(t.Assistant, callsOf(t.Calls, number)...)}
 }
@@ -101,7 +99,7 @@ func callsOf(calls []Call, number int) []agent.ToolCall {
 	})
 }
 
-// answer returns the result of the call.
+// answer returns the call's result.
 func (c *Call) answer() agent.ToolResult {
 	if c.Denied != "" {
 		return agent.ToolResult{Status: agent.ToolNotExecuted, Reason: agent.ReasonDenied, Content: agent.TextContent(c.Denied)}
@@ -139,8 +137,8 @@ type past struct {
 	answers [][]agent.ToolResult
 }
 
-// pastOf splits turns into earlier runs and the steps of this run, which follow the last input. If the run has not
-// begun, all turns belong to earlier runs.
+// pastOf splits turns into earlier runs and this run's steps, which follow the last input. If the run has not begun,
+// all turns belong to earlier runs.
 func pastOf(turns []Turn, begun bool) past {
 	var p past
 	last := -1
@@ -174,7 +172,7 @@ func pastOf(turns []Turn, begun bool) past {
 func verdictOf(word string) (agent.ApprovalVerdict, error) {
 	var v agent.ApprovalVerdict
 	if err := v.UnmarshalText([]byte(lo.CoalesceOrEmpty(word, "approve"))); err != nil {
-		return v, fmt.Errorf("unknown answer of a person %q: expected approve, reject or reject_and_continue", word)
+		return v, fmt.Errorf("unknown answer %q from a person: expected approve, reject or reject_and_continue", word)
 	}
 	return v, nil
 }

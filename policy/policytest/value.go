@@ -8,16 +8,16 @@ import (
 )
 
 // Value is any value as JSON; numbers keep their digits. Empty means no value.
-type Value json.RawMessage //nolint:recvcheck // ReadNode fills it in, all else reads the value
+type Value json.RawMessage //nolint:recvcheck // ReadNode sets the value, other methods read it
 
 // ReadNode reads any value.
 func (v *Value) ReadNode(n yamlfile.Node) {
-	if out, err := json.Marshal(n.Value()); err == nil { // of values that JSON supports
+	if out, err := json.Marshal(n.Value()); err == nil { // true for all values that JSON supports
 		*v = out
 	}
 }
 
-// MarshalJSON returns the JSON text of the value.
+// MarshalJSON returns the value's JSON.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if len(v) == 0 {
 		return []byte("null"), nil
@@ -25,10 +25,10 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return v, nil
 }
 
-// Arguments are the arguments of a tool call: an object, or the exact text that the model gave.
-type Arguments string //nolint:recvcheck // ReadNode fills it in, all else reads the value
+// Arguments holds a tool call's arguments: an object, or the model's exact text.
+type Arguments string //nolint:recvcheck // ReadNode sets the value, other methods read it
 
-// ReadNode reads an object, or a text.
+// ReadNode reads an object or a string.
 func (a *Arguments) ReadNode(n yamlfile.Node) {
 	switch n.Kind() {
 	case yamlfile.TextNode:
@@ -42,7 +42,7 @@ func (a *Arguments) ReadNode(n yamlfile.Node) {
 	}
 }
 
-// jsonText returns the arguments as JSON text, exactly as the model gave them.
+// jsonText returns the arguments as JSON, exactly as the model gave them.
 func (a Arguments) jsonText() string {
 	if a == "" {
 		return "{}"
@@ -50,8 +50,8 @@ func (a Arguments) jsonText() string {
 	return string(a)
 }
 
-// ToolResult is the result of a tool: a text, or a text with a status.
-type ToolResult struct { //nolint:recvcheck // ReadNode fills it in, all else reads the value
+// ToolResult is a tool's result: text, or text with a status.
+type ToolResult struct { //nolint:recvcheck // ReadNode sets the fields, other methods read the value
 	Text    string `key:"text"`
 	IsError bool   `key:"is_error"`
 	// Status is executed, failed, mocked, not_executed or unknown; the default is executed.
@@ -65,7 +65,7 @@ type ToolResult struct { //nolint:recvcheck // ReadNode fills it in, all else re
 
 type toolResult ToolResult
 
-// ReadNode reads a text, or a mapping.
+// ReadNode reads a string or a mapping.
 func (r *ToolResult) ReadNode(n yamlfile.Node) {
 	if n.Kind() == yamlfile.TextNode {
 		r.Text = n.Raw()
@@ -74,7 +74,7 @@ func (r *ToolResult) ReadNode(n yamlfile.Node) {
 	n.Decode((*toolResult)(r))
 }
 
-// variableValue converts a value for the variables of a policy: numbers keep their digits.
+// variableValue converts a value for a policy's variables: numbers keep their digits.
 func variableValue(v Value) any {
 	var out any
 	in := json.NewDecoder(bytes.NewReader(v))

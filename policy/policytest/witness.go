@@ -35,21 +35,21 @@ var controls = map[hooks.PointName]func(name string, f func()) hooks.Hook{
 	hooks.RunStart: newControl(hooks.AtRunStart), hooks.RunResult: newControl(hooks.AtRunResult), hooks.RunFailed: newControl(hooks.AtRunFailed),
 }
 
-// matched records what the witnesses of a hook saw: whether the hook was asked, and which of its matchers matched.
+// matched records whether a hook was asked, and which of its matchers matched.
 type matched struct {
 	turn bool
 	yes  []bool
 	text []string
 }
 
-// no returns the matchers that did not match, in words.
+// no describes the matchers that did not match.
 func (m *matched) no() []string {
 	return lo.Filter(m.text, func(_ string, i int) bool { return !m.yes[i] })
 }
 
-// addWitnesses returns the hooks with witnesses in front of each, which are asked at the same moment: one without
-// matchers, which records that the hook was asked, and one for each of its matchers. Backwards is set at points that ask
-// hooks in reverse order.
+// addWitnesses returns the hooks with witnesses before each, which are asked at the same moment: one without
+// matchers, which records that the hook was asked, and one for each of its matchers. Backwards is set at points that
+// ask hooks in reverse order.
 func addWitnesses(at hooks.PointName, list []hooks.Hook, backwards bool) (out []hooks.Hook, seen map[string]*matched) {
 	seen = map[string]*matched{}
 	for _, h := range list {
@@ -77,10 +77,10 @@ func addWitnesses(at hooks.PointName, list []hooks.Hook, backwards bool) (out []
 	return out, seen
 }
 
-// witnessPrefix begins the names of witnesses. No rule has such a name, because the name of every rule contains a slash.
+// witnessPrefix begins the names of witnesses. No rule's name begins like this, because rule names contain a slash.
 const witnessPrefix = "witness of "
 
-// backwardsAt reports whether hooks of a point are asked in reverse.
+// backwardsAt reports whether a point's hooks are asked in reverse order.
 func backwardsAt(at hooks.PointName) bool {
 	probe := func(name string) hooks.Hook {
 		return hooks.ObserveAll(name, func(context.Context, hooks.Context) error { return nil }, at)

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// blockMessage is a message of the Messages API.
+// blockMessage is a message in the Messages API.
 type blockMessage struct {
 	ID      string          `json:"id"`
 	Role    string          `json:"role"`
@@ -18,7 +18,7 @@ type blockMessage struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// block is one content block of a message.
+// block is one of a message's content blocks.
 type block struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
@@ -32,7 +32,7 @@ type block struct {
 	IsError   bool            `json:"is_error"`
 }
 
-// anthropic reads messages of the Messages API.
+// anthropic reads Messages API messages.
 func (*chatForm) anthropic(record *replay.Record, b chatBody) error {
 	if text, err := blockText(b.System); err != nil {
 		return fmt.Errorf("system: %w", err)
@@ -72,7 +72,7 @@ func (*chatForm) anthropic(record *replay.Record, b chatBody) error {
 	return nil
 }
 
-// messages converts the message to the form in which it is replayed: first the tool results, then the text.
+// messages converts the message for replay: first the tool results, then the text.
 func (m blockMessage) messages() ([]replay.Message, error) {
 	var out []replay.Message
 	said := replay.Message{Role: replay.Role(m.Role)}
@@ -110,7 +110,7 @@ func (m blockMessage) messages() ([]replay.Message, error) {
 	return out, nil
 }
 
-// blocksOf parses content: a text or a list of blocks.
+// blocksOf parses content, which is a string or a list of blocks.
 func blocksOf(content json.RawMessage) ([]block, error) {
 	if len(content) == 0 || string(content) == "null" {
 		return nil, nil
@@ -125,7 +125,7 @@ func blocksOf(content json.RawMessage) ([]block, error) {
 	return blocks, err
 }
 
-// blockText returns the text of content: its text blocks joined.
+// blockText returns the joined text blocks in content.
 func blockText(content json.RawMessage) (string, error) {
 	blocks, err := blocksOf(content)
 	if err != nil {

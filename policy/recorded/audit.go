@@ -8,8 +8,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// auditLog reads the log of package audit. The log does not hold the model's text, so each step becomes a turn with the
-// calls of the step.
+// auditLog reads the log of package audit. The log lacks the model's text, so each step becomes a turn with the
+// step's calls.
 type auditLog struct {
 	place
 	open []*auditRun
@@ -17,8 +17,8 @@ type auditLog struct {
 
 type auditRun struct {
 	run    *Run
-	step   int // of the last turn; -1 before the first
-	turn   int // its index in the messages
+	step   int // the last turn's step; -1 before the first
+	turn   int // the last turn's index in the messages
 	hashes bool
 	cut    bool
 }
@@ -75,7 +75,7 @@ func (f *auditLog) add(v value) ([]*Run, error) {
 	return nil, nil
 }
 
-// addResult adds a call and its answer. Calls of one step belong to one turn.
+// addResult adds a call and its answer. Calls in one step belong to one turn.
 func (r *auditRun) addResult(e auditLine) {
 	if e.Texts == nil {
 		r.hashes = true

@@ -9,14 +9,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// chatForm reads messages of the OpenAI chat API or the Anthropic Messages API, in all common file layouts.
+// chatForm reads messages in the OpenAI chat API or the Anthropic Messages API, in all common file layouts.
 type chatForm struct {
 	place
-	messages []json.RawMessage // of a list of messages, or of lines with one message each
-	begun    int               // the line of the first message
+	messages []json.RawMessage // from a list of messages, or from lines with one message each
+	begun    int               // the first message's line
 }
 
-// chatBody is a request, or an object that holds one.
+// chatBody is a request, or an object that contains one.
 type chatBody struct {
 	ID        string            `json:"id"`
 	CustomID  string            `json:"custom_id"`
@@ -109,11 +109,11 @@ func firstOf(texts ...string) string {
 	return ""
 }
 
-// openAI reads messages of the chat API.
+// openAI reads chat API messages.
 func (*chatForm) openAI(record *replay.Record, b chatBody) error {
 	if b.Response != nil {
 		var said struct {
-			Body    json.RawMessage `json:"body"` // of a batch
+			Body    json.RawMessage `json:"body"` // in a batch
 			Choices []struct {
 				Message json.RawMessage `json:"message"`
 			} `json:"choices"`
@@ -157,7 +157,7 @@ func (*chatForm) openAI(record *replay.Record, b chatBody) error {
 	return nil
 }
 
-// older converts a message from the time before tool calls had ids to the current form.
+// older converts a message from before tool calls had IDs to the current format.
 func older(m *replay.Message, at int) error {
 	if m.Role == "function" {
 		m.Role = replay.RoleTool

@@ -7,22 +7,22 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// claudeCode reads the session files of Claude Code: one entry per line. Entries of type user and assistant hold
-// messages of the Messages API. A model turn is several entries with one message id and one block each. The entries of
-// sub-agents are runs of their own; they stand between the entries of their parent (isSidechain) or in a separate file
-// (agentId). Entries that the program generated (isMeta, summaries, snapshots, its own errors) are not messages.
+// claudeCode reads the session files of Claude Code: one entry per line. Entries with the type user or assistant hold
+// messages in the Messages API. A model turn is several entries with one message ID and one block each. Sub-agent
+// entries are separate runs; they are between their parent's entries (isSidechain) or in a separate file (agentId).
+// Entries that the program generated (isMeta, summaries, snapshots, its own errors) are not messages.
 type claudeCode struct {
 	place
 	session string
 	open    []*claudeRun
-	of      map[string]*claudeRun // sidechains by the uuid of their entries
+	of      map[string]*claudeRun // sidechains by the UUID of their entries
 }
 
 type claudeRun struct {
 	run   *Run
 	key   string // empty for the main run
-	turn  string // the id of the current message
-	index int    // of the current message in the run
+	turn  string // the current message's ID
+	index int    // the current message's index in the run
 }
 
 type claudeEntry struct {
@@ -77,7 +77,7 @@ func (f *claudeCode) add(v value) ([]*Run, error) {
 	return done, nil
 }
 
-// runOf returns the run of an entry.
+// runOf returns an entry's run.
 func (f *claudeCode) runOf(line int, e claudeEntry) *claudeRun {
 	key, parent := e.AgentID, ""
 	if e.ParentUUID != nil {
@@ -112,7 +112,7 @@ func (f *claudeCode) runOf(line int, e claudeEntry) *claudeRun {
 	return r
 }
 
-// take adds the content of a message. Blocks of the current turn are merged into it.
+// take adds a message's content. It merges blocks of the current turn into that turn.
 func (r *claudeRun) take(m blockMessage, list []replay.Message) {
 	r.run.Model = firstOf(r.run.Model, m.Model)
 	for _, said := range list {

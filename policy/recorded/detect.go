@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// sniffed holds the members by which the formats are distinguished.
+// sniffed holds the members that distinguish the formats.
 type sniffed struct {
 	ID            *string         `json:"id"`
 	Role          string          `json:"role"`
@@ -32,7 +32,7 @@ type sniffed struct {
 	MessageID     json.RawMessage `json:"messageId"`
 }
 
-// detect determines the format of a file from its first value.
+// detect determines a file's format from its first value.
 func detect(v value) (Format, error) {
 	if v.last {
 		return OpenAI, nil // an empty list

@@ -37,7 +37,7 @@ type eventLine struct {
 	} `json:"error"`
 }
 
-// What the log does not record: older logs have no input, newer ones do.
+// Information that the log lacks: older logs have no input, newer ones do.
 const (
 	eventsLack     = "what the user and the system prompt said, and the tools"
 	eventsLackLess = "what the system prompt and hooks said, and the tools"
@@ -74,7 +74,7 @@ func (f *eventLog) add(v value) ([]*Run, error) {
 	r := f.runOf(v.line, e)
 	switch e.Type {
 	case "inference.started":
-		if len(e.Input) == 0 || len(r.Messages) > 0 { // a retry repeats it
+		if len(e.Input) == 0 || len(r.Messages) > 0 { // a retry repeats the input
 			break
 		}
 		for _, text := range e.Input {

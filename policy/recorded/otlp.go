@@ -16,12 +16,12 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// otlpForm reads spans in OTLP JSON. A run is a span of the operation invoke_agent with the spans chat and execute_tool
-// below it; without an invoke_agent span, it is everything below one root. Spans are written when they end, so children
-// come before their parents, and a run is complete once the batch with its own span was read.
+// otlpForm reads spans in OTLP JSON. A run is an invoke_agent span with the chat and execute_tool spans below it;
+// without an invoke_agent span, it is everything below one root. Spans are written when they end, so children come
+// before their parents, and a run is complete once the batch with its own span was read.
 type otlpForm struct {
 	place
-	spans map[string]*span // spans that belong to no run yet, by trace and id
+	spans map[string]*span // spans that do not belong to a run yet, by trace and ID
 	order int
 }
 
@@ -88,7 +88,7 @@ func (v anyValue) json() json.RawMessage {
 	return json.RawMessage("null")
 }
 
-// attribute returns the text of an attribute, or the JSON of an attribute that is not text.
+// attribute returns an attribute's text, or its JSON if it is not text.
 func (s *span) attribute(key attribute.Key) string {
 	for _, a := range s.Attribute {
 		if a.Key == string(key) {
@@ -139,7 +139,8 @@ func (f *otlpForm) add(v value) ([]*Run, error) {
 	return f.runsOf(agents)
 }
 
-// runsOf converts each span to a run, those that began last first, because runs that others started are below them.
+// runsOf converts each span to a run. Spans that began last come first, because runs that others started are below
+// them.
 func (f *otlpForm) runsOf(agents []*span) (runs []*Run, err error) {
 	var wrong []error
 	slices.SortFunc(agents, func(a, b *span) int { return cmp.Or(cmp.Compare(b.started, a.started), b.order-a.order) })
@@ -212,7 +213,7 @@ func (f *otlpForm) below(s, top *span) bool {
 	return false
 }
 
-// end converts the spans below no agent to runs and reports the remaining ones.
+// end converts the spans that are not below an agent to runs, and reports the remaining ones.
 func (f *otlpForm) end() ([]*Run, []error) {
 	roots := map[*span]bool{}
 	for _, s := range f.spans {
@@ -237,17 +238,17 @@ func (f *otlpForm) end() ([]*Run, []error) {
 	if err == nil {
 		return runs, nil
 	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { // joined by runs
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { // joined by runsOf
 		return runs, joined.Unwrap()
 	}
 	return runs, []error{err}
 }
 
-// transcript assembles the turns of a run. Each turn shows what the model was sent.
+// transcript assembles a run's turns. Each turn shows the model's input.
 type transcript struct {
 	messages []replay.Message
 	answers  map[string]*span
-	seen     map[string]bool // ids of answered calls
+	seen     map[string]bool // IDs of answered calls
 }
 
 type spanMessage struct {
@@ -295,7 +296,7 @@ func (t *transcript) turn(c *span) error {
 	return nil
 }
 
-// sinceLastTurn returns the messages after the model's last one; the earlier ones are known already.
+// sinceLastTurn returns the messages after the model's last one; earlier messages are already known.
 func sinceLastTurn(shown []spanMessage) []spanMessage {
 	for i, m := range slices.Backward(shown) {
 		if m.Role == "assistant" {
@@ -335,7 +336,7 @@ func (t *transcript) add(m spanMessage) {
 	}
 }
 
-// answerAll adds the answers that no later turn shows.
+// answerAll adds the answers that no later turn contains.
 func (t *transcript) answerAll() {
 	for _, m := range t.messages {
 		for _, c := range m.ToolCalls {
@@ -357,7 +358,7 @@ func (s *span) failed() bool {
 		outcome == "failed" || outcome == "denied" || outcome == "not_executed" || outcome == "unknown" || outcome == "deferred"
 }
 
-// textOf returns the text of a JSON string, or the JSON of any other value.
+// textOf returns a JSON string's text, or the JSON of any other value.
 func textOf(raw json.RawMessage) string {
 	if text, ok := strictjson.Unquote(string(raw)); ok {
 		return text

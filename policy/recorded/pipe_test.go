@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// Opening a pipe without a writer would wait for ever, and hear no signal.
+// Opening a pipe without a writer would wait forever and ignore signals.
 func TestAPipeIsNotWaitedFor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe.jsonl")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))

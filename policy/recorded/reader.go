@@ -11,18 +11,18 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/replay"
 )
 
-// defaultMaxValue is the default of Reader.MaxValue.
+// defaultMaxValue is the default for Reader.MaxValue.
 const defaultMaxValue = 64 << 20
 
-// Reader reads the runs of one file in order. Set its fields before reading the first run. A Reader must not be used
-// concurrently.
+// Reader reads one file's runs in order. Set its fields before reading the first run. It is not safe for concurrent
+// use.
 type Reader struct {
-	// Name is the name of the file in errors and runs. Open sets it to the path.
+	// Name is the file's name in errors and runs. Open sets it to the path.
 	Name string
-	// Format is the format of the file; empty means to detect it.
+	// Format is the file's format; empty means to detect it.
 	Format Format
-	// MaxValue is the maximum length in bytes of a line, or of an element if the file is a list. Zero means 64 MiB. A
-	// longer value ends the reading.
+	// MaxValue is the maximum length in bytes of a line, or of a list element. Zero means 64 MiB. A longer value ends
+	// the reading.
 	MaxValue int
 
 	source io.Reader
@@ -38,10 +38,10 @@ func Open(path string) (*Reader, error) {
 	return &Reader{Name: path, source: file, closer: file}, nil
 }
 
-// NewReader returns a Reader of the content of r. The Reader does not close r.
+// NewReader returns a Reader for the content of r. The Reader does not close r.
 func NewReader(name string, r io.Reader) *Reader { return &Reader{Name: name, source: r} }
 
-// Close closes the file of a Reader that Open returned.
+// Close closes the file of a Reader from Open.
 func (r *Reader) Close() error {
 	if r.closer == nil {
 		return nil
@@ -49,7 +49,7 @@ func (r *Reader) Close() error {
 	return r.closer.Close()
 }
 
-// form converts the values of a file to runs.
+// form converts a file's values to runs.
 type form interface {
 	// add adds one value and returns the runs that it completes.
 	add(v value) ([]*Run, error)
@@ -57,9 +57,9 @@ type form interface {
 	end() ([]*Run, []error)
 }
 
-// Runs iterates over the runs in the order in which they end. Each iteration yields a run or an error, never both; the
-// error is a *replay.LineError. After an error about one run, the loop may continue. The file is read during the loop,
-// and only once.
+// Runs iterates over the runs in the order in which they end. Each iteration yields a run or an error, never both;
+// the error is a *replay.LineError. After an error in one run, the loop may continue. The file is read during the
+// loop, and only once.
 func (r *Reader) Runs() iter.Seq2[*Run, error] {
 	return func(yield func(*Run, error) bool) {
 		values := &splitter{limit: cmp.Or(r.MaxValue, defaultMaxValue)}
@@ -91,7 +91,7 @@ func (r *Reader) Runs() iter.Seq2[*Run, error] {
 	}
 }
 
-// give yields runs and then the errors of a line, if any. It reports whether the loop continues.
+// give yields runs and then a line's errors, if any. It reports whether the loop continues.
 func (r *Reader) give(yield func(*Run, error) bool, line int, runs []*Run, wrong ...error) bool {
 	for _, run := range runs {
 		if !yield(run, nil) {
@@ -132,17 +132,17 @@ func (r *Reader) form(f Format) form {
 
 // wrong adds the place to an error, unless the error already has a line.
 func (r *Reader) wrong(line int, err error) error {
-	if at, ok := err.(*replay.LineError); ok { //nolint:errorlint // it is made here, and never wrapped
+	if at, ok := err.(*replay.LineError); ok { //nolint:errorlint // it is created here, and never wrapped
 		at.Name = r.Name
 		return at
 	}
 	return &replay.LineError{Name: r.Name, Line: line, Err: err}
 }
 
-// atLine returns an error about a line.
+// atLine returns an error for a line.
 func atLine(line int, err error) error { return &replay.LineError{Line: line, Err: err} }
 
-// place is the file of a run.
+// place is a run's file.
 type place struct {
 	file   string
 	format Format

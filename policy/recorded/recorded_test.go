@@ -18,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// told returns a run in a few lines, and what is wrong with others.
+// told returns each run in a few lines, and the errors.
 func told(r *recorded.Reader) (out []string) {
 	for run, err := range r.Runs() {
 		if err != nil {
@@ -125,7 +125,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// The digits of an integer stay what they were.
+// Integers keep their digits.
 func TestArgumentsKeepTheirDigits(t *testing.T) {
 	t.Parallel()
 	assert.Contains(t, strings.Join(toldOf(t, "anthropic.json"), "\n"), "12345678901234567890")
@@ -203,7 +203,7 @@ func TestWhatIsWrongIsTyped(t *testing.T) {
 	assert.Contains(t, told(r)[0], "unknown recording format")
 }
 
-// endless is a list of requests that never ends; it counts what was asked for.
+// endless is an infinite list of requests that counts the bytes read.
 type endless struct{ given, at int }
 
 func (e *endless) Read(b []byte) (int, error) {
@@ -218,7 +218,7 @@ func (e *endless) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// A file is read as far as its runs are asked for, however long it is.
+// Even a long file is read only as far as its runs are requested.
 func TestAListIsNotHeld(t *testing.T) {
 	t.Parallel()
 	source, n := &endless{}, 0

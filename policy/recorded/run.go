@@ -22,10 +22,10 @@ const (
 	OTLP       Format = "otlp"
 )
 
-// Formats returns all formats, in the order of the package comment.
+// Formats returns all formats, ordered as in the package comment.
 func Formats() []Format { return []Format{Replay, OpenAI, Anthropic, ClaudeCode, Events, Audit, OTLP} }
 
-// FormatNamed returns the format with a name.
+// FormatNamed returns the format with the given name.
 func FormatNamed(name string) (Format, error) {
 	if f := Format(name); slices.Contains(Formats(), f) {
 		return f, nil
@@ -33,7 +33,7 @@ func FormatNamed(name string) (Format, error) {
 	return "", fmt.Errorf("unknown recording format %q: expected one of %v", name, Formats())
 }
 
-// ErrUnknown is returned when the format of a file is unknown.
+// ErrUnknown is returned for a file with an unknown format.
 var ErrUnknown = errors.New("unknown recording format")
 
 // Run is one recorded run. The caller owns it and may change it.
@@ -41,17 +41,17 @@ type Run struct {
 	replay.Record
 
 	Format Format
-	// File and Line are the place where the run begins. Lines count from one.
+	// File and Line are where the run begins. Lines count from one.
 	File string
 	Line int
 	// Agent is the agent's name, if the format records it.
 	Agent string
-	// Lacks names, as a phrase, what the format does not record of a run, such as "the tools"; empty when nothing is
-	// known to be missing.
+	// Lacks names, as a phrase, the information that the format does not record, such as "the tools"; empty if
+	// nothing is known to be missing.
 	Lacks string
 }
 
-// call returns a tool call of a recording.
+// call returns a recording's tool call.
 func call(id, name, arguments string) replay.ToolCall {
 	return replay.ToolCall{ID: id, Type: "function", Function: replay.FunctionCall{Name: name, Arguments: arguments}}
 }

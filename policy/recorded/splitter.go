@@ -11,18 +11,18 @@ import (
 	"iter"
 )
 
-// value is one JSON value of a file.
+// value is one JSON value in a file.
 type value struct {
 	text []byte // valid until the next value is read
-	line int    // where it begins, from one
-	// element is set for an element of a list that is a whole file or a line of it. last marks the end of such a list
-	// and has no text.
+	line int    // the line where the value begins, from one
+	// element is set for an element of a list that is a whole file or line. last marks the end of such a list and has
+	// no text.
 	element, last bool
 }
 
-// splitter splits a file into values: its lines, or, if a value spans several lines, the consecutive values. A list is
-// split into its elements, so that it is never held as a whole. An error in a line does not stop the reading of the next
-// line.
+// splitter splits a file into values: its lines or, if a value spans several lines, consecutive values. It splits a
+// list into its elements, so that the list is never in memory as a whole. After an error in a line, it continues with
+// the next line.
 type splitter struct {
 	limit  int
 	source *bufio.Reader
@@ -81,7 +81,7 @@ func (s *splitter) skip() (byte, error) {
 	}
 }
 
-// byLine reports whether each line is a value of its own, judging by the first two lines.
+// byLine judges by the first two lines whether each line is a separate value.
 func (s *splitter) byLine() bool {
 	head, _ := s.source.Peek(s.source.Size())
 	first, rest, found := bytes.Cut(head, []byte("\n"))
@@ -93,7 +93,7 @@ func (s *splitter) byLine() bool {
 		!bytes.HasSuffix(first, []byte(",")) && json.Valid(bytes.TrimSpace(second)) && bytes.HasPrefix(bytes.TrimSpace(second), []byte("{"))
 }
 
-// lines yields the lines that are not blank.
+// lines yields the non-blank lines.
 func (s *splitter) lines(yield func(value, error) bool) {
 	for ended := false; !ended; s.line++ {
 		s.text = s.text[:0]
