@@ -120,7 +120,7 @@ func anyOf(v ref.Val, ask func(string) (bool, error)) ref.Val {
 		element := it.Next()
 		text, isText := Text(element)
 		if !isText {
-			return types.WrapErr(fmt.Errorf("expected a list of texts, found the %s %s", typeName(element), showValue(element)))
+			return types.WrapErr(fmt.Errorf("expected a list of strings, found the %s %s", typeName(element), showValue(element)))
 		}
 		if ok, err := ask(text); ok || err != nil {
 			return orError(types.Bool(ok), err)

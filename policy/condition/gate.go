@@ -11,8 +11,8 @@ import (
 )
 
 // Most conditions on effects are false for most tools, whatever the call: does("pays") && … for a tool that reads. A
-// gate evaluates only the calls of functions that depend on nothing but the tool (Function.ByTool), and is unsure
-// about everything else. In CEL, a false part makes a conjunction false even if another part fails. If a gate is
+// gate evaluates only functions that depend on nothing but the tool (Function.ByTool), and is unsure about
+// everything else. In CEL, a false part makes a conjunction false even if another part fails. If a gate is
 // false, the whole condition is therefore false.
 
 // gate returns an expression's gate; nil if no part of it depends on the tool alone.
@@ -70,7 +70,7 @@ func (d *dialect) gateOfJoined(parts []ast.Expr, end verdict) judge {
 	}
 }
 
-// toolGates caches the gates' verdicts for one of a run's tools.
+// toolGates caches the gates' verdicts for one tool.
 type toolGates struct {
 	spec agent.ToolSpec
 	said sync.Map // *compiled to verdict

@@ -220,7 +220,7 @@ type memory struct {
 	steps   int // the number of steps counted so far
 	tallies map[string]tally
 
-	// pending holds the calls of step pendingStep that conditions have seen, by index.
+	// pending holds the calls in step pendingStep that conditions have seen, by index.
 	pendingStep int
 	pending     []pendingCall
 
@@ -245,7 +245,7 @@ func eventOf(c hooks.Context) *event {
 	return ev
 }
 
-// callEvent returns the event of a call at PreToolUse. It makes one only if the last one was another call.
+// callEvent returns a call's event at PreToolUse. It creates a new one only if the call differs from the last one.
 func (r *memory) callEvent(c hooks.ToolContext) *event {
 	effective, original := c.Call(), c.Original()
 	now := called{effective.Name, original.ID, original.Index, effective.Arguments, original.Arguments}

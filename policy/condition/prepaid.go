@@ -18,7 +18,7 @@ import (
 	"github.com/samber/lo"
 )
 
-// CEL adds a call's cost to the total after the call, which is too late for a call that turns a kilobyte into a
+// CEL adds a call's cost to the total after the call, which is too late if the call turns a kilobyte into a
 // gigabyte of text. With cost tracking, each call is therefore priced and paid before it runs. The price is about one
 // unit for each value and for each ten bytes of text that the call reads or creates. The cost limit therefore bounds
 // the size of every result and the duration of every call.

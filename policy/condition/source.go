@@ -63,7 +63,7 @@ type reply struct {
 	model  string
 }
 
-// approval is a call that requires approval, with its answer.
+// approval is an approval request for a call, with its answer.
 type approval struct {
 	CallID    string          `json:"call_id"`
 	Tool      string          `json:"tool"`

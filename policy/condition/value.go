@@ -91,7 +91,7 @@ func (d *dialect) compileCall(c ast.CallExpr) func(ev *event) ref.Val {
 	return call
 }
 
-// keyOf returns a key that identifies the result of a call to one of Options.Functions among all results for an
+// keyOf returns a key that identifies the result of calling one of Options.Functions among all results for an
 // event: its arguments are constants, the tool call's arguments, or calls of the same kind. It is empty for other
 // calls.
 func (d *dialect) keyOf(c ast.CallExpr) string {

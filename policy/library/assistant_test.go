@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// assistant returns the hooks of all policies for assistants.
+// assistant returns the hooks from all policies for assistants.
 func assistant(t *testing.T) []hooks.Hook {
 	t.Helper()
 	p, err := policy.LoadFiles("assistant.yaml")

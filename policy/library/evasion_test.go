@@ -14,8 +14,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
 )
 
-// guarded is a call that an assistant's rule allows because the user asked for it, and the argument on which this
-// depends.
+// guarded describes a call allowed by an assistant's rule because the user asked for it, and the argument on which
+// this depends.
 type guarded struct {
 	rule     string // asks about the call if the argument differs
 	tool     string

@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
-// shipped returns the hooks of a policy by name, with some of its variables replaced.
+// shipped returns a policy's hooks by its name, with some of its variables replaced.
 func shipped(t *testing.T, name string, variables map[string]any) hooks.Set {
 	t.Helper()
 	p, err := policy.Load([]policy.Layer{{Name: "run", Files: []string{library.Prefix + name}}}, policy.Options{Variables: variables})

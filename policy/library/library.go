@@ -6,7 +6,7 @@
 //	include: [library:safe-shell@1, library:secrets]
 //
 // Their rules have fixed names such as library:safe-shell/readable, even in a policy that includes them. A version's
-// rules never change: adding, removing or changing a rule creates a new version of its policy and of the policies that
+// rules never change: adding, removing or changing a rule creates a new version of its policy and all policies that
 // include it. docs/policy-library.md describes each policy and its limits.
 package library
 

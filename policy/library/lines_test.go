@@ -31,7 +31,7 @@ func TestLinesReachTheirRules(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "src"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "src", "log"), nil, 0o600))
 	t.Chdir(dir)
-	t.Setenv("HOME", "/home/somebody") // a home below the folder for temporary files would be readable
+	t.Setenv("HOME", "/home/user") // a home below the folder for temporary files would be readable
 	for policy, text := range texts {
 		set := shipped(t, policy, nil)
 		rule := ""

@@ -247,7 +247,7 @@ func (r played) checkExpectations(t *Trial, events []hooks.Event, s agent.State)
 	return out
 }
 
-// eventsOf returns the events at a point in a step, and of one call if it is given.
+// eventsOf returns the events at a point in a step, for one call if it is given.
 func eventsOf(events []hooks.Event, at hooks.PointName, step int, call string) []hooks.Event {
 	return lo.Filter(events, func(e hooks.Event, _ int) bool {
 		return e.Point == at && e.Step == step && (call == "" || e.Call.ID == call)

@@ -8,8 +8,8 @@ import (
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
-// A step costs what it adds, however long the transcript is: of each step an answer of about 1 kB is read, and three
-// values are looked up. With strangers is the case in which every step asks about strangers' text, too.
+// A step costs only its own size, however long the transcript is: each step reads an answer of about 1 kB and looks
+// up three values. In the case "with strangers", every step also asks about strangers' text.
 func BenchmarkStep(b *testing.B) {
 	page := strings.Repeat("Some text of a page with an address ann@example.com and a date, 2024-05-01. ", 13)
 	for _, n := range []int{10, 100, 1_000, 10_000} {
@@ -25,7 +25,7 @@ func BenchmarkStep(b *testing.B) {
 				b.ReportAllocs()
 				b.ResetTimer()
 				for i := range b.N {
-					if i%max(50, n/2) == 0 { // from the start again, so that the length stays about what it is
+					if i%max(50, n/2) == 0 { // restart, so that the length stays about the same
 						b.StopTimer()
 						next, run = c, provenance.NewTestRun(tracker(b))
 						run.Of(c.state).Tainted("warm")

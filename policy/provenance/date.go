@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// day is a date; without a year when Year is zero.
+// day is a date; without a year if Year is zero.
 type day struct{ Year, Month, Day int }
 
 func (d day) yearless() string { return strconv.Itoa(d.Month) + "-" + strconv.Itoa(d.Day) }
@@ -21,8 +21,7 @@ func (d day) valid() bool {
 	return d.Month >= 1 && d.Month <= 12 && d.Day >= 1 && d.Day <= 31 && (d.Year == 0 || d.Year >= 1000 && d.Year <= 9999)
 }
 
-// dateOf parses a date in the notations that programs write. It ignores a time behind the date: a moment is looked up by
-// its day.
+// dateOf parses a date in the notations that programs write. It ignores a time behind the date.
 func dateOf(text string) (day, bool) {
 	if len(text) < 8 || len(text) > 40 || !isDigit(text[0]) {
 		return day{}, false
@@ -91,7 +90,7 @@ var between = map[string]bool{
 	"st": true, "nd": true, "rd": true, "th": true, "on": true, "by": true,
 }
 
-// calendar finds dates that are written with the month's English name: May 1st, 2024; from the 13th to the 17th of May.
+// calendar finds dates with English month names: May 1st, 2024; from the 13th to the 17th of May.
 type calendar struct {
 	emit  func(key)
 	days  []int // days of the month seen before the month's name
@@ -139,10 +138,10 @@ func (c *calendar) other() {
 	c.days, c.month = c.days[:0], 0
 }
 
-// flush emits the open dates, with a year if there is one.
+// flush emits the open dates, with a year if given.
 func (c *calendar) flush(year int) {
 	for i, d := range c.open {
-		if i < len(c.open)-1 { // from December 30th to January 2nd, 2025: the year is that of the last one
+		if i < len(c.open)-1 { // from December 30th to January 2nd, 2025: the year belongs to the last date
 			c.emit(keyOf(kindDate, d.String()))
 		}
 		d.Year = year

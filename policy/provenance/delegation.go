@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Exposed reports whether the run has read text of strangers. Before that, everything that a call is about comes from
-// the user, the operator, trusted records, or the model.
+// Exposed reports whether the run has read strangers' text. Before that, all values in calls come from the user, the
+// operator, trusted records, or the model.
 func (t Trail) Exposed() (yes bool) {
 	t.withIndex(func(x *index) { yes = len(x.waiting) > 0 || len(x.others) > 0 || len(x.othersNamed) > 0 })
 	return yes
 }
 
 // Delegated reports whether a text to which the user pointed, such as a bill, names the payee as the only one that it
-// could mean, and the amount too. It is true once for each payee: not after the model has given the payee to a tool
-// that may change things. An empty payee or amount was not delegated.
+// could mean, and also names the amount. It is true only until the model has given the payee to a tool that may
+// change things. An empty payee or amount was not delegated.
 func (t Trail) Delegated(payee, amount any) bool {
 	if isNothing(payee) || isNothing(amount) || !t.Sole(payee) {
 		return false
@@ -49,10 +49,10 @@ func isNothing(value any) bool {
 	return empty
 }
 
-// Linked reports whether each web address in a value is a link that the user asked to follow. Either it stands on a page,
-// or in another text, to which the user pointed, and belongs to a site that the user named; or it is the only one in a
-// text whose author (Source.Authors) the user called by name, and no other author has this name. An address with a query
-// that the text does not have is not linked.
+// Linked reports whether each web address in a value is a link that the user asked to follow. Either it is on a page,
+// or in another text, to which the user pointed, and belongs to a site that the user named. Or it is the only link in
+// a text whose author (Source.Authors) the user called by name, and no other author has this name. An address with a
+// query that the text lacks is not linked.
 func (t Trail) Linked(value any) bool {
 	if isNothing(value) {
 		return false
@@ -67,7 +67,7 @@ func (t Trail) Linked(value any) bool {
 	})
 }
 
-// hostOf returns the host of a web address in its normal form.
+// hostOf returns a web address's host in its normal form.
 func hostOf(address string) string {
 	_, rest, ok := strings.Cut(address, "://")
 	if !ok {
@@ -79,9 +79,9 @@ func hostOf(address string) string {
 	return rest
 }
 
-// Confirms reports whether each value is a code of four to eight digits that the run read first after a call of a tool that
-// changes something. Such a code confirms a call that the rules have judged. A code that was there before may be one
-// that a stranger wants to be used.
+// Confirms reports whether each value is a code of four to eight digits that the run first read after calling a tool
+// that changes something. Such a code confirms a call that the rules have judged. An earlier code may be one that a
+// stranger wants the agent to use.
 func (t Trail) Confirms(codes any) bool {
 	ok := !isNothing(codes)
 	t.withIndex(func(x *index) {
@@ -100,8 +100,8 @@ func (t Trail) Confirms(codes any) bool {
 
 const minCode, maxCode = 4, 8 // digits
 
-// Invited reports whether the user named the people in a value. The address of a person whom the user named may also be
-// one that known people wrote, or one in a text to which the user pointed; strangers must not have brought it.
+// Invited reports whether the user named the people in a value. If the user named a person, it also accepts the
+// person's address from known people or from a text to which the user pointed, but not from strangers.
 func (t Trail) Invited(people any) bool {
 	var names, addresses []any
 	eachName(people, func(n name, named bool, value any) {
@@ -120,8 +120,8 @@ func (t Trail) Invited(people any) bool {
 	return t.FromKnown(addresses) || t.FromNamedText(addresses) || !t.Tainted(addresses)
 }
 
-// NamedByStrangers reports whether text of strangers has anything in a value that the user did not say, even if a trusted
-// field has it, too: the id of a file that a mail wants deleted is also in the list of files.
+// NamedByStrangers reports whether strangers' text contains anything in a value that the user did not say, even if a
+// trusted field also contains it: the ID of a file that a mail wants deleted is also in the list of files.
 func (t Trail) NamedByStrangers(value any) (yes bool) {
 	t.withIndex(func(x *index) {
 		x.readWaiting()

@@ -1,6 +1,6 @@
-// Package provenance says who brought a value into a run: the operator, the user, a field of a tool's answer that strangers
-// cannot write, people who had to sign in, or strangers. So a policy can distinguish a request of the user from a request
-// in a web page.
+// Package provenance tracks who brought a value into a run: the operator, the user, a field in a tool's answer that
+// strangers cannot write, people who had to sign in, or strangers. A policy can then distinguish a request from the user
+// from a request in a web page.
 //
 //	tracker, err := provenance.New(provenance.Options{Sources: provenance.Sources{Tools: []provenance.Source{
 //		{Tools: []string{"get_*", "search_*"}, Reads: true},
@@ -20,7 +20,7 @@
 //		return c.Allow()
 //	}, hooks.ToolNamed("send_mail"))
 //
-// In a policy file the sources are under "sources", and conditions ask from_trusted(args.to): see Functions.
+// In a policy file, the sources are under "sources", and conditions ask from_trusted(args.to): see Functions.
 //
 // # Levels
 //
@@ -28,13 +28,13 @@
 // A value that was never seen is Nowhere: the model made it up or assembled it. A value that is both in a
 // stranger's text and in a trusted field is trusted, because the stranger cannot write to the field.
 //
-//   - FromUser: the messages of role user without a Source. The input of a run that another run started does not count,
-//     because a model wrote it. Messages that hooks and tools add have a Source, in any role, and count as text of
-//     strangers unless Sources.Messages sets another level.
+//   - FromUser: user messages without a Source. If another run started this run, the input does not count,
+//     because a model wrote it. Messages that hooks and tools add have a Source, in any role, and count as strangers'
+//     text unless Sources.Messages sets another level.
 //   - FromSystem: the system text, which the operator wrote.
-//   - FromTrusted: the fields that Source.Trusted lists, in an answer of the tool or of a hook in place of the tool. Errors
-//     and messages about denied calls have no trusted fields. An answer is parsed as a whole, as JSON or YAML, so that a text
-//     that imitates a field is not a field. Only a short value on one line is trusted; a longer one is text of strangers.
+//   - FromTrusted: the fields that Source.Trusted lists, in an answer from the tool or from a hook in its place. Errors
+//     and messages about denied calls have no trusted fields. An answer is parsed as a whole, as JSON or YAML, so text
+//     that imitates a field is not a field. Only a short value on one line is trusted; a longer one is strangers' text.
 //   - FromKnown: the fields that Source.Known lists, written by people who had to sign in. They may point to things.
 //   - FromOthers: everything else, which strangers may have written.
 //
@@ -44,9 +44,10 @@
 //
 // # Pointing
 //
-// An answer is named if all texts in the arguments of its call come from the user, or from known people in an answer that
-// is itself named. Examples are the file that the user mentions, and the page linked in the message that the user mentions.
+// An answer is named if all strings in its call's arguments come from the user, or from known people in an answer that
+// is itself named. Examples are a file that the user mentions, and a page linked in a message that the user mentions.
 // FromNamed and FromNamedText accept values in such answers. These values are as trustworthy as the place to which the
+// user pointed.
 // user pointed.
 //
 // # Values
@@ -56,38 +57,39 @@
 //   - mail addresses without the display name, ignoring case;
 //   - web addresses without http(s), www., a trailing slash and a fragment;
 //   - numbers by their numeric value;
-//   - dates as year, month and day, however they are written: a moment by its day, and a date that was given without a
-//     year in any year;
-//   - ids such as IBANs, phone and card numbers without the characters between their letters and digits;
-//   - paths and other texts without spaces by their letters, digits and the signs between them; text of strangers also without the signs;
-//   - other texts by their words, all of them and in order.
+//   - dates as year, month and day in any notation: a time by its day, and a date without a year in any year;
+//   - IDs such as IBANs, phone and card numbers without the characters between their letters and digits;
+//   - paths and other strings without spaces by their letters, digits and the signs between them; strangers' text also
+//     without the signs;
+//   - other strings by their words, all of them and in order.
 //
-// An address within a text is found; a part of an address is not. "Tomorrow", and month names in languages other than
+// An address within a text is found; part of an address is not. "Tomorrow", and month names in languages other than
 // English, are ordinary words.
 //
-// A text without letters and digits has no source, and neither has a text that contains "*", because it does not name a
-// particular thing. The names of members are values, too: {"mallory@example.com": "rw"} names a person. Only the
-// names of a call's own arguments belong to the tool: see Arguments. For an empty value (null, true, an empty text, list
+// A string without letters and digits has no source, and neither has a string with "*", because it does not name a
+// particular thing. Member names are values, too: {"mallory@example.com": "rw"} names a person. Only the names of the
+// call's own arguments belong to the tool: see Arguments. For an empty value (null, true, an empty string, list
 // or map) every From function returns true, so a rule must also check that the value is not empty.
 //
-// When a text as a whole was never seen, its parts are checked: Tainted reports whether any address, id, or five words
+// If a text as a whole was never seen, its parts are checked: Tainted reports whether any address, ID, or five words
 // in a row come from strangers, and Origin lists the parts.
 //
-// # What it cannot see
+// # Limits
 //
-// The author of a value says nothing about its purpose: a model may be talked into paying the right person the wrong
+// A value's author says nothing about its purpose: a model may be talked into paying the right person the wrong
 // sum. A value that a stranger's text spells out in pieces is not found; policies should therefore require values from a
 // known source, instead of only refusing tainted ones. Pictures and other parts that are not text are not read.
 //
 // # Cost, memory, concurrency
 //
-// The index of a run is built when a policy first asks, and from then on each message is read once: the cost of a step
-// depends only on its own messages. Text of strangers is read only when a policy asks about it. A question to a Trail takes
+// A run's index is built when a policy first asks, and from then on each message is read once: a step's cost
+// depends only on its own messages. Strangers' text is read only when a policy asks about it. A question to a Trail takes
 // about a microsecond.
 //
-// Options.MaxKeys bounds the memory of a run; beyond the bound nothing becomes trusted, and a value that is not found
-// counts as a stranger's value. The index is not stored: it is rebuilt for a run that is resumed in another process, for each
-// run of a session, and for a state that does not follow the last one, such as a fork. The index compares the last
+// Options.MaxKeys bounds a run's memory; beyond the bound nothing becomes trusted, and a value that is not found
+// counts as a stranger's value. The index is not stored: it is rebuilt for a run that is resumed in another process, for
+// each run in a session, and for a state that does not follow the last one, such as a fork. To detect that, the index
+// compares the last messages that it read.
 // messages that it read to detect that.
 //
 // Trackers and Trails are safe for concurrent use. Calls about one run wait for each other.

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A host ends where its sentence ends, however the next one is joined to it.
+// A host ends with its sentence, however the next sentence follows.
 func TestAHostEndsWithItsSentence(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -21,7 +21,7 @@ func TestAHostEndsWithItsSentence(t *testing.T) {
 	}
 }
 
-// Marks belong to letters: a name with an accent is not the name without it, however the accent is written.
+// Accents belong to letters: a name with an accent differs from the name without it, however the accent is encoded.
 func TestMarksCount(t *testing.T) {
 	t.Parallel()
 	trail := user("Write to Re\u0301ne\u0301 and Zo\u00eb").trail(t)
@@ -31,7 +31,7 @@ func TestMarksCount(t *testing.T) {
 	assert.False(t, trail.FromUser("Zoe"))
 }
 
-// The signs in a path, or in another value without spaces, count, also in the names of members. Text of strangers is found
+// The signs in a path, or in another value without spaces, matter, also in member names. Strangers' text is found
 // without them.
 func TestSignsInValuesCount(t *testing.T) {
 	t.Parallel()

@@ -2,13 +2,13 @@ package provenance
 
 import "github.com/grapnel-go/grapnel/agent"
 
-// TestRun is one run whose index is kept, as in a run that is under way.
+// TestRun is one run that keeps its index, like a run in progress.
 type TestRun struct{ index *index }
 
-// NewTestRun returns a run of nothing yet.
+// NewTestRun returns an empty run.
 func NewTestRun(t *Tracker) TestRun { return TestRun{newIndex(t)} }
 
-// Of returns the trail of a state of the run.
+// Of returns the trail for a state.
 func (r TestRun) Of(s agent.State) Trail { return Trail{r.index, s} }
 
 // Scan and EachField are for fuzzing.
@@ -17,7 +17,7 @@ func Scan(text string) (keys int) {
 	return keys
 }
 
-// EachField counts the fields of an answer.
+// EachField counts an answer's fields.
 func EachField(text string) (fields int) {
 	values, _ := fieldsOf(text)
 	return len(values)

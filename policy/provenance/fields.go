@@ -18,12 +18,12 @@ const (
 type fieldValue struct {
 	path   []string // the lower-case names on the path to it
 	value  string
-	record int // which mapping of the answer holds it, from one; zero for a value outside of mappings
+	record int // the number of the mapping in the answer that contains the value, from one; zero outside of mappings
 }
 
-// fieldsOf returns every value in a tool's answer. The names of a mapping's members are values too, of the field that
-// holds the mapping: {"shared_with": {"ann@example.com": "r"}}. Answers are read as JSON or YAML; ok is false for any
-// other text.
+// fieldsOf returns every value in a tool's answer. The member names of a mapping are also values, of the field that
+// contains the mapping: {"shared_with": {"ann@example.com": "r"}}. Answers are read as JSON or YAML; ok is false for
+// any other text.
 func fieldsOf(text string) (values []fieldValue, ok bool) {
 	if len(text) > maxParsed {
 		return nil, false
@@ -50,7 +50,7 @@ func fieldsOf(text string) (values []fieldValue, ok bool) {
 	return w.values, true
 }
 
-// fieldWalker collects the values of an answer.
+// fieldWalker collects an answer's values.
 type fieldWalker struct {
 	values  []fieldValue
 	records int

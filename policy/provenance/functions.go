@@ -15,49 +15,47 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// Functions returns the functions for conditions. Values are texts, numbers, and lists and maps of them. An empty value
-// (null, an empty text or list) counts as from every source and is not tainted.
+// Functions returns the functions for conditions. Values are strings, numbers, and lists and maps of these. An empty
+// value (null, an empty string or list) counts as from every source and is not tainted.
 //
 //	from_user(x)         the user said it
 //	from_trusted(x)      … or the operator, or a trusted field
 //	from_known(x)        … or a field that known people write
-//	from_named(x)        … but of known people only where the user pointed to it
+//	from_named(x)        … but from known people only where the user pointed to it
 //	from_named_text(x)   … or strangers' text to which the user pointed
-//	some_from_user(list), some_from_trusted(list)  … for at least one value of a list
-//	sole(x)              … that has no other value of the kind
+//	some_from_user(list), some_from_trusted(list)  … for at least one value in a list
+//	sole(x)              … that has no other value of the same kind
 //	tainted(x)           strangers brought it in, and no trusted source
-//	seen(x)              it stands somewhere, if only in strangers' text
-//	quoted(text)         the user wrote exactly this, or all texts of a list
-//	confirms(code)       a code of a few digits that came after a call that changes something
+//	seen(x)              it was seen anywhere, even if only in strangers' text
+//	quoted(text)         the user wrote exactly this, or all strings in a list
+//	confirms(code)       a code of a few digits that was first read after a tool changed something
 //	origin(x)            "system", "user", "trusted", "known", "untrusted", or "model": the model made it up
-//	user_says(words)     the user used a word or phrase, or one of a list
+//	user_says(words)     the user used a word or phrase, or one in a list
 //	user_says_date()     the user named a day of a month
-//	confidential(x)      the names of the confidential fields that a value has something of
-//	links(text)          the web addresses in a text; addresses(text) those of mail
-//	pick(args, names)    the values of the members whose name is one of these, or matches one with "*"; without regard to case;
-//	                     those that have nothing in them are left out
+//	confidential(x)      the names of the confidential fields from which a value contains something
+//	links(text)          the web addresses in a text; addresses(text): the mail addresses
+//	pick(args, names)    the non-empty values of the members whose name is in names, or matches one with "*"; ignoring case
 //	rest(args, names)    the values of the other members
 //
-// These ask what the tool of the call does and what its arguments are for, as package tools describes them:
+// These ask what the called tool does and what its arguments are for, as package tools describes them:
 //
-//	does(effects)        the tool has an effect, or one of a list: "pays"
+//	does(effects)        the tool has an effect, or one in a list: "pays"
 //	handles(records)     it is about such records: "events"
 //	only_reads()         it is known to change nothing
 //	takes_nothing()      its schema has no arguments
-//	role(args, roles)    the values of the arguments with a role, or one of a list: "payee"; "" is for those without a
-//	                     role; without empty values
+//	role(args, roles)    the non-empty values of the arguments with a role, or one in a list: "payee"; "" stands for no role
 //	roleless(args)       the values of the arguments that are not understood
 //
-// And these are about what a user delegates to a text:
+// And these are about requests that a user delegates to a text:
 //
-//	exposed()            the run has read text of strangers
+//	exposed()            the run has read strangers' text
 //	delegated(x, sum)    a text to which the user pointed names x as the only one, and the sum, and x was given to no tool before
-//	linked(address)      it stands in such a text, and its site is one that the user named
+//	linked(address)      it is in such a text, and the user named its site
 //	invited(people)      the user named them; an address may also come from such a text
-//	named_by_strangers(x) text of strangers has it, even if a trusted field does, too, and the user did not say it
+//	named_by_strangers(x) strangers' text contains it, even if a trusted field also does, and the user did not say it
 //
 // A rule that checks from_user(pick(args, names)) must also check pick(args, names).size() == 0, because from_user is
-// true for an empty value. The names of members count as values, except those of args itself: see Arguments.
+// true for an empty value. Member names count as values, except the names in args itself: see Arguments.
 func (t *Tracker) Functions() []condition.Function {
 	ask := func(name string, cost uint64, of func(t Trail, value any) bool) condition.Function {
 		return condition.Function{
@@ -154,7 +152,7 @@ func (t *Tracker) Functions() []condition.Function {
 	}...)
 }
 
-// someOf returns a function that is true for a list if of is true for one of its values.
+// someOf returns a function that is true for a list if of is true for any of its values.
 func someOf(of func(t Trail, value any) bool) func(t Trail, value any) bool {
 	return func(t Trail, value any) bool {
 		list, ok := value.([]any)
@@ -165,7 +163,7 @@ func someOf(of func(t Trail, value any) bool) func(t Trail, value any) bool {
 	}
 }
 
-// why explains the result of a function: the places where the value was seen.
+// why explains a function's result: the places where the value was seen.
 func (t *Tracker) why(in condition.Input, args ...ref.Val) string {
 	value, err := valueIn(in, args[0])
 	if err != nil {
@@ -211,8 +209,8 @@ func listOf(texts []string) ref.Val {
 	return types.NewStringList(types.DefaultTypeAdapter, texts)
 }
 
-// pick returns the values of a map's members, sorted by name: of those whose names match one of the patterns, or, if
-// matching is false, of all others. Empty values are left out.
+// pick returns the values of a map's members, sorted by name, whose names match one of the patterns or, if matching
+// is false, none of them. It omits empty values.
 func pick(of, names ref.Val, matching bool) ref.Val {
 	members, ok := of.(traits.Mapper)
 	if !ok {
@@ -241,7 +239,7 @@ func pick(of, names ref.Val, matching bool) ref.Val {
 	return types.NewRefValList(types.DefaultTypeAdapter, out)
 }
 
-// isEmpty reports whether a value is null, an empty text, or a list or map that holds only such values.
+// isEmpty reports whether a value is null, an empty string, or a list or map that contains only such values.
 func isEmpty(v ref.Val, depth int) bool {
 	switch v := v.(type) {
 	case types.Null:
@@ -261,7 +259,7 @@ func isEmpty(v ref.Val, depth int) bool {
 	return false
 }
 
-// textsOf returns a text, or the texts of a list.
+// textsOf returns a string, or the strings in a list.
 func textsOf(v ref.Val) ([]string, error) {
 	value, err := goValue(v)
 	if err != nil {
@@ -275,16 +273,16 @@ func textsOf(v ref.Val) ([]string, error) {
 		for _, element := range value {
 			text, ok := element.(string)
 			if !ok {
-				return nil, fmt.Errorf("expected a list of texts, but one of its elements is %v", element)
+				return nil, fmt.Errorf("expected a list of strings, but one of its elements is %v", element)
 			}
 			out = append(out, text)
 		}
 		return out, nil
 	}
-	return nil, fmt.Errorf("expected a text, or a list of them, got %v", value)
+	return nil, fmt.Errorf("expected a string or a list of strings, got %v", value)
 }
 
-// valueIn converts a value of a condition for this package: to Arguments when it is all arguments of the call.
+// valueIn converts a condition's value for this package: to Arguments if it is the call's complete arguments.
 func valueIn(in condition.Input, v ref.Val) (any, error) {
 	value, err := goValue(v)
 	if members, ok := value.(map[string]any); ok && in.IsArguments(v) {
@@ -293,15 +291,15 @@ func valueIn(in condition.Input, v ref.Val) (any, error) {
 	return value, err
 }
 
-// goValue converts a value of a condition to a Go value.
+// goValue converts a condition's value to a Go value.
 func goValue(v ref.Val) (any, error) {
 	r := reader{left: maxValues}
 	return r.value(v, 0)
 }
 
-const maxValues = 200_000 // per value: a list may hold another list many times
+const maxValues = 200_000 // per value: a list may contain another list many times
 
-// reader converts the values of conditions, at most left of them.
+// reader converts the values of conditions, at most left values.
 type reader struct{ left int }
 
 func (r *reader) value(v ref.Val, depth int) (any, error) {
@@ -348,5 +346,5 @@ func (r *reader) value(v ref.Val, depth int) (any, error) {
 		}
 		return out, nil
 	}
-	return nil, fmt.Errorf("values of type %s have no origin: use a text, a number, or a list or map of them", v.Type().TypeName())
+	return nil, fmt.Errorf("values of type %s have no origin: use a string, a number, or a list or map of these", v.Type().TypeName())
 }

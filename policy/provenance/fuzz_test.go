@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
-// Whatever the user wrote is his, as a whole and word by word; nothing makes it panic.
+// Everything that the user wrote is from the user, as a whole and word by word, and nothing panics.
 func FuzzScan(f *testing.F) {
 	for _, seed := range []string{
 		"Pay DE89 3704 0044 0532 0130 00 on May 1st, 2024 to Ann <ann@example.com>", "https://a.example/?x=1#y \\n www.b.example.", "@ . :// \u200b 1,2,,3 [a](b) 10:00",
@@ -40,7 +40,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// Answers that are nothing of the sort end soon, and without a panic.
+// For any text, eachField ends soon and does not panic.
 func FuzzEachField(f *testing.F) {
 	for _, seed := range []string{
 		`[{"a": "b", "c": [1, null, {"d": "e"}]}]`, "- a: 'b\n\n  c'\n  d: \"e\\\n    f\"", "{'a': True, 'b': [1, 2]}", "&a [*a]", "a: &a [x, x]\nb: [*a, *a]", "<<\n>>", "? [a]\n: b", "!!binary x",

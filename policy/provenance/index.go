@@ -20,26 +20,26 @@ type Place struct {
 	Level Level `json:"level"`
 	// Message is the index in the transcript.
 	Message int `json:"message"`
-	// Call and Tool are those of the tool's answer, and Field is the path to the value in it. They are empty for other
+	// Call and Tool identify the tool's answer, and Field is the path to the value in it. They are empty for other
 	// messages; Field is also empty for a plain text answer.
 	Call  string `json:"call,omitempty"`
 	Tool  string `json:"tool,omitempty"`
 	Field string `json:"field,omitempty"`
-	// Named says that the user pointed to this place: all texts that the call was given are the user's own words, or
-	// those of known people in a place to which the user pointed.
+	// Named reports whether the user pointed to this place: all strings in the call's arguments are the user's own
+	// words, or come from known people in a place to which the user pointed.
 	Named bool `json:"named,omitempty"`
-	// Written says that the model gave the value to a tool that may change things, so that the place is a call and not
-	// an answer.
+	// Written reports whether the model gave the value to a tool that may change things, so that the place is a call
+	// and not an answer.
 	Written bool `json:"written,omitempty"`
 
-	author string // the mail address of the person who wrote the text, if a known field names exactly one
+	author string // the mail address of the text's author, if a known field names exactly one
 }
 
 // shelf maps each key to the place where it was first seen, as an index into places.
 type shelf map[key]int
 
-// index holds all values that were seen in one run, up to some message. It grows with the transcript; no message is read
-// twice.
+// index holds all values that were seen in one run, up to some message. It grows with the transcript and reads each
+// message once.
 type index struct {
 	tracker *Tracker
 	mu      sync.Mutex
@@ -49,30 +49,30 @@ type index struct {
 
 type seen struct {
 	count int
-	depth int             // of the run
+	depth int             // the run's depth
 	tail  []agent.Message // the last messages read, to check that a state continues the same transcript
 
 	places                         []Place
-	system, user, known, others    shelf // of text
-	trusted, written, confidential shelf // of whole values
+	system, user, known, others    shelf // in text
+	trusted, written, confidential shelf // complete values
 	knownNamed, othersNamed        shelf
 	links                          shelf           // web addresses that are the only one in a text with an author
-	authors                        map[key]string  // by the words of their addresses; empty if several authors have the word
+	authors                        map[key]string  // by the words in their addresses; empty if several authors share the word
 	userNames                      map[key]bool    // words that the user wrote with a capital letter
-	calls                          map[string]call // by id, of the last assistant message
-	waiting                        []text          // strangers' text that is not indexed yet
+	calls                          map[string]call // by ID, from the last assistant message
+	waiting                        []text          // strangers' text that is not yet indexed
 	keys                           int
 	full                           bool
 	userDates                      bool            // the user gave a date
-	userSites                      map[string]bool // the hosts of the web addresses that the user gave
+	userSites                      map[string]bool // hosts of the web addresses that the user gave
 	lastUser                       int             // message
-	changed                        int             // the first message with a call of a tool that changes something; zero if none
+	changed                        int             // the first message that calls a tool that changes something; zero if none
 }
 
 type call struct {
 	tool  string
 	named bool
-	led   bool // strangers chose what the call asks for, so that its answer is theirs
+	led   bool // strangers chose the call's subject, so its answer counts as theirs
 }
 
 type text struct {
@@ -97,8 +97,8 @@ func (x *index) clear() {
 	}
 }
 
-// catchUp reads the messages that were added since the last call. If the state does not continue the transcript read so
-// far, as in a fork, it reads the whole transcript again.
+// catchUp reads the messages that were added since the last call. If the state does not continue this transcript, as
+// in a fork, it reads the whole transcript again.
 func (x *index) catchUp(s agent.State) {
 	if depth := s.Run().Depth; !x.holds(s) || depth != x.depth {
 		x.clear()
@@ -180,7 +180,7 @@ func (x *index) place(at Place) int {
 	return len(x.places) - 1
 }
 
-// put records the place of a key unless the key was seen before.
+// put records a key's place unless the key was seen before.
 func (x *index) put(s shelf, k key, at int) {
 	if _, ok := s[k]; ok {
 		return
@@ -212,7 +212,7 @@ func (x *index) text(s shelf, at Place, words string) {
 	}
 }
 
-// wait stores strangers' text until a policy asks about it. In most runs none does.
+// wait stores strangers' text until a policy asks about it, which does not happen in most runs.
 func (x *index) wait(at Place, words string) {
 	if words == "" {
 		return
@@ -221,7 +221,7 @@ func (x *index) wait(at Place, words string) {
 	x.waiting = append(x.waiting, text{x.place(at), words})
 }
 
-// readWaiting indexes the text of strangers.
+// readWaiting indexes the stored strangers' text.
 func (x *index) readWaiting() {
 	for _, t := range x.waiting {
 		named, author := x.places[t.place].Named, x.places[t.place].author
@@ -290,7 +290,8 @@ func (k *knownTool) onlySignsIn() bool {
 	return slices.Equal(k.description.Effects, []tools.Effect{tools.SignsIn})
 }
 
-// secretsOf returns the passwords and codes in a call of a tool that only signs in: it compares them and stores nothing.
+// secretsOf returns the passwords and codes in a call to a tool that only signs in: such a tool compares them and
+// stores nothing.
 func (k *knownTool) secretsOf(c agent.ToolCall) map[key]bool {
 	var members map[string]any
 	if !k.onlySignsIn() || strictjson.Unmarshal(c.Arguments, &members) != nil {
@@ -309,7 +310,7 @@ func (k *knownTool) secretsOf(c agent.ToolCall) map[key]bool {
 	return secrets
 }
 
-// answer reads a tool's answer, without the note about changed arguments: the tool did not say them.
+// answer reads a tool's answer, without the note about changed arguments, which does not come from the tool.
 func (x *index) answer(i int, m agent.Message) {
 	c := x.calls[m.CallID()]
 	at := Place{Message: i, Call: m.CallID(), Tool: m.Tool(), Named: c.named}
@@ -336,7 +337,7 @@ func (x *index) answer(i int, m agent.Message) {
 	}
 }
 
-// authorsOf returns the mail address of each record's author. A record with several has none.
+// authorsOf returns the mail address of each record's author. A record with several authors has none.
 func (x *index) authorsOf(rules *toolRules, values []fieldValue) map[int]string {
 	if len(rules.authors) == 0 {
 		return nil
@@ -396,7 +397,7 @@ func (x *index) field(rules *toolRules, at Place, field []string, value string) 
 	x.wait(at, value)
 }
 
-// eachArgument calls f for the texts and numbers in a call's arguments. It ignores arguments that cannot be parsed.
+// eachArgument calls f for the strings and numbers in a call's arguments. It ignores arguments that cannot be parsed.
 func eachArgument(arguments string, f func(n name, named bool, value any)) {
 	var members Arguments
 	if strictjson.Unmarshal(arguments, &members) == nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// key identifies a value in its normal form. The hash seed is random for each process, so that an attacker cannot write
-// a text whose key collides with another.
+// key identifies a value in its normal form. The hash seed is random for each process, so that an attacker cannot
+// write text whose key collides with another.
 type key uint64
 
 var seed = maphash.MakeSeed()
@@ -23,14 +23,14 @@ type kind byte
 
 const (
 	kindWord    kind = 'w'
-	kindPair    kind = 'p' // of words
+	kindPair    kind = 'p' // two words in a row
 	kindTriple  kind = 't'
-	kindAddress kind = 'a' // of mail
+	kindAddress kind = 'a' // a mail address
 	kindURL     kind = 'u'
 	kindDate    kind = 'd'
 	kindNumber  kind = 'n'
 	kindID      kind = 'i' // IBANs, phones, cards, order numbers
-	kindPhrase  kind = 'v' // a whole value of words
+	kindPhrase  kind = 'v' // a complete value that consists of words
 	kindExact   kind = 'x' // a path or another value with signs between its letters: notes/may-2.txt
 )
 
@@ -42,8 +42,7 @@ func keyOf(k kind, text string) key {
 	return key(h.Sum64())
 }
 
-// mix combines several keys into one. It is optimised for speed, because most of the time of reading a text is spent
-// here.
+// mix combines several keys into one. It is optimised for speed, because reading text spends most of its time here.
 func mix(k kind, parts ...key) key {
 	h := secret[0] ^ uint64(k)
 	for _, part := range parts {
@@ -60,7 +59,8 @@ type name struct {
 	kind kind
 	keys []key // one; two for a date, with and without its year; one for each word of a phrase
 	text string
-	// exact is the key of a phrase without spaces in which signs count: notes/a.txt is not notes-a.txt. Zero for others.
+	// exact is the key for a phrase without spaces in which signs matter: notes/a.txt is not notes-a.txt. Zero for
+	// others.
 	exact key
 }
 
@@ -71,7 +71,7 @@ func dateName(d day) name {
 	return name{kind: kindDate, keys: []key{keyOf(kindDate, d.String()), keyOf(kindDate, d.yearless())}, text: d.String()}
 }
 
-// whole returns the key of the whole value, as it is stored for trusted fields.
+// whole returns the key for the complete value, as stored for trusted fields.
 func (n name) whole() key {
 	if n.exact != 0 {
 		return n.exact
@@ -82,7 +82,8 @@ func (n name) whole() key {
 	return n.keys[0]
 }
 
-// nameOf recognises the kind of a text. It returns false for a text without letters and digits, which names nothing.
+// nameOf recognises the kind of a string. It returns false for a string without letters and digits, which names
+// nothing.
 func nameOf(text string) (name, bool) {
 	text = norm.NFC.String(text)
 	text = strings.Trim(strings.TrimSpace(text), "\"'`")
@@ -113,7 +114,7 @@ func nameOf(text string) (name, bool) {
 	return n, ok
 }
 
-// exactOf returns the key of a text without spaces that has signs between letters or digits; zero for other texts.
+// exactOf returns the key for a string without spaces that has signs between letters or digits; zero for others.
 func exactOf(text string) key {
 	text = strings.TrimRight(trimSigns(text), "/")
 	inside := strings.TrimFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
@@ -125,10 +126,10 @@ func exactOf(text string) key {
 	return keyOf(kindExact, strings.ToLower(text))
 }
 
-// trimSigns removes the signs that end sentences and stress words.
+// trimSigns removes signs that end sentences or emphasize words.
 func trimSigns(text string) string { return strings.Trim(text, ".:!?*_#,") }
 
-// wordsOf returns a text as a phrase, even if it is of another kind.
+// wordsOf returns a string as a phrase, even if it is of another kind.
 func wordsOf(text string) (name, bool) {
 	text = norm.NFC.String(text)
 	n := name{kind: kindPhrase, text: text}
@@ -136,7 +137,7 @@ func wordsOf(text string) (name, bool) {
 	return n, len(n.keys) > 0
 }
 
-// addressOf returns the mail address that a text consists of, also in the form "Ann Lee <ann@example.com>".
+// addressOf returns the mail address that a string consists of, also in the form "Ann Lee <ann@example.com>".
 func addressOf(text string) (string, bool) {
 	at := strings.LastIndexByte(text, '@')
 	if at <= 0 || len(text) > maxAddress {
@@ -163,11 +164,11 @@ func addressOf(text string) (string, bool) {
 	return strings.ToLower(strings.TrimSuffix(text, ".")), true
 }
 
-const maxAddress = 500 // in bytes, including a name in front
+const maxAddress = 500 // in bytes, including a preceding name
 
-// urlOf returns the normal form of a web address: without http(s)://, a leading www., the trailing slash and the
-// fragment. A text without a scheme is a web address when it begins with a host that contains a dot and ends in a name:
-// shop.example/sale.
+// urlOf returns a web address in normal form: without http(s)://, a leading www., the trailing slash and the
+// fragment. A string without a scheme is a web address if it begins with a host that contains a dot and ends in a
+// name: shop.example/sale.
 func urlOf(text string) (string, bool) {
 	text = strings.TrimRight(text, ".,;:!?)'\"*")
 	scheme, rest, ok := strings.Cut(text, "://")
@@ -242,7 +243,7 @@ func numberOf(text string) (string, bool) {
 		return "", false
 	}
 	if len(whole) >= minID && fraction == "" && !strings.Contains(digits, ",") {
-		return "", false // an account or phone number: leading zeros count
+		return "", false // an account or phone number: leading zeros matter
 	}
 	whole, fraction = strings.TrimLeft(whole, "0"), strings.TrimRight(fraction, "0")
 	if whole == "" {
@@ -262,7 +263,7 @@ const (
 	minDigits = 5 // of them
 )
 
-// idOf returns a text of groups, such as an IBAN, a phone or a card number, without the characters between them.
+// idOf returns a string of groups, such as an IBAN, a phone or a card number, without the characters between them.
 func idOf(text string) (string, bool) {
 	if len(text) > 80 {
 		return "", false
@@ -281,7 +282,7 @@ func idOf(text string) (string, bool) {
 	return b.String(), true
 }
 
-// inID reports whether a chunk of text may be a group of an id: it has a digit, or is a few capital letters.
+// inID reports whether a chunk of text may be a group in an ID: it has a digit, or is a few capital letters.
 func inID(chunk string) bool {
 	digits, lower := 0, 0
 	for i := range len(chunk) {
@@ -299,7 +300,7 @@ func inID(chunk string) bool {
 	return digits > 0 || lower == 0 && len(chunk) <= 4
 }
 
-// squeeze writes the letters and digits of a chunk, and counts the digits.
+// squeeze writes a chunk's letters and digits, and counts the digits.
 func squeeze(b *strings.Builder, chunk string) (digits int) {
 	for i := range len(chunk) {
 		c := chunk[i]
@@ -320,8 +321,7 @@ func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 func isAlnum(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// eachWord calls f for the words of a text: runs of letters and digits, in lower case. Marks that cannot be seen are
-// left out of words.
+// eachWord calls f for the words in a text: runs of letters and digits, in lower case. Invisible marks are omitted.
 func eachWord(text string, f func(word key, from, to int)) {
 	var h maphash.Hash
 	h.SetSeed(seed)

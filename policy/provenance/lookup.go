@@ -22,8 +22,8 @@ func (x *index) level(n name) (Level, int) {
 	return Nowhere, -1
 }
 
-// saidAsWords reports whether a text consists only of the user's words, in any order, as a search query or a file's name
-// does: "the team meeting minutes" for team-meeting-minutes.docx. Words of one or two letters are ignored.
+// saidAsWords reports whether a string consists only of the user's words in any order, like a search query or a file
+// name: "the team meeting minutes" for team-meeting-minutes.docx. It ignores words of one or two letters.
 func (x *index) saidAsWords(n name) bool {
 	text := n.text
 	switch n.kind {
@@ -67,8 +67,8 @@ func (x *index) isBelowNamed(path string) bool {
 	return false
 }
 
-// calledByUser reports whether the user said a name that is part of a mail address: "reply to Lily" means lily.white@….
-// A name begins with a capital letter: "a discount" is not the name of big.discount@….
+// calledByUser reports whether the user said a name that is part of a mail address: "reply to Lily" means
+// lily.white@…. A name begins with a capital letter: "a discount" is not the name in big.discount@….
 func (x *index) calledByUser(n name) bool {
 	called := false
 	if n.kind == kindAddress {
@@ -77,7 +77,7 @@ func (x *index) calledByUser(n name) bool {
 	return called
 }
 
-// isFromPerson reports whether a web address is the only one in a text whose author the user called by a name, which no
+// isFromPerson reports whether a web address is the only one in a text whose author the user called by a name that no
 // other author has.
 func (x *index) isFromPerson(address name) bool {
 	at, ok := x.links[address.whole()]
@@ -89,7 +89,7 @@ func (x *index) isFromPerson(address name) bool {
 	return called
 }
 
-// eachNameWord calls f for the words of a mail address that may be a person's name.
+// eachNameWord calls f for the words in a mail address that may be a person's name.
 func eachNameWord(address string, f func(word key)) {
 	local := address[:max(strings.LastIndexByte(address, '@'), 0)]
 	eachWord(local, func(word key, from, to int) {
@@ -99,7 +99,7 @@ func eachNameWord(address string, f func(word key)) {
 	})
 }
 
-// anyLevel works like level and includes strangers' text.
+// anyLevel works like level but includes strangers' text.
 func (x *index) anyLevel(n name) (Level, int) {
 	if level, at := x.level(n); level != Nowhere {
 		return level, at
@@ -117,7 +117,7 @@ func (x *index) anyLevel(n name) (Level, int) {
 	return Nowhere, -1
 }
 
-// isTainted reports whether a value, or a part of a text, was seen in strangers' text and in no trusted source.
+// isTainted reports whether a value, or part of a text, was seen in strangers' text and in no trusted source.
 func (x *index) isTainted(n name) bool {
 	if level, _ := x.anyLevel(n); level != Nowhere {
 		return level == FromOthers
@@ -153,7 +153,7 @@ func has(s shelf, k key) bool {
 	return ok
 }
 
-// find returns the place of a value in text, with its signs if they count.
+// find returns the place of a value in text, including its signs if they matter.
 func (s shelf) find(n name) (int, bool) {
 	if at, ok := s[n.exact]; n.exact != 0 {
 		return at, ok
@@ -161,7 +161,7 @@ func (s shelf) find(n name) (int, bool) {
 	return s.mentions(n)
 }
 
-// mentions works like find, without regard to signs: strangers may write a value in another way.
+// mentions works like find but ignores signs, because strangers may write a value differently.
 func (s shelf) mentions(n name) (int, bool) {
 	if len(s) == 0 {
 		return -1, false

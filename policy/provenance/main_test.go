@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
-// talk is a conversation that is being written down.
+// talk is a conversation under construction.
 type talk struct {
 	state agent.State
 	calls int
@@ -21,7 +21,7 @@ func (c *talk) user(text string) *talk { return c.with(agent.UserText(text)) }
 
 func (c *talk) with(m ...agent.Message) *talk { return &talk{c.state.With(m...), c.calls} }
 
-// tool returns a call with its answer.
+// tool adds a call with its answer.
 func (c *talk) tool(name, arguments, answer string) *talk {
 	call := c.next(name, arguments)
 	r := agent.NewResult(&agent.Prepared{Original: &call, Call: &call})
@@ -29,7 +29,7 @@ func (c *talk) tool(name, arguments, answer string) *talk {
 	return c.answered(call, r)
 }
 
-// denied returns a call that a hook did not let through.
+// denied adds a denied call.
 func (c *talk) denied(name, arguments, why string) *talk {
 	call := c.next(name, arguments)
 	return c.answered(call, agent.NotExecuted(&call, agent.ReasonDenied, "guard", why))
@@ -45,7 +45,7 @@ func (c *talk) answered(call agent.ToolCall, r *agent.ToolResult) *talk {
 	return next
 }
 
-// sources are those of most tests.
+// sources is used in most tests.
 var sources = provenance.Sources{
 	Tools: []provenance.Source{
 		{Tools: []string{"get_*", "search_*", "read_*"}, Reads: true},
@@ -66,9 +66,9 @@ func tracker(t testing.TB) *provenance.Tracker {
 	return tr
 }
 
-// trail returns what is known of the conversation; examples give no t.
+// trail returns the conversation's trail; examples pass no t.
 //
-//nolint:thelper // that is why
+//nolint:thelper // t may be nil
 func (c *talk) trail(t testing.TB) provenance.Trail {
 	tr, err := provenance.New(provenance.Options{Sources: sources})
 	if err != nil {

@@ -7,26 +7,26 @@ import (
 	"strings"
 )
 
-// Origin is where a value comes from.
+// Origin says where a value comes from.
 type Origin struct {
-	// Value is the value, shortened when it is long.
+	// Value is the value, shortened if it is long.
 	Value string `json:"value"`
-	// Level is the most trusted level at which the value was seen. A value with parts has the level of its least trusted
-	// part, where FromOthers is worst, followed by Nowhere.
+	// Level is the most trusted level at which the value was seen. A value with parts has the level of its least
+	// trusted part; FromOthers is worst, followed by Nowhere.
 	Level Level `json:"level"`
-	// Place is the first place with that level; nil when the value was not seen or has parts.
+	// Place is the first place with that level; nil if the value was not seen or has parts.
 	Place *Place `json:"place,omitempty"`
-	// Parts are the elements of a list or an object, or the pieces of a text that was not seen as a whole.
+	// Parts are the elements of a list or object, or the pieces of text that was not seen as a whole.
 	Parts []Origin `json:"parts,omitempty"`
 }
 
-// maxParts is the most parts of an Origin, on each of its two levels.
+// maxParts is the maximum number of an Origin's parts, on each of its two levels.
 const maxParts = 50
 
-const maxWords = 2000 // of a text that are searched for parts
+const maxWords = 2000 // maximum number of words to search for parts
 
-// Origin returns the origin of a value with its places, for people to read. It costs more than the functions that return
-// a bool.
+// Origin returns a value's origin with its places, for people to read. It costs more than the functions that return a
+// bool.
 func (t Trail) Origin(value any) Origin {
 	var o Origin
 	t.withIndex(func(x *index) { o = x.originOf(value) })
@@ -70,12 +70,12 @@ func (x *index) originOf(value any) Origin {
 	}
 	o = o.ofParts()
 	if o.Level == FromOthers && !x.isTainted(n) {
-		o.Level = Nowhere // a few words of strangers do not taint a text
+		o.Level = Nowhere // a few words from strangers do not taint a text
 	}
 	return o
 }
 
-// badness orders the levels to find the worst of several parts.
+// badness orders the levels to find the worst part.
 var badness = map[Level]int{FromUser: 0, FromSystem: 1, FromTrusted: 2, FromKnown: 3, Nowhere: 4, FromOthers: 5}
 
 func (o Origin) ofParts() Origin {
@@ -187,7 +187,7 @@ func (o Origin) write(b *strings.Builder, indent string) {
 	}
 }
 
-// String names the place: "message 3, get_transactions (call c0), field subject".
+// String describes the place: "message 3, get_transactions (call c0), field subject".
 func (p Place) String() string {
 	text := "message " + strconv.Itoa(p.Message)
 	switch {

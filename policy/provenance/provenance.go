@@ -16,21 +16,21 @@ import (
 
 // Options configure a Tracker. The zero value trusts no tool and is ready for use.
 type Options struct {
-	// Sources list the fields of tools' answers to trust.
+	// Sources lists the fields in tools' answers to trust.
 	Sources Sources
-	// Tools describes tools, for the sources that name records, and for the functions that ask for effects and roles. What
-	// it does not describe is inferred.
+	// Tools describes tools, for sources that name records, and for functions that ask for effects and roles. Missing
+	// information is inferred.
 	Tools tools.Table
-	// MaxKeys bounds the memory of one run: the number of words, pairs, triples and values that it stores. Zero means
-	// 1,048,576. Beyond the bound nothing becomes trusted, and every value that was not stored before counts as
-	// strangers' text.
+	// MaxKeys bounds one run's memory: the number of stored words, pairs, triples and values. Zero means 1,048,576.
+	// Beyond the bound nothing becomes trusted, and every value that was not stored before counts as strangers' text.
 	MaxKeys int
 }
 
-// defaultMaxKeys is enough for text of about 300,000 words, and takes 50 MB at most.
+// defaultMaxKeys is enough for about 300,000 words, and takes at most 50 MB.
 const defaultMaxKeys = 1 << 20
 
-// Tracker follows where values come from, in any number of runs at once. Make one with New. It is safe for concurrent use.
+// Tracker tracks where values come from, in any number of runs at once. Create one with New. It is safe for
+// concurrent use.
 type Tracker struct {
 	sources Sources
 	table   tools.Table
@@ -55,15 +55,15 @@ func New(o Options) (*Tracker, error) {
 	return t, nil
 }
 
-// knownTool is what the tracker knows about a tool.
+// knownTool is the tracker's information on a tool.
 type knownTool struct {
 	spec        agent.ToolSpec
 	description *tools.Description
 	rules       *toolRules
 }
 
-// tool returns what is known about a tool of the agent whose state is s. A tool that the agent does not have is judged by
-// its name.
+// tool returns the information on a tool of the agent whose state is s. A tool that the agent lacks is judged by its
+// name.
 func (t *Tracker) tool(s agent.State, name string) *knownTool {
 	spec := agent.ToolSpec{Name: name}
 	if own, ok := s.Request().Tools.ByName(name).Get(); ok {
@@ -87,19 +87,19 @@ func (t *Tracker) Describe(s agent.State, tool string) *tools.Description {
 	return t.tool(s, tool).description
 }
 
-// DescribeSpec returns the description of a tool.
+// DescribeSpec returns a tool's description.
 func (t *Tracker) DescribeSpec(spec agent.ToolSpec) *tools.Description { return t.table.Describe(spec) }
 
 const maxToolName = 128
 
-// Trail answers questions about the values of a run at one state. It does not change when the run continues: call Of
+// Trail answers questions about a run's values at one state. It does not change when the run continues: call Of
 // again. It is safe for concurrent use.
 type Trail struct {
 	index *index
 	state agent.State
 }
 
-// Of returns the trail of a state. In a run, each message is read once, when a policy first asks. For a state outside a
+// Of returns a state's trail. In a run, each message is read once, when a policy first asks. For a state outside a
 // run, all messages are read again.
 func (t *Tracker) Of(s agent.State) Trail { return Trail{t.runs.Get(s), s} }
 
@@ -115,8 +115,8 @@ func (t Trail) withIndex(f func(x *index)) {
 	f(x)
 }
 
-// nameOfAny works like nameOf, for any value of arguments. It returns false for a value that names nothing: a text
-// without letters and digits, and a value that is neither a text nor a number.
+// nameOfAny works like nameOf, for any value in arguments. It returns false for a value that names nothing: a string
+// without letters and digits, or a value that is neither a string nor a number.
 func nameOfAny(value any) (name, bool) {
 	switch v := value.(type) {
 	case string:
@@ -131,13 +131,13 @@ func nameOfAny(value any) (name, bool) {
 	return name{}, false
 }
 
-// Arguments are the arguments of a tool call, for the functions of Trail. Their own names come from the tool and are
-// ignored unless they are an address, a number or an id. In any other map, and in maps within Arguments, the names of
-// members are values like all others: {"mallory@example.com": "rw"} names a person.
+// Arguments holds a tool call's arguments for the functions of Trail. Their own names come from the tool and are
+// ignored unless they are an address, a number or an ID. In any other map, and in maps within Arguments, member names
+// are values like all others: {"mallory@example.com": "rw"} names a person.
 type Arguments map[string]any
 
-// eachValue calls f for the texts and numbers in a value, names of members included, and for values that it cannot take
-// apart.
+// eachValue calls f for the strings and numbers in a value, including member names, and for values that it cannot
+// take apart.
 func eachValue(value any, f func(any)) {
 	switch v := value.(type) {
 	case nil, bool:
@@ -172,8 +172,8 @@ func eachValue(value any, f func(any)) {
 	}
 }
 
-// eachOther works like eachValue for any other Go value, through its JSON. It calls f with the value itself if it has no
-// JSON.
+// eachOther works like eachValue for any other Go value, through its JSON. It calls f with the value itself if it has
+// no JSON.
 func eachOther(value any, f func(any)) {
 	var plain any
 	text, err := strictjson.Marshal(value)
@@ -189,7 +189,7 @@ func eachOther(value any, f func(any)) {
 	eachValue(plain, f)
 }
 
-// eachName calls f for everything that a value names: every text and number in it, and each address of a text that lists
+// eachName calls f for everything that a value names: every string and number in it, and each address in a list of
 // mail addresses. For a value that names nothing, named is false.
 func eachName(value any, f func(n name, named bool, value any)) {
 	eachValue(value, func(v any) {
@@ -212,7 +212,7 @@ func isPattern(value any) bool {
 	return ok && strings.Contains(text, "*")
 }
 
-// addressList returns the mail addresses of a text that consists of nothing else.
+// addressList returns the mail addresses in a text, if it consists only of addresses.
 func addressList(text string) []name {
 	var list []name
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ';' }) {
@@ -225,8 +225,8 @@ func addressList(text string) []name {
 	return list
 }
 
-// all reports whether test is true for every name in a value. It is true for an empty value (null, true, an empty text
-// or list) and false for a value that contains something that names nothing.
+// all reports whether test is true for every name in a value. It is true for an empty value (null, true, an empty
+// string or list) and false if anything in the value names nothing.
 func (t Trail) all(value any, test func(x *index, n name) bool) bool {
 	ok := true
 	t.withIndex(func(x *index) {
@@ -235,10 +235,10 @@ func (t Trail) all(value any, test func(x *index, n name) bool) bool {
 	return ok
 }
 
-// FromUser reports whether the user said the value. For a list or a map, the user must have said everything in it, names
-// of members included: pass a call's arguments as Arguments. It is true for an empty value (null, true, an empty text,
-// list or map), and false for a text without letters and digits and for a text with a "*" in it. The same holds for the
-// other From functions. A Go value of another type is converted through its JSON.
+// FromUser reports whether the user said the value. For a list or map, the user must have said everything in it,
+// including member names: pass a call's arguments as Arguments. It is true for an empty value (null, true, an empty
+// string, list or map), and false for a string without letters and digits and for a string with "*". The same holds
+// for the other From functions. A Go value of another type is converted through its JSON.
 func (t Trail) FromUser(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		_, ok := x.user.find(n)
@@ -254,7 +254,7 @@ func (t Trail) FromTrusted(value any) bool {
 	})
 }
 
-// FromKnown works like FromTrusted and includes fields that known people write.
+// FromKnown works like FromTrusted but includes fields that known people write.
 func (t Trail) FromKnown(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		level, _ := x.level(n)
@@ -262,9 +262,9 @@ func (t Trail) FromKnown(value any) bool {
 	})
 }
 
-// FromNamed works like FromTrusted and includes two more sources: known fields to which the user pointed, in the answer
-// to a call that was given only the user's own words, such as the participants of the meeting that the user named; and
-// mail addresses whose owner the user called by a name in the address.
+// FromNamed works like FromTrusted but includes two more sources: known fields to which the user pointed, in the
+// answer to a call whose arguments contain only the user's own words, such as the participants of the meeting that
+// the user named; and mail addresses whose owner the user called by a name in the address.
 func (t Trail) FromNamed(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		level, at := x.level(n)
@@ -272,8 +272,8 @@ func (t Trail) FromNamed(value any) bool {
 	})
 }
 
-// FromNamedText works like FromNamed, but also accepts free text that the user pointed to, such as the content of a file
-// that the user named, or of a page that is mentioned in a message that the user named.
+// FromNamedText works like FromNamed, but also accepts free text to which the user pointed, such as a file that
+// the user named, or a page mentioned in a message that the user named.
 func (t Trail) FromNamedText(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		level, at := x.level(n)
@@ -286,8 +286,9 @@ func (t Trail) FromNamedText(value any) bool {
 	})
 }
 
-// Sole works like FromNamedText, but requires that the value is the only one of its kind at its place: the one account
-// in the bill that the user named, the one address on the page. If there are two, an attacker may have added one.
+// Sole works like FromNamedText, but requires that the value is the only one of its kind at its place: the one
+// account in the bill that the user named, the one address on the page. If there are two, an attacker may have added
+// one.
 func (t Trail) Sole(value any) bool {
 	return t.all(value, func(x *index, n name) bool {
 		if level, _ := x.level(n); level.atLeast(FromTrusted) {
@@ -306,16 +307,16 @@ func (t Trail) Sole(value any) bool {
 	})
 }
 
-// couldReplace reports whether one value could be meant instead of another of its kind. An IBAN is not confused with a
-// phone number, nor a part of an id with the whole.
+// couldReplace reports whether one value could be meant instead of another of its kind. An IBAN is not confused with
+// a phone number, nor part of an ID with the whole.
 func couldReplace(a, b name) bool {
 	return a.kind != kindID ||
 		isDigit(a.text[0]) == isDigit(b.text[0]) && !strings.Contains(a.text, b.text) && !strings.Contains(b.text, a.text)
 }
 
-// Tainted reports whether something in a value was seen in strangers' text and in no trusted source: the whole value, or
-// in a longer text an address, an id or five words in a row. A text without letters and digits is tainted, and so is a
-// single word with a "*" in it: it may name anything.
+// Tainted reports whether something in a value was seen in strangers' text and in no trusted source: the complete
+// value, or in longer text an address, an ID or five words in a row. A string without letters and digits is tainted,
+// and so is a single word with "*": it may name anything.
 func (t Trail) Tainted(value any) (yes bool) {
 	t.withIndex(func(x *index) {
 		eachName(value, func(n name, named bool, v any) {
@@ -342,7 +343,8 @@ func (t Trail) Seen(value any) bool {
 	})
 }
 
-// Quoted reports whether the user wrote exactly this text, including case and punctuation: a password, a file to delete.
+// Quoted reports whether the user wrote exactly this text, including case and punctuation: a password, a file to
+// delete.
 func (t Trail) Quoted(text string) bool {
 	n, ok := nameOf(text)
 	if !ok {
@@ -354,7 +356,7 @@ func (t Trail) Quoted(text string) bool {
 		if !ok {
 			return
 		}
-		// Only two messages are checked: the first that has the text in normal form, and the user's last.
+		// Only two messages are checked: the first that contains the text in normal form, and the user's last.
 		for _, i := range []int{x.places[at].Message, x.lastUser} {
 			found = found || holdsWord(t.state.Message(i).Text(), text)
 		}
@@ -362,7 +364,7 @@ func (t Trail) Quoted(text string) bool {
 	return found
 }
 
-// holdsWord reports whether a text occurs in another without a letter or digit directly before or behind it.
+// holdsWord reports whether text occurs in another text without a letter or digit directly before or after it.
 func holdsWord(in, text string) bool {
 	for from := 0; ; {
 		i := strings.Index(in[from:], text)
@@ -378,7 +380,7 @@ func holdsWord(in, text string) bool {
 	}
 }
 
-// Says reports whether the user used one of the words or phrases, ignoring case.
+// Says reports whether the user used any of the words or phrases, ignoring case.
 func (t Trail) Says(words ...string) (yes bool) {
 	t.withIndex(func(x *index) {
 		for _, w := range words {
@@ -396,7 +398,7 @@ func (t Trail) SaysDate() (yes bool) {
 	return yes
 }
 
-// Confidential returns the names of the confidential fields of which the value contains something.
+// Confidential returns the names of the confidential fields from which the value contains something.
 func (t Trail) Confidential(value any) []string {
 	var fields []string
 	t.withIndex(func(x *index) {

@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
-// What the user said is found in other forms, and what only looks like it is not.
+// The user's values are found in other forms, but similar values are not.
 func TestNormalForms(t *testing.T) {
 	t.Parallel()
 	for said, tc := range map[string]struct{ same, other []any }{
@@ -76,7 +76,7 @@ func TestNormalForms(t *testing.T) {
 		trail := user(said).trail(t)
 		for _, v := range tc.same {
 			if v == "GRÜSSE AN ZOË" {
-				continue // ß has no capital that everybody agrees on
+				continue // ß has no common capital letter
 			}
 			assert.True(t, trail.FromUser(v), "%v should be in %q", v, said)
 		}
@@ -98,7 +98,7 @@ func TestNothingIsFromEverybody(t *testing.T) {
 	assert.False(t, trail.FromUser([]any{"hello", "bye"}))
 }
 
-// A value that names no one in particular belongs to no source, not to all.
+// A value that does not name anything particular belongs to no source, not to all.
 func TestSignsAreFromNobody(t *testing.T) {
 	t.Parallel()
 	trail := user("Mail bob@b.example: * ?! @ hello *@b.example ** \U0001f44d").trail(t)
@@ -118,8 +118,8 @@ func TestSignsAreFromNobody(t *testing.T) {
 	assert.False(t, trail.Tainted(" \n"))
 }
 
-// The names of members are values: {"mallory@evil.example": "rw"} gives to Mallory. Those of a call's own arguments are
-// the tool's, unless they are an address, a number or an id.
+// Member names are values: {"mallory@evil.example": "rw"} gives access to Mallory. The names of the call's own
+// arguments belong to the tool, unless they are an address, a number or an ID.
 func TestNamesOfMembersCount(t *testing.T) {
 	t.Parallel()
 	trail := user("Share it with ann@a.example, rw").tool("get_page", `{}`, "mallory@evil.example").trail(t)
@@ -142,7 +142,7 @@ func TestNamesOfMembersCount(t *testing.T) {
 	}
 }
 
-// What the agent gave to a tool as the name of a member does not come back as a fact.
+// A member name that the agent gave to a tool does not come back as a fact.
 func TestNamesOfMembersAreWritten(t *testing.T) {
 	t.Parallel()
 	trail := user("Look around").
@@ -151,7 +151,7 @@ func TestNamesOfMembersAreWritten(t *testing.T) {
 	assert.False(t, trail.FromTrusted("mallory@evil.example"))
 }
 
-// Nothing that a hook or a tool adds is the user's or the operator's, in whatever role.
+// Text that a hook or tool adds is never the user's or the operator's, in any role.
 func TestWhatIsAddedIsNotTheUsers(t *testing.T) {
 	t.Parallel()
 	c := user("Look around")
@@ -212,7 +212,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// A stranger's text cannot look like a field.
+// A stranger's text cannot imitate a field.
 func TestForgedFields(t *testing.T) {
 	t.Parallel()
 	evil := "US133000000121212121212"
@@ -240,8 +240,8 @@ func TestForgedFields(t *testing.T) {
 	}
 }
 
-// What the model gave to a tool comes back as what it was, also from a trusted field, whether the call was let through or
-// denied.
+// A value that the model gave to a tool keeps its level when it comes back, even in a trusted field, whether the call
+// was allowed or denied.
 func TestWhatTheModelWroteStaysTainted(t *testing.T) {
 	t.Parallel()
 	evil, send := "US133000000121212121212", `{"recipient": "US133000000121212121212", "amount": 5}`
@@ -259,17 +259,17 @@ func TestWhatTheModelWroteStaysTainted(t *testing.T) {
 		assert.True(t, trail.Tainted(evil), name)
 		assert.True(t, trail.FromTrusted("SE3550000000054910000003"), name)
 	}
-	// What was trusted before stays so, and what the user says himself is his.
+	// Values that were trusted before stay trusted, and the user's own values are the user's.
 	before := user("hello").tool("get_payments", `{}`, later).tool("send_money", send, "sent").tool("get_payments", `{}`, later)
 	assert.True(t, before.trail(t).FromTrusted(evil))
 	said := asked.tool("send_money", send, "sent").user("Yes, pay " + evil)
 	assert.True(t, said.trail(t).FromUser(evil))
-	// A tool that only looks was given nothing to keep.
+	// A tool that only reads stores nothing.
 	looked := asked.tool("search_payments", send, "none").tool("get_payments", `{}`, later)
 	assert.True(t, looked.trail(t).FromTrusted(evil))
 }
 
-// Answers that are no answers of the tool are text: errors, and what a hook says of a denied call.
+// Errors, and a hook's message for a denied call, are text and not tool answers.
 func TestErrorsHaveNoFields(t *testing.T) {
 	t.Parallel()
 	trail := user("hello").denied("get_payments", `{}`, `{"recipient": "US133000000121212121212"}`).trail(t)
@@ -334,7 +334,7 @@ func TestTaintedText(t *testing.T) {
 	}
 }
 
-// A sub-agent has no user: its input is what the model of the agent above wrote.
+// A sub-agent has no user: the parent agent's model wrote its input.
 func TestInputOfSubagents(t *testing.T) {
 	t.Parallel()
 	child := agent.NewState(agent.UserText("Pay DE89370400440532013000"))
@@ -408,7 +408,7 @@ func TestWrongSources(t *testing.T) {
 	}
 }
 
-// Behind the bound of memory nothing becomes trusted, and what cannot be found is strangers'.
+// Beyond the memory bound nothing becomes trusted, and values that are not found count as strangers'.
 func TestBoundedMemory(t *testing.T) {
 	t.Parallel()
 	tr, err := provenance.New(provenance.Options{Sources: sources, MaxKeys: 20})
@@ -421,7 +421,7 @@ func TestBoundedMemory(t *testing.T) {
 	assert.False(t, trail.FromTrusted("never seen"))
 }
 
-// messages makes conversations at random.
+// messages generates random conversations.
 func messages(t *rapid.T) []agent.Message {
 	words := rapid.SampledFrom([]string{"ann@example.com", "2024-05-01", "May 1st", "pay", "the bill", "www.a.example", "DE89 3704 0044 0532 0130 00", "42"})
 	text := rapid.Custom(func(t *rapid.T) string { return strings.Join(rapid.SliceOfN(words, 0, 4).Draw(t, "words"), " ") })
@@ -446,11 +446,11 @@ func messages(t *rapid.T) []agent.Message {
 	return out
 }
 
-// values are those that are asked about.
+// scanValues lists the values to look up.
 var scanValues = []any{"ann@example.com", "2024-05-01", "pay", "pay the bill", "www.a.example", "DE89370400440532013000", 42, "nothing at all"}
 
-// Reading a transcript as it grows, in any steps, finds what reading it at once finds; so it does when a state of
-// another branch comes between, or an older one.
+// Reading a growing transcript in any steps gives the same results as reading it at once, even if a state from
+// another branch, or an older one, comes between.
 func TestGrowingIsLikeReadingAnew(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -494,8 +494,8 @@ func TestManyAskAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// The note about changed arguments is no answer of the tool: its values come from nowhere, and the fields behind it are
-// read as ever.
+// The note about changed arguments is not part of the tool's answer: its values come from nowhere, and the fields
+// behind it are read as usual.
 func TestChangedArgumentsAreNoAnswer(t *testing.T) {
 	t.Parallel()
 	const evil, good = "US133000000121212121212", "SE3550000000054910000003"

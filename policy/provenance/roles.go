@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/tools"
 )
 
-// roleFunctions returns the functions that ask what a tool does and what its arguments are for.
+// roleFunctions returns the functions that ask for a tool's effects and its arguments' roles.
 func (t *Tracker) roleFunctions() []condition.Function {
 	texts := cel.ListType(cel.StringType)
 	oneOrMore := func(result *cel.Type, before ...*cel.Type) []condition.Overload {
@@ -136,19 +136,19 @@ func (t *Tracker) roleFunctions() []condition.Function {
 	}
 }
 
-// anyText reports whether test is true for a text, or for one text of a list.
+// anyText reports whether test is true for a string, or for any string in a list.
 func anyText(v ref.Val, test func(text string) (bool, error)) (bool, error) {
 	if text, ok := v.(types.String); ok {
 		return test(string(text))
 	}
 	list, ok := v.(traits.Lister)
 	if !ok {
-		return false, fmt.Errorf("expected a text, or a list of them, got a %s", v.Type().TypeName())
+		return false, fmt.Errorf("expected a string or a list of strings, got a %s", v.Type().TypeName())
 	}
 	for it := list.Iterator(); it.HasNext() == types.True; {
 		text, ok := it.Next().(types.String)
 		if !ok {
-			return false, fmt.Errorf("expected a list of texts, got one with a %s", text.Type().TypeName())
+			return false, fmt.Errorf("expected a list of strings, got one with a %s", text.Type().TypeName())
 		}
 		if found, err := test(string(text)); found || err != nil {
 			return found, err
@@ -157,7 +157,7 @@ func anyText(v ref.Val, test func(text string) (bool, error)) (bool, error) {
 	return false, nil
 }
 
-// pickWith returns the values of a map's members whose names pass a test, sorted by name. Empty values are left out.
+// pickWith returns the values of a map's members whose names pass a test, sorted by name. It omits empty values.
 func pickWith(of ref.Val, test func(name string) bool) ref.Val {
 	members, ok := of.(traits.Mapper)
 	if !ok {

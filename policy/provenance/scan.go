@@ -7,8 +7,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// scanKeys calls emit with the keys of everything in a text that can be looked up: its words, pairs and triples of
-// words, and values. It reports whether the text holds a date.
+// scanKeys calls emit with the keys of everything in text that can be looked up: its words, pairs and triples of
+// words, and values. It reports whether the text contains a date.
 func scanKeys(text string, emit func(key)) (dated bool) {
 	text = norm.NFC.String(text)
 	var dates calendar
@@ -43,7 +43,7 @@ func scanKeys(text string, emit func(key)) (dated bool) {
 	return dated
 }
 
-// scanValues calls f for the values in a text: mail addresses, web addresses, numbers, dates and ids.
+// scanValues calls f for the values in text: mail addresses, web addresses, numbers, dates and IDs.
 func scanValues(text string, f func(n name, value string)) {
 	r := run{text: text, f: f}
 	eachChunk(text, func(from, to int) {
@@ -75,7 +75,7 @@ func scanValues(text string, f func(n name, value string)) {
 	}
 }
 
-// run is the groups of one id that is written with spaces: DE89 3704 0044 0532 0130 00.
+// run holds the groups of one ID that is written with spaces: DE89 3704 0044 0532 0130 00.
 type run struct {
 	text   string
 	f      func(name, string)
@@ -95,8 +95,8 @@ func (r *run) add(chunk string, from int) {
 	r.groups = append(r.groups, [2]int{from, from + len(chunk)})
 }
 
-// end emits the groups together. An amount of money may stand before or behind an IBAN, so it also emits the groups from
-// one that begins like an IBAN, to the end and to the first shorter group.
+// end emits the groups together. An amount may come before or after an IBAN, so it also emits the groups from one
+// that begins like an IBAN to the end, and to the first shorter group.
 func (r *run) end() {
 	n := len(r.groups)
 	r.tell(0, n)
@@ -128,7 +128,7 @@ func (r *run) tell(from, to int) {
 	}
 }
 
-// recognizeValue recognises the value that a chunk of text is.
+// recognizeValue recognises a chunk of text as a value.
 func recognizeValue(chunk string, f func(name, string)) {
 	digit, dot := false, false
 	for i := range len(chunk) {
@@ -167,8 +167,8 @@ func recognizeValue(chunk string, f func(name, string)) {
 	}
 }
 
-// recognizeURL recognises a web address. If the next sentence follows without a space, as in "shop.example.They", it also
-// recognises the address without it.
+// recognizeURL recognises a web address. If the next sentence follows without a space, as in "shop.example.They", it
+// also recognises the address without it.
 func recognizeURL(text string, f func(name, string)) {
 	if u, ok := urlOf(text); ok {
 		f(single(kindURL, u), text)
@@ -183,8 +183,8 @@ func recognizeURL(text string, f func(name, string)) {
 	}
 }
 
-// eachChunk calls f for the pieces of a text between spaces, quotes, brackets and commas. A comma between digits belongs
-// to the number.
+// eachChunk calls f for the pieces of text between spaces, quotes, brackets and commas. A comma between digits
+// belongs to the number.
 func eachChunk(text string, f func(from, to int)) {
 	from := -1
 	for i := 0; i < len(text); {

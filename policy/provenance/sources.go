@@ -11,58 +11,58 @@ import (
 	"github.com/grapnel-go/grapnel/policy/tools"
 )
 
-// Sources list which fields of a tool's answers to trust, because the operator or the service itself maintains them and
-// no stranger can write to them. A field that no Source names counts as free text of strangers. The zero Sources trust
-// no tool.
+// Sources lists the fields in tools' answers to trust, because the operator or the service itself maintains them and
+// no stranger can write to them. A field that no Source names counts as strangers' text. The zero Sources trusts no
+// tool.
 type Sources struct {
-	// Tools are the rules for tools. All rules that match a tool apply.
+	// Tools lists the rules for tools. All rules that match a tool apply.
 	Tools []Source `json:"tools,omitempty" key:"tools"`
-	// Messages are the levels of messages that hooks, tools ("tool:NAME") and middleware add to the transcript:
-	// "trusted", "known" or "untrusted", by globs of their Source (agent.Message.Source). Other messages are untrusted.
-	// In a run that another run started, no message is the user's: the other run's model wrote the input, which has the
-	// source Parent.
+	// Messages sets the level of messages that hooks, tools ("tool:NAME") and middleware add to the transcript:
+	// "trusted", "known" or "untrusted", by globs for their Source (agent.Message.Source). Other messages are
+	// untrusted. In a run that another run started, no message is the user's: the other run's model wrote the input,
+	// which has the source Parent.
 	Messages map[string]Level `json:"messages,omitempty" key:"messages"`
 }
 
-// Source holds the rules for the answers of some tools.
+// Source holds the rules for some tools' answers.
 type Source struct {
-	// Tools are names of tools; "*" stands for any text.
+	// Tools lists tool names; "*" stands for any text.
 	Tools []string `json:"tools,omitempty" key:"tools"`
-	// Records are the kinds of records that the tools return, in place of their names: see tools.Records.
+	// Records lists kinds of records that the tools return, instead of tool names: see tools.Records.
 	Records []tools.Records `json:"records,omitempty" key:"records"`
-	// Trusted are fields whose values are facts: contacts, accounts, ids, the user's own calendar. A path like "sender"
-	// or "shared_with.email" names the field and everything below it, in lists as well; "*" stands for one name. "." is
-	// the whole answer, and in plain text each line by itself. Names are compared without regard to case.
+	// Trusted lists fields whose values are facts: contacts, accounts, IDs, the user's own calendar. A path like "sender"
+	// or "shared_with.email" names the field and everything below it, also in lists; "*" stands for one name. "." is
+	// the whole answer, and in plain text each line by itself. Names are compared ignoring case.
 	//
 	// A trusted field is trusted for short single values only: a value of more than 120 bytes or more than one line
 	// counts as strangers' text.
 	Trusted []string `json:"trusted,omitempty" key:"trusted"`
-	// Known are fields written by people who had to sign in: colleagues, members of a workspace. They may point to
+	// Known lists fields written by people who had to sign in: colleagues, members of a workspace. They may point to
 	// things; they are not the operator.
 	Known []string `json:"known,omitempty" key:"known"`
-	// Authors are fields with the mail address of the person who wrote the record, which the service has checked. A user who
+	// Authors lists fields with the mail address of the record's author, which the service has checked. A user who
 	// calls this person by name points to the record's link: see Trail.Linked.
 	Authors []string `json:"authors,omitempty" key:"authors"`
-	// Untrusted are fields that anyone may write, at any depth, although Trusted or Known names what they are part of:
-	// reviews in a directory.
+	// Untrusted lists fields that anyone may write, at any depth, even below a field in Trusted or Known: reviews in
+	// a directory.
 	Untrusted []string `json:"untrusted,omitempty" key:"untrusted"`
-	// Confidential are fields whose values should not leave unless the user said so: see Trail.Confidential.
+	// Confidential lists fields whose values should not leave unless the user said so: see Trail.Confidential.
 	Confidential []string `json:"confidential,omitempty" key:"confidential"`
-	// Reads declares that the tools change nothing. An untrusted value that is given to any other tool stays untrusted
-	// when a trusted field shows it later, because the agent wrote it there itself.
+	// Reads declares that the tools change nothing. An untrusted value that is given to any other tool stays
+	// untrusted when a trusted field shows it later, because the agent wrote it there itself.
 	Reads bool `json:"reads,omitempty" key:"reads"`
 }
 
-// Level is the trust level of the author of a value. The zero Level is Nowhere.
+// Level is the trust level of a value's author. The zero Level is Nowhere.
 type Level string
 
-// The levels, from the most trusted to the least.
+// The levels, from most to least trusted.
 const (
-	FromSystem  Level = "system"    // the operator: the system text, and messages of hooks that are trusted
+	FromSystem  Level = "system"    // the operator: the system text, and trusted hook messages
 	FromUser    Level = "user"      // the user's own words
-	FromTrusted Level = "trusted"   // a trusted field of a tool's answer
-	FromKnown   Level = "known"     // text of people who had to sign in
-	FromOthers  Level = "untrusted" // text of anyone
+	FromTrusted Level = "trusted"   // a trusted field in a tool's answer
+	FromKnown   Level = "known"     // text from people who had to sign in
+	FromOthers  Level = "untrusted" // anyone's text
 	Nowhere     Level = ""          // not seen before: the model made it up
 )
 
@@ -81,13 +81,13 @@ func (l Level) atLeast(other Level) bool { return trust[l] >= trust[other] }
 
 var trust = map[Level]int{FromSystem: 5, FromUser: 4, FromTrusted: 3, FromKnown: 2, FromOthers: 1}
 
-// Parent is the Source, in Sources.Messages, of the input that a run receives from the run that started it.
+// Parent is the Source, in Sources.Messages, of the input that a run receives from its parent run.
 const Parent = "parent"
 
 // maxValue is the maximum length of a trusted value, in bytes.
 const maxValue = 120
 
-// Validate returns an error that joins all problems with s; nil if there are none.
+// Validate returns an error that joins all problems in s, or nil.
 func (s Sources) Validate() error {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
@@ -122,7 +122,7 @@ func (s Sources) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// toolRules holds the rules of all Sources for one tool.
+// toolRules holds the rules from all Sources for one tool.
 type toolRules struct {
 	trusted, known, authors, untrusted, confidential [][]string
 	reads                                            bool
@@ -132,7 +132,7 @@ func (r *toolRules) structured() bool {
 	return len(r.trusted)+len(r.known)+len(r.confidential) > 0
 }
 
-// rulesFor collects the rules for a tool.
+// rulesFor collects a tool's rules.
 func (s Sources) rulesFor(d *tools.Description) *toolRules {
 	rules := &toolRules{reads: d.OnlyReads()}
 	for _, source := range s.Tools {
@@ -149,7 +149,7 @@ func (s Sources) rulesFor(d *tools.Description) *toolRules {
 	return rules
 }
 
-// message returns the level of messages with this Source.
+// message returns the level of messages with the given Source.
 func (s Sources) message(source string) Level {
 	level := FromOthers
 	found := ""
@@ -183,7 +183,7 @@ func splitPaths(fields []string) [][]string {
 	return out
 }
 
-// coversField reports whether a pattern names the field or something above it.
+// coversField reports whether a pattern names the field or a field above it.
 func coversField(patterns [][]string, field []string) bool {
 next:
 	for _, pattern := range patterns {

@@ -21,7 +21,7 @@ type Reader struct {
 	Name string
 	// Format is the file's format; empty means to detect it.
 	Format Format
-	// MaxValue is the maximum length in bytes of a line, or of a list element. Zero means 64 MiB. A longer value ends
+	// MaxValue is the maximum length in bytes of a line or list element. Zero means 64 MiB. A longer value ends
 	// the reading.
 	MaxValue int
 

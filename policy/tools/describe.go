@@ -6,16 +6,16 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Description says what a tool does. It is immutable once it was returned, and safe for concurrent use.
+// Description describes a tool. It is immutable and safe for concurrent use.
 type Description struct {
 	Tool string `json:"tool"`
-	// Effects are empty for a tool of which nothing is known.
+	// Effects is empty for an unknown tool.
 	Effects []Effect `json:"effects"`
-	// Records are the contents of the answers of a tool that reads.
+	// Records lists the contents of a reading tool's answers.
 	Records []Records `json:"records,omitempty"`
-	// Arguments are those of the tool's schema, and those that a person has described.
+	// Arguments lists the arguments in the tool's schema and the arguments that a person described.
 	Arguments []Argument `json:"arguments,omitempty"`
-	// Source and Certainty are those of the effects.
+	// Source and Certainty apply to the effects.
 	Source    Source    `json:"source"`
 	Certainty Certainty `json:"certainty"`
 	// NoArguments is set if the schema says that the tool has no arguments.
@@ -24,7 +24,7 @@ type Description struct {
 	set effectSet
 }
 
-// Argument describes an argument of a tool.
+// Argument describes a tool's argument.
 type Argument struct {
 	Name      string    `json:"name"`
 	Role      Role      `json:"role"`
@@ -32,16 +32,16 @@ type Argument struct {
 	Certainty Certainty `json:"certainty"`
 }
 
-// Does reports whether a tool has one of the effects.
+// Does reports whether a tool has any of the effects.
 func (d *Description) Does(e ...Effect) bool { return d.set&setOf(e...) != 0 }
 
-// OnlyReads reports whether it is known that a tool changes nothing.
+// OnlyReads reports whether a tool is known to change nothing.
 func (d *Description) OnlyReads() bool { return d.set != 0 && d.set&^harmless == 0 }
 
-// Returns reports whether the answers of a tool consist of such records.
+// Returns reports whether a tool's answers consist of such records.
 func (d *Description) Returns(r Records) bool { return slices.Contains(d.Records, r) }
 
-// Role returns the role of an argument. An argument that the schema does not have is judged by its name.
+// Role returns an argument's role. An argument that is not in the schema is judged by its name.
 func (d *Description) Role(argument string) Role {
 	for _, a := range d.Arguments {
 		if a.Name == argument {
@@ -52,8 +52,8 @@ func (d *Description) Role(argument string) Role {
 	return role
 }
 
-// Describe describes a tool: by the table first, then by the tool's own declaration, the catalogue of well-known tools,
-// and by its name, description and schema. What one source leaves open, the next one answers.
+// Describe describes a tool from four sources in this order: the table, the tool's own declaration, the catalogue of
+// well-known tools, and its name, description and schema. Each source fills the gaps that earlier sources leave.
 func (t Table) Describe(spec agent.ToolSpec) *Description {
 	d := infer(spec)
 	if entry, ok := catalogue[spec.Name]; ok {
@@ -69,8 +69,8 @@ func (t Table) Describe(spec agent.ToolSpec) *Description {
 	return d
 }
 
-// declare puts the tool's own declaration over what is known. A hint that the tool only reads counts only where nothing
-// says otherwise, and a hint that it changes something only where nothing more is known.
+// declare applies the tool's own declaration. A hint that the tool only reads is used only if nothing contradicts it,
+// and a hint that it changes something only if nothing more specific is known.
 func (d *Description) declare(p *agent.Purpose, spec agent.ToolSpec) {
 	e := Entry{Roles: map[string]Role{}}
 	for _, effect := range p.Effects {
@@ -95,7 +95,7 @@ func (d *Description) declare(p *agent.Purpose, spec agent.ToolSpec) {
 	d.apply(e, FromDeclaration, spec)
 }
 
-// apply puts what an entry says over what is known.
+// apply applies an entry's information.
 func (d *Description) apply(e Entry, source Source, spec agent.ToolSpec) {
 	if len(e.Effects) > 0 {
 		d.set, d.Source, d.Certainty = setOf(e.Effects...), source, Sure

@@ -7,9 +7,9 @@ type Effect string
 
 // The effects.
 const (
-	// Reads returns data of the user or of the operator's services, and changes nothing.
+	// Reads returns data from the user or the operator's services, and changes nothing.
 	Reads Effect = "reads"
-	// Fetches opens an address, such as a page on the web: the address leaves, and a stranger's text comes back.
+	// Fetches opens an address, such as a web page: the address leaves, and a stranger's text comes back.
 	Fetches Effect = "fetches"
 	// Sends brings content to people: mail, messages, forms.
 	Sends Effect = "sends"
@@ -23,13 +23,13 @@ const (
 	Deletes Effect = "deletes"
 	// Books commits the user to something: reservations, orders, events.
 	Books Effect = "books"
-	// ChangesCredentials changes passwords, and the data by which an account knows its owner.
+	// ChangesCredentials changes passwords, or data by which an account identifies its owner.
 	ChangesCredentials Effect = "changes-credentials"
 	// SignsIn proves the user's identity to a service, or confirms a request with a code.
 	SignsIn Effect = "signs-in"
 	// Executes runs code.
 	Executes Effect = "executes"
-	// Writes changes something in a way that no other effect names.
+	// Writes changes something in a way that no other effect covers.
 	Writes Effect = "writes"
 )
 
@@ -57,10 +57,10 @@ func (s effectSet) list() []Effect {
 	return out
 }
 
-// harmless are the effects that change nothing.
+// harmless contains the effects that change nothing.
 var harmless = setOf(Reads, Fetches)
 
-// Role is what an argument is for.
+// Role says what an argument is for.
 type Role string
 
 // The roles. An argument without a role is not understood.
@@ -71,7 +71,7 @@ const (
 	// Recipient is a person who receives content or access; Audience is a group or a place with readers.
 	Recipient Role = "recipient"
 	Audience  Role = "audience"
-	// Target is the thing on which the tool acts: an id, a name, a path.
+	// Target is the thing on which the tool acts: an ID, a name, a path.
 	Target Role = "target"
 	// Address is a web address.
 	Address Role = "address"
@@ -80,7 +80,7 @@ const (
 	// Content is text for people; When is a date or a time.
 	Content Role = "content"
 	When    Role = "when"
-	// Option says how the tool works, and can do no harm by itself: a flag, a limit, a currency.
+	// Option controls how the tool works, and can do no harm by itself: a flag, a limit, a currency.
 	Option Role = "option"
 	// Unknown is the role of an argument that is not understood.
 	Unknown Role = ""
@@ -88,12 +88,12 @@ const (
 
 var roles = []Role{Payee, Amount, Recipient, Audience, Target, Address, Secret, Content, When, Option}
 
-// Records is what the answers of a reading tool consist of.
+// Records is a kind of content in a reading tool's answers.
 type Records string
 
 // The kinds of records.
 const (
-	// Payments are payments of the user's account; Account is its number and balance.
+	// Payments are payments in the user's account; Account is its number and balance.
 	Payments Records = "payments"
 	Account  Records = "account"
 	// Profile is the user's own data; Contacts is the user's address book.
@@ -102,8 +102,8 @@ const (
 	// Mail is received mail, and SentMail is the user's own.
 	Mail     Records = "mail"
 	SentMail Records = "sent-mail"
-	// Events are entries of calendars; Files are files and folders; Messages are messages in chats; Members are people
-	// and groups of a workspace.
+	// Events are calendar entries; Files are files and folders; Messages are chat messages; Members are people and
+	// groups in a workspace.
 	Events   Records = "events"
 	Files    Records = "files"
 	Messages Records = "messages"
@@ -112,7 +112,7 @@ const (
 	Directory Records = "directory"
 	// Clock is the current day or time, or the result of a calculation.
 	Clock Records = "clock"
-	// Opinions are reviews, ratings and comments; Pages are pages of the web. Anyone may write them.
+	// Opinions are reviews, ratings and comments; Pages are web pages. Anyone may write them.
 	Opinions Records = "opinions"
 	Pages    Records = "pages"
 )
@@ -122,10 +122,10 @@ var records = []Records{Payments, Account, Profile, Contacts, Mail, SentMail, Ev
 // AllRecords returns all kinds of records.
 func AllRecords() []Records { return slices.Clone(records) }
 
-// Source is where a description comes from.
+// Source says where a description comes from.
 type Source string
 
-// The sources, from the one that counts most.
+// Sources in order of precedence.
 const (
 	FromFile        Source = "file"
 	FromDeclaration Source = "declaration"
@@ -133,10 +133,10 @@ const (
 	FromInference   Source = "inference"
 )
 
-// Certainty is how sure a description is.
+// Certainty says how sure a description is.
 type Certainty string
 
-// The certainties.
+// Certainties.
 const (
 	// Sure: a person wrote it, or all hints agree.
 	Sure Certainty = "sure"

@@ -1,4 +1,4 @@
 package tools
 
-// AllEffects are all effects.
+// AllEffects lists all effects.
 var AllEffects = effects

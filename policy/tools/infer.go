@@ -9,9 +9,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// hint is what the words of a name or of a description say about a tool.
+// hint is the information on a tool in the words of a name or description.
 type hint struct {
-	class  class // empty if there is no verb
+	class  class // empty without a verb
 	topics map[topic]int
 }
 
@@ -19,7 +19,7 @@ func (h hint) about(list ...topic) bool {
 	return slices.ContainsFunc(list, func(t topic) bool { _, ok := h.topics[t]; return ok })
 }
 
-// means are the words before which a thing is only the way to another: find the user by email.
+// means lists words after which a noun is only the means to the object: find the user by email.
 var means = setOfWords("by via through with using for from")
 
 // hintOf reads words. In a name, the verb is first or last; in a sentence, it is first.
@@ -30,7 +30,7 @@ func hintOf(words []string, isName bool) hint {
 		if _, ok := verbs[w]; ok && !verb && (i == 0 || filler[words[i-1]]) {
 			verb = true
 			if !isName || !endsInVerb(words) {
-				continue // "transfer the user": the verb is no object
+				continue // "transfer the user": the verb is not an object
 			}
 		}
 		if means[w] && i > 0 && (w != "for" || i > 1) { // "search for products"
@@ -58,7 +58,7 @@ func endsInVerb(words []string) bool {
 	return len(words) > 1 && nouns[words[0]] != "" && verbs[last] != "" && nouns[last] == ""
 }
 
-// filler begins descriptions without saying anything.
+// filler lists words that begin descriptions without meaning.
 var filler = setOfWords("use this tool allow let help a an the to that it function you can will utility api for")
 
 func setOfWords(words string) map[string]bool {
@@ -69,8 +69,8 @@ func setOfWords(words string) map[string]bool {
 	return out
 }
 
-// verbOf returns the class of the verb in words: that of the first one, in a name also of the last one, unless a
-// later word changes something ("get_or_create").
+// verbOf returns the class of the verb in words: the first verb, or in a name also the last, unless a later word
+// changes something ("get_or_create").
 func verbOf(words []string, isName bool) class {
 	if !isName {
 		return firstVerb(words)
@@ -98,7 +98,7 @@ func verbOf(words []string, isName bool) class {
 	return first
 }
 
-// firstVerb returns the class of the first verb among the first words of a sentence. A word that is a noun as well, as in
+// firstVerb returns the class of the first verb among a sentence's first words. A word that is also a noun, as in
 // "your text files", is a verb only at the beginning.
 func firstVerb(words []string) class {
 	for i, w := range words[:min(len(words), 6)] {
@@ -111,7 +111,7 @@ func firstVerb(words []string) class {
 	return ""
 }
 
-// changesAfter reports whether a name that begins with a reading verb has a changing one after "or" or "and".
+// changesAfter reports whether a name that begins with a reading verb has a changing verb after "or" or "and".
 func changesAfter(words []string, first class) bool {
 	for i, w := range words {
 		if (w == "or" || w == "and") && i > 0 && i+1 < len(words) {
@@ -123,13 +123,13 @@ func changesAfter(words []string, first class) bool {
 	return false
 }
 
-// property is what a schema says about an argument.
+// property is an argument's information from the schema.
 type property struct {
 	name, description, kind, format string
-	choices                         bool // it has a list of allowed values
+	choices                         bool // the schema lists the allowed values
 }
 
-// propertiesOf returns the arguments in a JSON Schema, in order.
+// propertiesOf returns a JSON Schema's arguments, in order.
 func propertiesOf(schema string) []property {
 	var s struct {
 		Properties map[string]struct {
@@ -167,7 +167,7 @@ type propertyType struct {
 	Enum   []any  `json:"enum"`
 }
 
-// typeOf returns the first type other than null of a schema's type.
+// typeOf returns the first type other than null in a schema's type.
 func typeOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -223,7 +223,7 @@ func infer(spec agent.ToolSpec) *Description {
 		if byName == byText || byName&byText != 0 {
 			d.Certainty = Sure
 		}
-		if byText&^harmless == 0 != (byName&^harmless == 0) { // one says that it reads, the other that it does not
+		if byText&^harmless == 0 != (byName&^harmless == 0) { // one says that the tool only reads, the other that it does not
 			d.set = (byName | byText) &^ setOf(Reads)
 		}
 	}
@@ -237,8 +237,9 @@ func infer(spec agent.ToolSpec) *Description {
 	return d
 }
 
-// classOfNouns guesses what a tool does whose name and description have no verb. A noun for an act stands for the act, if
-// the tool has arguments: hotelBooking. A plural stands for a list, if no argument is for people or for a text: workspaceMembers.
+// classOfNouns guesses the class of a tool whose name and description have no verb. A noun for an act stands for the
+// act, if the tool has arguments: hotelBooking. A plural stands for a list, if no argument is a person or content:
+// workspaceMembers.
 func classOfNouns(words []string, name string, properties []property) class {
 	if len(words) == 0 {
 		return ""
@@ -318,7 +319,7 @@ func effectsOf(h hint, properties []property) effectSet {
 	return 0
 }
 
-// effectsOfChange returns the effects of a verb that only says that something changes, by its object.
+// effectsOfChange returns the effects of a verb that only says that something changes, depending on its object.
 func effectsOfChange(h hint, has func(Role) bool) effectSet {
 	switch {
 	case h.about(credential):
@@ -349,7 +350,7 @@ func effectsOfChange(h hint, has func(Role) bool) effectSet {
 	return setOf(Writes)
 }
 
-// effectsOfArguments guesses the effects of a tool whose name and description say nothing.
+// effectsOfArguments guesses a tool's effects if its name and description say nothing.
 func effectsOfArguments(properties []property) effectSet {
 	has := func(role Role) bool {
 		return slices.ContainsFunc(properties, func(p property) bool { return strongRole(p) == role })
@@ -367,7 +368,7 @@ func effectsOfArguments(properties []property) effectSet {
 	return 0
 }
 
-// recordsOf returns what a tool that reads returns. The words of its name count more than those of its description.
+// recordsOf returns a reading tool's records. The words in its name take precedence over its description.
 func recordsOf(name, text hint, set effectSet) []Records {
 	if set == setOf(Fetches) {
 		return []Records{Pages}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// strongRole returns the role of an argument where the schema leaves no doubt, without knowing what the tool does.
+// strongRole returns an argument's role if the schema leaves no doubt, whatever the tool does.
 func strongRole(p property) Role {
 	role, _ := roleOf(p, 0)
 	if (role == Recipient || role == Target) && moneyWords(p) {
@@ -23,14 +23,14 @@ func moneyWords(p property) bool {
 	return false
 }
 
-// roleOf returns the role of an argument of a tool with these effects, and how sure it is.
+// roleOf returns the role of an argument for a tool with these effects, and how sure it is.
 func roleOf(p property, set effectSet) (Role, Certainty) {
 	byName := roleOfWords(wordsIn(p.name), p, set)
 	byText := roleOfText(p, set)
 	switch {
 	case byName == byText && byName != Unknown:
 		return byName, Sure
-	case len(p.name) == 1 && byText != Unknown && byText != Target: // the description of x
+	case len(p.name) == 1 && byText != Unknown && byText != Target: // x has only its description
 		return byText, Likely
 	case byName == Unknown && byText == Unknown:
 		return roleOfType(p), None
@@ -42,7 +42,7 @@ func roleOf(p property, set effectSet) (Role, Certainty) {
 	if byText == Recipient && (byName == Content || byName == When || byName == Target && isID(wordsIn(p.name))) {
 		return byName, Likely
 	}
-	// The dangerous role wins: a rule then checks the value.
+	// The dangerous role wins, so that a rule checks the value.
 	for _, role := range []Role{Secret, Payee, Address, Recipient} {
 		if byName == role || byText == role {
 			return role, Likely
@@ -51,7 +51,7 @@ func roleOf(p property, set effectSet) (Role, Certainty) {
 	return byName, Likely
 }
 
-// roleOfType returns Option for arguments that can hold neither a name nor a text.
+// roleOfType returns Option for arguments that can contain neither a name nor text.
 func roleOfType(p property) Role {
 	if p.kind == "boolean" || p.choices {
 		return Option
@@ -69,7 +69,7 @@ func roleOfType(p property) Role {
 
 var addressWords = regexp.MustCompile(`(?i)\b(e-?mail|iban)\b`)
 
-// roleOfText returns the role that the description of an argument suggests: its words before "of" count most.
+// roleOfText returns the role that an argument's description suggests. The words before "of" take precedence.
 func roleOfText(p property, set effectSet) Role {
 	text := firstSentence(p.description)
 	if text == "" {
@@ -82,7 +82,7 @@ func roleOfText(p property, set effectSet) Role {
 	}
 	role := roleOfWords(words, p, set)
 	if role == Target || role == Unknown || role == Content && p.kind == "array" {
-		// "The name of the user", "List of recipients": what follows says more.
+		// "The name of the user", "List of recipients": the words after "of" say more.
 		rest := wordsIn(strings.TrimPrefix(text, head))
 		if len(rest) > 8 {
 			rest = rest[:8]
@@ -93,7 +93,7 @@ func roleOfText(p property, set effectSet) Role {
 			}
 		}
 		if role == Unknown && len(rest) > 0 {
-			// "List of product IDs to check out": the next noun counts first.
+			// "List of product IDs to check out": the next noun takes precedence.
 			if _, object, ok := strings.Cut(strings.TrimPrefix(text, head), " of "); ok {
 				role = roleOfWords(wordsIn(headOf(object)), p, set)
 			}
@@ -105,7 +105,7 @@ func roleOfText(p property, set effectSet) Role {
 	return role
 }
 
-// headOf returns the beginning of a description, before what says more about it.
+// headOf returns the beginning of a description, before its details.
 func headOf(text string) string {
 	for _, divider := range []string{" of ", " to ", " for ", " in ", " that ", " where ", " which ", " from ", ",", "(", " at ", " on ", " by "} {
 		if i := strings.Index(text, divider); i > 0 {
@@ -115,7 +115,7 @@ func headOf(text string) string {
 	return text
 }
 
-// notParties are words that stand for parties only in names.
+// notParties lists words that stand for parties only in names.
 var notParties = setOfWords("to who host")
 
 // isParty reports whether a word in a description stands for a person, an account or an address.
@@ -134,8 +134,8 @@ func promote(role Role, set effectSet) Role {
 // isID reports whether a name ends in "id": event_id.
 func isID(words []string) bool { return len(words) > 1 && words[len(words)-1] == "id" }
 
-// roleOfWords returns the role that words suggest. The last word with a role counts, as in "recipient email", except
-// that words for secrets, payees and addresses always count, and an id of something is a target.
+// roleOfWords returns the role that words suggest. The last word with a role wins, as in "recipient email".
+// Exceptions: words for secrets, payees and addresses always win, and the ID of a thing is a target.
 func roleOfWords(words []string, p property, set effectSet) Role {
 	pays := set&setOf(Pays) != 0
 	if isTargetID(words, set) {
@@ -168,7 +168,7 @@ func roleOfWords(words []string, p property, set effectSet) Role {
 	return role
 }
 
-// isTargetID reports whether a name is that of the id of a thing, and not of a person or a group.
+// isTargetID reports whether a name is the ID of a thing, and not of a person or group.
 func isTargetID(words []string, set effectSet) bool {
 	if !isID(words) {
 		return false
@@ -177,8 +177,8 @@ func isTargetID(words []string, set effectSet) bool {
 	return of != "user" && of != "member" && parts[of] != Payee && (parts[of] != Audience || set&setOf(Sends) == 0)
 }
 
-// roleOfWord returns the role of a word behind words that have suggested another role. It returns false for ok if the word changes
-// nothing, and true for final if no other word counts.
+// roleOfWord returns the role of a word after words that have suggested another role. It returns false for ok if the
+// word changes nothing, and true for final if later words do not matter.
 func roleOfWord(words []string, i int, role Role, set effectSet) (r Role, final, ok bool) {
 	w := words[i]
 	pays, sends := set&setOf(Pays) != 0, set&setOf(Sends) != 0
@@ -203,7 +203,7 @@ func roleOfWord(words []string, i int, role Role, set effectSet) (r Role, final,
 	return r, false, !repeats(words, i, role, pays)
 }
 
-// repeats reports whether a word says no more than the words before it: channel_name, recipient_id.
+// repeats reports whether a word adds nothing to the words before it: channel_name, recipient_id.
 func repeats(words []string, i int, role Role, pays bool) bool {
 	switch words[i] {
 	case "to": // to_account
@@ -224,13 +224,14 @@ func repeats(words []string, i int, role Role, pays bool) bool {
 	return false
 }
 
-// codeWords come before "code" if the code is a secret: a zip code is none.
+// codeWords come before "code" if the code is a secret, unlike a zip code.
 var codeWords = setOfWords("verification security auth authentication confirmation access login reset recovery")
 
 // linkWords always stand for web addresses.
 var linkWords = setOfWords("url uri link href webpage website webhook")
 
-// roleInPayment returns what a role means in a payment: people and accounts receive money, except the account that pays.
+// roleInPayment returns a role's meaning in a payment: people and accounts receive money, except the account that
+// pays.
 func roleInPayment(role Role, words []string) Role {
 	switch {
 	case role == Recipient:

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// wordsIn returns the words of a name or a text, in lower case and in their basic form: createTransfer, create-transfer
+// wordsIn returns the words in a name or text, in lower case and in their basic form: createTransfer, create-transfer
 // and CREATE_TRANSFER are [create transfer].
 func wordsIn(text string) []string {
 	var out []string
@@ -32,7 +32,7 @@ func wordsIn(text string) []string {
 	return joinPairs(out)
 }
 
-// pairs are two words that mean something else together than apart.
+// pairs lists pairs of words that have another meaning together than apart.
 var pairs = map[[2]string]string{
 	{"sign", "in"}: "signin", {"log", "in"}: "login", {"log", "on"}: "login", {"sign", "up"}: "signup", {"check", "out"}: "checkout",
 	{"address", "book"}: "addressbook", {"account", "number"}: "iban", {"channel", "history"}: "conversation",
@@ -40,7 +40,7 @@ var pairs = map[[2]string]string{
 	{"user", "record"}: "profile", {"person", "record"}: "profile", {"customer", "record"}: "profile",
 }
 
-// joinPairs returns words in which each of the pairs is one word.
+// joinPairs returns words with each of the pairs joined to one word.
 func joinPairs(words []string) []string {
 	out := words[:0]
 	for _, w := range words {
@@ -53,7 +53,7 @@ func joinPairs(words []string) []string {
 	return out
 }
 
-// endings are the endings of English words, and what they become.
+// endings maps the endings of English words to their basic form.
 var endings = [][2]string{
 	{"ies", "y"}, {"sses", "ss"}, {"ches", "ch"}, {"shes", "sh"}, {"xes", "x"}, {"s", ""}, {"ing", ""}, {"ing", "e"},
 	{"ed", ""}, {"ed", "e"}, {"tting", "t"}, {"lling", "l"}, {"lled", "l"},
@@ -82,7 +82,7 @@ func known(w string) bool {
 	return isVerb || isNoun || isPart
 }
 
-// localName returns the name of a tool without the name of its server: send_payment for mcp__bank__send_payment.
+// localName returns a tool's name without its server: send_payment for mcp__bank__send_payment.
 func localName(name string) string {
 	for _, divider := range []string{"__", ".", "/", ":"} {
 		if i := strings.LastIndex(name, divider); i >= 0 && i+len(divider) < len(name) && len(wordsIn(name[i+len(divider):])) > 1 {
@@ -92,7 +92,7 @@ func localName(name string) string {
 	return name
 }
 
-// mainClause returns a sentence without what only lists details: "Get the user's data, such as email and phone".
+// mainClause returns a sentence without trailing lists of details: "Get the user's data, such as email and phone".
 func mainClause(sentence string) string {
 	for _, divider := range []string{",", ":", "(", " including ", " such as "} {
 		if i := strings.Index(sentence, divider); i > 0 && len(strings.Fields(sentence[:i])) > 2 {
@@ -102,7 +102,7 @@ func mainClause(sentence string) string {
 	return sentence
 }
 
-// firstSentence returns the beginning of a description, which says what the tool does.
+// firstSentence returns a description's first sentence, which says what the tool does.
 func firstSentence(text string) string {
 	text = strings.TrimSpace(text)
 	for i, r := range text {

@@ -11,17 +11,17 @@ import (
 // Table describes tools by their exact names. A nil Table describes none.
 type Table map[string]Entry
 
-// Entry is what a person says about a tool. What it leaves open is inferred.
+// Entry is a person's description of a tool. Missing information is inferred.
 type Entry struct {
 	// Effects replace the inferred ones unless they are empty.
 	Effects []Effect `json:"effects,omitempty" key:"effects" yaml:"effects,omitempty,flow"`
-	// Records are the contents of the tool's answers.
+	// Records says what the tool's answers contain.
 	Records []Records `json:"records,omitempty" key:"records" yaml:"records,omitempty,flow"`
-	// Roles are the roles of arguments, by their names.
+	// Roles maps argument names to roles.
 	Roles map[string]Role `json:"roles,omitempty" key:"roles" yaml:"roles,omitempty,flow"`
 }
 
-// Validate returns an error that joins all unknown words in t; nil if there are none.
+// Validate returns an error that joins all unknown words in t, or nil.
 func (t Table) Validate() error {
 	var wrong []error
 	for _, name := range sortedKeys(t) {
@@ -45,7 +45,7 @@ func (t Table) Validate() error {
 	return errors.Join(wrong...)
 }
 
-// With returns t with more entries. The entries of t win.
+// With returns t with more entries. Entries in t win.
 func (t Table) With(more Table) Table {
 	out := maps.Clone(more)
 	if out == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/tools"
 )
 
-// spec returns a tool whose arguments are texts, written as "name" or "name: description".
+// spec returns a tool with string arguments, given as "name" or "name: description".
 func spec(name, description string, arguments ...string) agent.ToolSpec {
 	var members []string
 	for _, a := range arguments {
@@ -24,7 +24,7 @@ func spec(name, description string, arguments ...string) agent.ToolSpec {
 	return agent.ToolSpec{Name: name, Description: description, Parameters: `{"type": "object", "properties": {` + strings.Join(members, ", ") + `}}`}
 }
 
-// What tools of many styles do, and what their arguments are for.
+// Effects and arguments' roles of tools in many styles.
 func TestInference(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -58,7 +58,7 @@ func TestInference(t *testing.T) {
 	}
 }
 
-// What a person says counts more than the tool's declaration, and that more than the inference.
+// A person's description takes precedence over the tool's declaration, and the declaration over the inference.
 func TestSourcesInOrder(t *testing.T) {
 	t.Parallel()
 	s := spec("list_things", "Lists things.", "x")
@@ -75,7 +75,7 @@ func TestSourcesInOrder(t *testing.T) {
 	assert.Equal(t, tools.Target, d.Role("x"), "what the table leaves open, the declaration answers")
 }
 
-// What a server says about its own tool makes no tool harmless that seems to change something.
+// A server's hints about its own tool never make a tool harmless that seems to change something.
 func TestHintsOfServers(t *testing.T) {
 	t.Parallel()
 	hinted := func(name, effect string) *tools.Description {
@@ -97,7 +97,7 @@ func TestWrongTables(t *testing.T) {
 	require.ErrorContains(t, err, `unknown records "x"`)
 }
 
-// Names of many developers, in many words and styles, say enough without descriptions.
+// Names from many developers, in many words and styles, say enough without descriptions.
 func TestNamesOfManyStyles(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/names.txt")
@@ -124,7 +124,7 @@ func TestNamesOfManyStyles(t *testing.T) {
 	}
 }
 
-// A description says more than a name that fits others, too.
+// A description says more than an ambiguous name.
 func TestDescriptionsCount(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -143,7 +143,7 @@ func TestDescriptionsCount(t *testing.T) {
 	assert.False(t, memory.Does(tools.Sends), "text is no verb there")
 }
 
-// Whatever the words are, describing a tool neither fails nor invents effects that do not exist.
+// Describing a tool never fails, and never returns unknown effects, whatever the words.
 func FuzzDescribe(f *testing.F) {
 	f.Add("send_money", "Sends money.", `{"type":"object","properties":{"to":{"type":["string","null"]}}}`)
 	f.Add("", "", "{")

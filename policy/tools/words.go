@@ -2,7 +2,7 @@ package tools
 
 import "strings"
 
-// class is what a verb says about a tool, before its object is known.
+// class is a verb's meaning for a tool, before its object is known.
 type class string
 
 const (
@@ -19,7 +19,7 @@ const (
 	executing  class = "execute"
 )
 
-// verbs are general English verbs of tools, in their basic form.
+// verbs lists general English verbs for tools, in their basic form.
 var verbs = indexWords(map[class]string{
 	reading: `get list read search find show view lookup look query check retrieve return describe count calculate compute
 		summarize summarise preview track compare estimate display peek scan inspect monitor obtain provide fetch load see tell
@@ -44,7 +44,7 @@ var verbs = indexWords(map[class]string{
 	executing: `run exec execute eval evaluate invoke launch spawn`,
 })
 
-// acts are nouns for acts.
+// acts lists nouns for acts.
 var acts = indexWords(map[class]string{
 	sending:  `message notification sms reply email mail`,
 	paying:   `payment transfer transaction remittance donation withdrawal payout refund`,
@@ -54,7 +54,7 @@ var acts = indexWords(map[class]string{
 	changing: `update change modification creation`,
 })
 
-// topic is what a tool is about.
+// topic is a tool's subject.
 type topic string
 
 const (
@@ -67,7 +67,7 @@ const (
 	member     topic = "member"
 	credential topic = "credential"
 	profile    topic = "profile"
-	service    topic = "service" // what can be booked or bought
+	service    topic = "service" // can be booked or bought
 	contact    topic = "contact"
 	account    topic = "account"
 	clock      topic = "clock"
@@ -79,7 +79,7 @@ const (
 	residence  topic = "residence"
 )
 
-// nouns are general English nouns of tools.
+// nouns lists general English nouns for tools.
 var nouns = indexWords(map[topic]string{
 	money: `money payment transaction transfer fund payout remittance bill invoice debit salary donation cash wage sum expense
 		payroll deposit payee wire
@@ -109,7 +109,7 @@ var nouns = indexWords(map[topic]string{
 	residence:  `address phone`,
 })
 
-// part says which role the name of an argument suggests.
+// parts maps roles to the words in argument names that suggest them.
 var parts = indexWords(map[Role]string{
 	Secret:  `password passcode passphrase pin otp secret credential token pwd apikey totp passwd pass`,
 	Address: `url uri link href site website webpage webhook endpoint domain host hyperlink`,
@@ -132,7 +132,7 @@ var parts = indexWords(map[Role]string{
 		discount`,
 })
 
-// indexWords returns the key of each word. Of several keys, the greatest wins.
+// indexWords returns the key of each word. If a word has several keys, the greatest wins.
 func indexWords[K ~string](table map[K]string) map[string]K {
 	out := map[string]K{}
 	for key, words := range table {
