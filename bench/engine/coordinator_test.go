@@ -92,7 +92,7 @@ type claimed struct {
 }
 
 // serveCoordinator returns a coordinator with two blueprints: one without hooks, and one with a hook before its runs and one after.
-func serveCoordinator(m *measuring, p place) (*coordinator.Coordinator, web) {
+func serveCoordinator(m *measuring, p benchStore) (*coordinator.Coordinator, web) {
 	m.Helper()
 	none := func(context.Context, *action.Request) (*action.Decision, error) {
 		return nil, nil //nolint:nilnil // no opinion
@@ -117,7 +117,7 @@ const bareHooks durable.Kind = "bare_hooks"
 
 // serveBare returns a server with the requests of a coordinator that makes the same transactions and nothing else: no checks, no
 // tokens, no blueprints.
-func serveBare(p place) http.Handler {
+func serveBare(p benchStore) http.Handler {
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, value any, err error) {
 		if err != nil {
@@ -172,7 +172,7 @@ func serveBare(p place) http.Handler {
 }
 
 // callBareHooks makes the transactions of hooks until ctx is done, for as many runs at once as the workers of the coordinator.
-func callBareHooks(ctx context.Context, p place) error {
+func callBareHooks(ctx context.Context, p benchStore) error {
 	keys := []durable.Key{durable.Needs{Kind: bareHooks}.Key(), durable.Needs{Kind: bareHooks, Name: "bare"}.Key()}
 	var group errgroup.Group
 	group.SetLimit(hookCapacity)
@@ -200,7 +200,7 @@ func callBareHooks(ctx context.Context, p place) error {
 const hookCapacity = 8
 
 // callBareHook makes the transactions of a hook: what is known, the event of the beginning, the call, the answer, and the end.
-func callBareHook(ctx context.Context, p place, r durable.Run) error {
+func callBareHook(ctx context.Context, p benchStore, r durable.Run) error {
 	seq := r.Entries
 	for _, event := range []string{"", "hook_start", "", ""} {
 		var c durable.Commit
@@ -222,7 +222,7 @@ func callBareHook(ctx context.Context, p place, r durable.Run) error {
 }
 
 // passRuns lets programs submit runs and runners execute them, and returns how long it takes until all have ended, their hooks included.
-func passRuns(m *measuring, p place, w web, name string, n, atOnce int) time.Duration {
+func passRuns(m *measuring, p benchStore, w web, name string, n, atOnce int) time.Duration {
 	m.Helper()
 	ctx, stop := context.WithCancel(m.Context())
 	defer stop()

@@ -30,6 +30,10 @@ type sizes struct {
 	jobs    int
 	pace    time.Duration // from job to job, so that the workers are idle again
 
+	ready  int // runs
+	queues int // of those, when there are many
+	claims int // of each worker
+
 	watchFor time.Duration
 	rates    []rate
 
@@ -53,6 +57,7 @@ var (
 		rounds: 1, lives: 2, steps: 5, together: 8,
 		waiting: 1000, parked: 5, answers: 10,
 		workers: 50, jobs: 5, pace: 20 * time.Millisecond,
+		ready: 2000, queues: 50, claims: 5,
 		watchFor: 300 * time.Millisecond, rates: []rate{{1000, 10}, {5000, 2}},
 		listed: 3000, looks: 2,
 		passRounds: 1, passed: 20,
@@ -62,6 +67,7 @@ var (
 		rounds: 15, lives: 20, steps: 50, together: 64,
 		waiting: 100_000, parked: 200, answers: 300,
 		workers: 1000, jobs: 200, pace: 200 * time.Millisecond,
+		ready: 1_000_000, queues: 1000, claims: 500,
 		watchFor: 10 * time.Second, rates: []rate{{1000, 100}, {10_000, 10}},
 		listed: 1_000_000, looks: 30,
 		passRounds: 5, passed: 500,
@@ -87,6 +93,7 @@ func TestFigures(t *testing.T) {
 	}
 	all := []figure{
 		{"life", measureLife}, {"step", measureStep}, {"together", measureTogether}, {"waiting", measureWaiting}, {"workers", measureWorkers},
+		{"backlog", measureBacklog},
 		{"events", measureEvents}, {"lists", measureLists}, {"pipeline", measurePipeline}, {"gates", measureGates}, {"rebuild", measureRebuild},
 		{"coordinator-runs", measureRuns}, {"coordinator-claims", measureClaims}, {"coordinator-events", measureStreams}, {"coordinator-lists", measureAPILists},
 	}

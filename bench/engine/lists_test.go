@@ -13,7 +13,7 @@ import (
 // fillRuns adds runs, of which few match a filter: nine of ten have ended, most others wait, one in a thousand is running,
 // ready or of another kind, and none was cancelled. Each of 1,000 definitions has as many runs. Half of the runs have the site 1;
 // all of those have ended.
-func fillRuns(m *measuring, p place, n int, first durable.Job) {
+func fillRuns(m *measuring, p benchStore, n int, first durable.Job) {
 	m.Helper()
 	_, err := p.Begin(m.Context(), first, "one", time.Hour)
 	require.NoError(m, err)
