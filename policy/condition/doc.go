@@ -176,7 +176,7 @@
 //	url.user        string
 //	host.matches    bool                 host.matches(host, pattern or list): name, *.name, address, network
 //	host.private    bool                 whether the host is this machine or in a private network
-//	shell.analyse   shell.Analysis       what a line of bash may do; see package policy/bash
+//	shell.analyse   shell.Analysis       the possible effects of a bash line; see package policy/bash
 //	shell.commands  list(shell.Command)
 //	shell.files     list(shell.File)     a pattern (*.go) is followed by the files that it matches
 //	shell.hosts     list(shell.Host)
@@ -242,8 +242,8 @@
 // each value, and each ten bytes of text that is read or created. The cost is not counted for expressions without loops
 // and without functions whose results can be longer than their arguments.
 //
-// A call that creates a larger result, such as replace, join, format or +, fails before it runs if that cost exceeds the
-// rest of the limit. So does a call that compares each element with each other. An expression therefore takes at most
+// Calls with a larger result, such as replace, join, format or +, fail before they run if that cost exceeds the
+// rest of the limit. So do calls that compare each element with each other. An expression therefore takes at most
 // about a hundred bytes of memory for each unit of its limit. A variable that is parsed from text is parsed once per event.
 //
 // A regular expression must be written in the condition or in vars. Regular expressions, strings and patterns have limits

@@ -157,7 +157,7 @@ func (c *compiled) offset(id int64) int {
 	return nameBefore(c.text, offsetOf(c.text, info.GetStartLocation(id)))
 }
 
-// nameBefore returns the offset of a call's name. CEL gives the place of the parenthesis.
+// nameBefore returns the offset of the function name in a call. CEL gives the place of the parenthesis.
 func nameBefore(text string, offset int) int {
 	if offset >= len(text) || text[offset] != '(' {
 		return offset

@@ -29,7 +29,7 @@ type Function struct {
 	// constant arguments is a constant.
 	Pure bool
 	// ByTool declares that the result depends only on constant arguments and on the called tool as the agent's
-	// request describes it. The result is then cached for each of a run's tools.
+	// request describes it. The result is then cached for each tool in the run.
 	ByTool bool
 	// Cost is the fixed cost per call; zero means 1. One unit is about 50 ns. A call also costs one unit for each
 	// value and for each ten bytes of text in its arguments, including nested ones. The cost is paid before Call
