@@ -32,7 +32,7 @@ func Decide(ctx context.Context, store durable.Store, w durable.Wait, a agent.Ap
 	return errs[0]
 }
 
-// Repeat resends each of a run's recorded answers: twice, with the opposite verdict, and to open waits that ask other questions. It
+// Repeat resends the run's recorded answers: twice, with the opposite verdict, and to open waits that ask other questions. It
 // returns an error unless all of them are refused and every wait was decided once.
 func Repeat(ctx context.Context, store durable.Store, run agent.RunID) error {
 	open, err := store.OpenWaits(ctx, durable.WaitFilter{Run: run, Kinds: []durable.WaitKind{durable.WaitApproval, durable.WaitDoubt}})
