@@ -167,18 +167,18 @@ func (p position) entry() (durable.Entry, error) {
 // lastTransition returns the number of the entry with which the session came to its position. A session that waits for a gate records
 // the same position again.
 func lastTransition(entries []durable.Entry) (seq int64) {
-	type place struct {
+	type transition struct {
 		Phase     phase `json:"phase"`
 		Stage     int   `json:"stage"`
 		Iteration int   `json:"iteration"`
 		Round     int   `json:"round"`
 	}
-	var newest *place
+	var newest *transition
 	for _, e := range slices.Backward(entries) {
 		if e.Kind != entryPosition {
 			continue
 		}
-		var at place
+		var at transition
 		if json.Unmarshal(e.Data, &at) != nil || newest != nil && at != *newest {
 			break
 		}

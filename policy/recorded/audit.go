@@ -11,7 +11,7 @@ import (
 // auditLog reads the log of package audit. The log lacks the model's text, so each step becomes a turn with the
 // step's calls.
 type auditLog struct {
-	place
+	file
 	open []*auditRun
 }
 
@@ -41,7 +41,7 @@ type auditLine struct {
 	} `json:"texts"`
 }
 
-func newAudit(at place) *auditLog { return &auditLog{place: at} }
+func newAudit(of file) *auditLog { return &auditLog{file: of} }
 
 var errHashes = errors.New("the audit log holds hashes instead of arguments: record it with Options.Content")
 

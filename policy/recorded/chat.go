@@ -11,7 +11,7 @@ import (
 
 // chatForm reads messages in the OpenAI chat API or the Anthropic Messages API, in all common file layouts.
 type chatForm struct {
-	place
+	file
 	messages []json.RawMessage // from a list of messages, or from lines with one message each
 	begun    int               // the first message's line
 }

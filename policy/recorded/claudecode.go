@@ -12,7 +12,7 @@ import (
 // entries are separate runs; they are between their parent's entries (isSidechain) or in a separate file (agentId).
 // Entries that the program generated (isMeta, summaries, snapshots, its own errors) are not messages.
 type claudeCode struct {
-	place
+	file
 	session string
 	open    []*claudeRun
 	of      map[string]*claudeRun // sidechains by the UUID of their entries
@@ -38,8 +38,8 @@ type claudeEntry struct {
 	Message           json.RawMessage `json:"message"`
 }
 
-func newClaudeCode(at place) *claudeCode {
-	return &claudeCode{place: at, of: map[string]*claudeRun{}}
+func newClaudeCode(of file) *claudeCode {
+	return &claudeCode{file: of, of: map[string]*claudeRun{}}
 }
 
 func (f *claudeCode) add(v value) ([]*Run, error) {

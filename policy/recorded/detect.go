@@ -110,7 +110,7 @@ func hasInputSchema(tools json.RawMessage) bool {
 }
 
 // ownForm reads the format of package replay.
-type ownForm struct{ place }
+type ownForm struct{ file }
 
 func (f ownForm) add(v value) ([]*Run, error) {
 	if v.last {

@@ -9,7 +9,7 @@ import (
 
 // eventLog reads the output of "grapnel run --json"; docs/streams.md describes the format.
 type eventLog struct {
-	place
+	file
 	open []*Run
 }
 
@@ -43,7 +43,7 @@ const (
 	eventsLackLess = "what the system prompt and hooks said, and the tools"
 )
 
-func newEvents(at place) *eventLog { return &eventLog{place: at} }
+func newEvents(of file) *eventLog { return &eventLog{file: of} }
 
 func (f *eventLog) add(v value) ([]*Run, error) {
 	var kind struct {

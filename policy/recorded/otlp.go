@@ -20,7 +20,7 @@ import (
 // without an invoke_agent span, it is everything below one root. Spans are written when they end, so children come
 // before their parents, and a run is complete once the batch with its own span was read.
 type otlpForm struct {
-	place
+	file
 	spans map[string]*span // spans that do not belong to a run yet, by trace and ID
 	order int
 }
@@ -103,7 +103,7 @@ func (s *span) attribute(key attribute.Key) string {
 
 func (s *span) operation() string { return s.attribute(semconv.KeyOperation) }
 
-func newOTLP(at place) *otlpForm { return &otlpForm{place: at, spans: map[string]*span{}} }
+func newOTLP(of file) *otlpForm { return &otlpForm{file: of, spans: map[string]*span{}} }
 
 func (f *otlpForm) add(v value) ([]*Run, error) {
 	if v.last {

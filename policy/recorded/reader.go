@@ -114,20 +114,20 @@ func (r *Reader) formatOf(v value) (Format, error) {
 }
 
 func (r *Reader) form(f Format) form {
-	at := place{r.Name, f}
+	of := file{r.Name, f}
 	switch f {
 	case Replay:
-		return ownForm{at}
+		return ownForm{of}
 	case ClaudeCode:
-		return newClaudeCode(at)
+		return newClaudeCode(of)
 	case Events:
-		return newEvents(at)
+		return newEvents(of)
 	case Audit:
-		return newAudit(at)
+		return newAudit(of)
 	case OTLP:
-		return newOTLP(at)
+		return newOTLP(of)
 	}
-	return &chatForm{place: at}
+	return &chatForm{file: of}
 }
 
 // wrong adds the place to an error, unless the error already has a line.
@@ -142,16 +142,16 @@ func (r *Reader) wrong(line int, err error) error {
 // atLine returns an error for a line.
 func atLine(line int, err error) error { return &replay.LineError{Line: line, Err: err} }
 
-// place is a run's file.
-type place struct {
-	file   string
+// file is a file with recorded runs.
+type file struct {
+	name   string
 	format Format
 }
 
 // run returns a new run that begins at a line.
-func (p place) run(line int, record replay.Record) *Run {
+func (f file) run(line int, record replay.Record) *Run {
 	if record.ID == "" {
-		record.ID = fmt.Sprintf("%s:%d", p.file, line)
+		record.ID = fmt.Sprintf("%s:%d", f.name, line)
 	}
-	return &Run{Record: record, Format: p.format, File: p.file, Line: line}
+	return &Run{Record: record, Format: f.format, File: f.name, Line: line}
 }
