@@ -389,8 +389,8 @@ func (d *Definition) locate() {
 	}
 }
 
-// take fills in the keys of the file of a loop.
-func (s *Stage) take(loop Stage, path string) {
+// mergeLoop takes over the keys of a loop from its file; the stage's own limits win.
+func (s *Stage) mergeLoop(loop Stage, path string) {
 	s.Agent, s.Prompt, s.Command, s.Termination, s.loopFile = loop.Agent, loop.Prompt, loop.Command, loop.Termination, path
 	s.MaxIterations, s.OnFailure = cmp.Or(s.MaxIterations, loop.MaxIterations), cmp.Or(s.OnFailure, loop.OnFailure)
 	s.MaxCost, s.MaxTime = cmp.Or(s.MaxCost, loop.MaxCost), cmp.Or(s.MaxTime, loop.MaxTime)

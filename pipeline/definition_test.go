@@ -1,11 +1,16 @@
 package pipeline_test
 
 import (
+	"fmt"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
 
@@ -102,4 +107,23 @@ func TestWarnings(t *testing.T) {
 			assert.Equal(t, 4, warnings[0].Line)
 		})
 	}
+}
+
+// All mistakes are reported together, in the order of each file, and none twice.
+func TestAllMistakesTogether(t *testing.T) {
+	b := &bench{t: t, dir: t.TempDir()}
+	b.write("empty.yaml", "")
+	b.write("nested.yaml", "name: x\nloop: y")
+	texts := func(text string) []string {
+		_, err := pipeline.Load(b.write("pipeline.yaml", text), pipeline.LoadOptions{NeedFiles: true})
+		problems, others := yamlfile.Problems(err)
+		assert.Empty(t, others)
+		return lo.Map(problems, func(p yamlfile.Problem, _ int) string {
+			return fmt.Sprintf("%s:%d %s", filepath.Base(p.File), p.Line, strings.SplitAfter(p.Text, ":")[0])
+		})
+	}
+	assert.Equal(t, []string{"nested.yaml:1 a loop has an agent or a command, no other loop and no parallel stages", "pipeline.yaml:4 loop:", "empty.yaml:1 the file is empty:"},
+		texts("name: p\nstages:\n- {name: a, loop: nested}\n- {name: b, loop: none}\n- {name: c, loop: empty}"))
+	assert.Equal(t, []string{"pipeline.yaml:3 agent:", "pipeline.yaml:4 prompt:", "pipeline.yaml:7 when:"},
+		texts("name: p\nstages:\n- {name: a, agent: none,\n   prompt: '${outputs.x}', termination: {type: judgment}}\nhooks:\n  on_stage_complete:\n  - {type: shell, command: x, await: true, when: 'stage == \"b\"'}"))
 }

@@ -173,7 +173,7 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 	if err != nil {
 		return nil, &brokenError{fmt.Errorf("reading the session: %w", err)}
 	}
-	_, p, err := parse(src)
+	p, err := parse(src)
 	if err != nil {
 		return nil, &brokenError{err}
 	}

@@ -137,7 +137,7 @@ func (m *machine) spawnJob(at spawning, start action.SpawnStart) (durable.Job, e
 		return durable.Job{}, fmt.Errorf("the session has no pipeline %q", start.Pipeline)
 	}
 	src.Pipelines = m.source.Pipelines
-	_, p, err := parse(src)
+	p, err := parse(src)
 	if err != nil {
 		return durable.Job{}, err
 	}

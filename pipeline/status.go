@@ -92,7 +92,7 @@ func SessionNames(ctx context.Context, j durable.Journal, id agent.RunID) ([]str
 	}
 	names := []string{s.Name}
 	for _, src := range s.source.Pipelines {
-		_, p, err := parse(src)
+		p, err := parse(src)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -315,7 +314,7 @@ func (l *loader) part(d *document, path string, text []byte, above []string, par
 		if d.within != "" {
 			d.environment = l.environment(fieldsOf(root)) // what the file declares, all of its parts may use
 		}
-		if root, ok = findWithin(root, d.within); !ok {
+		if root = root.FindPath(d.within); root.Kind() == yamlfile.AbsentNode {
 			file.At(yamlfile.Position{}).Wrong("the file has no %s", d.within)
 			return
 		}
@@ -327,21 +326,6 @@ func (l *loader) part(d *document, path string, text []byte, above []string, par
 		l.include(d, p, n, above, parts, hash)
 	}
 	*parts = append(*parts, p)
-}
-
-// findWithin returns the node at a path of keys and indexes, separated by slashes.
-func findWithin(n yamlfile.Node, path string) (yamlfile.Node, bool) {
-	if path == "" {
-		return n, true
-	}
-	for step := range strings.SplitSeq(path, "/") {
-		if index, err := strconv.Atoi(step); err == nil && n.Kind() == yamlfile.ListNode {
-			n = n.Find(index)
-			continue
-		}
-		n = n.Find(step)
-	}
-	return n, n.Kind() != yamlfile.AbsentNode
 }
 
 // includes returns the files that the part includes.

@@ -139,6 +139,21 @@ func (n Node) Find(path ...any) Node {
 	return n
 }
 
+// FindPath works like Find for keys and list indexes with slashes between them. Without any, it returns n.
+func (n Node) FindPath(path string) Node {
+	if path == "" {
+		return n
+	}
+	for step := range strings.SplitSeq(path, "/") {
+		if index, err := strconv.Atoi(step); err == nil && n.Kind() == ListNode {
+			n = n.Find(index)
+			continue
+		}
+		n = n.Find(step)
+	}
+	return n
+}
+
 func (n Node) child(key string) Node {
 	for _, e := range n.Entries() {
 		if e.Key.Raw() == key {
