@@ -116,8 +116,8 @@ func (c *crashBench) expected() (actions, outputs []string) {
 	return actions, outputs
 }
 
-// expectedEvents returns the events of the session and of the sessions below it, by the stage that only they run; empty for the
-// session of the pipeline.
+// expectedEvents returns the events in the session and the sessions below it, by the stage that only they run; empty for the
+// pipeline's session.
 func (c *crashBench) expectedEvents() map[string][]string {
 	_, counts := c.form.counts()
 	stage := func(events []string, name string, n int, decisions func(i int) string) []string {
@@ -222,13 +222,13 @@ func (c *crashBench) runs() []durable.Run {
 	return runs
 }
 
-// record is what a journal has about an action.
+// record is a journal's data about an action.
 type record struct {
 	name         string
 	starts, ends int
 }
 
-// records returns what the journals have about all actions, by their keys.
+// records returns the journals' data about all actions by key.
 func (c *crashBench) records() map[string]*record {
 	c.t.Helper()
 	all := map[string]*record{}
@@ -279,7 +279,7 @@ func (c *crashBench) seen() map[string][]string {
 	return all
 }
 
-// check compares what a session has done with its journals and with what it must do.
+// check compares a session's work with its journals and with the expected work.
 func (c *crashBench) check(run durable.Run) (f crashFigures) {
 	c.t.Helper()
 	s := c.status(run.ID)
@@ -335,7 +335,7 @@ func (c *crashBench) outputs() (all []string) {
 	return all
 }
 
-// checkEvents checks the events of a session and of those below it: each iteration begins once and completes once.
+// checkEvents checks the events in a session and the sessions below it: each iteration begins once and completes once.
 func (c *crashBench) checkEvents(run durable.Run) {
 	c.t.Helper()
 	want := c.expectedEvents()

@@ -22,7 +22,7 @@ const decideSchema = `{"type":"object","properties":{` +
 	`"reason":{"type":"string","description":"one sentence that says why"}},` +
 	`"required":["decision","reason"],"additionalProperties":false}`
 
-// newDecideTool returns the tool with which the agent of a stage decides whether the stage goes on.
+// newDecideTool returns the tool with which a stage's agent decides whether the stage goes on.
 func newDecideTool() toolexec.Tool {
 	tool := toolexec.CallFunc(agent.ToolSpec{
 		Name: decideTool, Description: "Decide whether this stage needs another iteration. Call it once, when your work of this iteration is done.",

@@ -20,7 +20,7 @@ type Definition struct {
 	// Name is the name of the pipeline. Workers find pipelines by it.
 	Name        string `key:"name,required"`
 	Description string `key:"description"`
-	// Limits limit a session and its iterations together.
+	// Limits apply to a session and its iterations together.
 	Limits Limits `key:"limits"`
 	// Stages run in their order.
 	Stages []Stage `key:"stages,required"`
@@ -28,7 +28,7 @@ type Definition struct {
 	rules
 }
 
-// Limits are limits of a session. Zero means no limit.
+// Limits are a session's limits. Zero means no limit.
 type Limits struct {
 	Steps  int           `key:"steps,positive"`
 	Tokens int64         `key:"tokens,positive"`
@@ -46,16 +46,16 @@ type Stage struct {
 	Prompt string `key:"prompt"`
 	// Command, instead of Agent, is the command that runs in each iteration.
 	Command *Command `key:"command"`
-	// Loop, instead of both, is the name or the path of a file with these keys, and with hooks.
+	// Loop, instead of both, is the name or the path of a file with these keys and hooks.
 	Loop string `key:"loop"`
-	// Parallel, instead of all of them, are stages that run at the same time. The next stage begins when all have ended.
+	// Parallel, instead of all three, are stages that run at the same time. The next stage begins when all have ended.
 	Parallel []Stage `key:"parallel"`
 	// Termination says after which iteration the stage is complete. Required, except with Loop and Parallel.
 	Termination Termination `key:"termination"`
 	// MaxIterations is the maximum number of iterations. Zero means 25. With fixed iterations it is not used.
 	MaxIterations int `key:"max_iterations,positive"`
-	// MaxCost, in US dollars, and MaxTime are what the iterations of the stage may use together. After that, the stage is
-	// complete. Zero means no maximum. Time in which the session waits for a gate does not count.
+	// MaxCost, in US dollars, and MaxTime are limits for all iterations together. After that, the stage is complete. Zero means no
+	// limit. Time in which the session waits for a gate does not count.
 	MaxCost float64       `key:"max_cost,positive"`
 	MaxTime time.Duration `key:"max_time,positive"`
 	// OnFailure says what happens after a failed iteration: "abort" ends the pipeline as failed, "continue" goes on
@@ -64,12 +64,12 @@ type Stage struct {
 
 	rules
 
-	within   string // the place of the stage in the pipeline file: see policy.Layer
-	loopFile string // the path of the file of Loop
+	within   string // where the pipeline file has the stage: see policy.Layer
+	loopFile string // the path of Loop's file
 }
 
-// Agent is the name of an agent, the path of its file, relative to the file that names it, or its definition as JSON, which
-// a pipeline file contains as a mapping.
+// Agent is an agent's name, its definition as JSON, or the path of its file, relative to the file that names it. In a pipeline
+// file, a definition is a mapping.
 type Agent string //nolint:recvcheck // decoding needs a pointer
 
 // ReadNode reads a name, a path or a definition.
@@ -89,7 +89,7 @@ func (a *Agent) ReadNode(n yamlfile.Node) {
 // isInline reports whether the agent is given by its definition.
 func (a Agent) isInline() bool { return strings.HasPrefix(string(a), "{") }
 
-// String returns the name or the path of the agent.
+// String returns the agent's name or path.
 func (a Agent) String() string {
 	if a.isInline() {
 		return "of the pipeline file"
@@ -97,20 +97,20 @@ func (a Agent) String() string {
 	return string(a)
 }
 
-// Command is the command of a stage.
+// Command is a stage's command.
 type Command struct {
 	// Argv is the program and its arguments. No shell reads them.
 	Argv []string `key:"argv,required"`
-	// Dir is the working directory, relative to that of the session.
+	// Dir is the working directory, relative to the session's workspace.
 	Dir string `key:"dir"`
-	// Env are further variables of its environment. Inherit names variables that it gets from the worker, besides
-	// those that every action gets, such as PATH.
+	// Env are further environment variables. Inherit names variables that it gets from the worker, besides the variables that every
+	// action gets, such as PATH.
 	Env     map[string]string `key:"env"`
 	Inherit []string          `key:"inherit"`
 	// Timeout is the maximum duration. Zero means ten minutes.
 	Timeout time.Duration `key:"timeout,positive"`
-	// Repeat says whether the command runs again, with the same idempotency key, when its worker ended while it ran.
-	// If it is false, the iteration fails. Nil means true.
+	// Repeat says whether the command runs again, with the same idempotency key, when its worker ended while it ran. If it is false,
+	// the iteration fails. Nil means true.
 	Repeat *bool `key:"repeat"`
 }
 
@@ -130,10 +130,10 @@ type Termination struct {
 	Type string `key:"type,required"`
 	// Iterations, for Fixed, is their number.
 	Iterations int `key:"iterations,positive"`
-	// Command, for Queue, writes the work that is left to standard output. No output means that none is left.
+	// Command, for Queue, writes the remaining work to standard output. No output means that none remains.
 	Command []string `key:"command"`
-	// File, for Queue instead of Command, lists the work that is left. Its path is relative to the working directory of the
-	// session. An empty file means that none is left, a missing one is an error.
+	// File, for Queue instead of Command, lists the remaining work. Its path is relative to the session's workspace. An empty file
+	// means that none remains. A missing file is an error.
 	File string `key:"file"`
 	// Confirmations, for Judgment, is how many iterations in a row must decide to stop. Zero means two.
 	Confirmations int `key:"confirmations,positive"`
@@ -165,7 +165,7 @@ func (*elsewhere) ReadNode(yamlfile.Node) {}
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
 
-// maxName is the maximum length of the name of a pipeline or a stage, so that both together are a valid name of a run.
+// maxName is the maximum length of a pipeline's or a stage's name, so that both together are a valid run name.
 const maxName = 100
 
 // checkName reports an invalid name.
@@ -267,7 +267,7 @@ func (c *Command) Check(n yamlfile.Node) {
 	}
 }
 
-// terminationKeys lists the keys of each type of termination, one of which it has, and whether it must be there.
+// terminationKeys lists the keys for each type of termination. It has one of them, or none unless the key is required.
 var terminationKeys = map[string]struct {
 	keys     []string
 	required bool
@@ -344,7 +344,7 @@ func quantity(n int, noun string) string {
 	return fmt.Sprint(n, " ", noun)
 }
 
-// queue returns the program or the file that lists the work of a queue.
+// queue returns the program or the file that lists a queue's work.
 func (t *Termination) queue() string {
 	if t.File != "" {
 		return t.File
@@ -352,12 +352,12 @@ func (t *Termination) queue() string {
 	return t.Command[0]
 }
 
-// isPath reports whether a text in a file is the path of another file, and no name.
+// isPath reports whether a text in a file is another file's path, not its name.
 func isPath(text string) bool {
 	return strings.ContainsAny(text, `/\\`) || slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(filepath.Ext(text)))
 }
 
-// find returns the index of the stage with a name.
+// find returns a stage's index by its name.
 func (d *Definition) find(stage string) (int, error) {
 	i := slices.IndexFunc(d.Stages, func(s Stage) bool { return s.Name == stage })
 	if i < 0 {
@@ -366,7 +366,7 @@ func (d *Definition) find(stage string) (int, error) {
 	return i, nil
 }
 
-// each returns all stages, with those of parallel blocks after their block.
+// each returns all stages. The stages in a parallel block follow the block.
 func (d *Definition) each() (all []*Stage) {
 	for i := range d.Stages {
 		s := &d.Stages[i]
@@ -378,7 +378,7 @@ func (d *Definition) each() (all []*Stage) {
 	return all
 }
 
-// locate sets the places of the stages in the file.
+// locate records where the file has each stage.
 func (d *Definition) locate() {
 	for i := range d.Stages {
 		s := &d.Stages[i]

@@ -19,7 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/pipeline"
 )
 
-// openAt is what a position has about the firings whose detached actions have not ended.
+// openAt is a position's data about firings whose detached actions have not ended.
 type openAt struct {
 	Phase     string
 	Iteration int
@@ -49,8 +49,8 @@ func (b *bench) positions(s pipeline.Status) (seqs []int64, all []openAt) {
 // A session whose detached actions overlap records only the firings whose own actions have not ended, and needs only the entries since then.
 func TestOpenFirings(t *testing.T) {
 	b := newBench(t)
-	// The action of an iteration ends after that of the next one has begun, and an iteration begins after the action of the one before
-	// the last has ended.
+	// An iteration's action ends after the next iteration's action has begun. An iteration begins after the action has ended that began
+	// two iterations before.
 	run := b.submit("name: p\nstages:\n" + counted("work", 12) + `
 hooks:
   on_iteration_start: {type: shell, await: true, command: 'until [ $ITERATION -lt 3 ] || [ -e "ended.$((ITERATION-2))" ]; do sleep 0.01; done'}

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// The names of the events of a session. Their data is JSON: see docs/pipelines.md.
+// The names of session events. Their data is JSON: see docs/pipelines.md.
 const (
 	eventSessionStart      = "pipeline.session_start"
 	eventIterationStart    = "pipeline.iteration_start"
@@ -26,21 +26,21 @@ const (
 	eventStageRestart      = "pipeline.stage_restart"
 )
 
-// eventData is the data of the events of a session.
+// eventData is the data in session events.
 type eventData struct {
 	Session   string `json:"session"`
 	Stage     string `json:"stage,omitempty"`
 	Iteration int    `json:"iteration,omitempty"`
-	// Run is the run of the iteration.
+	// Run is the iteration's run.
 	Run      agent.RunID `json:"run,omitempty"`
 	Decision string      `json:"decision,omitempty"`
-	// Why is the reason of the decision, or why the stage is complete.
+	// Why is the reason for the decision, or why the stage is complete.
 	Why string `json:"why,omitempty"`
 	// Changed is the number of files that the iteration changed.
 	Changed int    `json:"changed_files,omitempty"`
 	Reason  Reason `json:"reason,omitempty"`
 	Error   string `json:"error,omitempty"`
-	// Wait and For are the wait of a gate and its kind.
+	// Wait and For are a gate's wait and its kind.
 	Wait string           `json:"wait,omitempty"`
 	For  durable.WaitKind `json:"for,omitempty"`
 }
@@ -51,12 +51,11 @@ func (m *machine) eventData(d eventData) eventData {
 	return d
 }
 
-// eventLog collects the events of a session until they are written with its journal. It is an agent.Observer, and safe for
-// concurrent use.
+// eventLog collects session events until they are written with the journal. It is an agent.Observer, and safe for concurrent use.
 type eventLog struct {
 	session string
-	form    func(e agent.Event) (durable.EventForm, bool) // nil stores no events of hooks
-	// told is told the events of hooks once they are written, so that it counts no firing twice.
+	form    func(e agent.Event) (durable.EventForm, bool) // nil stores no hook events
+	// told receives hook events once they are written, so that it counts no firing twice.
 	told agent.Observer
 
 	mu      sync.Mutex
@@ -67,23 +66,23 @@ type eventLog struct {
 type waitingEvent struct {
 	durable.Event // without a name, it is not stored
 
-	of   *firingMark // the firing whose hook it is about; nil for an event of the session
-	tell func()      // nil for an event of the session
+	of   *firingMark // the hook's firing; nil for a session event
+	tell func()      // nil for a session event
 }
 
-// firingMark identifies one firing among the events, and is in the contexts of its hooks, also of those that are not awaited.
+// firingMark identifies one firing among the events. It is in the contexts of all its hooks, detached ones included.
 type firingMark struct{ _ byte }
 
 type firingMarkKey struct{}
 
-// add adds an event of the session.
+// add adds a session event.
 func (l *eventLog) add(name string, d eventData) {
 	d.Session = l.session
 	data, _ := json.Marshal(d) //nolint:errchkjson // texts and numbers can always be written
 	l.append(waitingEvent{Event: durable.Event{At: time.Now(), Name: name, Data: data}})
 }
 
-// Observe adds an event of a hook. Events that are only counted are not stored.
+// Observe adds a hook event. Events that are only counted are not stored.
 func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 	of, _ := ctx.Value(firingMarkKey{}).(*firingMark)
 	waiting := waitingEvent{Event: durable.Event{At: time.Now()}, of: of}
@@ -107,15 +106,15 @@ func (l *eventLog) append(e waitingEvent) {
 	l.waiting = append(l.waiting, e)
 }
 
-// drop removes the events of a firing that wait.
+// drop removes a firing's events that are not written yet.
 func (l *eventLog) drop(of *firingMark) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.waiting = slices.DeleteFunc(l.waiting, func(e waitingEvent) bool { return e.of == of })
 }
 
-// take returns the events so far, and a func that removes them when they have been written.
-func (l *eventLog) take() (events []durable.Event, taken func()) {
+// pending returns the events so far, and a func that removes them after they were written.
+func (l *eventLog) pending() (events []durable.Event, taken func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := slices.Clone(l.waiting)

@@ -22,14 +22,14 @@ import (
 	"github.com/grapnel-go/grapnel/internal/worktree"
 )
 
-// sessionFiles writes the files of a session. All but the progress files can be made again from the store.
+// sessionFiles writes a session's files. All but the progress files can be restored from the store.
 type sessionFiles struct {
 	projected int64 // the number of the last event in the file; -1 until it is known
 }
 
-// begin writes the first status of a session. Files of another session with the same directory, which was deleted from its store, are
-// moved to the folder previous: they would count as those of this session. A stage of a parallel block that begins again keeps its
-// progress file.
+// begin writes a session's first status. It moves the files that a deleted session left in the same directory to the folder
+// previous, because they would count as this session's files. A stage in a parallel block that begins again keeps its progress
+// file.
 func (f *sessionFiles) begin(s *session, status Status) error {
 	if err := s.base.MkdirAll(s.dir); err != nil {
 		return err
@@ -37,7 +37,7 @@ func (f *sessionFiles) begin(s *session, status Status) error {
 	var before Status
 	text, err := s.base.ReadFile(filepath.Join(s.dir, statusFile), maxShown)
 	if err == nil {
-		_ = json.Unmarshal(text, &before) // a damaged one is not of this session
+		_ = json.Unmarshal(text, &before) // a damaged status is not this session's
 	}
 	if before.Run == status.Run {
 		return nil
@@ -56,7 +56,7 @@ func (f *sessionFiles) begin(s *session, status Status) error {
 	default:
 		moved = append(moved, "stages", "children")
 	}
-	for _, name := range append(moved, statusFile) { // the last one says whose they are
+	for _, name := range append(moved, statusFile) { // the status comes last: it names the files' session
 		err := s.base.Rename(filepath.Join(s.dir, name), filepath.Join(aside, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -65,8 +65,8 @@ func (f *sessionFiles) begin(s *session, status Status) error {
 	return f.writeStatus(s, status)
 }
 
-// prepare makes the directories and files that an iteration needs. With tree set, it records the files of the workspace
-// before the iteration.
+// prepare makes the directories and files that an iteration needs. With tree set, it records the workspace's files before the
+// iteration.
 func (*sessionFiles) prepare(s *session, at position, tree bool) error {
 	err := s.base.MkdirAll(s.iterationDir(at.Stage, at.Iteration, at.Restarts))
 	if err == nil {
@@ -86,7 +86,7 @@ func (*sessionFiles) prepare(s *session, at position, tree bool) error {
 	return nil
 }
 
-// makeProgress makes the progress file of a stage, unless it is there.
+// makeProgress makes a stage's progress file unless it exists.
 func makeProgress(s *session, at position) error {
 	progress, err := s.base.Open(s.progress(at.Stage), os.O_CREATE|os.O_RDONLY)
 	if err != nil {
@@ -95,7 +95,7 @@ func makeProgress(s *session, at position) error {
 	return progress.Close()
 }
 
-// writeInputs writes the inputs of the session.
+// writeInputs writes the session's inputs.
 func (*sessionFiles) writeInputs(s *session) error {
 	err := s.base.WriteFile(filepath.Join(s.dir, inputsFile), append(slices.Clone(s.inputs), '\n'))
 	if err != nil {
@@ -104,7 +104,7 @@ func (*sessionFiles) writeInputs(s *session) error {
 	return nil
 }
 
-// iterationContext is the content of the context file of an iteration.
+// iterationContext is the content of an iteration's context file.
 type iterationContext struct {
 	Session    string `json:"session"`
 	Pipeline   string `json:"pipeline"`
@@ -113,15 +113,15 @@ type iterationContext struct {
 	Maximum    int    `json:"max_iterations"`
 	Progress   string `json:"progress"`
 	StatusFile string `json:"status"`
-	// Outputs are the files with the outputs of this stage so far, Stages the directories of all stages.
+	// Outputs are the files with this stage's outputs so far, Stages the directories of all stages.
 	Outputs []string          `json:"outputs,omitempty"`
 	Stages  map[string]string `json:"stages"`
-	// Context are texts of hooks for this iteration, Inputs the inputs of the session.
+	// Context is the text that hooks added for this iteration, Inputs the session's inputs.
 	Context []string        `json:"context,omitempty"`
 	Inputs  json.RawMessage `json:"inputs,omitzero"`
 }
 
-// writeContext writes the context file of the current iteration.
+// writeContext writes the current iteration's context file.
 func (m *machine) writeContext() error {
 	about := m.describe()
 	c := iterationContext{
@@ -141,7 +141,7 @@ func (m *machine) writeContext() error {
 	return nil
 }
 
-// writeOutput writes the output of the current iteration.
+// writeOutput writes the current iteration's output.
 func (*sessionFiles) writeOutput(s *session, at position, output string) error {
 	if err := s.base.WriteFile(s.file(at, outputFile), []byte(output)); err != nil {
 		return fmt.Errorf("writing the output of iteration %d: %w", at.Iteration, err)
@@ -149,26 +149,26 @@ func (*sessionFiles) writeOutput(s *session, at position, output string) error {
 	return nil
 }
 
-// lastOutput returns the output of the last iteration; empty if there is none.
+// lastOutput returns the last iteration's output; empty if there is none.
 func (*sessionFiles) lastOutput(s *session, at position) string {
 	text, _ := s.base.ReadFile(s.file(at, outputFile), maxResult)
 	return strings.ToValidUTF8(string(text), "\uFFFD")
 }
 
-// maxTree is the maximum number of files of which changes are recorded, and maxChanged that of recorded changes.
+// maxTree is the maximum number of files in a workspace whose changes are recorded, and maxChanged the maximum number of changes.
 const (
 	maxTree    = 100_000
 	maxChanged = 1000
 )
 
-// maxShown and maxTreeFile are the maximum sizes of the files with a status and with a tree.
+// maxShown and maxTreeFile are the maximum sizes of status files and tree files.
 const (
 	maxShown    = 16 << 20
 	maxTreeFile = 256 << 20
 )
 
-// treeOf returns the files of the workspace, with their sizes and times, as far as git does not ignore them. Files of sessions do not
-// count. It returns nothing for a workspace with too many files.
+// treeOf returns the workspace's files that git does not ignore, with their sizes and times. Session files do not count. It
+// returns nothing for a workspace with too many files.
 func treeOf(s *session) map[string]string {
 	tree := map[string]string{}
 	isSessions := func(name string) bool { return filepath.Join(s.workspace, filepath.FromSlash(name)) == s.root }
@@ -182,8 +182,8 @@ func treeOf(s *session) map[string]string {
 	return tree
 }
 
-// quoteName returns the name of a file as git writes it: a name with a quote, a backslash, a control character or something that is
-// not UTF-8 is in double quotes, with escapes. So each name is one line of text, and no two names are the same text.
+// quoteName returns a file's name as git writes it. A name with a quote, a backslash, a control character or invalid UTF-8 is in
+// double quotes, with escapes, so that each name is one line, and no two names are equal.
 func quoteName(name string) string {
 	quoted := []byte{'"'}
 	for i, r := range name {
@@ -214,7 +214,7 @@ func (*sessionFiles) changedFiles(s *session, at position) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for changed files: %w", err)
 	}
-	_ = json.Unmarshal(data, &before) // where it is damaged, the changes are not known
+	_ = json.Unmarshal(data, &before) // if the file is damaged, the changes are unknown
 	now := treeOf(s)
 	if before == nil || now == nil {
 		return nil, nil
@@ -234,15 +234,14 @@ func (*sessionFiles) changedFiles(s *session, at position) ([]string, error) {
 	return names[:min(len(names), maxChanged)], nil
 }
 
-// project updates the files that show the session, from the store. A failure is not an error of the session: the next call
-// tries again.
+// project updates the files that show the session, from the store. A failure does not fail the session: the next call tries again.
 func (f *sessionFiles) project(ctx context.Context, m *machine) {
 	ctx = context.WithoutCancel(ctx)
 	_ = f.writeStatus(m.session, m.status())
 	_ = f.projectEvents(ctx, m.session, m.store, m.about.ID)
 }
 
-// writeStatus writes the status of the session.
+// writeStatus writes the session's status.
 func (*sessionFiles) writeStatus(s *session, status Status) error {
 	data, err := json.MarshalIndent(status, "", "  ")
 	if err == nil {
@@ -254,7 +253,7 @@ func (*sessionFiles) writeStatus(s *session, status Status) error {
 	return nil
 }
 
-// projectEvents appends the events to the file that it does not have yet. It replaces what is no file of its own, such as a link.
+// projectEvents appends the missing events to the file. It replaces a link or anything else that is not a regular file.
 func (f *sessionFiles) projectEvents(ctx context.Context, s *session, store durable.Store, run agent.RunID) error {
 	path := filepath.Join(s.dir, eventsFile)
 	file, err := s.base.Open(path, os.O_CREATE|os.O_RDWR)
@@ -288,14 +287,14 @@ func (f *sessionFiles) projectEvents(ctx context.Context, s *session, store dura
 			out.Write(append(line, '\n'))
 		}
 		if _, err := file.Write(out.Bytes()); err != nil {
-			f.projected = -1 // a part of a line may have been written
+			f.projected = -1 // part of a line may have been written
 			return err
 		}
 		f.projected = events[len(events)-1].Seq
 	}
 }
 
-// eventLine is a line of the file with the events.
+// eventLine is a line in the event file.
 type eventLine struct {
 	Seq  int64           `json:"seq"`
 	At   time.Time       `json:"at"`
@@ -303,8 +302,8 @@ type eventLine struct {
 	Data json.RawMessage `json:"data,omitzero"`
 }
 
-// lastEvent returns the number of the last event in a file, and cuts off an incomplete last line. It reads the end of the file
-// only: a session reads it after every iteration.
+// lastEvent returns the last event's number in a file, and cuts off an incomplete last line. It reads only the file's end, because
+// a session calls it after every iteration.
 func lastEvent(file *os.File) (last int64, err error) {
 	size, err := file.Seek(0, io.SeekEnd)
 	if err != nil {

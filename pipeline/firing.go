@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/runctx"
 )
 
-// fire fires a point for the current stage. Ended reports that a hook has ended the session; then that is recorded.
+// fire fires a point for the current stage. Ended reports that a hook has ended the session, which is then recorded.
 func (m *machine) fire(ctx context.Context, point hooks.PointName, failure error) (ended bool, err error) {
 	return m.fireReason(ctx, point, failure, "")
 }
@@ -58,14 +58,14 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 		return false, context.Cause(ctx)
 	}
 	if failed, ok := errors.AsType[*hooks.HookError](err); ok {
-		texts := lo.Compact([]string{failed.Error(), m.limitReached(), m.stageOver()}) // a limit may be why it failed
+		texts := lo.Compact([]string{failed.Error(), m.limitReached(), m.stageOver()}) // a limit may be the cause
 		return true, m.endSoon(ctx, ending{Aborted, strings.Join(texts, "; ")})
 	}
 	return false, err
 }
 
-// firePoint fires a point through a scope. It returns firing.ErrParked when a gate waits in the store. If the point has fired before, the
-// events of its hooks are dropped.
+// firePoint fires a point through a scope. It returns firing.ErrParked when a gate waits in the store. If the point has fired
+// before, its hook events are dropped.
 func (m *machine) firePoint(
 	ctx context.Context, scope *hooks.RunScope, at firingAt, about hooks.Pipeline, repeated bool,
 ) (after agent.State, stop *agent.Signal, err error) {
@@ -90,7 +90,7 @@ func (m *machine) firePoint(
 	return after, stop, err
 }
 
-// firing returns a firing as hooks see it.
+// firing converts a firing to the type that hooks see.
 func (m *machine) firing(at firingAt) hooks.Firing {
 	f := hooks.Firing{Point: at.Point, Stage: m.Stages[at.Stage].Name, Iteration: at.Iteration}
 	if at.Round > 0 {
@@ -99,7 +99,7 @@ func (m *machine) firing(at firingAt) hooks.Firing {
 	return f
 }
 
-// textsOf returns the texts that hooks have added to an empty state.
+// textsOf returns the messages that hooks have added to an empty state.
 func textsOf(s agent.State) (texts []string) {
 	for _, message := range s.Messages() {
 		if text := message.Text(); text != "" {
@@ -109,7 +109,7 @@ func textsOf(s agent.State) (texts []string) {
 	return texts
 }
 
-// scope returns the scope of the hooks of a stage.
+// scope returns the scope in which a stage's hooks run.
 func (m *machine) scope(ctx context.Context, stage int) (*hooks.RunScope, error) {
 	if m.scopes == nil {
 		m.scopes, m.hooked = make([]*hooks.RunScope, len(m.Stages)), make([]bool, len(m.Stages))
@@ -137,7 +137,7 @@ func (m *machine) scope(ctx context.Context, stage int) (*hooks.RunScope, error)
 	return m.scopes[stage], nil
 }
 
-// watchesChanges reports whether the changes of the current stage are recorded: only hooks use them.
+// watchesChanges reports whether the current stage's changes are recorded: only hooks use them.
 func (m *machine) watchesChanges(ctx context.Context) (bool, error) {
 	if _, err := m.scope(ctx, m.at.Stage); err != nil {
 		return false, err
@@ -145,8 +145,8 @@ func (m *machine) watchesChanges(ctx context.Context) (bool, error) {
 	return m.hooked[m.at.Stage], nil
 }
 
-// repeatOpen fires points again whose detached actions had not ended when the position was recorded. Recorded actions are not
-// repeated, and decisions do not count: what followed from them is recorded.
+// repeatOpen fires points again whose detached actions had not ended when the position was recorded. It does not repeat recorded
+// actions, and ignores decisions, because their consequences are recorded.
 func (m *machine) repeatOpen(ctx context.Context) error {
 	for _, open := range m.at.Open {
 		at := open.firingAt
@@ -162,12 +162,12 @@ func (m *machine) repeatOpen(ctx context.Context) error {
 	return nil
 }
 
-// isOpen reports whether a detached action of a firing has not ended.
+// isOpen reports whether one of a firing's detached actions has not ended.
 func (m *machine) isOpen(at firingAt) bool {
 	return m.scopes != nil && m.scopes[at.Stage] != nil && m.scopes[at.Stage].HasDetached(m.firing(at))
 }
 
-// openFirings returns the firings of the position whose detached actions have not ended.
+// openFirings returns the position's firings whose detached actions have not ended.
 func (m *machine) openFirings() []openFiring {
 	if m.scopes == nil { // they are not repeated yet
 		return m.at.Open
@@ -175,8 +175,7 @@ func (m *machine) openFirings() []openFiring {
 	return lo.Filter(m.at.Open, func(o openFiring, _ int) bool { return m.isOpen(o.firingAt) })
 }
 
-// neededFrom returns the number of the entry after which all entries are that are needed when the entry with the given number
-// has the position.
+// neededFrom returns the number of the last entry that is not needed once the entry with the given number contains the position.
 func (m *machine) neededFrom(first int64) int64 {
 	from := first - 1
 	for _, o := range m.at.Open {
@@ -185,7 +184,7 @@ func (m *machine) neededFrom(first int64) int64 {
 	return from
 }
 
-// drained waits at most for a time until no detached action runs, and reports whether none does.
+// drained waits until no detached action runs, at most for a time, and reports whether none does.
 func (m *machine) drained(ctx context.Context, most time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -206,7 +205,7 @@ func (m *machine) cancelDetached() {
 	}
 }
 
-// describe returns what hooks are told at the current position.
+// describe returns the data that hooks receive at the current position.
 func (m *machine) describe() hooks.Pipeline {
 	at := m.at
 	at.Iteration = max(at.Iteration, 1)
@@ -222,10 +221,10 @@ func (m *machine) describe() hooks.Pipeline {
 	return about
 }
 
-// maxOutputs is the maximum number of bytes of the paths in STAGE_OUTPUTS, which must fit into an environment.
+// maxOutputs is the maximum size of STAGE_OUTPUTS in bytes, which must fit into an environment.
 const maxOutputs = 32 << 10
 
-// outputs returns the paths of the outputs of the stage so far: the last ones, if all would be too long.
+// outputs returns the paths of the stage's outputs so far: the last ones, if all would be too long.
 func (m *machine) outputs() (paths []string) {
 	last := m.at.Iteration
 	if m.at.Phase == phaseStart || m.at.Phase == phaseRun || m.at.Phase == phaseOpen {

@@ -9,8 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// countWaits adds how long the session has waited for a gate, and what a pipeline has used for which a hook has waited. A wait stays in
-// the store until the next one, so that each is counted once.
+// countWaits adds the time for which the session has waited for a gate, and the usage of an awaited pipeline. A wait stays in the
+// store until the next one, so that each is counted once.
 func (m *machine) countWaits(ctx context.Context) error {
 	until := m.at.Counted
 	for _, w := range m.waits {
@@ -42,7 +42,7 @@ func (m *machine) countWaits(ctx context.Context) error {
 	return nil
 }
 
-// now returns the time for deadlines: not before that at which the store has decided that the run is ready.
+// now returns the time for deadlines. It is not before the time at which the store made the run ready.
 func (m *machine) now() time.Time {
 	now := time.Now()
 	if m.about.Updated.After(now) {
@@ -51,13 +51,13 @@ func (m *machine) now() time.Time {
 	return now
 }
 
-// waitForGate records that the run waits for a gate. What has happened since the last position is repeated from its records when
-// the gate has its answer.
+// waitForGate records that the run waits for a gate. When the gate has its answer, everything since the last position is repeated
+// from its records.
 func (m *machine) waitForGate(ctx context.Context) error {
 	now := m.at
 	// Later firings than the open ones of the last position are repeated with it.
 	m.at = m.last
-	if !slices.ContainsFunc(m.waits, func(w durable.Wait) bool { return w.ID == m.parked[0].ID }) { // otherwise it goes on waiting
+	if !slices.ContainsFunc(m.waits, func(w durable.Wait) bool { return w.ID == m.parked[0].ID }) { // a new wait
 		m.at.Waited, m.at.Spent, m.at.Counted = now.Waited, now.Spent, now.Counted
 	}
 	for _, w := range m.parked {
@@ -80,7 +80,7 @@ func (m *machine) waitForGate(ctx context.Context) error {
 	return nil
 }
 
-// awaitDetached waits until no detached action runs. It reports false when the session must be released before.
+// awaitDetached waits until no detached action runs. It returns false when the session must be released before.
 func (m *machine) awaitDetached(ctx context.Context) bool {
 	for {
 		switch {
@@ -94,16 +94,16 @@ func (m *machine) awaitDetached(ctx context.Context) bool {
 
 // WaitingGate is a gate that a session waits for, or a pipeline that a hook has started.
 type WaitingGate struct {
-	// Wait identifies it among the waits of the run: see durable.Wait.
+	// Wait identifies it among the run's waits: see durable.Wait.
 	Wait string `json:"wait"`
-	// For says what happens: a callback, a file, a command, the approval of a person, or the end of a child.
+	// For names the awaited event: a callback, a file, a command, a person's approval, or the end of a child.
 	For      durable.WaitKind `json:"for"`
 	Hook     string           `json:"hook,omitempty"`
 	Reason   string           `json:"reason,omitempty"`
 	Deadline time.Time        `json:"deadline,omitzero"`
 }
 
-// waitsFor returns the open gates among the waits of a session.
+// waitsFor returns the open gates among a session's waits.
 func waitsFor(waits []durable.Wait) (gates []WaitingGate) {
 	for _, w := range waits {
 		if w.Kind == durable.WaitChild && !strings.HasPrefix(w.Subject, iterationWait) {

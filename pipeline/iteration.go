@@ -33,16 +33,16 @@ const (
 	decisionStop     = "stop"
 )
 
-// commandInput is the input of the run of a command: what the command reads from its standard input.
+// commandInput is a command run's input, which the command reads from its standard input.
 type commandInput struct {
-	// Variables are the variables of the iteration, which are in the environment, too.
+	// Variables are the iteration's variables, which are in the environment, too.
 	Variables map[string]string `json:"variables"`
-	// Context are texts of hooks, Inputs the inputs of the session.
+	// Context is text from hooks, Inputs the session's inputs.
 	Context []string        `json:"context,omitempty"`
 	Inputs  json.RawMessage `json:"inputs,omitzero"`
 }
 
-// iterationJob returns the job of the current iteration.
+// iterationJob returns the current iteration's job.
 func (m *machine) iterationJob() (durable.Job, error) {
 	stage, variables := m.stage(), m.variables(nil)
 	var job durable.Job
@@ -81,7 +81,7 @@ func (m *machine) iterationJob() (durable.Job, error) {
 
 var variablePattern = regexp.MustCompile(`\$\{([A-Z_]+|(?:inputs|outputs)\.[A-Za-z0-9._-]+)\}`)
 
-// expand replaces ${NAME} by the value of a variable. Unknown names stay.
+// expand replaces ${NAME} by a variable's value. Unknown names stay.
 func expand(text string, variables map[string]string) string {
 	return variablePattern.ReplaceAllStringFunc(text, func(name string) string {
 		if value, ok := variables[name[2:len(name)-1]]; ok {
@@ -120,10 +120,10 @@ func valueNames(text string) (names []string) {
 	return names
 }
 
-// lastOutputOf returns the last output of a stage, at most as much as the output of a session may be; empty without one.
+// lastOutputOf returns a stage's last output, at most maxResult bytes; empty if there is none.
 func (s *session) lastOutputOf(stage string) string {
 	dir := s.newestIterations(s.outputDirs[stage])
-	iterations, _ := s.base.ReadDir(dir) // in the order of their names, which have four digits or more
+	iterations, _ := s.base.ReadDir(dir) // sorted by their names, which have four digits or more
 	slices.SortStableFunc(iterations, func(a, b fs.DirEntry) int { return len(a.Name()) - len(b.Name()) })
 	for _, iteration := range slices.Backward(iterations) {
 		text, err := s.base.ReadFile(filepath.Join(dir, iteration.Name(), outputFile), maxResult)
@@ -134,7 +134,7 @@ func (s *session) lastOutputOf(stage string) string {
 	return ""
 }
 
-// newestIterations returns the directory with the iterations of a stage since it has begun for the last time.
+// newestIterations returns the directory with a stage's iterations since the stage last began.
 func (s *session) newestIterations(stage string) string {
 	dir := filepath.Join(stage, iterationsDir)
 	for again := 2; ; again++ {
@@ -157,7 +157,7 @@ type outcome struct {
 	spent         spending
 }
 
-// outcomeOf returns the outcome of the run of the current iteration.
+// outcomeOf returns the current iteration's outcome.
 func (m *machine) outcomeOf(ctx context.Context, child durable.Run) (o outcome, err error) {
 	result, err := durable.ResultOf(ctx, m.store, child.ID)
 	if err != nil {
@@ -194,7 +194,7 @@ func spendingOf(s agent.Spending) spending {
 // maxDecision is the maximum size of a file with a decision.
 const maxDecision = 64 << 10
 
-// readDecision reads the decision that a command has written; without a file, it has decided nothing.
+// readDecision reads the decision that a command has written. Without a file, it has decided nothing.
 func (s *session) readDecision(path string) (decision, why string, err error) {
 	text, err := s.base.ReadFile(path, maxDecision)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -216,7 +216,7 @@ func (s *session) readDecision(path string) (decision, why string, err error) {
 	return written.Decision, written.Reason, nil
 }
 
-// workLeft asks the command or the file that lists the work left in the queue, once after each iteration.
+// workLeft asks the command or the file that lists the queue's remaining work, once after each iteration.
 func (m *machine) workLeft(ctx context.Context, iteration int) (bool, error) {
 	name := fmt.Sprintf("queue of stage %q after iteration %d", m.stage().Name, iteration)
 	if m.at.Round > 0 {
@@ -252,10 +252,10 @@ type queueResult struct {
 	Error string `json:"error,omitempty"`
 }
 
-// queueTimeout is the maximum duration of the command of a queue.
+// queueTimeout is the maximum duration of a queue's command.
 const queueTimeout = 5 * time.Minute
 
-// listQueue reports whether the command of the queue writes anything.
+// listQueue reports whether the queue's command writes anything.
 func (m *machine) listQueue(ctx context.Context) (left bool, err error) {
 	if name := m.stage().Termination.File; name != "" {
 		return listsWork(name, m.workspace)
@@ -309,7 +309,7 @@ func listsWork(name, dir string) (left bool, err error) {
 	}
 }
 
-// limitedBuffer keeps the beginning of what is written to it.
+// limitedBuffer keeps the first bytes that are written to it.
 type limitedBuffer struct{ kept []byte }
 
 // Write never fails.
@@ -327,7 +327,7 @@ func (b *limitedBuffer) text() string {
 	return strings.ToValidUTF8(string(bytes.TrimSpace(b.kept)), "\uFFFD")
 }
 
-// lookUp returns the path of a program. A name with a slash is relative to dir.
+// lookUp returns a program's path. A name with a slash is relative to dir.
 func lookUp(dir, name string) (string, error) {
 	if filepath.Base(name) != name && !filepath.IsAbs(name) {
 		name = filepath.Join(dir, name)
@@ -335,8 +335,8 @@ func lookUp(dir, name string) (string, error) {
 	return exec.LookPath(name)
 }
 
-// environment returns the environment of a program: what every action inherits, further names, own variables, and the
-// variables of the iteration, which come last.
+// environment returns a program's environment: the variables that every action inherits, further inherited names, own variables,
+// and last the iteration's variables.
 func environment(inherit []string, own, variables map[string]string) map[string]string {
 	all := map[string]string{}
 	patterns := append(action.DefaultInherit(), inherit...)
@@ -351,7 +351,7 @@ func environment(inherit []string, own, variables map[string]string) map[string]
 	return all
 }
 
-// asList returns an environment as a list, in the order of the names.
+// asList returns an environment as a list, sorted by name.
 func asList(environment map[string]string) (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(environment)) {
 		all = append(all, name+"="+environment[name])

@@ -22,7 +22,7 @@ func TestNeededEntries(t *testing.T) {
 	assert.EqualValues(t, 8, m.neededFrom(9))
 }
 
-// The events of a firing that is repeated are dropped, and those of other firings, whose actions still run, are not.
+// A repeated firing's events are dropped. Events from other firings, whose actions still run, are not.
 func TestEventsOfARepeatedFiring(t *testing.T) {
 	l := &eventLog{form: func(e agent.Event) (durable.EventForm, bool) { return durable.EventForm{Name: e.EventName()}, true }}
 	earlier, repeated := &firingMark{}, &firingMark{}
@@ -35,7 +35,7 @@ func TestEventsOfARepeatedFiring(t *testing.T) {
 	observe(earlier, hooks.HookComplete)
 	observe(repeated, hooks.HookFailed)
 	l.drop(repeated)
-	events, taken := l.take()
+	events, taken := l.pending()
 	var names []string
 	for _, e := range events {
 		names = append(names, e.Name)

@@ -20,10 +20,10 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// fileFormat is the format of pipeline files that this version reads.
+// fileFormat is the pipeline file format that this version reads.
 const fileFormat = 1
 
-// LoadOptions configures Load. The zero value reads no files of the user.
+// LoadOptions configures Load. The zero value reads none of the user's files.
 type LoadOptions struct {
 	// Global is the file with the user's hooks for all pipelines; it need not exist. Empty means none.
 	Global string
@@ -32,15 +32,14 @@ type LoadOptions struct {
 	Folder string
 	// NeedFiles requires a file for each agent. Otherwise a name without a file is left to Options.Agents.
 	NeedFiles bool
-	// Host performs the actions of the hooks: a missing part of it is an error where an action needs it. Its Spawner is not
-	// used.
+	// Host performs the hooks' actions: a missing part is an error where an action needs it. Its Spawner is not used.
 	Host action.Host
-	// Files, unless nil, are the texts of all files but Global, by their paths, with slashes and relative to one folder. Then
-	// Load reads no others.
+	// Files, unless nil, contains the content of all files but Global, by slash-separated paths relative to one folder. Then Load
+	// reads no others.
 	Files map[string]string
 }
 
-// read returns the text of a file.
+// read returns a file's content.
 func (o LoadOptions) read(path string) ([]byte, error) {
 	if o.Files == nil {
 		return yamlfile.Read(path)
@@ -52,7 +51,7 @@ func (o LoadOptions) read(path string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// absolute returns the absolute path of a file. Those of Files have none.
+// absolute returns a file's absolute path, or for Files the clean path.
 func (o LoadOptions) absolute(path string) (string, error) {
 	if o.Files != nil {
 		return filepath.ToSlash(filepath.Clean(path)), nil
@@ -60,7 +59,7 @@ func (o LoadOptions) absolute(path string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// exists reports whether there is a file.
+// exists reports whether a regular file exists.
 func (o LoadOptions) exists(path string) bool {
 	if o.Files != nil {
 		_, ok := o.Files[filepath.ToSlash(path)]
@@ -70,9 +69,8 @@ func (o LoadOptions) exists(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Load reads a pipeline from its file, with the files of its agents, the pipelines that its hooks start, and the hooks of the
-// user. The error joins all mistakes in the pipelines and their hooks, each with file, line and column. It does not read the
-// content of agents.
+// Load reads a pipeline from its file, with its agents' files, the pipelines that its hooks start, and the user's hooks. The error
+// joins all mistakes in the pipeline and its hooks, each with file, line and column. It does not check agent files.
 func Load(path string, o LoadOptions) (*Pipeline, error) {
 	path, err := o.absolute(path)
 	if err != nil {
@@ -106,8 +104,8 @@ func Load(path string, o LoadOptions) (*Pipeline, error) {
 	return p, nil
 }
 
-// loadOne reads one pipeline: its file, the files that it names, and then what is wrong with their content. It also returns the
-// places where hooks start pipelines.
+// loadOne reads one pipeline and the files that it names, and checks their content. It also returns the places where hooks start
+// pipelines.
 func (o LoadOptions) loadOne(path string) (*Pipeline, []*hooks.Origin, error) {
 	src := source{Path: path, Files: map[string]string{}, Agents: map[string]string{}, Loops: map[string]string{}}
 	text, err := o.read(path)
@@ -190,8 +188,8 @@ func (p *Pipeline) readAgents(o LoadOptions) (mistakes []error) {
 	return mistakes
 }
 
-// readNamed reads the file that another file names by its path, relative to that one, or by its name. The path is empty if there is no
-// such file.
+// readNamed reads a file that another file names: by its path, relative to the other file, or by its name. The path is empty if
+// there is no such file.
 func (o LoadOptions) readNamed(name, kind, of string) (path, text string, err error) {
 	switch {
 	case isPath(name) && filepath.IsAbs(name):
@@ -208,8 +206,8 @@ func (o LoadOptions) readNamed(name, kind, of string) (path, text string, err er
 	return path, string(data), err
 }
 
-// findFile returns the path of the file that a name stands for: beside the file with the name, in the folder of its kind beside
-// that, or in the user's folder of that kind.
+// findFile returns the path of a named file. It looks beside the file with the name, in the folder for the kind beside it, and in
+// the user's folder for the kind.
 func (o LoadOptions) findFile(name, kind, of string) (string, error) {
 	dir := filepath.Dir(of)
 	folders := []string{dir, filepath.Join(dir, kind)}
@@ -227,7 +225,7 @@ func (o LoadOptions) findFile(name, kind, of string) (string, error) {
 	return "", fmt.Errorf("no file %s.yaml in %s", name, strings.Join(folders, ", "))
 }
 
-// mistake returns an error at a key of a stage, or at its loop if the stage's keys are in another file.
+// mistake returns an error at a stage's key, or at its loop if the stage's keys are in another file.
 func (p *Pipeline) mistake(s *Stage, key string, err error) error {
 	if s.loopFile != "" {
 		key = "loop"
@@ -235,8 +233,8 @@ func (p *Pipeline) mistake(s *Stage, key string, err error) error {
 	return p.root.FindPath(s.within).Find(key).Place().Error(fmt.Errorf("%s: %w", key, err))
 }
 
-// joinMistakes returns one error with all mistakes, each once; nil if there are none. Mistakes in files are one *yamlfile.Error, in the
-// order of the files' texts.
+// joinMistakes returns one error with all mistakes, each once; nil if there are none. Mistakes in files are one *yamlfile.Error,
+// in the order of each file.
 func joinMistakes(mistakes []error) error {
 	problems, others := yamlfile.Problems(errors.Join(mistakes...))
 	others = lo.UniqBy(others, error.Error)
@@ -261,7 +259,7 @@ func (p *Pipeline) checkPrompts() (mistakes []error) {
 	return mistakes
 }
 
-// checkCommands returns the mistakes in commands that only the host knows, and names in them that nothing replaces.
+// checkCommands returns the mistakes in commands: variables that the host refuses, and names that nothing replaces.
 func (p *Pipeline) checkCommands(host action.Host) (mistakes []error) {
 	for _, s := range p.each() {
 		if s.Command == nil {
@@ -282,7 +280,7 @@ func (p *Pipeline) checkCommands(host action.Host) (mistakes []error) {
 	return mistakes
 }
 
-// checkHooks returns the mistakes in the hooks of all stages, and the places where the hooks start pipelines.
+// checkHooks returns the mistakes in all stages' hooks, and the places where hooks start pipelines.
 func (p *Pipeline) checkHooks(host action.Host) (spawns []*hooks.Origin, mistakes []error) {
 	var files policy.Files
 	for _, stage := range p.each() {
@@ -303,12 +301,12 @@ func (p *Pipeline) checkHooks(host action.Host) (spawns []*hooks.Origin, mistake
 	return spawns, mistakes
 }
 
-// comparesStage matches a comparison of the stage, or of the next one, with a name, in a condition.
+// comparesStage matches a condition's comparison of the current or the next stage with a name.
 var comparesStage = regexp.MustCompile(`(?:\$\{(?:NEXT_)?STAGE\}|(?:^|[^.\w])stage)\s*[!=]=\s*["']([^"']*)["']` +
 	`|["']([^"']*)["']\s*[!=]=\s*(?:\$\{(?:NEXT_)?STAGE\}|stage\b)`)
 
-// checkStageNames returns the mistakes in conditions that compare the stage with a name that no stage has: such a condition never
-// matches, or always. Hooks of the user are for all pipelines, and not checked.
+// checkStageNames returns the mistakes in conditions that compare the stage with an unknown name: such a condition never matches,
+// or always. The user's hooks are for all pipelines, and not checked.
 func (p *Pipeline) checkStageNames(rules []policy.Rule) (mistakes []error) {
 	names := lo.Map(p.each(), func(s *Stage, _ int) string { return s.Name })
 	for _, r := range rules {

@@ -16,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/rooted"
 )
 
-// machine executes a session from one position to the next, until the session waits or has ended. What it does depends
-// only on the position, the results of iterations and the journal, so that another process can repeat it.
+// machine executes a session from one position to the next, until the session waits or has ended. It depends only on the
+// position, the results of iterations and the journal, so that another process can repeat its work.
 type machine struct {
 	*session
 
@@ -33,18 +33,18 @@ type machine struct {
 	suspended func() bool
 
 	at position
-	// last is the position that was committed last, and waits are what the run waited for when it was claimed.
+	// last is the last committed position, and waits are the run's waits when it was claimed.
 	last  position
 	waits []durable.Wait
-	// parked are the waits of the firing that ended with firing.ErrParked.
+	// parked are the waits from the firing that ended with firing.ErrParked.
 	parked     []durable.Wait
 	parkedJobs []durable.Job
-	// handled is the number of the last signal with added context that the next commit takes into account.
+	// handled is the number of the last signal with added context that the next commit handles.
 	handled int64
-	// from is the number of the entry after which all entries that are still needed are, and since that of the entry with which the
-	// session came to its position.
+	// from is the number of the last entry that is no longer needed. since is the number of the entry with which the session came to
+	// its position.
 	from, since int64
-	// stored is the status of the run as it was committed last.
+	// stored is the run's last committed status.
 	stored durable.Status
 	// trace is the first span of the session: see labelTrace.
 	trace string
@@ -52,7 +52,7 @@ type machine struct {
 	hooked []bool
 }
 
-// run executes the session until it waits or has ended. An error says that the session cannot be executed now.
+// run executes the session until it waits or has ended. It returns an error if the session cannot be executed now.
 func (m *machine) run(ctx context.Context) error {
 	defer m.cancelDetached()
 	err := m.repeatOpen(ctx)
@@ -74,7 +74,7 @@ func (m *machine) run(ctx context.Context) error {
 	return err
 }
 
-// breakOff ends a session that cannot be executed, with the hooks of its end if they can be called.
+// breakOff ends a session that cannot be executed. It calls the hooks at the end if it can.
 func (m *machine) breakOff(ctx context.Context, broken error) error {
 	e := ending{Failed, broken.Error()}
 	if _, err := m.scope(ctx, m.at.Stage); err != nil || m.at.Phase == phaseOpen || m.at.Phase == phaseEnd {
@@ -198,8 +198,8 @@ func (m *machine) start(ctx context.Context) (wait bool, err error) {
 	return m.awaitChildren(ctx, m.at.Child)
 }
 
-// awaitChildren waits for detached actions, as long as one of the runs has not ended. It reports whether the run of the session must
-// be released, because only they are left to wait for.
+// awaitChildren waits for detached actions until the child runs have ended. It reports whether the session's run must be released,
+// because only child runs still run.
 func (m *machine) awaitChildren(ctx context.Context, children ...agent.RunID) (wait bool, err error) {
 	const every = 100 * time.Millisecond
 	for !m.suspended() && !m.drained(ctx, every) && ctx.Err() == nil {
@@ -218,7 +218,7 @@ func (m *machine) awaitChildren(ctx context.Context, children ...agent.RunID) (w
 	return true, nil
 }
 
-// recordOutcome reads how the iteration has ended, and records it. If it has not ended, the run waits again.
+// recordOutcome reads and records the iteration's outcome. If the iteration has not ended, the run waits again.
 func (m *machine) recordOutcome(ctx context.Context) (wait bool, err error) {
 	child, err := m.store.Run(ctx, m.at.Child)
 	if errors.Is(err, durable.ErrNotFound) {
@@ -287,7 +287,7 @@ func (m *machine) after(ctx context.Context) error {
 	return nil
 }
 
-// stageComplete reports whether the current iteration was the last one of the stage, and why.
+// stageComplete reports whether the current iteration was the stage's last one, and why.
 func (m *machine) stageComplete(ctx context.Context) (done bool, why string, err error) {
 	s := m.stage()
 	switch s.Termination.Type {
@@ -332,7 +332,7 @@ func (m *machine) next(ctx context.Context) error {
 	return m.endSoon(ctx, e)
 }
 
-// endSoon records how the session will end.
+// endSoon records the session's ending, which follows.
 func (m *machine) endSoon(ctx context.Context, e ending) error {
 	m.at.Phase, m.at.End = phaseEnd, &e
 	return m.commit(ctx, durable.Update{Status: durable.StatusRunning})
@@ -353,7 +353,7 @@ func (m *machine) finish(ctx context.Context) error {
 	return m.end(ctx, *m.at.End)
 }
 
-// end ends the run of the session.
+// end ends the session's run.
 func (m *machine) end(ctx context.Context, e ending) error {
 	result := durable.Result{}
 	if status, _ := e.status(); status == durable.StatusCompleted {
@@ -388,7 +388,7 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 	if u.Steps == 0 {
 		u.Steps = m.at.Spent.Steps
 	}
-	parks := len(u.Waits) > 0 // then the records of firings since the last position are still needed
+	parks := len(u.Waits) > 0 // then the firings' records since the last position are still needed
 	m.at.Open, m.at.Trace = m.openFirings(), m.trace
 	entry, err := m.at.entry()
 	if err != nil {
@@ -397,7 +397,7 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 	for i := range jobs {
 		m.addTrace(&jobs[i])
 	}
-	events, taken := m.events.take()
+	events, taken := m.events.pending()
 	c := durable.Commit{Entries: []durable.Entry{entry}, Events: events, Update: u, Jobs: jobs, HandledSignals: m.handled}
 	err = m.journal.Commit(ctx, c, func(first int64, c *durable.Commit) {
 		if !parks {
@@ -422,16 +422,16 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 	return nil
 }
 
-// waitData is the data of the wait for an iteration.
+// waitData is the data in the wait for an iteration.
 type waitData struct {
-	// After is the number of the entry after which the needed entries of the journal begin.
+	// After is the number of the last journal entry that is no longer needed.
 	After int64 `json:"after"`
 }
 
 // iterationWait is the subject of the wait for an iteration.
 const iterationWait = "iteration"
 
-// childWaits returns the waits for the current iteration, or for the stages of a parallel block.
+// childWaits returns the waits for the current iteration, or for a parallel block's stages.
 func (m *machine) childWaits() (waits []durable.Wait) {
 	data, _ := json.Marshal(waitData{m.from}) //nolint:errchkjson // a number can always be written
 	add := func(name string, child agent.RunID) {
@@ -448,7 +448,7 @@ func (m *machine) childWaits() (waits []durable.Wait) {
 	return waits
 }
 
-// limitReached returns which limit of the session is used up; empty for none.
+// limitReached names the session limit that is used up; empty for none.
 func (m *machine) limitReached() string {
 	left, used := m.limits, m.at.Spent
 	switch {
@@ -464,26 +464,25 @@ func (m *machine) limitReached() string {
 	return ""
 }
 
-// judgeTime records whether the time of the session and of the stage are over. What follows from that is the same when it is
-// repeated later.
+// judgeTime records whether the time limits for the session and the stage are over, so that a later repetition decides the same.
 func (m *machine) judgeTime() {
 	_, t := m.stageUsed()
 	m.at.TimeOver = m.limits.Time > 0 && time.Since(m.at.Began)-m.at.Waited >= m.limits.Time
 	m.at.StageTimeOver = m.stage().MaxTime > 0 && t >= m.stage().MaxTime
 }
 
-// usedBefore returns what the session has used so far.
+// usedBefore returns the session's usage so far.
 func (m *machine) usedBefore() usedBefore {
 	return usedBefore{Cost: m.at.Spent.Cost, Waited: m.at.Waited, At: time.Now()}
 }
 
-// stageUsed returns what the stage has used so far.
+// stageUsed returns the stage's usage so far.
 func (m *machine) stageUsed() (cost float64, t time.Duration) {
 	before := m.at.Before
 	return m.at.Spent.Cost - before.Cost, time.Since(before.At) - (m.at.Waited - before.Waited)
 }
 
-// stageOver returns which maximum of the stage, besides that of iterations, is used up; empty for none.
+// stageOver names the stage's maximum that is used up, apart from its iterations; empty for none.
 func (m *machine) stageOver() string {
 	s := m.stage()
 	switch cost, _ := m.stageUsed(); {
@@ -495,7 +494,7 @@ func (m *machine) stageOver() string {
 	return ""
 }
 
-// limitsLeft returns the limits of what begins now. Nothing of them is zero, which would be no limit, where something is used up.
+// limitsLeft returns the limits for work that begins now. A used-up limit leaves the least amount, because zero means no limit.
 func (m *machine) limitsLeft() agent.Limits {
 	s, used := m.limits, m.at.Spent
 	cost, t := m.stageUsed()
@@ -511,7 +510,7 @@ func (m *machine) limitsLeft() agent.Limits {
 // leastCost is the cost, in US dollars, that a used-up limit leaves.
 const leastCost = 1e-9
 
-// remaining returns what remains of a limit, and at least the least; zero for no limit.
+// remaining returns the rest of a limit, and at least the least; zero for no limit.
 func remaining[T int | int64 | float64 | time.Duration](limit, used, least T) T {
 	if limit <= 0 {
 		return 0

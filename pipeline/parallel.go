@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// startParallel submits the stages of the current block: each is a session of its own, with its own journal and scope, below
-// this one. The run then waits for all of them.
+// startParallel submits the current block's stages. Each is a session below this one, with its own journal and scope. The run then
+// waits for all of them.
 func (m *machine) startParallel(ctx context.Context) (wait bool, err error) {
 	block := m.stage()
 	var jobs []durable.Job
@@ -46,7 +46,7 @@ func (m *machine) startParallel(ctx context.Context) (wait bool, err error) {
 	return m.awaitChildren(ctx, m.at.Children...)
 }
 
-// observeParallel goes on when all stages of the block have ended.
+// observeParallel goes on when all stages in the block have ended.
 func (m *machine) observeParallel(ctx context.Context) (wait bool, err error) {
 	var left []agent.RunID
 	var ended []Status
@@ -80,7 +80,7 @@ func (m *machine) observeParallel(ctx context.Context) (wait bool, err error) {
 		default:
 			if broken == nil {
 				broken = &ending{s.Reason, fmt.Sprintf("stage %q: %s", m.stage().Parallel[i].Name, s.Error)}
-				if s.Reason == Cancelled || s.Reason == "" { // not this session was cancelled
+				if s.Reason == Cancelled || s.Reason == "" { // the stage was cancelled, not this session
 					broken.Reason = Failed
 				}
 			}

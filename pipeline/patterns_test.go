@@ -55,7 +55,7 @@ func (r *receiver) ServeHTTP(_ http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// pattern runs a pipeline with the hooks of a pattern of the source document, as they stand there.
+// pattern runs a pipeline with the hooks from a pattern in the source document, unchanged.
 func (b *bench) pattern(name, stages string, r *receiver) pipeline.Status {
 	b.t.Helper()
 	hooks, err := os.ReadFile(filepath.Join("..", "policy", "testdata", "seeds", name))

@@ -237,7 +237,7 @@ func TestChangesBesideASession(t *testing.T) {
 	assert.Equal(t, []string{"new"}, b.lines("changed"))
 }
 
-// A session that cannot go on has the hooks of its end, too.
+// A session that cannot go on calls the hooks at its end, too.
 func TestTheEndOfABrokenSession(t *testing.T) {
 	b := newBench(t)
 	s := b.run(`
@@ -386,8 +386,8 @@ hooks:
 	}, b.lines("log"))
 }
 
-// AP-56, AP-57: hooks of the stage come first, then those of the pipeline, then those of the user; a stage and a pipeline can
-// switch outer ones off.
+// AP-56, AP-57: the stage's hooks come first, then the pipeline's, then the user's. A stage and a pipeline can switch outer hooks
+// off.
 func TestLayers(t *testing.T) {
 	at := func(who, more string) string {
 		return more + "hooks: {on_iteration_complete: {type: shell, await: true, command: 'echo " + who + " >> log'}}\n"

@@ -10,18 +10,17 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// PlannedStage is what would run in a stage.
+// PlannedStage is a stage as a session would run it.
 type PlannedStage struct {
 	*Stage
 
-	// Variables are those of the first iteration, as far as they are known before.
+	// Variables are the first iteration's variables, as far as they are known before.
 	Variables map[string]string
-	// Hooks are the hooks of the stage, of the pipeline and of the user, in the order in which points fire and hooks are
-	// called.
+	// Hooks are the stage's, the pipeline's and the user's hooks, in the order in which points fire and hooks are called.
 	Hooks []policy.Rule
 }
 
-// Plan returns what a session would run, without running anything. The name and the directory of the session are those of o.
+// Plan returns the stages as a session would run them, without running anything. The session has the name and the directory in o.
 func (p *Pipeline) Plan(host action.Host, o SessionOptions) ([]PlannedStage, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -54,7 +53,7 @@ func (p *Pipeline) Plan(host action.Host, o SessionOptions) ([]PlannedStage, err
 	return all, nil
 }
 
-// planStage returns what would run in a stage.
+// planStage returns a stage as the session would run it.
 func (s *session) planStage(host action.Host, stage int, files *policy.Files) (PlannedStage, error) {
 	m := &machine{session: s, at: position{Phase: phaseStart, Stage: stage, Iteration: 1}}
 	out := PlannedStage{Stage: &s.Stages[stage], Variables: m.variables(nil)}
@@ -66,7 +65,7 @@ func (s *session) planStage(host action.Host, stage int, files *policy.Files) (P
 	order := []hooks.PointName{
 		hooks.SessionStart, hooks.IterationStart, hooks.IterationComplete, hooks.IterationFailed, hooks.StageComplete, hooks.SessionComplete,
 	}
-	out.Hooks = slices.DeleteFunc(loaded.Rules(), func(r policy.Rule) bool { // points of the session fire in its first and last stage
+	out.Hooks = slices.DeleteFunc(loaded.Rules(), func(r policy.Rule) bool { // session points fire in the first and the last stage
 		first, last := stage == 0 && !s.part, stage == len(s.Stages)-1 && !s.part
 		return r.Point == hooks.SessionStart && !first || r.Point == hooks.SessionComplete && !last ||
 			len(out.Parallel) > 0 && slices.Contains(order[1:5], r.Point)

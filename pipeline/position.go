@@ -11,25 +11,25 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// entryPosition is the kind of the journal entries with the position of a session. The newest one counts.
+// entryPosition is the kind of the journal entries with a session's position. The newest one counts.
 const entryPosition durable.EntryKind = "position"
 
-// phase is what the engine does next.
+// phase is the engine's next task.
 type phase string
 
-// The phases of a session.
+// The phases.
 const (
-	// phaseOpen fires the start of the session.
+	// phaseOpen fires the session's start.
 	phaseOpen phase = "open"
-	// phaseStart fires the start of an iteration, and submits its run.
+	// phaseStart fires an iteration's start, and submits its run.
 	phaseStart phase = "start"
-	// phaseRun waits for the run of an iteration.
+	// phaseRun waits for an iteration's run.
 	phaseRun phase = "run"
-	// phaseParallel waits for the stages of a parallel block.
+	// phaseParallel waits for the stages in a parallel block.
 	phaseParallel phase = "parallel"
-	// phaseAfter fires the end of an iteration, and decides what follows.
+	// phaseAfter fires an iteration's end, and decides what follows.
 	phaseAfter phase = "after"
-	// phaseEnd fires the end of the session, and ends its run.
+	// phaseEnd fires the session's end, and ends its run.
 	phaseEnd phase = "end"
 )
 
@@ -44,46 +44,46 @@ type position struct {
 	// Round counts how often stages have begun again, and Restarts how often the current one has.
 	Round    int `json:"round,omitempty"`
 	Restarts int `json:"restarts,omitempty"`
-	// Child is the run of the iteration.
+	// Child is the iteration's run.
 	Child agent.RunID `json:"child,omitempty"`
-	// Children are the runs of the stages of a parallel block, Waiting those that have not ended.
+	// Children are the runs for the stages in a parallel block. Waiting are the runs that have not ended.
 	Children []agent.RunID `json:"children,omitempty"`
 	Waiting  []agent.RunID `json:"waiting,omitempty"`
 	// Error is why the iteration has failed; nil if it has not.
 	Error *string `json:"error,omitempty"`
-	// Decision is the decision of the last iteration, Why its reason; Confirmed counts the decisions in a row to stop.
+	// Decision is the last iteration's decision, Why its reason. Confirmed counts the decisions in a row to stop.
 	Decision  string `json:"decision,omitempty"`
 	Why       string `json:"why,omitempty"`
 	Confirmed int    `json:"confirmed,omitempty"`
 	// Changed are the files that the last iteration changed.
 	Changed []string `json:"changed,omitempty"`
-	// Failed are the iterations of the stage that have failed.
+	// Failed are the stage's iterations that have failed.
 	Failed []int `json:"failed,omitempty"`
-	// AtMaximum is set when a stage has ended because of one of its maxima.
+	// AtMaximum is set when a stage has ended because it reached a maximum.
 	AtMaximum bool `json:"at_maximum,omitempty"`
-	// Context are texts of hooks for the next iteration.
+	// Context is text that hooks added for the next iteration.
 	Context []string `json:"context,omitempty"`
 	// Open are firings whose detached actions had not ended when the position was recorded.
 	Open []openFiring `json:"open,omitempty"`
-	// Spent is what the iterations and awaited pipelines have used, and Waited how long the session has waited for gates. Both
-	// count the waits until Counted.
+	// Spent is the usage by iterations and awaited pipelines, and Waited the time for which the session has waited for gates. Both
+	// include the waits until Counted.
 	Spent   spending      `json:"spent,omitzero"`
 	Waited  time.Duration `json:"waited,omitempty"`
 	Counted time.Time     `json:"counted,omitzero"`
-	// TimeOver and StageTimeOver say that the time of the session, and of the stage, was over when the last iteration had ended.
+	// TimeOver and StageTimeOver say that the session's or the stage's time was over when the last iteration had ended.
 	TimeOver      bool `json:"time_over,omitempty"`
 	StageTimeOver bool `json:"stage_time_over,omitempty"`
-	// Cut is set when the iteration has failed because a maximum of its stage was used up.
+	// Cut is set when the iteration has failed because its stage had reached a maximum.
 	Cut bool `json:"cut,omitempty"`
-	// Before is what was used, and when, as the stage began.
+	// Before is the session's usage when the stage began.
 	Before usedBefore `json:"before,omitzero"`
-	// Trace is the first span of the session: see labelTrace.
+	// Trace is the session's first span: see labelTrace.
 	Trace string `json:"trace,omitempty"`
 	// End is how the session ends; nil before.
 	End *ending `json:"end,omitempty"`
 }
 
-// usedBefore is what a session had used when its stage began.
+// usedBefore is a session's usage when its stage began.
 type usedBefore struct {
 	Cost   float64       `json:"cost,omitempty"`
 	Waited time.Duration `json:"waited,omitempty"`
@@ -95,18 +95,18 @@ type firingAt struct {
 	Point     hooks.PointName `json:"point"`
 	Stage     int             `json:"stage"`
 	Iteration int             `json:"iteration,omitempty"`
-	Round     int             `json:"round,omitempty"` // that of the position
+	Round     int             `json:"round,omitempty"` // as in position
 }
 
 // openFiring is a firing with detached actions that have not ended.
 type openFiring struct {
 	firingAt
 
-	// After is the number of an entry before all records of the firing.
+	// After is the number of an entry before all of the firing's records.
 	After int64 `json:"after,omitempty"`
 }
 
-// spending is what the agents of a session have used.
+// spending is usage by a session's agents.
 type spending struct {
 	Steps  int     `json:"steps,omitempty"`
 	Tokens int64   `json:"tokens,omitempty"`
@@ -120,15 +120,15 @@ type Reason string
 const (
 	// Completed: all stages are complete.
 	Completed Reason = "completed"
-	// MaxIterations: all stages are complete, and at least one had its maximum of iterations, of cost or of time.
+	// MaxIterations: all stages are complete, and at least one had reached its maximum iterations, cost or time.
 	MaxIterations Reason = "max_iterations"
 	// Aborted: a hook has ended the session.
 	Aborted Reason = "aborted"
-	// Failed: an iteration, or something else that the session needs, has failed.
+	// Failed: an iteration has failed, or the engine could not continue.
 	Failed Reason = "failed"
-	// LimitReached: the session has used what its limits allow.
+	// LimitReached: the session has used up one of its limits.
 	LimitReached Reason = "limit"
-	// Cancelled: the session was cancelled. No hook is told.
+	// Cancelled: the session was cancelled. No hook is called.
 	Cancelled Reason = "cancelled"
 )
 
@@ -139,7 +139,7 @@ type ending struct {
 	Text string `json:"text,omitempty"`
 }
 
-// status returns the status of the run, and its reason.
+// status returns the run's status and its reason.
 func (e ending) status() (durable.Status, agent.StopReason) {
 	switch e.Reason {
 	case Completed, MaxIterations:
@@ -155,7 +155,7 @@ func (e ending) status() (durable.Status, agent.StopReason) {
 	return durable.StatusFailed, agent.StopError
 }
 
-// entry returns the journal entry of the position.
+// entry returns the position's journal entry.
 func (p position) entry() (durable.Entry, error) {
 	data, err := json.Marshal(p)
 	if err != nil {
@@ -164,8 +164,8 @@ func (p position) entry() (durable.Entry, error) {
 	return durable.Entry{Kind: entryPosition, Data: data}, nil
 }
 
-// lastTransition returns the number of the entry with which the session came to its position. A session that waits for a gate records
-// the same position again.
+// lastTransition returns the number of the entry with which the session came to its position. A session that waits for a gate
+// records the same position again.
 func lastTransition(entries []durable.Entry) (seq int64) {
 	type transition struct {
 		Phase     phase `json:"phase"`

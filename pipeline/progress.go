@@ -16,23 +16,23 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// SessionProgress is the status of a session with the state of all its stages and the last actions of its hooks.
+// SessionProgress is a session's status with the state of all stages and the last hook actions.
 type SessionProgress struct {
 	Status
 
 	// Began is when the session was submitted. Ended is when it ended; zero before.
 	Began, Ended time.Time
-	// Idle says that no process executes the session or an iteration of it.
+	// Idle says that no process executes the session or one of its iterations.
 	Idle bool
-	// Limits are those of the session.
+	// Limits are the session's limits.
 	Limits agent.Limits
-	// Stages are the stages of the pipeline in their order.
+	// Stages are the pipeline's stages in their order.
 	Stages []StageProgress
-	// Actions are the last actions of hooks in the order in which they began, at most twenty.
+	// Actions are the last hook actions in the order in which they began, at most twenty.
 	Actions []ActionProgress
 }
 
-// StageState is what a stage is doing, or how it has ended.
+// StageState is a stage's current work or its ending.
 type StageState string
 
 // The states of a stage.
@@ -43,7 +43,7 @@ const (
 	StageFailed   StageState = "failed"
 )
 
-// StageProgress is the state of a stage.
+// StageProgress is a stage's state.
 type StageProgress struct {
 	Name  string
 	State StageState
@@ -54,13 +54,13 @@ type StageProgress struct {
 	Steps          int
 	// Note says why the stage is complete or has failed. Before, it says when the stage will be complete.
 	Note string
-	// Parts are the stages of a parallel block.
+	// Parts are the stages in a parallel block.
 	Parts []StageProgress
 }
 
-// ActionProgress is an action of a hook.
+// ActionProgress is a hook's action.
 type ActionProgress struct {
-	// Hook is the name of the hook, and Point, Stage and Iteration are where it was called.
+	// Hook is the hook's name. It was called at Point, Stage and Iteration.
 	Hook      string
 	Point     hooks.PointName
 	Stage     string
@@ -71,8 +71,7 @@ type ActionProgress struct {
 	Error string
 }
 
-// A Tracker reads the progress of a session again and again, and each time only what is new in the store. It must not be used
-// concurrently.
+// A Tracker reads a session's progress repeatedly, and each time only new data in the store. It must not be used concurrently.
 type Tracker struct {
 	store   durable.Store
 	session *session
@@ -85,18 +84,18 @@ type Tracker struct {
 	names          []string // the names of the actions in the journal
 	iterationBegan time.Time
 	complete       map[string]stageEnd    // the stages that are complete
-	runs           map[string]agent.RunID // the runs of the stages of parallel blocks
+	runs           map[string]agent.RunID // runs for the stages in parallel blocks
 	parts          map[agent.RunID]*Tracker
 	last           SessionProgress
 }
 
-// stageEnd is how a stage was completed.
+// stageEnd says how a stage was completed.
 type stageEnd struct {
 	iterations int
 	why        string
 }
 
-// NewTracker returns the tracker of a session from its run.
+// NewTracker returns a tracker for a session, given its run.
 func NewTracker(ctx context.Context, store durable.Store, about durable.Run) (*Tracker, error) {
 	if about.Kind != durable.KindPipeline {
 		return nil, fmt.Errorf("run %s is of kind %s and no session of a pipeline", about.ID, about.Kind)
@@ -111,7 +110,7 @@ func NewTracker(ctx context.Context, store durable.Store, about durable.Run) (*T
 	}, nil
 }
 
-// Refresh returns the progress of the session now.
+// Refresh returns the session's current progress.
 func (t *Tracker) Refresh(ctx context.Context) (SessionProgress, error) {
 	if !t.last.Ended.IsZero() {
 		return t.last, nil
@@ -147,7 +146,7 @@ func (t *Tracker) Refresh(ctx context.Context) (SessionProgress, error) {
 	return p, nil
 }
 
-// isOwned reports whether a process has the lease of a run.
+// isOwned reports whether a process holds the run's lease.
 func isOwned(about durable.Run) bool { return about.Owner != "" && about.Expires.After(time.Now()) }
 
 // actionPattern matches the names of actions in the journal: "action pipeline.p/check IterationComplete stage "work" iteration 2 7cda…".
@@ -156,7 +155,7 @@ var actionPattern = regexp.MustCompile(`^action (\S+) (\w+)(?: stage "([^"]*)")?
 // maxActions is the maximum number of actions that a tracker keeps.
 const maxActions = 20
 
-// readEntries reads the new entries of the journal.
+// readEntries reads the journal's new entries.
 func (t *Tracker) readEntries(ctx context.Context, about durable.Run) error {
 	if about.Entries == t.entries {
 		return nil
@@ -178,7 +177,7 @@ func (t *Tracker) readEntries(ctx context.Context, about durable.Run) error {
 	return nil
 }
 
-// readAction reads the start or the end of an action.
+// readAction reads an action's start or end.
 func (t *Tracker) readAction(e durable.Entry) {
 	match := actionPattern.FindStringSubmatch(e.Key)
 	if match == nil {
@@ -245,7 +244,7 @@ func (t *Tracker) readEvent(e durable.Event) {
 	}
 }
 
-// stage returns the state of a stage. It adds the status of the parts of a running block to p.
+// stage returns a stage's state. It adds the status of a running block's parts to p.
 func (t *Tracker) stage(ctx context.Context, i int, p *SessionProgress) (StageProgress, error) {
 	s := &t.session.Stages[i]
 	out := StageProgress{Name: s.Name, State: StagePending, MaxIterations: s.maximum(), Note: s.Ends()}
@@ -280,7 +279,7 @@ func (t *Tracker) stage(ctx context.Context, i int, p *SessionProgress) (StagePr
 	return out, nil
 }
 
-// part returns the state of a stage of a parallel block, whose state is given.
+// part returns the state of a stage in a parallel block, given the block's state.
 func (t *Tracker) part(ctx context.Context, s *Stage, block StageState, p *SessionProgress) (StageProgress, error) {
 	out := StageProgress{Name: s.Name, State: StagePending, MaxIterations: s.maximum(), Note: s.Ends()}
 	id := t.runs[s.Name]

@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Rebuild writes the files of a session again that only show what is in the store: its status and events, its inputs, and the
-// outputs of its iterations. It does not change progress files, and what iterations have decided.
+// Rebuild restores a session's files from the store: its status and events, its inputs, and the outputs of its iterations. It
+// does not change progress files and decision files.
 func Rebuild(ctx context.Context, store durable.Store, about durable.Run) error {
 	s, err := readSession(ctx, store, about.ID)
 	if err != nil {
@@ -34,7 +34,7 @@ func Rebuild(ctx context.Context, store durable.Store, about durable.Run) error 
 	return errors.Join(err, rebuildChildren(ctx, store, s, about))
 }
 
-// rebuildChildren writes the outputs of iterations, and the files of the sessions below.
+// rebuildChildren restores the outputs of iterations, and the files of the sessions below.
 func rebuildChildren(ctx context.Context, store durable.Store, s *session, about durable.Run) error {
 	var wrong []error
 	for f := (durable.Filter{Parent: about.ID, Limit: 1000}); ; {
@@ -57,7 +57,7 @@ func rebuildChildren(ctx context.Context, store durable.Store, s *session, about
 	}
 }
 
-// rebuildOutput writes the output of an iteration.
+// rebuildOutput restores an iteration's output.
 func rebuildOutput(ctx context.Context, store durable.Store, s *session, child durable.Run) error {
 	stage, err := s.find(child.Labels[durable.LabelStage])
 	if err != nil {
@@ -76,7 +76,7 @@ func rebuildOutput(ctx context.Context, store durable.Store, s *session, child d
 	return (&sessionFiles{}).writeOutput(s, at, outputText(result))
 }
 
-// outputText returns the output of an iteration.
+// outputText returns an iteration's output.
 func outputText(r durable.Result) string {
 	if len(r.Data) > 0 {
 		return string(r.Data)

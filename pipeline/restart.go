@@ -9,9 +9,9 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// RestartStage lets a session begin its current stage again, with the first iteration: what the stage has done so far does not
-// count, but its files stay. Its running iteration is cancelled. The caller makes sure that no other process runs the
-// session. The session is ready afterwards, unless it is paused.
+// RestartStage lets a session begin its current stage again with the first iteration. The stage's earlier iterations do not count,
+// but their files stay. Its running iteration is cancelled. The caller makes sure that no other process runs the session. The
+// session is ready afterwards, unless it is paused.
 func RestartStage(ctx context.Context, store durable.Store, k *durable.Keeper, about durable.Run) (err error) {
 	fail := func(err error) error { return fmt.Errorf("restarting a stage of session %s: %w", about.ID, err) }
 	if about.Kind != durable.KindPipeline {

@@ -22,33 +22,31 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// Options configure the runners of a worker.
+// Options configure a worker's runners.
 type Options struct {
 	// Pipelines are the names of the pipelines whose sessions the worker executes.
 	Pipelines []string
-	// Agents builds the agent of a stage, which must use the keeper, for one iteration. CloseAgent, unless nil, is called when the
-	// iteration has ended or waits. Without it, iterations of agents fail.
+	// Agents builds a stage's agent for one iteration. The agent must use the keeper. CloseAgent, unless nil, is called when the
+	// iteration has ended or waits. Without Agents, iterations by agents fail.
 	Agents func(ctx context.Context, s AgentStage) (a *agent.Agent, closeAgent func() error, err error)
-	// Host performs the actions of hooks. Its Dir is the workspace of the session. If it parks gates, workers must watch them:
-	// see package durable/gate.
+	// Host performs the hooks' actions. Its Dir is the session's workspace. If it parks gates, workers must watch them: see package
+	// durable/gate.
 	Host action.Host
-	// GateHost, unless nil, returns the host in the waits of a session's gates, so that only watchers with this name among their
-	// hosts watch them. An empty one means the host of the worker for files and commands, and any watcher for callbacks.
+	// GateHost, unless nil, returns the host name in the waits for a session's gates. Only watchers with this name among their hosts
+	// watch them. An empty name means the worker's host for files and commands, and any watcher for callbacks.
 	GateHost func(session durable.Run) string
-	// Events returns the stored form of events of hooks: see durable.Options. Nil stores none.
+	// Events returns the stored form of hook events: see durable.Options. Nil stores none.
 	Events func(e agent.Event) (durable.EventForm, bool)
-	// Again, unless nil, reports whether something that the journal of a session has as done, such as an action of a hook, is
-	// done again when the worker takes the session for the first time: see durable.Options.Again and action.Kept. It must be
-	// safe for concurrent use.
+	// Again, unless nil, reports whether work that a session's journal records as done, such as a hook's action, is done again when
+	// the worker first takes the session: see durable.Options.Again and action.Kept. It must be safe for concurrent use.
 	Again func(name string) bool
 }
 
 // AgentStage is a stage whose agent is needed.
 type AgentStage struct {
 	Pipeline, Stage string
-	// Agent is the agent as the stage names it. Path is the path of its file, and Text the content that the file had when the
-	// session began; both are empty for an agent without a file. An agent that is defined in the pipeline file has a Path that
-	// names that place and ends in .json.
+	// Agent is the agent as the stage names it. Path is its file's path, and Text the file's content when the session began. Both
+	// are empty for an agent without a file. If the pipeline file defines the agent, Path ends in .json and names that file.
 	Agent      string
 	Path, Text string
 	// Workspace is the directory of the session's work.
@@ -57,8 +55,8 @@ type AgentStage struct {
 	Tools []toolexec.Tool
 }
 
-// Runners returns the runners that a worker needs for pipelines: of their sessions, and of the iterations, which are runs of
-// agents and commands.
+// Runners returns the runners that a worker needs for pipelines: for sessions, and for iterations, which are agent runs and command
+// runs.
 func Runners(store durable.Store, k *durable.Keeper, o Options) map[durable.Kind]durable.Runner {
 	all := &runners{store: store, keeper: k, options: o, told: telemetry.New(telemetry.Config{})}
 	return map[durable.Kind]durable.Runner{
@@ -66,17 +64,17 @@ func Runners(store durable.Store, k *durable.Keeper, o Options) map[durable.Kind
 	}
 }
 
-// runners is the common part of the runners of a worker.
+// runners is the part that a worker's runners share.
 type runners struct {
 	store     durable.Store
 	keeper    *durable.Keeper
 	options   Options
-	told      agent.Observer // is told the events of hooks
+	told      agent.Observer // receives hook events
 	suspended atomic.Bool
 	repeated  sync.Map // the IDs of the runs for which Options.Again was asked
 }
 
-// again returns what a session does again, which is nothing after its first call for the session.
+// again returns the function that decides which work a session repeats. After the first call for a session, it repeats none.
 func (r *runners) again(id agent.RunID) func(name string) bool {
 	if r.options.Again != nil {
 		if _, before := r.repeated.LoadOrStore(id, true); !before {
@@ -86,7 +84,7 @@ func (r *runners) again(id agent.RunID) func(name string) bool {
 	return func(string) bool { return false }
 }
 
-// Owner returns the owner of the keeper.
+// Owner returns the keeper's owner.
 func (r *runners) Owner() string { return r.keeper.Owner() }
 
 // Suspend suspends the keeper and all sessions.
@@ -95,16 +93,16 @@ func (r *runners) Suspend() {
 	r.keeper.Suspend()
 }
 
-// hasStage reports whether a name is that of a stage of a pipeline: both names, with a slash between them.
+// hasStage reports whether a name is a pipeline and a stage with a slash between them.
 func (r *runners) hasStage(name string) bool {
 	of, _, ok := strings.Cut(name, "/")
 	return ok && slices.Contains(r.options.Pipelines, of)
 }
 
-// sessionRunner executes the runs of sessions.
+// sessionRunner executes sessions.
 type sessionRunner struct{ *runners }
 
-// Has reports whether the worker executes sessions of the pipeline.
+// Has reports whether the worker executes the pipeline's sessions.
 func (r *sessionRunner) Has(name string) bool { return slices.Contains(r.options.Pipelines, name) }
 
 // Execute executes a session until it waits or has ended.
@@ -136,7 +134,7 @@ func (r *sessionRunner) Execute(ctx context.Context, about durable.Run) error {
 	})
 }
 
-// neededAfter returns the number of the entry after which the entries of a session that are still needed are.
+// neededAfter returns the number of the last entry that a session no longer needs.
 func neededAfter(waits []durable.Wait) int64 {
 	for _, w := range waits {
 		var data waitData
@@ -180,7 +178,7 @@ func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, ab
 	return m, m.countWaits(ctx)
 }
 
-// stageOf returns the session and the stage of the run of an iteration.
+// stageOf returns the session and the stage of an iteration, given its run.
 func (r *runners) stageOf(ctx context.Context, about durable.Run) (*session, int, error) {
 	s, err := readSession(ctx, r.store, about.Parent)
 	if err != nil {
@@ -193,13 +191,13 @@ func (r *runners) stageOf(ctx context.Context, about durable.Run) (*session, int
 	return s, stage, nil
 }
 
-// agentRunner executes iterations of agents.
+// agentRunner executes iterations by agents.
 type agentRunner struct{ *runners }
 
 // Has reports whether the name is that of a stage.
 func (r *agentRunner) Has(name string) bool { return r.options.Agents != nil && r.hasStage(name) }
 
-// Execute runs the agent of a stage.
+// Execute runs a stage's agent.
 func (r *agentRunner) Execute(ctx context.Context, about durable.Run) (err error) {
 	ctx = withTrace(ctx, about.Labels[labelTrace])
 	s, i, err := r.stageOf(ctx, about)
@@ -227,16 +225,16 @@ func (r *agentRunner) Execute(ctx context.Context, about durable.Run) (err error
 	return durable.AgentRunner(r.keeper, durable.AgentMap{about.Name: a}).Execute(ctx, about)
 }
 
-// commandRunner executes iterations of commands.
+// commandRunner executes iterations by commands.
 type commandRunner struct{ *runners }
 
 // Has reports whether the name is that of a stage.
 func (r *commandRunner) Has(name string) bool { return r.hasStage(name) }
 
-// Suspend lets programs run to their ends: the worker cuts off those that take too long.
+// Suspend lets programs run to their ends. The worker kills programs that take too long.
 func (*commandRunner) Suspend() {}
 
-// Execute runs the command of a stage.
+// Execute runs a stage's command.
 func (r *commandRunner) Execute(ctx context.Context, about durable.Run) error {
 	ctx = withTrace(ctx, about.Labels[labelTrace])
 	s, i, err := r.stageOf(ctx, about)
@@ -259,7 +257,7 @@ func (r *commandRunner) Execute(ctx context.Context, about durable.Run) error {
 	if err == nil {
 		runner, err = command.Runner(r.keeper, map[string]command.Command{about.Name: c})
 	}
-	if err != nil { // the program is not found: it will not be found later
+	if err != nil { // the program does not exist, and will not later
 		_, x := r.keeper.Open(ctx, about)
 		defer x.Close()
 		_ = x.End(ctx, durable.StatusFailed, agent.StopError, durable.Result{Error: err.Error()})
@@ -268,7 +266,7 @@ func (r *commandRunner) Execute(ctx context.Context, about durable.Run) error {
 	return runner.Execute(ctx, about)
 }
 
-// command returns the command of a stage with the environment of an iteration.
+// command returns a stage's command with the iteration's environment.
 func (s *session) command(stage int, variables map[string]string) (command.Command, error) {
 	own := s.Stages[stage].Command
 	if own == nil {
@@ -287,7 +285,7 @@ func (s *session) command(stage int, variables map[string]string) (command.Comma
 	}, err
 }
 
-// prepareCommand removes a decision that an earlier attempt of the command has written.
+// prepareCommand removes the decision that an earlier attempt has written.
 func (s *session) prepareCommand(status string) error {
 	err := s.base.Remove(status)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,18 +13,18 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// The URLs of the published schemas. An editor checks a file against the schema of the release that the file names.
+// The URLs of the published schemas. An editor checks a file against the schema for the release that the file names.
 const (
-	// SchemaID is the URL of the schema of pipeline files.
+	// SchemaID is the URL of the pipeline file schema.
 	SchemaID = schemaFolder + "pipeline.schema.json"
-	// LoopSchemaID is the URL of the schema of loop files.
+	// LoopSchemaID is the URL of the loop file schema.
 	LoopSchemaID = schemaFolder + "pipeline-loop.schema.json"
 
 	schemaFolder = "https://raw.githubusercontent.com/grapnel-go/grapnel/" + policy.SchemaVersion + "/docs/"
 )
 
-// Schema returns the JSON Schema of pipeline files, for editors. Load checks more: that names are unique, that files exist, and
-// the conditions of hooks.
+// Schema returns the JSON Schema for pipeline files, for editors. Load also checks that names are unique and files exist, and it
+// checks the hooks' conditions.
 func Schema() []byte {
 	b := newSchemaBuilder()
 	b.defs["Stage"] = b.stageForm()
@@ -33,7 +33,7 @@ func Schema() []byte {
 	return b.document(s, SchemaID, "Grapnel pipeline", "Stages of agents and commands, with hooks. See docs/pipelines.md.")
 }
 
-// LoopSchema returns the JSON Schema of loop files: stages in files of their own.
+// LoopSchema returns the JSON Schema for loop files, which contain one stage each.
 func LoopSchema() []byte {
 	b := newSchemaBuilder()
 	s := b.stageForm()
@@ -48,7 +48,7 @@ func LoopSchema() []byte {
 // form is a JSON Schema.
 type form = map[string]any
 
-// schemaPoints lists the points of a pipeline file, in the order of a session.
+// schemaPoints lists the points in pipeline files, in the order in which a session fires them.
 var schemaPoints = []struct {
 	name  string
 	point hooks.PointName
@@ -101,13 +101,13 @@ var schemaDocs = map[string]string{
 	"Termination.confirmations": "How many iterations in a row must decide to stop, with judgment; the default is 2.",
 }
 
-// schemaBuilder derives schemas from the types of this package. The keys that package policy reads have the forms of its schema.
+// schemaBuilder derives schemas from this package's types. Keys that package policy reads have the forms in its schema.
 type schemaBuilder struct {
 	defs  form
-	rules form // the forms of the keys of policy files, by name
+	rules form // the forms in policy files, by key
 }
 
-// newSchemaBuilder returns a builder with the definitions of the schema of policies.
+// newSchemaBuilder returns a builder with the definitions in the policy schema.
 func newSchemaBuilder() *schemaBuilder {
 	var of struct {
 		Properties form            `json:"properties"`
@@ -124,7 +124,7 @@ func newSchemaBuilder() *schemaBuilder {
 	return b
 }
 
-// pointsForm returns the schema of hooks. The names of policy files are allowed, too.
+// pointsForm returns the schema for hooks. The names in policy files are allowed, too.
 func pointsForm(known form) form {
 	all := form{}
 	for _, p := range schemaPoints {
@@ -137,7 +137,7 @@ func pointsForm(known form) form {
 	return form{"type": "object", "additionalProperties": false, "properties": all}
 }
 
-// document returns a schema as the text of its file.
+// document returns a schema as JSON.
 func (b *schemaBuilder) document(s form, id, title, description string) []byte {
 	properties(s)[yamlfile.FormatKey] = form{
 		"type": "integer", "minimum": 1, "maximum": fileFormat, "description": "The version of the file format; the default is 1.",
@@ -151,13 +151,13 @@ func (b *schemaBuilder) document(s form, id, title, description string) []byte {
 	return append(out, '\n')
 }
 
-// properties returns the forms of the keys of an object.
+// properties returns an object's forms by key.
 func properties(s form) form {
 	all, _ := s["properties"].(form)
 	return all
 }
 
-// object returns the schema of a struct with the tags of package yamlfile.
+// object returns the schema for a struct with tags for package yamlfile.
 func (b *schemaBuilder) object(t reflect.Type) form {
 	all := form{}
 	for _, f := range reflect.VisibleFields(t) {
@@ -181,7 +181,7 @@ func (b *schemaBuilder) object(t reflect.Type) form {
 	return s
 }
 
-// schemaWords adds to the forms of texts which texts are valid.
+// schemaWords adds restrictions to a key's form.
 var schemaWords = map[string]form{
 	"Definition.name":  {"pattern": namePattern.String(), "maxLength": maxName},
 	"Stage.name":       {"pattern": namePattern.String(), "maxLength": maxName},
@@ -193,7 +193,7 @@ var schemaWords = map[string]form{
 	"Termination.type": {"enum": []string{Fixed, Queue, Judgment}},
 }
 
-// value returns the schema of the values of a type.
+// value returns the schema for a type's values.
 func (b *schemaBuilder) value(t reflect.Type, positive bool) form {
 	switch t {
 	case reflect.TypeFor[Agent]():
@@ -222,7 +222,7 @@ func (b *schemaBuilder) value(t reflect.Type, positive bool) form {
 	return form{"type": "string"}
 }
 
-// atLeast adds a minimum to the form of a number.
+// atLeast adds a minimum to a number's form.
 func atLeast(number form, word string, least int, positive bool) form {
 	if positive {
 		number[word] = least
@@ -230,7 +230,7 @@ func atLeast(number form, word string, least int, positive bool) form {
 	return number
 }
 
-// refer adds the schema of a struct to the definitions, and returns a reference to it.
+// refer adds a struct's schema to the definitions, and returns a reference to it.
 func (b *schemaBuilder) refer(t reflect.Type) form {
 	s := b.object(t)
 	if t == reflect.TypeFor[Termination]() {
@@ -240,7 +240,7 @@ func (b *schemaBuilder) refer(t reflect.Type) form {
 	return form{"$ref": "#/$defs/" + t.Name()}
 }
 
-// terminationConditions returns the conditions that each type of termination has one of its own keys.
+// terminationConditions returns the conditions that each type of termination has one of its keys.
 func terminationConditions() (all []form) {
 	for _, name := range slices.Sorted(maps.Keys(terminationKeys)) {
 		own := terminationKeys[name]
@@ -253,7 +253,7 @@ func terminationConditions() (all []form) {
 	return all
 }
 
-// stageForm returns the schema of a stage.
+// stageForm returns the schema for stages.
 func (b *schemaBuilder) stageForm() form {
 	s := b.object(reflect.TypeFor[Stage]())
 	s["oneOf"] = oneKey("agent", "command", "loop", "parallel")
@@ -269,7 +269,7 @@ func oneKey(keys ...string) (all []form) {
 	return all
 }
 
-// stageKeys lists the keys that a stage must have, and those that it cannot have, by the key that says what it does.
+// stageKeys lists a stage's required and forbidden keys, by the key that says what the stage does.
 var stageKeys = map[string]struct{ required, excluded []string }{
 	"agent":   {[]string{"prompt", "termination"}, nil},
 	"command": {[]string{"termination"}, []string{"prompt", "max_cost"}},
@@ -278,7 +278,7 @@ var stageKeys = map[string]struct{ required, excluded []string }{
 		"disable_global_hooks", "disable_pipeline_hooks"}},
 }
 
-// stageConditions returns the conditions on the keys of a stage.
+// stageConditions returns the conditions on a stage's keys.
 func stageConditions(keys ...string) (all []form) {
 	for _, key := range keys {
 		then, excluded := form{}, form{}

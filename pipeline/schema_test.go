@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is published")
 
-// The published schemas are those of the loader.
+// The published schemas match the loader.
 func TestPublishedSchemas(t *testing.T) {
 	for name, text := range map[string][]byte{"pipeline.schema.json": pipeline.Schema(), "pipeline-loop.schema.json": pipeline.LoopSchema()} {
 		path := filepath.Join("..", "docs", name)
@@ -80,7 +80,7 @@ func compileSchema(t *testing.T, id string, schema []byte) *jsonschema.Schema {
 	return compiled
 }
 
-// validateYAML returns what a schema finds wrong in a file.
+// validateYAML returns the mistakes that a schema finds in a file.
 func validateYAML(t *testing.T, s *jsonschema.Schema, text string) error {
 	t.Helper()
 	var value any
@@ -220,8 +220,7 @@ func TestSchemaRefusesMistakes(t *testing.T) {
 	}
 }
 
-// With each key that says what a stage does, the schema allows and requires the same other keys as Load, in pipelines and in
-// loop files.
+// With each key for a stage's work, the schema allows and requires the same other keys as Load, in pipelines and in loop files.
 func TestSchemaKeysOfStages(t *testing.T) {
 	whole, loop := compileSchema(t, pipeline.SchemaID, pipeline.Schema()), compileSchema(t, pipeline.LoopSchemaID, pipeline.LoopSchema())
 	others := []string{

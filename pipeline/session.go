@@ -19,46 +19,46 @@ import (
 
 // SessionOptions describe a session: one run of a pipeline.
 type SessionOptions struct {
-	// Name is the name of the session. Required.
+	// Name is the session's name. Required.
 	Name string
-	// Dir is the directory of the session, for its files. Required.
+	// Dir is the directory for the session's files. Required.
 	Dir string
 	// Workspace is the directory in which commands run. Empty means the working directory.
 	Workspace string
 	// Demands are labels that a worker must have to execute the session and its iterations. They must select workers that
 	// have the directories.
 	Demands map[string]string
-	// DetachedDemands are the demands of pipelines that hooks start without awaiting them. They may need other workers than the session,
-	// because they can go on when it has ended. Nil means Demands.
+	// DetachedDemands are the demands for pipelines that hooks start without awaiting them. They may need other workers, because they
+	// can go on when the session has ended. Nil means Demands.
 	DetachedDemands map[string]string
-	// Limits limit the session and its iterations together, in addition to those of the pipeline.
+	// Limits apply to the session and its iterations together, in addition to the pipeline's limits.
 	Limits agent.Limits
-	// By is the verified name of who starts the session.
+	// By is the verified name of the person or program that starts the session.
 	By string
 	// Inputs is a JSON object for the session. Empty means none.
 	Inputs json.RawMessage
-	// IdempotencyKey identifies the session among all jobs of the store: see durable.Job.
+	// IdempotencyKey identifies the session among the store's jobs: see durable.Job.
 	IdempotencyKey string
 
-	depth int // the number of pipelines above that have started it
-	// only is the stage of a parallel block that the session runs, and next the stage after the block.
+	depth int // the number of pipelines above this one
+	// only is the stage in a parallel block that the session runs, and next the stage after the block.
 	only, next string
-	// root is the directory with the files of all sessions; empty for the parent of Dir.
+	// root is the directory with the files of all sessions; empty for Dir's parent.
 	root string
 }
 
-// The labels of the runs of a session, besides durable.LabelStage and durable.LabelIteration.
+// The labels for a session's runs, besides durable.LabelStage and durable.LabelIteration.
 const (
-	// LabelPipeline is the name of the pipeline, LabelSession that of the session.
+	// LabelPipeline is the pipeline's name, LabelSession the session's name.
 	LabelPipeline = "pipeline"
 	LabelSession  = "pipeline.session"
 	// LabelDetached is "true" for a pipeline that a hook has started without awaiting it.
 	LabelDetached = "pipeline.detached"
-	// labelRestarts is how often the stage had begun again, for iterations of a stage that has.
+	// labelRestarts counts how often the iteration's stage has begun again. A stage that never did has none.
 	labelRestarts = "pipeline.restarts"
 )
 
-// sessionInput is the input of the run of a session.
+// sessionInput is the input in a session's run.
 type sessionInput struct {
 	Source    json.RawMessage `json:"source"`
 	Session   string          `json:"session"`
@@ -114,7 +114,7 @@ func (p *Pipeline) Job(o SessionOptions) (durable.Job, error) {
 	}, nil
 }
 
-// InputsOf returns the inputs in the input of the run of a session: see durable.InputOf. It returns an empty object for none.
+// InputsOf returns the inputs in a session run's input: see durable.InputOf. It returns an empty object for none.
 func InputsOf(input []byte) (json.RawMessage, error) {
 	var in sessionInput
 	if err := json.Unmarshal(input, &in); err != nil {
@@ -126,7 +126,7 @@ func InputsOf(input []byte) (json.RawMessage, error) {
 	return in.Inputs, nil
 }
 
-// WithInputs returns the input of the run of a session with other inputs.
+// WithInputs returns a session run's input with other inputs.
 func WithInputs(input []byte, inputs json.RawMessage) ([]byte, error) {
 	var in sessionInput
 	if err := json.Unmarshal(input, &in); err != nil {
@@ -146,20 +146,20 @@ type session struct {
 	limits    agent.Limits
 	inputs    json.RawMessage
 	depth     int
-	// part is set for a stage of a parallel block, which is a session of its own below that of the pipeline; next is then the
-	// stage after the block.
+	// part is set for a stage in a parallel block, which is a session below the pipeline's session; next is then the stage after the
+	// block.
 	part bool
 	next string
-	// outputDirs are the directories of all stages of the pipeline, and root is that with the files of all sessions.
+	// outputDirs are the directories of all stages in the pipeline. root is the directory with the files of all sessions.
 	outputDirs map[string]string
 	root       string
-	// base is the trusted directory above all files of the session: agents may change what is below it.
+	// base is the trusted directory above all session files. Agents may change anything below it.
 	base rooted.Base
 
 	detachedDemands map[string]string
 }
 
-// readSession reads the session of a run from a store.
+// readSession reads a session from a store, given its run.
 func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*session, error) {
 	data, limits, err := durable.InputOf(ctx, j, id)
 	if err != nil {
@@ -178,7 +178,7 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 		return nil, &brokenError{err}
 	}
 	top := in.Dir
-	if in.Only != "" { // the directory of a part is in that of its block: DIR/stages/NN-BLOCK/PART
+	if in.Only != "" { // a part's directory is in its block's directory: DIR/stages/NN-BLOCK/PART
 		top = filepath.Dir(filepath.Dir(filepath.Dir(in.Dir)))
 	}
 	root := cmp.Or(in.Root, filepath.Dir(top))
@@ -187,7 +187,7 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 		base = filepath.Dir(root)
 	}
 	if strings.HasPrefix(in.Workspace+string(filepath.Separator), root+string(filepath.Separator)) {
-		root = top // the files of the workspace are not those of sessions
+		root = top // the workspace's files are not session files
 	}
 	dirs := p.stageDirs(top)
 	if in.Only != "" {
@@ -205,21 +205,21 @@ func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*sessi
 	}, nil
 }
 
-// brokenError is an error of a session that cannot be executed, now or later.
+// brokenError is the error for a session that can never be executed.
 type brokenError struct{ err error }
 
 func (e *brokenError) Error() string { return e.err.Error() }
 
 func (e *brokenError) Unwrap() error { return e.err }
 
-// stageDir returns the directory of a stage.
+// stageDir returns a stage's directory.
 func (s *session) stageDir(stage int) string { return stageDir(s.dir, stage, s.Stages[stage].Name) }
 
 func stageDir(session string, stage int, name string) string {
 	return filepath.Join(session, "stages", fmt.Sprintf("%02d-%s", stage+1, name))
 }
 
-// stageDirs returns the directories of all stages in the directory of a session. Each stage of a parallel block has a session below.
+// stageDirs returns the directories of all stages in a session's directory. Each stage in a parallel block has a session below.
 func (d *Definition) stageDirs(session string) map[string]string {
 	dirs := map[string]string{}
 	for i, s := range d.Stages {
@@ -231,11 +231,11 @@ func (d *Definition) stageDirs(session string) map[string]string {
 	return dirs
 }
 
-// progress returns the path of the progress file of a stage.
+// progress returns the path of a stage's progress file.
 func (s *session) progress(stage int) string { return filepath.Join(s.stageDir(stage), "progress.md") }
 
-// iterationDir returns the directory of an iteration of a stage that has begun again restarts times. Then the directory is another one:
-// a program of the iterations before may still run and write to theirs.
+// iterationDir returns an iteration's directory. A stage that has begun again has other directories, because a program in an
+// earlier iteration may still run and write.
 func (s *session) iterationDir(stage, iteration, restarts int) string {
 	all := iterationsDir
 	if restarts > 0 {
@@ -246,17 +246,17 @@ func (s *session) iterationDir(stage, iteration, restarts int) string {
 
 // The names of files.
 const (
-	iterationsDir = "iterations" // of a stage
+	iterationsDir = "iterations" // in a stage's directory
 
 	contextFile  = "context.json"
 	decisionFile = "status.json"
 	outputFile   = "output.txt"
 	treeFile     = "tree.json"
-	statusFile   = "status.json" // of the session
+	statusFile   = "status.json" // in the session's directory
 	eventsFile   = "events.jsonl"
 )
 
-// file returns the path of a file of the current iteration.
+// file returns the path of a file in the current iteration's directory.
 func (s *session) file(at position, name string) string {
 	return filepath.Join(s.iterationDir(at.Stage, at.Iteration, at.Restarts), name)
 }

@@ -19,30 +19,30 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// Pipeline is a pipeline with the texts of its files. It does not change.
+// Pipeline is a pipeline with the content of its files. It does not change.
 type Pipeline struct {
 	Definition
 
 	source source
-	root   yamlfile.Node // of its file, for the places of mistakes
+	root   yamlfile.Node // the file's content, for the places of mistakes
 }
 
-// source is what a session keeps of its pipeline, so that a later change of a file does not change the session.
+// source is a pipeline's files as a session stores them, so that a later change in a file does not affect the session.
 type source struct {
-	// Path is the path of the pipeline file, Global that of the user's hooks; empty without one.
+	// Path is the path of the pipeline file. Global is the path of the file with the user's hooks; empty without one.
 	Path   string `json:"path"`
 	Global string `json:"global,omitempty"`
-	// Files are the texts of all files, by their paths.
+	// Files contains the content of all files by path.
 	Files map[string]string `json:"files"`
-	// Agents are the paths of the files of agents, by stage.
+	// Agents contains the paths of agent files by stage.
 	Agents map[string]string `json:"agents,omitempty"`
-	// Loops are the paths of the files of loops, by stage.
+	// Loops contains the paths of loop files by stage.
 	Loops map[string]string `json:"loops,omitempty"`
-	// Pipelines are those that hooks may start, by the names that hooks give them. Only the topmost source has them.
+	// Pipelines contains the pipelines that hooks may start, by the names that hooks use. Only the topmost source has them.
 	Pipelines map[string]source `json:"pipelines,omitempty"`
 }
 
-// parse reads the pipeline of a source.
+// parse reads a source's pipeline.
 func parse(src source) (*Pipeline, error) {
 	p := &Pipeline{source: src}
 	var err error
@@ -60,7 +60,7 @@ func parse(src source) (*Pipeline, error) {
 	return p, nil
 }
 
-// readLoop takes over the keys in the file of the stage's loop.
+// readLoop takes over the keys in the stage's loop file.
 func (s *Stage) readLoop(path, text string) error {
 	var loop Stage
 	root, err := decodeFile(path, text, &loop, "name, termination, and agent or command")
@@ -71,8 +71,8 @@ func (s *Stage) readLoop(path, text string) error {
 	return err
 }
 
-// decodeFile decodes the text of a file, and returns its content for the places of mistakes. Required names the keys to add to an
-// empty file; a file without required keys may be empty.
+// decodeFile decodes a file, and returns its content for the places of mistakes. required names the keys to add to an empty file.
+// If it is empty, the file may be empty, too.
 func decodeFile(path, text string, into any, required string) (yamlfile.Node, error) {
 	file := yamlfile.Parse(path, []byte(text))
 	if !file.CheckFormat(fileFormat) {
@@ -98,7 +98,8 @@ func (p *Pipeline) Agents() (all []AgentStage) {
 	return all
 }
 
-// Files returns the texts of the files of the pipeline and of those that its hooks may start, without the user's hooks, by their paths.
+// Files returns the content of all files by path: the pipeline's files, and the files of pipelines that its hooks may start,
+// without the user's hooks.
 func (p *Pipeline) Files() map[string]string {
 	all := map[string]string{}
 	for _, src := range append(slices.Collect(maps.Values(p.source.Pipelines)), p.source) {
@@ -111,7 +112,7 @@ func (p *Pipeline) Files() map[string]string {
 	return all
 }
 
-// isInline reports whether a path is that of an agent that a pipeline file or a loop file defines.
+// isInline reports whether a path stands for an agent that a pipeline file or a loop file defines.
 func (src *source) isInline(path string) bool {
 	at := strings.LastIndex(path, inlineMark)
 	if at < 0 {
@@ -121,10 +122,10 @@ func (src *source) isInline(path string) bool {
 	return known && strings.HasSuffix(path, ".json")
 }
 
-// inlineMark precedes the name of the stage in the path of an agent that the pipeline file defines.
+// inlineMark precedes the stage's name in the path of an agent that the pipeline file defines.
 const inlineMark = "#"
 
-// agentStage returns the description of a stage for what builds its agent.
+// agentStage describes a stage for Options.Agents.
 func (p *Pipeline) agentStage(s *Stage) AgentStage {
 	path := p.source.Agents[s.Name]
 	return AgentStage{Pipeline: p.Name, Stage: s.Name, Agent: s.Agent.String(), Path: path, Text: p.source.Files[path]}
@@ -140,7 +141,7 @@ func (p *Pipeline) hash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// layers returns the layers of hooks of a stage, from the innermost out.
+// layers returns a stage's hook layers, from the innermost out.
 func (p *Pipeline) layers(s *Stage) []policy.Layer {
 	var all []policy.Layer
 	switch {
@@ -157,7 +158,7 @@ func (p *Pipeline) layers(s *Stage) []policy.Layer {
 	return all
 }
 
-// hooksOf returns the hooks of a stage.
+// hooksOf returns a stage's hooks.
 func (p *Pipeline) hooksOf(stage *Stage, host action.Host) ([]hooks.Hook, error) {
 	loaded, err := p.rulesOf(stage, host, nil)
 	if err != nil {
@@ -166,12 +167,12 @@ func (p *Pipeline) hooksOf(stage *Stage, host action.Host) ([]hooks.Hook, error)
 	return loaded.Hooks()
 }
 
-// rulesOf returns the rules of a stage. Files, unless nil, keeps parsed files.
+// rulesOf returns a stage's rules. files, unless nil, keeps parsed files.
 func (p *Pipeline) rulesOf(stage *Stage, host action.Host, files *policy.Files) (*policy.Policy, error) {
 	return policy.Load(p.layers(stage), policy.Options{Host: host, Dir: host.Dir, Read: p.read, Files: files})
 }
 
-// read returns the text of a file as it was when the session began.
+// read returns a file's content as it was when the session began.
 func (p *Pipeline) read(path string) ([]byte, error) {
 	if text, ok := p.source.Files[path]; ok {
 		return []byte(text), nil
@@ -179,7 +180,7 @@ func (p *Pipeline) read(path string) ([]byte, error) {
 	return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("a pipeline file cannot include other files")}
 }
 
-// Warnings returns what is probably a mistake in the hooks of all stages, and of the pipelines that they start.
+// Warnings returns probable mistakes in all stages' hooks, and in the pipelines that the hooks start.
 func (p *Pipeline) Warnings(host action.Host) ([]policy.Warning, error) {
 	host.Spawner = noSpawner{}
 	all := []*Pipeline{p}

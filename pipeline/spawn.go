@@ -23,18 +23,17 @@ import (
 	"github.com/grapnel-go/grapnel/internal/runctx"
 )
 
-// spawner runs pipelines for the hooks of a session, as child runs. An awaited one lets the firing wait in the store, as a gate
-// does.
+// spawner runs pipelines for a session's hooks, as child runs. The firing waits in the store for an awaited pipeline, as for a gate.
 type spawner struct{ m *machine }
 
 var _ action.Spawner = spawner{}
 
-// spawning is the part of a position that pipelines need that hooks start at a firing. An action that is not awaited needs it
-// while the position changes.
+// spawning is the part of a position that the pipelines started at a firing need. A detached action needs it while the position
+// changes.
 type spawning struct {
 	round  int
 	limits agent.Limits
-	over   string // the limit that is used up; empty for none
+	over   string // names the limit that is used up; empty for none
 }
 
 type spawningKey struct{}
@@ -52,7 +51,7 @@ func (s spawner) Spawn(ctx context.Context, start action.SpawnStart) mo.Result[s
 	return mo.TupleToResult(s.m.awaitSpawned(ctx, place, at, start))
 }
 
-// id identifies a pipeline that a hook starts, in the run of the session.
+// id identifies a pipeline that a hook starts, in the session's run.
 func (at spawning) id(s action.SpawnStart) string {
 	id := fmt.Sprintf("spawn %s %s/%d by %s, attempt %d", s.Point, s.Run.Stage, s.Run.Iteration, s.Hook, s.Attempt)
 	if at.round > 0 {
@@ -61,7 +60,7 @@ func (at spawning) id(s action.SpawnStart) string {
 	return id
 }
 
-// submitChild starts a pipeline that no rule awaits.
+// submitChild starts a detached pipeline.
 func (m *machine) submitChild(ctx context.Context, at spawning, start action.SpawnStart) error {
 	job, err := m.spawnJob(at, start)
 	if err != nil {
@@ -82,7 +81,7 @@ func (m *machine) submitChild(ctx context.Context, at spawning, start action.Spa
 // maxKey is the maximum length of an idempotency key.
 const maxKey = 256
 
-// awaitSpawned returns the output of a pipeline, or ends the firing until it has one.
+// awaitSpawned returns a pipeline's output, or ends the firing until the pipeline has one.
 func (m *machine) awaitSpawned(ctx context.Context, place *firing.Place, at spawning, start action.SpawnStart) (string, error) {
 	id := at.id(start)
 	for _, w := range place.Waits {
@@ -118,7 +117,7 @@ func (m *machine) awaitSpawned(ctx context.Context, place *firing.Place, at spaw
 	return "", place.Wait(w)
 }
 
-// outputOf returns the output of a pipeline that has ended.
+// outputOf returns an ended pipeline's output.
 func (m *machine) outputOf(ctx context.Context, child durable.Run) (string, error) {
 	result, err := durable.ResultOf(ctx, m.store, child.ID)
 	if err == nil && child.Status != durable.StatusCompleted {
@@ -127,7 +126,7 @@ func (m *machine) outputOf(ctx context.Context, child durable.Run) (string, erro
 	return result.Text, err
 }
 
-// spawnJob returns the job of a pipeline that a hook starts.
+// spawnJob returns the job for a pipeline that a hook starts.
 func (m *machine) spawnJob(at spawning, start action.SpawnStart) (durable.Job, error) {
 	if at.over != "" {
 		return durable.Job{}, fmt.Errorf("pipeline %q is not started: %s", start.Pipeline, at.over)
@@ -157,7 +156,7 @@ func (m *machine) spawnJob(at spawning, start action.SpawnStart) (durable.Job, e
 	return job, err
 }
 
-// childName returns the name of the session of a child, which no other child of the session has. A long one ends with its hash.
+// childName returns a name for a child's session that no other child has. A long name ends with its hash.
 func childName(parent, stage, own string) string {
 	name := parent + "." + stage + "." + own
 	if len(name) > maxName {
@@ -170,8 +169,8 @@ func childName(parent, stage, own string) string {
 
 var unsafeName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// actionName returns the name of a hook as a part of a file name: its id, after the name of its layer unless that is the pipeline.
-// A hash is added where the id has other characters, so that two hooks never have the same name.
+// actionName returns a hook's name as part of a file name: its ID, after its layer's name unless the layer is the pipeline. If the
+// ID has other characters, a hash is added, so that no two hooks have the same name.
 func actionName(hook string) string {
 	layer, _, _ := strings.Cut(hook, ".")
 	id := hook[strings.LastIndex(hook, "/")+1:]
@@ -186,7 +185,7 @@ func actionName(hook string) string {
 	return name
 }
 
-// pointNames are the names of points in files of pipelines.
+// pointNames are the names of points in pipeline files.
 var pointNames = map[hooks.PointName]string{
 	hooks.SessionStart: "on_session_start", hooks.IterationStart: "on_iteration_start", hooks.IterationComplete: "on_iteration_complete",
 	hooks.IterationFailed: "on_error", hooks.StageComplete: "on_stage_complete", hooks.SessionComplete: "on_session_complete",
@@ -201,7 +200,7 @@ func (m *machine) cancelChildren(ctx context.Context, reason string) error {
 			return errors.Join(append(wrong, err)...)
 		}
 		for _, child := range children {
-			if child.Labels[LabelPipeline] == "" { // not of the session: a run that calls hooks when the session has ended
+			if child.Labels[LabelPipeline] == "" { // a run that calls hooks when the session has ended
 				continue
 			}
 			text := strings.TrimSpace("the pipeline was cancelled: " + reason)
@@ -217,16 +216,16 @@ func (m *machine) cancelChildren(ctx context.Context, reason string) error {
 // live are the statuses of runs that have not ended.
 var live = []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting}
 
-// The files of a session that has inputs, and of one that gives another output than that of its last iteration.
+// The names of the inputs file, and of the file with an output that replaces the last iteration's output.
 const (
 	inputsFile = "inputs.json"
 	resultFile = "output.json"
 )
 
-// maxResult is the maximum size of the output of a session.
+// maxResult is the maximum size of a session's output.
 const maxResult = 1 << 20
 
-// output returns the output of the session: the content of its output file, or that of the last iteration.
+// output returns the session's output: the content of its output file, or the last iteration's output.
 func (m *machine) output() (string, error) {
 	text, err := m.base.ReadFile(filepath.Join(m.dir, resultFile), maxResult)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -238,7 +237,7 @@ func (m *machine) output() (string, error) {
 	return strings.ToValidUTF8(string(text), "\uFFFD"), nil
 }
 
-// inputTexts returns the inputs of the session as texts, by their names in prompts: inputs.NAME.
+// inputTexts returns the session's inputs as strings, by their names in prompts: inputs.NAME.
 func (s *session) inputTexts() map[string]string {
 	texts := map[string]string{}
 	var inputs map[string]json.RawMessage
@@ -255,7 +254,7 @@ func (s *session) inputTexts() map[string]string {
 	return texts
 }
 
-// noSpawner is in place of a session where hooks are only checked.
+// noSpawner replaces a session where hooks are only checked.
 type noSpawner struct{}
 
 // Spawn returns an error.

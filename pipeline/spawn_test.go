@@ -65,7 +65,7 @@ stages:
 	b.readOnly(s)
 }
 
-// Hooks of a stage and of the pipeline start pipelines in directories of their own.
+// A stage's and a pipeline's hooks start pipelines in separate directories.
 func TestSpawnDirectories(t *testing.T) {
 	b := newBench(t)
 	b.write("child.yaml", "name: child\nstages: [{name: a, command: {argv: ['true']}, termination: {type: fixed, iterations: 1}}]")

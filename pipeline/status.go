@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Status is what a session is doing, or how it has ended.
+// Status is a session's current work or its ending.
 type Status struct {
 	Session  string         `json:"session"`
 	Pipeline string         `json:"pipeline"`
@@ -21,34 +21,34 @@ type Status struct {
 	Stage         string `json:"stage,omitempty"`
 	Iteration     int    `json:"iteration,omitempty"`
 	MaxIterations int    `json:"max_iterations,omitempty"`
-	// IterationRun is the run of the iteration.
+	// IterationRun is the iteration's run.
 	IterationRun agent.RunID `json:"iteration_run,omitempty"`
-	// Decision is the last decision of the stage, Why its reason.
+	// Decision is the stage's last decision, Why its reason.
 	Decision string `json:"decision,omitempty"`
 	Why      string `json:"why,omitempty"`
 	// Reason says why the session has ended, Error more.
 	Reason Reason `json:"reason,omitempty"`
 	Error  string `json:"error,omitempty"`
-	// Steps, Tokens and Cost are what agents have used.
+	// Steps, Tokens and Cost are usage by agents.
 	Steps  int     `json:"steps,omitempty"`
 	Tokens int64   `json:"tokens,omitempty"`
 	Cost   float64 `json:"cost,omitempty"`
-	// Parts are the stages of a parallel block that runs.
+	// Parts are the stages in the running parallel block.
 	Parts []Status `json:"parts,omitempty"`
 	// WaitsFor are the gates that the session waits for.
 	WaitsFor []WaitingGate `json:"waits_for,omitempty"`
-	// Dir is the directory of the session.
+	// Dir is the session's directory.
 	Dir     string    `json:"dir"`
 	Updated time.Time `json:"updated"`
 }
 
-// StatusOf returns the status of a session from its run.
+// StatusOf returns a session's status, given its run.
 func StatusOf(ctx context.Context, store durable.Store, about durable.Run) (Status, error) {
 	s, _, err := statusAt(ctx, store, about)
 	return s, err
 }
 
-// statusAt returns the status of a session, and its position.
+// statusAt returns a session's status and position.
 func statusAt(ctx context.Context, store durable.Store, about durable.Run) (out Status, at position, err error) {
 	if about.Kind != durable.KindPipeline {
 		return out, at, fmt.Errorf("run %s is of kind %s and no session of a pipeline", about.ID, about.Kind)
@@ -84,7 +84,7 @@ func statusAt(ctx context.Context, store durable.Store, about durable.Run) (out 
 	return out, at, nil
 }
 
-// SessionNames returns the names of the pipeline of a session and of those that its hooks may start: see Options.Pipelines.
+// SessionNames returns the names of a session's pipeline and the pipelines that its hooks may start: see Options.Pipelines.
 func SessionNames(ctx context.Context, j durable.Journal, id agent.RunID) ([]string, error) {
 	s, err := readSession(ctx, j, id)
 	if err != nil {
@@ -101,7 +101,7 @@ func SessionNames(ctx context.Context, j durable.Journal, id agent.RunID) ([]str
 	return names, nil
 }
 
-// status returns the status of the session at a position.
+// status returns the session's status at a position.
 func (s *session) status(about durable.Run, at position) Status {
 	out := Status{
 		Session: s.name, Pipeline: s.Name, Run: about.ID, Status: about.Status, Paused: about.Paused, Dir: s.dir, Updated: about.Updated.UTC(),
@@ -120,7 +120,7 @@ func (s *session) status(about durable.Run, at position) Status {
 	return out
 }
 
-// status returns the status of the session as it was committed last.
+// status returns the session's last committed status.
 func (m *machine) status() Status {
 	about := m.about
 	about.Status, about.Updated = m.stored, time.Now()

@@ -15,8 +15,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/version"
 )
 
-// labelTrace is the first span of a session, for its iterations, its parallel stages and the pipelines that its hooks start: their spans
-// are below it, in whatever process.
+// labelTrace is a session's first span. The spans for its iterations, its parallel stages and the pipelines that its hooks start
+// are below it, in any process.
 const labelTrace = "pipeline.traceparent"
 
 const traceHeader = "traceparent"
@@ -39,8 +39,8 @@ func withTrace(ctx context.Context, parent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{traceHeader: parent})
 }
 
-// inSpan calls execute in the span of the time in which this process executes the session, and ends the span with how the session has
-// ended, if it has. The first span of a session is above all others.
+// inSpan calls execute in a span for this process's work on the session. If the session has ended, the span records how. The
+// session's first span is above all others.
 func (m *machine) inSpan(ctx context.Context, execute func(context.Context) error) error {
 	tracer := otel.GetTracerProvider().Tracer(semconv.Scope, trace.WithInstrumentationVersion(version.Read()))
 	ctx, span := tracer.Start(withTrace(ctx, m.trace), string(m.about.Kind)+" "+m.Name, trace.WithAttributes(
@@ -59,7 +59,7 @@ func (m *machine) inSpan(ctx context.Context, execute func(context.Context) erro
 	return err
 }
 
-// addTrace lets the spans of a job be below those of the session.
+// addTrace puts a job's spans below the session's spans.
 func (m *machine) addTrace(job *durable.Job) {
 	if m.trace == "" {
 		return

@@ -59,8 +59,8 @@ func measured(t *testing.T) (spans *tracetest.InMemoryExporter, count func(metri
 	}
 }
 
-// Hooks of pipelines have spans below that of the session, and are measured like those of agents. A firing that waits for a gate, and is
-// repeated, counts once. All spans of a session are in one trace.
+// Pipeline hooks have spans below the session's span, and are measured like an agent's hooks. A firing that waits for a gate and is
+// repeated counts once. All spans in a session are in one trace.
 func TestSpansOfHooks(t *testing.T) {
 	spans, count := measured(t)
 	b := newBench(t)
