@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,7 +141,10 @@ func killSession(t *testing.T, random *rand.Rand, form crashForm, most, every in
 	c := newCrashBench(t, newBench(t), form)
 	run := c.submit(c.text())
 	workers := []*crashWorker{startWorker(t, c), startWorker(t, c)}
+	var late sync.WaitGroup
+	defer late.Wait()
 	kill := func() {
+		late.Go(func() { c.receiver.repeat(t) })
 		i := random.IntN(len(workers))
 		if workers[i].kill(t, c) {
 			f.effective++
@@ -169,6 +173,8 @@ func killSession(t *testing.T, random *rand.Rand, form crashForm, most, every in
 	for _, w := range workers {
 		w.kill(t, c)
 	}
+	late.Wait()
+	c.receiver.repeat(t)
 	f.add(c.check(run))
 	return f
 }
@@ -191,5 +197,5 @@ func TestOnPostgres(t *testing.T) {
 		}
 	}()
 	c.finish(run.ID, gate.Options{Callbacks: c.answers.URL})
-	assert.Equal(t, crashFigures{open: 2}, c.check(run), "the gate and the pipeline that was spawned wait, and begin again")
+	assert.Equal(t, crashFigures{open: 3}, c.check(run), "the gates and the pipeline that was spawned wait, and begin again")
 }

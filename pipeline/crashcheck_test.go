@@ -20,6 +20,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/gate"
+	"github.com/grapnel-go/grapnel/internal/answertest"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
 
@@ -93,7 +94,7 @@ hooks:
   on_stage_complete:
     - {type: shell, await: true, command: 'NOTE stage $STAGE; END'}
     - {type: webhook, url: RECEIVER, body: {what: "webhook ${STAGE}"}}
-    - {type: webhook, url: RECEIVER, body: {what: gate, answer: "${CALLBACK_URL}"}, await: true, when: '${STAGE} == "plan"'}
+    - {type: webhook, url: RECEIVER, body: {what: gate, answer: "${CALLBACK_URL}"}, await: true, when: '${STAGE} == "plan" || ${STAGE} == "pack"'}
     - {id: the-child, type: spawn, pipeline: child, on_failure: abort, when: '${STAGE} == "plan"'}
     - {type: shell, await: true, command: 'NOTE spawned $(echo $SPAWN_OUTPUT); END', when: '${STAGE} == "plan"'}
   on_session_complete: {type: shell, await: true, command: 'NOTE session_complete; END'}
@@ -102,7 +103,7 @@ hooks:
 
 // expected returns what receivers see, and the outputs of the iterations.
 func (c *crashBench) expected() (actions, outputs []string) {
-	actions = []string{"session_start", "session_complete", "gate", "spawned made child 2", "child 1", "child 2"}
+	actions = []string{"session_start", "session_complete", "gate", "gate", "spawned made child 2", "child 1", "child 2"}
 	outputs = []string{"made child 1", "made child 2"}
 	names, counts := c.form.counts()
 	for _, stage := range names {
@@ -141,7 +142,7 @@ func (c *crashBench) expectedEvents() map[string][]string {
 		return " stop"
 	})
 	events = append(stage(append(events, fmt.Sprintf("stage_complete work %d", n)), "pack", n, none),
-		fmt.Sprintf("stage_complete pack %d", n), fmt.Sprintf("session_complete pack %d completed", n))
+		fmt.Sprintf("waiting pack %d", n), fmt.Sprintf("stage_complete pack %d", n), fmt.Sprintf("session_complete pack %d completed", n))
 	all := map[string][]string{"": events, "child": append([]string{"session_start  0"}, alone("child", 2, "session_complete child 2 completed")...)}
 	for _, part := range []string{"left", "right"} {
 		all[part] = alone(part, counts[part], fmt.Sprintf("session_complete %s %d completed", part, counts[part]))
@@ -153,8 +154,8 @@ func (c *crashBench) expectedEvents() map[string][]string {
 type keyReceiver struct {
 	mu      sync.Mutex
 	seen    map[string][]string // by key
-	gate    string              // the address where the gate is answered first
-	decided bool
+	gate    string              // the first address of the gate that waits; empty when none does
+	decided []string            // the addresses of the gates that were answered
 }
 
 func (r *keyReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
@@ -185,32 +186,60 @@ func (r *keyReceiver) count() (n int) {
 func (r *keyReceiver) waiting() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.decided {
-		return ""
-	}
 	return r.gate
 }
 
-// answer opens the gate. If the store is busy, the gate goes on waiting.
+// answer opens the gate with one of two equal answers, after late answers to earlier gates. If the store is busy, the gate goes on waiting.
 func (r *keyReceiver) answer(t *testing.T, url string) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"?action=approve", http.NoBody)
-	if !assert.NoError(t, err) {
+	r.repeat(t)
+	var codes [2]int
+	var sending sync.WaitGroup
+	for i := range codes {
+		sending.Go(func() { codes[i] = post(t, url, "approve") })
+	}
+	sending.Wait()
+	slices.Sort(codes[:])
+	if codes[0] == http.StatusServiceUnavailable {
 		return
+	}
+	assert.Equal(t, http.StatusOK, codes[0], "the first address of a gate opens it, also when another watcher has announced it since")
+	assert.Contains(t, used, codes[1])
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gate, r.decided = "", append(r.decided, url)
+}
+
+// used are the statuses of responses to repeated answers. The store may be busy.
+var used = []int{http.StatusConflict, http.StatusServiceUnavailable}
+
+// repeat posts the answers to earlier gates again, and the opposite: none counts.
+func (r *keyReceiver) repeat(t *testing.T) {
+	t.Helper()
+	r.mu.Lock()
+	decided := slices.Clone(r.decided)
+	r.mu.Unlock()
+	for _, url := range decided {
+		for _, action := range []string{"approve", "approve", "reject"} {
+			assert.Contains(t, used, post(t, url, action))
+		}
+	}
+}
+
+// post posts an answer to a gate and returns the status of the response.
+func post(t *testing.T, url, action string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"?action="+action, http.NoBody)
+	if !assert.NoError(t, err) {
+		return 0
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Logf("answering the gate: %v", err)
-		return
+		return http.StatusServiceUnavailable
 	}
 	_ = response.Body.Close() // it was not read
-	if response.StatusCode == http.StatusServiceUnavailable {
-		return
-	}
-	assert.Equal(t, http.StatusOK, response.StatusCode, "the first address of a gate opens it, also when another watcher has announced it since")
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.decided = true
+	return response.StatusCode
 }
 
 // runs returns all runs of the store.
@@ -290,6 +319,8 @@ func (c *crashBench) check(run durable.Run) (f crashFigures) {
 	actions, outputs := c.expected()
 	assert.ElementsMatch(c.t, outputs, c.outputs())
 	c.checkEvents(run)
+
+	assert.NoError(c.t, answertest.Repeat(c.t.Context(), c.store, run.ID))
 
 	records, seen := c.records(), c.seen()
 	var done []string
