@@ -12,8 +12,11 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Decide sends an answer to a wait twice at the same time. It returns a *durable.NotOpenError if both are refused, and another
-// error if both count.
+// ErrCounted is wrapped by errors about repeated answers that counted.
+var ErrCounted = errors.New("a repeated answer counted")
+
+// Decide sends an answer to a wait twice at the same time. It returns a *durable.NotOpenError if both are refused, and ErrCounted
+// if both count.
 func Decide(ctx context.Context, store durable.Store, w durable.Wait, a agent.Approval) error {
 	var errs [2]error
 	var sending sync.WaitGroup
@@ -33,7 +36,7 @@ func Decide(ctx context.Context, store durable.Store, w durable.Wait, a agent.Ap
 }
 
 // Repeat resends the run's recorded answers: twice, with the opposite verdict, and to open waits that ask other questions. It
-// returns an error unless all of them are refused and every wait was decided once.
+// returns ErrCounted unless all of them are refused and every wait was decided once.
 func Repeat(ctx context.Context, store durable.Store, run agent.RunID) error {
 	open, err := store.OpenWaits(ctx, durable.WaitFilter{Run: run, Kinds: []durable.WaitKind{durable.WaitApproval, durable.WaitDoubt}})
 	if err != nil {
@@ -51,7 +54,7 @@ func Repeat(ctx context.Context, store durable.Store, run agent.RunID) error {
 		}
 		w := durable.Wait{Run: run, ID: r.Answer.Wait}
 		if !r.Answer.More && decided[w.ID] {
-			return fmt.Errorf("%s of run %s was decided twice", w.ID, run)
+			return fmt.Errorf("%s of run %s was decided twice: %w", w.ID, run, ErrCounted)
 		}
 		decided[w.ID] = true
 		opposite := told.Approval
@@ -89,7 +92,7 @@ func resend(ctx context.Context, store durable.Store, w durable.Wait, a agent.Ap
 func checkRefusal(err error, w durable.Wait) error {
 	switch {
 	case err == nil:
-		return fmt.Errorf("a repeated answer to %s of run %s counted", w.ID, w.Run)
+		return fmt.Errorf("%s of run %s: %w", w.ID, w.Run, ErrCounted)
 	case errors.As(err, new(*durable.NotOpenError)):
 		return nil
 	}
