@@ -67,7 +67,7 @@ var layers = map[string]layer{
 	"":                    {}, // documentation only
 	"internal/plog":       {},
 	"internal/strictjson": {Modules: []string{"github.com/go-json-experiment/json"}},
-	"internal/yamlfile":   {Ours: []string{"internal/strictjson"}, Modules: append(values, "go.yaml.in/yaml/v4")},
+	"internal/yamlfile":   {Ours: []string{"internal/near", "internal/strictjson"}, Modules: append(values, "go.yaml.in/yaml/v4")},
 	"internal/reserved":   {},
 	"internal/semconv":    {Modules: []string{"go.opentelemetry.io/otel"}},
 	"internal/startedrun": {},
@@ -218,7 +218,7 @@ var layers = map[string]layer{
 	"coordinator/client": {Ours: []string{"agent", "coordinator", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {
 		Ours: []string{
-			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance", "internal/invisible", "policy/tools",
+			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance", "internal/invisible", "internal/near", "policy/tools",
 			"internal/lazy", "internal/runctx", "internal/reserved", "internal/strictjson", "internal/version", "internal/yamlfile",
 		},
 		Modules: append(values, "cel.dev/cel-go"),
@@ -234,7 +234,7 @@ var layers = map[string]layer{
 	},
 	"policy/recorded": {Ours: []string{"agent", "drivers/replay", "internal/semconv", "internal/strictjson"}, Modules: core},
 	"policy/policytest": {
-		Ours:    []string{"agent", "hooks", "hooks/fire", "action", "policy", "policy/condition", "policy/recorded", "policy/provenance", "drivers/replay", "internal/yamlfile"},
+		Ours:    []string{"action", "agent", "drivers/replay", "hooks", "hooks/fire", "internal/near", "internal/yamlfile", "policy", "policy/condition", "policy/provenance", "policy/recorded"},
 		Modules: values,
 	},
 	"policy/backtest": {
@@ -242,7 +242,7 @@ var layers = map[string]layer{
 		Modules: values,
 	},
 	"policy/condition": {
-		Ours:    []string{"agent", "hooks", "policy/bash", "internal/strictjson"},
+		Ours:    []string{"agent", "hooks", "internal/near", "internal/strictjson", "policy/bash"},
 		Modules: append(values, "cel.dev/cel-go"),
 	},
 

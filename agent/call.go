@@ -161,7 +161,7 @@ func (r *ToolResult) To(p *Prepared) *ToolResult {
 	return &out
 }
 
-// Answer returns a new, empty result for a prepared call. The executor that ran the call fills in Content and the other
+// NewResult returns an empty result for a prepared call. The executor that ran the call fills in Content and the other
 // fields. An empty Status is recorded as ToolExecuted. Field p.Answer is different: it answers the call when the tool
 // does not run.
 func NewResult(p *Prepared) *ToolResult { return &ToolResult{call: p.Call, original: p.Original} }

@@ -125,7 +125,7 @@ type approvalData struct {
 
 var noApprovalData approvalData
 
-// approvalData is never nil.
+// approvalData returns the data, which is never nil.
 func (p *Prepared) approvalData() *approvalData {
 	if p.extra == nil {
 		return &noApprovalData

@@ -24,7 +24,7 @@ type Execution struct {
 // *CancelledError. The caller closes the execution.
 func (k *Keeper) Open(ctx context.Context, r Run) (context.Context, *Execution) {
 	h := &recordedRun{}
-	h.begin(k, &claim{lease: r.Lease(), entries: r.Entries})
+	h.adopt(k, &claim{lease: r.Lease(), entries: r.Entries})
 	inside, lose := context.WithCancelCause(ctx)
 	h.lose = lose
 	release := k.follow(h)

@@ -128,7 +128,7 @@ func (k *Keeper) AroundRun() agent.Processor {
 			return h.runWithin(ctx, k, up, call, s, next)
 		}
 		if c, ok := ctx.Value(leased{}).(*claim); ok && c.lease.Run == s.Run().ID {
-			h.begin(k, c)
+			h.adopt(k, c)
 			if c.state.Parked() { // the answers are in the journal from here on, and nothing is asked any more
 				u := Update{Status: StatusRunning, Steps: s.RunStepCount(), Waits: []Wait{}}
 				if err := h.note(ctx, EntryResume, s, u); err != nil {
@@ -146,7 +146,7 @@ func (k *Keeper) AroundRun() agent.Processor {
 			if err != nil {
 				return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", about.ID, err))
 			}
-			h.begin(k, &claim{lease: lease})
+			h.adopt(k, &claim{lease: lease})
 		}
 		return h.around(ctx, s, next)
 	})

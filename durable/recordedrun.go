@@ -68,8 +68,8 @@ func (h *recordedRun) alone(name string) (over func()) {
 	return one.Unlock
 }
 
-// begin takes the run under a claim.
-func (h *recordedRun) begin(k *Keeper, c *claim) {
+// adopt takes the run under a claim.
+func (h *recordedRun) adopt(k *Keeper, c *claim) {
 	h.keeper, h.lease, h.entries, h.staged, h.last = k, c.lease, c.entries, c.entries, c.state
 	h.done, h.begun = c.done, c.begun
 	if h.done == nil {

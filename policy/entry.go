@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/near"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
@@ -195,7 +196,7 @@ func (e *entry) misspelt() (key yamlfile.Node, meant string, ok bool) {
 	known := keyNames(slices.Concat(commonKeys, decisionCommon, actionCommon),
 		slices.Concat(lo.Values(decisionKeys())...), slices.Concat(lo.Values(actionKeys)...))
 	for _, name := range e.keys {
-		meant, _ = yamlfile.Nearest(name, known)
+		meant, _ = near.Name(name, known)
 		if !slices.Contains(known, name) && (meant == "decision" || meant == "type") {
 			return e.of[name].Key, meant, true
 		}

@@ -8,17 +8,21 @@ import (
 )
 
 // Name returns the known name that is most similar to a wrong one. It prefers a name that differs only in case and
-// separators, then the name with the fewest typing errors, then the only name that contains the wrong one or is
-// contained in it. It returns false if no name is similar.
+// separators, then the name with the fewest typing errors, of two such names the one that is also in capitals or also
+// not, then the only name that contains the wrong one or is contained in it. It returns false if no name is similar.
 func Name(name string, known []string) (string, bool) {
 	plain := bareName(name)
-	slips := len(plain) / 3 // the maximum number of typing errors
-	best := ""
+	slips := max(len(plain)/3, min(len(plain)-1, 1)) // the maximum number of typing errors
+	best, least := "", 2*slips+2
 	var related []string
 	for _, candidate := range known {
 		other := bareName(candidate)
-		if d := editDistance(plain, other); d < slips || d == slips && best == "" {
-			best, slips = candidate, d
+		d := 2 * editDistance(plain, other)
+		if isUpper(name) != isUpper(candidate) {
+			d++
+		}
+		if d < least {
+			best, least = candidate, d
 		}
 		if min(len(plain), len(other)) >= 3 && (strings.Contains(plain, other) || strings.Contains(other, plain)) {
 			related = append(related, candidate)
@@ -29,6 +33,8 @@ func Name(name string, known []string) (string, bool) {
 	}
 	return best, best != ""
 }
+
+func isUpper(name string) bool { return name == strings.ToUpper(name) }
 
 var separators = strings.NewReplacer("_", "", "-", "", " ", "", ".", "")
 

@@ -19,6 +19,14 @@ func TestName(t *testing.T) {
 	}
 }
 
+// Of two names at the same distance, the one in the same case is meant.
+func TestSameCase(t *testing.T) {
+	for name, want := range map[string]string{"HOMEE": "HOME", "homee": "homer"} {
+		got, _ := Name(name, []string{"HOME", "homer"})
+		assert.Equal(t, want, got, name)
+	}
+}
+
 func TestEditDistance(t *testing.T) {
 	assert.Equal(t, 0, editDistance("", ""))
 	assert.Equal(t, 3, editDistance("", "abc"))

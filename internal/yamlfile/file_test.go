@@ -286,13 +286,8 @@ func TestRead(t *testing.T) {
 	assert.Len(t, text, yamlfile.MaxBytes+1)
 }
 
-func TestNearest(t *testing.T) {
-	known := []string{"read_file", "write_file", "bash"}
-	for name, want := range map[string]string{"readfile": "read_file", "bsah": "bash", "wirte-file": "write_file", "zzz": "", "": ""} {
-		got, ok := yamlfile.Nearest(name, known)
-		assert.Equal(t, want, got)
-		assert.Equal(t, want != "", ok)
-	}
+func TestUnknown(t *testing.T) {
+	assert.Equal(t, `unknown tool "bsah" (did you mean "bash"?); known: "bash", "read_file"`, yamlfile.Unknown("tool", "bsah", []string{"read_file", "bash"}))
 	assert.Equal(t, `unknown tool "x"; known: none`, yamlfile.Unknown("tool", "x", nil))
 }
 

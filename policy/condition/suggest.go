@@ -9,6 +9,8 @@ import (
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/grapnel-go/grapnel/internal/near"
 )
 
 var (
@@ -30,7 +32,7 @@ func (d *dialect) explainIssue(text, plain string, issue *cel.Error) *Error {
 		for _, k := range kinds {
 			all = append(all, k.order...)
 		}
-		e.Suggestion = nearestName(m[1], all)
+		e.Suggestion, _ = near.Name(m[1], all)
 		return e
 	}
 	if m := noOverload.FindStringSubmatch(issue.Message); m != nil {
@@ -78,10 +80,12 @@ func (d *dialect) unknownName(text, plain string, offset int, name string) *Erro
 		}
 	}
 	e := d.wrongAt(text, start, "unknown name %q", whole)
-	if e.Suggestion = nearestName(whole, d.allNames()); e.Suggestion == "" {
+	meant, ok := near.Name(whole, d.allNames())
+	if !ok {
 		head, _, _ := strings.Cut(whole, ".")
-		e.Suggestion = nearestName(head, d.allNames())
+		meant, _ = near.Name(head, d.allNames())
 	}
+	e.Suggestion = meant
 	return e
 }
 
@@ -112,50 +116,6 @@ func operatorText(name string) string {
 	return strings.Trim(strings.TrimSuffix(name, "_"), "_")
 }
 
-// nearestName returns the name that a mistyped one most likely means; empty if none is similar. It prefers names in
-// the same case.
-func nearestName(name string, among []string) string {
-	most := 1 + min(3, (len(name)+2)/4)
-	best, least := "", 2*most
-	slices.Sort(among)
-	for _, other := range among {
-		n := 2 * editDistance(strings.ToLower(name), strings.ToLower(other), most)
-		if (name == strings.ToUpper(name)) != (other == strings.ToUpper(other)) {
-			n++
-		}
-		if n < least {
-			best, least = other, n
-		}
-	}
-	return best
-}
-
-// editDistance returns how many letters must be changed, added, removed or swapped with the next, up to most.
-func editDistance(a, b string, most int) int {
-	if len(a)-len(b) >= most || len(b)-len(a) >= most || len(a) > 64 || len(b) > 64 {
-		return most
-	}
-	var rows [3][66]int
-	for j := range len(b) + 1 {
-		rows[0][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		last, row := &rows[(i+2)%3], &rows[i%3]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := 0
-			if a[i-1] != b[j-1] {
-				change = 1
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], rows[(i+1)%3][j-2]+1)
-			}
-		}
-	}
-	return min(most, rows[len(a)%3][len(b)])
-}
-
 // stray finds the errors that type checking misses: expressions that create objects, unknown members of a variable,
 // unknown action IDs, and regular expressions that are not constant.
 func (d *dialect) stray(text string, checked *cel.Ast) Errors {
@@ -178,7 +138,7 @@ func (d *dialect) stray(text string, checked *cel.Ast) Errors {
 			return
 		}
 		if known := d.membersOf(of); known != nil && !slices.Contains(known, name) {
-			say(e, "unknown name %q in %s", name, of).Suggestion = nearestName(name, slices.Clone(known))
+			say(e, "unknown name %q in %s", name, of).Suggestion, _ = near.Name(name, known)
 		}
 	}))
 	return wrong

@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/near"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
@@ -86,15 +87,15 @@ type Point hooks.PointName
 func (p *Point) Set(text string) error {
 	name, ok := hooks.PointNamed(text)
 	if !ok {
-		return fmt.Errorf("expected a point, such as PreToolUse or InputSubmitted%s", near(text))
+		return fmt.Errorf("expected a point, such as PreToolUse or InputSubmitted%s", suggestion(text))
 	}
 	*p = Point(name)
 	return nil
 }
 
-func near(text string) string {
+func suggestion(text string) string {
 	names := lo.Map(hooks.PointNames(), func(p hooks.PointName, _ int) string { return string(p) })
-	if name, ok := yamlfile.Nearest(text, names); ok && text != "" {
+	if name, ok := near.Name(text, names); ok && text != "" {
 		return fmt.Sprintf(" (did you mean %q?)", name)
 	}
 	return ""

@@ -31,9 +31,9 @@ func TestReadInput(t *testing.T) {
 		assert.Equal(t, want, got)
 	}
 	for want, values := range map[string][]string{
-		"or name=value":       {"name"},
-		"it is not asked for": {"name=Ann", "admin=yes"},
-		"given several times": {"name=Ann", "name=Bob"},
+		"or name=value":        {"name"},
+		"it is not asked for":  {"name=Ann", "admin=yes"},
+		"given more than once": {"name=Ann", "name=Bob"},
 	} {
 		_, err := readInput(i, values)
 		assert.ErrorContains(t, err, want)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
-	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/internal/near"
 	"github.com/grapnel-go/grapnel/registry"
 )
 
@@ -174,8 +174,8 @@ func (c *conversation) nextPrompt(ctx context.Context) (string, error) {
 			c.view.note(chatHelp)
 		default:
 			advice := ""
-			if near, ok := yamlfile.Nearest(word, []string{"quit", "help"}); ok {
-				advice = " Did you mean /" + near + "?"
+			if meant, ok := near.Name(word, []string{"quit", "help"}); ok {
+				advice = " Did you mean /" + meant + "?"
 			}
 			c.view.note(fmt.Sprintf("Unknown command /%s.%s /help lists the commands; // sends a text that begins with a slash.", word, advice))
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
-	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/internal/near"
 	"github.com/grapnel-go/grapnel/toolexec/shell"
 )
 
@@ -141,8 +141,8 @@ func flagError(c *cobra.Command, err error) error {
 	text := err.Error()
 	if name, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
 		known := lo.Map(flagName.FindAllStringSubmatch(c.Flags().FlagUsages(), -1), func(m []string, _ int) string { return m[1] })
-		if near, ok := yamlfile.Nearest(name, known); ok {
-			text += fmt.Sprintf(" (did you mean --%s?)", near)
+		if meant, ok := near.Name(name, known); ok {
+			text += fmt.Sprintf(" (did you mean --%s?)", meant)
 		}
 	}
 	return &usageError{fmt.Errorf("%s; %q lists the flags", text, c.CommandPath()+" --help")}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/internal/near"
 )
 
 func (r *runs) newDenyTools() *cobra.Command {
@@ -31,11 +31,11 @@ their next call; a call that already runs is not stopped. The models see the rea
 			if slices.Contains(c.ValidArgs, args[0]) {
 				return nil
 			}
-			near, ok := yamlfile.Nearest(args[0], []string{"on", "off", "show"})
+			meant, ok := near.Name(args[0], []string{"on", "off", "show"})
 			if ok {
-				near = " (did you mean " + near + "?)"
+				meant = " (did you mean " + meant + "?)"
 			}
-			return &usageError{fmt.Errorf("%s: expected on, off or show, got %q%s", c.CommandPath(), args[0], near)}
+			return &usageError{fmt.Errorf("%s: expected on, off or show, got %q%s", c.CommandPath(), args[0], meant)}
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.with(c.Context(), args[0] == "on", func(k *openedStore) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/internal/near"
 )
 
 // runKinds are the kinds of stored runs. Programs may have others.
@@ -165,8 +165,8 @@ func oneOf[T ~string](flag, what, text string, values []T) (T, error) {
 	if v := T(text); lo.Contains(values, v) {
 		return v, nil
 	}
-	near, ok := yamlfile.Nearest(text, textsOf(values))
-	return "", fmt.Errorf("%s: unknown %s %q%s", flag, what, text, lo.Ternary(ok, fmt.Sprintf(" (did you mean %q?)", near), ""))
+	meant, ok := near.Name(text, textsOf(values))
+	return "", fmt.Errorf("%s: unknown %s %q%s", flag, what, text, lo.Ternary(ok, fmt.Sprintf(" (did you mean %q?)", meant), ""))
 }
 
 // labelOf parses NAME=VALUE.
