@@ -1,0 +1,183 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// record adds a record to the audit log.
+func (t tx) record(r durable.AuditRecord) error {
+	if r.At.IsZero() {
+		r.At = t.now
+	}
+	if r.Answer != nil {
+		a := *r.Answer
+		a.At, a.By = r.At, r.By
+		r.Answer = &a
+	}
+	return t.AddAudit(r)
+}
+
+// AuditRecords implements durable.Store.
+func (s *Store) AuditRecords(ctx context.Context, f durable.AuditFilter) ([]durable.AuditRecord, error) {
+	return read(ctx, s, func(rows Rows) ([]durable.AuditRecord, error) { return rows.Audit(f) })
+}
+
+// waiver returns the waiver with an ID.
+func waiver(rows Rows, id string) (durable.Waiver, bool, error) {
+	all, err := rows.Waivers()
+	i := slices.IndexFunc(all, func(w durable.Waiver) bool { return w.ID == id })
+	if err != nil || i < 0 {
+		return durable.Waiver{}, false, err
+	}
+	return all[i], true, nil
+}
+
+// AddWaiver implements durable.Store.
+func (s *Store) AddWaiver(ctx context.Context, w durable.Waiver) error {
+	return s.write(ctx, func(t tx) error {
+		_, found, err := waiver(t, w.ID)
+		if err != nil || found {
+			return cmp.Or(err, fmt.Errorf("waiver %q: %w", w.ID, durable.ErrExists))
+		}
+		if err := t.PutWaiver(w); err != nil {
+			return err
+		}
+		return t.record(durable.AuditRecord{Kind: durable.AuditWaiver, Subject: w.ID, By: w.By})
+	})
+}
+
+// RevokeWaiver implements durable.Store.
+func (s *Store) RevokeWaiver(ctx context.Context, id, by string) error {
+	return s.write(ctx, func(t tx) error {
+		w, found, err := waiver(t, id)
+		switch {
+		case err != nil:
+			return err
+		case !found:
+			return fmt.Errorf("waiver %q: %w", id, durable.ErrNotFound)
+		case !w.Revoked.IsZero():
+			return nil
+		}
+		w.Revoked, w.RevokedBy = t.now, by
+		if err := t.PutWaiver(w); err != nil {
+			return err
+		}
+		return t.record(durable.AuditRecord{Kind: durable.AuditWaiverRevoked, Subject: id, By: by})
+	})
+}
+
+// Waivers implements durable.Store.
+func (s *Store) Waivers(ctx context.Context, all bool) ([]durable.Waiver, error) {
+	return read(ctx, s, func(rows Rows) ([]durable.Waiver, error) {
+		waivers, err := rows.Waivers()
+		if !all {
+			waivers = slices.DeleteFunc(waivers, func(w durable.Waiver) bool { return !w.Revoked.IsZero() || !w.Expires.After(rows.Now()) })
+		}
+		slices.SortStableFunc(waivers, func(a, b durable.Waiver) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
+		return waivers, err
+	})
+}
+
+// addVersion stores the next version of a document.
+func (t tx) addVersion(d durable.Document) (durable.Document, error) {
+	last, err := t.Document(d.Kind, d.Name, 0)
+	if err != nil && !errors.Is(err, durable.ErrNotFound) {
+		return durable.Document{}, err
+	}
+	if last.Newest != d.Version {
+		return durable.Document{}, fmt.Errorf("document %q of kind %q: %w", d.Name, d.Kind, durable.ErrConflict)
+	}
+	d.Version, d.At = last.Version+1, t.now
+	return d, t.AddDocument(d)
+}
+
+// PutDocument implements durable.Store.
+func (s *Store) PutDocument(ctx context.Context, d durable.Document) (stored durable.Document, err error) {
+	if err := d.Check(); err != nil {
+		return durable.Document{}, err
+	}
+	err = s.write(ctx, func(t tx) (err error) {
+		stored, err = t.addVersion(d)
+		return err
+	})
+	return stored, err
+}
+
+// Document implements durable.Store.
+func (s *Store) Document(ctx context.Context, kind, name string, version int64) (durable.Document, error) {
+	return read(ctx, s, func(rows Rows) (durable.Document, error) {
+		v, err := rows.Document(kind, name, version)
+		if err == nil && version == 0 && v.Newest == 0 {
+			err = fmt.Errorf("document %q of kind %q: %w", name, kind, durable.ErrNotFound)
+		}
+		if err != nil {
+			return durable.Document{}, err
+		}
+		return v.Document, nil
+	})
+}
+
+// ListDocuments implements durable.Store.
+func (s *Store) ListDocuments(ctx context.Context, kind, after string, limit int) ([]durable.Document, error) {
+	return read(ctx, s, func(rows Rows) ([]durable.Document, error) { return rows.Documents(kind, after, max(limit, 0)) })
+}
+
+// DeleteDocument implements durable.Store.
+func (s *Store) DeleteDocument(ctx context.Context, kind, name string) error {
+	return s.write(ctx, func(t tx) error {
+		v, err := t.Document(kind, name, 0)
+		switch {
+		case err != nil:
+			return err
+		case v.Newest == 0:
+			return fmt.Errorf("document %q of kind %q: %w", name, kind, durable.ErrNotFound)
+		}
+		return t.DropDocument(kind, name)
+	})
+}
+
+// The names of settings.
+const (
+	denySetting = "deny_tools"
+	keySetting  = "key_id"
+)
+
+// DenyTools implements durable.Store.
+func (s *Store) DenyTools(ctx context.Context) (durable.Switch, error) {
+	return read(ctx, s, func(rows Rows) (deny durable.Switch, err error) {
+		value, err := rows.Setting(denySetting)
+		if err == nil && value != nil {
+			err = json.Unmarshal(value, &deny)
+		}
+		return deny, err
+	})
+}
+
+// SetDenyTools implements durable.Store.
+func (s *Store) SetDenyTools(ctx context.Context, deny durable.Switch) error {
+	value, err := json.Marshal(deny)
+	if err != nil {
+		return err
+	}
+	return s.write(ctx, func(t tx) error { return t.PutSetting(denySetting, value) })
+}
+
+// KeyID implements durable.Store.
+func (s *Store) KeyID(ctx context.Context) (string, error) {
+	return read(ctx, s, func(rows Rows) (string, error) {
+		value, err := rows.Setting(keySetting)
+		return string(value), err
+	})
+}
+
+// SetKeyID implements durable.Store.
+func (s *Store) SetKeyID(ctx context.Context, id string) error {
+	return s.write(ctx, func(t tx) error { return t.PutSetting(keySetting, []byte(id)) })
+}

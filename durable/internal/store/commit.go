@@ -1,0 +1,203 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Commit implements durable.Store.
+func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (err error) {
+	if err := c.Check(); err != nil {
+		return fmt.Errorf("run %q: %w", l.Run, err)
+	}
+	if c.Jobs, err = prepare(c.Jobs); err != nil {
+		return err
+	}
+	return s.write(ctx, func(t tx) error {
+		r, err := t.lock(l.Run)
+		switch {
+		case err != nil:
+			return err
+		case c.ReleasesLease() && bytes.Equal(r.Appended, c.Fingerprint(l)): // again
+			return nil
+		case r.Epoch != l.Epoch || r.Owner == "" || r.Owner != l.Owner:
+			return fmt.Errorf("run %q, epoch %d: %w", l.Run, l.Epoch, durable.ErrStale)
+		}
+		for i, e := range c.Entries {
+			if want := r.Entries + int64(i) + 1; e.Seq != want {
+				return &durable.SeqError{Run: r.ID, Got: e.Seq, Want: want}
+			}
+		}
+		return t.commit(r, l, c)
+	})
+}
+
+// commit changes the run of a valid lease.
+func (t tx) commit(r Run, l durable.Lease, c durable.Commit) error {
+	ending := agent.RunID("")
+	if c.Update.Status.Ended() {
+		ending = r.ID
+	}
+	jobs, err := t.runsOf(c.Jobs, ending)
+	if err != nil {
+		return err
+	}
+	if len(jobs.added) > 0 {
+		t.Notify()
+	}
+	if c.Document != nil {
+		if _, err := t.addVersion(*c.Document); err != nil {
+			return err
+		}
+	}
+	if err := t.append(&r, c); err != nil {
+		return err
+	}
+	r.Appended, r.Updated = nil, t.now
+	if c.ReleasesLease() {
+		r.Appended = c.Fingerprint(l)
+	}
+	if err := t.update(&r, c.Update); err != nil {
+		return err
+	}
+	if err := t.PutRun(r); err != nil {
+		return err
+	}
+	return t.add(jobs.added)
+}
+
+// append stores what a Commit adds to a run.
+func (t tx) append(r *Run, c durable.Commit) error {
+	events := slices.Clone(c.Events)
+	for i := range events {
+		events[i].Run, events[i].Seq = r.ID, r.Events+int64(i)+1
+	}
+	r.Entries += int64(len(c.Entries))
+	r.Events += int64(len(c.Events))
+	r.Handled = max(r.Handled, c.HandledSignals)
+	if err := t.AddEntries(r.ID, c.Entries); err != nil {
+		return err
+	}
+	if err := t.AddEvents(r.ID, events); err != nil {
+		return err
+	}
+	for _, record := range c.Records {
+		record.Run = r.ID
+		if err := t.record(record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// update changes the summary of a run.
+func (t tx) update(r *Run, u durable.Update) error {
+	if u.Waits != nil {
+		if err := t.ask(r, u); err != nil {
+			return err
+		}
+	}
+	if u.Status != "" {
+		r.Reason, r.Blocked, r.Steps = u.Reason, u.Blocked, u.Steps
+	}
+	switch {
+	case u.Pass != nil:
+		return t.passOn(r, *u.Pass)
+	case u.Status.Ended():
+		if u.Result != nil {
+			p, err := t.Payload(r.ID)
+			if err != nil {
+				return err
+			}
+			p.Result = u.Result
+			if err := t.PutPayload(r.ID, p); err != nil {
+				return err
+			}
+		}
+		return t.end(r, u.Status)
+	case u.Status != "":
+		t.setStatus(r, u.Status)
+	}
+	return nil
+}
+
+// ask replaces the waits of a run. What was recorded for the same wait is kept: answers, the token and the claim.
+func (t tx) ask(r *Run, u durable.Update) error {
+	old, err := t.Waits(r.ID)
+	if err != nil {
+		return err
+	}
+	r.AnyWait = u.AnyWait
+	waits := make([]Wait, len(u.Waits))
+	for i, given := range u.Waits {
+		w := Wait{Wait: CloneWait(given)}
+		w.Run = r.ID
+		for k := range w.Partial {
+			w.Partial[k].Wait, w.Partial[k].Subject = w.ID, w.Subject
+		}
+		if w.Answer != nil {
+			w.Answer.Wait, w.Answer.Subject = w.ID, w.Subject
+		}
+		if k := findWait(old, w.ID); k >= 0 {
+			w.keep(old[k])
+		}
+		if w.TokenHash != [32]byte{} {
+			if err := t.AddToken(w.TokenHash, Token{r.ID, w.ID, w.Subject}); err != nil {
+				return err
+			}
+		}
+		waits[i] = w
+	}
+	r.setAnswerBy(waits)
+	return t.PutWaits(r.ID, waits)
+}
+
+// keep sets what was recorded for the same wait.
+func (w *Wait) keep(old Wait) {
+	w.Checker, w.CheckedUntil = old.Checker, old.CheckedUntil
+	if w.TokenHash == [32]byte{} {
+		w.TokenHash = old.TokenHash
+	}
+	if len(old.Answers()) > 0 {
+		w.Partial = old.Partial
+	}
+	if old.Answer != nil {
+		w.Answer = old.Answer
+	}
+}
+
+// passOn passes a run on to the workers of another phase.
+func (t tx) passOn(r *Run, p durable.Pass) error {
+	r.Phase, r.Attempts, r.AnyWait = p.Phase, 0, false
+	if err := t.AddQueue(r.Needs()); err != nil {
+		return err
+	}
+	if p.Input != nil {
+		stored, err := t.Payload(r.ID)
+		if err != nil {
+			return err
+		}
+		if !stored.Replaced {
+			stored.Submitted, stored.Replaced = stored.Input, true
+		}
+		stored.Input = p.Input
+		if err := t.PutPayload(r.ID, stored); err != nil {
+			return err
+		}
+	}
+	r.setAnswerBy(nil)
+	if err := t.PutWaits(r.ID, nil); err != nil {
+		return err
+	}
+	next := durable.StatusReady
+	if r.Paused && r.CancelReason == "" {
+		next = durable.StatusWaiting
+	}
+	t.free(r, next)
+	return nil
+}

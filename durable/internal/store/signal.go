@@ -1,0 +1,111 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Signal implements durable.Store.
+func (s *Store) Signal(ctx context.Context, id agent.RunID, g durable.Signal) error {
+	switch g.Kind {
+	case durable.SignalCancel, durable.SignalPause, durable.SignalResume, durable.SignalContext:
+	default:
+		return fmt.Errorf("signal to run %q: unknown kind %q", id, g.Kind)
+	}
+	return s.change(ctx, id, func(t tx, r *Run) (err error) {
+		if r.Status.Ended() {
+			return nil
+		}
+		t.Notify()
+		switch g.Kind {
+		case durable.SignalCancel:
+			return t.cancel(r, g.Text)
+		case durable.SignalPause:
+			t.pause(r)
+			return nil
+		case durable.SignalResume:
+			if err := t.resume(r); err != nil || g.Text == "" {
+				return err
+			}
+		}
+		r.Signals++
+		r.Updated = t.now
+		g.Run, g.Seq, g.At = id, r.Signals, t.now
+		return t.AddSignal(g)
+	})
+}
+
+// cancel requests the end of a run that has not ended. If no process holds it, it ends when it has never started, and is ready
+// otherwise, so that a worker ends it.
+func (t tx) cancel(r *Run, reason string) error {
+	t.Notify()
+	if r.CancelReason == "" {
+		r.CancelReason, r.Updated = cmp.Or(reason, "cancelled"), t.now
+	}
+	switch {
+	case r.IsHeld(t.now):
+	case r.Attempts == 0:
+		r.Reason = agent.StopUser
+		return t.end(r, durable.StatusCancelled)
+	case r.Status == durable.StatusPending, r.Status == durable.StatusWaiting:
+		t.free(r, durable.StatusReady)
+	}
+	return nil
+}
+
+// pause pauses a run. One that is to be cancelled stays ready.
+func (t tx) pause(r *Run) {
+	if r.Paused {
+		return
+	}
+	r.Paused, r.Updated = true, t.now
+	if !r.IsHeld(t.now) && r.CancelReason == "" && (r.Status == durable.StatusPending || r.Status == durable.StatusReady) {
+		t.setStatus(r, durable.StatusWaiting)
+	}
+}
+
+// resume ends a pause.
+func (t tx) resume(r *Run) error {
+	if !r.Paused {
+		return nil
+	}
+	r.Paused, r.Updated = false, t.now
+	if r.Status != durable.StatusWaiting || r.IsHeld(t.now) {
+		return nil
+	}
+	satisfied, err := t.isSatisfied(*r)
+	switch {
+	case err != nil:
+	case r.CancelReason != "":
+		t.free(r, durable.StatusReady)
+	case r.Attempts == 0 && r.NotBefore.After(t.now):
+		t.free(r, durable.StatusPending)
+	case satisfied, r.IsOverdue(t.now):
+		t.free(r, durable.StatusReady)
+	}
+	return err
+}
+
+// Signals implements durable.Store.
+func (s *Store) Signals(ctx context.Context, owner string) ([]durable.Signal, error) {
+	return read(ctx, s, func(rows Rows) (all []durable.Signal, err error) {
+		if owner == "" {
+			return nil, nil
+		}
+		runs, added, err := rows.Signals(owner)
+		for _, r := range runs {
+			all = append(all, added[r.ID]...)
+			if r.Paused {
+				all = append(all, durable.Signal{Run: r.ID, Kind: durable.SignalPause})
+			}
+			if r.CancelReason != "" {
+				all = append(all, durable.Signal{Run: r.ID, Kind: durable.SignalCancel, Text: r.CancelReason})
+			}
+		}
+		return all, err
+	})
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// plain returns waits without their claims.
+func plain(waits []Wait) []durable.Wait {
+	var all []durable.Wait
+	for _, w := range waits {
+		all = append(all, w.Wait)
+	}
+	return all
+}
+
+// Waits implements durable.Store.
+func (s *Store) Waits(ctx context.Context, id agent.RunID) ([]durable.Wait, error) {
+	return readOf(ctx, s, id, func(rows Rows) ([]durable.Wait, error) {
+		waits, err := rows.Waits(id)
+		return plain(waits), err
+	})
+}
+
+// OpenWaits implements durable.Store.
+func (s *Store) OpenWaits(ctx context.Context, f durable.WaitFilter) ([]durable.Wait, error) {
+	return read(ctx, s, func(rows Rows) ([]durable.Wait, error) { return rows.OpenWaits(f) })
+}
+
+// WaitByToken implements durable.Store.
+func (s *Store) WaitByToken(ctx context.Context, hash [32]byte) (durable.Wait, error) {
+	return read(ctx, s, func(rows Rows) (durable.Wait, error) {
+		k, found, err := rows.Token(hash)
+		if err != nil || !found {
+			return durable.Wait{}, cmp.Or(err, fmt.Errorf("by its token: %w", durable.ErrNotFound))
+		}
+		waits, err := rows.Waits(k.Run)
+		if err != nil {
+			return durable.Wait{}, err
+		}
+		i := findWait(waits, k.Wait)
+		if i < 0 {
+			return durable.Wait{Run: k.Run, ID: k.Wait, Subject: k.Subject}, fmt.Errorf("by its token: %w", durable.ErrTokenSpent)
+		}
+		w := waits[i].Wait
+		w.TokenHash = hash
+		return w, nil
+	})
+}
+
+// addToken stores a token of an open wait. It returns the waits of the run and the place of that one.
+func (t tx) addToken(id agent.RunID, wait string, hash [32]byte, refuse func(Wait) error) (waits []Wait, place int, err error) {
+	if _, err := t.lock(id); err != nil {
+		return nil, 0, err
+	}
+	if waits, err = t.Waits(id); err != nil {
+		return nil, 0, err
+	}
+	if place = findWait(waits, wait); place < 0 || waits[place].Answer != nil {
+		return nil, 0, fmt.Errorf("the token of wait %q of run %q: %w", wait, id, durable.ErrNotFound)
+	}
+	if err := refuse(waits[place]); err != nil {
+		return nil, 0, fmt.Errorf("the token of wait %q of run %q: %w", wait, id, err)
+	}
+	return waits, place, t.AddToken(hash, Token{id, wait, waits[place].Subject})
+}
+
+// AddToken implements durable.Store.
+func (s *Store) AddToken(ctx context.Context, id agent.RunID, wait string, hash [32]byte) error {
+	return s.write(ctx, func(t tx) error {
+		_, _, err := t.addToken(id, wait, hash, func(Wait) error { return nil })
+		return err
+	})
+}
+
+// SetToken implements durable.Store.
+func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait string, hash [32]byte) error {
+	return s.write(ctx, func(t tx) error {
+		waits, place, err := t.addToken(id, wait, hash, func(w Wait) error {
+			if w.TokenHash != [32]byte{} {
+				return durable.ErrExists
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		waits[place].TokenHash = hash
+		return t.PutWaits(id, waits)
+	})
+}
+
+// Answer implements durable.Store.
+func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerFunc) error {
+	return s.change(ctx, id, func(t tx, r *Run) error {
+		waits, err := t.Waits(id)
+		if err != nil {
+			return err
+		}
+		shown, err := t.Waits(id)
+		if err != nil {
+			return err
+		}
+		answers, err := form(plain(shown), t.now)
+		if err != nil {
+			return err
+		}
+		if err := checkAnswers(*r, waits, answers); err != nil {
+			return err
+		}
+		for _, a := range answers {
+			w := &waits[findWait(waits, a.Wait)]
+			if w.Answer != nil { // by an answer before
+				return fmt.Errorf("run %q, wait %q: %w", id, a.Wait, durable.ErrAnswered)
+			}
+			a.At, a.Subject = t.now, w.Subject
+			if a.More {
+				w.Partial = append(w.Partial, a)
+			} else {
+				w.Answer = &a
+			}
+			subject := cmp.Or(w.Tool, w.Subject, w.ID)
+			if err := t.record(durable.AuditRecord{Kind: durable.AuditAnswer, Run: id, Subject: subject, By: a.By, Answer: &a}); err != nil {
+				return err
+			}
+		}
+		r.Updated = t.now
+		r.setAnswerBy(waits)
+		if err := t.PutWaits(id, waits); err != nil {
+			return err
+		}
+		return t.wake(r)
+	})
+}
+
+// checkAnswers returns why a run does not accept answers: durable.ErrAnswered goes first.
+func checkAnswers(r Run, waits []Wait, answers []durable.Answer) error {
+	missing := ""
+	for _, a := range answers {
+		switch i := findWait(waits, a.Wait); {
+		case i < 0:
+			missing = a.Wait
+		case waits[i].Answer != nil:
+			return fmt.Errorf("run %q, wait %q: %w", r.ID, a.Wait, durable.ErrAnswered)
+		}
+	}
+	switch {
+	case r.Status != durable.StatusWaiting:
+		return fmt.Errorf("run %q is %s: %w", r.ID, r.Status, durable.ErrNotFound)
+	case slices.ContainsFunc(answers, func(a durable.Answer) bool { return findWait(waits, a.Wait) < 0 }):
+		return fmt.Errorf("run %q, wait %q: %w", r.ID, missing, durable.ErrNotFound)
+	}
+	return nil
+}
+
+// CompareWaits orders waits by the time at which they began, those of one time by run and ID.
+func CompareWaits(a, b durable.Wait) int {
+	return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.Run, b.Run), cmp.Compare(a.ID, b.ID))
+}
+
+// ClaimChecks implements durable.Store.
+func (s *Store) ClaimChecks(
+	ctx context.Context, owner string, ttl time.Duration, limit int, kinds []durable.WaitKind, hosts ...string,
+) (all []durable.Wait, err error) {
+	err = s.write(ctx, func(t tx) error {
+		own, free, err := t.LockChecks(owner, kinds, hosts)
+		if err != nil {
+			return err
+		}
+		byAge := func(a, b Wait) int { return CompareWaits(a.Wait, b.Wait) }
+		slices.SortFunc(own, byAge)
+		slices.SortFunc(free, byAge)
+		claimed := slices.Concat(own, free)
+		claimed = claimed[:min(max(limit, 0), len(claimed))]
+		slices.SortFunc(claimed, byAge)
+		all = plain(claimed)
+		for _, w := range claimed {
+			if w.Checker == owner && !w.CheckedUntil.Before(t.now.Add(ttl/2)) {
+				continue
+			}
+			waits, err := t.Waits(w.Run)
+			if err != nil {
+				return err
+			}
+			mine := &waits[findWait(waits, w.ID)]
+			mine.Checker, mine.CheckedUntil = owner, t.now.Add(ttl)
+			if err := t.PutWaits(w.Run, waits); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return all, err
+}

@@ -1,0 +1,204 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
+)
+
+// New returns an empty store. It is safe for concurrent use.
+func New() durable.Store {
+	return store.New(&db{
+		byID: map[agent.RunID]*run{}, byKey: map[string]*run{}, tokens: map[[32]byte]store.Token{}, documents: map[documentID]*document{},
+		settings: map[string][]byte{}, channels: map[chan struct{}]bool{},
+	})
+}
+
+// db keeps the rows.
+type db struct {
+	mu        sync.Mutex
+	runs      []*run // in the order of creation
+	byID      map[agent.RunID]*run
+	byKey     map[string]*run // by idempotency key
+	queues    []*queue
+	tokens    map[[32]byte]store.Token
+	records   []durable.AuditRecord
+	waivers   []durable.Waiver
+	documents map[documentID]*document
+	settings  map[string][]byte
+	channels  map[chan struct{}]bool
+	closed    bool
+}
+
+// run is a run with all that belongs to it.
+type run struct {
+	store.Run
+
+	payload store.Payload
+	entries []durable.Entry
+	events  []durable.Event
+	signals []durable.Signal
+	waits   []store.Wait
+}
+
+type queue struct {
+	needs  durable.Needs
+	key    durable.Key
+	polled time.Time
+}
+
+type documentID struct{ kind, name string }
+
+// document has the versions of a document, from the first one.
+type document struct {
+	versions []durable.Document
+	deleted  bool
+}
+
+func (d *document) newest() int64 {
+	if d.deleted {
+		return 0
+	}
+	return int64(len(d.versions))
+}
+
+var errClosed = errors.New("the store is closed")
+
+// view is a view of the rows at one time, while the database is locked.
+type view struct {
+	*db
+
+	now time.Time
+}
+
+// Now implements store.Rows.
+func (v view) Now() time.Time { return v.now }
+
+// locked calls f while the database is locked.
+func (d *db) locked(ctx context.Context, f func(v view) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return errClosed
+	}
+	return f(view{d, time.Now().UTC().Truncate(time.Microsecond)})
+}
+
+// Read implements store.DB.
+func (d *db) Read(ctx context.Context, f func(store.Rows) error) error {
+	return d.locked(ctx, func(v view) error { return f(v) })
+}
+
+// tx is a transaction.
+type tx struct {
+	view
+
+	undo     []func()
+	notifies bool
+}
+
+// Write implements store.DB.
+func (d *db) Write(ctx context.Context, f func(store.Tx) error) error {
+	return d.locked(ctx, func(v view) error {
+		t := &tx{view: v}
+		done := false
+		defer func() {
+			if !done {
+				t.rollback()
+			}
+		}()
+		if err := f(t); err != nil {
+			return err
+		}
+		done = true
+		if t.notifies {
+			d.broadcast()
+		}
+		return nil
+	})
+}
+
+// rollback undoes the writes of a transaction, the last one first.
+func (t *tx) rollback() {
+	for _, undo := range slices.Backward(t.undo) {
+		undo()
+	}
+}
+
+// set sets a variable until the transaction is undone.
+func set[T any](t *tx, variable *T, value T) {
+	old := *variable
+	t.undo = append(t.undo, func() { *variable = old })
+	*variable = value
+}
+
+// put sets the value of a key until the transaction is undone.
+func put[K comparable, V any](t *tx, values map[K]V, key K, value V) {
+	old, found := values[key]
+	t.undo = append(t.undo, func() {
+		if found {
+			values[key] = old
+		} else {
+			delete(values, key)
+		}
+	})
+	values[key] = value
+}
+
+// Notify implements store.Tx.
+func (t *tx) Notify() { t.notifies = true }
+
+// Changes implements store.DB.
+func (d *db) Changes(ctx context.Context) <-chan struct{} {
+	channel := make(chan struct{}, 1)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		close(channel)
+		return channel
+	}
+	d.channels[channel] = true
+	context.AfterFunc(ctx, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.remove(channel)
+	})
+	return channel
+}
+
+// broadcast sends a value to each channel that has none.
+func (d *db) broadcast() {
+	for channel := range d.channels {
+		select {
+		case channel <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (d *db) remove(channel chan struct{}) {
+	if d.channels[channel] {
+		delete(d.channels, channel)
+		close(channel)
+	}
+}
+
+// Close implements store.DB.
+func (d *db) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	for channel := range d.channels {
+		d.remove(channel)
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
+)
+
+// cloneRun returns a run that shares no memory with another.
+func cloneRun(r store.Run) store.Run {
+	r.Demands, r.Labels = maps.Clone(r.Demands), maps.Clone(r.Labels)
+	r.Appended = bytes.Clone(r.Appended)
+	return r
+}
+
+// Runs implements store.Rows.
+func (v view) Runs(ids ...agent.RunID) (map[agent.RunID]store.Run, error) {
+	all := map[agent.RunID]store.Run{}
+	for _, id := range ids {
+		if r := v.byID[id]; r != nil {
+			all[id] = cloneRun(r.Run)
+		}
+	}
+	return all, nil
+}
+
+// RunsByKey implements store.Rows.
+func (v view) RunsByKey(keys ...string) (map[string]store.Run, error) {
+	all := map[string]store.Run{}
+	for _, key := range keys {
+		if r := v.byKey[key]; r != nil {
+			all[key] = cloneRun(r.Run)
+		}
+	}
+	return all, nil
+}
+
+// List implements store.Rows.
+func (v view) List(f durable.Filter) (all []durable.Run, _ error) {
+	if f.Before != "" && v.byID[f.Before] == nil {
+		return nil, fmt.Errorf("run %q: %w", f.Before, durable.ErrNotFound)
+	}
+	after := f.Before == ""
+	for _, r := range slices.Backward(v.runs) {
+		switch {
+		case len(all) == cmp.Or(f.Limit, durable.DefaultLimit):
+			return all, nil
+		case after && selects(f, r.Run.Run):
+			all = append(all, cloneRun(r.Run).Run)
+		case r.ID == f.Before:
+			after = true
+		}
+	}
+	return all, nil
+}
+
+// selects reports whether a filter selects a run, wherever it is in the list.
+func selects(f durable.Filter, r durable.Run) bool {
+	label, has := r.Labels[f.Label.Name]
+	return (len(f.Status) == 0 || slices.Contains(f.Status, r.Status)) &&
+		(f.Kind == "" || f.Kind == r.Kind) && (f.Phase == "" || f.Phase == r.Phase) && (f.Name == "" || f.Name == r.Name) &&
+		(f.Session == "" || f.Session == r.Session) && (f.Parent == "" || f.Parent == r.Parent) &&
+		(f.Label.Name == "" || has && label == f.Label.Value) && (!f.Blocked || r.Blocked) &&
+		(f.Since.IsZero() || !r.Created.Before(f.Since)) && (f.Until.IsZero() || r.Created.Before(f.Until))
+}
+
+// Queues implements store.Rows.
+func (v view) Queues() (all []durable.Needs, _ error) {
+	for _, q := range v.queues {
+		needs := q.needs
+		needs.Demands = maps.Clone(needs.Demands)
+		all = append(all, needs)
+	}
+	return all, nil
+}
+
+// Services implements store.Rows.
+func (v view) Services(keys ...durable.Key) (map[durable.Key]durable.Service, error) {
+	all := map[durable.Key]durable.Service{}
+	for _, q := range v.queues {
+		if slices.Contains(keys, q.key) {
+			all[q.key] = durable.Service{LastPoll: q.polled}
+		}
+	}
+	for _, r := range v.ready(keys) {
+		key := r.Needs().Key()
+		s := all[key]
+		s.Backlog++
+		if s.Oldest.IsZero() || r.Ready.Before(s.Oldest) {
+			s.Oldest = r.Ready
+		}
+		all[key] = s
+	}
+	return all, nil
+}
+
+// ready returns the ready runs of queues, in the order of creation.
+func (v view) ready(keys []durable.Key) (all []*run) {
+	for _, r := range v.runs {
+		if r.Status == durable.StatusReady && slices.Contains(keys, r.Needs().Key()) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Owed implements store.Rows.
+func (v view) Owed(retry time.Duration, limit int) (all []durable.Offer, _ error) {
+	var owed []*run
+	for _, r := range v.runs {
+		pause := max(retry, min(r.Offered.Sub(r.Ready), time.Hour))
+		if r.Status == durable.StatusReady && (r.Offered.IsZero() || r.Offered.Before(v.now.Add(-pause))) {
+			owed = append(owed, r)
+		}
+	}
+	slices.SortStableFunc(owed, func(a, b *run) int { return a.Ready.Compare(b.Ready) })
+	for _, r := range owed[:min(max(limit, 0), len(owed))] {
+		all = append(all, durable.Offer{OfferID: durable.OfferID{Run: r.ID, Seq: r.Offer}, Key: r.Needs().Key(), Priority: r.Priority})
+	}
+	return all, nil
+}
+
+// Payload implements store.Rows.
+func (v view) Payload(id agent.RunID) (store.Payload, error) {
+	return clonePayload(v.byID[id].payload), nil
+}
+
+func clonePayload(p store.Payload) store.Payload {
+	p.Input, p.Submitted, p.Result = bytes.Clone(p.Input), bytes.Clone(p.Submitted), bytes.Clone(p.Result)
+	return p
+}
+
+// Entries implements store.Rows.
+func (v view) Entries(id agent.RunID, after int64) (all []durable.Entry, _ error) {
+	for _, e := range v.byID[id].entries {
+		if e.Seq > after {
+			e.Data = bytes.Clone(e.Data)
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// Events implements store.Rows.
+func (v view) Events(id agent.RunID, after int64, limit int) (all []durable.Event, _ error) {
+	for _, e := range v.byID[id].events {
+		if e.Seq > after && len(all) < limit {
+			e.Data = bytes.Clone(e.Data)
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// Signals implements store.Rows.
+func (v view) Signals(owner string) (runs []store.Run, added map[agent.RunID][]durable.Signal, _ error) {
+	added = map[agent.RunID][]durable.Signal{}
+	for _, r := range v.runs {
+		if r.Owner != owner {
+			continue
+		}
+		runs = append(runs, cloneRun(r.Run))
+		for _, s := range r.signals {
+			if s.Seq > r.Handled {
+				added[r.ID] = append(added[r.ID], s)
+			}
+		}
+	}
+	return runs, added, nil
+}
+
+// Waits implements store.Rows.
+func (v view) Waits(id agent.RunID) ([]store.Wait, error) { return cloneWaits(v.byID[id].waits), nil }
+
+func cloneWaits(waits []store.Wait) []store.Wait {
+	waits = slices.Clone(waits)
+	for i := range waits {
+		waits[i].Wait = store.CloneWait(waits[i].Wait)
+	}
+	return waits
+}
+
+// OpenWaits implements store.Rows.
+func (v view) OpenWaits(f durable.WaitFilter) (all []durable.Wait, _ error) {
+	for _, r := range v.runs {
+		if r.Status != durable.StatusWaiting && (r.Status != durable.StatusReady || !r.IsOverdue(v.now)) || f.Run != "" && f.Run != r.ID {
+			continue
+		}
+		for _, w := range r.waits {
+			if w.Answer == nil && (len(f.Kinds) == 0 || slices.Contains(f.Kinds, w.Kind)) &&
+				(!f.Expired || store.HasPassed(w.Deadline, v.now)) && (f.After == nil || store.CompareWaits(*f.After, w.Wait) < 0) {
+				all = append(all, store.CloneWait(w.Wait))
+			}
+		}
+	}
+	slices.SortFunc(all, store.CompareWaits)
+	return all[:min(cmp.Or(f.Limit, durable.DefaultLimit), len(all))], nil
+}
+
+// Token implements store.Rows.
+func (v view) Token(hash [32]byte) (store.Token, bool, error) {
+	k, found := v.tokens[hash]
+	return k, found, nil
+}
+
+// Audit implements store.Rows.
+func (v view) Audit(f durable.AuditFilter) (all []durable.AuditRecord, _ error) {
+	for _, r := range slices.Backward(v.records) {
+		if len(all) < cmp.Or(f.Limit, durable.DefaultLimit) && (f.Kind == "" || f.Kind == r.Kind) && (f.Run == "" || f.Run == r.Run) &&
+			(f.Subject == "" || f.Subject == r.Subject) && (f.Before == 0 || r.Seq < f.Before) {
+			all = append(all, store.CloneRecord(r))
+		}
+	}
+	return all, nil
+}
+
+// Waivers implements store.Rows.
+func (v view) Waivers() ([]durable.Waiver, error) {
+	all := slices.Clone(v.waivers)
+	for i := range all {
+		all[i].Data = bytes.Clone(all[i].Data)
+	}
+	return all, nil
+}
+
+func cloneDocument(d durable.Document) durable.Document {
+	d.Data = bytes.Clone(d.Data)
+	return d
+}
+
+// Document implements store.Rows.
+func (v view) Document(kind, name string, version int64) (store.Version, error) {
+	d := v.documents[documentID{kind, name}]
+	if d != nil && version == 0 {
+		version = int64(len(d.versions))
+	}
+	if d == nil || version < 1 || version > int64(len(d.versions)) {
+		return store.Version{}, fmt.Errorf("document %q of kind %q: %w", name, kind, durable.ErrNotFound)
+	}
+	return store.Version{Document: cloneDocument(d.versions[version-1]), Newest: d.newest()}, nil
+}
+
+// Documents implements store.Rows.
+func (v view) Documents(kind, after string, limit int) (all []durable.Document, _ error) {
+	for id, d := range v.documents {
+		if id.kind == kind && id.name > after && !d.deleted {
+			all = append(all, cloneDocument(d.versions[len(d.versions)-1]))
+		}
+	}
+	slices.SortFunc(all, func(a, b durable.Document) int { return cmp.Compare(a.Name, b.Name) })
+	return all[:min(limit, len(all))], nil
+}
+
+// Setting implements store.Rows.
+func (v view) Setting(name string) ([]byte, error) { return bytes.Clone(v.settings[name]), nil }
