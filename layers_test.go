@@ -151,14 +151,16 @@ var layers = map[string]layer{
 	"hooks/hookstest": {Ours: []string{"agent", "hooks", "hooks/fire"}, Modules: core, Test: true},
 
 	// Durable runs.
-	"durable":             {Ours: []string{"agent", "internal/coalesce", "internal/runctx", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
-	"durable/command":     {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
-	"durable/waiver":      {Ours: []string{"agent", "durable", "hooks"}, Modules: values},
-	"durable/approval":    {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
-	"durable/gate":        {Ours: []string{"agent", "action", "durable", "internal/callback"}, Modules: values},
-	"durable/durabletest": {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
-	"durable/sqlite":      {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "modernc.org/sqlite")},
-	"durable/postgres":    {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "github.com/jackc/pgx/v5")},
+	"durable":                {Ours: []string{"agent", "internal/coalesce", "internal/runctx", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
+	"durable/command":        {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
+	"durable/waiver":         {Ours: []string{"agent", "durable", "hooks"}, Modules: values},
+	"durable/approval":       {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
+	"durable/gate":           {Ours: []string{"agent", "action", "durable", "internal/callback"}, Modules: values},
+	"durable/durabletest":    {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
+	"durable/internal/store": {Ours: []string{"agent", "durable"}},
+	"durable/memory":         {Ours: []string{"agent", "durable", "durable/internal/store"}},
+	"durable/sqlite":         {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "modernc.org/sqlite")},
+	"durable/postgres":       {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "github.com/jackc/pgx/v5")},
 	"durable/temporal": {Ours: []string{"agent", "durable"}, Modules: append(values,
 		"connectrpc.com/connect", "google.golang.org/protobuf")}, // gRPC without Temporal's SDK: docs/adr/0010
 

@@ -27,7 +27,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/mock"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -605,8 +605,7 @@ type walk struct {
 
 func newWalk(t *testing.T) *walk {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
-	require.NoError(t, err)
+	store := memory.New()
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
 	return &walk{store: store, keeper: durable.Keep(store, durable.Options{})}
 }

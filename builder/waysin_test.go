@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -15,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -103,8 +102,7 @@ var waysIn = map[string]wayIn{
 	},
 	"a job that was taken in": func(t *testing.T, a builder.AgentBuilder, text string) agent.State {
 		t.Helper()
-		store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
-		require.NoError(t, err)
+		store := memory.New()
 		t.Cleanup(func() { assert.NoError(t, store.Close()) })
 		k := durable.Keep(store, durable.Options{})
 		job, err := durable.AgentJob("front", agent.NewState(), agent.UserText(text))

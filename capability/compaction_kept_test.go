@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -94,8 +93,7 @@ func (r *compactedRun) build(t *testing.T, k *durable.Keeper) *agent.Agent {
 // run, and does not pay twice for a summary whose model call was answered.
 func TestCompactionOfARunThatIsCutOff(t *testing.T) {
 	open := func() durable.Store {
-		store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
-		require.NoError(t, err)
+		store := memory.New()
 		t.Cleanup(func() { assert.NoError(t, store.Close()) })
 		return store
 	}

@@ -2,7 +2,6 @@ package capability_test
 
 import (
 	"context"
-	"path/filepath"
 	"testing"
 
 	"github.com/samber/lo"
@@ -13,15 +12,14 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
 // Effects from a hook at the start of a conversation are stored with the run. A process that resumes the run has them.
 // It asks no hook at ConversationStart, and closes its own session of the conversation.
 func TestConversationOfADurableRun(t *testing.T) {
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
-	require.NoError(t, err)
+	store := memory.New()
 	defer store.Close()
 	var sources []agent.ConversationSource
 	var ends []hooks.Conversation

@@ -1,7 +1,6 @@
 package capability_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/durable/memory"
 )
 
 // A keeper that stores events observes the agent and its sub-agents, once each, also when the sub-agent was built with
@@ -20,8 +19,7 @@ import (
 func TestStoredEventsOfSubagents(t *testing.T) {
 	for name, own := range map[string]bool{"the sub-agent has no keeper": false, "the sub-agent has the keeper": true} {
 		t.Run(name, func(t *testing.T) {
-			store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
-			require.NoError(t, err)
+			store := memory.New()
 			defer store.Close()
 			k := durable.Keep(store, durable.Options{Events: func(e agent.Event) (durable.EventForm, bool) {
 				return durable.EventForm{Name: e.EventName()}, true

@@ -3,7 +3,6 @@ package capability_test
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -16,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
@@ -263,8 +262,7 @@ func TestARunGoesOnOnlyWithItsControls(t *testing.T) {
 // it, and does not prevent a process with the hooks from resuming it.
 func TestAKeptRunGoesOnOnlyWithItsControls(t *testing.T) {
 	var d diary
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
-	require.NoError(t, err)
+	store := memory.New()
 	defer store.Close()
 	one, other := durable.Keep(store, durable.Options{Owner: "one"}), durable.Keep(store, durable.Options{Owner: "other"})
 	set := hooks.NewSet(d.guard("more", 0))

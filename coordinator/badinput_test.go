@@ -21,8 +21,8 @@ import (
 
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/durable/postgres"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
@@ -220,8 +220,7 @@ func FuzzRequests(f *testing.F) {
 			f.Add(i, body)
 		}
 	}
-	store, err := sqlite.Open(context.Background(), filepath.Join(f.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
-	require.NoError(f, err)
+	store := memory.New()
 	f.Cleanup(func() { require.NoError(f, store.Close()) })
 	c, err := coordinator.New(coordinator.Options{Store: store, Pipelines: coordinator.PipelineOptions{Dir: filepath.Join(f.TempDir(), "pipelines")}})
 	require.NoError(f, err)
@@ -264,8 +263,7 @@ func FuzzPipelineFiles(f *testing.F) {
 	f.Add("../x", "../x", one, "/etc/passwd", "x", "", `{}`)
 	f.Add("a", "a", one, "a/b", "x", "", `{}`)
 	f.Add("pipeline.yaml", "pipeline.yaml", "name: p\nstages: [&a [*a]]", "C:\\x", "\x00", "/", `{}`)
-	store, err := sqlite.Open(context.Background(), filepath.Join(f.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
-	require.NoError(f, err)
+	store := memory.New()
 	f.Cleanup(func() { require.NoError(f, store.Close()) })
 	root := f.TempDir()
 	c, err := coordinator.New(coordinator.Options{Store: store, Pipelines: coordinator.PipelineOptions{Dir: filepath.Join(root, "pipelines")}})

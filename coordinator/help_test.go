@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -25,7 +24,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/parts"
 	"github.com/grapnel-go/grapnel/pipeline"
@@ -56,8 +55,7 @@ type bench struct {
 
 func newBench(t *testing.T, change ...func(o *coordinator.Options)) *bench {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
-	require.NoError(t, err)
+	store := memory.New()
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	o := coordinator.Options{Store: store, Host: action.Host{}}
 	for _, c := range change {

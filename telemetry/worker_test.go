@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -18,7 +17,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/durable/memory"
 )
 
 // endingRunner ends the runs that it gets, after it let them wait because a call is in doubt.
@@ -76,8 +75,7 @@ func (s *failsOnce) Queues(ctx context.Context) (needs []durable.Needs, err erro
 // addWorker adds the measurements from a worker that takes a run over from a dead one.
 func (s series) addWorker(t *testing.T) {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
-	require.NoError(t, err)
+	store := memory.New()
 	defer store.Close()
 	runs, err := store.Submit(t.Context(), durable.Job{Name: "clerk"})
 	require.NoError(t, err)

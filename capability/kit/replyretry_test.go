@@ -3,7 +3,6 @@ package kit_test
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/capability/kit"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/processor"
 )
@@ -148,8 +147,7 @@ func TestReplyRetryTellsTheStream(t *testing.T) {
 
 // The journal has the reply that counts.
 func TestReplyRetryOfARunThatIsKept(t *testing.T) {
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
-	require.NoError(t, err)
+	store := memory.New()
 	defer store.Close()
 	model := agenttest.Script(agenttest.Tries(agenttest.Say("").WithTokens(10, 0), agenttest.Say("yes").WithTokens(10, 1)))
 	a := built(t, model, kit.ReplyRetry{}, capability.UseDurability{Keeper: durable.Keep(store, durable.Options{})})

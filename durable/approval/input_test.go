@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -32,9 +31,9 @@ const personForm = `{"type":"object","properties":{
 // parkForInput parks a run whose tool asks for input.
 func parkForInput(t *testing.T, r agent.InputRequest) *inbox {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
-	require.NoError(t, err)
+	store := memory.New()
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
+	var err error
 	d := &inbox{store: store}
 	d.keeper = durable.Keep(store, durable.Options{Notify: []durable.Notifier{
 		durable.NotifierFunc(func(_ context.Context, n durable.Notice) error { d.notice = n; return nil }),

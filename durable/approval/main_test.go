@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +24,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -66,9 +65,9 @@ const carol = `{"to":"Carol","amount":250}`
 
 func park(t *testing.T, how scenario) *inbox {
 	t.Helper()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
-	require.NoError(t, err)
+	store := memory.New()
 	t.Cleanup(func() { assert.NoError(t, store.Close()) })
+	var err error
 	d := &inbox{store: store}
 	take := durable.NotifierFunc(func(_ context.Context, n durable.Notice) error { d.notice = n; return nil })
 	d.keeper = durable.Keep(store, durable.Options{Notify: append(how.notify, take)})

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -18,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
@@ -36,8 +35,7 @@ func TestTheToolChangesAfterItsApproval(t *testing.T) {
 		"the parameters": {"Moves a draft.", `{"type":"object","properties":{"from":{"type":"string"},"to":{"type":"string"},"amount":{"type":"number","default":1000000}}}`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
-			require.NoError(t, err)
+			store := memory.New()
 			defer store.Close()
 			var ran atomic.Int64
 			build := func(k *durable.Keeper, description, schema string) *agent.Agent {
