@@ -80,8 +80,8 @@ type view struct {
 // Now implements store.Rows.
 func (v view) Now() time.Time { return v.now }
 
-// locked calls f while the database is locked.
-func (d *db) locked(ctx context.Context, f func(v view) error) error {
+// whileLocked calls f while the database is locked.
+func (d *db) whileLocked(ctx context.Context, f func(v view) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (d *db) locked(ctx context.Context, f func(v view) error) error {
 
 // Read implements store.DB.
 func (d *db) Read(ctx context.Context, f func(store.Rows) error) error {
-	return d.locked(ctx, func(v view) error { return f(v) })
+	return d.whileLocked(ctx, func(v view) error { return f(v) })
 }
 
 // tx is a transaction.
@@ -108,7 +108,7 @@ type tx struct {
 
 // Write implements store.DB.
 func (d *db) Write(ctx context.Context, f func(store.Tx) error) error {
-	return d.locked(ctx, func(v view) error {
+	return d.whileLocked(ctx, func(v view) error {
 		t := &tx{view: v}
 		done := false
 		defer func() {

@@ -52,7 +52,7 @@ func (v view) List(f durable.Filter) (all []durable.Run, _ error) {
 		switch {
 		case len(all) == cmp.Or(f.Limit, durable.DefaultLimit):
 			return all, nil
-		case after && selects(f, r.Run.Run):
+		case after && matchesFilter(f, r.Run.Run):
 			all = append(all, cloneRun(r.Run).Run)
 		case r.ID == f.Before:
 			after = true
@@ -61,8 +61,8 @@ func (v view) List(f durable.Filter) (all []durable.Run, _ error) {
 	return all, nil
 }
 
-// selects reports whether a filter selects a run, wherever it is in the list.
-func selects(f durable.Filter, r durable.Run) bool {
+// matchesFilter reports whether a filter selects a run, wherever it is in the list.
+func matchesFilter(f durable.Filter, r durable.Run) bool {
 	label, has := r.Labels[f.Label.Name]
 	return (len(f.Status) == 0 || slices.Contains(f.Status, r.Status)) &&
 		(f.Kind == "" || f.Kind == r.Kind) && (f.Phase == "" || f.Phase == r.Phase) && (f.Name == "" || f.Name == r.Name) &&

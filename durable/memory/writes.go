@@ -201,8 +201,8 @@ func (t *tx) DropDocument(kind, name string) error {
 	return nil
 }
 
-// Offered implements store.Tx.
-func (t *tx) Offered(offers ...durable.OfferID) error {
+// PutOffers implements store.Tx.
+func (t *tx) PutOffers(offers ...durable.OfferID) error {
 	for _, o := range offers {
 		if r := t.byID[o.Run]; r != nil && r.Status == durable.StatusReady && r.Offer == o.Seq {
 			set(t, &r.Offered, t.now)
@@ -211,8 +211,8 @@ func (t *tx) Offered(offers ...durable.OfferID) error {
 	return nil
 }
 
-// Polled implements store.Tx.
-func (t *tx) Polled(keys ...durable.Key) error {
+// PutPoll implements store.Tx.
+func (t *tx) PutPoll(keys ...durable.Key) error {
 	for _, q := range t.queues {
 		if slices.Contains(keys, q.key) {
 			set(t, &q.polled, t.now)

@@ -26,7 +26,7 @@ func (t tx) record(r durable.AuditRecord) error {
 
 // AuditRecords implements durable.Store.
 func (s *Store) AuditRecords(ctx context.Context, f durable.AuditFilter) ([]durable.AuditRecord, error) {
-	return read(ctx, s, func(rows Rows) ([]durable.AuditRecord, error) { return rows.Audit(f) })
+	return readRows(ctx, s, func(rows Rows) ([]durable.AuditRecord, error) { return rows.Audit(f) })
 }
 
 // waiver returns the waiver with an ID.
@@ -75,7 +75,7 @@ func (s *Store) RevokeWaiver(ctx context.Context, id, by string) error {
 
 // Waivers implements durable.Store.
 func (s *Store) Waivers(ctx context.Context, all bool) ([]durable.Waiver, error) {
-	return read(ctx, s, func(rows Rows) ([]durable.Waiver, error) {
+	return readRows(ctx, s, func(rows Rows) ([]durable.Waiver, error) {
 		waivers, err := rows.Waivers()
 		if !all {
 			waivers = slices.DeleteFunc(waivers, func(w durable.Waiver) bool { return !w.Revoked.IsZero() || !w.Expires.After(rows.Now()) })
@@ -112,7 +112,7 @@ func (s *Store) PutDocument(ctx context.Context, d durable.Document) (stored dur
 
 // Document implements durable.Store.
 func (s *Store) Document(ctx context.Context, kind, name string, version int64) (durable.Document, error) {
-	return read(ctx, s, func(rows Rows) (durable.Document, error) {
+	return readRows(ctx, s, func(rows Rows) (durable.Document, error) {
 		v, err := rows.Document(kind, name, version)
 		if err == nil && version == 0 && v.Newest == 0 {
 			err = fmt.Errorf("document %q of kind %q: %w", name, kind, durable.ErrNotFound)
@@ -126,7 +126,7 @@ func (s *Store) Document(ctx context.Context, kind, name string, version int64) 
 
 // ListDocuments implements durable.Store.
 func (s *Store) ListDocuments(ctx context.Context, kind, after string, limit int) ([]durable.Document, error) {
-	return read(ctx, s, func(rows Rows) ([]durable.Document, error) { return rows.Documents(kind, after, max(limit, 0)) })
+	return readRows(ctx, s, func(rows Rows) ([]durable.Document, error) { return rows.Documents(kind, after, max(limit, 0)) })
 }
 
 // DeleteDocument implements durable.Store.
@@ -151,7 +151,7 @@ const (
 
 // DenyTools implements durable.Store.
 func (s *Store) DenyTools(ctx context.Context) (durable.Switch, error) {
-	return read(ctx, s, func(rows Rows) (deny durable.Switch, err error) {
+	return readRows(ctx, s, func(rows Rows) (deny durable.Switch, err error) {
 		value, err := rows.Setting(denySetting)
 		if err == nil && value != nil {
 			err = json.Unmarshal(value, &deny)
@@ -171,7 +171,7 @@ func (s *Store) SetDenyTools(ctx context.Context, deny durable.Switch) error {
 
 // KeyID implements durable.Store.
 func (s *Store) KeyID(ctx context.Context) (string, error) {
-	return read(ctx, s, func(rows Rows) (string, error) {
+	return readRows(ctx, s, func(rows Rows) (string, error) {
 		value, err := rows.Setting(keySetting)
 		return string(value), err
 	})

@@ -15,7 +15,7 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("run %q: %w", l.Run, err)
 	}
-	if c.Jobs, err = prepare(c.Jobs); err != nil {
+	if c.Jobs, err = prepareJobs(c.Jobs); err != nil {
 		return err
 	}
 	return s.write(ctx, func(t tx) error {
@@ -33,12 +33,12 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 				return &durable.SeqError{Run: r.ID, Got: e.Seq, Want: want}
 			}
 		}
-		return t.commit(r, l, c)
+		return t.applyCommit(r, l, c)
 	})
 }
 
-// commit changes the run of a valid lease.
-func (t tx) commit(r Run, l durable.Lease, c durable.Commit) error {
+// applyCommit changes the run of a valid lease.
+func (t tx) applyCommit(r Run, l durable.Lease, c durable.Commit) error {
 	ending := agent.RunID("")
 	if c.Update.Status.Ended() {
 		ending = r.ID

@@ -157,7 +157,7 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 	return runs, err
 }
 
-// changeHeld is change for the run of a lease, which must be the newest.
+// changeHeld locks the run of a lease, which must be the newest one, lets f change it, and stores it.
 func (s *Store) changeHeld(ctx context.Context, l durable.Lease, f func(t tx, r *Run) error) error {
 	return s.change(ctx, l.Run, func(t tx, r *Run) error {
 		if r.Epoch != l.Epoch || r.Owner == "" || r.Owner != l.Owner {
@@ -184,27 +184,27 @@ func (s *Store) Release(ctx context.Context, l durable.Lease, delay time.Duratio
 
 // Queues implements durable.Store.
 func (s *Store) Queues(ctx context.Context) ([]durable.Needs, error) {
-	return read(ctx, s, func(rows Rows) ([]durable.Needs, error) { return rows.Queues() })
+	return readRows(ctx, s, func(rows Rows) ([]durable.Needs, error) { return rows.Queues() })
 }
 
 // QueueServices implements durable.Store.
 func (s *Store) QueueServices(ctx context.Context, keys ...durable.Key) (map[durable.Key]durable.Service, error) {
-	return read(ctx, s, func(rows Rows) (map[durable.Key]durable.Service, error) { return rows.Services(keys...) })
+	return readRows(ctx, s, func(rows Rows) (map[durable.Key]durable.Service, error) { return rows.Services(keys...) })
 }
 
 // RecordPoll implements durable.Store.
 func (s *Store) RecordPoll(ctx context.Context, keys ...durable.Key) error {
-	return s.write(ctx, func(t tx) error { return t.Polled(keys...) })
+	return s.write(ctx, func(t tx) error { return t.PutPoll(keys...) })
 }
 
 // Owed implements durable.Store.
 func (s *Store) Owed(ctx context.Context, retry time.Duration, limit int) ([]durable.Offer, error) {
-	return read(ctx, s, func(rows Rows) ([]durable.Offer, error) { return rows.Owed(retry, limit) })
+	return readRows(ctx, s, func(rows Rows) ([]durable.Offer, error) { return rows.Owed(retry, limit) })
 }
 
 // RecordOffers implements durable.Store.
 func (s *Store) RecordOffers(ctx context.Context, offers ...durable.OfferID) error {
-	return s.write(ctx, func(t tx) error { return t.Offered(offers...) })
+	return s.write(ctx, func(t tx) error { return t.PutOffers(offers...) })
 }
 
 // reconcileAtOnce is how many runs of each cause Reconcile changes at most.

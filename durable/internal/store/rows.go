@@ -139,9 +139,9 @@ type Tx interface {
 	PutWaiver(w durable.Waiver) error
 	AddDocument(d durable.Document) error
 	DropDocument(kind, name string) error
-	// Offered records offers, except those that are not the newest of a ready run.
-	Offered(offers ...durable.OfferID) error
-	Polled(keys ...durable.Key) error
+	// PutOffers records offers, except those that are not the newest of a ready run.
+	PutOffers(offers ...durable.OfferID) error
+	PutPoll(keys ...durable.Key) error
 	// DeleteRuns deletes runs with all that belongs to them, and the data of their audit records.
 	DeleteRuns(ids ...agent.RunID) error
 	// PruneQueues deletes the queues without runs.

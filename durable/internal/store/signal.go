@@ -92,7 +92,7 @@ func (t tx) resume(r *Run) error {
 
 // Signals implements durable.Store.
 func (s *Store) Signals(ctx context.Context, owner string) ([]durable.Signal, error) {
-	return read(ctx, s, func(rows Rows) (all []durable.Signal, err error) {
+	return readRows(ctx, s, func(rows Rows) (all []durable.Signal, err error) {
 		if owner == "" {
 			return nil, nil
 		}

@@ -66,8 +66,8 @@ func only(runs map[agent.RunID]Run, id agent.RunID, err error) (Run, error) {
 	return r, err
 }
 
-// read returns what f reads.
-func read[T any](ctx context.Context, s *Store, f func(Rows) (T, error)) (v T, err error) {
+// readRows returns what f reads.
+func readRows[T any](ctx context.Context, s *Store, f func(Rows) (T, error)) (v T, err error) {
 	err = s.db.Read(ctx, func(rows Rows) (err error) {
 		v, err = f(rows)
 		return err
@@ -75,9 +75,9 @@ func read[T any](ctx context.Context, s *Store, f func(Rows) (T, error)) (v T, e
 	return v, err
 }
 
-// readOf returns what f reads of a run, which must exist.
-func readOf[T any](ctx context.Context, s *Store, id agent.RunID, f func(Rows) (T, error)) (T, error) {
-	return read(ctx, s, func(rows Rows) (v T, err error) {
+// readRowsOf returns what f reads of a run, which must exist.
+func readRowsOf[T any](ctx context.Context, s *Store, id agent.RunID, f func(Rows) (T, error)) (T, error) {
+	return readRows(ctx, s, func(rows Rows) (v T, err error) {
 		runs, err := rows.Runs(id)
 		if _, err := only(runs, id, err); err != nil {
 			return v, err
@@ -88,7 +88,7 @@ func readOf[T any](ctx context.Context, s *Store, id agent.RunID, f func(Rows) (
 
 // Run implements durable.Store.
 func (s *Store) Run(ctx context.Context, id agent.RunID) (durable.Run, error) {
-	return read(ctx, s, func(rows Rows) (durable.Run, error) {
+	return readRows(ctx, s, func(rows Rows) (durable.Run, error) {
 		runs, err := rows.Runs(id)
 		r, err := only(runs, id, err)
 		return r.Run, err
@@ -97,21 +97,21 @@ func (s *Store) Run(ctx context.Context, id agent.RunID) (durable.Run, error) {
 
 // List implements durable.Store.
 func (s *Store) List(ctx context.Context, f durable.Filter) ([]durable.Run, error) {
-	return read(ctx, s, func(rows Rows) ([]durable.Run, error) { return rows.List(f) })
+	return readRows(ctx, s, func(rows Rows) ([]durable.Run, error) { return rows.List(f) })
 }
 
 // Entries implements durable.Store.
 func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) ([]durable.Entry, error) {
-	return readOf(ctx, s, id, func(rows Rows) ([]durable.Entry, error) { return rows.Entries(id, after) })
+	return readRowsOf(ctx, s, id, func(rows Rows) ([]durable.Entry, error) { return rows.Entries(id, after) })
 }
 
 // Events implements durable.Store.
 func (s *Store) Events(ctx context.Context, id agent.RunID, after int64, limit int) ([]durable.Event, error) {
-	return readOf(ctx, s, id, func(rows Rows) ([]durable.Event, error) { return rows.Events(id, after, max(limit, 0)) })
+	return readRowsOf(ctx, s, id, func(rows Rows) ([]durable.Event, error) { return rows.Events(id, after, max(limit, 0)) })
 }
 
 func (s *Store) payload(ctx context.Context, id agent.RunID) (Payload, error) {
-	return readOf(ctx, s, id, func(rows Rows) (Payload, error) { return rows.Payload(id) })
+	return readRowsOf(ctx, s, id, func(rows Rows) (Payload, error) { return rows.Payload(id) })
 }
 
 // Input implements durable.Store.

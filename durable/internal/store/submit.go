@@ -10,8 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// prepare returns jobs with their defaults.
-func prepare(jobs []durable.Job) (_ []durable.Job, err error) {
+// prepareJobs returns jobs with their defaults.
+func prepareJobs(jobs []durable.Job) (_ []durable.Job, err error) {
 	jobs = slices.Clone(jobs)
 	for i, j := range jobs {
 		if jobs[i], err = j.Prepare(); err != nil {
@@ -106,7 +106,7 @@ func (t tx) add(added []newRun) error {
 
 // Submit implements durable.Store.
 func (s *Store) Submit(ctx context.Context, jobs ...durable.Job) (runs []durable.Run, err error) {
-	if jobs, err = prepare(jobs); err != nil {
+	if jobs, err = prepareJobs(jobs); err != nil {
 		return nil, err
 	}
 	err = s.write(ctx, func(t tx) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// plain returns waits without their claims.
-func plain(waits []Wait) []durable.Wait {
+// withoutClaims returns waits without their claims.
+func withoutClaims(waits []Wait) []durable.Wait {
 	var all []durable.Wait
 	for _, w := range waits {
 		all = append(all, w.Wait)
@@ -22,20 +22,20 @@ func plain(waits []Wait) []durable.Wait {
 
 // Waits implements durable.Store.
 func (s *Store) Waits(ctx context.Context, id agent.RunID) ([]durable.Wait, error) {
-	return readOf(ctx, s, id, func(rows Rows) ([]durable.Wait, error) {
+	return readRowsOf(ctx, s, id, func(rows Rows) ([]durable.Wait, error) {
 		waits, err := rows.Waits(id)
-		return plain(waits), err
+		return withoutClaims(waits), err
 	})
 }
 
 // OpenWaits implements durable.Store.
 func (s *Store) OpenWaits(ctx context.Context, f durable.WaitFilter) ([]durable.Wait, error) {
-	return read(ctx, s, func(rows Rows) ([]durable.Wait, error) { return rows.OpenWaits(f) })
+	return readRows(ctx, s, func(rows Rows) ([]durable.Wait, error) { return rows.OpenWaits(f) })
 }
 
 // WaitByToken implements durable.Store.
 func (s *Store) WaitByToken(ctx context.Context, hash [32]byte) (durable.Wait, error) {
-	return read(ctx, s, func(rows Rows) (durable.Wait, error) {
+	return readRows(ctx, s, func(rows Rows) (durable.Wait, error) {
 		k, found, err := rows.Token(hash)
 		if err != nil || !found {
 			return durable.Wait{}, cmp.Or(err, fmt.Errorf("by its token: %w", durable.ErrNotFound))
@@ -54,8 +54,8 @@ func (s *Store) WaitByToken(ctx context.Context, hash [32]byte) (durable.Wait, e
 	})
 }
 
-// addToken stores a token of an open wait. It returns the waits of the run and the place of that one.
-func (t tx) addToken(id agent.RunID, wait string, hash [32]byte, refuse func(Wait) error) (waits []Wait, place int, err error) {
+// storeToken stores a token of an open wait. It returns the waits of the run and the place of that one.
+func (t tx) storeToken(id agent.RunID, wait string, hash [32]byte, refuse func(Wait) error) (waits []Wait, place int, err error) {
 	if _, err := t.lock(id); err != nil {
 		return nil, 0, err
 	}
@@ -74,7 +74,7 @@ func (t tx) addToken(id agent.RunID, wait string, hash [32]byte, refuse func(Wai
 // AddToken implements durable.Store.
 func (s *Store) AddToken(ctx context.Context, id agent.RunID, wait string, hash [32]byte) error {
 	return s.write(ctx, func(t tx) error {
-		_, _, err := t.addToken(id, wait, hash, func(Wait) error { return nil })
+		_, _, err := t.storeToken(id, wait, hash, func(Wait) error { return nil })
 		return err
 	})
 }
@@ -82,7 +82,7 @@ func (s *Store) AddToken(ctx context.Context, id agent.RunID, wait string, hash 
 // SetToken implements durable.Store.
 func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait string, hash [32]byte) error {
 	return s.write(ctx, func(t tx) error {
-		waits, place, err := t.addToken(id, wait, hash, func(w Wait) error {
+		waits, place, err := t.storeToken(id, wait, hash, func(w Wait) error {
 			if w.TokenHash != [32]byte{} {
 				return durable.ErrExists
 			}
@@ -107,7 +107,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerF
 		if err != nil {
 			return err
 		}
-		answers, err := form(plain(shown), t.now)
+		answers, err := form(withoutClaims(shown), t.now)
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (s *Store) ClaimChecks(
 		claimed := slices.Concat(own, free)
 		claimed = claimed[:min(max(limit, 0), len(claimed))]
 		slices.SortFunc(claimed, byAge)
-		all = plain(claimed)
+		all = withoutClaims(claimed)
 		for _, w := range claimed {
 			if w.Checker == owner && !w.CheckedUntil.Before(t.now.Add(ttl/2)) {
 				continue
