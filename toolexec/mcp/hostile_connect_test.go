@@ -80,7 +80,7 @@ func TestConnectSaysThatTheCommandIsNotThere(t *testing.T) {
 func TestConnectSaysAllThatIsWrongWithTheServer(t *testing.T) {
 	for want, s := range map[string]mcp.Server{
 		"the name must be 1 to 32 letters":        {Command: []string{"a"}},
-		"digits, _ and -, without __":             {Name: "a__b", Command: []string{"a"}},
+		"digits, - and single _ between them":     {Name: "a__b", Command: []string{"a"}},
 		"it has both a Command and a URL":         {Name: "a", Command: []string{"a"}, URL: "http://x"},
 		"it has neither a Command nor a URL":      {Name: "a"},
 		"the URL must be a whole http or https":   {Name: "a", URL: "localhost:80"},
@@ -91,6 +91,16 @@ func TestConnectSaysAllThatIsWrongWithTheServer(t *testing.T) {
 		_, err := mcp.Connect(t.Context(), s)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// With a server named a_, the tool move would be mcp__a___move, which is also a name of server a's tools.
+func TestServerNamesDoNotOverlap(t *testing.T) {
+	for _, name := range []string{"a_", "_a", "_", "a__b"} {
+		_, err := mcp.Connect(t.Context(), mcp.Server{Name: name, Command: []string{"/no/such/program"}})
+		require.ErrorContains(t, err, "the name must be", name)
+	}
+	_, err := mcp.Connect(t.Context(), mcp.Server{Name: "a_b-c", Command: []string{"/no/such/program"}})
+	require.NotContains(t, err.Error(), "the name must be")
 }
 
 func TestAServerOfTheNextProtocol(t *testing.T) {
