@@ -67,6 +67,7 @@ func Start(ctx context.Context, c Config) (shutdown func(context.Context) error,
 		return nil, err
 	}
 	checkNumbers()
+	defer hideVariable("OTEL_RESOURCE_ATTRIBUTES")() // providers would read it again, and repeat the warnings
 	console := &lockedWriter{to: c.Console}
 	if c.Console == nil {
 		console.to = os.Stdout
@@ -84,6 +85,16 @@ func Start(ctx context.Context, c Config) (shutdown func(context.Context) error,
 	}
 	otel.SetTextMapPropagator(propagator)
 	return end.all, nil
+}
+
+// hideVariable removes a variable from the environment until restore is called.
+func hideVariable(name string) (restore func()) {
+	value, found := os.LookupEnv(name)
+	if !found {
+		return func() {}
+	}
+	_ = os.Unsetenv(name) // fails only for bad names
+	return func() { _ = os.Setenv(name, value) }
 }
 
 // instance returns a random UUID, which distinguishes the measurements from several processes of a service.

@@ -244,6 +244,7 @@ func TestWrongVariablesAreWarnings(t *testing.T) {
 			shutdown, err := otelsetup.Start(t.Context(), otelsetup.Config{Console: &out})
 			require.NoError(t, err)
 			assert.Contains(t, strings.Join(warned, "\n"), tc.warns)
+			assert.Len(t, warned, 1, "%q", warned)
 			_, span := otel.Tracer("test").Start(t.Context(), "a-span")
 			span.End()
 			_ = shutdown(context.Background()) // nothing receives metrics
