@@ -24,7 +24,7 @@ type document struct {
 
 	name        string
 	version     string
-	versions    map[string]string // of the policies of the library in it
+	versions    map[string]string // by library policy
 	description string
 	hash        string
 	required    bool
@@ -34,12 +34,13 @@ type document struct {
 	variables   map[string]any
 	environment []string
 	definitions map[scoped]yamlfile.Node
-	sources     []yamlfile.Node // of all parts of the document
+	sources     []yamlfile.Node // from all parts
 	tools       []yamlfile.Node // as sources
 	rules       []*rule
 	tracker     *provenance.Tracker
 	language    *condition.Language // nil if it is invalid
 	counts      map[scoped]int      // number of entries by point
+	parts       []*part             // included files before the files that include them
 	files       []string
 }
 
@@ -62,7 +63,7 @@ type part struct {
 	defaults defaults
 }
 
-// scoped is a name within a policy of the library, or, if library is empty, within the user's files.
+// scoped is a name within a library policy, or, if library is empty, within the user's files.
 type scoped struct{ library, name string }
 
 // String returns the name as it is written in a file: library:safe-shell/readable.
@@ -81,7 +82,7 @@ func scopedName(text string) scoped {
 	return scoped{name: text}
 }
 
-// libraryOf returns the name of the library policy that a path names, without its version; empty for other paths.
+// libraryOf returns the library policy that a path names, without its version; empty for other paths.
 func libraryOf(path string) string {
 	name, ok := strings.CutPrefix(path, library.Prefix)
 	if !ok {
@@ -102,7 +103,7 @@ type defaults struct {
 // wholeDouble matches a whole number that is written as a double.
 var wholeDouble = lazy.Regexp(`^-?[0-9]+\.0$`)
 
-// variableValue returns the value of a variable, which conditions may compare with a text. 5.0 is allowed, because only a
+// variableValue returns a variable's value, which conditions may compare with a text. 5.0 is allowed, because only a
 // double can be compared with a variable such as usage.cost.
 func variableValue(n yamlfile.Node) any {
 	if n.Kind() == yamlfile.NumberNode && wholeDouble().MatchString(n.Raw()) {
@@ -111,8 +112,8 @@ func variableValue(n yamlfile.Node) any {
 	return n.ComparedValue()
 }
 
-// read adds the keys of a part to the document. Its hooks are read later, when all definitions and variables are
-// known. Given maps the name of each variable to the part that set it.
+// read adds a part's keys to the document. Its hooks are read later, when all definitions and variables are known. Given
+// maps the name of each variable to the part that set it.
 func (l *loader) read(d *document, p *part, given map[string]*part) {
 	f := p.fields
 	switch {
@@ -171,7 +172,7 @@ func (l *loader) read(d *document, p *part, given map[string]*part) {
 	p.defaults = l.defaultsOf(f)
 }
 
-// readHead reads the settings of the whole policy.
+// readHead reads the settings for the whole policy.
 func (l *loader) readHead(d *document, f fields) {
 	switch {
 	case d.kind != Policies:

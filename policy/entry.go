@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// entry is one rule or action of a file.
+// entry is one rule or action in a file.
 type entry struct {
 	fields
 
@@ -28,14 +28,13 @@ type entry struct {
 	lost  bool   // it refers to an unknown definition
 }
 
-// loadHooks reads the entries of a part. Their content is read after the whole document, because conditions may name the
-// results of actions by id.
-func (l *loader) loadHooks(d *document, p *part) {
+// entries returns the rules and actions in a part, merged with the definitions that they use.
+func (d *document) entries(p *part) (all []*entry) {
 	for _, e := range entriesOf(p.fields, "hooks") {
 		name := e.Key.Raw()
 		at := pointNamed(d.kind, name)
 		if at == nil {
-			e.Key.Wrong("%s (rule: points)", l.unknownPoint(d.kind, name))
+			e.Key.Wrong("%s (rule: points)", unknownPoint(d.kind, name))
 			continue
 		}
 		items := []yamlfile.Node{e.Value}
@@ -47,12 +46,13 @@ func (l *loader) loadHooks(d *document, p *part) {
 				n.Wrong("expected a rule or an action, written as keys with values, got %s", n)
 				continue
 			}
-			l.entries = append(l.entries, l.entry(d, p, at, name, n))
+			all = append(all, d.entry(p, at, name, n))
 		}
 	}
+	return all
 }
 
-func (l *loader) unknownPoint(kind Kind, name string) string {
+func unknownPoint(kind Kind, name string) string {
 	if name == "on_error" || name == "onError" && kind != Policies {
 		return fmt.Sprintf("%q is ambiguous: use AgentFailed, IterationFailed (of a pipeline) or RunFailed (of the coordinator)", name)
 	}
@@ -66,9 +66,9 @@ func (l *loader) unknownPoint(kind Kind, name string) string {
 }
 
 // entry returns the entry at a point, merged with the definition that it refers to. Key is the point's name in the file.
-func (l *loader) entry(d *document, p *part, at *point, key string, n yamlfile.Node) *entry {
+func (d *document) entry(p *part, at *point, key string, n yamlfile.Node) *entry {
 	e := &entry{fields: fieldsOf(n), doc: d, part: p, point: at, key: key}
-	l.define(e, p.library, nil)
+	e.define(p.library, nil)
 	count := scoped{p.library, string(at.name)}
 	d.counts[count]++
 	e.id = e.name("id")
@@ -82,7 +82,7 @@ func (l *loader) entry(d *document, p *part, at *point, key string, n yamlfile.N
 
 // define adds the keys of a definition that the entry does not set itself. In is the library policy that contains the
 // reference; it is empty for a user's file.
-func (l *loader) define(e *entry, in string, above []string) {
+func (e *entry) define(in string, above []string) {
 	key := e.of["$ref"]
 	if key.Value.Kind() == yamlfile.AbsentNode {
 		return
@@ -117,10 +117,10 @@ func (l *loader) define(e *entry, in string, above []string) {
 	}
 	of.node = e.node
 	e.fields = of
-	l.define(e, from.library, append(above, from.String()))
+	e.define(from.library, append(above, from.String()))
 }
 
-// withoutName returns the keys of a definition of a blueprint without its name, which may be repeated in it.
+// withoutName returns the keys of a blueprint's definition without its name, which may be repeated in it.
 func (f fields) withoutName(name string) fields {
 	key, ok := f.of["name"]
 	if !ok {
@@ -366,8 +366,8 @@ func (e *entry) timeout() time.Duration {
 
 var failureWords = []string{"closed", "open", "abort", "retry", "continue", "block", "ignore"}
 
-// The default number and delay of retries and, at the points of pipelines, the default time limit of a shell action
-// and the default port of a callback. In blueprints, the time limit of hooks around runs does not depend on their type.
+// The defaults for retries and, at pipeline points, for a shell action's time limit and a callback's port. In blueprints,
+// hooks of every type around runs have the same time limit.
 const (
 	defaultRetries       = 3
 	defaultRetryDelay    = 5 * time.Second
@@ -376,8 +376,8 @@ const (
 	pipelineCallbackPort = 8765
 )
 
-// defaultRetries returns the default number of retries with on_failure: retry. At the points of pipelines a failed
-// pipeline is not started again.
+// defaultRetries returns the default number of retries with on_failure: retry. At pipeline points, a failed pipeline is
+// not started again.
 func (r *rule) defaultRetries() int {
 	if r.kind() == "spawn" && r.point.source == ofPipelines {
 		return 0

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -72,8 +73,8 @@ type Options struct {
 	Read func(path string) ([]byte, error)
 	// Files, unless nil, keeps parsed files for further calls of Load.
 	Files *Files
-	// Dir is the working directory, the base of relative paths in conditions if there is no variable "workspace". Empty
-	// means that of the process.
+	// Dir is the working directory, the base for relative paths in conditions if there is no variable "workspace". Empty
+	// means the process's working directory.
 	Dir string
 }
 
@@ -148,7 +149,7 @@ func byRank(layers []Layer) []Layer {
 	return layers
 }
 
-// LoadFiles reads policies of the run layer, each in a file of its own.
+// LoadFiles reads one policy from each file, for the run layer.
 func LoadFiles(paths ...string) (*Policy, error) {
 	return Load([]Layer{{Name: "run", Files: paths}}, Options{})
 }
@@ -171,7 +172,6 @@ type loader struct {
 	reader    func(path string) ([]byte, error) // reads files; nil means the file system
 	files     []*yamlfile.File
 	documents []*document
-	entries   []*entry // of the current document
 	notes     []Warning
 	seen      map[string]seen
 	full      bool
@@ -205,15 +205,14 @@ func (l *loader) document(path string, text []byte, kind Kind, layer int, within
 		kind: kind, layer: layer, within: within, variables: map[string]any{}, definitions: map[scoped]yamlfile.Node{},
 		counts: map[scoped]int{},
 	}
-	var parts []*part
-	hash := sha256.New()
+	sum := sha256.New()
 	if within != "" {
-		fmt.Fprintf(hash, "%q:", within)
+		fmt.Fprintf(sum, "%q:", within)
 	}
-	l.part(d, path, text, nil, &parts, func(text []byte) { fmt.Fprintf(hash, "%d:%s", len(text), text) })
-	d.hash = hex.EncodeToString(hash.Sum(nil))
+	l.part(d, path, text, nil, sum)
+	d.hash = hex.EncodeToString(sum.Sum(nil))
 	given := map[string]*part{}
-	for _, p := range parts {
+	for _, p := range d.parts {
 		l.read(d, p, given)
 	}
 	for name, value := range l.options.Variables {
@@ -221,23 +220,23 @@ func (l *loader) document(path string, text []byte, kind Kind, layer int, within
 			d.variables[name] = value
 		}
 	}
-	for _, p := range parts {
-		l.loadHooks(d, p)
+	var entries []*entry
+	for _, p := range d.parts {
+		entries = append(entries, d.entries(p)...)
 	}
-	d.language = l.language(d)
-	for _, e := range l.entries {
+	d.language = l.language(d, entries)
+	for _, e := range entries { // after the whole document, because conditions may name the results of actions by ID
 		if r := l.rule(e); r != nil {
 			d.rules = append(d.rules, r)
 		}
 	}
-	l.entries = nil
 	l.documents = append(l.documents, d)
 }
 
-// language returns the language of the conditions of a document; nil if it is invalid.
-func (l *loader) language(d *document) *condition.Language {
+// language returns the language for a document's conditions; nil if it is invalid.
+func (l *loader) language(d *document, entries []*entry) *condition.Language {
 	ids := []string{}
-	for _, e := range l.entries {
+	for _, e := range entries {
 		if e.has("type") && e.part.library == "" { // rules of the library have no actions
 			ids = append(ids, e.id)
 		}
@@ -253,7 +252,7 @@ func (l *loader) language(d *document) *condition.Language {
 	return language
 }
 
-// provenance returns the provenance functions, with the sources of the document and all its includes.
+// provenance returns the provenance functions, with the sources in the document and all its includes.
 func (d *document) provenance() []condition.Function {
 	var sources provenance.Sources
 	for _, n := range d.sources {
@@ -289,7 +288,7 @@ func (d *document) provenance() []condition.Function {
 }
 
 // part parses a file, after the files that it includes. Above lists the files that include it.
-func (l *loader) part(d *document, path string, text []byte, above []string, parts *[]*part, hash func([]byte)) {
+func (l *loader) part(d *document, path string, text []byte, above []string, sum hash.Hash) {
 	file := l.options.Files.parseFile(path, text)
 	if len(l.files) >= maxFiles {
 		file.At(yamlfile.Position{}).Wrong("a policy has at most %d files (rule: size)", maxFiles)
@@ -299,7 +298,7 @@ func (l *loader) part(d *document, path string, text []byte, above []string, par
 		return
 	}
 	l.files = append(l.files, file)
-	hash(text)
+	fmt.Fprintf(sum, "%d:%s", len(text), text)
 	if d.kind == Policies && !file.CheckFormat(fileFormat) {
 		return
 	}
@@ -323,9 +322,9 @@ func (l *loader) part(d *document, path string, text []byte, above []string, par
 	d.files = append(d.files, path)
 	p := &part{file: file, path: path, library: libraryOf(path), included: len(above) > 0, fields: fieldsOf(root)}
 	for _, n := range p.includes() {
-		l.include(d, p, n, above, parts, hash)
+		l.include(d, p, n, above, sum)
 	}
-	*parts = append(*parts, p)
+	d.parts = append(d.parts, p)
 }
 
 // includes returns the files that the part includes.
@@ -343,7 +342,7 @@ func (p *part) includes() []yamlfile.Node {
 }
 
 // include reads an included file, once.
-func (l *loader) include(d *document, p *part, n yamlfile.Node, above []string, parts *[]*part, hash func([]byte)) {
+func (l *loader) include(d *document, p *part, n yamlfile.Node, above []string, sum hash.Hash) {
 	name, ok := n.Text()
 	if !ok {
 		return
@@ -369,7 +368,7 @@ func (l *loader) include(d *document, p *part, n yamlfile.Node, above []string, 
 		path = found.Path()
 	}
 	chain := append(slices.Clip(above), p.path)
-	other, twice := lo.Find(*parts, func(q *part) bool { return q.library != "" && q.library == libraryOf(path) && q.path != path })
+	other, twice := lo.Find(d.parts, func(q *part) bool { return q.library != "" && q.library == libraryOf(path) && q.path != path })
 	switch {
 	case twice:
 		n.Wrong("include: another file includes %s: both must use the same version (rule: includes)", other.path)
@@ -377,7 +376,7 @@ func (l *loader) include(d *document, p *part, n yamlfile.Node, above []string, 
 	case slices.ContainsFunc(chain, func(a string) bool { return sameFile(a, path) }):
 		n.Wrong("include: the includes form a cycle: %s (rule: includes)", strings.Join(append(chain, path), " > "))
 		return
-	case slices.ContainsFunc(*parts, func(q *part) bool { return sameFile(q.path, path) }):
+	case slices.ContainsFunc(d.parts, func(q *part) bool { return sameFile(q.path, path) }):
 		return
 	case l.full:
 		return
@@ -387,7 +386,7 @@ func (l *loader) include(d *document, p *part, n yamlfile.Node, above []string, 
 		n.Wrong("include: %w", err)
 		return
 	}
-	l.part(d, path, text, chain, parts, hash)
+	l.part(d, path, text, chain, sum)
 }
 
 func sameFile(a, b string) bool {
@@ -416,7 +415,7 @@ func (l *loader) finish() (*Policy, error) {
 			off[s.layer] = append(off[s.layer], d)
 		}
 	}
-	hash := sha256.New()
+	sum := sha256.New()
 	for _, d := range l.documents {
 		if by := off[d.layer]; len(by) > 0 {
 			if !d.required {
@@ -431,17 +430,17 @@ func (l *loader) finish() (*Policy, error) {
 			}
 		}
 		p.documents = append(p.documents, d)
-		fmt.Fprintf(hash, "%d:%s\n", d.layer, d.hash)
+		fmt.Fprintf(sum, "%d:%s\n", d.layer, d.hash)
 	}
-	if p.hash = hex.EncodeToString(hash.Sum(nil)); len(p.documents) == 1 {
+	if p.hash = hex.EncodeToString(sum.Sum(nil)); len(p.documents) == 1 {
 		p.hash = p.documents[0].hash
 	}
 	p.rules = arrange(p.documents)
 	return p, nil
 }
 
-// coalesce keeps one of several identical policies: that of the innermost layer, which no other layer switches off; if
-// the policy is required, that of the outermost layer, so that listing it again does not move it inwards.
+// coalesce keeps one of several identical policies: the one in the innermost layer, which no other layer switches off. If the
+// policy is required, it keeps the one in the outermost layer, so that listing it again does not move it inwards.
 func (l *loader) coalesce() {
 	l.documents = lo.Filter(l.documents, func(d *document, i int) bool {
 		others := lo.Ternary(d.required, l.documents[i+1:], l.documents[:i])
