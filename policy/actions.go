@@ -34,7 +34,7 @@ var httpKeys = []key{
 	{"max_bytes", wholeForm(1, 64<<20), "The maximum size of the body and of the answer."},
 }
 
-// actionKeys holds the keys of each type of action.
+// actionKeys holds the keys for each type of action.
 var actionKeys = map[string][]key{
 	"command": append([]key{{"argv", list(textForm), "The program and its arguments, without a shell."}}, processKeys...),
 	"shell":   append([]key{{"command", textForm, "The command for bash, unchanged; values are in its environment, as \"$NAME\"."}}, processKeys...),
@@ -117,7 +117,7 @@ func (l *loader) task(e *entry) *task {
 	return t
 }
 
-// noteEnding warns about an action at the end of a session whose text says that the session was successful: it runs at every end.
+// noteEnding warns about an action at a session's end whose text announces success, because it runs at every end.
 func (l *loader) noteEnding(e *entry) {
 	if e.point.name != hooks.SessionComplete || strings.Contains(e.text("when"), "reason") {
 		return
@@ -164,7 +164,7 @@ func (e *entry) wrongField(kind string, wrong *action.FieldError) {
 	n.Wrong("%s: %s: %s (rule: actions)", e.what, key, wrong.Message)
 }
 
-// field returns the key of a declared action's field and its node; the node is the action itself if the key is missing.
+// field returns the key for a declared action's field and its node; the node is the action itself if the key is missing.
 func (e *entry) field(kind, name string) (key string, at yamlfile.Node) {
 	if kind == "agent" && name == "agent" {
 		name = "agent_name"

@@ -18,7 +18,7 @@ type Warning struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Code is the kind of the warning: tool, argument, agent, stage, point, unreachable, condition, waiver, shell, action, name,
+	// Code is the warning's kind: tool, argument, agent, stage, point, unreachable, condition, waiver, shell, action, name,
 	// required, unguarded or effect; or shadow or waived, which report intended states.
 	Code string `json:"code"`
 	// Rule is the rule's hook, policy/id; empty if the warning is not about a rule.
@@ -42,8 +42,8 @@ func (l *loader) note(at yamlfile.Place, code, rule, format string, args ...any)
 	l.notes = append(l.notes, warningAt(at, code, rule, format, args...))
 }
 
-// Meant reports whether the warning is about an intended state: a rule in shadow, a waiver in force, or a rule of the
-// library for tools that the agent does not have.
+// Meant reports whether the warning is about an intended state: a rule in shadow, a waiver in force, or a library rule for tools
+// that the agent does not have.
 func (w Warning) Meant() bool {
 	return w.Code == "shadow" || w.Code == "waived" || w.Code == "effect" && strings.HasPrefix(w.Rule, library.Prefix)
 }
@@ -55,8 +55,8 @@ func warningAt(at yamlfile.Place, code, rule, format string, args ...any) Warnin
 // Check returns probable mistakes: tools that do not exist, rules that are never asked because an earlier rule always
 // denies, conditions that are always true or false, and values in shell commands that the shell could read as code. It
 // also lists waivers, ended ones included, and rules in shadow. Tools are the names of all existing tools; if there are
-// none, tools are not checked. Rules of the library and of required policies are meant for any agent, so they may name
-// other tools. The warnings are in the order of the files.
+// none, tools are not checked. Rules in the library and in required policies are meant for any agent, so they may name
+// other tools. The warnings are in file order.
 func (p *Policy) Check(tools ...string) []Warning {
 	here := hooks.Scope{Points: hooks.PointNames(), LaterAgents: []string{"*"}, Stages: []string{"*"}}
 	for _, name := range tools {
@@ -68,14 +68,14 @@ func (p *Policy) Check(tools ...string) []Warning {
 	return p.CheckIn(hooks.Reach{Here: here})
 }
 
-// CheckIn works like Check for agents with the tools, agents, stages and points of a reach.
+// CheckIn works like Check for agents with the tools, agents, stages and points in a reach.
 func (p *Policy) CheckIn(reach hooks.Reach) []Warning {
 	return p.checkWith(p.Missing(hooks.NewSet(p.probes()...).Gaps(reach)))
 }
 
 // Missing returns warnings about tools, arguments, agents, stages and points that rules name and an agent lacks, from the gaps
 // that capability.Plan.Gaps returned, and about conditions that can never be true. Tools and arguments count as lacking
-// only if the sub-agents lack them, too. Rules of the library and of required policies are meant for any agent and are omitted.
+// only if the sub-agents lack them, too. Rules in the library and in required policies are meant for any agent and are omitted.
 func (p *Policy) Missing(gaps []hooks.Gap) []Warning {
 	missing := lo.FilterMap(gaps, func(g hooks.Gap, _ int) (Warning, bool) {
 		if g.Origin == nil {
@@ -142,7 +142,7 @@ func (r *rule) missingWarning(g hooks.Gap) Warning {
 	return w
 }
 
-// probes returns hooks with the matchers of the rules that do nothing.
+// probes returns hooks that have the rules' matchers and do nothing.
 func (p *Policy) probes() []hooks.Hook {
 	return lo.Map(p.rules, func(r *rule, _ int) hooks.Hook {
 		h := r.point.observe(r.name(), noCheck)
@@ -221,7 +221,7 @@ func odd(pattern string) bool {
 		(strings.ContainsAny(pattern, ", \t\n") || strings.HasPrefix(pattern, "/") || strings.HasSuffix(pattern, "/"))
 }
 
-// unreachable returns a warning if an earlier rule of the same point always decides finally about everything that this
+// unreachable returns a warning if an earlier rule at the same point always decides finally about everything that this
 // one matches.
 func (r *rule) unreachable(before []*rule) (Warning, bool) {
 	for _, earlier := range before {

@@ -213,8 +213,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// What a rule makes of a call is judged by the rules that were asked before it, so that there
-// is nothing to warn of.
+// Earlier rules also judge calls that a later rule rewrites, so there is no warning.
 func TestRewritesBehindARequiredRule(t *testing.T) {
 	dir := t.TempDir()
 	house, mine := filepath.Join(dir, "house.yaml"), filepath.Join(dir, "mine.yaml")

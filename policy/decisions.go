@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// decision reads what a rule decides.
+// decision reads a rule's decision.
 func (l *loader) decision(e *entry) *decision {
 	d := &decision{word: e.oneOf("decision", decisionNames...)}
 	if d.word != "" && !slices.Contains(e.point.can, d.word) {
@@ -55,7 +55,7 @@ func (l *loader) decision(e *entry) *decision {
 	return d
 }
 
-// rewrite reads the replacement values of a rule.
+// rewrite reads a rule's replacement values.
 func (l *loader) rewrite(d *decision, e *entry) {
 	d.set, d.remove = l.expressions(e, "set"), e.texts("remove")
 	if !e.has("set") && !e.has("remove") {
@@ -107,7 +107,7 @@ func (l *loader) result(d *decision, e *entry) {
 	d.isError = e.flag("failure", false)
 }
 
-// redact reads what to redact.
+// redact reads the kinds and patterns to redact.
 func (e *entry) redact() *scrubber {
 	scrub := &scrubber{with: e.text("with")}
 	for _, pattern := range e.texts("patterns") {

@@ -18,17 +18,17 @@
 //	}
 //	a, err := builder.New().WithDriver(driver).With(policy.Use(p), capability.UseTools(tools...)).Build().Get()
 //
-// docs/policies.md is the manual of the files.
+// docs/policies.md is the manual.
 //
 // # Rules and hooks
 //
 // Every rule, and every action, becomes one hook named policy/id, with its file and line as hooks.Origin. Package hooks
 // provides matchers, order, time limits, failure policies and aggregation, so rules in files and hooks in Go share one
-// order and are treated alike. A decision that the point of a rule does not support is an error when the file is loaded,
+// order and are treated alike. A decision that the rule's point does not support is an error when the file is loaded,
 // as it would not compile in Go.
 //
-// Conditions are those of package policy/condition, actions those of package action. A condition that cannot be
-// evaluated is a failure of the hook, and a control that fails denies.
+// Package policy/condition evaluates conditions, package action performs actions. A condition that cannot be evaluated
+// fails the hook, and a control that fails denies.
 //
 // # Strictness
 //

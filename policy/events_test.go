@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
 )
 
-// The events of a hook say what its action is and what it is done with, and what a rewrite changed.
+// Hook events name the action and its target, and show the changes by a rewrite.
 func TestEventsOfActions(t *testing.T) {
 	n := &notes{}
 	p := load(t, `

@@ -75,7 +75,7 @@ func named(language *condition.Language, path string, at hooks.PointName) (*cond
 	return value, err == nil
 }
 
-// in returns the text with the values of an event. A name without a value stays as it is.
+// in returns the text with an event's values. A name without a value stays as it is.
 func (t template) in(ctx context.Context, in condition.Input) string {
 	return t.text.with(func(name string) (string, bool) {
 		value, known := t.values[name]
@@ -122,7 +122,7 @@ func (l *loader) expressions(e *entry, key string) map[string]*condition.Express
 	return out
 }
 
-// wrongCondition reports the errors of a condition or an expression.
+// wrongCondition reports the errors in a condition or an expression.
 func (l *loader) wrongCondition(n yamlfile.Node, key string, err error) {
 	wrong, ok := errors.AsType[condition.Errors](err)
 	if !ok {
@@ -138,7 +138,7 @@ func (l *loader) wrongCondition(n yamlfile.Node, key string, err error) {
 	}
 }
 
-// plainOf converts a value of CEL to a value for JSON. Whole numbers keep their digits.
+// plainOf converts a CEL value to a JSON value. Whole numbers keep their digits.
 func plainOf(v ref.Val) (any, error) {
 	switch v := v.(type) {
 	case types.Null:

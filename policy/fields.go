@@ -15,11 +15,11 @@ import (
 )
 
 // fields is a mapping by key. Reading a missing key returns the zero value. A value of the wrong type is reported as an
-// error of the file.
+// error in the file.
 type fields struct {
 	node yamlfile.Node // the mapping
 	of   map[string]yamlfile.Entry
-	keys []string // in the order of the file
+	keys []string // in file order
 }
 
 // fieldsOf reads a mapping, and reports any other value.
@@ -50,7 +50,7 @@ func (f fields) with(e yamlfile.Entry) fields {
 	return f.put(e)
 }
 
-// only reports unknown keys, with the hint of advice.
+// only reports unknown keys, with a hint from advice.
 func (f fields) only(what string, known []string, advice func(key string) string) {
 	for _, name := range f.keys {
 		if lo.Contains(known, name) {
@@ -70,7 +70,7 @@ func (f fields) has(key string) bool { _, ok := f.of[key]; return ok }
 
 func (f fields) at(key string) yamlfile.Node { return f.of[key].Value }
 
-// place returns the place of a key, or of the mapping if the key is missing.
+// place returns a key's place, or the mapping's place if the key is missing.
 func (f fields) place(key string) yamlfile.Place {
 	if e, ok := f.of[key]; ok {
 		return e.Key.Place()
@@ -255,7 +255,7 @@ var nameForm = lazy.Regexp(namePattern)
 
 const namesAre = "use at most 100 letters, digits, _, - and dots, and begin with a letter, a digit or _"
 
-// name returns a text that must be a valid name.
+// name returns a valid name, and reports any other text.
 func (f fields) name(key string) string {
 	text := f.plain(key)
 	if text != "" && !nameForm().MatchString(text) {

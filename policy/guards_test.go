@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// rulesOf returns the hooks of a policy, whose workspace is an empty folder with a link that leads out.
+// rulesOf returns a policy's hooks, whose workspace is an empty folder with a link that leads out.
 func rulesOf(t *testing.T, text string) []hooks.Hook {
 	t.Helper()
 	dir := t.TempDir()

@@ -20,7 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// load reads a policy from a text that must be right.
+// load parses a valid policy.
 func load(t testing.TB, text string, options ...policy.Options) *policy.Policy {
 	t.Helper()
 	p, err := policy.Parse("policy.yaml", []byte(text), append(options, policy.Options{})[0])
@@ -36,7 +36,7 @@ func refused(t testing.TB, text string) string {
 	return err.Error()
 }
 
-// set returns the hooks of a policy.
+// set returns a policy's hooks.
 func set(t testing.TB, p *policy.Policy) hooks.Set {
 	t.Helper()
 	list, err := p.Hooks()

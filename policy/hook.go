@@ -39,7 +39,7 @@ func (u use) newHooks() []hooks.Hook {
 	return []hooks.Hook{inShadow.newHook().Matching(waived), u.newHook().Matching(hooks.Not(waived))}
 }
 
-// waivedSuffix ends the name of the hook of a waived rule.
+// waivedSuffix ends the name of a waived rule's hook.
 const waivedSuffix = ":waived"
 
 // newHook returns the rule as one hook.
@@ -136,7 +136,7 @@ func (u use) decide(ctx context.Context, c hooks.Context, in condition.Input) ho
 	return action.Decide(c, d)
 }
 
-// decisionEffects returns the effects of a decision on the state.
+// decisionEffects returns a decision's effects on the state.
 func decisionEffects(c hooks.Context, d *action.Decision) (out []agent.Effect) {
 	if d.Context == "" && len(d.Metadata) == 0 {
 		return nil
@@ -151,7 +151,7 @@ func decisionEffects(c hooks.Context, d *action.Decision) (out []agent.Effect) {
 	return out
 }
 
-// rewrite sets the replacement values of the decision.
+// rewrite sets the decision's replacement values.
 func (u use) rewrite(ctx context.Context, c hooks.Context, in condition.Input, d *action.Decision) error {
 	values := map[string]json.RawMessage{}
 	for path, value := range u.decision.set {
@@ -183,7 +183,7 @@ func (u use) rewrite(ctx context.Context, c hooks.Context, in condition.Input, d
 	return err
 }
 
-// valueOf returns the value of an expression as JSON.
+// valueOf returns an expression's value as JSON.
 func valueOf(ctx context.Context, in condition.Input, e *condition.Expression) (json.RawMessage, error) {
 	v, err := e.Value(ctx, in)
 	if err != nil {
@@ -280,7 +280,7 @@ func (u use) detach(ctx context.Context, c hooks.Context, do action.Action, requ
 	})
 }
 
-// reportSkip tells the observer of the run that a rule was skipped, and why. Failed is the error of its action, if that was called.
+// reportSkip tells the run's observer that a rule was skipped, and why. Failed is the action's error, if it was called.
 func (u use) reportSkip(ctx context.Context, c hooks.Context, why string, failed error) {
 	c.Tell(ctx, hooks.Event{
 		Kind: hooks.HookSkipped, Run: c.Run(), Step: c.StepIndex(), Hook: u.name(), Point: c.Point(), Control: u.judges(),

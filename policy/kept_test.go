@@ -34,7 +34,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-// keptRun is the id of the run in these tests.
+// keptRun is the run ID in these tests.
 const keptRun = agent.RunID("run_kept")
 
 // keptRules do something at every point that a run of two calls comes to: each notes its idempotency key in a file.
@@ -157,7 +157,7 @@ func words(log map[string]int) map[string]int {
 	return out
 }
 
-// noted returns the keys of the actions that the journal says have begun, and of those that have ended. Nothing ends that
+// noted returns the keys of begun actions and ended actions in the journal. Nothing ends that
 // has not begun, and nothing that has ended begins again.
 func (w *keptWorld) noted(t *testing.T) (begun, ended []string) {
 	t.Helper()
@@ -243,7 +243,7 @@ func TestActionsOfARunThatIsCutOff(t *testing.T) {
 		assert.Equal(t, agenttest.Transcript(want), agenttest.Transcript(s), "after %d writes", writes)
 		for line, n := range w.log(t) {
 			word, key, _ := strings.Cut(line, " ")
-			if once[line] == 0 { // a call that has begun is judged again, with its journalled arguments
+			if once[line] == 0 { // an open call is judged again, with its journalled arguments
 				assert.Equal(t, "judge", word, "after %d writes", writes)
 				judgedAgain[key] = true
 			}
@@ -267,7 +267,7 @@ func TestActionsOfARunThatIsCutOff(t *testing.T) {
 	assert.Len(t, judgedAgain, 1, "one call runs, and one control judges it")
 }
 
-// judgeRules has a program judge about the arguments of a call, and then a person.
+// judgeRules lets a program judge a call's arguments, and then a person.
 const judgeRules = `
 policy: kept
 hooks:
@@ -283,8 +283,8 @@ hooks:
     - {id: ask, decision: ask, reason: it reads}
 `
 
-// A recorded answer is one about these arguments, by this rule: what a person put in their place, and what the rule says
-// by now, is judged again.
+// A recorded answer is about these arguments, by this rule. Arguments that a person has replaced, and a changed rule, are
+// judged again.
 //
 // AP-60
 func TestAnAnswerThatWasWrittenDownIsOneAboutTheSame(t *testing.T) {
@@ -556,7 +556,7 @@ hooks:
 	}
 }
 
-// A sub-agent's actions stand in the journal of the run that started it.
+// A sub-agent's actions are in the journal of its parent run.
 //
 // AP-60
 func TestActionsOfASubagent(t *testing.T) {

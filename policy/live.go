@@ -188,7 +188,7 @@ func (l *Live) Reload(ctx context.Context) error {
 // Policy returns the version in force now.
 func (l *Live) Policy() *Policy { return l.now.Load().policy }
 
-// Hooks returns the hooks of the version in force now, for agent.RunSettings.
+// Hooks returns the current version's hooks, for agent.RunSettings.
 func (l *Live) Hooks() hooks.Set { return l.now.Load().hooks }
 
 // Close stops following and waits until that has ended. The version in force stays.

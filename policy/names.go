@@ -10,8 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
-// NamesRule reports whether a name in a file refers to the rule of a hook. The name is that of the hook, or the id alone
-// for a rule of the user's own files. Rules of the library need the full name, such as library:safe-shell/readable.
+// NamesRule reports whether a name in a file refers to a hook's rule. The name is the hook's name, or the ID alone for a
+// rule in the user's own files. Library rules need the full name, such as library:safe-shell/readable.
 func NamesRule(name, hook string) bool {
 	return name == hook || !strings.HasPrefix(hook, library.Prefix) && strings.HasSuffix(hook, "/"+name)
 }

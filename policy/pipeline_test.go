@@ -131,8 +131,8 @@ func TestLateActions(t *testing.T) {
 	}
 }
 
-// What actions came to is known within their policy and their occasion, to those that are
-// only told, too, who come after all that decide.
+// The results of actions are known within their policy and firing, also to observers, which come after all rules that
+// decide.
 func TestResultsOfActions(t *testing.T) {
 	d := &diary{}
 	p := load(t, `

@@ -19,14 +19,14 @@ type point struct {
 	// control and observe create a hook from a func that accepts any context type.
 	control func(name string, f func(ctx context.Context, c hooks.Context) hooks.Result) hooks.Hook
 	observe func(name string, f func(ctx context.Context, c hooks.Context) error) hooks.Hook
-	// checkValues returns the errors of the values that the texts of an action name at the point.
+	// checkValues returns the errors for values that an action's texts name at the point.
 	checkValues func(d action.Declared, observer bool, vars map[string]any) error
 	// can lists the decisions that a rule can have at the point. adds lists the decisions of can that can also have
 	// context and metadata.
 	can, adds []string
-	// tool is set at points of a tool call, where tools and arguments can be matched.
+	// tool is set at tool call points, where tools and arguments can be matched.
 	tool bool
-	// backwards is set if hooks of the point are called in reverse order.
+	// backwards is set if the point's hooks are called in reverse order.
 	backwards bool
 	// source is the kind of documents whose defaults apply at the point.
 	source source
@@ -70,8 +70,8 @@ func describePoint[C hooks.Context](of hooks.Point[C], from source) *point {
 	return p
 }
 
-// lookUps finds the method of a context for each decision: the first one that exists. The calls of MethodByName have
-// constant names, because otherwise the linker keeps every exported method of the program.
+// lookUps finds a context's method for each decision: the first one that exists. MethodByName is called with constant
+// names, because otherwise the linker keeps every exported method in the program.
 var lookUps = map[string][]func(reflect.Type) (reflect.Method, bool){
 	"allow":   {allowMethod},
 	"deny":    {func(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("Deny") }},
@@ -97,7 +97,7 @@ func allowMethod(t reflect.Type) (reflect.Method, bool)       { return t.MethodB
 func replaceMethod(t reflect.Type) (reflect.Method, bool)     { return t.MethodByName("Replace") }
 func rewriteTextMethod(t reflect.Type) (reflect.Method, bool) { return t.MethodByName("RewriteText") }
 
-// decisionsOf returns the decisions that a context supports, and those of them that can have effects.
+// decisionsOf returns the decisions that a context supports, and the decisions that can have effects.
 func decisionsOf(c hooks.Context) (can, adds []string) {
 	possible := lo.Map(action.Decisions(c), func(d hooks.Decision, _ int) string { return string(d) })
 	for _, d := range decisionNames {
@@ -123,8 +123,8 @@ func decisionsOf(c hooks.Context) (can, adds []string) {
 
 func noCheck(context.Context, hooks.Context) error { return nil }
 
-// points returns all points in the order of a run. The table is built on first use, so that a program without policies
-// starts faster.
+// points returns all points in the order in which a run fires them. The table is built on first use, so that a program
+// without policies starts faster.
 var points = sync.OnceValue(func() []*point {
 	return []*point{
 		describePoint(hooks.AtConversationStart, ofAgents),
@@ -179,7 +179,7 @@ const (
 	Policies Kind = iota
 	// Pipelines are files that describe a pipeline or a stage and may have hooks.
 	Pipelines
-	// Blueprints are files that describe an agent of the coordinator and may have hooks.
+	// Blueprints are files that describe a coordinator's agent and may have hooks.
 	Blueprints
 )
 

@@ -27,7 +27,7 @@ type Policy struct {
 	seen      map[string]seen // the states of the files
 }
 
-// arrange returns the rules of documents in the order in which they are asked: by point, at each point by priority, then
+// arrange returns the documents' rules in the order in which they are asked: by point, at each point by priority, then
 // from the inner layers out, and in a layer in file order.
 func arrange(documents []*document) (rules []*rule) {
 	named := nameCopies(documents)
@@ -42,8 +42,8 @@ func arrange(documents []*document) (rules []*rule) {
 	return rules
 }
 
-// nameCopies renames the rules of a library policy that several documents include, from the second document on, because
-// the names of hooks are unique: library:git-safety/discard:ours belongs to the policy ours.
+// nameCopies renames the rules in a library policy that several documents include, from the second document on, because
+// hook names are unique: library:git-safety/discard:ours belongs to the policy ours.
 func nameCopies(documents []*document) (rules []rule) {
 	seen := map[string]bool{}
 	for _, d := range documents {
@@ -59,10 +59,10 @@ func nameCopies(documents []*document) (rules []rule) {
 	return rules
 }
 
-// Hash returns the hash of everything that decides, in hexadecimal: the texts of all files in force, and their layers.
+// Hash returns the hash over everything that decides, in hexadecimal: all files in force, and their layers.
 func (p *Policy) Hash() string { return p.hash }
 
-// Names returns the names of the policies in force, those of inner layers first.
+// Names returns the names of the policies in force, inner layers first.
 func (p *Policy) Names() []string {
 	return lo.Map(p.documents, func(d *document, _ int) string { return d.name })
 }
@@ -83,7 +83,7 @@ func (p *Policy) WithHost(h action.Host) *Policy {
 	return &other
 }
 
-// Host returns the host that performs the actions of the rules.
+// Host returns the host that performs the rules' actions.
 func (p *Policy) Host() action.Host { return p.options.Host }
 
 // Hooks returns one hook for each rule, named as Rule.Hook returns. The error lists everything that their actions
@@ -117,7 +117,7 @@ func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 	return out, nil
 }
 
-// ready returns the action of a rule, bound to the host; nil for a rule without an action.
+// ready returns a rule's action, bound to the host; nil for a rule without an action.
 func (p *Policy) ready(r *rule, host action.Host) (action.Action, error) {
 	if r.task == nil {
 		return nil, nil
@@ -131,17 +131,17 @@ func (p *Policy) ready(r *rule, host action.Host) (action.Action, error) {
 
 // Rule describes a rule.
 type Rule struct {
-	// Policy is the name of the policy that contains the rule, and ID the rule's name in it. A rule of the library
-	// has a Policy such as library:safe-shell, whichever policy includes it. The rule's hook is called policy/id.
+	// Policy is the name of the policy that contains the rule, and ID the rule's name in it. A library rule has a Policy
+	// such as library:safe-shell, whichever policy includes it. The rule's hook is called policy/id.
 	Policy      string `json:"policy"`
 	ID          string `json:"id"`
 	Description string `json:"description,omitempty"`
-	// Layer is the layer of its policy; File, Line and Column are its place.
+	// Layer is its policy's layer; File, Line and Column are its place.
 	Layer  string `json:"layer"`
 	File   string `json:"file"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
-	// Point is the point of the rule, and Order its position there, from one.
+	// Point is the rule's point, and Order its position there, from one.
 	Point hooks.PointName `json:"point"`
 	Order int             `json:"order"`
 	// Match describes its matchers in words, and When is its condition; both are empty if it matches everything.
@@ -151,7 +151,7 @@ type Rule struct {
 	Decision string `json:"decision,omitempty"`
 	Action   string `json:"action,omitempty"`
 	Await    bool   `json:"await"`
-	// Approvers are the names and roles of those who may answer its question, and Quorum is how many of them must
+	// Approvers are the names and roles of people who may answer its question, and Quorum is how many of them must
 	// approve. Anyone may answer if both are empty.
 	Approvers []string `json:"approvers,omitempty"`
 	Quorum    int      `json:"quorum,omitempty"`
@@ -185,12 +185,12 @@ func (p *Policy) Rules() []Rule {
 	return lo.Map(p.rules, func(r *rule, _ int) Rule { return r.public() })
 }
 
-// String returns the names of the policies and the number of rules.
+// String returns the policies' names and the number of rules.
 func (p *Policy) String() string {
 	return fmt.Sprintf("%s: %d %s", strings.Join(p.Names(), ", "), len(p.rules), lo.Ternary(len(p.rules) == 1, "rule", "rules"))
 }
 
-// Use returns a capability that installs the rules of a policy as hooks. Pass it before other capabilities: among equal
+// Use returns a capability that installs a policy's rules as hooks. Pass it before other capabilities: among equal
 // priorities, the outermost hook is asked first. Actions of type prompt use the agent's own driver if the host has none.
 func Use(p *Policy) capability.Capability { return using{p} }
 

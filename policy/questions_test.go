@@ -102,7 +102,7 @@ func steps(s agent.State) [][]agent.ToolResult {
 
 // A rule of another policy cannot have the deadline of its own question count as an approval
 // of a required policy's: the first question hid the others, and an inner on_timeout came
-// before that of the required policy.
+// before the required policy's.
 func TestTheStrictestTimeoutCounts(t *testing.T) {
 	const hurry = "policy: mine\nhooks:\n  PreToolUse: [{id: hurry, decision: ask, priority: 900, within: 1s, on_timeout: approve}]\n"
 	for name, c := range map[string]struct {

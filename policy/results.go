@@ -16,20 +16,20 @@ type actionResults struct {
 	mu      sync.Mutex
 	step    int
 	call    string
-	firing  hooks.Firing // of a point around runs; zero elsewhere
-	last    int          // the turn of the last rule
+	firing  hooks.Firing // at a point around runs; zero elsewhere
+	last    int          // the last rule's turn
 	actions map[*document]map[string]condition.Action
 	tried   map[string]int
 	after   action.Variables
 }
 
-// runResults holds the current results of a run, for each point.
+// runResults holds a run's current results for each point.
 type runResults struct {
 	mu sync.Mutex
 	at map[resultsKey]*actionResults
 }
 
-// resultsKey identifies a point of a policy.
+// resultsKey identifies a point for a policy.
 type resultsKey struct {
 	policy *Policy
 	point  hooks.PointName
@@ -64,7 +64,7 @@ func resultsAt(c hooks.Context, u use) *actionResults {
 	return a
 }
 
-// values returns the additional values for the conditions of a document.
+// values returns the additional values for a document's conditions.
 func (a *actionResults) values(c hooks.Context, d *document) condition.Values {
 	v := a.variables(action.Variables{}, c)
 	a.mu.Lock()
@@ -86,7 +86,7 @@ func (a *actionResults) attempt(id string) int {
 	return a.tried[id]
 }
 
-// variables returns the variables for an action: the given ones, those of the pipeline, and the results of earlier
+// variables returns the variables for an action: the given ones, the pipeline's variables, and the results of earlier
 // actions.
 func (a *actionResults) variables(v action.Variables, c hooks.Context) action.Variables {
 	a.mu.Lock()
@@ -106,7 +106,7 @@ func (a *actionResults) variables(v action.Variables, c hooks.Context) action.Va
 	return v
 }
 
-// record stores the result of an action for which the rule waited.
+// record stores the result of an awaited action.
 func (a *actionResults) record(r *rule, answer *action.Answer, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
-// rule is one rule or action of a policy. It does not change.
+// rule is one rule or action in a policy. It does not change.
 type rule struct {
 	location
 
@@ -40,19 +40,19 @@ type location struct {
 	place       yamlfile.Place
 }
 
-// decision is what a rule decides, and the words that go with it.
+// decision is a rule's decision, with the words that go with it.
 type decision struct {
 	word     string // such as deny
 	reason   template
 	context  template
 	metadata map[string]*condition.Expression
 
-	question agent.Question                   // of ask
-	set      map[string]*condition.Expression // of rewrite
-	remove   []string                         // of rewrite
-	result   template                         // of mock and replace
-	isError  bool                             // of mock
-	scrub    *scrubber                        // of redact
+	question agent.Question                   // for ask
+	set      map[string]*condition.Expression // for rewrite
+	remove   []string                         // for rewrite
+	result   template                         // for mock and replace
+	isError  bool                             // for mock
+	scrub    *scrubber                        // for redact
 }
 
 // task is the action that a rule performs.
@@ -71,7 +71,7 @@ func (t *task) decides() bool { return t.await && !t.observe }
 // sends reports whether the task is a web request, which can be resent without asking the rule again.
 func (t *task) sends() bool { return t.kind == "http" || t.kind == "webhook" }
 
-// failure is what happens when a rule fails to decide, or takes too long.
+// failure says what happens when a rule fails to decide, or takes too long.
 type failure struct {
 	policy  hooks.FailurePolicy
 	word    string        // for policy in the file; empty for the default
@@ -92,7 +92,7 @@ type Waiver struct {
 // over reports whether the waiver has ended.
 func (w *Waiver) over() bool { return !time.Now().Before(w.Expires) }
 
-// name returns the name of the rule's hook.
+// name returns the hook's name.
 func (l location) name() string { return l.policyName() + "/" + l.id + l.suffix }
 
 // policyName returns the policy in the rule's name: its own, or the library's.
@@ -111,7 +111,7 @@ func (l location) version() string {
 	return l.doc.version
 }
 
-// kind returns the decision, or the type of the action.
+// kind returns the decision, or the action's type.
 func (r *rule) kind() string {
 	if r.task != nil {
 		return r.task.kind
@@ -130,7 +130,7 @@ func (r *rule) turn() int {
 	return r.order
 }
 
-// timeLimit returns the time limit of the rule's hook; zero for the default.
+// timeLimit returns the hook's time limit; zero for the default.
 func (r *rule) timeLimit() time.Duration {
 	switch {
 	case r.task == nil:
@@ -141,7 +141,7 @@ func (r *rule) timeLimit() time.Duration {
 	return 0
 }
 
-// mode returns the current mode of the rule.
+// mode returns the rule's current mode.
 func (r *rule) mode() string {
 	switch {
 	case !r.judges():

@@ -15,10 +15,10 @@ import (
 // the file names.
 const SchemaVersion = "v" + release.Next
 
-// SchemaID is the URL of the published schema of policy files.
+// SchemaID is the URL of the published policy file schema.
 const SchemaID = "https://raw.githubusercontent.com/grapnel-go/grapnel/" + SchemaVersion + "/docs/policy.schema.json"
 
-// Schema returns the JSON Schema of policy files, for editors: it completes keys and points and describes them. Load
+// Schema returns the JSON Schema for policy files, for editors: it completes keys and points and describes them. Load
 // checks more.
 func Schema() []byte {
 	s := newObject(documentKeys, "policy")
@@ -40,7 +40,7 @@ func Schema() []byte {
 	return append(out, '\n')
 }
 
-// newObject returns the schema of a mapping with exactly the keys of tables.
+// newObject returns the schema for a mapping with exactly these keys.
 func newObject(keys []key, required ...string) form {
 	properties := form{}
 	for _, k := range keys {
@@ -60,7 +60,7 @@ func withDoc(f form, doc string) form {
 	return out
 }
 
-// hooksSchema returns the schema of the points, with all their names in policies.
+// hooksSchema returns the schema for points, with all their names in policies.
 func hooksSchema() form {
 	entries := either(inDefs("entry"), form{"type": "array", "items": inDefs("entry")})
 	properties := form{}
@@ -75,7 +75,7 @@ func entriesOfOtherNames(entries form) form {
 	return withDoc(entries, "A point by its name in another system.")
 }
 
-// entrySchema returns the schema of a rule or an action. Keys of one decision or one type of action are allowed only
+// entrySchema returns the schema for a rule or an action. Keys for one decision or one type of action are allowed only
 // there; conditions list the required keys.
 func entrySchema() form {
 	all := map[string]key{}

@@ -64,7 +64,7 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte("heard"))
 }
 
-// compile returns the hooks of the pipeline as each process compiles them.
+// compile returns the pipeline's hooks as each process compiles them.
 func (e *engine) compile(t *testing.T) *hooks.Compiled {
 	t.Helper()
 	server := httptest.NewServer(e)
@@ -158,7 +158,7 @@ func (e *engine) lastOnly(t *testing.T) {
 	assert.NotEmpty(t, e.keys[0])
 }
 
-// storeJournal is the journal of a run on a store, without a keeper.
+// storeJournal is a run's journal on a store, without a keeper.
 type storeJournal struct {
 	mu    sync.Mutex
 	store durable.Store
@@ -194,7 +194,7 @@ func (j *storeJournal) add(ctx context.Context, kind durable.EntryKind, name str
 	})
 }
 
-// Once does something once in the life of the run.
+// Once does something once per run.
 func (j *storeJournal) Once(
 	ctx context.Context, s agent.State, name string, _ bool, do func(ctx context.Context, key string) ([]byte, error),
 ) ([]byte, error) {
@@ -239,13 +239,13 @@ func TestAScopeSurvivesACrash(t *testing.T) {
 	e.lastOnly(t)
 }
 
-// keeperJournal is the journal of the run of an agent, for a pipeline that runs within it.
+// keeperJournal is the journal of an agent's run, for a pipeline that runs within it.
 type keeperJournal struct {
 	keeper *durable.Keeper
 	above  agent.State
 }
 
-// Once does something once in the life of the run above.
+// Once does something once per run above.
 func (j keeperJournal) Once(
 	ctx context.Context, _ agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error),
 ) ([]byte, error) {
@@ -292,7 +292,7 @@ func TestAKeptScope(t *testing.T) {
 	e.lastOnly(t)
 }
 
-// A retry has an entry of its own in the journal: its failure is not that of the try before.
+// A retry has its own journal entry: its failure differs from the failure before.
 func TestRetriesOfAScope(t *testing.T) {
 	journal := openJournal(t, openRuns(t, filepath.Join(t.TempDir(), "runs.db")), "run_p")
 	left := 2
@@ -337,8 +337,7 @@ func (j *storeJournal) reload(t *testing.T) {
 	}
 }
 
-// What a hook does at a point of a coordinator is kept, too: the decision of an action is that of the
-// first time.
+// The journal keeps hook results at coordinator points, too: an action's decision is repeated from it.
 func TestADecisionOfAScopeIsKept(t *testing.T) {
 	journal := openJournal(t, openRuns(t, filepath.Join(t.TempDir(), "runs.db")), "run_b")
 	asked := 0

@@ -19,7 +19,7 @@ var (
 	piiKinds    = sync.OnceValue(pii.Kinds)
 )
 
-// scrubber redacts what a rule with decision: redact names. It is immutable after make and safe for concurrent use.
+// scrubber redacts text for a rule with decision: redact. It is immutable after make and safe for concurrent use.
 type scrubber struct {
 	secrets  *redact.Redactor
 	personal *pii.Filter
@@ -29,7 +29,7 @@ type scrubber struct {
 
 func (s *scrubber) empty() bool { return s.secrets == nil && s.personal == nil && len(s.patterns) == 0 }
 
-// make prepares the scrubber for kinds of secrets and of personal data. Patterns without a replacement text are treated
+// make prepares the scrubber for kinds of secrets and personal data. Patterns without a replacement text are treated
 // like secrets, which are also found in JSON and files.
 func (s *scrubber) make(secrets, personal []string) (err error) {
 	o := redact.Options{}
@@ -67,7 +67,7 @@ func (s *scrubber) text(text string) string {
 	return text
 }
 
-// find returns the matches of a pattern.
+// find returns a pattern's matches.
 func (s *scrubber) find(pattern *regexp.Regexp, text string) []invisible.Match {
 	return lo.FilterMap(pattern.FindAllStringIndex(text, -1), func(at []int, _ int) (invisible.Match, bool) {
 		return invisible.Match{From: at[0], To: at[1], Start: at[0], End: at[1], With: func() string { return s.with }}, at[0] < at[1]

@@ -9,7 +9,7 @@ import (
 // identifier matches the names of variables.
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// text is a text of a file in which ${name} stands for a value.
+// text is a text in a file in which ${name} stands for a value.
 type text struct {
 	pieces []piece
 }

@@ -59,7 +59,7 @@ hooks: {%s: {type: http, url: 'https://example.com', observe: true, await: false
 	}
 }
 
-// LH-56, LH-67, LH-79: a declared hook is told what a Go hook knows at its point.
+// LH-56, LH-67, LH-79: a declared hook receives the data that a Go hook has at its point.
 func TestWhatActionsAreToldAtTheirPoints(t *testing.T) {
 	n := &notes{}
 	p := load(t, `
@@ -128,7 +128,7 @@ hooks:
 	assert.NotContains(t, n.told[hooks.PreToolUse][0], `"calls"`, "no step was recorded yet")
 }
 
-// What a policy names of another point is an error, as any unknown name is.
+// A name that belongs to another point is an error, like any unknown name.
 func TestFactsOfOtherPoints(t *testing.T) {
 	for when, at := range map[string]string{
 		"step_duration > duration('1s')": "PreToolUse", "result.attempts > 1": "PreToolUse", "reply.model == 'x'": "Stop",

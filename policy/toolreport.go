@@ -14,21 +14,21 @@ import (
 	"github.com/grapnel-go/grapnel/policy/tools"
 )
 
-// ToolReport says what a policy knows about a tool.
+// ToolReport describes a tool as a policy sees it.
 type ToolReport struct {
-	// Description is what the tool does, by the policy's table of tools and by inference.
+	// Description says what the tool does, by the policy's table of tools and by inference.
 	Description *tools.Description
-	// Rules are the hooks of the rules at PreToolUse that may decide about a call, apart from those for tools and arguments
-	// that no other rule understands.
+	// Rules are the hook names of the rules at PreToolUse that may decide about a call, apart from rules for tools and
+	// arguments that no other rule understands.
 	Rules []string
 }
 
 // Unguarded reports whether the tool changes something, or may change something, and no rule is about it.
 func (r ToolReport) Unguarded() bool { return !r.Description.OnlyReads() && len(r.Rules) == 0 }
 
-// Tools returns what the policy knows about tools, and the hooks of the rules at PreToolUse that can match none of them.
-// A rule is about the effects that its condition names with does(…); a rule that names none is about every tool that its
-// matchers accept.
+// Tools returns a report for each tool, and the hook names of the rules at PreToolUse that can match none of them. A rule
+// is about the effects that its condition names with does(…); a rule that names none is about every tool that its matchers
+// accept.
 func (p *Policy) Tools(specs ...agent.ToolSpec) (reports []ToolReport, never []string) {
 	matched := map[string]bool{}
 	for _, spec := range specs {
@@ -66,7 +66,8 @@ func (p *Policy) Tools(specs ...agent.ToolSpec) (reports []ToolReport, never []s
 }
 
 // CheckTools returns a warning for each tool that changes something, or may, and has no rule, for each rule that can
-// match none of the tools, and for each tool and argument under "tools" that does not exist. It returns none for a policy whose rules do not ask what tools do.
+// match none of the tools, and for each tool and argument under "tools" that does not exist. It returns none for a policy
+// whose rules do not ask what tools do.
 func (p *Policy) CheckTools(specs ...agent.ToolSpec) []Warning {
 	i := slices.IndexFunc(p.rules, func(r *rule) bool { return r.forUnknown() || len(r.effects()) > 0 })
 	if i < 0 {
@@ -91,7 +92,8 @@ func (p *Policy) CheckTools(specs ...agent.ToolSpec) []Warning {
 	return append(out, p.checkTables(specs)...)
 }
 
-// checkTables returns a warning for each tool and each argument in the tables of tools that does not exist: what they say is lost.
+// checkTables returns a warning for each tool and each argument in the tables of tools that does not exist, because its
+// description has no effect.
 func (p *Policy) checkTables(specs []agent.ToolSpec) (out []Warning) {
 	known := map[string]agent.ToolSpec{}
 	for _, spec := range specs {
@@ -122,7 +124,7 @@ func (p *Policy) checkTables(specs []agent.ToolSpec) (out []Warning) {
 	return out
 }
 
-// acceptsTool reports whether the matchers of a rule accept a tool.
+// acceptsTool reports whether the rule's matchers accept a tool.
 func (r *rule) acceptsTool(name string) bool {
 	if len(r.match.tools) == 0 {
 		return true
@@ -137,7 +139,7 @@ var (
 	quotedWords = regexp.MustCompile(`["']([a-z-]+)["']`)
 )
 
-// effects returns the effects that the condition of a rule requires, by its text.
+// effects returns the effects that the rule's condition requires, by its text.
 func (r *rule) effects() []tools.Effect {
 	if r.when == nil {
 		return nil

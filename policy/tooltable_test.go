@@ -13,7 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// What a table says about tools and arguments that do not exist is lost, and reported.
+// A table's entries for unknown tools and arguments have no effect, and are reported.
 func TestTablesOfToolsNameWhatExists(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ours.yaml")
 	require.NoError(t, os.WriteFile(path, []byte(`policy: ours

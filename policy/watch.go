@@ -11,7 +11,7 @@ import (
 
 // Judgement is the result of evaluating a rule's condition.
 type Judgement struct {
-	// Value is the value of the condition: true if the rule applies. It is false if Err is not nil.
+	// Value is the condition's value: true if the rule applies. It is false if Err is not nil.
 	Value bool
 	Err   error
 	// Facts are the parts of the condition that were evaluated, with the values in them.
