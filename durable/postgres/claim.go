@@ -13,7 +13,8 @@ import (
 
 // claimQuery returns the query that leases the best ready runs among some heads: the IDs of ready runs in the order of claims. It
 // locks heads one after the other until it has $4 runs: it locks no run that it does not lease, and skips those that other sessions
-// lease. It returns with each run how many heads there were, and a row of nulls if there were heads but each was skipped.
+// lease. It returns with each run how many heads there were, and a row of nulls if there were heads but each was skipped. It does
+// not read the other heads to count them when it has enough runs.
 //
 // A session plans the query once, perhaps for an empty table. So that every plan looks up runs one by one, it finds them by ID: of
 // the columns of that index no other index has any, and "IS TRUE" hides the status from indexes. Nothing below heads sorts, because
@@ -32,7 +33,9 @@ func claimQuery(heads, count string) string {
 			expires = clock_timestamp() + $3::interval, updated = clock_timestamp()
 		WHERE r.id = ANY ((SELECT ids FROM picked)::text[]) RETURNING r.*
 	)
-	SELECT ` + runColumns + `, h.count FROM (SELECT ` + count + ` AS count) h LEFT JOIN claimed r ON true
+	SELECT ` + runColumns + `, h.count FROM (
+		SELECT CASE WHEN cardinality((SELECT ids FROM picked)) = $4 THEN $4 ELSE ` + count + ` END AS count
+	) h LEFT JOIN claimed r ON true
 	WHERE h.count > 0 ORDER BY array_position((SELECT ids FROM picked), r.id)`
 }
 

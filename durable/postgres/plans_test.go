@@ -411,7 +411,7 @@ func TestClaimsUnderABacklog(t *testing.T) {
 				}
 				before := rowsRead(t, s)
 				claimTimes(1)
-				assert.LessOrEqual(t, (rowsRead(t, s)-before)/times, int64(500), "rows that one claim reads")
+				assert.LessOrEqual(t, (rowsRead(t, s)-before)/times, int64(100), "rows that one claim reads")
 			})
 		}
 	}
