@@ -215,7 +215,7 @@ func (e *NotOpenError) Error() string {
 func (e *NotOpenError) Unwrap() error { return e.Err }
 
 // newNotOpenError returns the error for an answer to a wait that is not open. It has what can still be read.
-func newNotOpenError(ctx context.Context, store Store, id agent.RunID, wait string, err error) error {
+func newNotOpenError(ctx context.Context, store AnswerStore, id agent.RunID, wait string, err error) error {
 	e := &NotOpenError{Run: id, Wait: wait}
 	f := AuditFilter{Kind: AuditAnswer, Run: id}
 	for {
@@ -249,7 +249,7 @@ func newNotOpenError(ctx context.Context, store Store, id agent.RunID, wait stri
 
 // CheckAnswer returns a *NotAdmittedError when an answer to a wait would not count because of who gives it. It records
 // nothing.
-func CheckAnswer(ctx context.Context, store Store, w Wait, a agent.Approval) error {
+func CheckAnswer(ctx context.Context, store AnswerStore, w Wait, a agent.Approval) error {
 	i, err := InterventionOf(w)
 	if err != nil {
 		return err
@@ -264,7 +264,13 @@ func CheckAnswer(ctx context.Context, store Store, w Wait, a agent.Approval) err
 	return err
 }
 
-// Decider is a Store behind which another process checks and records answers, under the name of whom it knows the caller to be.
+// AnswerStore is the part of a Store that Decide needs. It may be a Decider.
+type AnswerStore interface {
+	Inbox
+	Audits
+}
+
+// Decider is an AnswerStore behind which another process checks and records answers, under the name of whom it knows the caller to be.
 type Decider interface {
 	Decide(ctx context.Context, w Wait, a agent.Approval) (Wait, error)
 }
@@ -278,7 +284,7 @@ type Decider interface {
 //
 // A rejection answers all waits about the call. An approval by who submitted the job does not count for a question
 // with approvers or a quorum.
-func Decide(ctx context.Context, store Store, w Wait, a agent.Approval) (Wait, error) {
+func Decide(ctx context.Context, store AnswerStore, w Wait, a agent.Approval) (Wait, error) {
 	fail := func(err error) (Wait, error) {
 		return w, fmt.Errorf("answering %s of run %s: %w", w.ID, w.Run, err)
 	}
@@ -463,7 +469,7 @@ func refuses(submitters []string, questions agent.Questions, a agent.Approval) s
 }
 
 // submittersOf returns who submitted a run, and the topmost run above it.
-func submittersOf(ctx context.Context, store Store, id agent.RunID) ([]string, error) {
+func submittersOf(ctx context.Context, store AnswerStore, id agent.RunID) ([]string, error) {
 	about, err := store.Run(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("looking for who submitted run %s: %w", id, err)
@@ -490,7 +496,7 @@ func sameAnswers(before, after agent.Questions) bool {
 }
 
 // Approve records an answer to one of the waits of a run, by its ID: see FindWait and Decide.
-func Approve(ctx context.Context, store Store, id agent.RunID, wait string, a agent.Approval) error {
+func Approve(ctx context.Context, store AnswerStore, id agent.RunID, wait string, a agent.Approval) error {
 	w, err := FindWait(ctx, store, id, wait)
 	if err != nil {
 		return err
@@ -501,7 +507,7 @@ func Approve(ctx context.Context, store Store, id agent.RunID, wait string, a ag
 
 // FindWait returns the wait of a run with an ID. The agent.Intervention.ID of a call about which only gates ask stands for the
 // first of their waits that is open: rejecting one rejects all of them. It returns a *NotOpenError when the run does not ask that.
-func FindWait(ctx context.Context, store Store, id agent.RunID, wait string) (Wait, error) {
+func FindWait(ctx context.Context, store AnswerStore, id agent.RunID, wait string) (Wait, error) {
 	all, err := store.Waits(ctx, id)
 	if err != nil {
 		return Wait{}, fmt.Errorf("answering for run %s: %w", id, err)

@@ -7,10 +7,16 @@ import (
 	"time"
 )
 
+// WorkerStore is the part of a Store that delivers runs to workers and lets them execute these.
+type WorkerStore interface {
+	Holder
+	Queue
+}
+
 // NewEmbedded returns the scheduler that finds ready runs in the store itself: for one machine, or for
 // several processes that share a database. It needs no offers. Poll is how often Next looks at the
 // store when the store reports no change; zero means one second.
-func NewEmbedded(store Store, poll time.Duration) Scheduler {
+func NewEmbedded(store WorkerStore, poll time.Duration) Scheduler {
 	if poll <= 0 {
 		poll = time.Second
 	}
@@ -18,7 +24,7 @@ func NewEmbedded(store Store, poll time.Duration) Scheduler {
 }
 
 type embedded struct {
-	store Store
+	store WorkerStore
 	poll  time.Duration
 
 	mu     sync.Mutex
@@ -102,7 +108,7 @@ func (e *embedded) keysFor(ctx context.Context, w WorkerInfo, age time.Duration)
 
 // claimed is a delivery of the embedded scheduler.
 type claimed struct {
-	store Store
+	store Holder
 	run   Run
 }
 

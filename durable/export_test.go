@@ -19,7 +19,7 @@ func WaitsOf(n Notice) ([]Wait, error) { return n.Waits() }
 func (w *Worker) SetClock(now func() time.Time) { w.clock.now = now }
 
 // ApprovalMeter returns the func that measures the waits of a store once.
-func ApprovalMeter(store Waiting, p metric.MeterProvider) func(context.Context) error {
+func ApprovalMeter(store Inbox, p metric.MeterProvider) func(context.Context) error {
 	return newApprovalMeter(store, p).measure
 }
 

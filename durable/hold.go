@@ -226,7 +226,7 @@ type Result struct {
 }
 
 // ResultOf returns what a run ended with. It returns the zero Result for a run that has not ended.
-func ResultOf(ctx context.Context, store Store, id agent.RunID) (result Result, err error) {
+func ResultOf(ctx context.Context, store Catalogue, id agent.RunID) (result Result, err error) {
 	data, err := store.Result(ctx, id)
 	if err == nil && len(data) > 0 {
 		err = json.Unmarshal(data, &result)

@@ -60,7 +60,7 @@ func splitInput(data []byte) (input []byte, limits agent.Limits, err error) {
 }
 
 // InputOf returns the input of a job and its limits: see Job.Limits.
-func InputOf(ctx context.Context, j Journal, id agent.RunID) (input []byte, limits agent.Limits, err error) {
+func InputOf(ctx context.Context, j Reader, id agent.RunID) (input []byte, limits agent.Limits, err error) {
 	data, err := j.Input(ctx, id)
 	if err == nil {
 		input, limits, err = splitInput(data)

@@ -16,7 +16,7 @@ import (
 // Load returns the state of a run from its journal, with the recorded answers. It returns
 // ErrNotBegun when the run was cut off before its input was accepted, so that there is no state
 // to resume.
-func Load(ctx context.Context, store Store, id agent.RunID) (agent.State, error) {
+func Load(ctx context.Context, store Reader, id agent.RunID) (agent.State, error) {
 	entries, err := store.Entries(ctx, id, 0)
 	if err != nil {
 		return agent.State{}, fmt.Errorf("loading run %s: %w", id, err)
@@ -65,7 +65,7 @@ func restoreClaim(entries []Entry) (*claim, error) {
 }
 
 // withAnswers returns the state with the answers to the waits of the run.
-func withAnswers(ctx context.Context, store Store, id agent.RunID, s agent.State) (agent.State, error) {
+func withAnswers(ctx context.Context, store Reader, id agent.RunID, s agent.State) (agent.State, error) {
 	if !s.Parked() {
 		return s, nil
 	}

@@ -22,31 +22,40 @@ import (
 //
 // Package durabletest has the tests that every Store must pass.
 type Store interface {
-	Leases
-	Journal
+	Holder
+	Queue
+	Inbox
 	Catalogue
-	Waiting
 	Audits
-	Offers
 	Documents
 
-	// Changes returns a channel that receives a value soon after runs may have become ready or a signal
-	// was sent, by any process; it holds one value at most. It is closed when ctx is done
-	// or the store is closed. Receivers also look by themselves now and then, because a store may miss
-	// changes of other processes while its connection is interrupted.
-	Changes(ctx context.Context) <-chan struct{}
+	// KeyID returns the ID of the key that SetKeyID has recorded; empty when there is none. Encrypt records the ID of the
+	// key that it writes with, so that a process without a key does not write plain data beside encrypted data.
+	KeyID(ctx context.Context) (string, error)
+	// SetKeyID records the ID of a key in place of the one before.
+	SetKeyID(ctx context.Context, id string) error
 	// Close releases the resources of the store.
 	Close() error
 }
 
-// Leases is the part of a Store that accepts jobs and grants the right to execute their runs.
-type Leases interface {
-	// Submit stores jobs as runs and returns the runs in the same order. Jobs with a NotBefore in the
-	// future are pending, those with an After that has not ended wait for it, others are ready. For a job
-	// whose idempotency key is known it returns the run of the first job with that key, which may have any
-	// status. It returns ErrExists when an ID is taken and ErrNotFound for an unknown After; then it stores
-	// none of the jobs.
-	Submit(ctx context.Context, jobs ...Job) ([]Run, error)
+// Reader is the part of a Store that reads one run.
+type Reader interface {
+	// Run returns the summary of a run.
+	Run(ctx context.Context, id agent.RunID) (Run, error)
+	// Input returns the input of the job, as Job.Prepare returned it: see InputOf.
+	Input(ctx context.Context, id agent.RunID) ([]byte, error)
+	// Entries returns the journal of a run after the entry with the given number, in order; after
+	// zero, all of it.
+	Entries(ctx context.Context, id agent.RunID, after int64) ([]Entry, error)
+	// Waits returns what a run waits for, in order, including what has happened.
+	Waits(ctx context.Context, id agent.RunID) ([]Wait, error)
+}
+
+// Holder is the part of a Store that a process uses while it executes runs: it leases them, writes their journals, and learns about
+// signals. A process that executes runs of a remote store needs nothing else of it.
+type Holder interface {
+	Reader
+
 	// Begin stores a job as a running run and leases it to owner at once, whatever its demands and
 	// NotBefore are. It returns ErrExists when the ID or the idempotency key is taken. Stores call
 	// Job.PrepareToBegin first.
@@ -56,49 +65,6 @@ type Leases interface {
 	// then the epoch increases by one, and the process that held it before can no longer write. The same
 	// applies to an owner that acquires a run it already holds. A run that has ended is ErrEnded.
 	Acquire(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take Take) (Lease, error)
-	// Claim leases at most limit ready runs whose needs have one of the keys, and returns them as
-	// running. Runs with a higher priority come first, then those that have been ready longest. Each ready
-	// run is claimed by one caller only.
-	Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys ...Key) ([]Run, error)
-	// Queues returns the needs of all runs that have not ended, in no particular order. A store may also
-	// return needs of runs that have ended.
-	Queues(ctx context.Context) ([]Needs, error)
-	// Reconcile makes runs ready whose lease has expired, whose open waits have passed their
-	// deadline, or whose NotBefore has come. It cancels runs whose Deadline has passed, as SignalCancel
-	// does, and those that did not start by StartBy and that no process holds. It handles at most a few
-	// thousand runs; Done is false when there may be more.
-	Reconcile(ctx context.Context) (Reconciled, error)
-}
-
-// Reconciled counts the runs that a call of Reconcile has changed.
-type Reconciled struct {
-	// Expired had a lease that was not renewed.
-	Expired int
-	// Overdue had a question whose deadline has passed.
-	Overdue int
-	// Due were pending.
-	Due int
-	// Late have passed Job.StartBy or Job.Deadline.
-	Late int
-	// Done reports whether nothing was left to do.
-	Done bool
-}
-
-// Changed reports whether any run was changed.
-func (r Reconciled) Changed() bool { return r.Expired+r.Overdue+r.Due+r.Late > 0 }
-
-// Journal is the part of a Store that the holder of a lease uses while it executes the run. A process
-// that executes runs of a remote store needs nothing else of it.
-type Journal interface {
-	// Input returns the input of the job, as Job.Prepare returned it: see InputOf.
-	Input(ctx context.Context, id agent.RunID) ([]byte, error)
-	// SubmittedInput returns the input that the job was submitted with: Journal.Input, unless a Pass has replaced it.
-	SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error)
-	// Entries returns the journal of a run after the entry with the given number, in order; after
-	// zero, all of it.
-	Entries(ctx context.Context, id agent.RunID, after int64) ([]Entry, error)
-	// Waits returns what a run waits for, in order, including what has happened.
-	Waits(ctx context.Context, id agent.RunID) ([]Wait, error)
 	// Commit adds to the journal and the events of a leased run, updates its summary, and submits
 	// jobs, all or nothing. The Seqs of the entries must continue those of the journal; otherwise it
 	// returns a *SeqError. It returns ErrStale when the lease is not the newest; an expired lease is
@@ -122,7 +88,87 @@ type Journal interface {
 	Signals(ctx context.Context, owner string) ([]Signal, error)
 	// DenyTools returns the switch that denies every tool, of all runs of this store.
 	DenyTools(ctx context.Context) (Switch, error)
+	// Changes returns a channel that receives a value soon after runs may have become ready or a signal
+	// was sent, by any process; it holds one value at most. It is closed when ctx is done
+	// or the store is closed. Receivers also look by themselves now and then, because a store may miss
+	// changes of other processes while its connection is interrupted.
+	Changes(ctx context.Context) <-chan struct{}
 }
+
+// Queue is the part of a Store that delivers ready runs to workers. Each time a run becomes ready, the store owes it one offer with
+// the next number: to a Scheduler that delivers through a system of its own.
+type Queue interface {
+	// Claim leases at most limit ready runs whose needs have one of the keys, and returns them as
+	// running. Runs with a higher priority come first, then those that have been ready longest. Each ready
+	// run is claimed by one caller only.
+	Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys ...Key) ([]Run, error)
+	// Queues returns the needs of all runs that have not ended, in no particular order. A store may also
+	// return needs of runs that have ended.
+	Queues(ctx context.Context) ([]Needs, error)
+	// QueueServices returns how the queues of the keys are served. It has no entry for a key that no run has had.
+	QueueServices(ctx context.Context, keys ...Key) (map[Key]Service, error)
+	// RecordPoll records that a worker looks for runs with these keys: see Service.LastPoll. It ignores keys
+	// that no run has had.
+	RecordPoll(ctx context.Context, keys ...Key) error
+	// Reconcile makes runs ready whose lease has expired, whose open waits have passed their
+	// deadline, or whose NotBefore has come. It cancels runs whose Deadline has passed, as SignalCancel
+	// does, and those that did not start by StartBy and that no process holds. It handles at most a few
+	// thousand runs; Done is false when there may be more.
+	Reconcile(ctx context.Context) (Reconciled, error)
+	// Owed returns at most limit offers of ready runs, those that are owed longest first: offers that
+	// RecordOffers has not recorded, and those that it last recorded long enough ago. That is as long as the
+	// run had been ready then, so that the pauses double, but at least retry and otherwise at most an hour.
+	Owed(ctx context.Context, retry time.Duration, limit int) ([]Offer, error)
+	// RecordOffers records that offers were made. It ignores offers that are not the newest of their run.
+	RecordOffers(ctx context.Context, offers ...OfferID) error
+	// Prune deletes the runs that ended before a time, and returns their number. It may delete in
+	// batches, so that other processes need not wait: then an error may come with a count.
+	Prune(ctx context.Context, before time.Time) (int, error)
+}
+
+// Catalogue is the part of a Store that accepts jobs, and shows, steers and removes their runs.
+type Catalogue interface {
+	Reader
+
+	// Submit stores jobs as runs and returns the runs in the same order. Jobs with a NotBefore in the
+	// future are pending, those with an After that has not ended wait for it, others are ready. For a job
+	// whose idempotency key is known it returns the run of the first job with that key, which may have any
+	// status. It returns ErrExists when an ID is taken and ErrNotFound for an unknown After; then it stores
+	// none of the jobs.
+	Submit(ctx context.Context, jobs ...Job) ([]Run, error)
+	// List returns the runs that a filter selects, newest first.
+	List(ctx context.Context, f Filter) ([]Run, error)
+	// Events returns at most limit events of a run after the event with the given number, in order.
+	Events(ctx context.Context, id agent.RunID, after int64, limit int) ([]Event, error)
+	// SubmittedInput returns the input that the job was submitted with: Reader.Input, unless a Pass has replaced it.
+	SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error)
+	// Result returns the data that the run ended with: see Update.Result. It is empty before the end.
+	Result(ctx context.Context, id agent.RunID) ([]byte, error)
+	// Signal sends a signal to a run: see SignalKind. It does nothing and returns no error when the run
+	// has ended. The store sets the number and the time.
+	Signal(ctx context.Context, id agent.RunID, s Signal) error
+	// SetDenyTools sets the switch that denies every tool.
+	SetDenyTools(ctx context.Context, s Switch) error
+	// Delete removes a run with all its data. It returns a *HeldError while a process holds the run.
+	Delete(ctx context.Context, id agent.RunID) error
+}
+
+// Reconciled counts the runs that a call of Reconcile has changed.
+type Reconciled struct {
+	// Expired had a lease that was not renewed.
+	Expired int
+	// Overdue had a question whose deadline has passed.
+	Overdue int
+	// Due were pending.
+	Due int
+	// Late have passed Job.StartBy or Job.Deadline.
+	Late int
+	// Done reports whether nothing was left to do.
+	Done bool
+}
+
+// Changed reports whether any run was changed.
+func (r Reconciled) Changed() bool { return r.Expired+r.Overdue+r.Due+r.Late > 0 }
 
 // Commit is what the holder of a lease writes in one transaction.
 type Commit struct {
@@ -145,50 +191,6 @@ type Commit struct {
 	// HandledSignals, unless zero, is the number of the last signal with added context that the run has
 	// taken into account.
 	HandledSignals int64
-}
-
-// Catalogue is the part of a Store that shows, steers and removes runs.
-type Catalogue interface {
-	// Run returns the summary of a run.
-	Run(ctx context.Context, id agent.RunID) (Run, error)
-	// List returns the runs that a filter selects, newest first.
-	List(ctx context.Context, f Filter) ([]Run, error)
-	// Result returns the data that the run ended with: see Update.Result. It is empty before the end.
-	Result(ctx context.Context, id agent.RunID) ([]byte, error)
-	// Events returns at most limit events of a run after the event with the given number, in order.
-	Events(ctx context.Context, id agent.RunID, after int64, limit int) ([]Event, error)
-	// Signal sends a signal to a run: see SignalKind. It does nothing and returns no error when the run
-	// has ended. The store sets the number and the time.
-	Signal(ctx context.Context, id agent.RunID, s Signal) error
-	// SetDenyTools sets the switch that denies every tool.
-	SetDenyTools(ctx context.Context, s Switch) error
-	// KeyID returns the ID of the key that SetKeyID has recorded; empty when there is none. Encrypt records the ID of the
-	// key that it writes with, so that a process without a key does not write plain data beside encrypted data.
-	KeyID(ctx context.Context) (string, error)
-	// SetKeyID records the ID of a key in place of the one before.
-	SetKeyID(ctx context.Context, id string) error
-	// Delete removes a run with all its data. It returns a *HeldError while a process holds the run.
-	Delete(ctx context.Context, id agent.RunID) error
-	// Prune deletes the runs that ended before a time, and returns their number. It may delete in
-	// batches, so that other processes need not wait: then an error may come with a count.
-	Prune(ctx context.Context, before time.Time) (int, error)
-}
-
-// Offers is the part of a Store for what delivers ready runs to workers. Each time a run becomes ready,
-// the store owes it one offer with the next number: to a Scheduler that delivers through a system of its
-// own.
-type Offers interface {
-	// Owed returns at most limit offers of ready runs, those that are owed longest first: offers that
-	// RecordOffers has not recorded, and those that it last recorded long enough ago. That is as long as the
-	// run had been ready then, so that the pauses double, but at least retry and otherwise at most an hour.
-	Owed(ctx context.Context, retry time.Duration, limit int) ([]Offer, error)
-	// RecordOffers records that offers were made. It ignores offers that are not the newest of their run.
-	RecordOffers(ctx context.Context, offers ...OfferID) error
-	// RecordPoll records that a worker looks for runs with these keys: see Service.LastPoll. It ignores keys
-	// that no run has had.
-	RecordPoll(ctx context.Context, keys ...Key) error
-	// QueueServices returns how the queues of the keys are served. It has no entry for a key that no run has had.
-	QueueServices(ctx context.Context, keys ...Key) (map[Key]Service, error)
 }
 
 // Run is the summary of a run, which a store returns without reading its journal.
@@ -319,7 +321,7 @@ type Update struct {
 type Pass struct {
 	// Phase is the kind of the Runner that has the run next; empty means a Runner of the run's Kind.
 	Phase Kind
-	// Input, unless nil, replaces the input of the run; SubmittedInput returns the first one. It has the form of Journal.Input:
+	// Input, unless nil, replaces the input of the run; SubmittedInput returns the first one. It has the form of Reader.Input:
 	// to keep the limits of the job, pass the Input that Job.Prepare returns for a job with these Limits.
 	Input []byte
 }

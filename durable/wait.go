@@ -8,8 +8,10 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Waiting is the part of a Store for what runs wait for.
-type Waiting interface {
+// Inbox is the part of a Store for what runs wait for.
+type Inbox interface {
+	Reader
+
 	// OpenWaits returns the waits without a decision that a filter selects, of runs that wait, or that are ready because a
 	// deadline has passed. The oldest come first, those of one time in the order of runs and IDs.
 	OpenWaits(ctx context.Context, f WaitFilter) ([]Wait, error)
@@ -114,7 +116,7 @@ type Answer struct {
 	Data []byte `json:"data,omitempty"`
 }
 
-// An AnswerFunc forms answers to waits of a run: see Waiting.Answer. It must not call the store.
+// An AnswerFunc forms answers to waits of a run: see Inbox.Answer. It must not call the store.
 type AnswerFunc func(waits []Wait, now time.Time) ([]Answer, error)
 
 // Answers returns an AnswerFunc that gives these answers, whatever the waits are.

@@ -160,7 +160,7 @@ type session struct {
 }
 
 // readSession reads a session from a store, given its run.
-func readSession(ctx context.Context, j durable.Journal, id agent.RunID) (*session, error) {
+func readSession(ctx context.Context, j durable.Reader, id agent.RunID) (*session, error) {
 	data, limits, err := durable.InputOf(ctx, j, id)
 	if err != nil {
 		return nil, err

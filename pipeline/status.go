@@ -43,13 +43,13 @@ type Status struct {
 }
 
 // StatusOf returns a session's status, given its run.
-func StatusOf(ctx context.Context, store durable.Store, about durable.Run) (Status, error) {
+func StatusOf(ctx context.Context, store durable.Catalogue, about durable.Run) (Status, error) {
 	s, _, err := statusAt(ctx, store, about)
 	return s, err
 }
 
 // statusAt returns a session's status and position.
-func statusAt(ctx context.Context, store durable.Store, about durable.Run) (out Status, at position, err error) {
+func statusAt(ctx context.Context, store durable.Catalogue, about durable.Run) (out Status, at position, err error) {
 	if about.Kind != durable.KindPipeline {
 		return out, at, fmt.Errorf("run %s is of kind %s and no session of a pipeline", about.ID, about.Kind)
 	}
@@ -85,7 +85,7 @@ func statusAt(ctx context.Context, store durable.Store, about durable.Run) (out 
 }
 
 // SessionNames returns the names of a session's pipeline and the pipelines that its hooks may start: see Options.Pipelines.
-func SessionNames(ctx context.Context, j durable.Journal, id agent.RunID) ([]string, error) {
+func SessionNames(ctx context.Context, j durable.Reader, id agent.RunID) ([]string, error) {
 	s, err := readSession(ctx, j, id)
 	if err != nil {
 		return nil, err

@@ -94,7 +94,7 @@ func (s *OperatorStore) Events(ctx context.Context, id agent.RunID, after int64,
 	return all, err
 }
 
-// OpenWaits returns what runs wait for: see durable.Waiting.
+// OpenWaits returns what runs wait for: see durable.Inbox.
 func (s *OperatorStore) OpenWaits(ctx context.Context, f durable.WaitFilter) (all []durable.Wait, err error) {
 	err = s.request(ctx, "OpenWaits", &all, f)
 	return all, err

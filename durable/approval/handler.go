@@ -41,7 +41,7 @@ type Options struct {
 // describes the protocol. If Options can identify people, it also serves the inbox, /approvals/, and what runs wait for,
 // /approvals/wait?run=…&wait=…. It may be mounted below any path with http.StripPrefix and is safe for concurrent use. It
 // panics if one of Options.Origins is not an origin.
-func Handler(store durable.Store, o Options) http.Handler {
+func Handler(store durable.AnswerStore, o Options) http.Handler {
 	h := &handler{store: store, options: o, cross: http.NewCrossOriginProtection()}
 	if o.Log == nil {
 		h.options.Log = slog.New(slog.DiscardHandler)
@@ -56,7 +56,7 @@ func Handler(store durable.Store, o Options) http.Handler {
 }
 
 type handler struct {
-	store    durable.Store
+	store    durable.AnswerStore
 	options  Options
 	cross    *http.CrossOriginProtection
 	hosts    map[string]bool // of Options.Origins

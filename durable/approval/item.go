@@ -121,7 +121,7 @@ func InboxKinds() []durable.WaitKind {
 
 // Inbox returns open waits of all runs, oldest first: those of InboxKinds that a filter selects. Next is the last of them,
 // for WaitFilter.After; nil at the end.
-func Inbox(ctx context.Context, store durable.Store, f durable.WaitFilter) (items []Item, next *durable.Wait, err error) {
+func Inbox(ctx context.Context, store durable.AnswerStore, f durable.WaitFilter) (items []Item, next *durable.Wait, err error) {
 	if f.Kinds = lo.Intersect(InboxKinds(), f.Kinds); len(f.Kinds) == 0 {
 		f.Kinds = InboxKinds()
 	}
@@ -206,7 +206,7 @@ const (
 )
 
 // Show returns everything about a wait. With history, it includes the last decisions about the same tool in all runs.
-func Show(ctx context.Context, store durable.Store, w durable.Wait, history bool) (*Detail, error) {
+func Show(ctx context.Context, store durable.AnswerStore, w durable.Wait, history bool) (*Detail, error) {
 	q, err := newQuestion(ctx, store, w)
 	if err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func Show(ctx context.Context, store durable.Store, w durable.Wait, history bool
 	return q.detail(ctx, store, history)
 }
 
-func (q *question) detail(ctx context.Context, store durable.Store, history bool) (*Detail, error) {
+func (q *question) detail(ctx context.Context, store durable.AnswerStore, history bool) (*Detail, error) {
 	now := time.Now()
 	d := &Detail{
 		Item:        newItem(q.kept, q.asked, q.about, now),

@@ -27,7 +27,7 @@ type question struct {
 // findByToken returns the question for the token of a link. It returns ErrNotFound when there is none, and
 // ErrTokenSpent when the run has gone on. To avoid timing
 // differences, every token is hashed, looked up and compared.
-func findByToken(ctx context.Context, store durable.Store, token string) (*question, error) {
+func findByToken(ctx context.Context, store durable.AnswerStore, token string) (*question, error) {
 	hash := durable.TokenHash(token)
 	w, err := store.WaitByToken(ctx, hash)
 	if errors.Is(err, durable.ErrTokenSpent) {
@@ -52,7 +52,7 @@ type spentError struct {
 func (*spentError) Error() string { return durable.ErrTokenSpent.Error() }
 
 // findWait returns the question for a wait of a run. It returns ErrNotFound when there is none.
-func findWait(ctx context.Context, store durable.Store, run agent.RunID, wait string) (*question, error) {
+func findWait(ctx context.Context, store durable.AnswerStore, run agent.RunID, wait string) (*question, error) {
 	if run == "" {
 		return nil, durable.ErrNotFound
 	}
@@ -97,7 +97,7 @@ func (h *handler) findDecided(ctx context.Context, n waitName) (reply, error) {
 	return reply{Status: http.StatusConflict, Message: visible(strings.Join(lines, "\n")), Answers: answers}, nil
 }
 
-func newQuestion(ctx context.Context, store durable.Store, w durable.Wait) (found *question, err error) {
+func newQuestion(ctx context.Context, store durable.AnswerStore, w durable.Wait) (found *question, err error) {
 	found = &question{kept: w}
 	if found.asked, err = durable.InterventionOf(w); err != nil {
 		return nil, err

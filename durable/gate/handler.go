@@ -35,7 +35,7 @@ type HandlerOptions struct {
 // {"action": "approve", "message": "…"}, a form, or ?action=approve; reject, continue and abort are the other
 // actions. An unknown token gets 404, one whose gate was answered or waits no longer 409. It may be mounted below any path with
 // http.StripPrefix and is safe for concurrent use. It panics if one of HandlerOptions.Origins is not an origin.
-func Handler(store durable.Store, o HandlerOptions) http.Handler {
+func Handler(store durable.AnswerStore, o HandlerOptions) http.Handler {
 	h := &handler{store: store, options: o, cross: http.NewCrossOriginProtection(), hosts: map[string]bool{}}
 	if o.Log == nil {
 		h.options.Log = slog.New(slog.DiscardHandler)
@@ -51,7 +51,7 @@ func Handler(store durable.Store, o HandlerOptions) http.Handler {
 }
 
 type handler struct {
-	store   durable.Store
+	store   durable.AnswerStore
 	options HandlerOptions
 	cross   *http.CrossOriginProtection
 	hosts   map[string]bool

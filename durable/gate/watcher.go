@@ -50,7 +50,7 @@ type Options struct {
 
 // Watcher watches the gates of a store.
 type Watcher struct {
-	store   durable.Store
+	store   Store
 	options Options
 	kinds   []durable.WaitKind
 
@@ -83,8 +83,14 @@ type watched struct {
 	done bool
 }
 
+// Store is the part of a durable.Store that a Watcher needs.
+type Store interface {
+	durable.AnswerStore
+	Changes(ctx context.Context) <-chan struct{}
+}
+
 // NewWatcher returns a watcher on a store.
-func NewWatcher(store durable.Store, o Options) (*Watcher, error) {
+func NewWatcher(store Store, o Options) (*Watcher, error) {
 	if o.Hosts == nil {
 		host, err := os.Hostname()
 		if err != nil {

@@ -17,7 +17,7 @@ var ErrCounted = errors.New("a repeated answer counted")
 
 // Decide sends an answer to a wait twice at the same time. It returns a *durable.NotOpenError if both are refused, and ErrCounted
 // if both count.
-func Decide(ctx context.Context, store durable.Store, w durable.Wait, a agent.Approval) error {
+func Decide(ctx context.Context, store durable.AnswerStore, w durable.Wait, a agent.Approval) error {
 	var errs [2]error
 	var sending sync.WaitGroup
 	for i := range errs {
@@ -37,7 +37,7 @@ func Decide(ctx context.Context, store durable.Store, w durable.Wait, a agent.Ap
 
 // Repeat resends the run's recorded answers: twice, with the opposite verdict, and to open waits that ask other questions. It
 // returns ErrCounted unless all of them are refused and every wait was decided once.
-func Repeat(ctx context.Context, store durable.Store, run agent.RunID) error {
+func Repeat(ctx context.Context, store durable.AnswerStore, run agent.RunID) error {
 	open, err := store.OpenWaits(ctx, durable.WaitFilter{Run: run, Kinds: []durable.WaitKind{durable.WaitApproval, durable.WaitDoubt}})
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func Repeat(ctx context.Context, store durable.Store, run agent.RunID) error {
 }
 
 // resend sends an answer that was sent before.
-func resend(ctx context.Context, store durable.Store, w durable.Wait, a agent.Approval) error {
+func resend(ctx context.Context, store durable.AnswerStore, w durable.Wait, a agent.Approval) error {
 	_, err := durable.Decide(ctx, store, w, a)
 	return checkRefusal(err, w)
 }
