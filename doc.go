@@ -38,7 +38,7 @@
 //   - processor wraps a run or a step, toolexec describes and runs tools, continuation decides after a step
 //     whether to continue, hooks calls hooks at their points. These four do not depend on each other.
 //   - durable records runs in a store while they run, so that they survive their process and can wait for
-//     people without a process: durable/memory, durable/memory, durable/sqlite and durable/postgres are stores, durable/durabletest tests
+//     people without a process: durable/memory, durable/sqlite and durable/postgres are stores, and durable/durabletest tests
 //     other stores. Its workers execute jobs from a store: agents, and commands with durable/command.
 //     durable/temporal delivers ready runs to them through a Temporal server.
 //     durable/approval lets people answer what runs wait for: it has an inbox with pages and a JSON endpoint,

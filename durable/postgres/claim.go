@@ -53,19 +53,21 @@ func claimByQueue(depth int) string {
 }
 
 // claimFirst claims runs among the first ready runs of all queues. It is for workers that serve many queues, whose heads take
-// longer to read. The count is at least firstDepth if there may be more heads behind the first runs.
-var claimFirst = claimQuery(`first AS MATERIALIZED (
-		SELECT r.id, r.queue FROM runs r WHERE r.ready IS NOT NULL ORDER BY r.priority DESC, r.ready, r.num LIMIT `+strconv.Itoa(firstRuns)+`
+// longer to read. The count is at least firstRuns if there may be more heads behind the first runs.
+var claimFirst = func() string {
+	limit := strconv.Itoa(firstRuns)
+	return claimQuery(`first AS MATERIALIZED (
+		SELECT r.id, r.queue FROM runs r WHERE r.ready IS NOT NULL ORDER BY r.priority DESC, r.ready, r.num LIMIT `+limit+`
 	),
-	heads AS MATERIALIZED (
-		SELECT f.id FROM first f WHERE (SELECT q.key FROM queues q WHERE q.id = f.queue) = ANY ($1) LIMIT `+strconv.Itoa(firstDepth)+`
-	)`, `(SELECT count(*) FROM heads) + (SELECT count(*) FROM first) / `+strconv.Itoa(firstRuns)+` * `+strconv.Itoa(firstDepth))
+	heads AS MATERIALIZED (SELECT f.id FROM first f WHERE (SELECT q.key FROM queues q WHERE q.id = f.queue) = ANY ($1))`,
+		`(SELECT count(*) FROM heads) + (SELECT count(*) FROM first) / `+limit+` * `+limit)
+}()
 
 const (
 	// manyQueues is the number of keys from which on claimFirst is tried.
 	manyQueues = 16
-	// firstRuns is how many runs of any queue claimFirst reads at most, and firstDepth is how many of those it may lease.
-	firstRuns, firstDepth = 128, 32
+	// firstRuns is how many runs of any queue claimFirst reads at most.
+	firstRuns = 128
 )
 
 // idleAtOnce is how many claims of a process run at once, so that their commits wait for the disk together.
@@ -89,11 +91,11 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 	for depth < min(limit, claimAtOnce)+4 {
 		depth *= 8
 	}
-	first := len(keys) >= manyQueues && limit < firstDepth
+	first := len(keys) >= manyQueues && limit < firstRuns
 	for {
 		query, enough := claimByQueue(depth), depth
 		if first {
-			query, enough = claimFirst, firstDepth
+			query, enough = claimFirst, firstRuns
 		}
 		var (
 			atOnce = min(limit-len(all), claimAtOnce)
