@@ -133,7 +133,7 @@ type eventSource struct {
 }
 
 // readNext reads the next events, if there are none left.
-func (s *eventSource) readNext(ctx context.Context, store durable.Store) (err error) {
+func (s *eventSource) readNext(ctx context.Context, store durable.Catalogue) (err error) {
 	if len(s.next) == 0 && !s.ended {
 		s.next, err = store.Events(ctx, s.run, s.after, page)
 		s.ended = len(s.next) == 0

@@ -903,7 +903,7 @@ func (s *sessionRun) buildAgent(ctx context.Context, keeper *durable.Keeper, sta
 
 // buildStage builds the agent of a stage for one iteration, if check accepts its definition.
 func buildStage(
-	ctx context.Context, keeper *durable.Keeper, waivers durable.Store, stage pipeline.AgentStage, check func(registry.Definition) error,
+	ctx context.Context, keeper *durable.Keeper, waivers durable.Audits, stage pipeline.AgentStage, check func(registry.Definition) error,
 ) (*agent.Agent, func() error, error) {
 	o := &options{file: stage.Path, texts: map[string]string{stage.Path: stage.Text}, color: "auto", dir: stage.Workspace}
 	file, err := o.resolve()

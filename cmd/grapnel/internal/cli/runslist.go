@@ -237,7 +237,7 @@ func (f *filtering) hides(r durable.Run) bool {
 }
 
 // find returns the runs that the flags select, and how many it has left out.
-func (f *filtering) find(ctx context.Context, store durable.Store, filter durable.Filter) (found []durable.Run, hidden int, err error) {
+func (f *filtering) find(ctx context.Context, store durable.Catalogue, filter durable.Filter) (found []durable.Run, hidden int, err error) {
 	limit := filter.Limit
 	for {
 		list, err := store.List(ctx, filter)

@@ -9,7 +9,7 @@ import (
 
 // openScheduler opens the scheduler of a worker on a store: a Temporal server if TEMPORAL_ADDRESS names one, and otherwise nil,
 // which means durable.NewEmbedded. The caller closes it.
-func openScheduler(ctx context.Context, store durable.Store, getenv func(string) string) (s durable.Scheduler, closeIt func() error, err error) {
+func openScheduler(ctx context.Context, store durable.Queue, getenv func(string) string) (s durable.Scheduler, closeIt func() error, err error) {
 	address, o, err := temporal.FromEnvironment(getenv)
 	if err != nil || address == "" {
 		return nil, func() error { return nil }, err
