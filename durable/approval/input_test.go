@@ -83,7 +83,7 @@ func TestThePageAsksForInput(t *testing.T) {
 		"at least 2 characters":   d.inputForm("approve", "input.name", "A"),
 		"it is not asked for":     d.inputForm("approve", "input.name", "Ann", "input.admin", "true"),
 		"age: it must be a num":   d.inputForm("approve", "input.name", "Ann", "input.age", "old"),
-		"name: it is given seve":  d.inputForm("approve", "input.name", "Ann", "input.name", "Bob"),
+		"name: it is given more":  d.inputForm("approve", "input.name", "Ann", "input.name", "Bob"),
 		"is not one of":           d.inputForm("approve", "input.name", "Ann", "input.plan", "c"),
 		"Expected the form field": d.inputForm("approve", "output", "Ann"),
 	} {

@@ -181,6 +181,11 @@ var tokens = map[string]part{
 		spent, err := s.WaitByToken(t.Context(), token)
 		require.ErrorIs(t, err, durable.ErrTokenSpent, "what is asked now is something else")
 		assert.Equal(t, durable.Wait{Run: "r", ID: "c", Subject: "subject of c"}, spent, "what it was for")
+		w.TokenHash = token
+		writeUpdate(t, s, l, waitUpdate(1, w))
+		moved, err := s.WaitByToken(t.Context(), token)
+		require.NoError(t, err, "it is given to what is asked now")
+		assert.Equal(t, "c2", moved.ID)
 	},
 	"one more": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")

@@ -147,11 +147,9 @@ func (t *tx) PutWaits(id agent.RunID, waits []store.Wait) error {
 	return nil
 }
 
-// AddToken implements store.Tx.
-func (t *tx) AddToken(hash [32]byte, k store.Token) error {
-	if _, found := t.tokens[hash]; !found {
-		put(t, t.tokens, hash, k)
-	}
+// PutToken implements store.Tx.
+func (t *tx) PutToken(hash [32]byte, k store.Token) error {
+	put(t, t.tokens, hash, k)
 	return nil
 }
 

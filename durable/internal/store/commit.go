@@ -147,7 +147,7 @@ func (t tx) ask(r *Run, u durable.Update) error {
 			w.keep(old[k])
 		}
 		if w.TokenHash != [32]byte{} {
-			if err := t.AddToken(w.TokenHash, Token{r.ID, w.ID, w.Subject}); err != nil {
+			if err := t.PutToken(w.TokenHash, Token{r.ID, w.ID, w.Subject}); err != nil {
 				return err
 			}
 		}

@@ -132,8 +132,8 @@ type Tx interface {
 	AddSignal(s durable.Signal) error
 	// PutWaits replaces the waits of a run.
 	PutWaits(id agent.RunID, waits []Wait) error
-	// AddToken stores a token, unless it exists.
-	AddToken(hash [32]byte, t Token) error
+	// PutToken stores a token, in place of what it was made for before.
+	PutToken(hash [32]byte, t Token) error
 	// AddAudit numbers and stores records.
 	AddAudit(records ...durable.AuditRecord) error
 	PutWaiver(w durable.Waiver) error

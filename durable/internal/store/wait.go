@@ -54,8 +54,8 @@ func (s *Store) WaitByToken(ctx context.Context, hash [32]byte) (durable.Wait, e
 	})
 }
 
-// storeToken stores a token of an open wait. It returns the waits of the run and the place of that one.
-func (t tx) storeToken(id agent.RunID, wait string, hash [32]byte, refuse func(Wait) error) (waits []Wait, place int, err error) {
+// findOpenWait returns the waits of a run, which it locks, and the place of an open one.
+func (t tx) findOpenWait(id agent.RunID, wait string) (waits []Wait, place int, err error) {
 	if _, err := t.lock(id); err != nil {
 		return nil, 0, err
 	}
@@ -63,35 +63,39 @@ func (t tx) storeToken(id agent.RunID, wait string, hash [32]byte, refuse func(W
 		return nil, 0, err
 	}
 	if place = findWait(waits, wait); place < 0 || waits[place].Answer != nil {
-		return nil, 0, fmt.Errorf("the token of wait %q of run %q: %w", wait, id, durable.ErrNotFound)
+		err = fmt.Errorf("the token of wait %q of run %q: %w", wait, id, durable.ErrNotFound)
 	}
-	if err := refuse(waits[place]); err != nil {
-		return nil, 0, fmt.Errorf("the token of wait %q of run %q: %w", wait, id, err)
-	}
-	return waits, place, t.AddToken(hash, Token{id, wait, waits[place].Subject})
+	return waits, place, err
 }
 
 // AddToken implements durable.Store.
 func (s *Store) AddToken(ctx context.Context, id agent.RunID, wait string, hash [32]byte) error {
 	return s.write(ctx, func(t tx) error {
-		_, _, err := t.storeToken(id, wait, hash, func(Wait) error { return nil })
-		return err
+		waits, place, err := t.findOpenWait(id, wait)
+		if err != nil {
+			return err
+		}
+		if _, known, err := t.Token(hash); err != nil || known {
+			return err
+		}
+		return t.PutToken(hash, Token{id, wait, waits[place].Subject})
 	})
 }
 
 // SetToken implements durable.Store.
 func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait string, hash [32]byte) error {
 	return s.write(ctx, func(t tx) error {
-		waits, place, err := t.storeToken(id, wait, hash, func(w Wait) error {
-			if w.TokenHash != [32]byte{} {
-				return durable.ErrExists
-			}
-			return nil
-		})
-		if err != nil {
+		waits, place, err := t.findOpenWait(id, wait)
+		switch {
+		case err != nil:
 			return err
+		case waits[place].TokenHash != [32]byte{}:
+			return fmt.Errorf("the token of wait %q of run %q: %w", wait, id, durable.ErrExists)
 		}
 		waits[place].TokenHash = hash
+		if err := t.PutToken(hash, Token{id, wait, waits[place].Subject}); err != nil {
+			return err
+		}
 		return t.PutWaits(id, waits)
 	})
 }
