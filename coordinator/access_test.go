@@ -1,9 +1,11 @@
 package coordinator_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -188,6 +190,24 @@ func TestOperatorStore(t *testing.T) {
 		status, text := p.send(http.MethodPost, "/store/Run", "x", body)
 		assert.Equal(t, http.StatusUnprocessableEntity, status, string(text))
 	}
+}
+
+// A request whose client has gone is no failure: a runner that stops gives up renewing its leases.
+func TestNoErrorForAClientThatHasGone(t *testing.T) {
+	b := newBench(t)
+	var log bytes.Buffer
+	h := b.c.Handler(coordinator.HandlerOptions{Token: "secret", Log: slog.New(slog.NewTextHandler(&log, nil))})
+	stored, _, err := b.c.NewToken(t.Context(), "ann", coordinator.Viewer, 0, "test")
+	require.NoError(t, err)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for path, token := range map[string]string{"/healthz": "", "/runs": "secret", "/blueprints": stored} {
+		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(gone, http.MethodGet, "http://localhost"+path, nil)
+		r.Header.Set("Authorization", "Bearer "+token)
+		h.ServeHTTP(w, r)
+		assert.Equal(t, http.StatusServiceUnavailable, w.Code, path)
+	}
+	assert.Empty(t, log.String())
 }
 
 // Changes are in the audit log before they are carried out, also those that fail; a token that sends too many requests has to wait.

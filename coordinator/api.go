@@ -213,10 +213,17 @@ type api struct {
 	rates rates
 }
 
+// logError logs a failure, unless the client or this process has stopped.
+func (a *api) logError(doing string, err error) {
+	if !errors.Is(err, context.Canceled) {
+		a.log.Error(doing, "error", err)
+	}
+}
+
 // health reports whether the store answers.
 func (a *api) health(w http.ResponseWriter, r *http.Request) {
 	if _, err := a.c.store.DenyTools(r.Context()); err != nil {
-		a.log.Error("the store does not answer", "error", err)
+		a.logError("the store does not answer", err)
 		http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
 		return
 	}
@@ -249,7 +256,7 @@ func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
 		ctx.SetHeader("WWW-Authenticate", "Bearer")
 		a.refuse(ctx, http.StatusUnauthorized, err.Error())
 	case err != nil:
-		a.log.Error("looking a token up", "error", err)
+		a.logError("looking a token up", err)
 		a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer: try again")
 	case needed == "" || !about.Role.allows(needed):
 		a.refuse(ctx, http.StatusForbidden, missingRole(about, needed))
@@ -259,7 +266,7 @@ func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
 	default:
 		ctx, err := a.audit(huma.WithValue(ctx, identityKey{}, about))
 		if err != nil {
-			a.log.Error("recording a request", "error", err)
+			a.logError("recording a request", err)
 			a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer, and changes must be recorded: try again")
 			return
 		}
@@ -274,7 +281,7 @@ func (a *api) pages(next http.Handler) http.Handler {
 		if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 			about, err := a.identify(ctx, strings.TrimSpace(token))
 			if err != nil && !errors.Is(err, errToken) {
-				a.log.Error("looking a token up", "error", err)
+				a.logError("looking a token up", err)
 				writeProblem(w, http.StatusServiceUnavailable, "the store does not answer: try again")
 				return
 			}
@@ -368,6 +375,6 @@ func (a *api) problem(doing string, err error) error {
 	if seq, ok := errors.AsType[*durable.SeqError](err); ok {
 		return huma.NewError(http.StatusConflict, seq.Error())
 	}
-	a.log.Error(doing, "error", err)
+	a.logError(doing, err)
 	return huma.NewError(http.StatusServiceUnavailable, doing+": the store does not answer: try again")
 }

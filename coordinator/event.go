@@ -259,6 +259,9 @@ func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 	case notAwaited:
 		l.begun[he.Hook] = he.Origin
 	}
+	if he.Kind == hooks.HookSkipped && !isAction && ctx.Err() != nil { // interrupted: it is called again, or its run is stopped
+		return
+	}
 	if he.Kind == hooks.HookSkipped && (isAction || he.Err != nil) { // it was not called, or took too long and goes on
 		if he.Kind = hooks.HookFailed; he.Err == nil {
 			he.Err = errors.New(he.Reason)

@@ -1,7 +1,9 @@
 package coordinator_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,10 +13,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
 )
 
 const finishHook = `"hooks": {"on_run_finish": {"type": "agent", "agent_name": "audit", "on_error": "continue"}}`
@@ -139,6 +143,58 @@ func TestStopWhileHooking(t *testing.T) {
 		children, err := b.store.List(t.Context(), durable.Filter{Parent: id, Name: "slow"})
 		return err == nil && len(children) == 1 && children[0].Status == durable.StatusCancelled
 	}, time.Minute, 10*time.Millisecond)
+}
+
+// An interrupted hook has not failed: if its process stops, it is called again, and if its run is stopped, it has no outcome.
+func TestInterruptedHook(t *testing.T) {
+	for _, c := range []struct {
+		point, onError string
+		stopsRun       bool
+	}{
+		{"on_run_start", "block", true},
+		{"on_run_start", "continue", true},
+		{"on_result", "block", true},
+		{"on_result", "continue", true},
+		{"on_run_start", "block", false},
+		{"on_result", "continue", false},
+		{"on_run_finish", "continue", false},
+	} {
+		t.Run(fmt.Sprint(c.point, ", on_error ", c.onError, lo.Ternary(c.stopsRun, ", the run is stopped", "")), func(t *testing.T) {
+			calls := make(chan bool, 10)
+			b := newBench(t, withFuncs(map[string]action.Body{"slow": func(ctx context.Context, _ *action.Request) (*action.Decision, error) {
+				if calls <- true; len(calls) > 1 {
+					return &action.Decision{Decision: hooks.Allow}, nil
+				}
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}}))
+			hook := `{"type": "func", "func": "slow", "on_error": "` + c.onError + `"}`
+			b.create(jobWith(`"` + c.point + `": [` + hook + `, ` + hook + `]`))
+			worker := func() *durable.Worker {
+				return b.worker(func(o *durable.WorkerOptions) { o.Grace = time.Millisecond })
+			}
+			stop := b.run(worker())
+			id := b.submit("job", `{}`)
+			require.Eventually(t, func() bool { return len(calls) == 1 }, time.Minute, time.Millisecond)
+			want := []string{"hook_start", "hook_complete", "hook_start", "hook_complete"}
+			if c.stopsRun {
+				require.NoError(t, b.c.Stop(t.Context(), id, "changed my mind", "ann"))
+				want = want[:1]
+			} else {
+				stop()
+				stop = b.run(worker())
+			}
+			defer stop()
+			d := b.await(id)
+			assert.Equal(t, lo.Ternary(c.stopsRun, coordinator.Stopped, coordinator.Completed), d.Status)
+			require.Eventually(t, func() bool {
+				d, _ = b.c.Run(t.Context(), id)
+				return len(d.Hooks) >= len(want)
+			}, time.Minute, time.Millisecond)
+			assert.Equal(t, want, lo.Map(d.Hooks, func(e coordinator.HookEvent, _ int) string { return e.EventType }))
+			assert.Empty(t, d.FailedHooks)
+		})
+	}
 }
 
 // CO-36: a stream continues after the last event that was received, and ends when the run and its hooks have ended.

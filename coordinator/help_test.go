@@ -113,17 +113,21 @@ func (b *bench) submit(name, params string) agent.RunID {
 }
 
 // worker returns a worker for hooks and blueprints.
-func (b *bench) worker() *durable.Worker {
+func (b *bench) worker(change ...func(o *durable.WorkerOptions)) *durable.Worker {
 	b.t.Helper()
 	k := durable.Keep(b.c.RunnerStore(), durable.Options{})
 	o := b.runnerOptions(k)
 	runners := b.c.Runners(k, o)
 	maps.Copy(runners, b.c.HookRunners(k))
-	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: runners, Labels: b.c.Labels(o, nil), Poll: 20 * time.Millisecond, Observe: func(e durable.WorkerEvent) {
+	options := durable.WorkerOptions{Runners: runners, Labels: b.c.Labels(o, nil), Poll: 20 * time.Millisecond, Observe: func(e durable.WorkerEvent) {
 		if e.Err != nil {
 			b.t.Log(e.Err)
 		}
-	}})
+	}}
+	for _, c := range change {
+		c(&options)
+	}
+	w, err := durable.NewWorker(b.store, options)
 	require.NoError(b.t, err)
 	return w
 }
