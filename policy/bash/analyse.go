@@ -24,7 +24,7 @@ const (
 
 // Analyse returns what running the line may do. It starts nothing and reads nothing. It is safe for concurrent use.
 func Analyse(line string, o Options) Analysis {
-	w := &walker{line: line, fuel: maxFuel}
+	w := &walker{line: line, env: o.Env, fuel: maxFuel}
 	text, blocked := line, blockedAt(line)
 	if blocked != nil {
 		w.out.Unparseable = &SyntaxError{Pos: w.place(blocked.offset), Text: blocked.text}
@@ -63,6 +63,7 @@ func Analyse(line string, o Options) Analysis {
 type walker struct {
 	out     Analysis
 	line    string
+	env     map[string]string
 	newline []int
 	fuel    int
 	stopped bool

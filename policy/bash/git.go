@@ -67,7 +67,7 @@ func (w *walker) gitGlobals(c ctx, k call, options []option) map[string]string {
 			w.gitSettingEffects(k, key, nil)
 		case "exec-path", "git-dir":
 			if o.given {
-				if o.name == "exec-path" {
+				if o.name == "exec-path" || !isGitDir(o.value.raw) {
 					w.effect(k, SetsPrograms)
 				}
 				w.opaque(c, k.at, k.index, OpaqueEnvironment, "git reads its programs or settings from "+o.value.String())
@@ -76,6 +76,9 @@ func (w *walker) gitGlobals(c ctx, k call, options []option) map[string]string {
 	}
 	return aliases
 }
+
+// isGitDir reports whether a path is usual for a repository. Another folder may have been filled with settings.
+func isGitDir(path string) bool { return strings.HasSuffix(strings.TrimRight(path, "/"), ".git") }
 
 // gitFiles records files that may be outside the repository: files that options name, and files that some
 // sub-commands read without an option.
@@ -275,6 +278,13 @@ func (w *walker) gitSub(c ctx, k call, sub string, args []Word) {
 
 //nolint:gocognit // flat: one case for each sub-command
 func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
+	var operands []Word
+	switch sub {
+	case "fetch", "pull":
+		operands = parseOptions(args, gitFetchShort, gitFetchLong).operands
+	case "push":
+		operands = parseOptions(args, gitPushShort, gitPushLong).operands
+	}
 	for i, a := range args {
 		name, value, attached := gitOption(sub, args, i)
 		runs := false
@@ -298,6 +308,9 @@ func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
 			runs = strings.HasSuffix(name, "-filter") || name == "--setup"
 		case "clone", "fetch", "pull", "ls-remote", "fetch-pack":
 			runs = abbreviates(name, "--upload-pack") || abbreviates(name, "--exec") || sub == "clone" && name == "-u"
+			if sub == "clone" && strings.HasPrefix(a.Text, "-c") && len(a.Text) > 2 {
+				name, value = "-c", a.cut(2)
+			}
 			if sub == "clone" && (abbreviates(name, "--template") || name == "-c" || abbreviates(name, "--config")) {
 				if abbreviates(name, "--template") {
 					w.gitTemplate(c, k, a)
@@ -318,7 +331,7 @@ func (w *walker) gitOptions(c ctx, k call, sub string, args []Word) {
 		if runs {
 			w.shellText(c, k, "git", value)
 		}
-		w.gitRemote(c, k, sub, a)
+		w.gitRemote(c, k, sub, a, len(operands) > 0 && operands[0].Pos == a.Pos)
 	}
 }
 
@@ -328,8 +341,9 @@ func (w *walker) gitTemplate(c ctx, k call, a Word) {
 	w.effect(k, SetsPrograms)
 }
 
-// gitRemote records a repository's host, or a transport that is a command.
-func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
+// gitRemote records a repository's host, or a transport that is a command. whole reports that the argument is a
+// repository, not a pair of branches.
+func (w *walker) gitRemote(c ctx, k call, sub string, a Word, whole bool) {
 	switch sub {
 	case "clone", "fetch", "pull", "push", "ls-remote", "remote add", "remote set-url", "submodule add", "archive", "request-pull", "fetch-pack", "send-pack":
 	default:
@@ -339,7 +353,7 @@ func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 		a = a.cut(len("--remote="))
 	}
 	for one := range a.alternatives {
-		w.gitRemote(c, k, sub, one)
+		w.gitRemote(c, k, sub, one, whole)
 	}
 	a.also = nil
 	colon := strings.IndexByte(a.Text, ':')
@@ -355,7 +369,7 @@ func (w *walker) gitRemote(c ctx, k call, sub string, a Word) {
 		w.remotePath(c, a, Reads, k.index)
 	case colon > 0 && !strings.ContainsAny(a.Text[:colon], "/-+^"): // host:path, not a pair of branches
 		_, _, isHost := bareHost(a.Text[:colon])
-		if isHost || sub == "clone" || sub == "ls-remote" || strings.HasSuffix(sub, "add") || sub == "remote set-url" || sub == "archive" {
+		if isHost || whole || sub == "clone" || sub == "ls-remote" || strings.HasSuffix(sub, "add") || sub == "remote set-url" || sub == "archive" {
 			w.remotePath(c, a, Reads, k.index)
 		}
 	}

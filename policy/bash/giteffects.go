@@ -27,7 +27,9 @@ const (
 		"prune prune-tags keep multiple jobs: refmap: recurse-submodules? tags no-tags set-upstream update-head-ok upload-pack: quiet verbose " +
 		"progress server-option: filter: stdin all write-fetch-head refetch rebase? ff ff-only no-ff strategy: strategy-option: autostash commit " +
 		"edit stat squash gpg-sign? signoff cleanup: log?"
-	gitPushLong = "force force-with-lease? force-if-includes delete mirror prune all branches tags follow-tags dry-run porcelain quiet verbose " +
+	gitFetchShort = "fapPkntuqv46o:j:s:X:r?S?e"
+	gitPushShort  = "fnvqud46o:D"
+	gitPushLong   = "force force-with-lease? force-if-includes delete mirror prune all branches tags follow-tags dry-run porcelain quiet verbose " +
 		"push-option: receive-pack: exec: repo: set-upstream thin signed? atomic progress ipv4 ipv6 recurse-submodules:"
 )
 
@@ -38,6 +40,9 @@ func gitLosses(sub string) []gitLoss {
 	}
 	loses := func(short, long, risky string, judge func(g given, args []Word) bool) []gitLoss {
 		return []gitLoss{{LosesCommits, short, long, risky, judge}}
+	}
+	if strings.HasPrefix(sub, "flow ") {
+		return loses("", "", "", func(g given, _ []Word) bool { return len(g.operands) > 0 && g.operands[0].Is("delete") })
 	}
 	if strings.HasPrefix(sub, "submodule") {
 		return discards("qfb:", "branch: reference: depth: jobs: name: filter:", "f force", nil)
@@ -65,9 +70,17 @@ func gitLosses(sub string) []gitLoss {
 			func(g given, _ []Word) bool {
 				return g.has("R", "reverse") && (g.has("apply") || !g.has("check", "stat", "numstat", "summary", "cached"))
 			})
-	case "stash drop", "stash clear", "reflog expire", "reflog delete", "update-ref", "filter-branch", "filter-repo", "prune", "replace",
+	case "stash drop", "stash clear", "reflog expire", "reflog delete", "reflog drop", "update-ref", "filter-branch", "filter-repo", "prune", "replace",
 		"remote remove", "remote rm":
 		return loses("", "", "", always)
+	case "symbolic-ref": // a branch that becomes symbolic loses its commit
+		return loses("m:qd", "", "d delete", func(g given, _ []Word) bool { return len(g.operands) > 1 && !g.operands[0].Is("HEAD") })
+	case "remote add": // the next fetch replaces all branches
+		return loses("t:m:f", "mirror?", "mirror", nil)
+	case "lfs migrate":
+		return loses("", "", "", func(g given, _ []Word) bool {
+			return !slices.ContainsFunc(g.operands, func(a Word) bool { return a.Is("info") })
+		})
 	case "branch":
 		return loses("vqtu:airdDmMcClf", "set-upstream-to: color? abbrev? contains: no-contains: merged: no-merged: column? sort: points-at: format:",
 			"D f force d delete M C", nil)
@@ -84,9 +97,9 @@ func gitLosses(sub string) []gitLoss {
 	case "fast-import":
 		return loses("", "", "force", nil)
 	case "fetch", "pull":
-		return loses("fapPkntuqv46o:j:s:X:r?S?e", gitFetchLong, "f force P prune-tags stdin", forcesRefspec)
+		return loses(gitFetchShort, gitFetchLong, "f force P prune-tags stdin", forcesRefspec)
 	case "push", "send-pack", "http-push":
-		return []gitLoss{{ReplacesPushed, "fnvqud46o:D", gitPushLong, "f force force-with-lease force-if-includes d delete D mirror prune",
+		return []gitLoss{{ReplacesPushed, gitPushShort, gitPushLong, "f force force-with-lease force-if-includes d delete D mirror prune",
 			func(g given, _ []Word) bool {
 				return hasFunc(g.operands, func(a Word) bool { return strings.HasPrefix(a.Text, "+") || strings.HasPrefix(a.Text, ":") })
 			}}}
@@ -194,7 +207,8 @@ func (w *walker) gitEffects(c ctx, k call, sub string, args []Word) {
 	if sub == "apply" && c.in.kind == piped && k.index > 0 && w.out.Commands[k.index-1].Name == "git" {
 		w.effect(k, DiscardsChanges)
 	}
-	if sub == "maintenance start" || sub == "maintenance register" {
+	switch sub {
+	case "maintenance start", "maintenance register", "lfs install", "lfs uninstall", "lfs update":
 		w.effect(k, SetsPrograms)
 	}
 }
@@ -268,7 +282,7 @@ func (w *walker) gitVariables(c ctx, k call) {
 		if !isKnown(value) {
 			known = nil
 		}
-		if value == unknown && !held.exported {
+		if before, set := w.env[name]; set && before == value || value == unknown && !held.exported {
 			continue // the variable's value before the line
 		}
 		switch key := gitSettingOf(name); {
@@ -284,8 +298,10 @@ func (w *walker) gitVariables(c ctx, k call) {
 			default:
 				w.gitSettingEffects(k, value, nil)
 			}
-		case strings.HasPrefix(name, "GIT_CONFIG_VALUE_"), name == "GIT_CONFIG_COUNT", name == "GIT_CONFIG_NOSYSTEM":
-		case strings.HasPrefix(name, "GIT_CONFIG"), name == "GIT_EXEC_PATH", name == "GIT_TEMPLATE_DIR":
+		case strings.HasPrefix(name, "GIT_CONFIG_VALUE_"), name == "GIT_CONFIG_COUNT", name == "GIT_CONFIG_NOSYSTEM" && (value == "0" || value == "false"):
+		case (name == "GIT_DIR" || name == "GIT_COMMON_DIR") && isGitDir(value):
+		case strings.HasPrefix(name, "GIT_CONFIG"), name == "GIT_EXEC_PATH", name == "GIT_TEMPLATE_DIR", name == "GIT_DIR", name == "GIT_COMMON_DIR",
+			name == "HOME", name == "XDG_CONFIG_HOME":
 			w.effect(k, SetsPrograms)
 		case skipsHooks(name, value):
 			w.effect(k, SkipsChecks)
@@ -298,13 +314,13 @@ func gitSettingOf(variable string) string {
 	switch variable {
 	case "GIT_SSH", "GIT_SSH_COMMAND":
 		return "core.sshCommand"
-	case "GIT_EDITOR":
+	case "GIT_EDITOR", "EDITOR", "VISUAL":
 		return "core.editor"
 	case "GIT_SEQUENCE_EDITOR":
 		return "sequence.editor"
-	case "GIT_PAGER":
+	case "GIT_PAGER", "PAGER":
 		return "core.pager"
-	case "GIT_ASKPASS":
+	case "GIT_ASKPASS", "SSH_ASKPASS":
 		return "core.askPass"
 	case "GIT_EXTERNAL_DIFF":
 		return "diff.external"
