@@ -335,6 +335,9 @@ func echo(_ *walker, c ctx, k call) {
 	args := k.args()
 	for _, a := range args {
 		c.out.mayHold(a.also...)
+		if a.Kind == Pattern {
+			c.out.mayHold(a.Text)
+		}
 	}
 	for len(args) > 0 && args[0].Kind == Literal && len(args[0].Text) > 1 && args[0].Text[0] == '-' &&
 		strings.Trim(args[0].Text[1:], "neE") == "" {

@@ -81,7 +81,8 @@ func fileToolOf(name string) (tool, bool) {
 		"smbclient", "ldapsearch", "redis-cli", "mongo", "mongosh", "systemd-resolve", "avahi-resolve", "avahi-resolve-host-name",
 		"avahi-resolve-address", "nmblookup", "drill", "delv", "kdig", "doggo", "dog", "unbound-host", "dns-sd", "dscacheutil", "resolvectl",
 		"fping", "arping", "nping", "hping3", "tcping", "iperf", "iperf3", "ntpdate", "sntp", "rdate", "finger", "showmount", "rpcinfo", "snmpget",
-		"snmpwalk", "nbtscan", "adnshost", "dnstracer":
+		"snmpwalk", "nbtscan", "adnshost", "dnstracer",
+		"dnsquery", "gethostip", "resolveip", "tcptraceroute", "lft", "httping", "zmap", "hesinfo":
 		return networkTool(name), true
 	case "nc", "ncat", "netcat":
 		return tool{short: "46bCDdFhklNnrStUuvZze$c$g:G:i:I:M:m:O:o>P:p:q:s:T:V:w:X:x:", long: "exec$ sh-exec$ lua-exec^ lua-exec-internal^ output> " +
@@ -260,7 +261,7 @@ func readers(name string) tool {
 func searchers(name string) tool {
 	if name == "rg" {
 		return tool{
-			short: "e*f<A:B:C:g/m:j:t:T:r*M:E:d:FiIlLnNopPqsSuUvVwxz0cH.a", long: "regexp* file< pre$ pre-glob: hostname-bin$ glob/ iglob/ type: " +
+			short: "e*f<A:B:C:g/m:j:t:T:r*M:E:d:FiIlLnNopPqsSuUvVwxz0cH.a", long: "regexp* file< pre$ pre-glob: hostname-bin$ glob/ iglob/ glob-case-insensitive type: " +
 				"type-not: type-add/ type-clear: after-context: before-context: context: max-count: max-depth: threads: replace* " +
 				"encoding: sort: sortr: color: colors: engine: ignore-file< path-separator: max-columns: max-filesize: dfa-size-limit: " +
 				"regex-size-limit: context-separator: field-match-separator: generate:", special: walkGrep,
@@ -293,7 +294,8 @@ func networkTool(name string) tool {
 			"trust-anchor? network? search? service-address? service-txt? no-pager help version", special: walkResolve}
 	case "systemd-resolve", "avahi-resolve", "avahi-resolve-host-name", "avahi-resolve-address", "nmblookup", "unbound-host", "dns-sd", "dscacheutil",
 		"fping", "arping", "nping", "hping3", "tcping", "iperf", "iperf3", "ntpdate", "sntp", "rdate", "finger", "showmount", "rpcinfo", "snmpget",
-		"snmpwalk", "nbtscan", "adnshost", "dnstracer":
+		"snmpwalk", "nbtscan", "adnshost", "dnstracer",
+		"dnsquery", "gethostip", "resolveip", "tcptraceroute", "lft", "httping", "zmap", "hesinfo":
 		return tool{special: walkNames}
 	case "nslookup", "host", "whois", "nmap", "ssh-keyscan":
 		return tool{short: "ACdlrsTwvav46nPc:N:R:t:W:m:h&p:i<o>T:f<", long: "- script^ script-args: type: query:", operands: "h*"}

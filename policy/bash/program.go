@@ -176,7 +176,7 @@ func (w *walker) options(c ctx, k call, g given) ctx {
 			if _, glob, typed := strings.Cut(pattern.Text, ":"); typed && o.name == "type-add" {
 				pattern = literalWord(glob, pattern.Pos)
 			}
-			if o.name == "iglob" {
+			if o.name == "iglob" || g.has("glob-case-insensitive") {
 				pattern = makeWord(strings.ToLower(pattern.raw), false, false, pattern.Source, pattern.Pos)
 			}
 			w.namedFiles(c, k, "", pattern)

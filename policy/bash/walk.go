@@ -320,8 +320,8 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, n
 	at := c.src.offset(x.Pos())
 	for _, item := range items {
 		w.remember(name, item.also...)
-		if item.Kind == Literal {
-			w.remember(name, item.raw)
+		if item.Kind != Partial { // with a pattern, the files' names are unknown
+			w.remember(name, item.Text)
 		}
 		w.environment(c, name, item.loose(), at, -1)
 	}
