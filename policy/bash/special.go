@@ -153,7 +153,7 @@ const curlLong = "abstract-unix-socket^ alt-svc> anyauth append aws-sigv4: basic
 	"request* request-target* resolve: retry: retry-all-errors " +
 	"retry-connrefused retry-delay: retry-max-time: sasl-ir service-name: show-error show-headers silent socks4& socks4a& socks5& socks5-hostname& " +
 	"speed-limit: speed-time: ssl ssl-no-revoke ssl-reqd stderr> suppress-connect-headers " +
-	"tcp-fastopen tcp-nodelay telnet-option: tftp-blksize: time-cond: tls-max: tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 tlsv1.3 tr-encoding trace> trace-ascii> " +
+	"ssl-sessions> knownhosts< tcp-fastopen tcp-nodelay telnet-option: tftp-blksize: time-cond: tls-max: tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 tlsv1.3 tr-encoding trace> trace-ascii> " +
 	"trace-ids trace-time unix-socket< upload-file< url& url-query: use-ascii user* " +
 	"user-agent* variable: verbose version vlan-priority: write-out* xattr"
 
@@ -174,7 +174,13 @@ func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table 
 			if strings.HasPrefix(o.value.Text, "@") { // a file that contains URLs
 				w.file(c, o.value.cut(1), Reads, k.index)
 			}
-		case "d", "data", "data-ascii", "data-binary", "json", "data-urlencode", "F", "form", "b", "cookie", "H", "header", "w", "write-out", "E",
+		case "w", "write-out":
+			for _, rest := range strings.Split(o.value.raw, "%output{")[1:] {
+				name, _, _ := strings.Cut(strings.TrimPrefix(rest, ">>"), "}")
+				w.file(c, makeWord(name, false, false, "", o.value.Pos), Writes, k.index)
+			}
+			fallthrough
+		case "d", "data", "data-ascii", "data-binary", "json", "data-urlencode", "F", "form", "b", "cookie", "H", "header", "E",
 			"variable", "url-query":
 			text := o.value.Text
 			if i := strings.IndexByte(text, '@'); i >= 0 && (i == 0 || o.name == "data-urlencode" || o.name == "F" || o.name == "form" ||
@@ -304,11 +310,19 @@ func walkDig(w *walker, c ctx, k call, _ given) {
 			w.host(c, a.cut(1), k.index)
 		case strings.ContainsRune(a.Text, '.') && !strings.HasPrefix(a.Text, "+") && !strings.HasPrefix(a.Text, "-"), a.Kind == Partial:
 			w.host(c, a, k.index)
-		case !strings.HasPrefix(a.Text, "-") && !looksLikePath(a.Text):
+		case strings.HasPrefix(a.Text, "-"), strings.HasPrefix(a.Text, "+"), looksLikePath(a.Text):
+		case dnsWord().MatchString(a.Text):
 			a.claim()
+		default:
+			w.host(c, a, k.index)
 		}
 	}
 }
+
+// dnsWord matches record types, classes and numbers: dig -p 53 x.example mx.
+var dnsWord = lazy.Regexp(`(?i)^([0-9]+|a|aaaa|afsdb|any|apl|axfr|caa|cdnskey|cds|cert|ch|chaos|cname|csync|dhcid|dlv|dname|dnskey|ds|hinfo|hip|hs|https|in|` +
+	`ipseckey|ixfr=?[0-9]*|key|kx|loc|mx|naptr|none|ns|nsec|nsec3|nsec3param|null|openpgpkey|ptr|rp|rrsig|sig|smimea|soa|spf|srv|sshfp|svcb|ta|tkey|tlsa|tsig|` +
+	`txt|uri|zonemd|(type|class)[0-9]+)$`)
 
 // walkGetent records the names that getent looks up on the network: getent hosts name.
 func walkGetent(w *walker, c ctx, k call, g given) {
@@ -824,6 +838,10 @@ func walkOpenSSL(w *walker, c ctx, k call, _ given) {
 			w.host(c, args[i], k.index)
 		case "-engine", "-provider", "-provider-path":
 			w.opaque(c, args[i].Pos.Offset, k.index, OpaqueEnvironment, "openssl loads code")
+		default:
+			if args[0].Is("s_client") && !strings.HasPrefix(args[i].Text, "-") && strings.Contains(args[i].Text, ":") {
+				w.host(c, args[i], k.index)
+			}
 		}
 	}
 }
