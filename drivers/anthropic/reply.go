@@ -35,7 +35,8 @@ type block struct {
 	// raw is the block as it arrived. In a stream, it is the block's beginning.
 	raw json.RawMessage
 	// more is the rest of a streamed block: text, thinking or arguments.
-	more []byte
+	more   []byte
+	pieces service.ArgumentPieces
 	// call is the index of the block's call, if it has one. ended reports whether a stream has closed the block.
 	call  int
 	ended bool

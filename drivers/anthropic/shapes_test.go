@@ -3,8 +3,10 @@ package anthropic_test
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -24,7 +26,26 @@ func shapes() map[string]modeltest.Shape {
 	echo := agent.ToolCall{ID: "toolu_1", Name: "echo", Arguments: `{"n":1}`}
 	const begin = `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_1","name":"echo","input":`
 	const end = `{"type":"content_block_stop","index":0}`
+	// inPieces returns a stream with a call whose arguments come in pieces. The blocks and pieces have indexes, or -1.
+	inPieces := func(block, piece int, list ...string) modeltest.Shape {
+		index := func(n int) string { return lo.Ternary(n < 0, "", `"index":`+strconv.Itoa(n)+`,`) }
+		frames := []string{start, `{"type":"content_block_start",` + index(block-1) + `"content_block":{"type":"text","text":"Good day!"}}`}
+		if block < 0 {
+			frames[1] = `{"type":"content_block_start","content_block":{"type":"text","text":"Good day!"}}`
+		}
+		frames = append(frames, `{"type":"content_block_start",`+index(block)+`"content_block":{"type":"tool_use","id":"toolu_1","name":"echo","input":{}}}`)
+		for _, text := range list {
+			frames = append(frames, `{"type":"content_block_delta",`+index(piece)+`"delta":{"type":"input_json_delta","partial_json":`+strconv.Quote(text)+`}}`)
+		}
+		return modeltest.Shape{Exchange: modeltest.Exchange{Frames: events(append(frames, ends("tool_use"), stop)...)}, Text: "Good day!", Calls: []agent.ToolCall{echo}}
+	}
 	return map[string]modeltest.Shape{
+		"each piece repeats all arguments":        inPieces(1, 1, `{`, `{"n"`, `{"n":`, `{"n":1}`, `{"n":1}`),
+		"all arguments after their pieces":        inPieces(1, 1, `{"n"`, `:1}`, `{"n":1}`),
+		"a placeholder before the arguments":      inPieces(1, 1, `{}`, `{"n"`, `:1}`),
+		"the pieces have the index of a text":     inPieces(1, 0, `{"n"`, `:1}`),
+		"the pieces have the index of no block":   inPieces(1, 7, `{"n"`, `:1}`),
+		"neither blocks nor pieces have an index": inPieces(-1, -1, `{"n"`, `:1}`),
 		"the input in the beginning of the block": {
 			Exchange: modeltest.Exchange{
 				Body:   whole(`{"type":"tool_use","id":"toolu_1","name":"echo","input":{"n":1}}`, "tool_use"),

@@ -125,6 +125,9 @@ var blockTypes = map[string]string{"text_delta": "text", "thinking_delta": "thin
 // blockAt returns the open block for a piece.
 func (a *arrival) blockAt(e sdk.MessageStreamEventUnion) (*block, error) {
 	index := a.indexOf(e)
+	if e.Delta.Type == "input_json_delta" && !a.takesArguments(index) && a.takesArguments(a.last) {
+		index = a.last // of a call whose pieces have another index
+	}
 	if _, ok := a.open[index]; !ok {
 		kind, ok := blockTypes[e.Delta.Type]
 		if !ok {
@@ -138,6 +141,12 @@ func (a *arrival) blockAt(e sdk.MessageStreamEventUnion) (*block, error) {
 	return a.open[index], nil
 }
 
+// takesArguments reports whether the block at an index is open, and a call.
+func (a *arrival) takesArguments(index int64) bool {
+	b, ok := a.open[index]
+	return ok && b.Type != "text" && b.Type != "thinking"
+}
+
 // takeEvent adds an event to the reply. done reports whether the reply is complete. Unknown kinds of events and pieces
 // are ignored.
 func (a *arrival) takeEvent(e sdk.MessageStreamEventUnion) (done bool, err error) {
@@ -146,8 +155,10 @@ func (a *arrival) takeEvent(e sdk.MessageStreamEventUnion) (done bool, err error
 		a.reply.id, a.reply.model, a.reply.usage = e.Message.ID, e.Message.Model, e.Message.Usage
 		a.reply.stop = e.Message.StopReason
 	case "content_block_start":
-		a.last = e.Index
-		return false, a.begin(e.Index, e.ContentBlock.RawJSON())
+		if a.last++; e.JSON.Index.Valid() {
+			a.last = e.Index
+		}
+		return false, a.begin(a.last, e.ContentBlock.RawJSON())
 	case "content_block_delta":
 		b, err := a.blockAt(e)
 		if err != nil {
@@ -206,16 +217,20 @@ func (a *arrival) piece(b *block, piece sdk.MessageStreamEventUnionDelta) {
 	case piece.Type == "signature_delta":
 		b.Signature += piece.Signature
 	case piece.Type == "input_json_delta" && b.Type != "text" && b.Type != "thinking":
-		arguments := validUTF8(piece.PartialJSON)
-		b.more = append(b.more, arguments...)
-		if b.Type == "tool_use" && arguments != "" {
-			a.emit(agent.Delta{Call: agent.ToolCall{Arguments: arguments}, CallIndex: b.call})
-		}
+		a.addArguments(b, b.pieces.Add(validUTF8(piece.PartialJSON)))
 	}
 }
 
-// end emits a call's arguments if they came at the block's beginning instead of in pieces.
+func (a *arrival) addArguments(b *block, arguments string) {
+	b.more = append(b.more, arguments...)
+	if b.Type == "tool_use" && arguments != "" {
+		a.emit(agent.Delta{Call: agent.ToolCall{Arguments: arguments}, CallIndex: b.call})
+	}
+}
+
+// end emits a call's arguments that were held back, or that came at the block's beginning instead of in pieces.
 func (a *arrival) end(b *block) {
+	a.addArguments(b, b.pieces.End())
 	if b.Type == "tool_use" && !b.ended && len(b.more) == 0 && len(b.Input) > 0 {
 		if arguments := b.arguments(); arguments != "" {
 			a.emit(agent.Delta{Call: agent.ToolCall{Arguments: arguments}, CallIndex: b.call})

@@ -7,24 +7,15 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/drivers/internal/service"
 )
 
 // callPieces is a tool call that is being read.
 type callPieces struct {
 	id, name  string
+	pieces    service.ArgumentPieces
 	arguments textPieces
-	// placeholder is an empty object that came before any other arguments. It counts only if no others follow.
-	placeholder string
-	told        bool // whether its first piece was emitted
-	// depth is the number of open braces and brackets in the arguments. inText and escaped describe the arguments' end:
-	// inside a text, after a backslash.
-	depth           int
-	inText, escaped bool
-	// repeated holds the newest arguments if each piece began with all arguments before it. earlier holds the lengths
-	// of the earlier pieces. Such pieces replace the arguments, unless a single piece turns out to continue them: {"a":
-	// before {"a":1} is a beginning, too.
-	repeated string
-	earlier  []int
+	told      bool // whether its first piece was emitted
 }
 
 // callPiece is a piece of a tool call as it arrived. index is -1 if the piece has none.
@@ -47,72 +38,6 @@ func (p callPiece) begins() bool { return strings.HasPrefix(strings.TrimSpace(p.
 
 // blank reports whether the piece has no arguments.
 func (p callPiece) blank() bool { return strings.TrimSpace(p.arguments) == "" }
-
-// whole reports whether the arguments so far are complete: no brace is open.
-func (c *callPieces) whole() bool {
-	if c.repeated != "" {
-		return gjson.Valid(c.repeated)
-	}
-	return c.depth == 0 && !c.inText && strings.HasPrefix(strings.TrimLeft(c.arguments.String(), " \t\r\n"), "{")
-}
-
-// follow counts the open braces after a piece of arguments. It reads each byte once, regardless of the number of
-// pieces.
-func (c *callPieces) follow(piece string) {
-	for i := range len(piece) {
-		switch b := piece[i]; {
-		case c.escaped:
-			c.escaped = false
-		case c.inText:
-			c.escaped, c.inText = b == '\\', b != '"'
-		case b == '"':
-			c.inText = true
-		case b == '{', b == '[':
-			c.depth++
-		case b == '}', b == ']':
-			c.depth--
-		}
-	}
-}
-
-// started reports whether any arguments have arrived.
-func (c *callPieces) started() bool { return c.placeholder != "" || c.arguments.String() != "" }
-
-// repeats reports whether the piece repeats all arguments.
-func (p callPiece) repeats(c *callPieces) bool {
-	return strings.TrimSpace(p.arguments) == strings.TrimSpace(c.soFar()) && c.whole()
-}
-
-// soFar returns the arguments that have arrived.
-func (c *callPieces) soFar() string { return cmp.Or(c.repeated, c.arguments.String()) }
-
-// addRepeated reports whether a piece begins with all arguments before it. If so, it holds the piece back.
-func (c *callPieces) addRepeated(piece string) bool {
-	before := c.soFar()
-	if before == "" || c.arguments.rest != "" || c.repeated == "" && c.whole() || !strings.HasPrefix(piece, before) {
-		return false
-	}
-	if len(piece) > len(before) {
-		c.repeated, c.earlier = piece, append(c.earlier, len(before))
-	}
-	return c.repeated != ""
-}
-
-// takeRepeated returns the text that the held-back pieces add to the arguments. more says that another piece follows,
-// which continues the arguments.
-func (c *callPieces) takeRepeated(more bool) string {
-	if c.repeated == "" {
-		return ""
-	}
-	last := c.repeated
-	rest := last[len(c.arguments.String()):]
-	if len(c.earlier) == 1 && (more || gjson.Valid(c.arguments.String()+last)) {
-		rest = last // it continues the arguments
-	}
-	c.repeated, c.earlier = "", nil
-	c.follow(rest)
-	return c.arguments.add(rest)
-}
 
 // addCalls adds a delta's call pieces. Pieces without an index that come together have their position as the index.
 // Older services send a single call as function_call.
@@ -159,9 +84,7 @@ func (r *reply) addPiece(p callPiece) {
 	if !c.told {
 		c.name = r.joinNames(c.name, p.name)
 	}
-	if !p.repeats(c) {
-		r.addArguments(place, p)
-	}
+	r.addArguments(place, p)
 	r.tellCall(place, false)
 }
 
@@ -174,24 +97,7 @@ func (r *reply) hasIndex(index int64) bool {
 // addArguments adds a piece's arguments, and emits them if the call's name was emitted.
 func (r *reply) addArguments(place int, p callPiece) {
 	c := r.calls[place]
-	switch {
-	case p.arguments == "":
-		return
-	case !c.started() && strings.TrimSpace(p.arguments) == "{}":
-		c.placeholder = p.arguments
-		return
-	case c.placeholder != "" && p.begins():
-		c.placeholder = ""
-	}
-	all := c.placeholder + p.arguments
-	c.placeholder = ""
-	if c.addRepeated(all) {
-		return
-	}
-	piece := c.takeRepeated(true)
-	c.follow(all)
-	piece += c.arguments.add(all)
-	if c.told && piece != "" {
+	if piece := c.arguments.add(c.pieces.Add(p.arguments)); c.told && piece != "" {
 		r.tell(agent.Delta{Call: agent.ToolCall{Arguments: piece}, CallIndex: place})
 	}
 }
@@ -203,7 +109,7 @@ func (r *reply) tellCall(place int, end bool) {
 	if c.told || c.name == "" {
 		return
 	}
-	if !end && r.tools.Len() > 0 && (!r.isTool(c.name) || !c.started() && r.beginsTool(c.name, c.name)) {
+	if !end && r.tools.Len() > 0 && (!r.isTool(c.name) || !c.pieces.Started() && r.beginsTool(c.name, c.name)) {
 		return
 	}
 	c.told = true
@@ -237,28 +143,28 @@ func (r *reply) callOf(p callPiece) int {
 	}
 	c := r.calls[place]
 	otherID := p.id != "" && c.id != "" // the IDs differ
-	partial := c.arguments.String() != "" && !c.whole()
+	partial := c.pieces.Partial()
 	switch {
 	case p.name == "":
 		unknown := otherID || p.index >= 0 && !indexed
-		return keepIf(place, !unknown || !c.whole() || !p.begins())
+		return keepIf(place, !unknown || !c.pieces.Whole() || !p.begins())
 	case !r.sameName(c, p.name):
 		return -1
 	case partial && !p.begins() && !p.blank():
 		return place
 	case otherID:
-		return keepIf(place, indexed && !c.started() && !p.blank())
+		return keepIf(place, indexed && !c.pieces.Started() && !p.blank())
 	case indexed:
 		return keepIf(place, r.continues(c, p))
 	case p.index >= 0:
 		return keepIf(place, c.name == "")
 	}
-	return keepIf(place, partial || !c.started() && !p.blank() || c.name == "" || c.id != "" && p.repeats(c))
+	return keepIf(place, partial || !c.pieces.Started() && !p.blank() || c.name == "" || c.id != "" && c.pieces.Repeats(p.arguments))
 }
 
 // continues reports whether a piece with the call's ID or index belongs to that call.
 func (r *reply) continues(c *callPieces, p callPiece) bool {
-	return p.name == "" || r.sameName(c, p.name) && (!c.whole() || !p.begins() || p.repeats(c))
+	return p.name == "" || r.sameName(c, p.name) && (!c.pieces.Whole() || !p.begins() || c.pieces.Repeats(p.arguments))
 }
 
 // keepIf returns place, or -1 if the piece does not belong to that call.

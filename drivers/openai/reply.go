@@ -161,8 +161,7 @@ func (r *reply) end() {
 	r.tell(agent.Delta{Reasoning: r.reasoning.end()})
 	r.tell(agent.Delta{Text: r.text.end()})
 	for i, c := range r.calls {
-		piece := c.takeRepeated(false) + c.arguments.add(c.placeholder) + c.arguments.end()
-		c.placeholder = ""
+		piece := c.arguments.add(c.pieces.End()) + c.arguments.end()
 		if c.told && piece != "" {
 			r.tell(agent.Delta{Call: agent.ToolCall{Arguments: piece}, CallIndex: i})
 		}

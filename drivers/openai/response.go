@@ -40,6 +40,7 @@ type response struct {
 	usage           mo.Option[gjson.Result]
 	items           []*outputItem // in the order in which they began
 	at              map[int64]*outputItem
+	last            int64 // the newest item's index
 	calls           int
 	emit            func(agent.Delta) // nil when the reply is not streamed
 }
@@ -49,6 +50,7 @@ type outputItem struct {
 	kind, id, phase, callID, name, encrypted string
 	// text is a message's text, or a call's arguments.
 	text     textPieces
+	pieces   service.ArgumentPieces
 	refused  bool
 	call     int  // the call's index among the calls
 	began    bool // the call's first piece was emitted
@@ -138,7 +140,7 @@ func (r *response) item(index int64, raw gjson.Result) *outputItem {
 	if r.at == nil {
 		r.at = map[int64]*outputItem{}
 	}
-	r.at[index] = item
+	r.at[index], r.last = item, index
 	r.items = append(r.items, item)
 	return item
 }
@@ -202,7 +204,7 @@ func (r *response) complete(index int64, raw gjson.Result) error {
 		if !item.began {
 			return &service.BrokenError{Err: fmt.Errorf("tool call %d of the reply has no name", item.call)}
 		}
-		r.tellArguments(item, item.text.fill(argumentsOf(raw.Get("arguments"))))
+		r.fillArguments(item, argumentsOf(raw.Get("arguments")))
 	case "reasoning":
 		for i, text := range listOf(raw.Get("summary")) {
 			r.think(item, false, int64(i), func(t *textPieces) string { return t.fill(textOf(text.Get("text"))) })
@@ -230,14 +232,26 @@ func (r *response) close(item *outputItem) {
 		return
 	}
 	item.done = true
-	if rest := item.text.end(); item.kind == "message" {
-		r.tell(agent.Delta{Text: rest})
-	} else if item.kind == "function_call" {
-		r.tellArguments(item, rest)
+	switch item.kind {
+	case "message":
+		r.tell(agent.Delta{Text: item.text.end()})
+	case "function_call":
+		r.tellArguments(item, item.text.add(item.pieces.End())+item.text.end())
+		if item.text.String() == "" { // perhaps the item came with its arguments
+			r.tellArguments(item, item.text.fill(argumentsOf(gjson.Get(item.raw, "arguments"))))
+		}
 	}
 	for _, t := range item.thoughts {
 		r.tell(agent.Delta{Reasoning: t.text.end()})
 	}
+}
+
+// fillArguments completes a call's arguments, which have arrived as a whole.
+func (r *response) fillArguments(item *outputItem, whole string) {
+	if strings.HasPrefix(whole, item.text.String()) {
+		item.pieces = service.ArgumentPieces{} // whole contains the text that was held back
+	}
+	r.tellArguments(item, item.text.add(item.pieces.End())+item.text.fill(whole))
 }
 
 // think uses add to extend one text of a reasoning item. add returns the text that can be emitted.

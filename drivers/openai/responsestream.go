@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/samber/lo"
 	"github.com/tidwall/gjson"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -43,7 +44,7 @@ func (d *Driver) readResponseStream(a *requestInfo, res *http.Response, emit fun
 
 // event reads one event, and reports whether the response is complete. Unknown kinds of events are ignored.
 func (r *response) event(e gjson.Result) (whole bool, err error) {
-	index, delta := e.Get("output_index").Int(), e.Get("delta").String()
+	index, delta := r.indexOf(e), e.Get("delta").String()
 	switch kind := textOf(e.Get("type")); kind {
 	case "error":
 		return false, &eventError{[]byte(e.Raw)}
@@ -63,7 +64,11 @@ func (r *response) event(e gjson.Result) (whole bool, err error) {
 			r.tell(agent.Delta{Text: item.text.add(delta)})
 		})
 	case "response.function_call_arguments.delta":
-		return false, r.piece(index, "function_call", func(item *outputItem) { r.tellArguments(item, item.text.add(delta)) })
+		return false, r.piece(index, "function_call", func(item *outputItem) { r.tellArguments(item, item.text.add(item.pieces.Add(delta))) })
+	case "response.function_call_arguments.done":
+		if item, ok := r.at[index]; ok && item.kind == "function_call" && !item.done {
+			r.fillArguments(item, argumentsOf(e.Get("arguments")))
+		}
 	case "response.reasoning_summary_text.delta":
 		return false, r.piece(index, "reasoning", func(item *outputItem) {
 			r.think(item, false, e.Get("summary_index").Int(), func(t *textPieces) string { return t.add(delta) })
@@ -78,6 +83,24 @@ func (r *response) event(e gjson.Result) (whole bool, err error) {
 		}
 	}
 	return false, nil
+}
+
+// indexOf returns the index of an event's item. Without an index, it is the item with the event's ID, or the newest one,
+// or the next one if the event begins an item.
+func (r *response) indexOf(e gjson.Result) int64 {
+	if index := e.Get("output_index"); index.Type == gjson.Number {
+		return index.Int()
+	}
+	id := lo.CoalesceOrEmpty(validText(e.Get("item_id")), validText(e.Get("item.id")))
+	for index, item := range r.at {
+		if id != "" && item.id == id {
+			return index
+		}
+	}
+	if newest, ok := r.at[r.last]; ok && e.Get("item").Exists() && (e.Get("type").String() == "response.output_item.added" || newest.done) {
+		return r.last + 1
+	}
+	return r.last
 }
 
 // piece adds a piece to an item, which must be open.

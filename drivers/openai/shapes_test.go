@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/samber/lo"
@@ -172,6 +173,27 @@ func responsesShapes() (shapes map[string]modeltest.Shape, unfinished map[string
 		"the arguments are a list":    {Exchange: response("completed", "", item+`[1]}`), Calls: []agent.ToolCall{call("a", "echo", `[1]`)}},
 		"the arguments are null":      {Exchange: response("completed", "", item+`null}`), Calls: []agent.ToolCall{call("a", "echo", "")}},
 	}
+	// streamed returns a stream with a call whose arguments come in pieces. Without an end, nothing repeats them whole.
+	streamed := func(index, end string, pieces ...string) modeltest.Shape {
+		frames := []string{frame(`{"type":"response.output_item.added",` + index + `"item":` + item + `""}}`)}
+		for _, piece := range pieces {
+			frames = append(frames, frame(`{"type":"response.function_call_arguments.delta",`+index+`"item_id":"fc_1","delta":`+strconv.Quote(piece)+`}`))
+		}
+		if end != "" {
+			frames = append(frames, frame(`{"type":"response.`+end+`,`+index+`"item_id":"fc_1"}`))
+		}
+		other := `{"type":"response.output_item.added",` + strings.Replace(index, "0", "1", 1) + `"item":` + strings.Replace(item, "fc_1", "fc_2", 1) + `"{}"}}`
+		frames = append(frames, frame(strings.Replace(other, `"call_id":"a"`, `"call_id":"b"`, 1)), frame(`{"type":"response.completed","response":{"status":"completed","output":[]}}`))
+		return modeltest.Shape{Exchange: modeltest.Exchange{Frames: frames}, Calls: []agent.ToolCall{call("a", "echo", `{"n":1}`), call("b", "echo", "{}")}}
+	}
+	const first, whole = `"output_index":0,`, `"arguments":"{\"n\":1}"`
+	shapes["each piece repeats all arguments"] = streamed(first, "", `{`, `{"n"`, `{"n":`, `{"n":1}`)
+	shapes["all arguments after their pieces"] = streamed(first, "", `{"n"`, `:1}`, `{"n":1}`)
+	shapes["a placeholder before the arguments"] = streamed(first, "", `{}`, `{"n"`, `:1}`)
+	shapes["a placeholder, then all arguments"] = streamed(first, `function_call_arguments.done",`+whole, `{}`)
+	shapes["all arguments without pieces"] = streamed(first, `function_call_arguments.done",`+whole)
+	shapes["repeated arguments, then all"] = streamed(first, `output_item.done","item":`+item+`"{\"n\":1}"}`, `{"n"`, `{"n":`)
+	shapes["no index"] = streamed("", "", `{"n"`, `:1}`)
 	unfinished = map[string]modeltest.Exchange{
 		"a refusal": response("completed", "", item+`"{}"},{"type":"message","content":[{"type":"refusal","refusal":"No."}]}`),
 	}
