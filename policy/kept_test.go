@@ -220,8 +220,10 @@ func TestActionsOfARunThatIsCutOff(t *testing.T) {
 	once := whole.log(t)
 	require.Equal(t, map[string]int{"begin": 1, "ask": 3, "judge": 2, "look": 2, "told": 2, "note": 3, "check": 1}, words(once))
 	begun, ended := whole.noted(t)
-	require.ElementsMatch(t, begun, ended)
-	require.Len(t, ended, len(once))
+	for _, key := range lo.Without(begun, ended...) {
+		require.Contains(t, once, "look "+key, "only what nobody waits for may end after its run")
+	}
+	require.Len(t, begun, len(once))
 
 	repeated, spared := 0, 0
 	judgedAgain := map[string]bool{}
