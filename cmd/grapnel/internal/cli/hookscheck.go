@@ -17,6 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy"
+	"github.com/grapnel-go/grapnel/toolexec"
 )
 
 // checking are the flags of hooks check.
@@ -82,11 +83,11 @@ func (f *checking) run(w io.Writer, files []string) error {
 			f.tellWrong(w, err)
 			continue
 		}
-		specs, names, err := f.readTools()
+		specs, err := f.readTools()
 		if err != nil {
 			return &usageError{fmt.Errorf("--tools: %w", err)}
 		}
-		warnings := p.CheckIn(hooks.Reach{Here: f.scope(kind, names)})
+		warnings := p.CheckIn(hooks.Reach{Here: f.scope(kind, specs)})
 		if len(specs) > 0 {
 			warnings = append(warnings, p.CheckTools(specs...)...)
 		}
@@ -127,9 +128,15 @@ func checkVariables(_ policy.Rule, a action.Declared) (err error) {
 }
 
 // scope returns what rules of the kind can match.
-func (f *checking) scope(kind policy.Kind, tools []string) hooks.Scope {
+func (f *checking) scope(kind policy.Kind, tools []agent.ToolSpec) hooks.Scope {
 	here := hooks.Scope{Points: hooks.PointNames(), LaterAgents: []string{"*"}}
-	here.Tools = lo.Map(tools, func(name string, _ int) hooks.Tool { return hooks.Tool{Name: name} })
+	for _, spec := range tools {
+		tool := hooks.Tool{Name: spec.Name}
+		if schema, err := toolexec.CompileSchema(spec.Parameters); err == nil && spec.Parameters != "" {
+			tool.Arguments = schema
+		}
+		here.Tools = append(here.Tools, tool)
+	}
 	if len(tools) == 0 {
 		here.LaterTools = []string{"*"}
 	}
@@ -140,8 +147,8 @@ func (f *checking) scope(kind policy.Kind, tools []string) hooks.Scope {
 	return here
 }
 
-// readTools returns the tools that --tools names, and their names: files of schemas are read.
-func (f *checking) readTools() (specs []agent.ToolSpec, names []string, err error) {
+// readTools returns the tools that --tools names. It reads the files of schemas.
+func (f *checking) readTools() (specs []agent.ToolSpec, err error) {
 	for _, name := range f.tools {
 		if !strings.HasSuffix(name, ".json") {
 			specs = append(specs, agent.ToolSpec{Name: name})
@@ -149,11 +156,11 @@ func (f *checking) readTools() (specs []agent.ToolSpec, names []string, err erro
 		}
 		schemas, err := replay.LoadTools(name)
 		if err != nil {
-			return nil, nil, err //nolint:wrapcheck // it names the file
+			return nil, err //nolint:wrapcheck // it names the file
 		}
 		specs = append(specs, specsOf(schemas)...)
 	}
-	return specs, lo.Map(specs, func(s agent.ToolSpec, _ int) string { return s.Name }), nil
+	return specs, nil
 }
 
 // warningCounts counts warnings by their sort.

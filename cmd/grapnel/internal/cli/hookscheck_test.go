@@ -59,6 +59,25 @@ func TestHooksCheckSaysWhatItFound(t *testing.T) {
 	}
 }
 
+// With the tools' schemas, a condition on an argument that no call can have is found.
+func TestHooksCheckReadsSchemas(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	tools, path := filepath.Join(dir, "tools.json"), filepath.Join(dir, "p.yaml")
+	require.NoError(t, os.WriteFile(tools, []byte(`[{"type":"function","function":{"name":"pay","parameters":{"type":"object","properties":{"amount":{"type":"integer"}},"additionalProperties":false}}}]`), 0o600))
+	for condition, want := range map[string]string{
+		`args.amount == "1000"`: `no call of "pay" has an argument at "amount" that is a string`,
+		`args.sum == 1000`:      `no call of "pay" has an argument at "sum"`,
+		`args.amount == 1000`:   "nothing is wrong",
+	} {
+		require.NoError(t, os.WriteFile(path, []byte("policy: p\nhooks:\n  PreToolUse:\n    - {id: r, match: {tool: pay}, when: '"+condition+"', decision: deny, reason: no}\n"), 0o600))
+		var out bytes.Buffer
+		f := checking{kind: "policy", tools: []string{tools}}
+		require.NoError(t, f.run(&out, []string{path}))
+		assert.Contains(t, out.String(), want, condition)
+	}
+}
+
 // What the manual says that the check finds is what it finds.
 func TestTheManualIsChecked(t *testing.T) {
 	t.Parallel()
