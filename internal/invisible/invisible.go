@@ -34,7 +34,7 @@ type Match struct {
 
 // Replace replaces matches that removed characters split, and leaves other matches for a search in the text itself.
 // It merges overlapping matches into the first. It calls find for each way to read the text: a terminal also hides
-// letters after an escape character, other readers hide only the escape character.
+// letters after an escape character, or a string such as a title, other readers hide only the escape character.
 func Replace(text string, find func(Text) []Match) string { return replaceSplit(text, false, find) }
 
 // ReplaceOverBreaks works like Replace but also removes line breaks.
@@ -44,7 +44,11 @@ func ReplaceOverBreaks(text string, find func(Text) []Match) string {
 
 func replaceSplit(text string, breaks bool, find func(Text) []Match) string {
 	var matches []Match // with indexes in the text
-	for _, escape := range []*regexp.Regexp{longSequence, sequence} {
+	readings := []*regexp.Regexp{escapeOnly}
+	if strings.ContainsFunc(text, isEscape) {
+		readings = append(readings, longSequence, sequence)
+	}
+	for _, escape := range readings {
 		visible, ok := removeFrom(text, breaks, escape)
 		if !ok {
 			continue
@@ -74,14 +78,28 @@ func replaceSplit(text string, breaks bool, find func(Text) []Match) string {
 // tabs, and carriage returns before a line feed.
 func Remove(text string) (Text, bool) { return removeFrom(text, false, sequence) }
 
-// sequence matches a terminal escape sequence. longSequence matches only sequences with a bracket: control sequences
-// and operating system commands.
+// sequence matches a terminal escape sequence. longSequence matches only control sequences and strings, such as titles.
+// escapeOnly matches nothing.
 var (
-	sequence     = regexp.MustCompile(`^(?:\x{9b}[0-?]*[ -/]*[@-~]|\x1b(?:[0-Z\\^-~]|[ -/]+[0-~])|` + long + `)`)
+	sequence     = regexp.MustCompile(`^(?:` + long + `|\x1b(?:[0-Z\\^-~]|[ -/]+[0-~]))`)
 	longSequence = regexp.MustCompile(`^(?:` + long + `)`)
+	escapeOnly   = regexp.MustCompile(`^$`)
 )
 
-const long = `\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]{0,999}(?:\x07|\x1b\\)`
+const long = `(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x{9d})[^\x07` + begins + `\x{9c}]{0,999}(?:\x07|\x1b\\|\x{9c})|` +
+	`(?:\x1b[PX^_]|[\x{90}\x{98}\x{9e}\x{9f}])[^` + begins + `\x{9c}]{0,999}(?:\x1b\\|\x{9c})`
+
+// begins lists the characters of isEscape. A string ends before another, so that each byte is read once.
+const begins = `\x1b\x{90}\x{98}\x{9b}\x{9d}-\x{9f}`
+
+// isEscape reports whether a character begins a terminal escape sequence.
+func isEscape(r rune) bool {
+	switch r {
+	case '\x1b', '\u0090', '\u0098', '\u009b', '\u009d', '\u009e', '\u009f':
+		return true
+	}
+	return false
+}
 
 func removeFrom(text string, breaks bool, escape *regexp.Regexp) (Text, bool) {
 	if !hasAny(text, breaks) {
@@ -93,7 +111,7 @@ func removeFrom(text string, breaks bool, escape *regexp.Regexp) (Text, bool) {
 		r, size := utf8.DecodeRuneInString(text[i:])
 		switch isBreak := IsBreak(r) || r == '\r' && i+1 < len(text) && text[i+1] == '\n'; {
 		case r == utf8.RuneError && size == 1:
-		case r == '\x1b' || r == '\u009b':
+		case isEscape(r):
 			size = max(size, len(escape.FindString(text[i:min(len(text), i+1100)])))
 			i, removed = i+size, true
 			continue

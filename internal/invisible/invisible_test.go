@@ -11,8 +11,9 @@ import (
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"a\u00adb\ufeffc\x00d\u200be\u2066f\ufe0fg\u034fh\u202ei\U000e0041j\u3164k\u2800l\x7fm\u0085n": "abcdefghijklmn",
-		"a\x1b[31mb\x1b[0mc\x1b]0;title\x07d\x1b(Be\u009b1mf\x1bMg":                                    "abcdefg",
+		"a\u00adb\ufeffc\x00d\u200be\u2066f\ufe0fg\u034fh\u202ei\U000e0041j\u3164k\u2800l\x7fm\u0085n":        "abcdefghijklmn",
+		"a\x1b[31mb\x1b[0mc\x1b]0;title\x07d\x1b(Be\u009b1mf\x1bMg":                                           "abcdefg",
+		"a\x1bPq#0\x1b\\b\x1b_x\x1b\\c\x1b^x\x1b\\d\x1bXx\x1b\\e\u009d0;t\u009cf\u0090x\x1b\\g\u009fx\u009ch": "abcdefgh",
 		"a\rb\r\nc\td": "ab\r\nc\td",
 		"\x1b":         "",
 		"é\u0301\xffz": "é\u0301\xffz",
@@ -58,6 +59,7 @@ func TestReplace(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"\u200bk\u200bey\u200b": "\u200b*\u200b", "\u200bkey": "\u200bkey", "k\x1bey": "*", "k\x1bMey": "*", "k\u009bey": "*", "k\u009bmey": "*",
+		"k\x1bPq\x1b\\ey": "*", "\x1b]0;k\u200bey\x07": "\x1b]0;*\x07", "k\u0090x\u009cey": "*", "k\x1b_x\x1b\\e\u009d0;t\x07y": "*",
 		"k\x1b[1me\x1by": "*", "k\r\ney": "k\r\ney", "k\x1b]x": "k\x1b]x",
 	} {
 		assert.Equal(t, want, Replace(text, find), "%q", text)
