@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -40,6 +41,8 @@ type block struct {
 	// call is the index of the block's call, if it has one. ended reports whether a stream has closed the block.
 	call  int
 	ended bool
+	// again reports whether an earlier call has the same ID. Such a call is emitted when it is complete and differs.
+	again bool
 }
 
 // validUTF8 returns text as valid UTF-8, because the SDK does not check the encoding of received text.
@@ -90,10 +93,22 @@ func readReply(body io.Reader) (*reply, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.blocks = append(r.blocks, b)
+		if !r.repeats(b) {
+			r.blocks = append(r.blocks, b)
+		}
 	}
 	return r, nil
 }
+
+// repeats reports whether a block is a call that another block has made, with the same ID and arguments.
+func (r *reply) repeats(b *block) bool {
+	return slices.ContainsFunc(r.blocks, func(o *block) bool {
+		return o != b && o.calls(b.ID) && o.Name == b.Name && o.arguments() == b.arguments()
+	})
+}
+
+// calls reports whether the block is a call with an ID.
+func (b *block) calls(id string) bool { return b.Type == "tool_use" && b.ID == id && id != "" }
 
 // step returns the reply as a step. asked is the model name in the request.
 func (r *reply) step(prices drivers.Prices, asked string) agent.Step {

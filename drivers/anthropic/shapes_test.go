@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/samber/lo"
@@ -25,6 +26,7 @@ func whole(blocks, stopReason string) string {
 func shapes() map[string]modeltest.Shape {
 	echo := agent.ToolCall{ID: "toolu_1", Name: "echo", Arguments: `{"n":1}`}
 	const begin = `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_1","name":"echo","input":`
+	const repeated = `{"type":"tool_use","id":"toolu_1","name":"echo","input":{"n":1}}`
 	const end = `{"type":"content_block_stop","index":0}`
 	// inPieces returns a stream with a call whose arguments come in pieces. The blocks and pieces have indexes, or -1.
 	inPieces := func(block, piece int, list ...string) modeltest.Shape {
@@ -46,6 +48,12 @@ func shapes() map[string]modeltest.Shape {
 		"the pieces have the index of a text":     inPieces(1, 0, `{"n"`, `:1}`),
 		"the pieces have the index of no block":   inPieces(1, 7, `{"n"`, `:1}`),
 		"neither blocks nor pieces have an index": inPieces(-1, -1, `{"n"`, `:1}`),
+		"a call twice": {
+			Exchange: modeltest.Exchange{
+				Body:   whole(repeated+","+repeated+","+strings.Replace(repeated, "1}", "2}", 1), "tool_use"),
+				Frames: events(start, begin+`{"n":1}}}`, end, begin+`{"n":1}}}`, end, begin+`{"n":2}}}`, end, ends("tool_use"), stop),
+			}, Calls: []agent.ToolCall{echo, {ID: "toolu_1", Name: "echo", Arguments: `{"n":2}`}},
+		},
 		"the input in the beginning of the block": {
 			Exchange: modeltest.Exchange{
 				Body:   whole(`{"type":"tool_use","id":"toolu_1","name":"echo","input":{"n":1}}`, "tool_use"),

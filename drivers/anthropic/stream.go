@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
@@ -176,7 +177,7 @@ func (a *arrival) takeEvent(e sdk.MessageStreamEventUnion) (done bool, err error
 		}
 		a.count(e.Usage)
 	case "message_stop":
-		for _, b := range a.reply.blocks { // blocks that the stream did not close
+		for _, b := range slices.Clone(a.reply.blocks) { // blocks that the stream did not close
 			a.end(b)
 		}
 		return true, nil
@@ -189,19 +190,24 @@ func (a *arrival) begin(index int64, raw string) error {
 	if err != nil {
 		return err
 	}
+	b.again = slices.ContainsFunc(a.reply.blocks, func(o *block) bool { return o.calls(b.ID) })
 	a.open[index] = b
 	a.reply.blocks = append(a.reply.blocks, b)
 	switch {
-	case b.Type == "tool_use":
-		b.call = a.calls
-		a.calls++
-		a.emit(agent.Delta{Call: agent.ToolCall{ID: b.ID, Name: b.Name}, CallIndex: b.call})
+	case b.Type == "tool_use" && !b.again:
+		a.beginCall(b)
 	case b.Type == "text" && b.Text != "":
 		a.emit(agent.Delta{Text: b.Text})
 	case b.Type == "thinking" && b.Thinking != "":
 		a.emit(agent.Delta{Reasoning: b.Thinking})
 	}
 	return nil
+}
+
+func (a *arrival) beginCall(b *block) {
+	b.call = a.calls
+	a.calls++
+	a.emit(agent.Delta{Call: agent.ToolCall{ID: b.ID, Name: b.Name}, CallIndex: b.call})
 }
 
 func (a *arrival) piece(b *block, piece sdk.MessageStreamEventUnionDelta) {
@@ -223,7 +229,7 @@ func (a *arrival) piece(b *block, piece sdk.MessageStreamEventUnionDelta) {
 
 func (a *arrival) addArguments(b *block, arguments string) {
 	b.more = append(b.more, arguments...)
-	if b.Type == "tool_use" && arguments != "" {
+	if b.Type == "tool_use" && !b.again && arguments != "" {
 		a.emit(agent.Delta{Call: agent.ToolCall{Arguments: arguments}, CallIndex: b.call})
 	}
 }
@@ -231,6 +237,15 @@ func (a *arrival) addArguments(b *block, arguments string) {
 // end emits a call's arguments that were held back, or that came at the block's beginning instead of in pieces.
 func (a *arrival) end(b *block) {
 	a.addArguments(b, b.pieces.End())
+	if b.again && !b.ended && b.Type == "tool_use" {
+		b.ended = true
+		if a.reply.repeats(b) {
+			a.reply.blocks = slices.DeleteFunc(a.reply.blocks, func(o *block) bool { return o == b })
+			return
+		}
+		a.beginCall(b)
+		a.emit(agent.Delta{Call: agent.ToolCall{Arguments: b.arguments()}, CallIndex: b.call})
+	}
 	if b.Type == "tool_use" && !b.ended && len(b.more) == 0 && len(b.Input) > 0 {
 		if arguments := b.arguments(); arguments != "" {
 			a.emit(agent.Delta{Call: agent.ToolCall{Arguments: arguments}, CallIndex: b.call})

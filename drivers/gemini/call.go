@@ -2,6 +2,7 @@ package gemini
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,9 +11,12 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// call adds a tool call that has arrived.
+// call adds a tool call that has arrived. A call that the service repeats, with its ID and arguments, is one call.
 func (r *reply) call(p *replyPart, emit func(agent.Delta)) {
 	c := agent.ToolCall{ID: p.Call.ID, Name: p.Call.Name, Arguments: cmp.Or(p.Call.compact(), "{}"), Index: len(r.calls)}
+	if c.ID != "" && slices.ContainsFunc(r.calls, func(o agent.ToolCall) bool { return o.ID == c.ID && o.Name == c.Name && o.Arguments == c.Arguments }) {
+		return
+	}
 	if c.ID == "" || r.ids[c.ID] {
 		c.ID = ownID(r.id, r.place, c.Index)
 	}

@@ -146,6 +146,17 @@ func TestIDsOfCalls(t *testing.T) {
 	}
 }
 
+// A call that the service repeats with its ID and arguments is one call.
+func TestACallTwice(t *testing.T) {
+	one := `{"functionCall":{"name":"a","id":"x","args":{"n":1}}}`
+	whole, _ := as(`{"candidates":[{"content":{"parts":[` + one + `,` + one + `,{"functionCall":{"name":"a","id":"x","args":{"n":2}}},{"functionCall":{"name":"b"}},` +
+		`{"functionCall":{"name":"b"}}]},"finishReason":"STOP"}]}`)
+	d, _ := newDriver(t, gemini.Config{}, whole)
+	step, err := d.Next(t.Context(), agent.NewState(agent.UserText("go"))).Get()
+	require.NoError(t, err)
+	assert.Equal(t, 4, step.Message.CallCount())
+}
+
 func TestFinishReasons(t *testing.T) {
 	const text = `{"text": "so far"}`
 	const call = `{"functionCall": {"name": "a", "args": {}}}`
