@@ -54,6 +54,7 @@ type outputItem struct {
 	refused  bool
 	call     int  // the call's index among the calls
 	began    bool // the call's first piece was emitted
+	again    bool // an earlier call has the same ID; it is emitted when it is complete and differs
 	thoughts []*thought
 	raw      string // the item's newest version
 	done     bool
@@ -104,7 +105,7 @@ func (r *response) end(c gjson.Result, status string) error {
 			r.finish = agent.FinishReasonOf(reason) // such as content_filter
 		}
 	}
-	for _, item := range r.items { // items that the service did not close
+	for _, item := range slices.Clone(r.items) { // items that the service did not close
 		r.close(item)
 	}
 	return nil
@@ -165,9 +166,32 @@ func (r *response) begin(index int64, raw gjson.Result) (*outputItem, error) {
 	if item.kind == "function_call" && !item.began {
 		item.callID = lo.CoalesceOrEmpty(validText(raw.Get("call_id")), item.callID, item.id)
 		item.name = validText(raw.Get("name"))
-		r.beginCall(item)
+		item.again = r.findCall(item, func(*outputItem) bool { return true })
+		if !item.again {
+			r.beginCall(item)
+		}
 	}
 	return item, nil
+}
+
+// findCall reports whether an earlier call has the same ID and matches is.
+func (r *response) findCall(item *outputItem, is func(earlier *outputItem) bool) bool {
+	return item.callID != "" && slices.ContainsFunc(r.items, func(o *outputItem) bool {
+		return o != item && o.kind == "function_call" && o.callID == item.callID && is(o)
+	})
+}
+
+// endRepeated drops a call that repeats another with its ID and arguments, and emits a call that has only the ID of
+// another.
+func (r *response) endRepeated(item *outputItem) {
+	if !r.findCall(item, func(o *outputItem) bool { return o.name == item.name && o.text.String() == item.text.String() }) {
+		r.beginCall(item)
+		return
+	}
+	r.items = slices.DeleteFunc(r.items, func(o *outputItem) bool { return o == item })
+	if item.call == r.calls-1 {
+		r.calls--
+	}
 }
 
 // beginCall emits a call's first piece, once its name is known.
@@ -201,7 +225,7 @@ func (r *response) complete(index int64, raw gjson.Result) error {
 		}
 		r.tell(agent.Delta{Text: item.text.fill(whole.String())})
 	case "function_call":
-		if !item.began {
+		if item.name == "" {
 			return &service.BrokenError{Err: fmt.Errorf("tool call %d of the reply has no name", item.call)}
 		}
 		r.fillArguments(item, argumentsOf(raw.Get("arguments")))
@@ -239,6 +263,9 @@ func (r *response) close(item *outputItem) {
 		r.tellArguments(item, item.text.add(item.pieces.End())+item.text.end())
 		if item.text.String() == "" { // perhaps the item came with its arguments
 			r.tellArguments(item, item.text.fill(argumentsOf(gjson.Get(item.raw, "arguments"))))
+		}
+		if item.again {
+			r.endRepeated(item)
 		}
 	}
 	for _, t := range item.thoughts {

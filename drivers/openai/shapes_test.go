@@ -173,6 +173,20 @@ func responsesShapes() (shapes map[string]modeltest.Shape, unfinished map[string
 		"the arguments are a list":    {Exchange: response("completed", "", item+`[1]}`), Calls: []agent.ToolCall{call("a", "echo", `[1]`)}},
 		"the arguments are null":      {Exchange: response("completed", "", item+`null}`), Calls: []agent.ToolCall{call("a", "echo", "")}},
 	}
+	const one = `"{\"n\":1}"}`
+	shapes["a call twice"] = modeltest.Shape{
+		Exchange: response("completed", "", item+one+","+item+one+","+item+`"{}"},`+strings.Replace(item+one, `"a"`, `"b"`, 1)),
+		Calls:    []agent.ToolCall{call("a", "echo", `{"n":1}`), call("a", "echo", "{}"), call("b", "echo", `{"n":1}`)},
+	}
+	added := func(index string) string {
+		return frame(`{"type":"response.output_item.added","output_index":`+index+`,"item":`+item+`""}}`) +
+			frame(`{"type":"response.function_call_arguments.delta","output_index":`+index+`,"delta":"{\"n\":1}"}`) +
+			frame(`{"type":"response.output_item.done","output_index":`+index+`,"item":`+item+one+`}`)
+	}
+	shapes["a call twice, in pieces"] = modeltest.Shape{
+		Exchange: modeltest.Exchange{Frames: []string{added("0"), added("1"), frame(`{"type":"response.completed","response":{"status":"completed","output":[]}}`)}},
+		Calls:    []agent.ToolCall{call("a", "echo", `{"n":1}`)},
+	}
 	// streamed returns a stream with a call whose arguments come in pieces. Without an end, nothing repeats them whole.
 	streamed := func(index, end string, pieces ...string) modeltest.Shape {
 		frames := []string{frame(`{"type":"response.output_item.added",` + index + `"item":` + item + `""}}`)}
