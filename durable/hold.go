@@ -104,7 +104,9 @@ func (k *Keeper) follow(h *recordedRun) (release func()) {
 	}
 	return func() {
 		k.mu.Lock()
-		delete(k.recorded, h.lease.Run)
+		if k.recorded[h.lease.Run] == h { // not the run's next execution in this process, which may have begun
+			delete(k.recorded, h.lease.Run)
+		}
 		quiet := k.quiet
 		if len(k.recorded) > 0 {
 			quiet = nil

@@ -694,3 +694,32 @@ func readyRuns(t *testing.T, store durable.Store) []durable.Run {
 	require.NoError(t, err)
 	return runs
 }
+
+// A run that another runner of this process goes on with is still cancelled after the first execution has closed.
+func TestTheNextExecutionReceivesSignals(t *testing.T) {
+	store := openStore(t)
+	k := durable.Keep(store, durable.Options{Owner: "one"})
+	_, err := store.Submit(t.Context(), durable.Job{ID: "r"})
+	require.NoError(t, err)
+	open := func() (context.Context, *durable.Execution) {
+		_, err := store.Acquire(t.Context(), "r", "one", time.Hour, durable.TakeFree)
+		require.NoError(t, err)
+		r, err := store.Run(t.Context(), "r")
+		require.NoError(t, err)
+		return k.Open(t.Context(), r)
+	}
+	_, first := open()
+	r, err := store.Run(t.Context(), "r")
+	require.NoError(t, err)
+	require.NoError(t, store.Release(t.Context(), r.Lease(), 0))
+	ctx, second := open()
+	defer second.Close()
+	first.Close()
+	require.NoError(t, store.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalCancel, Text: "enough"}))
+	select {
+	case <-ctx.Done():
+		require.ErrorContains(t, context.Cause(ctx), "enough")
+	case <-time.After(time.Minute):
+		t.Fatal("the signal was not received")
+	}
+}
