@@ -245,6 +245,9 @@ func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 	rule := l.rules[he.Hook]
 	notAwaited := rule.Action != "" && !rule.Await
 	isAction := notAwaited && he.Origin == nil
+	if ctx.Err() != nil && (!notAwaited || he.Kind == hooks.HookSkipped && !isAction) { // it is called again, or its run is stopped
+		return
+	}
 	if he.Kind == hooks.HookStart && !isAction {
 		l.asked[he.Hook]++
 	}
@@ -258,9 +261,6 @@ func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 		he.Origin = l.begun[he.Hook]
 	case notAwaited:
 		l.begun[he.Hook] = he.Origin
-	}
-	if he.Kind == hooks.HookSkipped && !isAction && ctx.Err() != nil { // interrupted: it is called again, or its run is stopped
-		return
 	}
 	if he.Kind == hooks.HookSkipped && (isAction || he.Err != nil) { // it was not called, or took too long and goes on
 		if he.Kind = hooks.HookFailed; he.Err == nil {

@@ -197,6 +197,18 @@ func TestInterruptedHook(t *testing.T) {
 	}
 }
 
+// While a hook waits for its run, the hooks after it have not begun.
+func TestHookAfterAWaitingHook(t *testing.T) {
+	calls := 0
+	b := newBench(t, withTell(func(*action.Request) { calls++ }))
+	b.create(`{"name": "audit", "type": "procedural", "command": {"argv": ["true"]}}`,
+		jobWith(`"on_run_finish": [{"type": "agent", "agent_name": "audit", "on_error": "continue"}, `+tellHook+`]`))
+	d := b.work(b.submit("job", `{}`))
+	assert.Equal(t, []string{"hook_start", "hook_complete", "hook_start", "hook_complete"},
+		lo.Map(d.Hooks, func(e coordinator.HookEvent, _ int) string { return e.EventType }))
+	assert.Equal(t, 1, calls)
+}
+
 // CO-36: a stream continues after the last event that was received, and ends when the run and its hooks have ended.
 func TestStream(t *testing.T) {
 	b := newBench(t)

@@ -188,6 +188,9 @@ type startJournal struct{ o *hookedRun }
 func (j startJournal) Once(
 	ctx context.Context, s agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error),
 ) ([]byte, error) {
+	if ctx.Err() != nil { // the firing is repeated
+		return nil, context.Cause(ctx)
+	}
 	return j.o.journal.Once(ctx, s, name, repeat, func(ctx context.Context, key string) ([]byte, error) {
 		if err := j.o.writeEvents(ctx); err != nil {
 			return nil, err
