@@ -7,6 +7,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
 )
 
 // Ending says why a run has ended as it did, in a line each.
@@ -51,6 +52,8 @@ func EndingOf(ctx context.Context, store durable.Catalogue, r durable.Run) (e En
 			e.BlockedBy = h.Title()
 		case h.EventType == EventHookBlocked:
 			e.Changes = append(e.Changes, h.Title()+" withheld the result: "+h.BlockReason)
+		case h.Action == string(hooks.Replace):
+			e.Changes = append(e.Changes, h.Title()+" replaced the result")
 		case h.ParametersTransformed:
 			e.Changes = append(e.Changes, h.Title()+" changed the parameters")
 		}

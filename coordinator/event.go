@@ -46,7 +46,7 @@ type HookEvent struct {
 	HookRunID agent.RunID `json:"hook_run_id,omitempty"`
 	// DurationMS is how long the hook took, in milliseconds; absent in hook_start.
 	DurationMS *int64 `json:"duration_ms,omitempty"`
-	// Action is continue or block, at on_run_start. ParametersTransformed says that the hook has changed the parameters;
+	// Action is continue or block, at on_run_start, and replace at on_result if the hook has changed the result. ParametersTransformed says that the hook has changed the parameters;
 	// Before and After are the parameters then.
 	Action                string          `json:"action,omitempty"`
 	ParametersTransformed bool            `json:"parameters_transformed,omitempty"`
@@ -351,8 +351,11 @@ func (l *eventLog) describe(h *HookEvent, e hooks.Event) {
 		}
 	default:
 		h.EventType = EventHookComplete
-		if atStart {
+		switch {
+		case atStart:
 			h.Action = "continue"
+		case e.Decision == hooks.Replace:
+			h.Action = string(hooks.Replace)
 		}
 		if e.Decision == hooks.Rewrite && e.Before != e.After {
 			h.ParametersTransformed, h.Before, h.After = true, json.RawMessage(e.Before), json.RawMessage(e.After)
