@@ -232,6 +232,8 @@ func (t *Timeline) showResult(r *agent.ToolResult) {
 		mark, look, words = "✗", red, describeRefusal(r)
 	case r.Mocked():
 		mark, look, words = "◦", yellow, "answered by "+cmp.Or(oneLine(r.DecidedBy), "a hook")
+	case r.Reason == agent.ReasonWithheld:
+		mark, look, words = "✂", red, lo.Ternary(r.Executed(), "result withheld", "not run, result withheld")
 	case r.Status == agent.ToolUnknown:
 		t.failed++
 		mark, look, words = "?", yellow, agent.NotRepeated
@@ -274,13 +276,17 @@ func (t *Timeline) progress(e mcp.ProgressReported) {
 // describeRefusal describes why a call was not allowed to run.
 func describeRefusal(r *agent.ToolResult) string {
 	by := oneLine(r.DecidedBy)
+	_, why, _ := strings.Cut(r.Text(), r.DecidedBy+": ") // after "denied by" and the like
+	why = Clean(why)
 	switch r.Reason {
 	case agent.ReasonNobodyToAsk:
 		return "not run: no person is here to approve"
 	case agent.ReasonRejected:
-		return "not run: " + cmp.Or(by, "a person") + " rejected it"
+		return "not run: " + cmp.Or(by, "a person") + " rejected it" + describeReason(why)
+	case agent.ReasonHookFailed:
+		return "not run: " + cmp.Or(by, "a hook") + " could not decide" + describeReason(strings.TrimPrefix(why, "the hook could not decide: "))
 	}
-	return "denied by " + cmp.Or(by, "a hook")
+	return "denied by " + cmp.Or(by, "a hook") + describeReason(why)
 }
 
 func removeID(ids []string, id string) []string {

@@ -188,6 +188,29 @@ func TestVerdicts(t *testing.T) {
 	assert.Contains(t, run(agenttest.Call("nothing", "{}"), capability.UseGuards{Steps: 1}), "(steps_limit)\n")
 }
 
+// A stored run says why a call did not run, or what happened to its result.
+func TestReplaySaysWhy(t *testing.T) {
+	vault := hooks.On(hooks.AtPostToolUse, "vault", func(_ context.Context, c hooks.ToolResultContext) hooks.Result {
+		if command, _ := c.Call().Text("command"); strings.Contains(command, "names") {
+			return c.Withhold("it has a name")
+		}
+		return c.Allow()
+	})
+	call := func(command string) agenttest.Turn { return agenttest.Call("bash", `{"command": "`+command+`"}`) }
+	var s agent.State
+	synctest.Test(t, func(t *testing.T) {
+		a := builder.New().WithDriver(agenttest.Script(call("rm -rf /"), call("puzzle"), call("cat names"), call("rm -rf names"), agenttest.Say("So be it."), agenttest.Say("So be it."))).
+			With(capability.UseTools(bash), capability.UseHooks(append(guards(), vault)...)).Build().MustGet()
+		s = a.Run(t.Context(), agent.NewState(), agent.UserText("go")).MustGet()
+	})
+	var out bytes.Buffer
+	New(Config{Out: &out, Width: func() int { return 200 }}).Replay(s)
+	assert.Contains(t, out.String(), "✗ denied by no-wipe: that would delete everything")
+	assert.Contains(t, out.String(), "✗ not run: no-wipe could not decide: the rule book is missing\n")
+	assert.Contains(t, out.String(), "✂ not run, result withheld\n")
+	assert.Contains(t, out.String(), "✂ result withheld · 1.5s\n      tool \"bash\": result withheld by vault: it has a name\n")
+}
+
 func TestWords(t *testing.T) {
 	assert.Equal(t, "1,234,567", groupDigits(1234567))
 	assert.Equal(t, "123", groupDigits(123))

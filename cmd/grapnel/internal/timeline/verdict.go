@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,7 +32,7 @@ func Verdict(s agent.State, err error) string {
 	case agent.StatusDenied:
 		return fmt.Sprintf("denied: the input was not accepted%s%s", byWhom(by), describeReason(message))
 	case agent.StatusInterrupted:
-		return "interrupted: a person rejected a call" + describeReason(message)
+		return "interrupted: " + cmp.Or(by, "a person") + " rejected a call" + describeReason(message)
 	case agent.StatusParked:
 		waiting := lo.FilterMap(s.Interventions(), func(i agent.Intervention, _ int) (string, bool) {
 			return fmt.Sprintf("%s (%s)", oneLine(i.Call.Name), oneLine(i.CallID())), i.Answer() == nil
