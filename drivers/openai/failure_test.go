@@ -34,7 +34,7 @@ func TestErrorTexts(t *testing.T) {
 		},
 		"no key": {
 			as(401, `{"detail":"Unauthorized"}`), keyless,
-			`asking openai model "gpt-4o": not authorized (401): Unauthorized; no key was sent: set Config.APIKey [request req_1]`,
+			`asking openai model "gpt-4o": not authorized (401): Unauthorized; no key was sent: set Config.APIKey, or api_key_env in the agent file [request req_1]`,
 		},
 		"no credit": {
 			as(429, `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}`), nil,

@@ -24,7 +24,7 @@ var redirects = []int{
 func Advice(e *drivers.Error, keyless bool, path string) string {
 	switch {
 	case e.Kind == agent.KindAuth && keyless:
-		return "no key was sent: set Config.APIKey"
+		return "no key was sent: set Config.APIKey, or api_key_env in the agent file"
 	case e.Kind == agent.KindAuth && e.Status == http.StatusForbidden:
 		return "check the permissions of the key"
 	case e.Kind == agent.KindAuth:
