@@ -30,7 +30,7 @@ type explained struct {
 	// blueprint are its members after name and type. The type is autonomous if it has no command and no pipeline.
 	blueprint, params string
 	request           coordinator.RunRequest // what else the request has
-	// answer are the arguments of "grapnel runs" for the answer, before the ID of the run and after it; nil for none.
+	// answer are the arguments of "grapnel runs" for the answer, and what "runs show" says about the question; nil for none.
 	answer *[2][]string
 	status coordinator.Status
 	// list and show are what the lines say, as regular expressions.
@@ -105,6 +105,13 @@ func explainedRuns() []explained {
 			list:      `on_result hook \(command sh\) withheld the result: it has a name`,
 			show:      []string{`on_result hook \(command sh\): block, \S+: it has a name`},
 		}, {
+			name: "result-replaced", status: coordinator.Completed,
+			blueprint: catCommand + `, "hooks": {"on_result": ` + answering(`{"action": "continue", "result_text": "[name]"}`, "block") + `}`,
+			list:      `on_result hook \(command sh\) replaced the result`, show: []string{`on_result hook \(command sh\): replace, `, `\n\[name\]\n`},
+		}, {
+			name: "cancelled-in-a-hook", blueprint: start(hookOf("sleep 60", "block")), answer: &[2][]string{{"cancel", "--reason", "changed my mind"}, nil},
+			status: coordinator.Stopped, list: `cancelled: changed my mind, by [^;\n]+(\n|$)`, show: []string{`on_run_start hook \(command sh\): interrupted\n`},
+		}, {
 			name: "command-fails", blueprint: `"command": {"argv": ["sh", "-c", "echo sorry >&2; exit 5"]}`, status: coordinator.Failed,
 			list: `the command exited with code 5: sorry`, show: []string{`exit code 5`},
 		}, {
@@ -120,18 +127,21 @@ func explainedRuns() []explained {
 		}, {
 			name: "call-denied", blueprint: tool(answering(`{"decision": "deny", "reason": "no deploys on Friday"}`, "block")), params: `{"prompt": "echo deploy"}`,
 			status: coordinator.Completed,
-			show:   []string{`echo deploy`, `PreToolUse hook \S+ about bash \(call_1\): deny, \S+: no deploys on Friday`, `denied by .*`},
+			show:   []string{`echo deploy`, `PreToolUse hook \S+ \(command sh\) about bash \(call_1\): deny, \S+: no deploys on Friday`, `✗ denied by \S+: no deploys on Friday`},
+		}, {
+			name: "call-hook-fails", blueprint: tool(hookOf("echo lost >&2; exit 3", "block")), params: `{"prompt": "echo seven"}`, status: coordinator.Completed,
+			show: []string{`PreToolUse hook \S+ \(command sh\) about bash \(call_1\): failed, on_error block`, `✗ not run: \S+ could not decide: (?s:.*)exit code\s+3`},
 		}, {
 			name: "call-rewritten", params: `{"prompt": "echo one"}`, status: coordinator.Completed,
 			blueprint: tool(answering(`{"decision": "rewrite", "arguments": {"command": "echo two"}}`, "block")),
-			show:      []string{`▸ bash echo one`, `with changed arguments: echo two`, `PreToolUse hook \S+ about bash \(call_1\): rewrite, .*echo one.* to .*echo two`},
+			show:      []string{`▸ bash echo one`, `with changed arguments: echo two`, `PreToolUse hook \S+ \(command sh\) about bash \(call_1\): rewrite, .*echo one.* to .*echo two`},
 		}, {
 			name: "approved-with-changes", blueprint: tool(asks), params: `{"prompt": "echo three"}`, status: coordinator.Completed,
-			answer: &[2][]string{{"approve", "--args", `{"command": "echo four"}`}, {"call_1"}},
-			show:   []string{`▸ bash echo three`, `with changed arguments: echo four`, `PreToolUse hook \S+ about bash \(call_1\): ask, \S+: it writes`},
+			answer: &[2][]string{{"approve", "--args", `{"command": "echo four"}`}, {"it writes"}},
+			show:   []string{`▸ bash echo three`, `with changed arguments: echo four`, `PreToolUse hook \S+ \(command sh\) about bash \(call_1\): ask, \S+: it writes`},
 		}, {
 			name: "rejected", blueprint: tool(asks), params: `{"prompt": "echo five"}`, status: coordinator.Stopped,
-			answer: &[2][]string{{"reject", "--end", "--reason", "not today"}, {"call_1"}}, list: `not today`, show: []string{`reject by local, .*: not today`},
+			answer: &[2][]string{{"reject", "--end", "--reason", "not today"}, {"it writes"}}, list: `not today`, show: []string{`reject by local, .*: not today`, `not run: local rejected it: not today`, `local rejected a call: not today`},
 		}, {
 			name: "model-fails", blueprint: shellAgent, params: `{"prompt": "no such model"}`, status: coordinator.Failed,
 			list: `no such model`, show: []string{`no such model`},
@@ -141,7 +151,12 @@ func explainedRuns() []explained {
 		}, {
 			name: "stage-fails", status: coordinator.Failed,
 			blueprint: `"pipeline": {"files": {"pipeline.yaml": "name: p\nstages:\n  - {name: check, command: {argv: [sh, -c, 'exit 6']}, termination: {type: fixed, iterations: 1}}\n"}}`,
-			list:      `stage "check"`, show: []string{`stage "check"`},
+			list:      `stage "check"`, show: []string{`stage "check"`, `\nruns\n  run_\S+  command \S+: failed: the command exited with code 6`},
+		}, {
+			name: "gate-rejected", status: coordinator.Stopped, answer: &[2][]string{{"reject", "--reason", "no budget"}, {"Is the plan good?"}},
+			blueprint: `"pipeline": {"files": {"pipeline.yaml": "name: p\nstages:\n  - {name: plan, command: {argv: [echo, planned]}, termination: {type: fixed, iterations: 1}}\n` +
+				`hooks:\n  on_stage_complete: {type: gate, by: person, reason: Is the plan good?, await: true}\n"}}`,
+			list: `no budget`, show: []string{`StageComplete hook \S+ .*: stop, \S+: no budget`, `\nruns\n  run_\S+  command \S+: completed`},
 		},
 	}
 }
@@ -248,7 +263,7 @@ func TestRunsAreExplained(t *testing.T) {
 		}
 		require.Eventually(t, func() bool {
 			d, err := f.api.Run(t.Context(), ids[e.name])
-			return err == nil && (d.Status == coordinator.Waiting || d.Status == coordinator.Running && e.answer[0][0] == "cancel")
+			return err == nil && (d.Status == coordinator.Waiting || e.answer[0][0] == "cancel" && (d.Status == coordinator.Running || len(d.Hooks) > 0))
 		}, patience, 20*time.Millisecond, e.name)
 		args := []string{"runs", e.answer[0][0], string(ids[e.name])}
 		if len(e.answer[1]) > 0 {
@@ -256,6 +271,9 @@ func TestRunsAreExplained(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, waits, 1)
 			args = append(args, waits[0].ID)
+			shown := grapnel(f.token, "runs", "show", string(ids[e.name]))
+			assert.Contains(t, shown, "asks for approval: "+e.answer[1][0])
+			assert.Contains(t, shown, "  grapnel runs approve "+string(ids[e.name])[:12]+" "+waits[0].ID[:12])
 		}
 		grapnel(f.token, append(args, e.answer[0][1:]...)...)
 	}

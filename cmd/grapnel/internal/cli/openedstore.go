@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -251,7 +252,15 @@ func (k *openedStore) howToGoOn(s agent.State) string {
 	if !s.Waiting() {
 		return fmt.Sprintf("Resume it:\n  grapnel runs resume %s%s", id, at)
 	}
-	waiting, card := waitingCalls(s), "CARD"
+	if !agent.Checkpoint(s).WithExpired(time.Now()).Waiting() {
+		return fmt.Sprintf("The time for an answer has passed. Resume it:\n  grapnel runs resume %s%s", id, at)
+	}
+	return k.howToAnswer(s.Run().ID, waitingCalls(s))
+}
+
+// howToAnswer returns the commands that answer what a run waits for.
+func (k *openedStore) howToAnswer(run agent.RunID, waiting []agent.Intervention) string {
+	id, at, card := short(run), k.address.flag(), "CARD"
 	if len(waiting) == 1 {
 		card = shortWait(waiting[0].ID)
 	}

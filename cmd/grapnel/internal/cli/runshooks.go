@@ -24,14 +24,15 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// hookCall is the end of a call of a hook, of an agent or around a run.
+// hookCall is the end of a call of a hook, of an agent or around a run. A call around a run may have no end.
 type hookCall struct {
 	At    time.Time `json:"time"`
 	Point string    `json:"point"`
 	Hook  string    `json:"hook"`
 	// Target is the type and the target of the action.
 	Target string `json:"target,omitempty"`
-	// Outcome is complete, blocked, failed, timeout, skipped or conflict, as in the names of events.
+	// Outcome is complete, blocked, failed, timeout, skipped or conflict, as in the names of events. Without an end, it is running, or
+	// interrupted if the run has ended.
 	Outcome    string `json:"outcome"`
 	Decision   string `json:"decision,omitempty"`
 	DurationMS int64  `json:"duration_ms"`
@@ -49,6 +50,12 @@ type hookCall struct {
 
 	title string // names the hook for people
 }
+
+// The outcomes of a hook without an end.
+const (
+	hookRunning     = "running"
+	hookInterrupted = "interrupted"
+)
 
 // hookCallOf returns the call of a hook that an event is about: its end, or the beginning of one around a run. Ok is false for other events.
 func hookCallOf(e durable.Event) (c hookCall, ok bool) {
@@ -84,8 +91,13 @@ func hookCallOf(e durable.Event) (c hookCall, ok bool) {
 	c = h.hookCall
 	c.Subagent = h.Run
 	c.At, c.Outcome, c.Error, c.Policy, c.title = e.At, outcome, h.Error.Text, h.Policy, h.Point+" hook "+h.Hook
-	if h.Origin != nil && h.Policy != "" && h.Policy != "retry" {
-		c.Policy = cmp.Or(h.Origin.OnFailure, h.Policy)
+	if h.Origin != nil {
+		if c.Target = strings.TrimSpace(h.Origin.Action + " " + h.Origin.Target); c.Target != "" {
+			c.title += " (" + c.Target + ")"
+		}
+		if h.Policy != "" && h.Policy != "retry" {
+			c.Policy = cmp.Or(h.Origin.OnFailure, h.Policy)
+		}
 	}
 	return c, true
 }
@@ -96,8 +108,11 @@ func (c hookCall) String() string {
 	if c.Call != "" {
 		text += fmt.Sprintf(" about %s (%s)", c.Tool, c.Call)
 	}
-	if c.Outcome == "start" {
+	switch c.Outcome {
+	case "start":
 		return oneLine(text)
+	case hookRunning, hookInterrupted:
+		return oneLine(text + ": " + c.Outcome)
 	}
 	text += ": "
 	switch {
@@ -127,13 +142,14 @@ func (c hookCall) String() string {
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // hookCalls returns the hook calls in the run's event log, and how often each hook passed without its own event.
-func (k *openedStore) hookCalls(ctx context.Context, id agent.RunID) (all []hookCall, passes map[string]int, err error) {
+func (k *openedStore) hookCalls(ctx context.Context, run durable.Run) (all []hookCall, passes map[string]int, err error) {
 	passes = map[string]int{}
 	names := map[agent.RunID]string{} // names of sub-agents; the run's log has their events
+	var open []hookCall               // calls around the run that have no outcome
 	for after := int64(0); ; {
-		list, err := k.store.Events(ctx, id, after, page)
+		list, err := k.store.Events(ctx, run.ID, after, page)
 		if err != nil || len(list) == 0 {
-			return all, passes, err
+			return append(all, open...), passes, err
 		}
 		for _, e := range list {
 			after = e.Seq
@@ -145,13 +161,19 @@ func (k *openedStore) hookCalls(ctx context.Context, id agent.RunID) (all []hook
 				names[child.ID] = child.Name
 			}
 			c, ok := hookCallOf(e)
-			if c.Subagent == id {
+			if c.Subagent == run.ID {
 				c.Subagent = ""
 			} else if c.Subagent != "" {
 				c.title = fmt.Sprintf("%s (%s): %s", names[c.Subagent], short(c.Subagent), c.title)
 			}
+			if strings.HasPrefix(e.Name, "hook_") {
+				open = slices.DeleteFunc(open, func(o hookCall) bool { return o.title == c.title })
+			}
 			switch {
-			case !ok || e.Name == coordinator.EventHookStart:
+			case !ok:
+			case e.Name == coordinator.EventHookStart:
+				c.Outcome = lo.Ternary(run.Status.Ended(), hookInterrupted, hookRunning)
+				open = append(open, c)
 			case e.Name == string(hooks.HookComplete) && c.Decision == string(hooks.Allow) && c.Reason == "":
 				passes[c.Hook]++
 			default:
@@ -177,14 +199,14 @@ func addPasses(passes map[string]int, e durable.Event) {
 
 // hookTimeline adds the calls of hooks in a run and around it.
 func (k *openedStore) hookTimeline(ctx context.Context, out *shownRun) (err error) {
-	if out.Hooks, out.HookPasses, err = k.hookCalls(ctx, out.ID); err != nil {
+	if out.Hooks, out.HookPasses, err = k.hookCalls(ctx, out.Run); err != nil {
 		return err
 	}
 	after, err := coordinator.FinishRun(ctx, k.store, out.ID)
 	if err != nil || after.ID == "" {
 		return err
 	}
-	more, _, err := k.hookCalls(ctx, after.ID)
+	more, _, err := k.hookCalls(ctx, after)
 	out.Hooks = append(out.Hooks, more...)
 	return err
 }

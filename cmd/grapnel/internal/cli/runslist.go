@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -407,8 +408,10 @@ const mostReason = 400
 
 // ending says on one line why the run has ended, and which hooks around it have failed.
 func (l listed) ending() string {
-	text, code := oneLine(l.Error), string(l.Reason)
+	text, code := oneLine(withoutExcerpt(l.Error)), string(l.Reason)
 	switch {
+	case l.Status == durable.StatusCompleted && l.Reason == agent.StopEmptyReply:
+		text = "no answer: the reply is empty"
 	case l.Status == durable.StatusCompleted:
 	case l.BlockedBy != "":
 		_, why, _ := strings.Cut(text, ": ") // after "Blocked by on_run_start hook"
@@ -427,3 +430,9 @@ func (l listed) ending() string {
 	}
 	return shorten(text, mostReason)
 }
+
+// excerpt matches the lines of a file below a mistake in it.
+var excerpt = regexp.MustCompile(`(?m)\n *(\d+ )?\|.*$`)
+
+// withoutExcerpt returns an error text without lines of files.
+func withoutExcerpt(text string) string { return excerpt.ReplaceAllString(text, "") }

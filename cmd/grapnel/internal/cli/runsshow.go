@@ -17,6 +17,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 )
@@ -42,6 +43,8 @@ type shownRun struct {
 	// Hooks are the calls of hooks in the run and around it. HookPasses are how often a hook of the agent had no objection.
 	Hooks      []hookCall     `json:"hooks,omitempty"`
 	HookPasses map[string]int `json:"hook_passes,omitempty"`
+	// Children are the runs that the run has started, oldest first, except runs that call hooks.
+	Children []listed `json:"children,omitempty"`
 	// Limits are those of the job.
 	Limits *shownLimits `json:"limits,omitempty"`
 	// Began is the definition of the agent.
@@ -141,6 +144,14 @@ func (r *runs) show(ctx context.Context, k *openedStore, about durable.Run, asJS
 		}
 	}
 	out.Questions, out.Doubt = s.Interventions(), agent.Checkpoint(s).CallsInDoubt()
+	if about.Status == durable.StatusWaiting && !begun {
+		if out.Questions, err = k.questions(ctx, about.ID); err != nil {
+			return err
+		}
+	}
+	if out.Children, err = k.children(ctx, about.ID); err != nil {
+		return err
+	}
 	d, known := definitionKey.From(s)
 	if known {
 		out.Began = &d
@@ -176,12 +187,13 @@ func (r *runs) show(ctx context.Context, k *openedStore, about durable.Run, asJS
 	now := time.Now()
 	r.showHead(out, now)
 	if known {
-		fmt.Fprintf(r.std.out, "in %s: grapnel run %s\n", timeline.Clean(d.Dir), timeline.Clean(d.summary()))
+		r.writeWrapped("", "  ", fmt.Sprintf("in %s: grapnel run %s", d.Dir, d.summary()))
 	}
 	for _, d := range out.Decisions {
-		fmt.Fprintln(r.std.out, decisionLine(d))
+		r.writeWrapped("", "  ", decisionLine(d))
 	}
 	r.showHooks(out)
+	r.showChildren(out.Children, now)
 	if begun {
 		r.showSteps(k, out, s, now)
 		return nil
@@ -189,10 +201,74 @@ func (r *runs) show(ctx context.Context, k *openedStore, about durable.Run, asJS
 	switch {
 	case out.Result != nil:
 		r.showResult(out)
+	case len(out.Questions) > 0:
+		r.showQuestions(k, out, now)
 	case about.Kind == durable.KindAgent && about.Attempts > 0:
 		fmt.Fprintln(r.std.out, "It was interrupted before its input was accepted.")
 	}
 	return nil
+}
+
+// questions returns the questions that a run without an agent waits for.
+func (k *openedStore) questions(ctx context.Context, id agent.RunID) (all []agent.Intervention, err error) {
+	waits, err := k.store.Waits(ctx, id)
+	for _, w := range waits {
+		if w.Answer != nil || w.Kind == durable.WaitChild || w.Kind == durable.WaitTime {
+			continue
+		}
+		i, err := durable.InterventionOf(w)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, i)
+	}
+	return all, err
+}
+
+// children returns the runs that a run has started, oldest first.
+func (k *openedStore) children(ctx context.Context, id agent.RunID) ([]listed, error) {
+	found, err := k.store.List(ctx, durable.Filter{Parent: id, Limit: page})
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(found)
+	return k.listRuns(ctx, lo.Reject(found, func(r durable.Run, _ int) bool {
+		return r.Kind == coordinator.KindHooks || r.Kind == coordinator.KindCallback
+	})...)
+}
+
+// showChildren shows the runs that a run has started.
+func (r *runs) showChildren(children []listed, now time.Time) {
+	if len(children) > 0 {
+		fmt.Fprintln(r.std.out, "runs")
+	}
+	for _, l := range children {
+		text := fmt.Sprintf("%s  %s %s: %s", short(l.ID), l.Kind, oneLine(l.Name), l.Status)
+		if standing := l.standing(now); standing != "" {
+			text += ": " + standing
+		}
+		r.writeWrapped("  ", "    ", text)
+	}
+}
+
+// showQuestions shows what a run without an agent waits for, and how people answer.
+func (r *runs) showQuestions(k *openedStore, out shownRun, now time.Time) {
+	fmt.Fprintln(r.std.out)
+	t := r.timeline()
+	for _, i := range out.Questions {
+		t.Waits(i, now)
+	}
+	people := lo.Filter(out.Questions, func(i agent.Intervention, _ int) bool {
+		return !lo.SomeBy(i.Questions, func(q agent.Question) bool { return q.Gate != nil })
+	})
+	if len(people) > 0 && !out.Paused {
+		fmt.Fprintln(r.std.out, "\n"+k.howToAnswer(out.ID, people))
+	}
+}
+
+// timeline returns a timeline on standard output.
+func (r *runs) timeline() *timeline.Timeline {
+	return timeline.New(timeline.Config{Out: r.std.out, Width: func() int { return widthOf(r.std.out) }, Colour: wantsColour(r.std.out, "auto")})
 }
 
 // decisionsInMemory returns the decisions about calls that were made while the run was in memory, such as those of the
@@ -234,19 +310,20 @@ func (k *openedStore) decisionsInMemory(ctx context.Context, id agent.RunID, rec
 // showHead shows the summary of a run.
 func (r *runs) showHead(out shownRun, now time.Time) {
 	about := out.Run
-	fmt.Fprintf(r.std.out, "%s  %s", timeline.Clean(string(about.ID)), about.Status)
+	title := fmt.Sprintf("%s  %s", about.ID, about.Status)
 	if standing := out.standing(now); standing != "" {
-		fmt.Fprintf(r.std.out, "  (%s)", timeline.Clean(standing))
+		title += fmt.Sprintf("  (%s)", standing)
 	}
+	r.writeWrapped("", "  ", title)
 	heard := "last heard of " + timeline.Ago(about.Updated, now)
 	if out.DurationMS > 0 {
 		heard = fmt.Sprintf("took %s, ended %s", timeline.FormatDuration(time.Duration(out.DurationMS)*time.Millisecond), timeline.Ago(about.Updated, now))
 	}
-	fmt.Fprintf(r.std.out, "\n%s %s, began %s, %d steps, %d attempts, %s\n", about.Kind, timeline.Clean(about.Name),
-		about.Created.Local().Format("2006-01-02 15:04:05"), about.Steps, about.Attempts, heard)
+	r.writeWrapped("", "  ", fmt.Sprintf("%s %s, began %s, %d steps, %d attempts, %s", about.Kind, about.Name,
+		about.Created.Local().Format("2006-01-02 15:04:05"), about.Steps, about.Attempts, heard))
 	show := func(name, value string) {
 		if value != "" {
-			fmt.Fprintln(r.std.out, strings.TrimPrefix(name+" "+timeline.Clean(value), " "))
+			r.writeWrapped("", "  ", strings.TrimPrefix(name+" "+value, " "))
 		}
 	}
 	show("phase", string(about.Phase))
@@ -289,10 +366,14 @@ func (r *runs) showResult(out shownRun) {
 	if result.ExitCode != nil {
 		fmt.Fprintf(r.std.out, "exit code %d\n", *result.ExitCode)
 	}
-	for _, text := range []string{result.Text, string(result.Data), result.Error} {
+	for _, text := range []string{result.Text, string(result.Data)} {
 		if text = strings.TrimRight(text, "\n"); text != "" {
 			fmt.Fprintf(r.std.out, "\n%s\n", timeline.Clean(text))
 		}
+	}
+	if result.Error != "" {
+		fmt.Fprintln(r.std.out)
+		r.writeWrapped("", "", result.Error)
 	}
 	if result.Cut {
 		fmt.Fprintln(r.std.out, "\nThe output was longer than what is stored.")
@@ -302,7 +383,7 @@ func (r *runs) showResult(out shownRun) {
 // showSteps shows the steps of a run of an agent, and how it ended or what it waits for.
 func (r *runs) showSteps(k *openedStore, out shownRun, s agent.State, now time.Time) {
 	fmt.Fprintln(r.std.out)
-	t := timeline.New(timeline.Config{Out: r.std.out, Width: func() int { return widthOf(r.std.out) }, Colour: wantsColour(r.std.out, "auto")})
+	t := r.timeline()
 	t.Replay(s)
 	for _, i := range out.Questions {
 		t.Waits(i, now)
@@ -311,7 +392,8 @@ func (r *runs) showSteps(k *openedStore, out shownRun, s agent.State, now time.T
 		fmt.Fprintf(r.std.out, "  The call %s began before the run was interrupted, and its outcome is unknown.\n", timeline.Clean(id))
 	}
 	if out.Status.Ended() {
-		fmt.Fprintf(r.std.out, "\n%s\n", timeline.Clean(timeline.Verdict(s, nil)))
+		fmt.Fprintln(r.std.out)
+		r.writeWrapped("", "  ", timeline.Verdict(s, nil))
 		return
 	}
 	if s.Parked() && !out.Paused {
