@@ -55,8 +55,8 @@ func (m *machine) eventData(d eventData) eventData {
 type eventLog struct {
 	session string
 	form    func(e agent.Event) (durable.EventForm, bool) // nil stores no hook events
-	// told receives hook events once they are written, so that it counts no firing twice.
-	told agent.Observer
+	// observer receives hook events once they are written, so that it counts no firing twice.
+	observer agent.Observer
 
 	mu      sync.Mutex
 	waiting []waitingEvent
@@ -91,11 +91,11 @@ func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 			waiting.Name, waiting.Data = form.Name, form.Data
 		}
 	}
-	if h, ok := e.(hooks.Event); ok && l.told != nil {
+	if h, ok := e.(hooks.Event); ok && l.observer != nil {
 		if h.At.IsZero() {
 			h.At = waiting.At
 		}
-		waiting.tell = func() { l.told.Observe(ctx, h) }
+		waiting.tell = func() { l.observer.Observe(ctx, h) }
 	}
 	l.append(waiting)
 }

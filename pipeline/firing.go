@@ -22,11 +22,12 @@ import (
 
 // fire fires a point for the current stage. Ended reports that a hook has ended the session, which is then recorded.
 func (m *machine) fire(ctx context.Context, point hooks.PointName, failure error) (ended bool, err error) {
-	return m.fireReason(ctx, point, failure, "")
+	return m.fireWithReason(ctx, point, failure, "")
 }
 
-// fireReason works like fire, for a point with a reason.
-func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure error, reason string) (ended bool, err error) {
+// fireWithReason works like fire, for a point with a reason. It adds the hooks' texts to the position, and records the session's
+// ending if a hook stops it or fails with abort.
+func (m *machine) fireWithReason(ctx context.Context, point hooks.PointName, failure error, reason string) (ended bool, err error) {
 	scope, err := m.scope(ctx, m.at.Stage)
 	if err != nil {
 		return false, err
@@ -49,7 +50,7 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 	}
 	switch {
 	case stop != nil:
-		return true, m.endSoon(ctx, ending{Aborted, fmt.Sprintf("%s at %s: %s", stop.Source, point, stop.Message)})
+		return true, m.recordEnding(ctx, ending{Aborted, fmt.Sprintf("%s at %s: %s", stop.Source, point, stop.Message)})
 	case err == nil:
 		return false, nil
 	case errors.Is(err, firing.ErrParked):
@@ -59,7 +60,7 @@ func (m *machine) fireReason(ctx context.Context, point hooks.PointName, failure
 	}
 	if failed, ok := errors.AsType[*hooks.HookError](err); ok {
 		texts := lo.Compact([]string{failed.Error(), m.limitReached(), m.stageOver()}) // a limit may be the cause
-		return true, m.endSoon(ctx, ending{Aborted, strings.Join(texts, "; ")})
+		return true, m.recordEnding(ctx, ending{Aborted, strings.Join(texts, "; ")})
 	}
 	return false, err
 }
@@ -78,7 +79,7 @@ func (m *machine) firePoint(
 	}
 	mark := &firingMark{}
 	ctx = context.WithValue(ctx, firingMarkKey{}, mark)
-	after, stop, err = scope.Pipeline(runctx.WithPlace(ctx, place), agent.NewState(), m.firing(at), about)
+	after, stop, err = scope.Pipeline(runctx.WithPlace(ctx, place), agent.NewState(), m.hookFiring(at), about)
 	parks := errors.Is(err, firing.ErrParked)
 	if parks || repeated {
 		m.events.drop(mark) // they are written when the firing is repeated, or were written the first time
@@ -90,8 +91,8 @@ func (m *machine) firePoint(
 	return after, stop, err
 }
 
-// firing converts a firing to the type that hooks see.
-func (m *machine) firing(at firingAt) hooks.Firing {
+// hookFiring converts a firing to the type that hooks see.
+func (m *machine) hookFiring(at firingAt) hooks.Firing {
 	f := hooks.Firing{Point: at.Point, Stage: m.Stages[at.Stage].Name, Iteration: at.Iteration}
 	if at.Round > 0 {
 		f.Cursor = fmt.Sprintf("round %d", at.Round)
@@ -164,7 +165,7 @@ func (m *machine) repeatOpen(ctx context.Context) error {
 
 // isOpen reports whether one of a firing's detached actions has not ended.
 func (m *machine) isOpen(at firingAt) bool {
-	return m.scopes != nil && m.scopes[at.Stage] != nil && m.scopes[at.Stage].HasDetached(m.firing(at))
+	return m.scopes != nil && m.scopes[at.Stage] != nil && m.scopes[at.Stage].HasDetached(m.hookFiring(at))
 }
 
 // openFirings returns the position's firings whose detached actions have not ended.
@@ -175,8 +176,8 @@ func (m *machine) openFirings() []openFiring {
 	return lo.Filter(m.at.Open, func(o openFiring, _ int) bool { return m.isOpen(o.firingAt) })
 }
 
-// neededFrom returns the number of the last entry that is not needed once the entry with the given number contains the position.
-func (m *machine) neededFrom(first int64) int64 {
+// replayAfterCommit returns replayAfter for a position in the entry with the given number. Open firings still need their records.
+func (m *machine) replayAfterCommit(first int64) int64 {
 	from := first - 1
 	for _, o := range m.at.Open {
 		from = min(from, o.After)
@@ -184,8 +185,8 @@ func (m *machine) neededFrom(first int64) int64 {
 	return from
 }
 
-// drained waits until no detached action runs, at most for a time, and reports whether none does.
-func (m *machine) drained(ctx context.Context, most time.Duration) bool {
+// drain waits until no detached action runs, but not longer than most. It reports whether all have ended.
+func (m *machine) drain(ctx context.Context, most time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	for _, scope := range m.scopes {

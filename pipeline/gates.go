@@ -54,11 +54,11 @@ func (m *machine) now() time.Time {
 // waitForGate records that the run waits for a gate. When the gate has its answer, everything since the last position is repeated
 // from its records.
 func (m *machine) waitForGate(ctx context.Context) error {
-	now := m.at
-	// Later firings than the open ones of the last position are repeated with it.
+	// The firings since the last position are repeated.
+	reached := m.at
 	m.at = m.last
 	if !slices.ContainsFunc(m.waits, func(w durable.Wait) bool { return w.ID == m.parked[0].ID }) { // a new wait
-		m.at.Waited, m.at.Spent, m.at.Counted = now.Waited, now.Spent, now.Counted
+		m.at.Waited, m.at.Spent, m.at.Counted = reached.Waited, reached.Spent, reached.Counted
 	}
 	for _, w := range m.parked {
 		if w.Kind == durable.WaitChild {
@@ -84,7 +84,7 @@ func (m *machine) waitForGate(ctx context.Context) error {
 func (m *machine) awaitDetached(ctx context.Context) bool {
 	for {
 		switch {
-		case m.drained(ctx, time.Second):
+		case m.drain(ctx, time.Second):
 			return true
 		case m.suspended() || ctx.Err() != nil:
 			return false
@@ -103,8 +103,8 @@ type WaitingGate struct {
 	Deadline time.Time        `json:"deadline,omitzero"`
 }
 
-// waitsFor returns the open gates among a session's waits.
-func waitsFor(waits []durable.Wait) (gates []WaitingGate) {
+// openGates returns the open gates among a session's waits.
+func openGates(waits []durable.Wait) (gates []WaitingGate) {
 	for _, w := range waits {
 		if w.Kind == durable.WaitChild && !strings.HasPrefix(w.Subject, iterationWait) {
 			gates = append(gates, WaitingGate{Wait: w.ID, For: w.Kind, Reason: "run " + string(w.Child), Deadline: w.Deadline.UTC()})

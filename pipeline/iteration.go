@@ -216,7 +216,7 @@ func (s *session) readDecision(path string) (decision, why string, err error) {
 	return written.Decision, written.Reason, nil
 }
 
-// workLeft asks the command or the file that lists the queue's remaining work, once after each iteration.
+// workLeft reports whether the stage's queue has work left. It asks once after each iteration, and journals the answer.
 func (m *machine) workLeft(ctx context.Context, iteration int) (bool, error) {
 	name := fmt.Sprintf("queue of stage %q after iteration %d", m.stage().Name, iteration)
 	if m.at.Round > 0 {
@@ -255,7 +255,7 @@ type queueResult struct {
 // queueTimeout is the maximum duration of a queue's command.
 const queueTimeout = 5 * time.Minute
 
-// listQueue reports whether the queue's command writes anything.
+// listQueue reports whether the queue's file or the output of its command is not blank.
 func (m *machine) listQueue(ctx context.Context) (left bool, err error) {
 	if name := m.stage().Termination.File; name != "" {
 		return listsWork(name, m.workspace)

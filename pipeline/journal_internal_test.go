@@ -15,11 +15,11 @@ import (
 func TestNeededEntries(t *testing.T) {
 	m := &machine{}
 	m.at.Open = []openFiring{{After: 2}, {After: 4}}
-	assert.EqualValues(t, 2, m.neededFrom(7))
+	assert.EqualValues(t, 2, m.replayAfterCommit(7))
 	m.at.Open = m.at.Open[1:]
-	assert.EqualValues(t, 4, m.neededFrom(8))
+	assert.EqualValues(t, 4, m.replayAfterCommit(8))
 	m.at.Open = nil
-	assert.EqualValues(t, 8, m.neededFrom(9))
+	assert.EqualValues(t, 8, m.replayAfterCommit(9))
 }
 
 // A repeated firing's events are dropped. Events from other firings, whose actions still run, are not.

@@ -32,15 +32,15 @@ func TestTimeAtGatesDoesNotCount(t *testing.T) {
 	}}
 	m.at.Began, m.at.Before.At = now.Add(-3*time.Hour), now.Add(-3*time.Hour)
 	m.at.Waited = 170 * time.Minute
-	m.judgeTime()
+	m.recordTimeOver()
 	assert.Empty(t, m.limitReached())
 	assert.Empty(t, m.stageOver())
 	assert.InDelta(t, 20*time.Minute, m.limitsLeft().Time, float64(time.Minute), "the remaining time of the stage")
 	m.at.Before.Waited = 30 * time.Minute // an earlier stage waited for it
-	m.judgeTime()
+	m.recordTimeOver()
 	assert.Equal(t, "the stage has used its maximum time of 30m0s", m.stageOver())
 	m.at.Waited = 100 * time.Minute
-	m.judgeTime()
+	m.recordTimeOver()
 	assert.Equal(t, "the time limit of 1h0m0s is reached", m.limitReached())
 }
 

@@ -41,9 +41,9 @@ type machine struct {
 	parkedJobs []durable.Job
 	// handled is the number of the last signal with added context that the next commit handles.
 	handled int64
-	// from is the number of the last entry that is no longer needed. since is the number of the entry with which the session came to
+	// replayAfter is the number of the last entry that a replay skips. since is the number of the entry with which the session came to
 	// its position.
-	from, since int64
+	replayAfter, since int64
 	// stored is the run's last committed status.
 	stored durable.Status
 	// trace is the first span of the session: see labelTrace.
@@ -80,7 +80,7 @@ func (m *machine) breakOff(ctx context.Context, broken error) error {
 	if _, err := m.scope(ctx, m.at.Stage); err != nil || m.at.Phase == phaseOpen || m.at.Phase == phaseEnd {
 		return m.end(ctx, e)
 	}
-	if err := m.endSoon(ctx, e); err != nil {
+	if err := m.recordEnding(ctx, e); err != nil {
 		return err
 	}
 	return m.finish(ctx)
@@ -92,13 +92,13 @@ func (m *machine) step(ctx context.Context) (wait bool, err error) {
 	case phaseOpen:
 		return false, m.open(ctx)
 	case phaseStart:
-		return m.start(ctx)
+		return m.startIteration(ctx)
 	case phaseRun:
 		return m.recordOutcome(ctx)
 	case phaseParallel:
 		return m.observeParallel(ctx)
 	case phaseAfter:
-		return false, m.after(ctx)
+		return false, m.afterIteration(ctx)
 	case phaseEnd:
 		return false, m.finish(ctx)
 	}
@@ -152,10 +152,10 @@ func (m *machine) enter(ctx context.Context, stage int) error {
 // stage returns the current stage.
 func (m *machine) stage() *Stage { return &m.Stages[m.at.Stage] }
 
-// start starts the current iteration. The run then waits for it.
-func (m *machine) start(ctx context.Context) (wait bool, err error) {
+// startIteration starts the current iteration's run. The session's run then waits for it.
+func (m *machine) startIteration(ctx context.Context) (wait bool, err error) {
 	if over := m.limitReached(); over != "" {
-		return false, m.endSoon(ctx, ending{LimitReached, over})
+		return false, m.recordEnding(ctx, ending{LimitReached, over})
 	}
 	if len(m.stage().Parallel) > 0 {
 		return m.startParallel(ctx)
@@ -198,11 +198,11 @@ func (m *machine) start(ctx context.Context) (wait bool, err error) {
 	return m.awaitChildren(ctx, m.at.Child)
 }
 
-// awaitChildren waits for detached actions until the child runs have ended. It reports whether the session's run must be released,
-// because only child runs still run.
+// awaitChildren waits for detached actions as long as a child runs. Wait is false if all children ended first, so that the session
+// can go on at once.
 func (m *machine) awaitChildren(ctx context.Context, children ...agent.RunID) (wait bool, err error) {
 	const every = 100 * time.Millisecond
-	for !m.suspended() && !m.drained(ctx, every) && ctx.Err() == nil {
+	for !m.suspended() && !m.drain(ctx, every) && ctx.Err() == nil {
 		running := false
 		for _, id := range children {
 			child, err := m.store.Run(ctx, id)
@@ -239,7 +239,7 @@ func (m *machine) recordOutcome(ctx context.Context) (wait bool, err error) {
 	}
 	m.at.Phase, m.at.Error, m.at.Decision, m.at.Why = phaseAfter, o.failure, o.decision, o.why
 	m.at.Spent = m.at.Spent.plus(o.spent)
-	m.judgeTime()
+	m.recordTimeOver()
 	m.at.Cut = o.failure != nil && m.stageOver() != "" && slices.Contains([]agent.StopReason{agent.StopTimeLimit, agent.StopCostLimit}, child.Reason)
 	if m.at.Changed, err = m.files.changedFiles(m.session, m.at); err != nil {
 		return false, err
@@ -259,8 +259,9 @@ func (m *machine) recordOutcome(ctx context.Context) (wait bool, err error) {
 	return false, m.commit(ctx, durable.Update{Status: durable.StatusRunning})
 }
 
-// after fires the end of the iteration and goes on to what follows.
-func (m *machine) after(ctx context.Context) error {
+// afterIteration fires the end of the iteration, and begins the next iteration, the next stage or the end. It does not commit the
+// next iteration: startIteration does.
+func (m *machine) afterIteration(ctx context.Context) error {
 	point := hooks.IterationComplete
 	var failure error
 	if m.at.Error != nil {
@@ -270,12 +271,12 @@ func (m *machine) after(ctx context.Context) error {
 		return err
 	}
 	if over := m.limitReached(); failure != nil && over != "" {
-		return m.endSoon(ctx, ending{LimitReached, over})
+		return m.recordEnding(ctx, ending{LimitReached, over})
 	}
 	if failure != nil && !m.at.Cut && cmp.Or(m.stage().OnFailure, "abort") == "abort" {
-		return m.endSoon(ctx, ending{Failed, fmt.Sprintf("iteration %d of stage %q failed: %v", m.at.Iteration, m.stage().Name, failure)})
+		return m.recordEnding(ctx, ending{Failed, fmt.Sprintf("iteration %d of stage %q failed: %v", m.at.Iteration, m.stage().Name, failure)})
 	}
-	done, why, err := m.stageComplete(ctx)
+	done, why, err := m.stageDone(ctx)
 	if err != nil {
 		return err
 	}
@@ -287,8 +288,8 @@ func (m *machine) after(ctx context.Context) error {
 	return nil
 }
 
-// stageComplete reports whether the current iteration was the stage's last one, and why.
-func (m *machine) stageComplete(ctx context.Context) (done bool, why string, err error) {
+// stageDone reports whether the current iteration was the stage's last one, and why.
+func (m *machine) stageDone(ctx context.Context) (done bool, why string, err error) {
 	s := m.stage()
 	switch s.Termination.Type {
 	case Fixed:
@@ -313,15 +314,15 @@ func (m *machine) stageComplete(ctx context.Context) (done bool, why string, err
 
 // completeStage fires the end of the stage, and begins the next one or the end.
 func (m *machine) completeStage(ctx context.Context, why string) error {
-	if ended, err := m.fireReason(ctx, hooks.StageComplete, nil, why); err != nil || ended {
+	if ended, err := m.fireWithReason(ctx, hooks.StageComplete, nil, why); err != nil || ended {
 		return err
 	}
 	m.events.add(eventStageComplete, m.eventData(eventData{Why: why}))
-	return m.next(ctx)
+	return m.beginNext(ctx)
 }
 
-// next begins the next stage or the end.
-func (m *machine) next(ctx context.Context) error {
+// beginNext begins the next stage or the end.
+func (m *machine) beginNext(ctx context.Context) error {
 	if m.at.Stage+1 < len(m.Stages) {
 		return m.enter(ctx, m.at.Stage+1)
 	}
@@ -329,11 +330,11 @@ func (m *machine) next(ctx context.Context) error {
 	if m.at.AtMaximum {
 		e.Reason = MaxIterations
 	}
-	return m.endSoon(ctx, e)
+	return m.recordEnding(ctx, e)
 }
 
-// endSoon records the session's ending, which follows.
-func (m *machine) endSoon(ctx context.Context, e ending) error {
+// recordEnding records how the session ends. The end phase follows.
+func (m *machine) recordEnding(ctx context.Context, e ending) error {
 	m.at.Phase, m.at.End = phaseEnd, &e
 	return m.commit(ctx, durable.Update{Status: durable.StatusRunning})
 }
@@ -342,7 +343,7 @@ func (m *machine) endSoon(ctx context.Context, e ending) error {
 func (m *machine) finish(ctx context.Context) error {
 	var err error
 	if !m.part {
-		_, err = m.fireReason(ctx, hooks.SessionComplete, nil, string(m.at.End.Reason))
+		_, err = m.fireWithReason(ctx, hooks.SessionComplete, nil, string(m.at.End.Reason))
 	}
 	if _, failed := errors.AsType[*hooks.HookError](err); err != nil && !failed {
 		return err
@@ -401,7 +402,7 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 	c := durable.Commit{Entries: []durable.Entry{entry}, Events: events, Update: u, Jobs: jobs, HandledSignals: m.handled}
 	err = m.journal.Commit(ctx, c, func(first int64, c *durable.Commit) {
 		if !parks {
-			m.from, m.since = m.neededFrom(first), first
+			m.replayAfter, m.since = m.replayAfterCommit(first), first
 		}
 		if u.Status == durable.StatusWaiting && !parks {
 			c.Update.Waits = m.childWaits()
@@ -416,7 +417,7 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 		m.stored = u.Status
 	}
 	if !parks {
-		m.journal.Forget(m.from)
+		m.journal.Forget(m.replayAfter)
 	}
 	m.files.project(ctx, m)
 	return nil
@@ -424,7 +425,7 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 
 // waitData is the data in the wait for an iteration.
 type waitData struct {
-	// After is the number of the last journal entry that is no longer needed.
+	// After is machine.replayAfter.
 	After int64 `json:"after"`
 }
 
@@ -433,7 +434,7 @@ const iterationWait = "iteration"
 
 // childWaits returns the waits for the current iteration, or for a parallel block's stages.
 func (m *machine) childWaits() (waits []durable.Wait) {
-	data, _ := json.Marshal(waitData{m.from}) //nolint:errchkjson // a number can always be written
+	data, _ := json.Marshal(waitData{m.replayAfter}) //nolint:errchkjson // a number can always be written
 	add := func(name string, child agent.RunID) {
 		waits = append(waits, durable.Wait{
 			Run: m.about.ID, ID: string(child), Kind: durable.WaitChild, Subject: name, Child: child, Asked: time.Now(), Data: data,
@@ -464,8 +465,8 @@ func (m *machine) limitReached() string {
 	return ""
 }
 
-// judgeTime records whether the time limits for the session and the stage are over, so that a later repetition decides the same.
-func (m *machine) judgeTime() {
+// recordTimeOver records whether the session's and the stage's time limits have passed, so that a repetition decides the same.
+func (m *machine) recordTimeOver() {
 	_, t := m.stageUsed()
 	m.at.TimeOver = m.limits.Time > 0 && time.Since(m.at.Began)-m.at.Waited >= m.limits.Time
 	m.at.StageTimeOver = m.stage().MaxTime > 0 && t >= m.stage().MaxTime

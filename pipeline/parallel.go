@@ -87,10 +87,10 @@ func (m *machine) observeParallel(ctx context.Context) (wait bool, err error) {
 		}
 	}
 	m.at.Children, m.at.Spent, m.at.Waited = nil, m.at.Spent.plus(spent), m.at.Waited+waited
-	m.judgeTime()
+	m.recordTimeOver()
 	if broken != nil {
-		return false, m.endSoon(ctx, *broken)
+		return false, m.recordEnding(ctx, *broken)
 	}
 	m.events.add(eventStageComplete, m.eventData(eventData{Why: "all of its stages have ended"}))
-	return false, m.next(ctx)
+	return false, m.beginNext(ctx)
 }

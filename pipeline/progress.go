@@ -130,7 +130,7 @@ func (t *Tracker) Refresh(ctx context.Context) (SessionProgress, error) {
 		return t.last, err
 	}
 	p := SessionProgress{Status: t.session.status(about, t.at), Began: about.Created, Limits: t.session.limits, Actions: slices.Clone(t.actions)}
-	p.WaitsFor = waitsFor(waits)
+	p.WaitsFor = openGates(waits)
 	if about.Status.Ended() {
 		p.Ended = about.Updated
 	}

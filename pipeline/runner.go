@@ -58,7 +58,7 @@ type AgentStage struct {
 // Runners returns the runners that a worker needs for pipelines: for sessions, and for iterations, which are agent runs and command
 // runs.
 func Runners(store durable.Store, k *durable.Keeper, o Options) map[durable.Kind]durable.Runner {
-	all := &runners{store: store, keeper: k, options: o, told: telemetry.New(telemetry.Config{})}
+	all := &runners{store: store, keeper: k, options: o, observer: telemetry.New(telemetry.Config{})}
 	return map[durable.Kind]durable.Runner{
 		durable.KindPipeline: &sessionRunner{all}, durable.KindAgent: &agentRunner{all}, durable.KindCommand: &commandRunner{all},
 	}
@@ -69,7 +69,7 @@ type runners struct {
 	store     durable.Store
 	keeper    *durable.Keeper
 	options   Options
-	told      agent.Observer // receives hook events
+	observer  agent.Observer // receives hook events
 	suspended atomic.Bool
 	repeated  sync.Map // the IDs of the runs for which Options.Again was asked
 }
@@ -134,8 +134,8 @@ func (r *sessionRunner) Execute(ctx context.Context, about durable.Run) error {
 	})
 }
 
-// neededAfter returns the number of the last entry that a session no longer needs.
-func neededAfter(waits []durable.Wait) int64 {
+// replayAfterOf returns the last entry that a session's replay skips, given the session's waits: see machine.replayAfter.
+func replayAfterOf(waits []durable.Wait) int64 {
 	for _, w := range waits {
 		var data waitData
 		if w.Kind == durable.WaitChild && json.Unmarshal(w.Data, &data) == nil {
@@ -155,7 +155,7 @@ func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, ab
 	if err != nil {
 		return nil, err
 	}
-	after := neededAfter(waits)
+	after := replayAfterOf(waits)
 	entries, err := x.Entries(ctx, after)
 	if err != nil {
 		return nil, err
@@ -171,8 +171,8 @@ func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, ab
 	m := &machine{
 		session: s, store: r.store, options: r.options, about: about, x: x,
 		journal: firing.NewJournal(x, about.ID, about.Entries, entries, func(e durable.Entry) bool { return e.Seq >= since && again(e.Key) }),
-		events:  &eventLog{session: s.name, form: r.options.Events, told: r.told}, files: &sessionFiles{projected: -1},
-		suspended: func() bool { return r.suspended.Load() || x.Paused() }, at: at, last: at, waits: waits, from: after,
+		events:  &eventLog{session: s.name, form: r.options.Events, observer: r.observer}, files: &sessionFiles{projected: -1},
+		suspended: func() bool { return r.suspended.Load() || x.Paused() }, at: at, last: at, waits: waits, replayAfter: after,
 		since: since, stored: about.Status, trace: cmp.Or(at.Trace, about.Labels[labelTrace]),
 	}
 	return m, m.countWaits(ctx)
@@ -194,7 +194,7 @@ func (r *runners) stageOf(ctx context.Context, about durable.Run) (*session, int
 // agentRunner executes iterations by agents.
 type agentRunner struct{ *runners }
 
-// Has reports whether the name is that of a stage.
+// Has reports whether the name is a stage's.
 func (r *agentRunner) Has(name string) bool { return r.options.Agents != nil && r.hasStage(name) }
 
 // Execute runs a stage's agent.
@@ -228,7 +228,7 @@ func (r *agentRunner) Execute(ctx context.Context, about durable.Run) (err error
 // commandRunner executes iterations by commands.
 type commandRunner struct{ *runners }
 
-// Has reports whether the name is that of a stage.
+// Has reports whether the name is a stage's.
 func (r *commandRunner) Has(name string) bool { return r.hasStage(name) }
 
 // Suspend lets programs run to their ends. The worker kills programs that take too long.

@@ -61,7 +61,7 @@ func statusAt(ctx context.Context, store durable.Catalogue, about durable.Run) (
 	if err != nil {
 		return out, at, err
 	}
-	entries, err := store.Entries(ctx, about.ID, neededAfter(waits))
+	entries, err := store.Entries(ctx, about.ID, replayAfterOf(waits))
 	if err == nil {
 		at, _, err = lastPosition(entries)
 	}
@@ -69,7 +69,7 @@ func statusAt(ctx context.Context, store durable.Catalogue, about durable.Run) (
 		return out, at, err
 	}
 	out = s.status(about, at)
-	out.WaitsFor = waitsFor(waits)
+	out.WaitsFor = openGates(waits)
 	for _, id := range at.Children {
 		part, err := store.Run(ctx, id)
 		if err != nil {
@@ -126,7 +126,7 @@ func (m *machine) status() Status {
 	about.Status, about.Updated = m.stored, time.Now()
 	out := m.session.status(about, m.at)
 	if m.stored == durable.StatusWaiting {
-		out.WaitsFor = waitsFor(m.parked)
+		out.WaitsFor = openGates(m.parked)
 	}
 	return out
 }

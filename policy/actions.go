@@ -75,8 +75,8 @@ var actionKeys = map[string][]key{
 	"func": {{"func", textForm, "The name of a Go func that the program has registered."}},
 }
 
-// task reads an action.
-func (l *loader) task(e *entry) *task {
+// readTask reads an action.
+func (l *loader) readTask(e *entry) *task {
 	t := &task{kind: e.oneOf("type", actionTypes...), observe: e.flag("observe", false) || !e.point.decides()}
 	t.await = e.awaits(t)
 	around := e.doc.kind == Blueprints && e.point.source == ofRuns

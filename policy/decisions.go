@@ -14,8 +14,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
-// decision reads a rule's decision.
-func (l *loader) decision(e *entry) *decision {
+// readDecision reads a rule's decision.
+func (l *loader) readDecision(e *entry) *decision {
 	d := &decision{word: e.oneOf("decision", decisionNames...)}
 	if d.word != "" && !slices.Contains(e.point.can, d.word) {
 		e.at("decision").Wrong("%s: %q is not possible at %s: %s (rule: powers)", e.what, d.word, e.key, e.point.whatCan())
@@ -42,11 +42,11 @@ func (l *loader) decision(e *entry) *decision {
 			e.place("on_timeout").Wrong("%s: on_timeout requires a deadline: set within", e.what)
 		}
 	case "rewrite":
-		l.rewrite(d, e)
+		l.readRewrite(d, e)
 	case "mock", "replace":
-		l.result(d, e)
+		l.readResult(d, e)
 	case "redact":
-		d.scrub = e.redact()
+		d.scrub = e.readRedact()
 	case "add_context":
 		if !e.has("context") && !e.has("metadata") {
 			e.place("decision").Wrong("%s: add_context requires context or metadata", e.what)
@@ -55,8 +55,8 @@ func (l *loader) decision(e *entry) *decision {
 	return d
 }
 
-// rewrite reads a rule's replacement values.
-func (l *loader) rewrite(d *decision, e *entry) {
+// readRewrite reads a rule's replacement values.
+func (l *loader) readRewrite(d *decision, e *entry) {
 	d.set, d.remove = l.expressions(e, "set"), e.texts("remove")
 	if !e.has("set") && !e.has("remove") {
 		e.place("decision").Wrong("%s: rewrite requires set or remove, by dotted path", e.what)
@@ -88,8 +88,8 @@ func (d *decision) checkPaths(e *entry) {
 	}
 }
 
-// result reads an answer: a text, or a value that is answered as JSON.
-func (l *loader) result(d *decision, e *entry) {
+// readResult reads an answer: a text, or a value that is answered as JSON.
+func (l *loader) readResult(d *decision, e *entry) {
 	n := e.at("result")
 	switch n.Kind() {
 	case yamlfile.AbsentNode:
@@ -107,8 +107,8 @@ func (l *loader) result(d *decision, e *entry) {
 	d.isError = e.flag("failure", false)
 }
 
-// redact reads the kinds and patterns to redact.
-func (e *entry) redact() *scrubber {
+// readRedact reads the kinds and patterns to redact.
+func (e *entry) readRedact() *scrubber {
 	scrub := &scrubber{with: e.text("with")}
 	for _, pattern := range e.texts("patterns") {
 		compiled, err := regexp.Compile(pattern)

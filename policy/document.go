@@ -112,9 +112,9 @@ func variableValue(n yamlfile.Node) any {
 	return n.ComparedValue()
 }
 
-// read adds a part's keys to the document. Its hooks are read later, when all definitions and variables are known. Given
+// readKeys adds a part's keys to the document. Its hooks are read later, when all definitions and variables are known. Given
 // maps the name of each variable to the part that set it.
-func (l *loader) read(d *document, p *part, given map[string]*part) {
+func (l *loader) readKeys(d *document, p *part, given map[string]*part) {
 	f := p.fields
 	switch {
 	case d.kind == Policies:

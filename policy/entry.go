@@ -68,7 +68,7 @@ func unknownPoint(kind Kind, name string) string {
 // entry returns the entry at a point, merged with the definition that it refers to. Key is the point's name in the file.
 func (d *document) entry(p *part, at *point, key string, n yamlfile.Node) *entry {
 	e := &entry{fields: fieldsOf(n), doc: d, part: p, point: at, key: key}
-	e.define(p.library, nil)
+	e.mergeDefinition(p.library, nil)
 	count := scoped{p.library, string(at.name)}
 	d.counts[count]++
 	e.id = e.name("id")
@@ -80,9 +80,9 @@ func (d *document) entry(p *part, at *point, key string, n yamlfile.Node) *entry
 	return e
 }
 
-// define adds the keys of a definition that the entry does not set itself. In is the library policy that contains the
+// mergeDefinition adds the keys of the definition in $ref, unless the entry sets them itself. In is the library policy that contains the
 // reference; it is empty for a user's file.
-func (e *entry) define(in string, above []string) {
+func (e *entry) mergeDefinition(in string, above []string) {
 	key := e.of["$ref"]
 	if key.Value.Kind() == yamlfile.AbsentNode {
 		return
@@ -117,7 +117,7 @@ func (e *entry) define(in string, above []string) {
 	}
 	of.node = e.node
 	e.fields = of
-	e.define(from.library, append(above, from.String()))
+	e.mergeDefinition(from.library, append(above, from.String()))
 }
 
 // withoutName returns the keys of a blueprint's definition without its name, which may be repeated in it.
@@ -150,8 +150,8 @@ func (e *entry) location() location {
 	return location{doc: e.doc, library: e.part.library, id: e.id, description: e.text("description"), place: e.place("id")}
 }
 
-// rule reads an entry; it returns nil for one that is neither a rule nor an action.
-func (l *loader) rule(e *entry) *rule {
+// readRule reads an entry. It returns nil if the entry has no decision and no known type of action.
+func (l *loader) readRule(e *entry) *rule {
 	r := &rule{location: e.location(), point: e.point}
 	switch hasDecision, hasType := e.has("decision"), e.has("type"); {
 	case hasDecision && hasType:
@@ -171,12 +171,12 @@ func (l *loader) rule(e *entry) *rule {
 			e.place("decision").Wrong("%s: the key %q is missing: events and denials identify the rule by it (rule: names)", e.what, "id")
 		}
 		e.only(e.what, keyNames(commonKeys, decisionCommon, decisionKeys()[e.text("decision")]), entryAdvice)
-		r.decision = l.decision(e)
+		r.decision = l.readDecision(e)
 	default:
 		e.only(e.what, keyNames(commonKeys, actionCommon, actionKeys[e.text("type")]), entryAdvice)
-		r.task = l.task(e)
+		r.task = l.readTask(e)
 	}
-	r.match, r.when = matchOf(e.at("match"), e.point), l.condition(e)
+	r.match, r.when = matchOf(e.at("match"), e.point), l.readCondition(e)
 	r.failure = e.failure(r)
 	r.priority = lo.FromPtr(lo.CoalesceOrEmpty(priorityOf(e.fields), e.part.defaults.priority))
 	r.shadow, r.waiver = e.isShadow(r), e.waiver(r)
@@ -233,8 +233,8 @@ func entryAdvice(key string) string {
 	return ""
 }
 
-// condition reads a rule's when.
-func (l *loader) condition(e *entry) *condition.Condition {
+// readCondition reads a rule's when.
+func (l *loader) readCondition(e *entry) *condition.Condition {
 	text := e.plain("when")
 	if !e.has("when") || e.doc.language == nil {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/grapnel-go/grapnel/policy/condition"
 )
 
-// use is a rule as a hook of one agent.
-type use struct {
+// boundRule is a rule whose action is bound to a host.
+type boundRule struct {
 	*rule
 
 	policy *Policy
@@ -28,7 +28,7 @@ type use struct {
 
 // newHooks returns the rule as hooks: one, or, while it is waived, one in shadow and one that takes over when the waiver
 // ends.
-func (u use) newHooks() []hooks.Hook {
+func (u boundRule) newHooks() []hooks.Hook {
 	if u.waiver == nil || u.shadow || u.waiver.over() {
 		return []hooks.Hook{u.newHook()}
 	}
@@ -43,7 +43,7 @@ func (u use) newHooks() []hooks.Hook {
 const waivedSuffix = ":waived"
 
 // newHook returns the rule as one hook.
-func (u use) newHook() hooks.Hook {
+func (u boundRule) newHook() hooks.Hook {
 	h := u.point.control(u.name(), u.answer)
 	if u.task != nil && u.task.observe {
 		h = u.point.observe(u.name(), func(ctx context.Context, c hooks.Context) error { return u.answer(ctx, c).Error() })
@@ -59,7 +59,7 @@ func (u use) newHook() hooks.Hook {
 }
 
 // answer returns the rule's answer for an event.
-func (u use) answer(ctx context.Context, c hooks.Context) hooks.Result {
+func (u boundRule) answer(ctx context.Context, c hooks.Context) hooks.Result {
 	in := condition.Of(c)
 	if now := u.policy.options.Now; now != nil {
 		in = in.At(now())
@@ -90,7 +90,7 @@ func (u use) answer(ctx context.Context, c hooks.Context) hooks.Result {
 }
 
 // because adds the reasons to an answer.
-func (u use) because(in condition.Input, answer hooks.Result) hooks.Result {
+func (u boundRule) because(in condition.Input, answer hooks.Result) hooks.Result {
 	if u.when == nil {
 		return answer
 	}
@@ -101,7 +101,7 @@ func (u use) because(in condition.Input, answer hooks.Result) hooks.Result {
 }
 
 // decide returns the rule's decision for an event.
-func (u use) decide(ctx context.Context, c hooks.Context, in condition.Input) hooks.Result {
+func (u boundRule) decide(ctx context.Context, c hooks.Context, in condition.Input) hooks.Result {
 	said := u.decision
 	d := &action.Decision{Reason: said.reason.in(ctx, in), Context: said.context.in(ctx, in)}
 	for name, value := range said.metadata {
@@ -152,7 +152,7 @@ func decisionEffects(c hooks.Context, d *action.Decision) (out []agent.Effect) {
 }
 
 // rewrite sets the decision's replacement values.
-func (u use) rewrite(ctx context.Context, c hooks.Context, in condition.Input, d *action.Decision) error {
+func (u boundRule) rewrite(ctx context.Context, c hooks.Context, in condition.Input, d *action.Decision) error {
 	values := map[string]json.RawMessage{}
 	for path, value := range u.decision.set {
 		raw, err := valueOf(ctx, in, value)
@@ -197,7 +197,7 @@ func valueOf(ctx context.Context, in condition.Input, e *condition.Expression) (
 }
 
 // perform performs the rule's action.
-func (u use) perform(ctx context.Context, c hooks.Context, in condition.Input, earlier *actionResults) hooks.Result {
+func (u boundRule) perform(ctx context.Context, c hooks.Context, in condition.Input, earlier *actionResults) hooks.Result {
 	request := action.NewRequest(c, u.name())
 	request.Vars, request.Edition, request.OfRun = u.doc.variables, u.doc.hash, u.task.ofRun
 	request.Decides, request.Observer = request.Decides && u.judges(), u.task.observe
@@ -224,7 +224,7 @@ func (u use) perform(ctx context.Context, c hooks.Context, in condition.Input, e
 }
 
 // verdictsOfGate returns the verdicts when a gate that waits in the store gets no answer in time, and when it fails.
-func (u use) verdictsOfGate() (onTimeout, onFailure string) {
+func (u boundRule) verdictsOfGate() (onTimeout, onFailure string) {
 	onFailure = agent.RejectAndContinue.String()
 	switch policy := u.failure.policy.String(); {
 	case strings.Contains(policy, hooks.Open.String()):
@@ -237,7 +237,7 @@ func (u use) verdictsOfGate() (onTimeout, onFailure string) {
 }
 
 // late returns the answer when an action took too long.
-func (u use) late(ctx context.Context, c hooks.Context, err error) hooks.Result {
+func (u boundRule) late(ctx context.Context, c hooks.Context, err error) hooks.Result {
 	switch u.task.onTimeout {
 	case "continue":
 		u.reportSkip(ctx, c, fmt.Sprintf("continuing without an answer: %v", err), err)
@@ -253,7 +253,7 @@ func (u use) late(ctx context.Context, c hooks.Context, err error) hooks.Result 
 }
 
 // detach starts the action without waiting for it.
-func (u use) detach(ctx context.Context, c hooks.Context, do action.Action, request *action.Request) {
+func (u boundRule) detach(ctx context.Context, c hooks.Context, do action.Action, request *action.Request) {
 	d, ok := c.(interface {
 		Detach(ctx context.Context, name string, limit time.Duration, f func(ctx context.Context) error) bool
 	})
@@ -281,7 +281,7 @@ func (u use) detach(ctx context.Context, c hooks.Context, do action.Action, requ
 }
 
 // reportSkip tells the run's observer that a rule was skipped, and why. Failed is the action's error, if it was called.
-func (u use) reportSkip(ctx context.Context, c hooks.Context, why string, failed error) {
+func (u boundRule) reportSkip(ctx context.Context, c hooks.Context, why string, failed error) {
 	c.Tell(ctx, hooks.Event{
 		Kind: hooks.HookSkipped, Run: c.Run(), Step: c.StepIndex(), Hook: u.name(), Point: c.Point(), Control: u.judges(),
 		Reason: why, Err: failed, Origin: u.origin(),

@@ -40,11 +40,11 @@ type Live struct {
 type version struct {
 	policy *Policy
 	hooks  hooks.Set
-	also   map[string]seen
+	also   map[string]fileState
 }
 
-// seen is the state of a file; the zero value means that the file does not exist.
-type seen struct {
+// fileState is the state of a file; the zero value means that the file does not exist.
+type fileState struct {
 	size int64
 	time time.Time
 }
@@ -133,24 +133,24 @@ func (l *Live) read() (*version, error) {
 }
 
 // statFiles returns the states of files.
-func statFiles(files []string) map[string]seen {
-	return lo.SliceToMap(files, func(path string) (string, seen) { return path, lookAt(path) })
+func statFiles(files []string) map[string]fileState {
+	return lo.SliceToMap(files, func(path string) (string, fileState) { return path, stateOf(path) })
 }
 
-func lookAt(path string) seen {
+func stateOf(path string) fileState {
 	info, err := os.Stat(path)
 	if err != nil {
-		return seen{}
+		return fileState{}
 	}
-	return seen{info.Size(), info.ModTime()}
+	return fileState{info.Size(), info.ModTime()}
 }
 
 // changed reports whether the state of a file has changed.
 func (l *Live) changed() bool {
 	v := l.now.Load()
-	for _, files := range []map[string]seen{v.policy.seen, v.also} {
+	for _, files := range []map[string]fileState{v.policy.states, v.also} {
 		for path, before := range files {
-			if now := lookAt(path); now.size != before.size || !now.time.Equal(before.time) {
+			if now := stateOf(path); now.size != before.size || !now.time.Equal(before.time) {
 				return true
 			}
 		}

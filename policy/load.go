@@ -129,7 +129,7 @@ func Load(layers []Layer, o Options) (*Policy, error) {
 			case err != nil:
 				return nil, fmt.Errorf("load policies: %w", err)
 			}
-			l.document(path, text, layer.Kind, rank, layer.Within)
+			l.readDocument(path, text, layer.Kind, rank, layer.Within)
 		}
 	}
 	return l.finish()
@@ -162,7 +162,7 @@ func Parse(name string, text []byte, o Options) (*Policy, error) {
 // ParseKind works like Parse for a kind of file.
 func ParseKind(kind Kind, name string, text []byte, o Options) (*Policy, error) {
 	l := &loader{options: o, reader: o.Read}
-	l.document(name, text, kind, len(layerNames)-1, "")
+	l.readDocument(name, text, kind, len(layerNames)-1, "")
 	return l.finish()
 }
 
@@ -173,15 +173,15 @@ type loader struct {
 	files     []*yamlfile.File
 	documents []*document
 	notes     []Warning
-	seen      map[string]seen
+	states    map[string]fileState
 	full      bool
 }
 
-// open returns the text of a file and its path for errors. It records the state of the file before reading it. A policy
-// of the library has one path, however it is named.
+// open returns a file's text, and its path for errors. It records the file's state before reading it, for Live. A library
+// policy has one path, with or without a version in its name.
 func (l *loader) open(path string) (string, []byte, error) {
-	if l.seen == nil {
-		l.seen = map[string]seen{}
+	if l.states == nil {
+		l.states = map[string]fileState{}
 	}
 	if strings.HasPrefix(path, library.Prefix) {
 		found, err := library.Find(path)
@@ -190,7 +190,7 @@ func (l *loader) open(path string) (string, []byte, error) {
 		}
 		return found.Path(), found.Text, nil
 	}
-	l.seen[path] = lookAt(path)
+	l.states[path] = stateOf(path)
 	if l.reader != nil {
 		text, err := l.reader(path)
 		return path, text, err
@@ -199,8 +199,8 @@ func (l *loader) open(path string) (string, []byte, error) {
 	return path, text, err //nolint:wrapcheck // the caller says what for
 }
 
-// document reads a file and its includes.
-func (l *loader) document(path string, text []byte, kind Kind, layer int, within string) {
+// readDocument reads a file and its includes: first all texts, then their keys, then the rules.
+func (l *loader) readDocument(path string, text []byte, kind Kind, layer int, within string) {
 	d := &document{
 		kind: kind, layer: layer, within: within, variables: map[string]any{}, definitions: map[scoped]yamlfile.Node{},
 		counts: map[scoped]int{},
@@ -209,11 +209,11 @@ func (l *loader) document(path string, text []byte, kind Kind, layer int, within
 	if within != "" {
 		fmt.Fprintf(sum, "%q:", within)
 	}
-	l.part(d, path, text, nil, sum)
+	l.readPart(d, path, text, nil, sum)
 	d.hash = hex.EncodeToString(sum.Sum(nil))
 	given := map[string]*part{}
 	for _, p := range d.parts {
-		l.read(d, p, given)
+		l.readKeys(d, p, given)
 	}
 	for name, value := range l.options.Variables {
 		if _, there := d.variables[name]; there {
@@ -226,7 +226,7 @@ func (l *loader) document(path string, text []byte, kind Kind, layer int, within
 	}
 	d.language = l.language(d, entries)
 	for _, e := range entries { // after the whole document, because conditions may name the results of actions by ID
-		if r := l.rule(e); r != nil {
+		if r := l.readRule(e); r != nil {
 			d.rules = append(d.rules, r)
 		}
 	}
@@ -252,7 +252,7 @@ func (l *loader) language(d *document, entries []*entry) *condition.Language {
 	return language
 }
 
-// provenance returns the provenance functions, with the sources in the document and all its includes.
+// provenance sets the document's tracker, from the sources and tools in all its parts, and returns the tracker's functions.
 func (d *document) provenance() []condition.Function {
 	var sources provenance.Sources
 	for _, n := range d.sources {
@@ -287,8 +287,9 @@ func (d *document) provenance() []condition.Function {
 	return tracker.Functions()
 }
 
-// part parses a file, after the files that it includes. Above lists the files that include it.
-func (l *loader) part(d *document, path string, text []byte, above []string, sum hash.Hash) {
+// readPart parses a file and adds it to the document's parts, after the files that it includes. Above lists the files that
+// include it.
+func (l *loader) readPart(d *document, path string, text []byte, above []string, sum hash.Hash) {
 	file := l.options.Files.parseFile(path, text)
 	if len(l.files) >= maxFiles {
 		file.At(yamlfile.Position{}).Wrong("a policy has at most %d files (rule: size)", maxFiles)
@@ -386,7 +387,7 @@ func (l *loader) include(d *document, p *part, n yamlfile.Node, above []string, 
 		n.Wrong("include: %w", err)
 		return
 	}
-	l.part(d, path, text, chain, sum)
+	l.readPart(d, path, text, chain, sum)
 }
 
 func sameFile(a, b string) bool {
@@ -401,14 +402,14 @@ func sameFile(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// finish returns the policy, or all errors.
+// finish returns the policy, without documents that an inner layer switches off, or all errors.
 func (l *loader) finish() (*Policy, error) {
-	l.coalesce()
-	l.distinct()
+	l.dropCopies()
+	l.checkNames()
 	if err := yamlfile.Join(l.files...); err != nil {
 		return nil, err
 	}
-	p := &Policy{warnings: l.notes, options: l.options, seen: l.seen}
+	p := &Policy{warnings: l.notes, options: l.options, states: l.states}
 	off := map[int][]*document{}
 	for _, d := range l.documents {
 		for _, s := range d.disables {
@@ -439,9 +440,9 @@ func (l *loader) finish() (*Policy, error) {
 	return p, nil
 }
 
-// coalesce keeps one of several identical policies: the one in the innermost layer, which no other layer switches off. If the
+// dropCopies keeps one of several identical policies: the one in the innermost layer, which no other layer switches off. If the
 // policy is required, it keeps the one in the outermost layer, so that listing it again does not move it inwards.
-func (l *loader) coalesce() {
+func (l *loader) dropCopies() {
 	l.documents = lo.Filter(l.documents, func(d *document, i int) bool {
 		others := lo.Ternary(d.required, l.documents[i+1:], l.documents[:i])
 		return d.name == "" || !lo.ContainsBy(others, func(other *document) bool {
@@ -450,8 +451,8 @@ func (l *loader) coalesce() {
 	})
 }
 
-// distinct reports names that are used twice.
-func (l *loader) distinct() {
+// checkNames reports names that are used twice, and too many rules.
+func (l *loader) checkNames() {
 	total := 0
 	seen := map[string]*document{}
 	for _, d := range l.documents {

@@ -24,7 +24,7 @@ type Policy struct {
 	warnings  []Warning
 	hash      string
 	options   Options
-	seen      map[string]seen // the states of the files
+	states    map[string]fileState // the states of the files
 }
 
 // arrange returns the documents' rules in the order in which they are asked: by point, at each point by priority, then
@@ -99,12 +99,12 @@ func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 			if r.point != at {
 				continue
 			}
-			do, err := p.ready(r, host)
+			do, err := p.bindAction(r, host)
 			if err != nil {
 				wrong = append(wrong, r.place.Error(fmt.Errorf("rule %q: %w", r.name(), err)))
 				continue
 			}
-			here = append(here, use{r, p, do, do != nil || r.looksBack() || at.source == ofPipelines}.newHooks()...)
+			here = append(here, boundRule{r, p, do, do != nil || r.looksBack() || at.source == ofPipelines}.newHooks()...)
 		}
 		if at.backwards { // hooks are called in reverse order
 			slices.Reverse(here)
@@ -117,8 +117,8 @@ func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 	return out, nil
 }
 
-// ready returns a rule's action, bound to the host; nil for a rule without an action.
-func (p *Policy) ready(r *rule, host action.Host) (action.Action, error) {
+// bindAction returns a rule's action, bound to the host; nil for a rule without an action.
+func (p *Policy) bindAction(r *rule, host action.Host) (action.Action, error) {
 	if r.task == nil {
 		return nil, nil
 	}
@@ -192,12 +192,13 @@ func (p *Policy) String() string {
 
 // Use returns a capability that installs a policy's rules as hooks. Pass it before other capabilities: among equal
 // priorities, the outermost hook is asked first. Actions of type prompt use the agent's own driver if the host has none.
-func Use(p *Policy) capability.Capability { return using{p} }
+func Use(p *Policy) capability.Capability { return installer{p} }
 
-type using struct{ p *Policy }
+// installer is the capability that Use returns.
+type installer struct{ p *Policy }
 
 // Install adds the hooks.
-func (u using) Install(plan capability.Plan) mo.Result[capability.Plan] {
+func (u installer) Install(plan capability.Plan) mo.Result[capability.Plan] {
 	if u.p == nil {
 		return mo.Err[capability.Plan](errors.New("the policy is nil"))
 	}

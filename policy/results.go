@@ -40,7 +40,7 @@ var resultsOfRun = agent.NewScratch(func() *runResults { return &runResults{at: 
 
 // resultsAt returns the results of the actions before a rule. Rules are asked in the order of their turns, so a rule with
 // an earlier turn than the last one begins a new firing.
-func resultsAt(c hooks.Context, u use) *actionResults {
+func resultsAt(c hooks.Context, u boundRule) *actionResults {
 	key, call := resultsKey{policy: u.policy, point: c.Point()}, ""
 	if at, ok := c.(interface {
 		Index() int

@@ -21,14 +21,14 @@ type Judgement struct {
 }
 
 // reportJudgement passes the result of the rule's condition to the watcher.
-func (u use) reportJudgement(ctx context.Context, in condition.Input, value bool, err error) {
+func (u boundRule) reportJudgement(ctx context.Context, in condition.Input, value bool, err error) {
 	if watch := u.policy.options.Watch; watch != nil {
 		watch(u.public(), Judgement{Value: value && err == nil, Err: err, Facts: u.when.Explain(ctx, in), Origins: u.origins(in)})
 	}
 }
 
 // origins returns the origins of the arguments if the condition checks provenance.
-func (u use) origins(in condition.Input) map[string]provenance.Origin {
+func (u boundRule) origins(in condition.Input) map[string]provenance.Origin {
 	c, ok := in.Context().(interface{ Call() hooks.Call })
 	asks := u.doc.tracker != nil && slices.ContainsFunc(u.doc.tracker.Functions(), func(f condition.Function) bool { return u.when.Uses(f.Name) })
 	if !ok || !asks {
