@@ -27,7 +27,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/semconv"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // tools that panic are logged
+	goleak.VerifyTestMain(m)
+}
 
 // sink is an SDK that remembers all that it gets.
 type sink struct {

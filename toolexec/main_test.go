@@ -2,6 +2,7 @@ package toolexec_test
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +12,10 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // tools that panic are logged
+	goleak.VerifyTestMain(m)
+}
 
 func call(name, args string) agent.ToolCall {
 	return agent.ToolCall{ID: "c1", Name: name, Arguments: args}
