@@ -63,9 +63,9 @@ func TestWorkspaceSettingsRunNothing(t *testing.T) {
 func TestSessionFilesAreNoLinks(t *testing.T) {
 	const session = "S=.grapnel/pipelines/demo\n"
 	for name, at := range map[string]struct{ script, wrong string }{
-		"the events":           {"rm -f $S/events.jsonl; ln -s ../../../../outside/precious $S/events.jsonl", ""},
-		"the events by name":   {"rm -f $S/events.jsonl; ln ../outside/precious $S/events.jsonl", ""},
-		"the status":           {"rm -f $S/status.json; ln -s ../../../../outside/precious $S/status.json", ""},
+		"the events":           {"ln -sf ../../../../outside/precious $S/events.jsonl", ""},
+		"the events by name":   {"ln -f ../outside/precious $S/events.jsonl", ""},
+		"the status":           {"ln -sf ../../../../outside/precious $S/status.json", ""},
 		"the stages":           {"[ -L $S/stages ] || { mv $S/stages $S/old; ln -s ../../../../outside $S/stages; }", "stages: not a plain file or directory"},
 		"the stages, inside":   {"[ -L $S/stages ] || { mv $S/stages $S/old; ln -s old $S/stages; }", "stages: not a plain file or directory"},
 		"the session":          {"[ -L $S ] || { mv $S old; ln -s ../../../outside $S; }", "demo: not a plain file or directory"},
