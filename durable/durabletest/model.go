@@ -43,7 +43,7 @@ type modelRun struct {
 	input, result []byte
 	submitted     []byte // the first input, if replaced is set
 	replaced      bool
-	ended         []byte // the fingerprint of the Commit that ended the run, or passed it on
+	ended         []byte // the last Commit's fingerprint, if it ended the run or passed it on
 	journal       []durable.Entry
 	events        []durable.Event
 	waits         []modelWait

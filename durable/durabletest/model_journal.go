@@ -114,6 +114,7 @@ func (m model) Commit(ctx context.Context, l durable.Lease, c durable.Commit) er
 		r.handled = c.HandledSignals
 	}
 	m.update(r, c.Update)
+	r.ended = nil
 	if c.ReleasesLease() {
 		r.ended = c.Fingerprint(l)
 		if m.broken == "end differently" {

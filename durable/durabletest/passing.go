@@ -92,6 +92,14 @@ var passing = map[string]part{
 		endRun(t, s, third[0].Lease())
 		assert.Equal(t, durable.Kind("report"), getRun(t, s, "r").Phase)
 	},
+	"only the last Commit can be repeated": func(t *testing.T, s durable.Store) {
+		submitJobs(t, s, newPhaseJob("r"))
+		first := claimRuns(t, s, 1, phaseKey())[0].Lease()
+		writeCommit(t, s, first, passTo("", nil))
+		writeCommit(t, s, first, passTo("", nil))
+		writeCommit(t, s, acquireRun(t, s, "r", "tester", durable.TakeFree), durable.Commit{Entries: newEntries(1, 1)})
+		assert.ErrorIs(t, s.Commit(t.Context(), first, passTo("", nil)), durable.ErrStale)
+	},
 	"an input stays unless another is given": func(t *testing.T, s durable.Store) {
 		submitJobs(t, s, newPhaseJob("r"), durable.Job{ID: "none", Phase: phaseKind})
 		assert.Equal(t, "input of r", readSubmitted(t, s, "r"))

@@ -3,6 +3,7 @@ package durabletest
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,8 +20,12 @@ import (
 
 // TestRandom compares a store with a model of the contract: both get the same random calls, and after each call their runs
 // must be equal. Open returns an empty store for each of the sequences of calls, and TestRandom closes it. The flags of
-// package rapid set the number of sequences and replay one of them.
+// package rapid set the number of sequences and replay one of them. Without -rapid.seed, the sequences are always the same.
 func TestRandom(t *testing.T, open func(t *testing.T) durable.Store) {
+	if seed := flag.Lookup("rapid.seed"); seed.Value.String() == seed.DefValue {
+		require.NoError(t, seed.Value.Set("1"))
+		defer func() { require.NoError(t, seed.Value.Set(seed.DefValue)) }()
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t)
 		defer func() { assert.NoError(t, s.Close(), "close the store") }()

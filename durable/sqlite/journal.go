@@ -37,7 +37,7 @@ const (
 	// updateRun updates a run whose status does not change. It sets no column of an index, so that the
 	// commit of a step costs little.
 	updateRun = `UPDATE runs SET entries = entries + ?5, events = events + ?6, handled = max(handled, ?7), updated = ?8,
-			steps = coalesce(?9, steps), reason = coalesce(?10, reason)
+			steps = coalesce(?9, steps), reason = coalesce(?10, reason), ended_by = NULL
 		WHERE ` + byLease + ` AND status = coalesce(?11, status) AND blocked = coalesce(?12, blocked)`
 	updateStatus = `UPDATE runs SET status = ?2, blocked = ?3 WHERE id = ?1`
 	endRun       = `UPDATE runs SET entries = entries + ?5, events = events + ?6, handled = max(handled, ?7), updated = ?8,

@@ -47,7 +47,7 @@ CREATE TABLE runs (
     offered         INTEGER, -- when the newest offer may be repeated: see offers.go
     any_wait        INTEGER NOT NULL DEFAULT 0, -- 1: the run is ready when one of its waits has happened
     answer_by       INTEGER, -- the first deadline of its open waits
-    ended_by        BLOB, -- the fingerprint of the commit that ended the run
+    ended_by        BLOB, -- the last commit's fingerprint, if it ended the run or passed it on
 
     owner           TEXT    NOT NULL, -- empty when no process holds the run
     epoch           INTEGER NOT NULL,
