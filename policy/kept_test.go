@@ -221,7 +221,7 @@ func TestActionsOfARunThatIsCutOff(t *testing.T) {
 	require.Equal(t, map[string]int{"begin": 1, "ask": 3, "judge": 2, "look": 2, "told": 2, "note": 3, "check": 1}, words(once))
 	begun, ended := whole.noted(t)
 	for _, key := range lo.Without(begun, ended...) {
-		require.Contains(t, once, "look "+key, "only what nobody waits for may end after its run")
+		require.Contains(t, once, "look "+key, "only a detached hook may end after its run")
 	}
 	require.Len(t, begun, len(once))
 

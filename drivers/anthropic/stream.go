@@ -127,7 +127,7 @@ var blockTypes = map[string]string{"text_delta": "text", "thinking_delta": "thin
 func (a *arrival) blockAt(e sdk.MessageStreamEventUnion) (*block, error) {
 	index := a.indexOf(e)
 	if e.Delta.Type == "input_json_delta" && !a.takesArguments(index) && a.takesArguments(a.last) {
-		index = a.last // of a call whose pieces have another index
+		index = a.last // pieces of the newest call have another index
 	}
 	if _, ok := a.open[index]; !ok {
 		kind, ok := blockTypes[e.Delta.Type]
@@ -223,7 +223,7 @@ func (a *arrival) piece(b *block, piece sdk.MessageStreamEventUnionDelta) {
 	case piece.Type == "signature_delta":
 		b.Signature += piece.Signature
 	case piece.Type == "input_json_delta" && b.Type != "text" && b.Type != "thinking":
-		a.addArguments(b, b.pieces.Add(validUTF8(piece.PartialJSON)))
+		a.addArguments(b, b.pieces.Append(validUTF8(piece.PartialJSON)))
 	}
 }
 

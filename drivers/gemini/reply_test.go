@@ -146,7 +146,7 @@ func TestIDsOfCalls(t *testing.T) {
 	}
 }
 
-// A call that the service repeats with its ID and arguments is one call.
+// When the service repeats a call with its ID and arguments, it is one call.
 func TestACallTwice(t *testing.T) {
 	one := `{"functionCall":{"name":"a","id":"x","args":{"n":1}}}`
 	whole, _ := as(`{"candidates":[{"content":{"parts":[` + one + `,` + one + `,{"functionCall":{"name":"a","id":"x","args":{"n":2}}},{"functionCall":{"name":"b"}},` +

@@ -97,7 +97,7 @@ func (r *reply) hasIndex(index int64) bool {
 // addArguments adds a piece's arguments, and emits them if the call's name was emitted.
 func (r *reply) addArguments(place int, p callPiece) {
 	c := r.calls[place]
-	if piece := c.arguments.add(c.pieces.Add(p.arguments)); c.told && piece != "" {
+	if piece := c.arguments.add(c.pieces.Append(p.arguments)); c.told && piece != "" {
 		r.tell(agent.Delta{Call: agent.ToolCall{Arguments: piece}, CallIndex: place})
 	}
 }

@@ -181,7 +181,7 @@ func (r *response) findCall(item *outputItem, is func(earlier *outputItem) bool)
 	})
 }
 
-// endRepeated drops a call that repeats another with its ID and arguments, and emits a call that has only the ID of
+// endRepeated drops a call with the ID and arguments of another, and emits a call that has only the ID of
 // another.
 func (r *response) endRepeated(item *outputItem) {
 	if !r.findCall(item, func(o *outputItem) bool { return o.name == item.name && o.text.String() == item.text.String() }) {

@@ -64,7 +64,7 @@ func (r *response) event(e gjson.Result) (whole bool, err error) {
 			r.tell(agent.Delta{Text: item.text.add(delta)})
 		})
 	case "response.function_call_arguments.delta":
-		return false, r.piece(index, "function_call", func(item *outputItem) { r.tellArguments(item, item.text.add(item.pieces.Add(delta))) })
+		return false, r.piece(index, "function_call", func(item *outputItem) { r.tellArguments(item, item.text.add(item.pieces.Append(delta))) })
 	case "response.function_call_arguments.done":
 		if item, ok := r.at[index]; ok && item.kind == "function_call" && !item.done {
 			r.fillArguments(item, argumentsOf(e.Get("arguments")))

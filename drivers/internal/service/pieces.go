@@ -23,8 +23,8 @@ type ArgumentPieces struct {
 	repeats  int
 }
 
-// Add adds a piece. It returns the text that the arguments certainly continue with.
-func (a *ArgumentPieces) Add(piece string) string {
+// Append adds a piece. It returns the text that the arguments certainly continue with.
+func (a *ArgumentPieces) Append(piece string) string {
 	switch {
 	case piece == "", a.Repeats(piece):
 		return ""
