@@ -263,7 +263,7 @@ func TestApproval(t *testing.T) {
 		made   bool
 	}{
 		"yes":     {"y\r", 0, "All right.", true},
-		"no":      {"n\r", 5, "a person rejected a call", false},
+		"no":      {"n\r", 5, "rejected a call", false},
 		"why not": {"use printf instead\r", 0, "All right.", false},
 		"Ctrl-C":  {"\x03", 130, "interrupted by Ctrl-C", false},
 	} {
