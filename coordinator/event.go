@@ -46,8 +46,8 @@ type HookEvent struct {
 	HookRunID agent.RunID `json:"hook_run_id,omitempty"`
 	// DurationMS is how long the hook took, in milliseconds; absent in hook_start.
 	DurationMS *int64 `json:"duration_ms,omitempty"`
-	// Action is continue or block, at on_run_start, and replace at on_result if the hook has changed the result. ParametersTransformed says that the hook has changed the parameters;
-	// Before and After are the parameters then.
+	// Action is continue or block, at on_run_start, and replace at on_result if the hook has changed the result.
+	// ParametersTransformed says that the hook has changed the parameters; Before and After are the parameters then.
 	Action                string          `json:"action,omitempty"`
 	ParametersTransformed bool            `json:"parameters_transformed,omitempty"`
 	Before                json.RawMessage `json:"before,omitzero"`

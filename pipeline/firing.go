@@ -215,7 +215,7 @@ func (m *machine) describe() hooks.Pipeline {
 		Status: m.file(at, decisionFile), Context: m.file(at, contextFile), LastDecision: m.at.Decision, ChangedFiles: m.at.Changed,
 		StageOutputs: m.outputs(),
 	}
-	about.NextStage = m.session.next
+	about.NextStage = m.next
 	if next := m.at.Stage + 1; next < len(m.Stages) {
 		about.NextStage = m.Stages[next].Name
 	}

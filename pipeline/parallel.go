@@ -16,7 +16,7 @@ import (
 func (m *machine) startParallel(ctx context.Context) (wait bool, err error) {
 	block := m.stage()
 	var jobs []durable.Job
-	next := m.session.next
+	next := m.next
 	if i := m.at.Stage + 1; i < len(m.Stages) {
 		next = m.Stages[i].Name
 	}

@@ -33,8 +33,8 @@ const (
 var (
 	reads = []string{
 		selectRun, selectPosition, selectInput, selectSubmitted, selectResult, selectEntries, selectEvents, selectWaits, selectByToken, selectSpare,
-		selectSpent, selectSignals, selectReadyQueues, selectQueues, selectOwed, selectUnpolled, selectServed, lookForWork, selectDeny, selectKeyID, selectWaivers,
-		selectNewest, selectVersion, selectDocs,
+		selectSpent, selectSignals, selectReadyQueues, selectQueues, selectOwed, selectUnpolled, selectServed, lookForWork, selectDeny, selectKeyID,
+		selectWaivers, selectNewest, selectVersion, selectDocs,
 	}
 	writes = append([]string{
 		insertRun, selectByKey, selectQueue, insertQueue, insertInput, insertLabel,

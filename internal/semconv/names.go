@@ -68,8 +68,7 @@ const (
 
 // Attributes that Grapnel defines.
 const (
-	// For a run that a worker executes, KeyRunKind is agent or command, and KeyRunName is the agent's or command's
-	// name.
+	// KeyRunKind is agent or command, for a run that a worker executes, and KeyRunName is the agent's or command's name.
 	KeyRunKind = attribute.Key("grapnel.run.kind")
 	KeyRunName = attribute.Key("grapnel.run.name")
 	// KeyReconcileCause is why a worker changed a run that no process holds: one of the Cause constants.

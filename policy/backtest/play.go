@@ -144,7 +144,7 @@ func (p *playing) worked(message, call int) bool {
 	return false
 }
 
-// moments records the decisions that are not about calls, for the steps from from up to but excluding to.
+// moments records the decisions that are not about calls, for the steps before to that begin at from.
 func (p *playing) moments(from, to int, events []hooks.Event) {
 	for _, e := range events {
 		if e.Call.ID == "" && e.Call.Name == "" && e.Step >= from && e.Step < to {

@@ -261,7 +261,8 @@ func readers(name string) tool {
 func searchers(name string) tool {
 	if name == "rg" {
 		return tool{
-			short: "e*f<A:B:C:g/m:j:t:T:r*M:E:d:FiIlLnNopPqsSuUvVwxz0cH.a", long: "regexp* file< pre$ pre-glob: hostname-bin$ glob/ iglob/ glob-case-insensitive type: " +
+			short: "e*f<A:B:C:g/m:j:t:T:r*M:E:d:FiIlLnNopPqsSuUvVwxz0cH.a",
+			long: "regexp* file< pre$ pre-glob: hostname-bin$ glob/ iglob/ glob-case-insensitive type: " +
 				"type-not: type-add/ type-clear: after-context: before-context: context: max-count: max-depth: threads: replace* " +
 				"encoding: sort: sortr: color: colors: engine: ignore-file< path-separator: max-columns: max-filesize: dfa-size-limit: " +
 				"regex-size-limit: context-separator: field-match-separator: generate:", special: walkGrep,

@@ -153,8 +153,8 @@ const curlLong = "abstract-unix-socket^ alt-svc> anyauth append aws-sigv4: basic
 	"request* request-target* resolve: retry: retry-all-errors " +
 	"retry-connrefused retry-delay: retry-max-time: sasl-ir service-name: show-error show-headers silent socks4& socks4a& socks5& socks5-hostname& " +
 	"speed-limit: speed-time: ssl ssl-no-revoke ssl-reqd stderr> suppress-connect-headers " +
-	"ssl-sessions> knownhosts< tcp-fastopen tcp-nodelay telnet-option: tftp-blksize: time-cond: tls-max: tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 tlsv1.3 tr-encoding trace> trace-ascii> " +
-	"trace-ids trace-time unix-socket< upload-file< url& url-query: use-ascii user* " +
+	"ssl-sessions> knownhosts< tcp-fastopen tcp-nodelay telnet-option: tftp-blksize: time-cond: tls-max: tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 tlsv1.3 tr-encoding " +
+	"trace> trace-ascii> trace-ids trace-time unix-socket< upload-file< url& url-query: use-ascii user* " +
 	"user-agent* variable: verbose version vlan-priority: write-out* xattr"
 
 // walkCurl records the hosts and files in the options and operands of curl.
@@ -321,8 +321,8 @@ func walkDig(w *walker, c ctx, k call, _ given) {
 
 // dnsWord matches record types, classes and numbers: dig -p 53 x.example mx.
 var dnsWord = lazy.Regexp(`(?i)^([0-9]+|a|aaaa|afsdb|any|apl|axfr|caa|cdnskey|cds|cert|ch|chaos|cname|csync|dhcid|dlv|dname|dnskey|ds|hinfo|hip|hs|https|in|` +
-	`ipseckey|ixfr=?[0-9]*|key|kx|loc|mx|naptr|none|ns|nsec|nsec3|nsec3param|null|openpgpkey|ptr|rp|rrsig|sig|smimea|soa|spf|srv|sshfp|svcb|ta|tkey|tlsa|tsig|` +
-	`txt|uri|zonemd|(type|class)[0-9]+)$`)
+	`ipseckey|ixfr=?[0-9]*|key|kx|loc|mx|naptr|none|ns|nsec|nsec3|nsec3param|null|openpgpkey|ptr|rp|rrsig|sig|smimea|soa|spf|srv|` +
+	`sshfp|svcb|ta|tkey|tlsa|tsig|txt|uri|zonemd|(type|class)[0-9]+)$`)
 
 // walkGetent records the names that getent looks up on the network: getent hosts name.
 func walkGetent(w *walker, c ctx, k call, g given) {

@@ -76,7 +76,7 @@ const (
 )
 
 // Rows reads the rows of a store. What it returns shares no memory with the rows.
-type Rows interface {
+type Rows interface { //nolint:interfacebloat // one method for each question to a database
 	// Now returns the time of the database, in microseconds.
 	Now() time.Time
 	// Runs returns those of the runs that exist.
@@ -107,7 +107,7 @@ type Rows interface {
 }
 
 // Tx reads rows in a transaction, locks them and writes them.
-type Tx interface {
+type Tx interface { //nolint:interfacebloat // one method for each change of a table
 	Rows
 
 	// Lock is Runs, and keeps other transactions from changing the runs until this one ends.
@@ -152,10 +152,10 @@ type Tx interface {
 }
 
 // IsHeld reports whether a process holds the run.
-func (r Run) IsHeld(now time.Time) bool { return r.Owner != "" && now.Before(r.Expires) }
+func (r *Run) IsHeld(now time.Time) bool { return r.Owner != "" && now.Before(r.Expires) }
 
 // IsOverdue reports whether the deadline of an open wait has passed.
-func (r Run) IsOverdue(now time.Time) bool { return HasPassed(r.AnswerBy, now) }
+func (r *Run) IsOverdue(now time.Time) bool { return HasPassed(r.AnswerBy, now) }
 
 // HasPassed reports whether a time has come; zero never does.
 func HasPassed(t, now time.Time) bool { return !t.IsZero() && !t.After(now) }
@@ -191,7 +191,7 @@ func (r *Run) Start(owner string, ttl time.Duration, now time.Time) {
 }
 
 // isSatisfied reports whether a waiting run has nothing to wait for. Children are the runs of its open waits.
-func (r Run) isSatisfied(waits []Wait, children map[agent.RunID]Run) bool {
+func (r *Run) isSatisfied(waits []Wait, children map[agent.RunID]Run) bool {
 	open := 0
 	for _, w := range waits {
 		switch {

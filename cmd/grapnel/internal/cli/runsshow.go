@@ -115,6 +115,23 @@ func (r *runs) newShow() *cobra.Command {
 	return c
 }
 
+// decisions returns the answers about a run, oldest first.
+func (k *openedStore) decisions(ctx context.Context, id agent.RunID, begun bool) ([]approval.Decision, error) {
+	records, err := k.store.AuditRecords(ctx, durable.AuditFilter{Kind: durable.AuditAnswer, Run: id})
+	if err != nil && !isForbidden(err) { // answers are in the audit log, which viewers cannot read
+		return nil, err
+	}
+	slices.Reverse(records)
+	all := approval.DecisionsOf(records)
+	if !begun {
+		return all, nil
+	}
+	told, err := k.decisionsInMemory(ctx, id, all)
+	all = append(all, told...)
+	slices.SortStableFunc(all, func(a, b approval.Decision) int { return a.At.Compare(b.At) })
+	return all, err
+}
+
 func (r *runs) show(ctx context.Context, k *openedStore, about durable.Run, asJSON bool) error {
 	all, err := k.listRuns(ctx, about)
 	if err != nil {
@@ -164,19 +181,8 @@ func (r *runs) show(ctx context.Context, k *openedStore, about durable.Run, asJS
 		out.Result = &result
 		out.Answer = s.Answer()
 	}
-	records, err := k.store.AuditRecords(ctx, durable.AuditFilter{Kind: durable.AuditAnswer, Run: about.ID})
-	if err != nil && !isForbidden(err) { // answers are in the audit log, which viewers cannot read
+	if out.Decisions, err = k.decisions(ctx, about.ID, begun); err != nil {
 		return err
-	}
-	slices.Reverse(records)
-	out.Decisions = approval.DecisionsOf(records)
-	if begun {
-		told, err := k.decisionsInMemory(ctx, about.ID, out.Decisions)
-		if err != nil {
-			return err
-		}
-		out.Decisions = append(out.Decisions, told...)
-		slices.SortStableFunc(out.Decisions, func(a, b approval.Decision) int { return a.At.Compare(b.At) })
 	}
 	if asJSON {
 		if u := s.RunUsage(); u != (agent.Usage{}) {
