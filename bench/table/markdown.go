@@ -70,7 +70,8 @@ func (m *markdown) steps() {
 
 func (m *markdown) scale() {
 	m.head("Many calls, messages and runs", fmt.Sprintf("A step of eight calls, with how many run at once; a step of 20 that follow on 10,000 messages, with "+
-		"its growth from 10 messages; the heap and stacks, and the goroutines, of each of %s runs that wait for their first model call.", thousands(m.plan.Blocked)),
+		"its growth from 10 messages; the heap and stacks, and the goroutines, of each of %s runs that wait for their first model call.",
+		thousands(m.plan.Blocked)),
 		"contender", "eight calls", "÷", "at once", "results", "10,000 messages", "÷", "growth", "waiting", "goroutines")
 	for _, c := range m.contenders(false) {
 		atOnce, results := "all", "in order"
