@@ -18,7 +18,7 @@ check: ## everything that CI runs, without its installs
 
 .PHONY: nightly
 nightly: ## what takes too long for every change: collector, peers, Temporal, race on everything, crashes, fuzzing, attacks, vulnerabilities
-	@.ci/run vulnerabilities collector-again peers-again temporal race-all crash fuzz attack
+	@.ci/run vulnerabilities collector-again peers-again temporal race-all crash fuzz random attack
 
 .PHONY: fresh
 fresh: ## the tests as on a machine that has Go and nothing else

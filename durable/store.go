@@ -66,7 +66,7 @@ type Holder interface {
 	// applies to an owner that acquires a run it already holds. A run that has ended is ErrEnded.
 	Acquire(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take Take) (Lease, error)
 	// Commit adds to the journal and the events of a leased run, updates its summary, and submits
-	// jobs, all or nothing. The Seqs of the entries must continue those of the journal; otherwise it
+	// jobs, all or nothing. The entries must continue the journal's Seqs; otherwise it
 	// returns a *SeqError. It returns ErrStale when the lease is not the newest; an expired lease is
 	// valid until another process takes the run or Reconcile frees it. A Commit that ended the run or passed it
 	// on may be repeated, until another Commit changes the run: if all its values are equal, it changes nothing

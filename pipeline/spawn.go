@@ -216,7 +216,7 @@ func (m *machine) cancelChildren(ctx context.Context, reason string) error {
 // live are the statuses of runs that have not ended.
 var live = []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting}
 
-// The names of the inputs file, and of the file with an output that replaces the last iteration's output.
+// resultFile is a file with an output that replaces the last iteration's output.
 const (
 	inputsFile = "inputs.json"
 	resultFile = "output.json"

@@ -12,8 +12,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// measureBacklog measures claims of single runs by eight workers while many runs are ready, in one queue and in many. The planner of
-// PostgreSQL has no statistics, those of an empty table, or fresh ones; for the last two the database tidies up by itself.
+// measureBacklog measures claims of single runs by eight workers while many runs are ready, in one queue and in many.
+// PostgreSQL's statistics are absent, from an empty table, or fresh. Autovacuum is off unless they are fresh.
 func measureBacklog(m *measuring) {
 	statistics := []string{"fresh"}
 	if m.backend.key == "postgres" {

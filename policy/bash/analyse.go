@@ -70,7 +70,7 @@ type walker struct {
 	decls   []decl
 	called  map[*syntax.FuncDecl]bool
 	running map[*syntax.FuncDecl]int
-	// held maps each variable to the values that the line has set so far. It is used for words of which only the
+	// held maps each variable to the values that the line has set so far. It is used where only the
 	// variable's name is known.
 	held map[string][]string
 	// processed holds strings in the line that the last process substitution may have written.

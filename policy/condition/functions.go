@@ -82,7 +82,7 @@ func onText(name string, result *cel.Type, of func(text string) (ref.Val, error)
 	}
 }
 
-// matching returns a function that compares a string with a pattern, or with a list of patterns of which one must
+// matching returns a function that compares a string with a pattern, or with a list of patterns. One must
 // match.
 func matching(name string, of func(text, pattern string) (bool, error)) Function {
 	f := asking(name, func(text string) func(string) (bool, error) {

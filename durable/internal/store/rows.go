@@ -30,7 +30,7 @@ type Run struct {
 	// Offer counts how often the run has become ready. Offered is when this offer was last recorded; zero while it is owed.
 	Offer   int64
 	Offered time.Time
-	// Signals is the number of the last signal, Handled that of the last one that a Commit has handled.
+	// Signals counts the run's signals. Handled is the number of the last one that a Commit has handled.
 	Signals, Handled int64
 	// Appended is the fingerprint of the Commit that ended the run or passed it on; nil if it was not the last Commit.
 	Appended []byte
@@ -79,7 +79,7 @@ const (
 type Rows interface { //nolint:interfacebloat // one method for each question to a database
 	// Now returns the time of the database, in microseconds.
 	Now() time.Time
-	// Runs returns those of the runs that exist.
+	// Runs returns runs by ID. IDs without a run are left out.
 	Runs(ids ...agent.RunID) (map[agent.RunID]Run, error)
 	// RunsByKey returns the runs with idempotency keys.
 	RunsByKey(keys ...string) (map[string]Run, error)
@@ -118,7 +118,7 @@ type Tx interface { //nolint:interfacebloat // one method for each change of a t
 	LockDue(c Cause, limit int) ([]Run, error)
 	// LockWaiters locks the runs with an open wait for a child.
 	LockWaiters(child agent.RunID) ([]Run, error)
-	// LockChecks locks the waits that ClaimChecks may return, but for the limit: those of the owner, and those that it may take.
+	// LockChecks locks the waits that the owner checks, and the free ones that it may check.
 	LockChecks(owner string, kinds []durable.WaitKind, hosts []string) (own, free []Wait, err error)
 	// LockEnded locks at most limit runs that ended before a time.
 	LockEnded(before time.Time, limit int) ([]agent.RunID, error)

@@ -111,7 +111,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerF
 		if err != nil {
 			return err
 		}
-		answers, err := form(withoutClaims(shown), t.now)
+		answers, err := form(withoutClaims(shown), t.now) // which may change them
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func checkAnswers(r Run, waits []Wait, answers []durable.Answer) error {
 	return nil
 }
 
-// CompareWaits orders waits by the time at which they began, those of one time by run and ID.
+// CompareWaits orders waits by age, then by run and ID.
 func CompareWaits(a, b durable.Wait) int {
 	return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.Run, b.Run), cmp.Compare(a.ID, b.ID))
 }
