@@ -28,8 +28,8 @@ type document struct {
 	description string
 	hash        string
 	required    bool
-	// disables lists the outer layers that this document switches off, except required policies.
-	disables []disabling
+	// disables has the outer layers that this document switches off, except required policies, and the places of these settings.
+	disables map[int]yamlfile.Place
 
 	variables   map[string]any
 	environment []string
@@ -42,12 +42,6 @@ type document struct {
 	counts      map[scoped]int      // number of entries by point
 	parts       []*part             // included files before the files that include them
 	files       []string
-}
-
-// disabling is a setting that switches a layer off.
-type disabling struct {
-	layer int
-	place yamlfile.Place
 }
 
 // layerNames lists the layers from the outermost to the innermost.
@@ -197,7 +191,7 @@ func (l *loader) readHead(d *document, f fields) {
 			f.of[key].Key.Wrong("%s: only a layer below the %s layer can switch it off, and this file is in the %s layer (rule: layers)",
 				key, layerNames[layer], layerNames[d.layer])
 		default:
-			d.disables = append(d.disables, disabling{layer, f.place(key)})
+			d.disables[layer] = f.place(key)
 		}
 	}
 }

@@ -203,7 +203,7 @@ func (l *loader) open(path string) (string, []byte, error) {
 func (l *loader) readDocument(path string, text []byte, kind Kind, layer int, within string) {
 	d := &document{
 		kind: kind, layer: layer, within: within, variables: map[string]any{}, definitions: map[scoped]yamlfile.Node{},
-		counts: map[scoped]int{},
+		disables: map[int]yamlfile.Place{}, counts: map[scoped]int{},
 	}
 	sum := sha256.New()
 	if within != "" {
@@ -410,10 +410,10 @@ func (l *loader) finish() (*Policy, error) {
 		return nil, err
 	}
 	p := &Policy{warnings: l.notes, options: l.options, states: l.states}
-	off := map[int][]*document{}
+	off := map[int][]yamlfile.Place{}
 	for _, d := range l.documents {
-		for _, s := range d.disables {
-			off[s.layer] = append(off[s.layer], d)
+		for layer, place := range d.disables {
+			off[layer] = append(off[layer], place)
 		}
 	}
 	sum := sha256.New()
@@ -423,11 +423,8 @@ func (l *loader) finish() (*Policy, error) {
 				p.disabled = append(p.disabled, d.name)
 				continue
 			}
-			for _, b := range by {
-				p.warnings = append(p.warnings, Warning{
-					File: b.place.File(), Line: b.disables[0].place.Line, Column: b.disables[0].place.Column, Code: "required",
-					Text: fmt.Sprintf("the policy %q is required and stays in force (rule: layers)", d.name),
-				})
+			for _, place := range by {
+				p.warnings = append(p.warnings, warningAt(place, "required", "", "the policy %q is required and stays in force (rule: layers)", d.name))
 			}
 		}
 		p.documents = append(p.documents, d)

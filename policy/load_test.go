@@ -3,6 +3,7 @@ package policy_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -155,6 +156,7 @@ func TestLayers(t *testing.T) {
 		"global.yaml":    file("global"),
 		"required.yaml":  file("required", "required: true"),
 		"pipeline.yaml":  file("pipeline"),
+		"also.yaml":      file("also", "required: true"),
 		"stage.yaml":     file("stage"),
 		"no-global.yaml": file("quiet", "disable_global_hooks: true"),
 		"alone.yaml":     file("alone", "disable_global_hooks: true", "disable_pipeline_hooks: true"),
@@ -182,6 +184,14 @@ func TestLayers(t *testing.T) {
 	p, err = policy.Load(layers("alone.yaml", "pipeline.yaml"), policy.Options{})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"alone/alone", "required/required"}, hookNames(p))
+
+	// Each warning about a required policy has the line of the setting for its layer.
+	p, err = policy.Load(append(layers("alone.yaml", "also.yaml"), layers("no-global.yaml")[2]), policy.Options{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"alone.yaml:3 required", "alone.yaml:4 also", "no-global.yaml:3 required"},
+		lo.Map(p.Check(), func(w policy.Warning, _ int) string {
+			return filepath.Base(w.File) + ":" + strconv.Itoa(w.Line) + " " + strings.Split(w.Text, `"`)[1]
+		}))
 
 	_, err = policy.Load(layers("stage.yaml", "alone.yaml"), policy.Options{})
 	assert.ErrorContains(t, err, "disable_pipeline_hooks: only a layer below the pipeline layer can switch it off")
