@@ -8,8 +8,9 @@ import (
 )
 
 // Name returns the known name that is most similar to a wrong one. It prefers a name that differs only in case and
-// separators, then the name with the fewest typing errors, of two such names the one that is also in capitals or also
-// not, then the only name that contains the wrong one or is contained in it. It returns false if no name is similar.
+// separators, then the name with the fewest typing errors, then the only name that contains the wrong one or is contained
+// in it. Of two equally similar names, it prefers a name in the same case, then the alphabetical order. It returns false
+// if no name is similar.
 func Name(name string, known []string) (string, bool) {
 	plain := bareName(name)
 	slips := max(len(plain)/3, min(len(plain)-1, 1)) // the maximum number of typing errors
@@ -21,7 +22,7 @@ func Name(name string, known []string) (string, bool) {
 		if isUpper(name) != isUpper(candidate) {
 			d++
 		}
-		if d < least {
+		if d < least || d == least && candidate < best {
 			best, least = candidate, d
 		}
 		if min(len(plain), len(other)) >= 3 && (strings.Contains(plain, other) || strings.Contains(other, plain)) {

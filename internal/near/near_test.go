@@ -19,11 +19,14 @@ func TestName(t *testing.T) {
 	}
 }
 
-// Of two names at the same distance, the one in the same case is meant.
-func TestSameCase(t *testing.T) {
-	for name, want := range map[string]string{"HOMEE": "HOME", "homee": "homer"} {
-		got, _ := Name(name, []string{"HOME", "homer"})
-		assert.Equal(t, want, got, name)
+// Of two names at the same distance, the one in the same case is meant, or else the first one, in whichever order they are
+// known.
+func TestEquallySimilar(t *testing.T) {
+	for name, want := range map[string]string{"HOMEE": "HOME", "homee": "homer", "bat": "cat"} {
+		for _, known := range [][]string{{"HOME", "homer", "cat", "rat"}, {"rat", "cat", "homer", "HOME"}} {
+			got, _ := Name(name, known)
+			assert.Equal(t, want, got, name)
+		}
 	}
 }
 
