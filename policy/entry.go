@@ -271,8 +271,8 @@ func (e *entry) waiver(r *rule) *Waiver {
 	f := fieldsOf(e.at("waiver"))
 	f.only("waiver", keyNames(waiverKeys), nil)
 	w := &Waiver{Owner: f.text("owner"), Reason: f.text("reason")}
-	for key, value := range map[string]string{"owner": w.Owner, "reason": w.Reason, "expires": f.plain("expires")} {
-		if value == "" {
+	for _, key := range keyNames(waiverKeys) {
+		if f.at(key).Raw() == "" {
 			f.node.Wrong("waiver: the key %q is missing: a waiver requires an owner, a reason and an expiry date (rule: waivers)", key)
 		}
 	}

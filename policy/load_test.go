@@ -42,7 +42,7 @@ hooks:
     - {type: shell, command: "true", await: false}
     - {type: command, argv: [a], on_error: closed, on_failure: open}
     - {$ref: nope, id: d, decision: deny}
-    - {id: w, decision: deny, waiver: {owner: me, expires: soon}}
+    - {id: w, decision: deny, waiver: {expires: soon}}
     - id: u
       decision: deny
       when: |
@@ -82,8 +82,9 @@ hooks:
 		`22:38: PreToolUse, entry 3: at PreToolUse the answer of an action may deny, so the rule must wait for it`,
 		`23:34: PreToolUse, entry 4: on_error is another name for on_failure`,
 		`24:14: $ref: unknown definition "nope"; known: none (rule: definitions)`,
+		`25:39: waiver: the key "owner" is missing`,
 		`25:39: waiver: the key "reason" is missing`,
-		`25:60: expires: expected a day such as 2026-12-31`,
+		`25:49: expires: expected a day such as 2026-12-31`,
 		`30:21: when: unknown name "startsWit": did you mean startsWith? (rule: conditions)`,
 		`31:17: rule "two": "a.b" is within "a"`,
 		`32:30: rule "x": on_timeout requires a deadline`,
