@@ -32,19 +32,19 @@ type Policy struct {
 func arrange(documents []*document) (rules []*rule) {
 	named := nameCopies(documents)
 	for _, at := range points() {
-		here := lo.Filter(named, func(r rule, _ int) bool { return r.point == at })
-		slices.SortStableFunc(here, func(a, b rule) int { return (b.priority - a.priority) * lo.Ternary(at.backwards, -1, 1) })
+		here := lo.Filter(named, func(r *rule, _ int) bool { return r.point == at })
+		slices.SortStableFunc(here, func(a, b *rule) int { return (b.priority - a.priority) * lo.Ternary(at.backwards, -1, 1) })
 		for i, r := range here {
 			r.order = i + 1
-			rules = append(rules, &r)
 		}
+		rules = append(rules, here...)
 	}
 	return rules
 }
 
 // nameCopies renames the rules in a library policy that several documents include, from the second document on, because
 // hook names are unique: library:git-safety/discard:ours belongs to the policy ours.
-func nameCopies(documents []*document) (rules []rule) {
+func nameCopies(documents []*document) (rules []*rule) {
 	seen := map[string]bool{}
 	for _, d := range documents {
 		for _, r := range d.rules {
@@ -53,7 +53,7 @@ func nameCopies(documents []*document) (rules []rule) {
 				named.id += ":" + d.name
 			}
 			seen[named.name()] = true
-			rules = append(rules, named)
+			rules = append(rules, &named)
 		}
 	}
 	return rules
