@@ -88,10 +88,10 @@ func libraryOf(path string) string {
 
 // defaults holds the default settings for the rules of a file.
 type defaults struct {
-	shadow    bool
-	priority  *int
-	timeout   fields // the time limit, if set
-	onFailure fields
+	fields
+
+	shadow   bool
+	priority *int
 }
 
 // wholeDouble matches a whole number that is written as a double.
@@ -219,9 +219,7 @@ func (l *loader) defaultsOf(f fields) defaults {
 	of.number("retries", 0, 100, 0)
 	of.oneOf("then", "closed", "open", "abort")
 	of.oneOf("on_failure", failureWords...)
-	return defaults{
-		shadow: of.oneOf("mode", "enforce", "shadow") == "shadow", priority: priorityOf(of), timeout: of, onFailure: of,
-	}
+	return defaults{of, of.oneOf("mode", "enforce", "shadow") == "shadow", priorityOf(of)}
 }
 
 func entriesOf(f fields, key string) []yamlfile.Entry {

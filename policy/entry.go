@@ -293,8 +293,8 @@ func (e *entry) failure(r *rule) failure {
 		e.place("on_error").Wrong("%s: on_error is another name for on_failure: remove one of them", e.what)
 	}
 	f, key := e.fields, lo.Ternary(e.has("on_error"), "on_error", "on_failure")
-	if !e.has(key) && e.part.defaults.onFailure.has("on_failure") && r.judges() {
-		f, key = e.part.defaults.onFailure, "on_failure"
+	if !e.has(key) && e.part.defaults.has("on_failure") && r.judges() {
+		f, key = e.part.defaults.fields, "on_failure"
 	}
 	word := f.oneOf(key, failureWords...)
 	for _, needs := range []string{"retries", "retry_delay", "then"} {
@@ -361,7 +361,7 @@ func (e *entry) timeout() time.Duration {
 	if e.has("timeout") {
 		return e.duration("timeout")
 	}
-	return e.part.defaults.timeout.duration("timeout")
+	return e.part.defaults.duration("timeout")
 }
 
 var failureWords = []string{"closed", "open", "abort", "retry", "continue", "block", "ignore"}
@@ -390,7 +390,7 @@ func (r *rule) defaultRetries() int {
 func (e *entry) resends(t *task) (times int, delay time.Duration) {
 	word := e.at("on_failure").Raw() + e.at("on_error").Raw()
 	if word == "" && t.decides() {
-		word = e.part.defaults.onFailure.at("on_failure").Raw()
+		word = e.part.defaults.at("on_failure").Raw()
 	}
 	if word == "retry" {
 		return 0, 0
