@@ -16,11 +16,11 @@ type ArgumentPieces struct {
 	// inside a text, after a backslash.
 	depth           int
 	inText, escaped bool
-	// repeated holds the newest arguments if each piece began with all arguments before it, and repeats the number of
-	// such pieces. They replace the arguments, unless a single piece turns out to continue them: {"a": before {"a":1}
-	// is a beginning, too.
+	// repeated holds the newest piece if each piece began with all arguments before it, and ends the lengths of these
+	// pieces. The newest piece replaces the arguments, unless the pieces turn out to continue each other: {"a": before
+	// {"a":1} is a beginning, too.
 	repeated string
-	repeats  int
+	ends     []int
 }
 
 // Append adds a piece. It returns the text that the arguments certainly continue with.
@@ -42,7 +42,7 @@ func (a *ArgumentPieces) Append(piece string) string {
 	return a.takeRepeated(true) + a.write(all)
 }
 
-// End returns the text that Add held back.
+// End returns the text that Append held back.
 func (a *ArgumentPieces) End() string {
 	rest := a.takeRepeated(false) + a.write(a.placeholder)
 	a.placeholder = ""
@@ -96,14 +96,11 @@ func (a *ArgumentPieces) write(text string) string {
 // addRepeated reports whether a piece begins with all arguments before it. If so, it holds the piece back.
 func (a *ArgumentPieces) addRepeated(piece string) bool {
 	before := a.soFar()
-	if before == "" || a.repeated == "" && a.Whole() || !strings.HasPrefix(piece, before) {
+	if before == "" || a.repeated == "" && (a.Whole() || len(piece) == len(before)) || !strings.HasPrefix(piece, before) {
 		return false
 	}
-	if len(piece) > len(before) {
-		a.repeated = piece
-		a.repeats++
-	}
-	return a.repeated != ""
+	a.repeated, a.ends = piece, append(a.ends, len(piece))
+	return true
 }
 
 // takeRepeated returns the text that the held-back pieces add to the arguments. more says that another piece follows,
@@ -112,10 +109,14 @@ func (a *ArgumentPieces) takeRepeated(more bool) string {
 	if a.repeated == "" {
 		return ""
 	}
-	rest := a.repeated[a.text.Len():]
-	if a.repeats == 1 && (more || json.Valid([]byte(a.text.String()+a.repeated))) {
-		rest = a.repeated // it continues the arguments
+	var joined strings.Builder // the pieces, each of which begins the newest one
+	for _, end := range a.ends {
+		joined.WriteString(a.repeated[:end])
 	}
-	a.repeated, a.repeats = "", 0
+	rest := a.repeated[a.text.Len():]
+	if more || json.Valid([]byte(a.text.String()+joined.String())) {
+		rest = joined.String()
+	}
+	a.repeated, a.ends = "", nil
 	return a.write(rest)
 }
