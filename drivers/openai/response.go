@@ -134,10 +134,6 @@ func (r *response) item(index int64, raw gjson.Result) *outputItem {
 		return item
 	}
 	item := &outputItem{kind: raw.Get("type").String()}
-	if item.kind == "function_call" {
-		item.call = r.calls
-		r.calls++
-	}
 	if r.at == nil {
 		r.at = map[int64]*outputItem{}
 	}
@@ -181,22 +177,21 @@ func (r *response) findCall(item *outputItem, is func(earlier *outputItem) bool)
 	})
 }
 
-// endRepeated drops a call with the ID and arguments of another, and emits a call that has only the ID of
-// another.
+// endRepeated drops a call if an earlier one has the same ID, name and arguments. Otherwise it emits the call.
 func (r *response) endRepeated(item *outputItem) {
 	if !r.findCall(item, func(o *outputItem) bool { return o.name == item.name && o.text.String() == item.text.String() }) {
 		r.beginCall(item)
 		return
 	}
 	r.items = slices.DeleteFunc(r.items, func(o *outputItem) bool { return o == item })
-	if item.call == r.calls-1 {
-		r.calls--
-	}
 }
 
-// beginCall emits a call's first piece, once its name is known.
+// beginCall emits a call's first piece, once its name is known. Calls are in the order in which they begin.
 func (r *response) beginCall(item *outputItem) {
 	if item.began = item.name != ""; item.began {
+		item.call = r.calls
+		r.calls++
+		r.items = append(slices.DeleteFunc(r.items, func(o *outputItem) bool { return o == item }), item)
 		r.tell(agent.Delta{
 			Call: agent.ToolCall{ID: item.callID, Name: item.name, Arguments: item.text.String()}, CallIndex: item.call,
 		})
@@ -226,7 +221,7 @@ func (r *response) complete(index int64, raw gjson.Result) error {
 		r.tell(agent.Delta{Text: item.text.fill(whole.String())})
 	case "function_call":
 		if item.name == "" {
-			return &service.BrokenError{Err: fmt.Errorf("tool call %d of the reply has no name", item.call)}
+			return &service.BrokenError{Err: fmt.Errorf("tool call %d of the reply has no name", r.calls)}
 		}
 		r.fillArguments(item, argumentsOf(raw.Get("arguments")))
 	case "reasoning":
@@ -275,6 +270,9 @@ func (r *response) close(item *outputItem) {
 
 // fillArguments completes a call's arguments, which have arrived as a whole.
 func (r *response) fillArguments(item *outputItem, whole string) {
+	if whole == "" {
+		return
+	}
 	if strings.HasPrefix(whole, item.text.String()) {
 		item.pieces = service.ArgumentPieces{} // whole contains the text that was held back
 	}
@@ -315,7 +313,7 @@ func (d *Driver) responseStep(a *requestInfo, r *response) (agent.Step, error) {
 	for _, item := range r.items {
 		refused = refused || item.refused
 		if item.kind == "function_call" && !item.began {
-			return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("tool call %d of the reply has no name", item.call)}
+			return agent.Step{}, &service.BrokenError{Err: fmt.Errorf("tool call %d of the reply has no name", r.calls)}
 		}
 	}
 	content, calls := r.content()

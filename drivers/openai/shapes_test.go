@@ -187,6 +187,20 @@ func responsesShapes() (shapes map[string]modeltest.Shape, unfinished map[string
 		Exchange: modeltest.Exchange{Frames: []string{added("0"), added("1"), frame(`{"type":"response.completed","response":{"status":"completed","output":[]}}`)}},
 		Calls:    []agent.ToolCall{call("a", "echo", `{"n":1}`)},
 	}
+	began := func(index, id string) string {
+		return frame(`{"type":"response.output_item.added","output_index":` + index + `,"item":` + strings.Replace(item, `"a"`, `"`+id+`"`, 1) + `""}}`)
+	}
+	ended := func(index, arguments string) string {
+		return frame(`{"type":"response.function_call_arguments.delta","output_index":`+index+`,"delta":`+strconv.Quote(arguments)+`}`) +
+			frame(`{"type":"response.output_item.done","output_index":`+index+`,"item":`+item+strconv.Quote(arguments)+`}}`)
+	}
+	shapes["a call twice, among open calls"] = modeltest.Shape{
+		Exchange: modeltest.Exchange{Frames: []string{
+			began("0", "a"), ended("0", "{}"), began("1", "a"), began("2", "a"), began("3", "b"), ended("1", "{}"), ended("2", `{"n":2}`), ended("3", "{}"),
+			frame(`{"type":"response.completed","response":{"status":"completed","output":[]}}`),
+		}},
+		Calls: []agent.ToolCall{call("a", "echo", "{}"), call("b", "echo", "{}"), call("a", "echo", `{"n":2}`)},
+	}
 	// streamed returns a stream with a call whose arguments come in pieces. Without an end, nothing repeats them whole.
 	streamed := func(index, end string, pieces ...string) modeltest.Shape {
 		frames := []string{frame(`{"type":"response.output_item.added",` + index + `"item":` + item + `""}}`)}
@@ -208,6 +222,8 @@ func responsesShapes() (shapes map[string]modeltest.Shape, unfinished map[string
 	shapes["all arguments without pieces"] = streamed(first, `function_call_arguments.done",`+whole)
 	shapes["repeated arguments, then all"] = streamed(first, `output_item.done","item":`+item+`"{\"n\":1}"}`, `{"n"`, `{"n":`)
 	shapes["no index"] = streamed("", "", `{"n"`, `:1}`)
+	shapes["a placeholder, then nothing"] = streamed(first, `function_call_arguments.done","arguments":""`, `{}`)
+	shapes["a placeholder, then nothing"].Calls[0].Arguments = "{}"
 	unfinished = map[string]modeltest.Exchange{
 		"a refusal": response("completed", "", item+`"{}"},{"type":"message","content":[{"type":"refusal","refusal":"No."}]}`),
 	}
