@@ -28,6 +28,8 @@ func shapes() map[string]modeltest.Shape {
 	const begin = `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"toolu_1","name":"echo","input":`
 	const repeated = `{"type":"tool_use","id":"toolu_1","name":"echo","input":{"n":1}}`
 	const end = `{"type":"content_block_stop","index":0}`
+	second := strings.Replace(begin, `"index":0`, `"index":1`, 1)
+	third := `{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"toolu_2","name":"echo","input":{"n":3}}}`
 	// inPieces returns a stream with a call whose arguments come in pieces. The blocks and pieces have indexes, or -1.
 	inPieces := func(block, piece int, list ...string) modeltest.Shape {
 		index := func(n int) string { return lo.Ternary(n < 0, "", `"index":`+strconv.Itoa(n)+`,`) }
@@ -53,6 +55,10 @@ func shapes() map[string]modeltest.Shape {
 				Body:   whole(repeated+","+repeated+","+strings.Replace(repeated, "1}", "2}", 1), "tool_use"),
 				Frames: events(start, begin+`{"n":1}}}`, end, begin+`{"n":1}}}`, end, begin+`{"n":2}}}`, end, ends("tool_use"), stop),
 			}, Calls: []agent.ToolCall{echo, {ID: "toolu_1", Name: "echo", Arguments: `{"n":2}`}},
+		},
+		"a call twice, among open calls": {
+			Exchange: modeltest.Exchange{Frames: events(start, begin+`{"n":1}}}`, end, begin+`{"n":1}}}`, second+`{"n":2}}}`, third, strings.Replace(end, "0", "1", 1), end, ends("tool_use"), stop)},
+			Calls:    []agent.ToolCall{echo, {ID: "toolu_2", Name: "echo", Arguments: `{"n":3}`}, {ID: "toolu_1", Name: "echo", Arguments: `{"n":2}`}},
 		},
 		"the input in the beginning of the block": {
 			Exchange: modeltest.Exchange{

@@ -239,10 +239,12 @@ func (a *arrival) end(b *block) {
 	a.addArguments(b, b.pieces.End())
 	if b.again && !b.ended && b.Type == "tool_use" {
 		b.ended = true
-		if a.reply.repeats(b) {
-			a.reply.blocks = slices.DeleteFunc(a.reply.blocks, func(o *block) bool { return o == b })
+		repeats := a.reply.repeats(b)
+		a.reply.blocks = slices.DeleteFunc(a.reply.blocks, func(o *block) bool { return o == b })
+		if repeats {
 			return
 		}
+		a.reply.blocks = append(a.reply.blocks, b) // calls are in the order in which they begin
 		a.beginCall(b)
 		a.emit(agent.Delta{Call: agent.ToolCall{Arguments: b.arguments()}, CallIndex: b.call})
 	}
