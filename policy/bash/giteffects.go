@@ -74,7 +74,9 @@ func gitLosses(sub string) []gitLoss {
 		"remote remove", "remote rm":
 		return loses("", "", "", always)
 	case "symbolic-ref": // a branch that becomes symbolic loses its commit
-		return loses("m:qd", "", "d delete", func(g given, _ []Word) bool { return len(g.operands) > 1 && !g.operands[0].Is("HEAD") })
+		return loses("m:qd", "", "d delete", func(g given, _ []Word) bool {
+			return len(g.operands) > 1 && !symbolicHead().MatchString(g.operands[0].raw)
+		})
 	case "remote add": // the next fetch replaces all branches
 		return loses("t:m:f", "mirror?", "mirror", nil)
 	case "lfs migrate":
@@ -249,6 +251,9 @@ var (
 		`clean\.requireforce|safe\..*|protocol\.(.*\.)?allow|gc\.(.*\.)?(reflogexpire.*|pruneexpire)|remote\..*\.(mirror|push))$`)
 	needsCare  = lazy.Regexp(`^(core\.hookspath|gpg\.|fsck\.|(receive|fetch)\.fsck\.|safe\.|protocol\.|gc\.|remote\.|http\..*ssl(ca|backend|cert|key))`)
 	switchedOn = lazy.Regexp(`(?i)^(true|yes|on|1|always|if-asked)$`)
+
+	// symbolicHead matches references that are always symbolic.
+	symbolicHead = lazy.Regexp(`^(HEAD|refs/remotes/[^/]+/HEAD)$`)
 )
 
 // gitSettingEffects records the effect of changing a git setting, on the line or persistently. A nil value is removed
