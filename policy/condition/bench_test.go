@@ -53,7 +53,10 @@ func inCall(tb testing.TB, arguments string, f func(ctx context.Context, c hooks
 }
 
 // another returns the input for a new call.
-func another(c hooks.ToolContext) Input { return Input{new(memory).callEvent(c)} }
+func another(c hooks.ToolContext) Input {
+	now, _ := calledAt(c)
+	return Input{new(memory).callEvent(c, now)}
+}
 
 func BenchmarkDecide(b *testing.B) {
 	conditions := benchLanguage(b)

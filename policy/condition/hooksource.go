@@ -31,19 +31,17 @@ func (h ofHook) stepKind() string {
 	return ""
 }
 
-// callContext is the context at the points of a tool call.
-type callContext interface {
-	Call() hooks.Call
-	Original() hooks.Call
-}
-
-func (h ofHook) toolCall() *called {
-	c, ok := h.Context.(callContext)
+// calledAt returns the tool call at a context; false at points without one.
+func calledAt(c hooks.Context) (now called, ok bool) {
+	at, ok := c.(interface {
+		Call() hooks.Call
+		Original() hooks.Call
+	})
 	if !ok {
-		return nil
+		return called{}, false
 	}
-	effective, original := c.Call(), c.Original()
-	return &called{effective.Name, original.ID, original.Index, effective.Arguments, original.Arguments}
+	effective, original := at.Call(), at.Original()
+	return called{effective.Name, original.ID, original.Index, effective.Arguments, original.Arguments}, true
 }
 
 func (h ofHook) result() result {
@@ -235,28 +233,27 @@ var memories = agent.NewScratch[memory](nil)
 
 // eventOf returns the event behind a context. All conditions that judge one call share it.
 func eventOf(c hooks.Context) *event {
-	if t, ok := c.(hooks.ToolContext); ok {
-		return memories.Get(c.State()).callEvent(t)
+	now, isCall := calledAt(c)
+	if _, isPre := c.(hooks.ToolContext); isPre {
+		return memories.Get(c.State()).callEvent(c, now)
 	}
 	ev := &event{source: ofHook{c}, point: c.Point(), hook: c}
-	if called := (ofHook{c}).toolCall(); called != nil {
-		ev.call = &call{called: *called}
+	if isCall {
+		ev.call = &call{called: now}
 	}
 	return ev
 }
 
 // callEvent returns a call's event at PreToolUse. It creates a new one only if the call differs from the last one.
-func (r *memory) callEvent(c hooks.ToolContext) *event {
-	effective, original := c.Call(), c.Original()
-	now := called{effective.Name, original.ID, original.Index, effective.Arguments, original.Arguments}
+func (r *memory) callEvent(c hooks.Context, now called) *event {
 	if last := r.last.Load(); last != nil && last.call.called == now && last.point == c.Point() && last.hook.State() == c.State() {
 		return last
 	}
 	ev := &event{source: ofHook{c}, point: c.Point(), hook: c, call: &call{called: now}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ev.gates = r.gatesOf(c.State(), effective.Name)
-	r.note(c.StepIndex(), original.Index, original.ID, effective.Name)
+	ev.gates = r.gatesOf(c.State(), now.tool)
+	r.note(c.StepIndex(), now.index, now.id, now.tool)
 	r.last.Store(ev)
 	return ev
 }

@@ -15,7 +15,6 @@ type source interface { //nolint:interfacebloat // one method for each part of a
 	stepKind() string
 	usage() agent.Usage
 	elapsedTime() time.Duration
-	toolCall() *called
 	result() result
 	failure() string
 	input() string
