@@ -161,7 +161,7 @@ func (m Moment) missError(final agent.State, err error) error {
 	}
 	for _, result := range m.results(final) {
 		if result.Reason == agent.ReasonMalformed {
-			return fmt.Errorf("no person is asked about arguments that cannot be read: %w", result.Err)
+			return fmt.Errorf("no hook is asked about arguments that cannot be read: %w", result.Err)
 		}
 	}
 	return fmt.Errorf("the run did not reach the point: it ended as %s after %d steps", final.Status(), final.RunStepCount())

@@ -48,7 +48,7 @@ func TestMomentsThatCannotBeFired(t *testing.T) {
 		"a wrong hook":            {pass.Matching(hooks.Or()), call, `firing PreToolUse: hook "guard": Or without matchers matches nothing: add a matcher, or remove it`},
 		"no hook at all":          {hooks.Hook{}, call, "firing PreToolUse: hook 1 has no name"},
 		"no tool":                 {pass, hookstest.ToolCall("", `{}`), "the tool has no name"},
-		"unreadable arguments":    {pass, hookstest.ToolCall("bash", `{"a":1,"a":2}`), "no person is asked about arguments that cannot be read: reading arguments: "},
+		"unreadable arguments":    {pass, hookstest.ToolCall("bash", `{"a":1,"a":2}`), "no hook is asked about arguments that cannot be read: reading arguments: "},
 		"a step before the input": {hooks.ObserveAll("all", func(context.Context, hooks.Context) error { return nil }), hookstest.Input("x").AfterSteps(agent.Step{}), "AfterSteps: no step is taken before InputSubmitted"},
 		"no error of a tool":      {pass, hookstest.ToolFailure("bash", `{}`, nil), "ToolFailure: the error is nil"},
 		"no error of a run":       {pass, hookstest.RunFailure(nil), "RunFailure: the error is nil"},
