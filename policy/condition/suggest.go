@@ -39,8 +39,16 @@ func (d *dialect) explainIssue(text, plain string, issue *cel.Error) *Error {
 		name := operatorText(m[1])
 		return d.wrongAt(text, offset, "%s does not accept values of type %s", name, strings.ReplaceAll(strings.Trim(m[2], "()"), ".(", " ("))
 	}
-	return d.wrongAt(text, offset, "%s", shortenGrammar(issue.Message))
+	message := shortenGrammar(issue.Message)
+	e := d.wrongAt(text, offset, "%s", message)
+	if unexpected, ok := strings.CutPrefix(message, "unexpected "); ok {
+		e.Suggestion = foreignOperators[strings.Trim(unexpected, "' ")]
+	}
+	return e
 }
+
+// foreignOperators maps other languages' operators to the ones here.
+var foreignOperators = map[string]string{"=": "==", "&": "&&", "|": "||", "and": "&&", "or": "||", "not": "!"}
 
 // shortenGrammar returns the parser's message without its list of expected tokens.
 func shortenGrammar(message string) string {
