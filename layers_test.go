@@ -228,7 +228,7 @@ var layers = map[string]layer{
 
 	// The packages that policies build on.
 	"policy/bash":    {Ours: []string{"internal/lazy"}, Modules: append(values, "mvdan.cc/sh/v3")},
-	"policy/library": {}, // files
+	"policy/library": {Ours: []string{"internal/near"}}, // files
 	"policy/tools":   {Ours: []string{"agent", "internal/strictjson"}},
 	"policy/provenance": {
 		Ours:    []string{"agent", "hooks", "internal/strictjson", "policy/condition", "policy/tools"},

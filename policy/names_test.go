@@ -81,7 +81,7 @@ func TestVariablesOfIncludedFilesGoBeforeTheLibrary(t *testing.T) {
 func TestWrongReferencesToTheLibrary(t *testing.T) {
 	for text, want := range map[string]string{
 		"policy: ours\ninclude: [library:safe-shell@2]\n":                                                  `ours.yaml:2:11: include: read library:safe-shell@2: unknown version "2"; known: 1`,
-		"policy: ours\ninclude: [library:save-shell@1]\n":                                                  `unknown policy; known: assistant,`,
+		"policy: ours\ninclude: [library:save-shell@1]\n":                                                  `unknown policy (did you mean "safe-shell"?); known: assistant,`,
 		"policy: ours\ninclude: library:safe-shell\nhooks: {PreToolUse: {id: x, $ref: safe-shell-line}}\n": `unknown definition "safe-shell-line" (did you mean "library:safe-shell/safe-shell-line"?)`,
 	} {
 		_, err := policy.Parse("ours.yaml", []byte(text), policy.Options{})

@@ -205,7 +205,7 @@ func TestBudgets(t *testing.T) {
 func TestNames(t *testing.T) {
 	assert.Contains(t, library.Names(), "safe-shell")
 	_, err := policy.LoadFiles("library:save-shell")
-	require.ErrorContains(t, err, `unknown policy; known: assistant, assistant-account`)
+	require.ErrorContains(t, err, `unknown policy (did you mean "safe-shell"?); known: assistant, assistant-account`)
 	for _, name := range library.Names() {
 		p, err := policy.LoadFiles(library.Prefix + name)
 		require.NoError(t, err, name)

@@ -17,6 +17,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/grapnel-go/grapnel/internal/near"
 )
 
 // files holds the policies. NAME.yaml is the newest version; the file states its version. NAME@VERSION.yaml is an older
@@ -84,7 +86,12 @@ func findIn(files fs.FS, reference string) (Policy, error) {
 	reference = strings.TrimSuffix(strings.TrimPrefix(reference, Prefix), ".yaml")
 	name, version, pinned := strings.Cut(reference, "@")
 	if !slices.Contains(namesIn(files), name) {
-		return Policy{}, fmt.Errorf("read %s%s: unknown policy; known: %s", Prefix, name, strings.Join(namesIn(files), ", "))
+		known := namesIn(files)
+		hint := ""
+		if meant, ok := near.Name(name, known); ok {
+			hint = fmt.Sprintf(" (did you mean %q?)", meant)
+		}
+		return Policy{}, fmt.Errorf("read %s%s: unknown policy%s; known: %s", Prefix, name, hint, strings.Join(known, ", "))
 	}
 	versions := versionsIn(files, name)
 	if !pinned {

@@ -32,7 +32,7 @@ func TestVersionsAreFound(t *testing.T) {
 		"safe@3":    `read library:safe@3: unknown version "3"; known: 11, 10, 2`,
 		"safe@":     `read library:safe@: unknown version ""; known: 11, 10, 2`,
 		"other@1":   "read library:other: unknown policy; known: safe, safe-not",
-		"../safe@2": "read library:../safe: unknown policy; known: safe, safe-not",
+		"../safe@2": `read library:../safe: unknown policy (did you mean "safe"?); known: safe, safe-not`,
 		"safe@2@2":  `read library:safe@2@2: unknown version "2@2"; known: 11, 10, 2`,
 	} {
 		_, err := findIn(shelf, reference)
