@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -129,14 +130,14 @@ func (a *api) addRuns() {
 
 	type stopInput struct {
 		ID   string `path:"id"`
-		Body struct {
+		Body *struct {
 			Reason string `json:"reason,omitempty" maxLength:"1000"`
-		} `required:"false"`
+		}
 	}
 	huma.Register(a.huma, route(http.MethodPost, "/runs/{id}/stop", "stop-run", "Stop a run", Operator, func(o *huma.Operation) {
 		o.DefaultStatus = http.StatusAccepted
 	}), func(ctx context.Context, in *stopInput) (*struct{}, error) {
-		return nil, a.problem("stopping a run", a.c.Stop(ctx, agent.RunID(in.ID), in.Body.Reason, identityOf(ctx).Name))
+		return nil, a.problem("stopping a run", a.c.Stop(ctx, agent.RunID(in.ID), lo.FromPtr(in.Body).Reason, identityOf(ctx).Name))
 	})
 
 	type eventsInput struct {
@@ -234,6 +235,9 @@ func (c *Coordinator) Stop(ctx context.Context, id agent.RunID, reason, by strin
 	}
 	if r.Status.Ended() {
 		return durable.ErrEnded
+	}
+	if reason == "" && by != "" {
+		reason = "by " + by
 	}
 	return c.store.Signal(ctx, id, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: by})
 }

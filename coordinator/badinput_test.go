@@ -90,6 +90,7 @@ var refusals = map[string]struct {
 	"no page":                   {request{"GET", "/runs?limit=0", ""}, 422},
 	"a large page":              {request{"GET", "/runs?limit=1001", ""}, 422},
 	"stop of no run":            {request{"POST", "/runs/a%00/stop", `{}`}, 404},
+	"stop without a reason":     {request{"POST", "/runs/a%00/stop", ""}, 404},
 	"an unknown blueprint":      {request{"GET", "/blueprints/a%00", ""}, 404},
 	"an unknown version":        {request{"GET", "/blueprints/job?version=99999999999999", ""}, 404},
 	"a blueprint twice":         {request{"POST", "/blueprints", `{"name": "x", "name": "y", "type": "procedural"}`}, 400},

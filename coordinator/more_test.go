@@ -298,7 +298,9 @@ func TestStopWithoutHooks(t *testing.T) {
 		return err == nil && r.Attempts > 0
 	}, time.Minute, 5*time.Millisecond)
 	require.NoError(t, b.c.Stop(t.Context(), id, "", "ann"))
-	assert.Equal(t, coordinator.Stopped, b.await(id).Status)
+	d := b.await(id)
+	assert.Equal(t, coordinator.Stopped, d.Status)
+	assert.Equal(t, "cancelled: by ann", lo.FromPtr(d.Error))
 }
 
 // CO-13: a hook whose blueprint is gone has failed.
