@@ -70,7 +70,8 @@ func (o LoadOptions) exists(path string) bool {
 }
 
 // Load reads a pipeline from its file, with its agents' files, the pipelines that its hooks start, and the user's hooks. The error
-// joins all mistakes in the pipeline and its hooks, each with file, line and column. It does not check agent files.
+// joins all mistakes, each with file, line and column; those in hooks are found once the stages can be read. It does not check agent
+// files.
 func Load(path string, o LoadOptions) (*Pipeline, error) {
 	path, err := o.absolute(path)
 	if err != nil {
