@@ -125,7 +125,7 @@ func TestTwoPeopleApprove(t *testing.T) {
 
 	shown = p.outputOf("runs", "show", id)
 	assert.Regexp(t, `approve by ann, 20.* \(verified as `+regexp.QuoteMeta(me.Username)+`\)`, shown)
-	assert.Regexp(t, `approve by ann of finance, 20.* \(verified\): checked`, shown)
+	assert.Regexp(t, `made.txt: approve by ann of finance, 20.* \(verified\): checked`, shown)
 	events := p.outputOf("runs", "watch", id, "--json")
 	assert.Regexp(t, `"type":"approval.completed".*"answers":\[\{"verdict":"approve","by":"ann","identity":"`+regexp.QuoteMeta(me.Username)+
 		`","at":"20[^"]*"\},\{"verdict":"approve","by":"ann of finance","identity":"ann of finance","reason":"checked","at":"20`, events)

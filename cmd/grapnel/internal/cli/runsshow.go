@@ -196,7 +196,11 @@ func (r *runs) show(ctx context.Context, k *openedStore, about durable.Run, asJS
 		r.writeWrapped("", "  ", fmt.Sprintf("in %s: grapnel run %s", d.Dir, d.summary()))
 	}
 	for _, d := range out.Decisions {
-		r.writeWrapped("", "  ", decisionLine(d))
+		line := decisionLine(d)
+		if d.Preview != "" {
+			line = timeline.Clean(shorten(d.Preview, mostPreview)) + ": " + line
+		}
+		r.writeWrapped("", "  ", line)
 	}
 	r.showHooks(out)
 	r.showChildren(out.Children, now)
