@@ -26,6 +26,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
 )
 
 // web is a program that sends requests to a server on this machine.
@@ -94,12 +95,12 @@ type claimed struct {
 // serveCoordinator returns a coordinator with two blueprints: one without hooks, and one with a hook before its runs and one after.
 func serveCoordinator(m *measuring, p benchStore) (*coordinator.Coordinator, web) {
 	m.Helper()
-	none := func(context.Context, *action.Request) (*action.Decision, error) {
-		return nil, nil //nolint:nilnil // no opinion
+	allow := func(context.Context, *action.Request) (*action.Decision, error) {
+		return &action.Decision{Decision: hooks.Allow}, nil
 	}
-	c, err := coordinator.New(coordinator.Options{Store: p.Store, Host: action.Host{Funcs: map[string]action.Body{"none": none}}})
+	c, err := coordinator.New(coordinator.Options{Store: p.Store, Host: action.Host{Funcs: map[string]action.Body{"allow": allow}}})
 	require.NoError(m, err)
-	hook := `{"type": "func", "func": "none", "on_error": "block"}`
+	hook := `{"type": "func", "func": "allow", "on_error": "block"}`
 	for _, text := range []string{
 		`{"name": "hooks0", "type": "procedural", "command": {"argv": ["true"]}}`,
 		`{"name": "hooks2", "type": "procedural", "command": {"argv": ["true"]}, "hooks": {"on_run_start": ` + hook + `, "on_run_finish": ` + hook + `}}`,
@@ -224,7 +225,7 @@ func callBareHook(ctx context.Context, p benchStore, r durable.Run) error {
 // passRuns lets programs submit runs and runners execute them, and returns how long it takes until all have ended, their hooks included.
 func passRuns(m *measuring, p benchStore, w web, name string, n, atOnce int) time.Duration {
 	m.Helper()
-	ctx, stop := context.WithCancel(m.Context())
+	ctx, stop := context.WithTimeout(m.Context(), 2*time.Minute) // a run that fails in its hooks is never claimed
 	defer stop()
 	var group sync.WaitGroup
 	var submitted, ended atomic.Int64
@@ -252,6 +253,9 @@ func passRuns(m *measuring, p benchStore, w web, name string, n, atOnce int) tim
 		})
 	}
 	group.Wait()
+	if m.Failed() {
+		m.FailNow()
+	}
 	for { // until the hooks have been called
 		open, err := p.List(m.Context(), durable.Filter{Status: []durable.Status{
 			durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting,
