@@ -237,8 +237,11 @@ func (a *arrival) addArguments(b *block, arguments string) {
 // end emits a call's arguments that were held back, or that came at the block's beginning instead of in pieces.
 func (a *arrival) end(b *block) {
 	a.addArguments(b, b.pieces.End())
-	if b.again && !b.ended && b.Type == "tool_use" {
-		b.ended = true
+	if b.Type != "tool_use" || b.ended {
+		return
+	}
+	b.ended = true
+	if b.again {
 		repeats := a.reply.repeats(b)
 		a.reply.blocks = slices.DeleteFunc(a.reply.blocks, func(o *block) bool { return o == b })
 		if repeats {
@@ -246,14 +249,10 @@ func (a *arrival) end(b *block) {
 		}
 		a.reply.blocks = append(a.reply.blocks, b) // calls are in the order in which they begin
 		a.beginCall(b)
-		a.emit(agent.Delta{Call: agent.ToolCall{Arguments: b.arguments()}, CallIndex: b.call})
 	}
-	if b.Type == "tool_use" && !b.ended && len(b.more) == 0 && len(b.Input) > 0 {
-		if arguments := b.arguments(); arguments != "" {
-			a.emit(agent.Delta{Call: agent.ToolCall{Arguments: arguments}, CallIndex: b.call})
-		}
+	if arguments := b.arguments(); arguments != "" && (b.again || len(b.more) == 0) {
+		a.emit(agent.Delta{Call: agent.ToolCall{Arguments: arguments}, CallIndex: b.call})
 	}
-	b.ended = true
 }
 
 // count stores the usage that the service has reported so far. Counts that the service omits stay unchanged.

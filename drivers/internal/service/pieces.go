@@ -109,7 +109,7 @@ func (a *ArgumentPieces) takeRepeated(more bool) string {
 	if a.repeated == "" {
 		return ""
 	}
-	var joined strings.Builder // the pieces, each of which begins the newest one
+	var joined strings.Builder // each piece is a prefix of the newest one
 	for _, end := range a.ends {
 		joined.WriteString(a.repeated[:end])
 	}
