@@ -70,8 +70,8 @@ hooks:
 	assert.GreaterOrEqual(t, overlapped, 11, "each action but the last is open when the next iteration starts")
 }
 
-// AP-60, AP-62: when a worker does actions again, it also does those that are not awaited: what had ended since the last position again,
-// once, and what had not ended. It does nothing else again.
+// AP-60, AP-62: when a worker does actions again, it also repeats detached ones: once each action that had ended since the last
+// position, and each action that had not ended. It repeats nothing else.
 func TestDetachedActionsAreDoneAgain(t *testing.T) {
 	b := newBench(t)
 	run := b.submit(`

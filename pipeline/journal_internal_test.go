@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// The entries since an open firing are needed, and without one those since the last position.
+// The entries since an open firing are needed. Without one, the entries since the last position are needed.
 func TestNeededEntries(t *testing.T) {
 	m := &machine{}
 	m.at.Open = []openFiring{{After: 2}, {After: 4}}

@@ -308,7 +308,7 @@ func TestAnIterationThatUsesUpItsStage(t *testing.T) {
 	assert.Equal(t, []string{"work", "work"}, b.lines("log"), "the iterations have failed")
 }
 
-// AP-75: when the time of a hook and that of its stage are over together, the error names both.
+// AP-75: if the time limits of a hook and its stage pass together, the error names both.
 func TestTwoTimeLimits(t *testing.T) {
 	b := newBench(t)
 	s := b.run(`

@@ -102,9 +102,8 @@ func (r *receiver) sent() []map[string]any {
 	return r.bodies
 }
 
-// A pipeline's quality gate: tests that fail, and a person who is then asked over a web
-// hook with a callback. AP-07, AP-12, AP-13, AP-54: the status of an action is known to
-// those behind it, and an action that is passed over does not change it.
+// A pipeline's quality gate: tests fail, and a webhook with a callback asks a person. AP-07, AP-12, AP-13, AP-54: later rules
+// know an action's status, and a skipped action does not change it.
 func TestAQualityGate(t *testing.T) {
 	to := &receiver{}
 	server := httptest.NewServer(to)

@@ -56,8 +56,7 @@ func running(b testing.TB) agent.State {
 	return s
 }
 
-// BenchmarkHundredRules measures what a policy of a hundred rules costs a call: ten of them
-// are for its tool, and none of these denies.
+// BenchmarkHundredRules measures a call under a hundred rules. Ten are for its tool, and none denies.
 func BenchmarkHundredRules(b *testing.B) {
 	compiled := set(b, load(b, hundred())).Compile("tool3", "other").MustGet()
 	executor := compiled.WrapExecutor(ready{})
@@ -79,7 +78,7 @@ func BenchmarkHundredRules(b *testing.B) {
 	}
 }
 
-// BenchmarkLoad measures what it costs to load a hundred rules and make hooks of them.
+// BenchmarkLoad measures loading a hundred rules and creating their hooks.
 func BenchmarkLoad(b *testing.B) {
 	text := []byte(hundred())
 	for b.Loop() {

@@ -481,7 +481,7 @@ hooks:
 	}
 }
 
-// An entry of which only the beginning was written, because the machine went down, is none: the journal ends before it.
+// After a crash, the journal ends before an entry that was only partly written.
 //
 // AP-63
 func TestTheLastEntryIsTorn(t *testing.T) {

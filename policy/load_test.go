@@ -206,8 +206,7 @@ func TestLayers(t *testing.T) {
 	assert.ErrorContains(t, err, `(did you mean "agent"?)`)
 }
 
-// The same policy twice is one, and stays as far out as it can be; another one of its name is none that could be told
-// from it.
+// The same policy twice counts once. A different policy with the same name is an error.
 //
 // LH-23
 func TestDuplicates(t *testing.T) {

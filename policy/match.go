@@ -117,7 +117,7 @@ func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
 
 var stepKinds = []string{string(agent.StepToolExecution), string(agent.StepFinalResponse)}
 
-// either returns a pattern, or a list of patterns of which one must match.
+// either reads a pattern, or a list of patterns. One must match.
 func (r *matchReader) either(n yamlfile.Node, make func(n yamlfile.Node, text string) hooks.Matcher) hooks.Matcher {
 	items := []yamlfile.Node{n}
 	if n.Kind() == yamlfile.ListNode {

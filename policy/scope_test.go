@@ -25,8 +25,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// scopeRules has four actions of one firing, each of which depends on those before it, and one that
-// is not waited for.
+// scopeRules has four actions at one firing, each of which depends on the earlier ones, and a detached action.
 const scopeRules = `
 hooks:
   on_iteration_complete:
@@ -146,8 +145,7 @@ hooks: {on_iteration_start: {type: func, func: count, await: true, when: "LAST_H
 	assert.Equal(t, 3, ran)
 }
 
-// lastOnly checks that of two processes the second did nothing but the action that the first had
-// not ended, told the same under the same key.
+// lastOnly checks that the second process repeated only the action that the first one had not ended, with the same request and key.
 func (e *engine) lastOnly(t *testing.T) {
 	t.Helper()
 	assert.ElementsMatch(t, []string{"background", "tests", "notify", `spawn {"said":"heard"}`, "last", "last"}, e.done)

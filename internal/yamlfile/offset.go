@@ -75,8 +75,10 @@ func (n Node) inFolded(offset int) Place {
 	return n.file.At(place).Wide(1)
 }
 
-// prefixLength returns the length of the longest prefix that contains only bytes in those.
-func prefixLength(text, those string) int { return len(text) - len(strings.TrimLeft(text, those)) }
+// prefixLength returns the length of the longest prefix that contains only the given characters.
+func prefixLength(text, characters string) int {
+	return len(text) - len(strings.TrimLeft(text, characters))
+}
 
 // walker walks through a text's source, one rune of the text at a time.
 type walker struct {

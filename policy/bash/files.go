@@ -154,7 +154,7 @@ func fileToolOf(name string) (tool, bool) {
 	return tool{}, false
 }
 
-// plainTool returns the options of programs that use no files except those that their tables mark.
+// plainTool returns the options of programs whose options name no files unless the table marks them.
 func plainTool(name string) (tool, bool) {
 	switch name {
 	case "true", "false", "echo", "printf", "sleep", "seq", "expr", "test", "[", "yes", "factor", "kill", "pkill", "pgrep", "pidof", "ps", "pstree",

@@ -33,7 +33,7 @@ type fixtures struct {
 	Variables map[string]Value `key:"variables"`
 	// Receiver is a web service on the loopback interface: its responses by path.
 	Receiver map[string]response `key:"receiver"`
-	// Tools, Agents, Pipelines and Funcs hold, by name, the answers of those that actions call. Model is the model's
+	// Tools, Agents, Pipelines and Funcs hold their answers by name. Model is the model's
 	// answer to prompts, and Person the person's answer to gates.
 	Tools     map[string]string `key:"tools"`
 	Agents    map[string]string `key:"agents"`
