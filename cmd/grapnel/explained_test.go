@@ -299,6 +299,7 @@ func TestRunsAreExplained(t *testing.T) {
 			for _, want := range append(e.show, e.list) {
 				assert.Regexp(t, want, shown)
 			}
+			assert.NotContains(t, shown, "coordinator.", "labels of the coordinator")
 			if t.Failed() {
 				t.Log("\n" + shown)
 			}

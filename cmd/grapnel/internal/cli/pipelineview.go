@@ -129,7 +129,7 @@ func (f *sessionFrame) used() string {
 			all[i] += " of " + limit
 		}
 	}
-	text := all[0] + " steps, " + all[1] + " tokens, " + all[2]
+	text := all[0] + lo.Ternary(steps == 1 && f.Limits.Steps <= 0, " step, ", " steps, ") + all[1] + " tokens, " + all[2]
 	if f.Limits.Time > 0 {
 		text += ", at most " + shortTime(f.Limits.Time)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/pipeline"
 )
 
 // shownRun is the JSON form of a run in show --json.
@@ -77,7 +78,7 @@ func (l *shownLimits) String() string {
 	}
 	var words []string
 	if l.Steps != 0 {
-		words = append(words, fmt.Sprintf("%d steps", l.Steps))
+		words = append(words, plural(l.Steps, "step"))
 	}
 	if l.Tokens != 0 {
 		words = append(words, fmt.Sprintf("%d tokens", l.Tokens))
@@ -329,16 +330,18 @@ func (r *runs) showHead(out shownRun, now time.Time) {
 	if out.DurationMS > 0 {
 		heard = fmt.Sprintf("took %s, ended %s", timeline.FormatDuration(time.Duration(out.DurationMS)*time.Millisecond), timeline.Ago(about.Updated, now))
 	}
-	r.writeWrapped("", "  ", fmt.Sprintf("%s %s, began %s, %d steps, %d attempts, %s", about.Kind, about.Name,
-		about.Created.Local().Format("2006-01-02 15:04:05"), about.Steps, about.Attempts, heard))
+	r.writeWrapped("", "  ", fmt.Sprintf("%s %s, began %s, %s, %s, %s", about.Kind, about.Name,
+		about.Created.Local().Format("2006-01-02 15:04:05"), plural(about.Steps, "step"), plural(about.Attempts, "attempt"), heard))
 	show := func(name, value string) {
 		if value != "" {
 			r.writeWrapped("", "  ", strings.TrimPrefix(name+" "+value, " "))
 		}
 	}
 	show("phase", string(about.Phase))
-	show("labels", labelText(about.Labels))
-	show("demands", labelText(about.Demands))
+	show("stage", about.Labels[durable.LabelStage])
+	show("iteration", about.Labels[durable.LabelIteration])
+	show("labels", labelText(givenLabels(about.Labels)))
+	show("demands", labelText(givenLabels(about.Demands)))
 	instant := func(name string, at time.Time) {
 		if !at.IsZero() {
 			show(name, at.Local().Format("2006-01-02 15:04:05"))
@@ -368,6 +371,13 @@ func (r *runs) showHead(out shownRun, now time.Time) {
 func labelText(labels map[string]string) string {
 	names := slices.Sorted(maps.Keys(labels))
 	return strings.Join(lo.Map(names, func(name string, _ int) string { return name + "=" + labels[name] }), " ")
+}
+
+// givenLabels returns the labels that a user chose. The coordinator and pipelines set the others.
+func givenLabels(labels map[string]string) map[string]string {
+	return lo.OmitBy(labels, func(name, _ string) bool {
+		return name == pipeline.LabelPipeline || strings.HasPrefix(name, "coordinator.") || strings.HasPrefix(name, "pipeline.")
+	})
 }
 
 // showResult shows what a run ended with that has no steps to show.
