@@ -16,7 +16,7 @@ type Milliseconds time.Duration
 
 // MarshalJSON returns the milliseconds, rounded down.
 func (m Milliseconds) MarshalJSON() ([]byte, error) {
-	return json.Marshal(time.Duration(m).Milliseconds()) //nolint:wrapcheck // a number
+	return json.Marshal(time.Duration(m).Milliseconds())
 }
 
 // UsageFigures are the figures of a Usage. Tokens counts input and output together. Cached tokens are part of the

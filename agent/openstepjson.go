@@ -75,7 +75,7 @@ type effectJSON struct {
 
 func (o *openStep) form() (*openStepJSON, error) {
 	if o == nil {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil
 	}
 	r := o.reply
 	effects, err := r.Effects.form()

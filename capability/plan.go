@@ -262,7 +262,7 @@ func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 		config.EndConversation = p.endingConversation(compiled)
 	}
 	a, err := agent.New(config).Get()
-	return a, reach, err //nolint:wrapcheck // the error has all details
+	return a, reach, err
 }
 
 // endingConversation returns the func that tells the hooks that a conversation ends. Telemetry observes runs through

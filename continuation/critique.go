@@ -52,14 +52,14 @@ func (c SelfCritique) judge(ctx context.Context, s agent.State) (*agent.Evaluati
 		return nil, errNoCritic
 	}
 	if last, ok := s.LastStep().Get(); !ok || last.Kind() != agent.StepFinalResponse || s.Stopped() {
-		return nil, nil //nolint:nilnil // no opinion
+		return nil, nil
 	}
 	fault, err := c.Critic(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("self-critique: %w", err)
 	}
 	if fault == "" {
-		return nil, nil //nolint:nilnil // no opinion
+		return nil, nil
 	}
 	count := critiques.Or(s, 0)
 	if count >= c.most() {

@@ -40,7 +40,7 @@ func (l *limit) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Eva
 func (l *limit) judge(_ context.Context, s agent.State) (*agent.Evaluation, error) {
 	over, ok := l.most.StopFor(s).Get()
 	if !ok {
-		return nil, nil //nolint:nilnil // no opinion
+		return nil, nil
 	}
 	name, _, _ := strings.Cut(l.name, "(")
 	over.Source = "continuation." + name

@@ -38,14 +38,14 @@ func CancelFlag(flag *atomic.Bool) CancelSource {
 func UntilCancelled(source CancelSource) agent.Criterion {
 	return &criterion{"UntilCancelled", func(ctx context.Context, s agent.State) (*agent.Evaluation, error) {
 		if s.Stopped() {
-			return nil, nil //nolint:nilnil // no opinion
+			return nil, nil
 		}
 		wanted, err := source(ctx, s)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("checking for cancellation: %w", err)
 		case !wanted:
-			return nil, nil //nolint:nilnil // no opinion
+			return nil, nil
 		}
 		return forbidBecause(agent.StopUser, "continuation.UntilCancelled", "the user wants the run to end", nil), nil
 	}}

@@ -76,7 +76,7 @@ func (e *embedded) claim(ctx context.Context, w WorkerInfo) (Delivery, error) {
 		case len(runs) > 0:
 			return &claimed{store: e.store, run: runs[0]}, nil
 		case fresh:
-			return nil, nil //nolint:nilnil // there is no run
+			return nil, nil
 		}
 		keys, fresh, err = e.keysFor(ctx, w, 0) // there may be a new queue
 	}

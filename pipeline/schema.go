@@ -203,7 +203,7 @@ func (b *schemaBuilder) value(t reflect.Type, positive bool) form {
 	case reflect.TypeFor[Stage]():
 		return form{"$ref": "#/$defs/Stage"}
 	}
-	switch t.Kind() { //nolint:exhaustive // other kinds do not occur
+	switch t.Kind() {
 	case reflect.Bool:
 		return form{"type": "boolean"}
 	case reflect.Int, reflect.Int64:

@@ -57,13 +57,13 @@ func put(raw json.RawMessage, path []string, value json.RawMessage) (json.RawMes
 	if members[path[0]] = after; after == nil {
 		delete(members, path[0])
 	}
-	return json.Marshal(members) //nolint:wrapcheck // texts that were JSON
+	return json.Marshal(members)
 }
 
 func putInList(raw json.RawMessage, path []string, value json.RawMessage) (json.RawMessage, error) {
 	var items []json.RawMessage
 	if err := strictjson.Unmarshal(raw, &items); err != nil {
-		return nil, err //nolint:wrapcheck // the caller says where
+		return nil, err
 	}
 	i, err := strconv.Atoi(path[0])
 	if err != nil || i < 0 || i >= len(items) {
@@ -79,5 +79,5 @@ func putInList(raw json.RawMessage, path []string, value json.RawMessage) (json.
 	if items[i] = after; after == nil {
 		items = slices.Delete(items, i, i+1)
 	}
-	return json.Marshal(items) //nolint:wrapcheck // texts that were JSON
+	return json.Marshal(items)
 }

@@ -187,13 +187,13 @@ func (u boundRule) rewrite(ctx context.Context, c hooks.Context, in condition.In
 func valueOf(ctx context.Context, in condition.Input, e *condition.Expression) (json.RawMessage, error) {
 	v, err := e.Value(ctx, in)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says of what
+		return nil, err
 	}
 	plain, err := plainOf(v)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(plain) //nolint:wrapcheck // a value that JSON supports
+	return json.Marshal(plain)
 }
 
 // perform performs the rule's action.

@@ -186,7 +186,7 @@ func (l *loader) open(path string) (string, []byte, error) {
 	if strings.HasPrefix(path, library.Prefix) {
 		found, err := library.Find(path)
 		if err != nil {
-			return path, nil, err //nolint:wrapcheck // it is complete
+			return path, nil, err
 		}
 		return found.Path(), found.Text, nil
 	}
@@ -196,7 +196,7 @@ func (l *loader) open(path string) (string, []byte, error) {
 		return path, text, err
 	}
 	text, err := yamlfile.Read(path)
-	return path, text, err //nolint:wrapcheck // the caller says what for
+	return path, text, err
 }
 
 // readDocument reads a file and its includes: first all texts, then their keys, then the rules.

@@ -126,7 +126,7 @@ func (p *Policy) bindAction(r *rule, host action.Host) (action.Action, error) {
 	if err == nil && p.options.Wrap != nil {
 		do = p.options.Wrap(r.public(), do)
 	}
-	return do, err //nolint:wrapcheck // the caller says of which rule
+	return do, err
 }
 
 // Rule describes a rule.

@@ -247,7 +247,7 @@ type keeperJournal struct {
 func (j keeperJournal) Once(
 	ctx context.Context, _ agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error),
 ) ([]byte, error) {
-	return j.keeper.Once(ctx, j.above, "pipeline "+name, repeat, do) //nolint:wrapcheck // it is a seam
+	return j.keeper.Once(ctx, j.above, "pipeline "+name, repeat, do)
 }
 
 // A durable.Keeper is such a journal, in a run that it keeps.

@@ -42,13 +42,13 @@ func (s *scrubber) make(secrets, personal []string) (err error) {
 	if len(secrets)+len(o.Patterns) > 0 {
 		o.Without, _ = lo.Difference(secretKinds(), secrets)
 		if s.secrets, err = redact.New(o); err != nil {
-			return err //nolint:wrapcheck // the loader says of which rule
+			return err
 		}
 	}
 	if len(personal) > 0 {
 		s.personal, err = pii.New(pii.Options{Kinds: personal})
 	}
-	return err //nolint:wrapcheck // the loader says of which rule
+	return err
 }
 
 // text returns the redacted text.

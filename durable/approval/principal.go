@@ -33,18 +33,18 @@ func (h *handler) identify(r *http.Request) (*Principal, error) {
 		}
 	}
 	if h.options.People == nil {
-		return nil, nil //nolint:nilnil // no valid credentials
+		return nil, nil
 	}
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		if p, ok := h.options.People.Find(strings.TrimSpace(token)); ok {
 			return &p, nil
 		}
-		return nil, nil //nolint:nilnil // no valid credentials
+		return nil, nil
 	}
 	if cookie, err := r.Cookie(cookieName); err == nil {
 		return h.sessions.author(h.options.People, cookie.Value), nil
 	}
-	return nil, nil //nolint:nilnil // no valid credentials
+	return nil, nil
 }
 
 // principalKey is the key of a *Principal in the context of a request.

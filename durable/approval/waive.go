@@ -98,7 +98,7 @@ func (h *handler) applyWaiver(ctx context.Context, q *question, form url.Values)
 	}
 	effect, err := waiver.Preview(ctx, h.store, given.scope, time.Time{}, previewedAnswers)
 	if err != nil {
-		return given, "", err //nolint:wrapcheck // it names the audit log
+		return given, "", err
 	}
 	given.effect = &effect
 	if form.Get("make") != "yes" {

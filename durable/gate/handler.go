@@ -98,7 +98,7 @@ func (h *handler) find(ctx context.Context, token string) (*callback.Gate, error
 		return &callback.Gate{Used: true}, nil
 	}
 	if errors.Is(err, durable.ErrNotFound) || err == nil && wait.Kind != durable.WaitCallback {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (h *handler) find(ctx context.Context, token string) (*callback.Gate, error
 	}
 	q, ok := durable.GateOf(wait, about)
 	if !ok {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil
 	}
 	run, err := h.store.Run(ctx, wait.Run)
 	if err != nil {

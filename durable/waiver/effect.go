@@ -35,7 +35,7 @@ func Preview(ctx context.Context, store durable.Audits, s Scope, since time.Time
 			}
 			answered, err := durable.AnsweredOf(r)
 			if err != nil {
-				return e, err //nolint:wrapcheck // it names the record
+				return e, err
 			}
 			if e.Answers++; slices.ContainsFunc(answered.AskedBy, func(rule string) bool { return s.Covers(rule, answered.Call) }) {
 				e.Covered = append(e.Covered, answered)

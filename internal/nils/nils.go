@@ -8,7 +8,7 @@ func Is(v any) bool {
 	if v == nil {
 		return true
 	}
-	switch of := reflect.ValueOf(v); of.Kind() { //nolint:exhaustive // other kinds are never nil, or usable when nil
+	switch of := reflect.ValueOf(v); of.Kind() {
 	case reflect.Pointer, reflect.Func, reflect.Chan:
 		return of.IsNil()
 	}

@@ -60,7 +60,7 @@ func (n Node) decodeInto(into reflect.Value, options []string) {
 		n.duration(into, options)
 		return
 	}
-	switch into.Kind() { //nolint:exhaustive // other kinds panic
+	switch into.Kind() {
 	case reflect.String:
 		if text, ok := n.Text(); ok {
 			into.SetString(text)

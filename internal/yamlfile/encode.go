@@ -95,7 +95,7 @@ func encodeValue(v reflect.Value) (*yaml.Node, error) {
 	case time.Duration:
 		return textNode(from.String()), nil
 	}
-	switch v.Kind() { //nolint:exhaustive // other kinds cannot be written
+	switch v.Kind() {
 	case reflect.String:
 		return textNode(v.String()), nil
 	case reflect.Bool:

@@ -198,7 +198,7 @@ func (d *Diff) WriteText(w io.Writer, l Look) error {
 	}
 	t.write(&out, l)
 	_, err := io.WriteString(w, out.String())
-	return err //nolint:wrapcheck // the caller adds what it writes
+	return err
 }
 
 // describeChange describes a change in words.

@@ -108,5 +108,5 @@ type counting struct {
 func (c counting) Read(b []byte) (int, error) {
 	n, err := c.file.Read(b)
 	c.count(int64(n))
-	return n, err //nolint:wrapcheck // the caller wraps the error
+	return n, err
 }

@@ -17,7 +17,7 @@ func (f folder) Open(name string) (fs.File, error) {
 	}
 	file, err := os.OpenFile(filepath.Join(string(f), filepath.FromSlash(name)), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // err contains the path; this also avoids returning a nil *os.File as fs.File
+		return nil, err
 	}
 	return file, nil
 }

@@ -47,7 +47,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		fmt.Fprintf(out, "<script type=\"text/plain\" id=\"piece%d\">%s</script>\n", i, text)
 	}
 	fmt.Fprintf(out, "<script>%s</script>\n</body>\n</html>\n", pageJS)
-	return out.Flush() //nolint:wrapcheck // the caller adds what it writes
+	return out.Flush()
 }
 
 // contentPolicy returns the page's Content-Security-Policy. It permits only the page's style and script.
@@ -156,11 +156,11 @@ func zipTranscripts(transcripts [][]byte) (string, error) {
 	z := gzip.NewWriter(encoder)
 	texts := lo.Map(transcripts, func(packed []byte, _ int) json.RawMessage { return unpackRun(packed) })
 	if err := json.NewEncoder(z).Encode(texts); err != nil {
-		return "", err //nolint:wrapcheck // the caller adds the context
+		return "", err
 	}
 	if err := z.Close(); err != nil {
-		return "", err //nolint:wrapcheck // as above
+		return "", err
 	}
 	err := encoder.Close()
-	return out.String(), err //nolint:wrapcheck // as above
+	return out.String(), err
 }

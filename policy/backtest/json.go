@@ -14,5 +14,5 @@ func (d *Diff) WriteJSON(w io.Writer) error { return encodeJSON(w, d) }
 func encodeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(v) //nolint:wrapcheck // the caller adds what it writes
+	return e.Encode(v)
 }

@@ -32,7 +32,7 @@ func (r *Report) WriteText(w io.Writer, l Look) error {
 	}
 	r.afterword(&out, l)
 	_, err := io.WriteString(w, out.String())
-	return err //nolint:wrapcheck // the caller adds what it writes
+	return err
 }
 
 func (r *Report) preface(w io.Writer, l Look) {

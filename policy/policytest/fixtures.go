@@ -247,7 +247,7 @@ func (w *world) read(name string) (string, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("file %s does not exist", name)
 	}
-	return string(text), err //nolint:wrapcheck // err contains the path
+	return string(text), err
 }
 
 func (w *world) requests() []received {

@@ -41,7 +41,7 @@ func (f fixtures) host(w *world) action.Host {
 func saying(v Value) action.Body {
 	return func(context.Context, *action.Request) (*action.Decision, error) {
 		d, err := action.ParseDecision(v)
-		return d, err //nolint:wrapcheck // err says what is wrong
+		return d, err
 	}
 }
 

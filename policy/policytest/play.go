@@ -59,11 +59,11 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 	p := &performance{runs: runsOf(c.Transcript)}
 	set, err := hooks.NewSet(t.hooks...).Compile().Get()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // err names the hooks
+		return nil, err
 	}
 	a, err := agent.New(p.config(set)).Get()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the agent's error
+		return nil, err
 	}
 	var failures []Failure
 	session := a.Session(agent.NewState())
@@ -81,7 +81,7 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 			return nil, context.Cause(ctx)
 		}
 		if err := a.Drain(ctx); err != nil {
-			return nil, err //nolint:wrapcheck // err says what remains
+			return nil, err
 		}
 		here := p.seenEvents()[from:]
 		failures = append(failures, run.checkExpectations(t, here, state)...)
@@ -96,7 +96,7 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 		}
 	}
 	if err := session.Close(ctx); err != nil {
-		return nil, err //nolint:wrapcheck // err names the session
+		return nil, err
 	}
 	cover.add(t.seenConditions(), p.seenEvents())
 	c.Expect.checkEnd(d, state, effects)

@@ -100,5 +100,5 @@ func (r *receiver) close() error {
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
-	return err //nolint:wrapcheck // from a loopback listener
+	return err
 }

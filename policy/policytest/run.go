@@ -131,7 +131,7 @@ func (s *Suite) loadTrial(f fixtures, w *world, faults map[string]injectedFault,
 		return Load([]policy.Layer{{Name: "run", Files: s.policies}}, with)
 	}
 	p, err := policy.Load([]policy.Layer{{Name: "run", Files: s.policies}}, with)
-	return &Trial{policy: p}, err //nolint:wrapcheck // err names the files
+	return &Trial{policy: p}, err
 }
 
 // checkPolicy reports cases that name unknown rules.

@@ -79,7 +79,7 @@ func schemaOf(t reflect.Type, defs form) form {
 	if f, ok := specialForm(t, defs); ok {
 		return f
 	}
-	switch t.Kind() { //nolint:exhaustive // other kinds do not occur
+	switch t.Kind() {
 	case reflect.Bool:
 		return form{"type": "boolean"}
 	case reflect.Int, reflect.Int64:

@@ -44,10 +44,10 @@ func Load(layers []policy.Layer, o policy.Options) (*Trial, error) {
 	}
 	var err error
 	if t.policy, err = policy.Load(layers, o); err != nil {
-		return nil, err //nolint:wrapcheck // err names the files
+		return nil, err
 	}
 	t.hooks, err = t.policy.Hooks()
-	return t, err //nolint:wrapcheck // err names the files
+	return t, err
 }
 
 // waived is the name suffix of hooks that stand for waived rules.
@@ -95,7 +95,7 @@ func (t *Trial) Fire(ctx context.Context, e *Event) (*Report, error) {
 	}
 	fired, err := m.Fire(ctx, hooks.NewSet(with...)).Get()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // err names the event
+		return nil, err
 	}
 	return t.report(e, fired, matched), nil
 }

@@ -171,7 +171,7 @@ func (f *backtestFlags) makeHooks(ctx context.Context) (list []hooks.Hook, done 
 	p.clean, p.unclean = redacting(file.Definition)
 	built, err := p.registry().BuildFile(ctx, file)
 	if err != nil {
-		return nil, nil, err //nolint:wrapcheck // the error is complete
+		return nil, nil, err
 	}
 	plan, err := built.Builder.Plan().Get()
 	if err != nil {
@@ -197,11 +197,11 @@ func (f *backtestFlags) load(idle *idleActions, given []hooks.Hook) ([]backtest.
 		}
 		p, err := policy.Load([]policy.Layer{{Name: "run", Files: files}}, o)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the file
+			return nil, err
 		}
 		list, err := p.Hooks()
 		if err != nil {
-			return nil, err //nolint:wrapcheck // as above
+			return nil, err
 		}
 		var undone []string
 		if !f.actions {
@@ -248,12 +248,12 @@ func (f *backtestFlags) play(ctx context.Context, std streams, found []backtest.
 	report, err := backtest.Run(ctx, found, o)
 	bar.End()
 	if err != nil {
-		return err //nolint:wrapcheck // the error is complete
+		return err
 	}
 	var diff *backtest.Diff
 	if f.diff {
 		if diff, err = report.Diff(); err != nil {
-			return err //nolint:wrapcheck // as above
+			return err
 		}
 	}
 	if err := f.writeReport(std, report, diff); err != nil {
@@ -292,20 +292,20 @@ func (f *backtestFlags) writeReport(std streams, report *backtest.Report, diff *
 	}
 	switch {
 	case f.json && diff != nil:
-		return diff.WriteJSON(std.out) //nolint:wrapcheck // the caller adds the context
+		return diff.WriteJSON(std.out)
 	case f.json:
-		return report.WriteJSON(std.out) //nolint:wrapcheck // as above
+		return report.WriteJSON(std.out)
 	case diff != nil:
-		return diff.WriteText(std.out, look) //nolint:wrapcheck // as above
+		return diff.WriteText(std.out, look)
 	}
-	return report.WriteText(std.out, look) //nolint:wrapcheck // as above
+	return report.WriteText(std.out, look)
 }
 
 // writeFile writes a file completely, or leaves the old one.
 func writeFile(path string, write func(io.Writer) error) error {
 	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
-		return err //nolint:wrapcheck // the caller adds the context
+		return err
 	}
 	err = errors.Join(file.Chmod(0o644), write(file), file.Close()) // others may read the report
 	if err == nil {

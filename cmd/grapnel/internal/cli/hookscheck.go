@@ -156,7 +156,7 @@ func (f *checking) readTools() (specs []agent.ToolSpec, err error) {
 		}
 		schemas, err := replay.LoadTools(name)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the file
+			return nil, err
 		}
 		specs = append(specs, specsOf(schemas)...)
 	}

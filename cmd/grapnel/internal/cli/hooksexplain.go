@@ -78,7 +78,7 @@ Exit codes:
 				width = widthOf(std.out)
 			}
 			_, err = io.WriteString(std.out, paintText(report.Summary(markVerdict, width), wantsColour(std.out, f.color)))
-			return err //nolint:wrapcheck // the error names the output
+			return err
 		},
 	}
 	c.Flags().SortFlags = false

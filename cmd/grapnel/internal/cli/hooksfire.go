@@ -134,10 +134,10 @@ func writeReport(w io.Writer, report *policytest.Report, asJSON, colours bool) e
 		out := json.NewEncoder(w)
 		out.SetEscapeHTML(false)
 		out.SetIndent("", "  ")
-		return out.Encode(report) //nolint:wrapcheck // the error names the output
+		return out.Encode(report)
 	}
 	_, err := io.WriteString(w, paintText(report.Text(markVerdict), colours))
-	return err //nolint:wrapcheck // the error names the output
+	return err
 }
 
 // verdictExit returns the exit code for a decision.

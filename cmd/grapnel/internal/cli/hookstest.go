@@ -72,7 +72,7 @@ Exit codes:
 func (f *caseRuns) start(ctx context.Context, std streams, args []string) error {
 	if f.schema {
 		_, err := std.out.Write(policytest.Schema())
-		return err //nolint:wrapcheck // it names the output
+		return err
 	}
 	if err := f.check(); err != nil {
 		return &usageError{err}

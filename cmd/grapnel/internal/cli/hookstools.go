@@ -137,22 +137,22 @@ func specsOf(schemas []replay.ToolSchema) []agent.ToolSpec {
 func toolsOfAgent(ctx context.Context, path string) (specs []agent.ToolSpec, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what for
+		return nil, err
 	}
 	file, err := newRegistry().Parse(path, text)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file
+		return nil, err
 	}
 	p := &parts{}
 	p.clean, p.unclean = redacting(file.Definition)
 	built, err := p.registry().BuildFile(ctx, file)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, built.Close()) }()
 	plan, err := built.Builder.Plan().Get()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is complete
+		return nil, err
 	}
 	for _, tool := range plan.Tools() {
 		specs = append(specs, tool.Spec())
@@ -164,20 +164,20 @@ func toolsOfAgent(ctx context.Context, path string) (specs []agent.ToolSpec, err
 func toolsOfRuns(path string) ([]agent.ToolSpec, error) {
 	reader, err := recorded.Open(path)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the file
+		return nil, err
 	}
 	defer reader.Close()
 	found := map[string]agent.ToolSpec{}
 	refs := map[string]bool{}
 	for run, err := range reader.Runs() {
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the file and the line
+			return nil, err
 		}
 		schemas := run.Tools
 		if ref := run.ToolsRef; ref != "" && !refs[ref] {
 			refs[ref] = true
 			if schemas, err = replay.FindTools(os.DirFS(filepath.Dir(path)), ref); err != nil {
-				return nil, err //nolint:wrapcheck // it names the file
+				return nil, err
 			}
 		}
 		for _, spec := range specsOf(schemas) {
@@ -205,7 +205,7 @@ func writeTools(out io.Writer, reports []policy.ToolReport, never []string) erro
 			timeline.Clean(strings.Join(arguments, " ")))
 	}
 	if err := w.Flush(); err != nil {
-		return err //nolint:wrapcheck // the caller says what for
+		return err
 	}
 	fmt.Fprintln(out, "\n?: not understood; ~: not sure")
 	for _, r := range reports {
@@ -239,10 +239,10 @@ func writeToolsJSON(out io.Writer, reports []policy.ToolReport) error {
 			Rules []string `json:"rules"`
 		}{r.Description, r.Rules})
 		if err != nil {
-			return err //nolint:wrapcheck // the caller says what for
+			return err
 		}
 		if _, err := fmt.Fprintf(out, "%s\n", line); err != nil {
-			return err //nolint:wrapcheck // as above
+			return err
 		}
 	}
 	return nil
@@ -261,7 +261,7 @@ func writeTable(out io.Writer, reports []policy.ToolReport) error {
 		}
 		text, err := json.Marshal(entry)
 		if err != nil {
-			return err //nolint:wrapcheck // the caller says what for
+			return err
 		}
 		unsure := lo.FilterMap(d.Arguments, func(a tools.Argument, _ int) (string, bool) { return a.Name, a.Role == tools.Unknown })
 		comment := lo.Ternary(d.Certainty == tools.Sure, "", "  # "+string(d.Certainty))
@@ -270,10 +270,10 @@ func writeTable(out io.Writer, reports []policy.ToolReport) error {
 		}
 		name, err := json.Marshal(d.Tool)
 		if err != nil {
-			return err //nolint:wrapcheck // as above
+			return err
 		}
 		if _, err := fmt.Fprintf(out, "  %s: %s%s\n", name, text, timeline.Clean(comment)); err != nil {
-			return err //nolint:wrapcheck // as above
+			return err
 		}
 	}
 	return nil

@@ -182,7 +182,7 @@ func labelOf(flag, text string) (name, value string, err error) {
 // labelsOf parses a list of NAME=VALUE.
 func labelsOf(flag string, texts []string) (map[string]string, error) {
 	if len(texts) == 0 {
-		return nil, nil //nolint:nilnil // no labels
+		return nil, nil
 	}
 	labels := map[string]string{}
 	for _, text := range texts {

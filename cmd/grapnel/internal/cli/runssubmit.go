@@ -338,7 +338,7 @@ func (r *runs) showEnd(ctx context.Context, k *openedStore, about durable.Run, a
 
 // exitCodeOf returns the exit code for a run that has ended.
 func exitCodeOf(about durable.Run) int {
-	switch about.AgentStatus() { //nolint:exhaustive // the others have not ended or failed
+	switch about.AgentStatus() {
 	case agent.StatusDone:
 		return exitDone
 	case agent.StatusStopped:

@@ -216,7 +216,7 @@ func storeKeys() (*durable.Encryption, error) {
 		if os.Getenv(oldKeysVariable) != "" {
 			return nil, fmt.Errorf("%s is set, but %s is not: new data needs a key", oldKeysVariable, keyVariable)
 		}
-		return nil, nil //nolint:nilnil // nothing is encrypted
+		return nil, nil
 	}
 	key, err := storeKey(keyVariable, text)
 	if err != nil {
