@@ -157,7 +157,7 @@ var layers = map[string]layer{
 	"durable/approval":       {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
 	"durable/gate":           {Ours: []string{"agent", "action", "durable", "internal/callback"}, Modules: values},
 	"durable/durabletest":    {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
-	"durable/internal/store": {Ours: []string{"agent", "durable"}},
+	"durable/internal/store": {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: values},
 	"durable/memory":         {Ours: []string{"agent", "durable", "durable/internal/store"}},
 	"durable/sqlite":         {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "modernc.org/sqlite")},
 	"durable/postgres":       {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "github.com/jackc/pgx/v5")},

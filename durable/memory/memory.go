@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -94,7 +95,7 @@ func (d *db) whileLocked(ctx context.Context, f func(v view) error) error {
 }
 
 // Read implements store.DB.
-func (d *db) Read(ctx context.Context, f func(store.Rows) error) error {
+func (d *db) Read(ctx context.Context, _ string, f func(store.Rows) error) error {
 	return d.whileLocked(ctx, func(v view) error { return f(v) })
 }
 
@@ -107,7 +108,7 @@ type tx struct {
 }
 
 // Write implements store.DB.
-func (d *db) Write(ctx context.Context, f func(store.Tx) error) error {
+func (d *db) Write(ctx context.Context, _ string, f func(store.Tx) error) error {
 	return d.whileLocked(ctx, func(v view) error {
 		t := &tx{view: v}
 		done := false
@@ -125,6 +126,23 @@ func (d *db) Write(ctx context.Context, f func(store.Tx) error) error {
 		}
 		return nil
 	})
+}
+
+// Step implements store.DB: it refuses every Commit.
+func (d *db) Step(context.Context, store.Step) (bool, error) { return false, nil }
+
+// Claim implements store.DB.
+func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key) (all []durable.Run, err error) {
+	err = d.whileLocked(ctx, func(v view) error {
+		ready := v.ready(keys)
+		slices.SortStableFunc(ready, func(a, b *run) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Ready.Compare(b.Ready)) })
+		for _, r := range ready[:min(limit, len(ready))] {
+			r.Start(owner, ttl, v.now)
+			all = append(all, cloneRun(r.Run).Run)
+		}
+		return nil
+	})
+	return all, err
 }
 
 // rollback undoes the writes of a transaction, the last one first.

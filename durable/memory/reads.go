@@ -111,6 +111,30 @@ func (v view) ready(keys []durable.Key) (all []*run) {
 	return all
 }
 
+// Polled implements store.Rows.
+func (v view) Polled(keys ...durable.Key) (map[durable.Key]time.Time, error) {
+	all := map[durable.Key]time.Time{}
+	for _, q := range v.queues {
+		if slices.Contains(keys, q.key) {
+			all[q.key] = q.polled
+		}
+	}
+	return all, nil
+}
+
+// Due implements store.Rows.
+func (v view) Due(limit int) (map[store.Cause][]agent.RunID, error) {
+	all := map[store.Cause][]agent.RunID{}
+	for _, r := range v.runs {
+		for c := store.Expired; c <= store.Late; c++ {
+			if len(all[c]) < limit && c.Is(r.Run, v.now) {
+				all[c] = append(all[c], r.ID)
+			}
+		}
+	}
+	return all, nil
+}
+
 // Owed implements store.Rows.
 func (v view) Owed(retry time.Duration, limit int) (all []durable.Offer, _ error) {
 	var owed []*run
@@ -121,25 +145,29 @@ func (v view) Owed(retry time.Duration, limit int) (all []durable.Offer, _ error
 		}
 	}
 	slices.SortStableFunc(owed, func(a, b *run) int { return a.Ready.Compare(b.Ready) })
-	for _, r := range owed[:min(max(limit, 0), len(owed))] {
+	for _, r := range owed[:min(limit, len(owed))] {
 		all = append(all, durable.Offer{OfferID: durable.OfferID{Run: r.ID, Seq: r.Offer}, Key: r.Needs().Key(), Priority: r.Priority})
 	}
 	return all, nil
 }
 
-// Payload implements store.Rows.
-func (v view) Payload(id agent.RunID) (store.Payload, error) {
-	return clonePayload(v.byID[id].payload), nil
+// find returns a run; an empty one if there is none.
+func (v view) find(id agent.RunID) *run {
+	if r := v.byID[id]; r != nil {
+		return r
+	}
+	return &run{}
 }
 
-func clonePayload(p store.Payload) store.Payload {
-	p.Input, p.Submitted, p.Result = bytes.Clone(p.Input), bytes.Clone(p.Submitted), bytes.Clone(p.Result)
-	return p
+// Payload implements store.Rows.
+func (v view) Payload(id agent.RunID) (store.Payload, error) {
+	p := v.find(id).payload
+	return store.Payload{Input: bytes.Clone(p.Input), Submitted: bytes.Clone(p.Submitted), Result: bytes.Clone(p.Result)}, nil
 }
 
 // Entries implements store.Rows.
 func (v view) Entries(id agent.RunID, after int64) (all []durable.Entry, _ error) {
-	for _, e := range v.byID[id].entries {
+	for _, e := range v.find(id).entries {
 		if e.Seq > after {
 			e.Data = bytes.Clone(e.Data)
 			all = append(all, e)
@@ -150,7 +178,7 @@ func (v view) Entries(id agent.RunID, after int64) (all []durable.Entry, _ error
 
 // Events implements store.Rows.
 func (v view) Events(id agent.RunID, after int64, limit int) (all []durable.Event, _ error) {
-	for _, e := range v.byID[id].events {
+	for _, e := range v.find(id).events {
 		if e.Seq > after && len(all) < limit {
 			e.Data = bytes.Clone(e.Data)
 			all = append(all, e)
@@ -160,24 +188,19 @@ func (v view) Events(id agent.RunID, after int64, limit int) (all []durable.Even
 }
 
 // Signals implements store.Rows.
-func (v view) Signals(owner string) (runs []store.Run, added map[agent.RunID][]durable.Signal, _ error) {
-	added = map[agent.RunID][]durable.Signal{}
+func (v view) Signals(owner string) (all []store.Signalled, _ error) {
 	for _, r := range v.runs {
 		if r.Owner != owner {
 			continue
 		}
-		runs = append(runs, cloneRun(r.Run))
-		for _, s := range r.signals {
-			if s.Seq > r.Handled {
-				added[r.ID] = append(added[r.ID], s)
-			}
-		}
+		added := slices.DeleteFunc(slices.Clone(r.signals), func(s durable.Signal) bool { return s.Seq <= r.Handled })
+		all = append(all, store.Signalled{Run: r.ID, Paused: r.Paused, CancelReason: r.CancelReason, Added: added})
 	}
-	return runs, added, nil
+	return all, nil
 }
 
 // Waits implements store.Rows.
-func (v view) Waits(id agent.RunID) ([]store.Wait, error) { return cloneWaits(v.byID[id].waits), nil }
+func (v view) Waits(id agent.RunID) ([]store.Wait, error) { return cloneWaits(v.find(id).waits), nil }
 
 func cloneWaits(waits []store.Wait) []store.Wait {
 	waits = slices.Clone(waits)
@@ -202,6 +225,30 @@ func (v view) OpenWaits(f durable.WaitFilter) (all []durable.Wait, _ error) {
 	}
 	slices.SortFunc(all, store.CompareWaits)
 	return all[:min(cmp.Or(f.Limit, durable.DefaultLimit), len(all))], nil
+}
+
+// Checks implements store.Rows.
+func (v view) Checks(owner string, kinds []durable.WaitKind, hosts []string, limit int) ([]store.Wait, error) {
+	var own, free []store.Wait
+	for _, r := range v.runs {
+		if r.Status != durable.StatusWaiting || r.Paused {
+			continue
+		}
+		for _, w := range cloneWaits(r.waits) {
+			switch {
+			case w.Answer != nil, !slices.Contains(kinds, w.Kind), !slices.Contains(hosts, w.Host):
+			case w.Checker == owner:
+				own = append(own, w)
+			case w.Checker == "", !w.CheckedUntil.After(v.now):
+				free = append(free, w)
+			}
+		}
+	}
+	byAge := func(a, b store.Wait) int { return store.CompareWaits(a.Wait, b.Wait) }
+	slices.SortFunc(own, byAge)
+	slices.SortFunc(free, byAge)
+	all := slices.Concat(own, free)
+	return all[:min(limit, len(all))], nil
 }
 
 // Token implements store.Rows.

@@ -2,7 +2,7 @@ package memory
 
 import (
 	"bytes"
-	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -15,29 +15,6 @@ import (
 // Lock implements store.Tx: the database is locked.
 func (t *tx) Lock(ids ...agent.RunID) (map[agent.RunID]store.Run, error) { return t.Runs(ids...) }
 
-// Claim implements store.Tx.
-func (t *tx) Claim(owner string, ttl time.Duration, limit int, keys []durable.Key) (all []durable.Run, _ error) {
-	ready := t.ready(keys)
-	slices.SortStableFunc(ready, func(a, b *run) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Ready.Compare(b.Ready)) })
-	for _, r := range ready[:min(limit, len(ready))] {
-		started := cloneRun(r.Run)
-		started.Start(owner, ttl, t.now)
-		set(t, &r.Run, started)
-		all = append(all, cloneRun(started).Run)
-	}
-	return all, nil
-}
-
-// LockDue implements store.Tx.
-func (t *tx) LockDue(c store.Cause, limit int) (all []store.Run, _ error) {
-	for _, r := range t.runs {
-		if len(all) < limit && c.Is(r.Run, t.now) {
-			all = append(all, cloneRun(r.Run))
-		}
-	}
-	return all, nil
-}
-
 // LockWaiters implements store.Tx.
 func (t *tx) LockWaiters(child agent.RunID) (all []store.Run, _ error) {
 	for _, r := range t.runs {
@@ -48,65 +25,48 @@ func (t *tx) LockWaiters(child agent.RunID) (all []store.Run, _ error) {
 	return all, nil
 }
 
-// LockChecks implements store.Tx.
-func (t *tx) LockChecks(owner string, kinds []durable.WaitKind, hosts []string) (own, free []store.Wait, _ error) {
-	for _, r := range t.runs {
-		if r.Status != durable.StatusWaiting || r.Paused {
-			continue
+// AddRuns implements store.Tx.
+func (t *tx) AddRuns(runs ...store.NewRun) error {
+	for _, r := range runs {
+		if t.byID[r.ID] != nil {
+			return fmt.Errorf("run %q: %w", r.ID, durable.ErrExists)
 		}
-		for _, w := range cloneWaits(r.waits) {
-			switch {
-			case w.Answer != nil, !slices.Contains(kinds, w.Kind), w.Host != "" && !slices.Contains(hosts, w.Host):
-			case w.Checker == owner:
-				own = append(own, w)
-			case w.Checker == "", !w.CheckedUntil.After(t.now):
-				free = append(free, w)
-			}
-		}
-	}
-	return own, free, nil
-}
-
-// LockEnded implements store.Tx.
-func (t *tx) LockEnded(before time.Time, limit int) (all []agent.RunID, _ error) {
-	for _, r := range t.runs {
-		if len(all) < limit && r.Status.Ended() && r.Updated.Before(before) {
-			all = append(all, r.ID)
+		t.addQueue(r.Needs())
+		input := bytes.Clone(r.Input)
+		added := &run{Run: cloneRun(r.Run), payload: store.Payload{Input: input, Submitted: input}, waits: cloneWaits(r.Waits)}
+		set(t, &t.runs, append(t.runs, added))
+		put(t, t.byID, r.ID, added)
+		if r.IdempotencyKey != "" {
+			put(t, t.byKey, r.IdempotencyKey, added)
 		}
 	}
-	return all, nil
+	return nil
 }
 
-// AddQueue implements store.Tx.
-func (t *tx) AddQueue(n durable.Needs) error {
+func (t *tx) addQueue(n durable.Needs) {
 	key := n.Key()
 	if !slices.ContainsFunc(t.queues, func(q *queue) bool { return q.key == key }) {
 		n.Demands = maps.Clone(n.Demands)
 		set(t, &t.queues, append(slices.Clip(t.queues), &queue{needs: n, key: key}))
 	}
-	return nil
-}
-
-// AddRun implements store.Tx.
-func (t *tx) AddRun(r store.Run, input []byte) error {
-	added := &run{Run: cloneRun(r), payload: store.Payload{Input: bytes.Clone(input)}}
-	set(t, &t.runs, append(t.runs, added))
-	put(t, t.byID, r.ID, added)
-	if r.IdempotencyKey != "" {
-		put(t, t.byKey, r.IdempotencyKey, added)
-	}
-	return nil
 }
 
 // PutRun implements store.Tx.
-func (t *tx) PutRun(r store.Run) error {
+func (t *tx) PutRun(_, r store.Run) error {
+	t.addQueue(r.Needs())
 	set(t, &t.byID[r.ID].Run, cloneRun(r))
 	return nil
 }
 
-// PutPayload implements store.Tx.
-func (t *tx) PutPayload(id agent.RunID, p store.Payload) error {
-	set(t, &t.byID[id].payload, clonePayload(p))
+// PutResult implements store.Tx.
+func (t *tx) PutResult(id agent.RunID, result []byte) error {
+	set(t, &t.byID[id].payload.Result, bytes.Clone(result))
+	return nil
+}
+
+// PutInput implements store.Tx.
+func (t *tx) PutInput(id agent.RunID, input []byte) error {
+	set(t, &t.byID[id].payload.Input, bytes.Clone(input))
 	return nil
 }
 
@@ -142,8 +102,19 @@ func (t *tx) AddSignal(s durable.Signal) error {
 }
 
 // PutWaits implements store.Tx.
-func (t *tx) PutWaits(id agent.RunID, waits []store.Wait) error {
+func (t *tx) PutWaits(id agent.RunID, _, waits []store.Wait) error {
 	set(t, &t.byID[id].waits, cloneWaits(waits))
+	return nil
+}
+
+// PutChecker implements store.Tx.
+func (t *tx) PutChecker(waits ...store.Wait) error {
+	for _, w := range waits {
+		all := t.byID[w.Run].waits
+		stored := &all[slices.IndexFunc(all, func(other store.Wait) bool { return other.ID == w.ID })]
+		set(t, &stored.Checker, w.Checker)
+		set(t, &stored.CheckedUntil, w.CheckedUntil)
+	}
 	return nil
 }
 
@@ -219,14 +190,31 @@ func (t *tx) PutPoll(keys ...durable.Key) error {
 	return nil
 }
 
-// DeleteRuns implements store.Tx.
-func (t *tx) DeleteRuns(ids ...agent.RunID) error {
+// DeleteRun implements store.Tx.
+func (t *tx) DeleteRun(id agent.RunID) error {
+	t.delete(func(r *run) bool { return r.ID == id })
+	return nil
+}
+
+// Prune implements store.Tx.
+func (t *tx) Prune(before time.Time, limit int) (n int, _ error) {
+	t.delete(func(r *run) bool {
+		old := n < limit && r.Status.Ended() && r.Updated.Before(before)
+		if old {
+			n++
+		}
+		return old
+	})
+	return n, nil
+}
+
+// delete deletes the runs that f selects, which it calls once for each.
+func (t *tx) delete(f func(r *run) bool) {
 	gone := map[agent.RunID]bool{}
-	for _, id := range ids {
-		gone[id] = true
-	}
-	if len(gone) == 0 {
-		return nil
+	for _, r := range t.runs {
+		if f(r) {
+			gone[r.ID] = true
+		}
 	}
 	set(t, &t.runs, slices.DeleteFunc(slices.Clone(t.runs), func(r *run) bool { return gone[r.ID] }))
 	set(t, &t.byID, maps.Clone(t.byID))
@@ -243,7 +231,6 @@ func (t *tx) DeleteRuns(ids ...agent.RunID) error {
 		}
 	}
 	set(t, &t.records, records)
-	return nil
 }
 
 // PruneQueues implements store.Tx.

@@ -26,7 +26,7 @@ func (t tx) record(r durable.AuditRecord) error {
 
 // AuditRecords implements durable.Store.
 func (s *Store) AuditRecords(ctx context.Context, f durable.AuditFilter) ([]durable.AuditRecord, error) {
-	return readRows(ctx, s, func(rows Rows) ([]durable.AuditRecord, error) { return rows.Audit(f) })
+	return readRows(ctx, s, "reading the audit log", func(rows Rows) ([]durable.AuditRecord, error) { return rows.Audit(f) })
 }
 
 // waiver returns the waiver with an ID.
@@ -41,7 +41,7 @@ func waiver(rows Rows, id string) (durable.Waiver, bool, error) {
 
 // AddWaiver implements durable.Store.
 func (s *Store) AddWaiver(ctx context.Context, w durable.Waiver) error {
-	return s.write(ctx, func(t tx) error {
+	return s.write(ctx, "adding a waiver", func(t tx) error {
 		_, found, err := waiver(t, w.ID)
 		if err != nil || found {
 			return cmp.Or(err, fmt.Errorf("waiver %q: %w", w.ID, durable.ErrExists))
@@ -55,7 +55,7 @@ func (s *Store) AddWaiver(ctx context.Context, w durable.Waiver) error {
 
 // RevokeWaiver implements durable.Store.
 func (s *Store) RevokeWaiver(ctx context.Context, id, by string) error {
-	return s.write(ctx, func(t tx) error {
+	return s.write(ctx, "revoking a waiver", func(t tx) error {
 		w, found, err := waiver(t, id)
 		switch {
 		case err != nil:
@@ -75,7 +75,7 @@ func (s *Store) RevokeWaiver(ctx context.Context, id, by string) error {
 
 // Waivers implements durable.Store.
 func (s *Store) Waivers(ctx context.Context, all bool) ([]durable.Waiver, error) {
-	return readRows(ctx, s, func(rows Rows) ([]durable.Waiver, error) {
+	return readRows(ctx, s, "reading the waivers", func(rows Rows) ([]durable.Waiver, error) {
 		waivers, err := rows.Waivers()
 		if !all {
 			waivers = slices.DeleteFunc(waivers, func(w durable.Waiver) bool { return !w.Revoked.IsZero() || !w.Expires.After(rows.Now()) })
@@ -103,16 +103,16 @@ func (s *Store) PutDocument(ctx context.Context, d durable.Document) (stored dur
 	if err := d.Check(); err != nil {
 		return durable.Document{}, err
 	}
-	err = s.write(ctx, func(t tx) (err error) {
+	err = s.write(ctx, "storing a document", func(t tx) (err error) {
 		stored, err = t.addVersion(d)
 		return err
 	})
-	return stored, err
+	return unlessFailed(stored, err)
 }
 
 // Document implements durable.Store.
 func (s *Store) Document(ctx context.Context, kind, name string, version int64) (durable.Document, error) {
-	return readRows(ctx, s, func(rows Rows) (durable.Document, error) {
+	return readRows(ctx, s, "reading a document", func(rows Rows) (durable.Document, error) {
 		v, err := rows.Document(kind, name, version)
 		if err == nil && version == 0 && v.Newest == 0 {
 			err = fmt.Errorf("document %q of kind %q: %w", name, kind, durable.ErrNotFound)
@@ -126,12 +126,12 @@ func (s *Store) Document(ctx context.Context, kind, name string, version int64) 
 
 // ListDocuments implements durable.Store.
 func (s *Store) ListDocuments(ctx context.Context, kind, after string, limit int) ([]durable.Document, error) {
-	return readRows(ctx, s, func(rows Rows) ([]durable.Document, error) { return rows.Documents(kind, after, max(limit, 0)) })
+	return readRows(ctx, s, "listing documents", func(rows Rows) ([]durable.Document, error) { return rows.Documents(kind, after, max(limit, 0)) })
 }
 
 // DeleteDocument implements durable.Store.
 func (s *Store) DeleteDocument(ctx context.Context, kind, name string) error {
-	return s.write(ctx, func(t tx) error {
+	return s.write(ctx, "deleting a document", func(t tx) error {
 		v, err := t.Document(kind, name, 0)
 		switch {
 		case err != nil:
@@ -151,7 +151,7 @@ const (
 
 // DenyTools implements durable.Store.
 func (s *Store) DenyTools(ctx context.Context) (durable.Switch, error) {
-	return readRows(ctx, s, func(rows Rows) (deny durable.Switch, err error) {
+	return readRows(ctx, s, "reading the switch that denies tools", func(rows Rows) (deny durable.Switch, err error) {
 		value, err := rows.Setting(denySetting)
 		if err == nil && value != nil {
 			err = json.Unmarshal(value, &deny)
@@ -166,12 +166,12 @@ func (s *Store) SetDenyTools(ctx context.Context, deny durable.Switch) error {
 	if err != nil {
 		return err
 	}
-	return s.write(ctx, func(t tx) error { return t.PutSetting(denySetting, value) })
+	return s.write(ctx, "setting the switch that denies tools", func(t tx) error { return t.PutSetting(denySetting, value) })
 }
 
 // KeyID implements durable.Store.
 func (s *Store) KeyID(ctx context.Context) (string, error) {
-	return readRows(ctx, s, func(rows Rows) (string, error) {
+	return readRows(ctx, s, "reading the ID of the key", func(rows Rows) (string, error) {
 		value, err := rows.Setting(keySetting)
 		return string(value), err
 	})
@@ -179,5 +179,5 @@ func (s *Store) KeyID(ctx context.Context) (string, error) {
 
 // SetKeyID implements durable.Store.
 func (s *Store) SetKeyID(ctx context.Context, id string) error {
-	return s.write(ctx, func(t tx) error { return t.PutSetting(keySetting, []byte(id)) })
+	return s.write(ctx, "recording the ID of the key", func(t tx) error { return t.PutSetting(keySetting, []byte(id)) })
 }

@@ -12,20 +12,27 @@ import (
 
 // Commit implements durable.Store.
 func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (err error) {
+	const doing = "writing to a journal"
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("run %q: %w", l.Run, err)
 	}
 	if c.Jobs, err = prepareJobs(c.Jobs); err != nil {
 		return err
 	}
-	return s.write(ctx, func(t tx) error {
+	printed := c.Fingerprint(l)
+	if isPlain(c) {
+		if done, err := s.db.Step(ctx, Step{l, c, printed}); err != nil || done {
+			return err
+		}
+	}
+	return s.write(ctx, doing, func(t tx) error {
 		r, err := t.lock(l.Run)
 		switch {
 		case err != nil:
 			return err
-		case c.ReleasesLease() && bytes.Equal(r.Appended, c.Fingerprint(l)): // again
+		case bytes.Equal(r.Appended, printed): // again
 			return nil
-		case r.Epoch != l.Epoch || r.Owner == "" || r.Owner != l.Owner:
+		case !r.isLeased(l):
 			return fmt.Errorf("run %q, epoch %d: %w", l.Run, l.Epoch, durable.ErrStale)
 		}
 		for i, e := range c.Entries {
@@ -33,22 +40,30 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 				return &durable.SeqError{Run: r.ID, Got: e.Seq, Want: want}
 			}
 		}
-		return t.applyCommit(r, l, c)
+		r.Appended = printed
+		return t.applyCommit(r, c)
 	})
 }
 
+// isPlain reports whether a Commit may be a Step.
+func isPlain(c durable.Commit) bool {
+	for i, e := range c.Entries {
+		if e.Seq != c.Entries[0].Seq+int64(i) {
+			return false
+		}
+	}
+	return len(c.Jobs)+len(c.Records) == 0 && c.Update.Waits == nil && !c.ReleasesLease() && c.Document == nil
+}
+
 // applyCommit changes the run of a valid lease.
-func (t tx) applyCommit(r Run, l durable.Lease, c durable.Commit) error {
+func (t tx) applyCommit(r Run, c durable.Commit) error {
 	ending := agent.RunID("")
 	if c.Update.Status.Ended() {
 		ending = r.ID
 	}
-	jobs, err := t.runsOf(c.Jobs, ending)
+	_, jobs, err := t.runsOf(c.Jobs, ending)
 	if err != nil {
 		return err
-	}
-	if len(jobs.added) > 0 {
-		t.Notify()
 	}
 	if c.Document != nil {
 		if _, err := t.addVersion(*c.Document); err != nil {
@@ -58,17 +73,14 @@ func (t tx) applyCommit(r Run, l durable.Lease, c durable.Commit) error {
 	if err := t.append(&r, c); err != nil {
 		return err
 	}
-	r.Appended, r.Updated = nil, t.now
-	if c.ReleasesLease() {
-		r.Appended = c.Fingerprint(l)
-	}
+	r.Updated = t.now
 	if err := t.update(&r, c.Update); err != nil {
 		return err
 	}
-	if err := t.PutRun(r); err != nil {
+	if err := t.put(r); err != nil {
 		return err
 	}
-	return t.add(jobs.added)
+	return t.add(jobs)
 }
 
 // append stores what a Commit adds to a run.
@@ -80,11 +92,15 @@ func (t tx) append(r *Run, c durable.Commit) error {
 	r.Entries += int64(len(c.Entries))
 	r.Events += int64(len(c.Events))
 	r.Handled = max(r.Handled, c.HandledSignals)
-	if err := t.AddEntries(r.ID, c.Entries); err != nil {
-		return err
+	if len(c.Entries) > 0 {
+		if err := t.AddEntries(r.ID, c.Entries); err != nil {
+			return err
+		}
 	}
-	if err := t.AddEvents(r.ID, events); err != nil {
-		return err
+	if len(events) > 0 {
+		if err := t.AddEvents(r.ID, events); err != nil {
+			return err
+		}
 	}
 	for _, record := range c.Records {
 		record.Run = r.ID
@@ -109,13 +125,8 @@ func (t tx) update(r *Run, u durable.Update) error {
 	case u.Pass != nil:
 		return t.passOn(r, *u.Pass)
 	case u.Status.Ended():
-		if u.Result != nil {
-			p, err := t.Payload(r.ID)
-			if err != nil {
-				return err
-			}
-			p.Result = u.Result
-			if err := t.PutPayload(r.ID, p); err != nil {
+		if len(u.Result) > 0 {
+			if err := t.PutResult(r.ID, u.Result); err != nil {
 				return err
 			}
 		}
@@ -128,7 +139,7 @@ func (t tx) update(r *Run, u durable.Update) error {
 
 // ask replaces the waits of a run. What was recorded for the same wait is kept: answers, the token and the claim.
 func (t tx) ask(r *Run, u durable.Update) error {
-	old, err := t.Waits(r.ID)
+	old, err := t.waitsOf(r.ID)
 	if err != nil {
 		return err
 	}
@@ -154,7 +165,7 @@ func (t tx) ask(r *Run, u durable.Update) error {
 		waits[i] = w
 	}
 	r.setAnswerBy(waits)
-	return t.PutWaits(r.ID, waits)
+	return t.putWaits(r.ID, waits)
 }
 
 // keep sets what was recorded for the same wait.
@@ -174,24 +185,13 @@ func (w *Wait) keep(old Wait) {
 // passOn passes a run on to the workers of another phase.
 func (t tx) passOn(r *Run, p durable.Pass) error {
 	r.Phase, r.Attempts, r.AnyWait = p.Phase, 0, false
-	if err := t.AddQueue(r.Needs()); err != nil {
-		return err
-	}
 	if p.Input != nil {
-		stored, err := t.Payload(r.ID)
-		if err != nil {
-			return err
-		}
-		if !stored.Replaced {
-			stored.Submitted, stored.Replaced = stored.Input, true
-		}
-		stored.Input = p.Input
-		if err := t.PutPayload(r.ID, stored); err != nil {
+		if err := t.PutInput(r.ID, p.Input); err != nil {
 			return err
 		}
 	}
 	r.setAnswerBy(nil)
-	if err := t.PutWaits(r.ID, nil); err != nil {
+	if err := t.putWaits(r.ID, nil); err != nil {
 		return err
 	}
 	next := durable.StatusReady

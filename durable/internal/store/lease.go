@@ -1,8 +1,10 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -24,27 +26,26 @@ func (t tx) setStatus(r *Run, s durable.Status) {
 
 // free makes a run ready or pending that no process executes.
 func (t tx) free(r *Run, s durable.Status) {
-	r.Owner, r.Expires, r.Updated = "", time.Time{}, t.now
+	r.Owner, r.Leased, r.Expires, r.Updated = "", time.Time{}, time.Time{}, t.now
 	t.setStatus(r, s)
 }
 
 // isSatisfied reports whether a waiting run has nothing to wait for.
 func (t tx) isSatisfied(r Run) (bool, error) {
-	waits, err := t.Waits(r.ID)
+	waits, err := t.waitsOf(r.ID)
 	if err != nil {
 		return false, err
 	}
-	return t.isSatisfiedBy(r, waits)
-}
-
-func (t tx) isSatisfiedBy(r Run, waits []Wait) (bool, error) {
 	var children []agent.RunID
 	for _, w := range waits {
 		if w.Child != "" && w.Answer == nil {
 			children = append(children, w.Child)
 		}
 	}
-	runs, err := t.Runs(children...)
+	var runs map[agent.RunID]Run
+	if len(children) > 0 {
+		runs, err = t.Runs(children...)
+	}
 	return r.isSatisfied(waits, runs), err
 }
 
@@ -90,10 +91,10 @@ func (t tx) wake(r *Run) error {
 func (t tx) end(r *Run, s durable.Status) error {
 	r.Paused, r.AnswerBy = false, time.Time{}
 	t.free(r, s)
-	if err := t.PutWaits(r.ID, nil); err != nil {
+	if err := t.putWaits(r.ID, nil); err != nil {
 		return err
 	}
-	if err := t.PutRun(*r); err != nil {
+	if err := t.put(*r); err != nil {
 		return err
 	}
 	waiters, err := t.LockWaiters(r.ID)
@@ -101,6 +102,7 @@ func (t tx) end(r *Run, s durable.Status) error {
 		if err != nil {
 			return err
 		}
+		t.runs[waiter.ID] = waiter
 		if waiter.ID != r.ID {
 			err = t.endChild(waiter, r.ID)
 		}
@@ -114,10 +116,10 @@ func (t tx) endChild(r Run, child agent.RunID) error {
 	if err := t.wake(&r); err != nil {
 		return err
 	}
-	if err := t.PutRun(r); err != nil {
+	if err := t.put(r); err != nil {
 		return err
 	}
-	waits, err := t.Waits(r.ID)
+	waits, err := t.waitsOf(r.ID)
 	if err != nil {
 		return err
 	}
@@ -126,12 +128,12 @@ func (t tx) endChild(r Run, child agent.RunID) error {
 			waits[i].Answer = &durable.Answer{Wait: w.ID, Subject: w.Subject, Ends: true, At: t.now}
 		}
 	}
-	return t.PutWaits(r.ID, waits)
+	return t.putWaits(r.ID, waits)
 }
 
 // Acquire implements durable.Store.
 func (s *Store) Acquire(ctx context.Context, id agent.RunID, owner string, ttl time.Duration, take durable.Take) (l durable.Lease, err error) {
-	err = s.change(ctx, id, func(t tx, r *Run) error {
+	err = s.change(ctx, "acquiring a run", id, func(t tx, r *Run) error {
 		switch {
 		case r.Status.Ended():
 			return fmt.Errorf("run %q: %w", id, durable.ErrEnded)
@@ -142,7 +144,7 @@ func (s *Store) Acquire(ctx context.Context, id agent.RunID, owner string, ttl t
 		l = r.Lease()
 		return nil
 	})
-	return l, err
+	return unlessFailed(l, err)
 }
 
 // Claim implements durable.Store.
@@ -150,17 +152,39 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 	if limit <= 0 || len(keys) == 0 {
 		return nil, ctx.Err()
 	}
-	err = s.write(ctx, func(t tx) (err error) {
-		runs, err = t.Claim(owner, ttl, limit, keys)
-		return err
+	keys = uniqueKeys(keys)
+	_, err = s.idle.Do(ctx, "claim "+setOf(keys), func() (_ struct{}, empty bool, err error) {
+		runs, err = s.db.Claim(ctx, owner, ttl, limit, keys)
+		return struct{}{}, len(runs) == 0, err
 	})
 	return runs, err
 }
 
+// uniqueKeys returns different keys, in an order.
+func uniqueKeys(keys []durable.Key) []durable.Key {
+	keys = slices.Clone(keys)
+	slices.SortFunc(keys, func(a, b durable.Key) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(keys)
+}
+
+// setOf returns a text for keys.
+func setOf(keys []durable.Key) string {
+	var text []byte
+	for _, k := range keys {
+		text = append(text, k[:]...)
+	}
+	return string(text)
+}
+
+// isLeased reports whether a lease is the newest one.
+func (r *Run) isLeased(l durable.Lease) bool {
+	return r.Epoch == l.Epoch && r.Owner != "" && r.Owner == l.Owner
+}
+
 // changeHeld locks the run of a lease, which must be the newest one, lets f change it, and stores it.
-func (s *Store) changeHeld(ctx context.Context, l durable.Lease, f func(t tx, r *Run) error) error {
-	return s.change(ctx, l.Run, func(t tx, r *Run) error {
-		if r.Epoch != l.Epoch || r.Owner == "" || r.Owner != l.Owner {
+func (s *Store) changeHeld(ctx context.Context, doing string, l durable.Lease, f func(t tx, r *Run) error) error {
+	return s.change(ctx, doing, l.Run, func(t tx, r *Run) error {
+		if !r.isLeased(l) {
 			return fmt.Errorf("run %q, epoch %d: %w", l.Run, l.Epoch, durable.ErrStale)
 		}
 		return f(t, r)
@@ -169,92 +193,141 @@ func (s *Store) changeHeld(ctx context.Context, l durable.Lease, f func(t tx, r 
 
 // Renew implements durable.Store.
 func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (renewed durable.Lease, err error) {
-	err = s.changeHeld(ctx, l, func(t tx, r *Run) error {
-		r.Expires = t.now.Add(ttl)
+	err = s.changeHeld(ctx, "renewing a lease", l, func(t tx, r *Run) error {
+		r.Leased, r.Expires = t.now, t.now.Add(ttl)
 		renewed = r.Lease()
 		return nil
 	})
-	return renewed, err
+	return unlessFailed(renewed, err)
 }
 
 // Release implements durable.Store.
 func (s *Store) Release(ctx context.Context, l durable.Lease, delay time.Duration) error {
-	return s.changeHeld(ctx, l, func(t tx, r *Run) error { return t.giveUp(r, delay) })
+	return s.changeHeld(ctx, "releasing a run", l, func(t tx, r *Run) error { return t.giveUp(r, delay) })
 }
 
 // Queues implements durable.Store.
 func (s *Store) Queues(ctx context.Context) ([]durable.Needs, error) {
-	return readRows(ctx, s, func(rows Rows) ([]durable.Needs, error) { return rows.Queues() })
+	all, err := s.queues.Do(ctx, "", func() (_ []durable.Needs, share bool, err error) {
+		all, err := readRows(ctx, s, "reading the queues", Rows.Queues)
+		return all, true, err
+	})
+	return slices.Clone(all), err
 }
 
 // QueueServices implements durable.Store.
 func (s *Store) QueueServices(ctx context.Context, keys ...durable.Key) (map[durable.Key]durable.Service, error) {
-	return readRows(ctx, s, func(rows Rows) (map[durable.Key]durable.Service, error) { return rows.Services(keys...) })
+	return readRows(ctx, s, "reading how queues are served", func(rows Rows) (map[durable.Key]durable.Service, error) {
+		return rows.Services(uniqueKeys(keys)...)
+	})
 }
+
+// pollPrecision is how old the time of the last poll may be when a worker polls again.
+const pollPrecision = 20 * time.Second
 
 // RecordPoll implements durable.Store.
 func (s *Store) RecordPoll(ctx context.Context, keys ...durable.Key) error {
-	return s.write(ctx, func(t tx) error { return t.PutPoll(keys...) })
+	const doing = "recording a poll"
+	keys = uniqueKeys(keys)
+	_, err := s.idle.Do(ctx, "poll "+setOf(keys), func() (_ struct{}, share bool, err error) {
+		old, err := readRows(ctx, s, doing, func(rows Rows) (old []durable.Key, err error) {
+			polled, err := rows.Polled(keys...)
+			for key, at := range polled {
+				if at.Before(rows.Now().Add(-pollPrecision)) || at.After(rows.Now().Add(skew)) {
+					old = append(old, key)
+				}
+			}
+			return old, err
+		})
+		if err != nil || len(old) == 0 {
+			return struct{}{}, true, err
+		}
+		return struct{}{}, true, s.write(ctx, doing, func(t tx) error { return t.PutPoll(uniqueKeys(old)...) })
+	})
+	return err
 }
 
 // Owed implements durable.Store.
 func (s *Store) Owed(ctx context.Context, retry time.Duration, limit int) ([]durable.Offer, error) {
-	return readRows(ctx, s, func(rows Rows) ([]durable.Offer, error) { return rows.Owed(retry, limit) })
+	return readRows(ctx, s, "looking for owed offers", func(rows Rows) ([]durable.Offer, error) { return rows.Owed(retry, max(limit, 0)) })
 }
 
 // RecordOffers implements durable.Store.
 func (s *Store) RecordOffers(ctx context.Context, offers ...durable.OfferID) error {
-	return s.write(ctx, func(t tx) error { return t.PutOffers(offers...) })
+	if len(offers) == 0 {
+		return nil
+	}
+	return s.write(ctx, "recording offers", func(t tx) error { return t.PutOffers(offers...) })
 }
 
 // reconcileAtOnce is how many runs of each cause Reconcile changes at most.
 const reconcileAtOnce = 1000
 
-// Reconcile implements durable.Store.
+// Reconcile implements durable.Store. It writes only when it has seen something to do, and each cause in a transaction of its own,
+// so that other writers need not wait for all of them.
 func (s *Store) Reconcile(ctx context.Context) (done durable.Reconciled, err error) {
-	counts := map[Cause]*int{Expired: &done.Expired, Overdue: &done.Overdue, Due: &done.Due, Unstarted: &done.Late, Late: &done.Late}
-	err = s.write(ctx, func(t tx) error {
-		done = durable.Reconciled{Done: true}
-		for c := Expired; c <= Late; c++ {
-			runs, err := t.LockDue(c, reconcileAtOnce)
-			if err != nil {
-				return err
-			}
-			for _, r := range runs {
-				if err := t.pass(r.ID, c); err != nil {
-					return err
-				}
-			}
-			*counts[c] += len(runs)
-			done.Done = done.Done && len(runs) < reconcileAtOnce
-		}
-		return nil
+	done.Done = true
+	_, err = s.idle.Do(ctx, "reconcile", func() (_ struct{}, idle bool, err error) {
+		done, err = s.reconcile(ctx)
+		return struct{}{}, !done.Changed(), err
 	})
 	return done, err
 }
 
-// pass changes a run because of the time. It reads the run again: an earlier run of the same cause may have changed it.
-func (t tx) pass(id agent.RunID, c Cause) error {
-	r, err := t.lock(id)
-	if err != nil {
-		return err
-	}
-	switch c {
-	case Expired:
-		err = t.giveUp(&r, 0)
-	case Overdue, Due:
-		t.free(&r, durable.StatusReady)
-	case Unstarted:
-		if r.CancelReason == "" {
-			r.CancelReason = "it did not start in time"
+func (s *Store) reconcile(ctx context.Context) (done durable.Reconciled, err error) {
+	counts := map[Cause]*int{Expired: &done.Expired, Overdue: &done.Overdue, Due: &done.Due, Unstarted: &done.Late, Late: &done.Late}
+	due, err := readRows(ctx, s, "looking for runs to reconcile", func(rows Rows) (map[Cause][]agent.RunID, error) {
+		return rows.Due(reconcileAtOnce)
+	})
+	done.Done = err == nil
+	for c := Expired; c <= Late && err == nil; c++ {
+		if len(due[c]) == 0 {
+			continue
 		}
-		r.Reason = agent.StopUser
-		return t.end(&r, durable.StatusCancelled)
-	case Late:
-		err = t.cancel(&r, "the deadline has passed")
+		changed := 0
+		err = s.write(ctx, "reconciling runs", func(t tx) (err error) {
+			changed, err = t.pass(c, due[c])
+			return err
+		})
+		if err == nil {
+			*counts[c] += changed
+		}
+		done.Done = done.Done && err == nil && len(due[c]) < reconcileAtOnce
 	}
-	if err != nil {
-		return err
+	return done, err
+}
+
+// pass changes runs to which a cause still applies, and counts them.
+func (t tx) pass(c Cause, ids []agent.RunID) (changed int, err error) {
+	if _, err := t.lockAll(ids...); err != nil {
+		return 0, err
 	}
-	return t.PutRun(r)
+	for _, id := range ids {
+		r, found := t.runs[id] // an earlier run of the same cause may have changed it
+		if !found || !c.Is(r, t.now) {
+			continue
+		}
+		changed++
+		switch c {
+		case Expired:
+			err = t.giveUp(&r, 0)
+		case Overdue, Due:
+			t.free(&r, durable.StatusReady)
+		case Unstarted:
+			if r.CancelReason == "" {
+				r.CancelReason = "it did not start in time"
+			}
+			r.Reason = agent.StopUser
+			err = t.end(&r, durable.StatusCancelled)
+		case Late:
+			err = t.cancel(&r, "the deadline has passed")
+		}
+		if err == nil {
+			err = t.put(r)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return changed, nil
 }

@@ -10,15 +10,31 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// DB keeps the rows of a store. It is safe for concurrent use.
+// DB keeps the rows of a store. It is safe for concurrent use. Doing says what a call is for, in errors of the database. Errors that
+// a function returns of itself are returned unchanged.
 type DB interface {
-	// Read calls f with a consistent view of the rows.
-	Read(ctx context.Context, f func(Rows) error) error
-	// Write calls f in a transaction, which an error undoes. Writes of a transaction are visible to its reads.
-	Write(ctx context.Context, f func(Tx) error) error
+	// Read calls f with the committed rows: each method of Rows sees them at a time of its own. It may call f again.
+	Read(ctx context.Context, doing string, f func(Rows) error) error
+	// Write calls f in a transaction, which an error undoes. Writes of a transaction are visible to its reads. It may call f again.
+	Write(ctx context.Context, doing string, f func(Tx) error) error
+	// Step makes a plain Commit in one statement if it fits, and reports whether it did. What it refuses goes through Write.
+	Step(ctx context.Context, s Step) (done bool, err error)
+	// Claim leases at most limit ready runs of queues: see Run.Start. Runs with a higher priority come first, then those that have
+	// been ready longest, then the oldest. It writes nothing if there is no such run.
+	Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key) ([]durable.Run, error)
 	// Changes returns a channel as durable.Store.Changes describes it. It gets a value after transactions that called Tx.Notify.
 	Changes(ctx context.Context) <-chan struct{}
 	Close() error
+}
+
+// Step is a Commit of entries, events and changes of the summary alone, whose entries follow each other. It fits if the lease is the
+// newest one, the run's entries end before the first of the Commit, and Appended is not the run's. A DB may refuse others,
+// such as those that change the status.
+type Step struct {
+	Lease  durable.Lease
+	Commit durable.Commit
+	// Appended becomes the run's.
+	Appended []byte
 }
 
 // Run is the row of a run.
@@ -27,19 +43,36 @@ type Run struct {
 
 	// AnyWait is Update.AnyWait of the newest waits.
 	AnyWait bool
-	// Offer counts how often the run has become ready. Offered is when this offer was last recorded; zero while it is owed.
+	// Leased is when the lease was granted or renewed. A DB whose clock cannot be set back need not keep it.
+	Leased time.Time
+	// Offer counts how often the run has become ready. Offered is zero while this offer is owed; otherwise it is what Tx.PutOffers
+	// has set.
 	Offer   int64
 	Offered time.Time
 	// Signals counts the run's signals. Handled is the number of the last one that a Commit has handled.
 	Signals, Handled int64
-	// Appended is the fingerprint of the Commit that ended the run or passed it on; nil if it was not the last Commit.
+	// Appended is the fingerprint of the last Commit.
 	Appended []byte
 }
 
-// Payload has the large values of a run. Submitted is its first input if Replaced is set.
-type Payload struct {
-	Input, Submitted, Result []byte
-	Replaced                 bool
+// NewRun is a run to store, with its input and its waits.
+type NewRun struct {
+	Run
+
+	Input []byte
+	Waits []Wait
+}
+
+// Payload has the large values of a run. Submitted is its first input.
+type Payload struct{ Input, Submitted, Result []byte }
+
+// Signalled is what a process must learn about a run that it holds: see durable.Holder.Signals.
+type Signalled struct {
+	Run          agent.RunID
+	Paused       bool
+	CancelReason string
+	// Added is the added context that the run has not handled, in order.
+	Added []durable.Signal
 }
 
 // Wait is the row of a wait, with the claim of the process that checks it.
@@ -75,7 +108,7 @@ const (
 	Late                   // Deadline has passed, and no cancellation is requested
 )
 
-// Rows reads the rows of a store. What it returns shares no memory with the rows.
+// Rows reads the rows of a store. What it returns shares no memory with the rows. For an unknown run it returns zero values.
 type Rows interface { //nolint:interfacebloat // one method for each question to a database
 	// Now returns the time of the database, in microseconds.
 	Now() time.Time
@@ -85,17 +118,24 @@ type Rows interface { //nolint:interfacebloat // one method for each question to
 	RunsByKey(keys ...string) (map[string]Run, error)
 	// List returns runs as durable.Catalogue.List does.
 	List(f durable.Filter) ([]durable.Run, error)
+	// Due returns at most limit runs for each Cause that applies to them.
+	Due(limit int) (map[Cause][]agent.RunID, error)
 	Queues() ([]durable.Needs, error)
 	Services(keys ...durable.Key) (map[durable.Key]durable.Service, error)
+	// Polled returns when workers last polled queues; zero for never. Unknown queues are left out.
+	Polled(keys ...durable.Key) (map[durable.Key]time.Time, error)
 	Owed(retry time.Duration, limit int) ([]durable.Offer, error)
 	Payload(id agent.RunID) (Payload, error)
 	Entries(id agent.RunID, after int64) ([]durable.Entry, error)
 	Events(id agent.RunID, after int64, limit int) ([]durable.Event, error)
-	// Signals returns the added context that the runs of an owner have not handled, in order.
-	Signals(owner string) ([]Run, map[agent.RunID][]durable.Signal, error)
-	// Waits returns the waits of runs, in order.
+	// Signals returns the runs of an owner that are paused, to be cancelled, or have added context to handle.
+	Signals(owner string) ([]Signalled, error)
+	// Waits returns the waits of a run, in order.
 	Waits(id agent.RunID) ([]Wait, error)
 	OpenWaits(f durable.WaitFilter) ([]durable.Wait, error)
+	// Checks returns at most limit open waits of runs that wait and are not paused: those that the owner checks, then those that it
+	// may check, the oldest of each first. A transaction locks them.
+	Checks(owner string, kinds []durable.WaitKind, hosts []string, limit int) ([]Wait, error)
 	Token(hash [32]byte) (t Token, found bool, err error)
 	Audit(f durable.AuditFilter) ([]durable.AuditRecord, error)
 	Waivers() ([]durable.Waiver, error)
@@ -106,32 +146,29 @@ type Rows interface { //nolint:interfacebloat // one method for each question to
 	Setting(name string) ([]byte, error)
 }
 
-// Tx reads rows in a transaction, locks them and writes them.
+// Tx reads rows in a transaction, locks them and writes them. A write gets the old row, so that it need not change all of it.
 type Tx interface { //nolint:interfacebloat // one method for each change of a table
 	Rows
 
 	// Lock is Runs, and keeps other transactions from changing the runs until this one ends.
 	Lock(ids ...agent.RunID) (map[agent.RunID]Run, error)
-	// Claim leases at most limit ready runs of queues: see Run.Start.
-	Claim(owner string, ttl time.Duration, limit int, keys []durable.Key) ([]durable.Run, error)
-	// LockDue locks at most limit runs that time changes for a cause.
-	LockDue(c Cause, limit int) ([]Run, error)
 	// LockWaiters locks the runs with an open wait for a child.
 	LockWaiters(child agent.RunID) ([]Run, error)
-	// LockChecks locks the waits that the owner checks, and the free ones that it may check.
-	LockChecks(owner string, kinds []durable.WaitKind, hosts []string) (own, free []Wait, err error)
-	// LockEnded locks at most limit runs that ended before a time.
-	LockEnded(before time.Time, limit int) ([]agent.RunID, error)
 
-	AddQueue(n durable.Needs) error
-	AddRun(r Run, input []byte) error
-	PutRun(r Run) error
-	PutPayload(id agent.RunID, p Payload) error
+	// AddRuns stores runs, and their queues. It returns durable.ErrExists if an ID is taken.
+	AddRuns(runs ...NewRun) error
+	// PutRun stores a run, and its queue if the phase is another.
+	PutRun(old, r Run) error
+	PutResult(id agent.RunID, result []byte) error
+	// PutInput replaces the input of a run. The first one stays as Payload.Submitted.
+	PutInput(id agent.RunID, input []byte) error
 	AddEntries(id agent.RunID, entries []durable.Entry) error
 	AddEvents(id agent.RunID, events []durable.Event) error
 	AddSignal(s durable.Signal) error
 	// PutWaits replaces the waits of a run.
-	PutWaits(id agent.RunID, waits []Wait) error
+	PutWaits(id agent.RunID, old, waits []Wait) error
+	// PutChecker stores the claims of waits.
+	PutChecker(waits ...Wait) error
 	// PutToken stores a token, in place of what it was made for before.
 	PutToken(hash [32]byte, t Token) error
 	// AddAudit numbers and stores records.
@@ -142,8 +179,10 @@ type Tx interface { //nolint:interfacebloat // one method for each change of a t
 	// PutOffers records offers, except those that are not the newest of a ready run.
 	PutOffers(offers ...durable.OfferID) error
 	PutPoll(keys ...durable.Key) error
-	// DeleteRuns deletes runs with all that belongs to them, and the data of their audit records.
-	DeleteRuns(ids ...agent.RunID) error
+	// DeleteRun deletes a run with all that belongs to it, and the data of its audit records.
+	DeleteRun(id agent.RunID) error
+	// Prune deletes at most limit runs that ended before a time, as DeleteRun does, and returns their number.
+	Prune(before time.Time, limit int) (int, error)
 	// PruneQueues deletes the queues without runs.
 	PruneQueues() error
 	PutSetting(name string, value []byte) error
@@ -151,8 +190,14 @@ type Tx interface { //nolint:interfacebloat // one method for each change of a t
 	Notify()
 }
 
+// skew is how far in the future a lease may have been granted: clocks are often corrected by small amounts. A clock that is set
+// back by more cannot make a lease eternal.
+const skew = 5 * time.Second
+
 // IsHeld reports whether a process holds the run.
-func (r *Run) IsHeld(now time.Time) bool { return r.Owner != "" && now.Before(r.Expires) }
+func (r *Run) IsHeld(now time.Time) bool {
+	return r.Owner != "" && now.Before(r.Expires) && !r.Leased.After(now.Add(skew))
+}
 
 // IsOverdue reports whether the deadline of an open wait has passed.
 func (r *Run) IsOverdue(now time.Time) bool { return HasPassed(r.AnswerBy, now) }
@@ -186,7 +231,7 @@ func (r *Run) Start(owner string, ttl time.Duration, now time.Time) {
 		r.Status, r.Ready = durable.StatusRunning, time.Time{}
 		r.Attempts++
 	}
-	r.Owner, r.Expires, r.Updated = owner, now.Add(ttl), now
+	r.Owner, r.Leased, r.Expires, r.Updated = owner, now, now.Add(ttl), now
 	r.Epoch++
 }
 
@@ -227,6 +272,14 @@ func CloneWait(w durable.Wait) durable.Wait {
 	}
 	w.Answer = cloneAnswer(w.Answer)
 	return w
+}
+
+func cloneWaits(waits []Wait) []Wait {
+	waits = slices.Clone(waits)
+	for i := range waits {
+		waits[i].Wait = CloneWait(waits[i].Wait)
+	}
+	return waits
 }
 
 func cloneAnswer(a *durable.Answer) *durable.Answer {

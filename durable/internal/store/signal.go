@@ -16,7 +16,7 @@ func (s *Store) Signal(ctx context.Context, id agent.RunID, g durable.Signal) er
 	default:
 		return fmt.Errorf("signal to run %q: unknown kind %q", id, g.Kind)
 	}
-	return s.change(ctx, id, func(t tx, r *Run) (err error) {
+	return s.change(ctx, "sending a signal", id, func(t tx, r *Run) (err error) {
 		if r.Status.Ended() {
 			return nil
 		}
@@ -92,18 +92,18 @@ func (t tx) resume(r *Run) error {
 
 // Signals implements durable.Store.
 func (s *Store) Signals(ctx context.Context, owner string) ([]durable.Signal, error) {
-	return readRows(ctx, s, func(rows Rows) (all []durable.Signal, err error) {
-		if owner == "" {
-			return nil, nil
-		}
-		runs, added, err := rows.Signals(owner)
+	if owner == "" {
+		return nil, ctx.Err()
+	}
+	return readRows(ctx, s, "reading signals", func(rows Rows) (all []durable.Signal, err error) {
+		runs, err := rows.Signals(owner)
 		for _, r := range runs {
-			all = append(all, added[r.ID]...)
+			all = append(all, r.Added...)
 			if r.Paused {
-				all = append(all, durable.Signal{Run: r.ID, Kind: durable.SignalPause})
+				all = append(all, durable.Signal{Run: r.Run, Kind: durable.SignalPause})
 			}
 			if r.CancelReason != "" {
-				all = append(all, durable.Signal{Run: r.ID, Kind: durable.SignalCancel, Text: r.CancelReason})
+				all = append(all, durable.Signal{Run: r.Run, Kind: durable.SignalCancel, Text: r.CancelReason})
 			}
 		}
 		return all, err

@@ -5,19 +5,30 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/coalesce"
 )
 
 // Store is a durable.Store over rows.
-type Store struct{ db DB }
+type Store struct {
+	db     DB
+	idle   *coalesce.Group[struct{}]        // of calls that idle workers make, and that found nothing to do
+	queues *coalesce.Group[[]durable.Needs] // of calls of Queues
+}
 
 var _ durable.Store = (*Store)(nil)
 
+// idleAtOnce is how many equal claims run at once, so that they can share a commit.
+const idleAtOnce = 4
+
 // New returns the store over a database.
-func New(db DB) *Store { return &Store{db} }
+func New(db DB) *Store {
+	return &Store{db, coalesce.NewGroup[struct{}](idleAtOnce), coalesce.NewGroup[[]durable.Needs](1)}
+}
 
 // Changes implements durable.Store.
 func (s *Store) Changes(ctx context.Context) <-chan struct{} { return s.db.Changes(ctx) }
@@ -30,16 +41,30 @@ type tx struct {
 	Tx
 
 	now time.Time
+	// runs are the locked runs, and waits the waits that were read, as they are stored.
+	runs  map[agent.RunID]Run
+	waits map[agent.RunID][]Wait
 }
 
-// write calls f in a transaction.
-func (s *Store) write(ctx context.Context, f func(t tx) error) error {
-	return s.db.Write(ctx, func(rows Tx) error { return f(tx{rows, rows.Now()}) })
+// write calls f in a transaction, perhaps again.
+func (s *Store) write(ctx context.Context, doing string, f func(t tx) error) error {
+	return s.db.Write(ctx, doing, func(rows Tx) error {
+		return f(tx{rows, rows.Now(), map[agent.RunID]Run{}, map[agent.RunID][]Wait{}})
+	})
+}
+
+// unlessFailed returns what a call returns: a value only without an error.
+func unlessFailed[T any](v T, err error) (T, error) {
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return v, nil
 }
 
 // change locks a run, lets f change it, and stores it.
-func (s *Store) change(ctx context.Context, id agent.RunID, f func(t tx, r *Run) error) error {
-	return s.write(ctx, func(t tx) error {
+func (s *Store) change(ctx context.Context, doing string, id agent.RunID, f func(t tx, r *Run) error) error {
+	return s.write(ctx, doing, func(t tx) error {
 		r, err := t.lock(id)
 		if err != nil {
 			return err
@@ -47,14 +72,64 @@ func (s *Store) change(ctx context.Context, id agent.RunID, f func(t tx, r *Run)
 		if err := f(t, &r); err != nil {
 			return err
 		}
-		return t.PutRun(r)
+		return t.put(r)
 	})
 }
 
 // lock locks a run, which must exist.
 func (t tx) lock(id agent.RunID) (Run, error) {
-	runs, err := t.Lock(id)
+	runs, err := t.lockAll(id)
 	return only(runs, id, err)
+}
+
+// lockAll locks runs. IDs without a run are left out.
+func (t tx) lockAll(ids ...agent.RunID) (map[agent.RunID]Run, error) {
+	all := map[agent.RunID]Run{}
+	var missing []agent.RunID
+	for _, id := range ids {
+		if r, locked := t.runs[id]; locked {
+			all[id] = r
+		} else {
+			missing = append(missing, id)
+		}
+	}
+	if len(missing) == 0 {
+		return all, nil
+	}
+	runs, err := t.Lock(missing...)
+	maps.Copy(t.runs, runs)
+	maps.Copy(all, runs)
+	return all, err
+}
+
+// put stores a locked run.
+func (t tx) put(r Run) error {
+	old := t.runs[r.ID]
+	t.runs[r.ID] = r
+	return t.PutRun(old, r)
+}
+
+// waitsOf returns the waits of a locked run.
+func (t tx) waitsOf(id agent.RunID) ([]Wait, error) {
+	waits, read := t.waits[id]
+	if !read {
+		var err error
+		if waits, err = t.Waits(id); err != nil {
+			return nil, err
+		}
+		t.waits[id] = waits
+	}
+	return cloneWaits(waits), nil
+}
+
+// putWaits replaces the waits of a locked run.
+func (t tx) putWaits(id agent.RunID, waits []Wait) error {
+	old, err := t.waitsOf(id)
+	if err != nil || len(old)+len(waits) == 0 {
+		return err
+	}
+	t.waits[id] = cloneWaits(waits)
+	return t.PutWaits(id, old, waits)
 }
 
 // only returns the run that was read.
@@ -67,28 +142,31 @@ func only(runs map[agent.RunID]Run, id agent.RunID, err error) (Run, error) {
 }
 
 // readRows returns what f reads.
-func readRows[T any](ctx context.Context, s *Store, f func(Rows) (T, error)) (v T, err error) {
-	err = s.db.Read(ctx, func(rows Rows) (err error) {
+func readRows[T any](ctx context.Context, s *Store, doing string, f func(Rows) (T, error)) (v T, err error) {
+	err = s.db.Read(ctx, doing, func(rows Rows) (err error) {
 		v, err = f(rows)
 		return err
 	})
 	return v, err
 }
 
-// readRowsOf returns what f reads of a run, which must exist.
-func readRowsOf[T any](ctx context.Context, s *Store, id agent.RunID, f func(Rows) (T, error)) (T, error) {
-	return readRows(ctx, s, func(rows Rows) (v T, err error) {
-		runs, err := rows.Runs(id)
-		if _, err := only(runs, id, err); err != nil {
-			return v, err
+// readRowsOf returns what f reads of a run, which must exist: an empty value may be that of an unknown run.
+func readRowsOf[T any](
+	ctx context.Context, s *Store, doing string, id agent.RunID, f func(Rows) (v T, empty bool, err error),
+) (T, error) {
+	return readRows(ctx, s, doing, func(rows Rows) (T, error) {
+		v, empty, err := f(rows)
+		if err == nil && empty {
+			runs, found := rows.Runs(id)
+			_, err = only(runs, id, found)
 		}
-		return f(rows)
+		return v, err
 	})
 }
 
 // Run implements durable.Store.
 func (s *Store) Run(ctx context.Context, id agent.RunID) (durable.Run, error) {
-	return readRows(ctx, s, func(rows Rows) (durable.Run, error) {
+	return readRows(ctx, s, "reading a run", func(rows Rows) (durable.Run, error) {
 		runs, err := rows.Runs(id)
 		r, err := only(runs, id, err)
 		return r.Run, err
@@ -97,47 +175,53 @@ func (s *Store) Run(ctx context.Context, id agent.RunID) (durable.Run, error) {
 
 // List implements durable.Store.
 func (s *Store) List(ctx context.Context, f durable.Filter) ([]durable.Run, error) {
-	return readRows(ctx, s, func(rows Rows) ([]durable.Run, error) { return rows.List(f) })
+	return readRows(ctx, s, "listing runs", func(rows Rows) ([]durable.Run, error) { return rows.List(f) })
 }
 
 // Entries implements durable.Store.
 func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) ([]durable.Entry, error) {
-	return readRowsOf(ctx, s, id, func(rows Rows) ([]durable.Entry, error) { return rows.Entries(id, after) })
+	return readRowsOf(ctx, s, "reading a journal", id, func(rows Rows) ([]durable.Entry, bool, error) {
+		all, err := rows.Entries(id, after)
+		return all, len(all) == 0, err
+	})
 }
 
 // Events implements durable.Store.
 func (s *Store) Events(ctx context.Context, id agent.RunID, after int64, limit int) ([]durable.Event, error) {
-	return readRowsOf(ctx, s, id, func(rows Rows) ([]durable.Event, error) { return rows.Events(id, after, max(limit, 0)) })
+	return readRowsOf(ctx, s, "reading events", id, func(rows Rows) ([]durable.Event, bool, error) {
+		all, err := rows.Events(id, after, max(limit, 0))
+		return all, len(all) == 0, err
+	})
 }
 
-func (s *Store) payload(ctx context.Context, id agent.RunID) (Payload, error) {
-	return readRowsOf(ctx, s, id, func(rows Rows) (Payload, error) { return rows.Payload(id) })
+func (s *Store) payload(ctx context.Context, doing string, id agent.RunID) (Payload, error) {
+	return readRowsOf(ctx, s, doing, id, func(rows Rows) (Payload, bool, error) {
+		p, err := rows.Payload(id)
+		return p, p.Input == nil && p.Submitted == nil && p.Result == nil, err
+	})
 }
 
 // Input implements durable.Store.
 func (s *Store) Input(ctx context.Context, id agent.RunID) ([]byte, error) {
-	p, err := s.payload(ctx, id)
+	p, err := s.payload(ctx, "reading the input of a run", id)
 	return p.Input, err
 }
 
 // SubmittedInput implements durable.Store.
 func (s *Store) SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error) {
-	p, err := s.payload(ctx, id)
-	if p.Replaced {
-		return p.Submitted, err
-	}
-	return p.Input, err
+	p, err := s.payload(ctx, "reading the submitted input of a run", id)
+	return p.Submitted, err
 }
 
 // Result implements durable.Store.
 func (s *Store) Result(ctx context.Context, id agent.RunID) ([]byte, error) {
-	p, err := s.payload(ctx, id)
+	p, err := s.payload(ctx, "reading the result of a run", id)
 	return p.Result, err
 }
 
 // Delete implements durable.Store.
 func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
-	return s.write(ctx, func(t tx) error {
+	return s.write(ctx, "deleting a run", func(t tx) error {
 		r, err := t.lock(id)
 		switch {
 		case err != nil:
@@ -145,30 +229,27 @@ func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
 		case r.IsHeld(t.now):
 			return &durable.HeldError{Run: id, Owner: r.Owner, Expires: r.Expires}
 		}
-		return t.DeleteRuns(id)
+		return t.DeleteRun(id)
 	})
 }
 
 // pruneAtOnce is how many runs a transaction deletes at most, so that other writers do not wait for the whole deletion.
-const pruneAtOnce = 1000
+const pruneAtOnce = 200
 
 // Prune implements durable.Store.
 func (s *Store) Prune(ctx context.Context, before time.Time) (n int, err error) {
-	for more := true; more; {
-		err := s.write(ctx, func(t tx) error {
-			ids, err := t.LockEnded(before, pruneAtOnce)
-			if err != nil {
-				return err
-			}
-			if err := t.DeleteRuns(ids...); err != nil {
-				return err
-			}
-			n, more = n+len(ids), len(ids) == pruneAtOnce
-			return nil
+	for deleted := pruneAtOnce; err == nil && deleted == pruneAtOnce; n += deleted {
+		deleted = 0
+		err = s.write(ctx, "deleting old runs", func(t tx) (err error) {
+			deleted, err = t.Prune(before, pruneAtOnce)
+			return err
 		})
 		if err != nil {
-			return n, err
+			deleted = 0 // the transaction may have failed afterwards
 		}
 	}
-	return n, s.write(ctx, func(t tx) error { return t.PruneQueues() })
+	if err == nil && n > 0 {
+		err = s.write(ctx, "deleting empty queues", func(t tx) error { return t.PruneQueues() })
+	}
+	return n, err
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,109 +22,95 @@ func prepareJobs(jobs []durable.Job) (_ []durable.Job, err error) {
 	return jobs, nil
 }
 
-// newRuns are the runs of jobs that are submitted.
-type newRuns struct {
-	all   []Run // in the order of the jobs: new runs, and those whose idempotency key was known
-	added []newRun
-}
+// wholeMicros returns a time as it is stored.
+func wholeMicros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-// newRun is a run that is not stored yet.
-type newRun struct {
-	Run
-
-	input []byte
-	waits []Wait
-}
-
-// runsOf returns the runs of prepared jobs. Ending, unless empty, is a run that ends before they are submitted.
-func (t tx) runsOf(jobs []durable.Job, ending agent.RunID) (n newRuns, err error) {
-	var ids []agent.RunID
+// runsOf returns the runs of prepared jobs, in their order, and those that are new. The others have a known idempotency key.
+// Ending, unless empty, is a run that ends before they are submitted.
+func (t tx) runsOf(jobs []durable.Job, ending agent.RunID) (all []durable.Run, added []NewRun, err error) {
+	var earlier []agent.RunID
 	var keys []string
 	for _, j := range jobs {
-		ids = append(ids, j.ID)
 		if j.After != "" {
-			ids = append(ids, j.After)
+			earlier = append(earlier, j.After)
 		}
 		if j.IdempotencyKey != "" {
 			keys = append(keys, j.IdempotencyKey)
 		}
 	}
-	byID, err := t.Lock(ids...)
+	byID, err := t.lockAll(earlier...)
 	if err != nil {
-		return n, err
+		return nil, nil, err
 	}
-	byKey, err := t.RunsByKey(keys...)
-	if err != nil {
-		return n, err
+	byKey := map[string]Run{}
+	if len(keys) > 0 {
+		if byKey, err = t.RunsByKey(keys...); err != nil {
+			return nil, nil, err
+		}
 	}
 	for _, j := range jobs {
 		if known, found := byKey[j.IdempotencyKey]; found && j.IdempotencyKey != "" {
-			n.all = append(n.all, known)
+			all = append(all, known.Run)
 			continue
 		}
-		if _, found := byID[j.ID]; found {
-			return n, fmt.Errorf("run %q: %w", j.ID, durable.ErrExists)
-		}
-		r := newRun{input: j.Input, Run: Run{Run: durable.Run{
+		r := NewRun{Input: j.Input, Run: Run{Run: durable.Run{
 			ID: j.ID, Session: j.Session, Kind: j.Kind, Name: j.Name, Version: j.Version, Parent: j.Parent, Root: j.Root, Phase: j.Phase,
-			Demands: j.Demands, Labels: j.Labels, Priority: j.Priority, IdempotencyKey: j.IdempotencyKey, By: j.By,
-			Created: t.now, Updated: t.now, NotBefore: j.NotBefore, StartBy: j.StartBy, Deadline: j.Deadline, Status: durable.StatusPending,
+			Demands: orNil(j.Demands), Labels: orNil(j.Labels), Priority: j.Priority, IdempotencyKey: j.IdempotencyKey, By: j.By,
+			Created: t.now, Updated: t.now, NotBefore: wholeMicros(j.NotBefore), StartBy: wholeMicros(j.StartBy), Deadline: wholeMicros(j.Deadline),
+			Status: durable.StatusPending,
 		}}}
 		after, found := byID[j.After]
 		switch {
 		case j.After != "" && !found:
-			return n, fmt.Errorf("run %q starts after run %q: %w", j.ID, j.After, durable.ErrNotFound)
+			return nil, nil, fmt.Errorf("run %q starts after run %q: %w", j.ID, j.After, durable.ErrNotFound)
 		case j.After != "" && !after.Status.Ended() && j.After != ending:
 			r.Status = durable.StatusWaiting
-			r.waits = []Wait{{Wait: durable.AfterWait(j.ID, j.After, t.now)}}
+			r.Waits = []Wait{{Wait: durable.AfterWait(j.ID, j.After, t.now)}}
 		case !j.NotBefore.After(t.now):
-			t.setStatus(&r.Run, durable.StatusReady)
+			r.Status, r.Ready, r.Offer = durable.StatusReady, t.now, 1
 		}
-		n.all, n.added = append(n.all, r.Run), append(n.added, r)
+		all, added = append(all, r.Run.Run), append(added, r)
 		byID[j.ID] = r.Run
 		if j.IdempotencyKey != "" {
 			byKey[j.IdempotencyKey] = r.Run
 		}
 	}
-	return n, nil
+	return all, added, nil
 }
 
 // add stores new runs.
-func (t tx) add(added []newRun) error {
-	for _, r := range added {
-		if err := t.AddQueue(r.Needs()); err != nil {
-			return err
-		}
-		if err := t.AddRun(r.Run, r.input); err != nil {
-			return err
-		}
-		if err := t.PutWaits(r.ID, r.waits); err != nil {
-			return err
-		}
+func (t tx) add(runs []NewRun) error {
+	if slices.ContainsFunc(runs, func(r NewRun) bool { return r.Status == durable.StatusReady }) {
+		t.Notify()
 	}
-	return nil
+	if len(runs) == 0 {
+		return nil
+	}
+	return t.AddRuns(runs...)
+}
+
+// orNil returns a copy of names, nil for an empty map.
+func orNil(names map[string]string) map[string]string {
+	if len(names) == 0 {
+		return nil
+	}
+	return maps.Clone(names)
 }
 
 // Submit implements durable.Store.
 func (s *Store) Submit(ctx context.Context, jobs ...durable.Job) (runs []durable.Run, err error) {
-	if jobs, err = prepareJobs(jobs); err != nil {
+	if jobs, err = prepareJobs(jobs); err != nil || len(jobs) == 0 {
 		return nil, err
 	}
-	err = s.write(ctx, func(t tx) error {
-		n, err := t.runsOf(jobs, "")
+	err = s.write(ctx, "submitting jobs", func(t tx) error {
+		all, added, err := t.runsOf(jobs, "")
 		if err != nil {
 			return err
 		}
-		runs = make([]durable.Run, len(n.all))
-		for i, r := range n.all {
-			runs[i] = r.Run
-		}
-		return t.add(n.added)
+		runs = all
+		return t.add(added)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return runs, nil
+	return unlessFailed(runs, err)
 }
 
 // Begin implements durable.Store.
@@ -131,19 +118,19 @@ func (s *Store) Begin(ctx context.Context, j durable.Job, owner string, ttl time
 	if j, err = j.PrepareToBegin(); err != nil {
 		return durable.Lease{}, err
 	}
-	err = s.write(ctx, func(t tx) error {
-		n, err := t.runsOf([]durable.Job{j}, "")
+	err = s.write(ctx, "beginning a run", func(t tx) error {
+		_, added, err := t.runsOf([]durable.Job{j}, "")
 		switch {
 		case err != nil:
 			return err
-		case len(n.added) == 0:
+		case len(added) == 0:
 			return fmt.Errorf("key %q: %w", j.IdempotencyKey, durable.ErrExists)
 		}
-		r := &n.added[0]
+		r := &added[0]
 		r.Offer = 0
 		r.Start(owner, ttl, t.now)
 		l = r.Lease()
-		return t.add(n.added)
+		return t.AddRuns(*r)
 	})
-	return l, err
+	return unlessFailed(l, err)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
@@ -22,20 +24,21 @@ func withoutClaims(waits []Wait) []durable.Wait {
 
 // Waits implements durable.Store.
 func (s *Store) Waits(ctx context.Context, id agent.RunID) ([]durable.Wait, error) {
-	return readRowsOf(ctx, s, id, func(rows Rows) ([]durable.Wait, error) {
+	waits, err := readRowsOf(ctx, s, "reading waits", id, func(rows Rows) ([]Wait, bool, error) {
 		waits, err := rows.Waits(id)
-		return withoutClaims(waits), err
+		return waits, len(waits) == 0, err
 	})
+	return withoutClaims(waits), err
 }
 
 // OpenWaits implements durable.Store.
 func (s *Store) OpenWaits(ctx context.Context, f durable.WaitFilter) ([]durable.Wait, error) {
-	return readRows(ctx, s, func(rows Rows) ([]durable.Wait, error) { return rows.OpenWaits(f) })
+	return readRows(ctx, s, "listing waits", func(rows Rows) ([]durable.Wait, error) { return rows.OpenWaits(f) })
 }
 
 // WaitByToken implements durable.Store.
 func (s *Store) WaitByToken(ctx context.Context, hash [32]byte) (durable.Wait, error) {
-	return readRows(ctx, s, func(rows Rows) (durable.Wait, error) {
+	return readRows(ctx, s, "looking for a wait", func(rows Rows) (durable.Wait, error) {
 		k, found, err := rows.Token(hash)
 		if err != nil || !found {
 			return durable.Wait{}, cmp.Or(err, fmt.Errorf("by its token: %w", durable.ErrNotFound))
@@ -59,7 +62,7 @@ func (t tx) findOpenWait(id agent.RunID, wait string) (waits []Wait, place int, 
 	if _, err := t.lock(id); err != nil {
 		return nil, 0, err
 	}
-	if waits, err = t.Waits(id); err != nil {
+	if waits, err = t.waitsOf(id); err != nil {
 		return nil, 0, err
 	}
 	if place = findWait(waits, wait); place < 0 || waits[place].Answer != nil {
@@ -70,7 +73,7 @@ func (t tx) findOpenWait(id agent.RunID, wait string) (waits []Wait, place int, 
 
 // AddToken implements durable.Store.
 func (s *Store) AddToken(ctx context.Context, id agent.RunID, wait string, hash [32]byte) error {
-	return s.write(ctx, func(t tx) error {
+	return s.write(ctx, "adding a token to a wait", func(t tx) error {
 		waits, place, err := t.findOpenWait(id, wait)
 		if err != nil {
 			return err
@@ -84,7 +87,7 @@ func (s *Store) AddToken(ctx context.Context, id agent.RunID, wait string, hash 
 
 // SetToken implements durable.Store.
 func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait string, hash [32]byte) error {
-	return s.write(ctx, func(t tx) error {
+	return s.write(ctx, "setting the token of a wait", func(t tx) error {
 		waits, place, err := t.findOpenWait(id, wait)
 		switch {
 		case err != nil:
@@ -96,22 +99,18 @@ func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait string, hash 
 		if err := t.PutToken(hash, Token{id, wait, waits[place].Subject}); err != nil {
 			return err
 		}
-		return t.PutWaits(id, waits)
+		return t.putWaits(id, waits)
 	})
 }
 
 // Answer implements durable.Store.
 func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerFunc) error {
-	return s.change(ctx, id, func(t tx, r *Run) error {
-		waits, err := t.Waits(id)
+	return s.change(ctx, "answering", id, func(t tx, r *Run) error {
+		waits, err := t.waitsOf(id)
 		if err != nil {
 			return err
 		}
-		shown, err := t.Waits(id)
-		if err != nil {
-			return err
-		}
-		answers, err := form(withoutClaims(shown), t.now) // which may change them
+		answers, err := form(withoutClaims(cloneWaits(waits)), t.now) // which may change them
 		if err != nil {
 			return err
 		}
@@ -136,7 +135,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerF
 		}
 		r.Updated = t.now
 		r.setAnswerBy(waits)
-		if err := t.PutWaits(id, waits); err != nil {
+		if err := t.putWaits(id, waits); err != nil {
 			return err
 		}
 		return t.wake(r)
@@ -172,33 +171,31 @@ func CompareWaits(a, b durable.Wait) int {
 func (s *Store) ClaimChecks(
 	ctx context.Context, owner string, ttl time.Duration, limit int, kinds []durable.WaitKind, hosts ...string,
 ) (all []durable.Wait, err error) {
-	err = s.write(ctx, func(t tx) error {
-		own, free, err := t.LockChecks(owner, kinds, hosts)
-		if err != nil {
-			return err
-		}
-		byAge := func(a, b Wait) int { return CompareWaits(a.Wait, b.Wait) }
-		slices.SortFunc(own, byAge)
-		slices.SortFunc(free, byAge)
-		claimed := slices.Concat(own, free)
-		claimed = claimed[:min(max(limit, 0), len(claimed))]
-		slices.SortFunc(claimed, byAge)
-		all = withoutClaims(claimed)
-		for _, w := range claimed {
-			if w.Checker == owner && !w.CheckedUntil.Before(t.now.Add(ttl/2)) {
-				continue
-			}
-			waits, err := t.Waits(w.Run)
-			if err != nil {
+	if limit <= 0 || len(kinds) == 0 {
+		return nil, ctx.Err()
+	}
+	kinds, hosts = lo.Uniq(kinds), lo.Uniq(append([]string{""}, hosts...))
+	var found, claims []Wait
+	look := func(rows Rows) (err error) {
+		found, err = rows.Checks(owner, kinds, hosts, limit)
+		claims = lo.Filter(found, func(w Wait, _ int) bool { // a claim is new, or has less than half of its time left
+			return w.Checker != owner || w.CheckedUntil.Before(rows.Now().Add(ttl/2))
+		})
+		return err
+	}
+	err = s.db.Read(ctx, "looking for waits to watch", look)
+	if err == nil && len(claims) > 0 {
+		err = s.write(ctx, "claiming waits to watch", func(t tx) error {
+			if err := look(t); err != nil || len(claims) == 0 {
 				return err
 			}
-			mine := &waits[findWait(waits, w.ID)]
-			mine.Checker, mine.CheckedUntil = owner, t.now.Add(ttl)
-			if err := t.PutWaits(w.Run, waits); err != nil {
-				return err
+			for i := range claims {
+				claims[i].Checker, claims[i].CheckedUntil = owner, t.now.Add(ttl)
 			}
-		}
-		return nil
-	})
-	return all, err
+			return t.PutChecker(claims...)
+		})
+	}
+	all = withoutClaims(found)
+	slices.SortFunc(all, CompareWaits)
+	return unlessFailed(all, err)
 }
