@@ -14,7 +14,7 @@ import (
 // record adds a record to the audit log.
 func (t tx) record(r durable.AuditRecord) error {
 	if r.At.IsZero() {
-		r.At = t.now
+		r.At = t.Now()
 	}
 	if r.Answer != nil {
 		a := *r.Answer
@@ -65,7 +65,7 @@ func (s *Store) RevokeWaiver(ctx context.Context, id, by string) error {
 		case !w.Revoked.IsZero():
 			return nil
 		}
-		w.Revoked, w.RevokedBy = t.now, by
+		w.Revoked, w.RevokedBy = t.Now(), by
 		if err := t.PutWaiver(w); err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (t tx) addVersion(d durable.Document) (durable.Document, error) {
 	if last.Newest != d.Version {
 		return durable.Document{}, fmt.Errorf("document %q of kind %q: %w", d.Name, d.Kind, durable.ErrConflict)
 	}
-	d.Version, d.At = last.Version+1, t.now
+	d.Version, d.At = last.Version+1, t.Now()
 	return d, t.AddDocument(d)
 }
 

@@ -26,6 +26,10 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 		}
 	}
 	return s.write(ctx, doing, func(t tx) error {
+		// The end of a child locks the child before the runs that wait for it.
+		if _, err := t.lockAll(children(l.Run, c)...); err != nil {
+			return err
+		}
 		r, err := t.lock(l.Run)
 		switch {
 		case err != nil:
@@ -43,6 +47,18 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 		r.Appended = printed
 		return t.applyCommit(r, c)
 	})
+}
+
+// children returns the other runs for whose end a Commit makes its run or its jobs wait: either it sees that they have ended, or their
+// end sees what waits for them.
+func children(id agent.RunID, c durable.Commit) (all []agent.RunID) {
+	for _, w := range c.Update.Waits {
+		all = append(all, w.Child)
+	}
+	for _, j := range c.Jobs {
+		all = append(all, j.After)
+	}
+	return slices.DeleteFunc(all, func(other agent.RunID) bool { return other == "" || other == id })
 }
 
 // isPlain reports whether a Commit may be a Step.
@@ -73,7 +89,7 @@ func (t tx) applyCommit(r Run, c durable.Commit) error {
 	if err := t.append(&r, c); err != nil {
 		return err
 	}
-	r.Updated = t.now
+	r.Updated = t.Now()
 	if err := t.update(&r, c.Update); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (t tx) setStatus(r *Run, s durable.Status) {
 	}
 	r.Status, r.Ready = s, time.Time{}
 	if s == durable.StatusReady {
-		r.Ready, r.Offered = t.now, time.Time{}
+		r.Ready, r.Offered = t.Now(), time.Time{}
 		r.Offer++
 		t.Notify()
 	}
@@ -26,7 +26,7 @@ func (t tx) setStatus(r *Run, s durable.Status) {
 
 // free makes a run ready or pending that no process executes.
 func (t tx) free(r *Run, s durable.Status) {
-	r.Owner, r.Leased, r.Expires, r.Updated = "", time.Time{}, time.Time{}, t.now
+	r.Owner, r.Leased, r.Expires, r.Updated = "", time.Time{}, time.Time{}, t.Now()
 	t.setStatus(r, s)
 }
 
@@ -57,9 +57,9 @@ func (t tx) giveUp(r *Run, delay time.Duration) error {
 	case r.Paused:
 		t.free(r, durable.StatusWaiting)
 	case r.Status == durable.StatusRunning && delay > 0:
-		r.NotBefore = t.now.Add(delay)
+		r.NotBefore = t.Now().Add(delay)
 		t.free(r, durable.StatusPending)
-	case r.Status == durable.StatusRunning, r.IsOverdue(t.now):
+	case r.Status == durable.StatusRunning, r.IsOverdue(t.Now()):
 		t.free(r, durable.StatusReady)
 	default:
 		satisfied, err := t.isSatisfied(*r)
@@ -77,7 +77,7 @@ func (t tx) giveUp(r *Run, delay time.Duration) error {
 
 // wake makes a waiting run ready that no process holds, if it has nothing to wait for.
 func (t tx) wake(r *Run) error {
-	if r.Status != durable.StatusWaiting || r.IsHeld(t.now) || r.Paused {
+	if r.Status != durable.StatusWaiting || r.IsHeld(t.Now()) || r.Paused {
 		return nil
 	}
 	satisfied, err := t.isSatisfied(*r)
@@ -125,7 +125,7 @@ func (t tx) endChild(r Run, child agent.RunID) error {
 	}
 	for i, w := range waits {
 		if w.IsAfter() && w.Child == child && w.Answer == nil {
-			waits[i].Answer = &durable.Answer{Wait: w.ID, Subject: w.Subject, Ends: true, At: t.now}
+			waits[i].Answer = &durable.Answer{Wait: w.ID, Subject: w.Subject, Ends: true, At: t.Now()}
 		}
 	}
 	return t.putWaits(r.ID, waits)
@@ -137,10 +137,10 @@ func (s *Store) Acquire(ctx context.Context, id agent.RunID, owner string, ttl t
 		switch {
 		case r.Status.Ended():
 			return fmt.Errorf("run %q: %w", id, durable.ErrEnded)
-		case r.IsHeld(t.now) && r.Owner != owner && take != durable.TakeOver:
+		case r.IsHeld(t.Now()) && r.Owner != owner && take != durable.TakeOver:
 			return &durable.HeldError{Run: id, Owner: r.Owner, Expires: r.Expires}
 		}
-		r.Start(owner, ttl, t.now)
+		r.Start(owner, ttl, t.Now())
 		l = r.Lease()
 		return nil
 	})
@@ -194,7 +194,7 @@ func (s *Store) changeHeld(ctx context.Context, doing string, l durable.Lease, f
 // Renew implements durable.Store.
 func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (renewed durable.Lease, err error) {
 	err = s.changeHeld(ctx, "renewing a lease", l, func(t tx, r *Run) error {
-		r.Leased, r.Expires = t.now, t.now.Add(ttl)
+		r.Leased, r.Expires = t.Now(), t.Now().Add(ttl)
 		renewed = r.Lease()
 		return nil
 	})
@@ -304,7 +304,7 @@ func (t tx) pass(c Cause, ids []agent.RunID) (changed int, err error) {
 	}
 	for _, id := range ids {
 		r, found := t.runs[id] // an earlier run of the same cause may have changed it
-		if !found || !c.Is(r, t.now) {
+		if !found || !c.Is(r, t.Now()) {
 			continue
 		}
 		changed++

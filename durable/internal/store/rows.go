@@ -110,7 +110,7 @@ const (
 
 // Rows reads the rows of a store. What it returns shares no memory with the rows. For an unknown run it returns zero values.
 type Rows interface { //nolint:interfacebloat // one method for each question to a database
-	// Now returns the time of the database, in microseconds.
+	// Now returns the time of the database, in microseconds. In a transaction that has locked a run, it is a time since then.
 	Now() time.Time
 	// Runs returns runs by ID. IDs without a run are left out.
 	Runs(ids ...agent.RunID) (map[agent.RunID]Run, error)

@@ -33,8 +33,8 @@ func (s *Store) Signal(ctx context.Context, id agent.RunID, g durable.Signal) er
 			}
 		}
 		r.Signals++
-		r.Updated = t.now
-		g.Run, g.Seq, g.At = id, r.Signals, t.now
+		r.Updated = t.Now()
+		g.Run, g.Seq, g.At = id, r.Signals, t.Now()
 		return t.AddSignal(g)
 	})
 }
@@ -44,10 +44,10 @@ func (s *Store) Signal(ctx context.Context, id agent.RunID, g durable.Signal) er
 func (t tx) cancel(r *Run, reason string) error {
 	t.Notify()
 	if r.CancelReason == "" {
-		r.CancelReason, r.Updated = cmp.Or(reason, "cancelled"), t.now
+		r.CancelReason, r.Updated = cmp.Or(reason, "cancelled"), t.Now()
 	}
 	switch {
-	case r.IsHeld(t.now):
+	case r.IsHeld(t.Now()):
 	case r.Attempts == 0:
 		r.Reason = agent.StopUser
 		return t.end(r, durable.StatusCancelled)
@@ -62,8 +62,8 @@ func (t tx) pause(r *Run) {
 	if r.Paused {
 		return
 	}
-	r.Paused, r.Updated = true, t.now
-	if !r.IsHeld(t.now) && r.CancelReason == "" && (r.Status == durable.StatusPending || r.Status == durable.StatusReady) {
+	r.Paused, r.Updated = true, t.Now()
+	if !r.IsHeld(t.Now()) && r.CancelReason == "" && (r.Status == durable.StatusPending || r.Status == durable.StatusReady) {
 		t.setStatus(r, durable.StatusWaiting)
 	}
 }
@@ -73,8 +73,8 @@ func (t tx) resume(r *Run) error {
 	if !r.Paused {
 		return nil
 	}
-	r.Paused, r.Updated = false, t.now
-	if r.Status != durable.StatusWaiting || r.IsHeld(t.now) {
+	r.Paused, r.Updated = false, t.Now()
+	if r.Status != durable.StatusWaiting || r.IsHeld(t.Now()) {
 		return nil
 	}
 	satisfied, err := t.isSatisfied(*r)
@@ -82,9 +82,9 @@ func (t tx) resume(r *Run) error {
 	case err != nil:
 	case r.CancelReason != "":
 		t.free(r, durable.StatusReady)
-	case r.Attempts == 0 && r.NotBefore.After(t.now):
+	case r.Attempts == 0 && r.NotBefore.After(t.Now()):
 		t.free(r, durable.StatusPending)
-	case satisfied, r.IsOverdue(t.now):
+	case satisfied, r.IsOverdue(t.Now()):
 		t.free(r, durable.StatusReady)
 	}
 	return err

@@ -40,7 +40,6 @@ func (s *Store) Close() error { return s.db.Close() }
 type tx struct {
 	Tx
 
-	now time.Time
 	// runs are the locked runs, and waits the waits that were read, as they are stored.
 	runs  map[agent.RunID]Run
 	waits map[agent.RunID][]Wait
@@ -49,7 +48,7 @@ type tx struct {
 // write calls f in a transaction, perhaps again.
 func (s *Store) write(ctx context.Context, doing string, f func(t tx) error) error {
 	return s.db.Write(ctx, doing, func(rows Tx) error {
-		return f(tx{rows, rows.Now(), map[agent.RunID]Run{}, map[agent.RunID][]Wait{}})
+		return f(tx{rows, map[agent.RunID]Run{}, map[agent.RunID][]Wait{}})
 	})
 }
 
@@ -226,7 +225,7 @@ func (s *Store) Delete(ctx context.Context, id agent.RunID) error {
 		switch {
 		case err != nil:
 			return err
-		case r.IsHeld(t.now):
+		case r.IsHeld(t.Now()):
 			return &durable.HeldError{Run: id, Owner: r.Owner, Expires: r.Expires}
 		}
 		return t.DeleteRun(id)

@@ -56,7 +56,7 @@ func (t tx) runsOf(jobs []durable.Job, ending agent.RunID) (all []durable.Run, a
 		r := NewRun{Input: j.Input, Run: Run{Run: durable.Run{
 			ID: j.ID, Session: j.Session, Kind: j.Kind, Name: j.Name, Version: j.Version, Parent: j.Parent, Root: j.Root, Phase: j.Phase,
 			Demands: orNil(j.Demands), Labels: orNil(j.Labels), Priority: j.Priority, IdempotencyKey: j.IdempotencyKey, By: j.By,
-			Created: t.now, Updated: t.now, NotBefore: wholeMicros(j.NotBefore), StartBy: wholeMicros(j.StartBy), Deadline: wholeMicros(j.Deadline),
+			Created: t.Now(), Updated: t.Now(), NotBefore: wholeMicros(j.NotBefore), StartBy: wholeMicros(j.StartBy), Deadline: wholeMicros(j.Deadline),
 			Status: durable.StatusPending,
 		}}}
 		after, found := byID[j.After]
@@ -65,9 +65,9 @@ func (t tx) runsOf(jobs []durable.Job, ending agent.RunID) (all []durable.Run, a
 			return nil, nil, fmt.Errorf("run %q starts after run %q: %w", j.ID, j.After, durable.ErrNotFound)
 		case j.After != "" && !after.Status.Ended() && j.After != ending:
 			r.Status = durable.StatusWaiting
-			r.Waits = []Wait{{Wait: durable.AfterWait(j.ID, j.After, t.now)}}
-		case !j.NotBefore.After(t.now):
-			r.Status, r.Ready, r.Offer = durable.StatusReady, t.now, 1
+			r.Waits = []Wait{{Wait: durable.AfterWait(j.ID, j.After, t.Now())}}
+		case !j.NotBefore.After(t.Now()):
+			r.Status, r.Ready, r.Offer = durable.StatusReady, t.Now(), 1
 		}
 		all, added = append(all, r.Run.Run), append(added, r)
 		byID[j.ID] = r.Run
@@ -128,7 +128,7 @@ func (s *Store) Begin(ctx context.Context, j durable.Job, owner string, ttl time
 		}
 		r := &added[0]
 		r.Offer = 0
-		r.Start(owner, ttl, t.now)
+		r.Start(owner, ttl, t.Now())
 		l = r.Lease()
 		return t.AddRuns(*r)
 	})

@@ -110,7 +110,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerF
 		if err != nil {
 			return err
 		}
-		answers, err := form(withoutClaims(cloneWaits(waits)), t.now) // which may change them
+		answers, err := form(withoutClaims(cloneWaits(waits)), t.Now()) // which may change them
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerF
 			if w.Answer != nil { // by an answer before
 				return fmt.Errorf("run %q, wait %q: %w", id, a.Wait, durable.ErrAnswered)
 			}
-			a.At, a.Subject = t.now, w.Subject
+			a.At, a.Subject = t.Now(), w.Subject
 			if a.More {
 				w.Partial = append(w.Partial, a)
 			} else {
@@ -133,7 +133,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerF
 				return err
 			}
 		}
-		r.Updated = t.now
+		r.Updated = t.Now()
 		r.setAnswerBy(waits)
 		if err := t.putWaits(id, waits); err != nil {
 			return err
@@ -190,7 +190,7 @@ func (s *Store) ClaimChecks(
 				return err
 			}
 			for i := range claims {
-				claims[i].Checker, claims[i].CheckedUntil = owner, t.now.Add(ttl)
+				claims[i].Checker, claims[i].CheckedUntil = owner, t.Now().Add(ttl)
 			}
 			return t.PutChecker(claims...)
 		})
