@@ -258,7 +258,7 @@ func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
 	case err != nil:
 		a.logError("looking a token up", err)
 		a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer: try again")
-	case needed == "" || !about.Role.allows(needed):
+	case needed == "" || !allows(about.Role, needed):
 		a.refuse(ctx, http.StatusForbidden, missingRole(about, needed))
 	case about.Role != RunnerRole && !a.rates.allow(about.ID):
 		ctx.SetHeader("Retry-After", "1")
@@ -294,7 +294,7 @@ func (a *api) pages(next http.Handler) http.Handler {
 // identifyApprover returns who answers what a run waits for: the name of a token of an operator or admin.
 func identifyApprover(r *http.Request) (approval.Principal, error) {
 	about := identityOf(r.Context())
-	if !about.Role.allows(Operator) {
+	if !allows(about.Role, Operator) {
 		return approval.Principal{}, approval.ErrUnidentified
 	}
 	return approval.Principal{Name: about.Name, Roles: []string{string(about.Role)}}, nil

@@ -237,7 +237,7 @@ func (a *api) addReports() {
 		})
 	add("completed", "Report the result of a run", func(b *Blueprint, in report) durable.Commit {
 		result := durable.Result{Text: in.ResultText, Data: in.ResultData}
-		if err := b.checkOutput(in.ResultData); err != nil {
+		if err := checkOutput(b, in.ResultData); err != nil {
 			return endCommit(durable.StatusFailed, agent.StopError, durable.Result{Error: fmt.Sprintf("the result is invalid: %v", err)})
 		}
 		return endCommit(durable.StatusCompleted, agent.StopCompleted, result)
@@ -424,7 +424,7 @@ func (a *api) writeJournal(ctx context.Context, in runnerPlace, j JournalCommit)
 	if j.ID != "" && a.c.commits.is(l, j.ID) {
 		return nil
 	}
-	c := j.toCommit()
+	c := j.Commit()
 	if r.Owner == l.Owner { // otherwise it can only be a repetition
 		if err := checkCommit(r, c); err != nil {
 			return err

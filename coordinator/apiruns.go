@@ -264,7 +264,7 @@ func storedStatuses(s Status) []durable.Status {
 }
 
 // selects reports whether a run has what the store does not filter by, or not together with the rest.
-func (f runFilter) selects(r Run) bool {
+func selects(f runFilter, r Run) bool {
 	wanted := f.HookRuns || r.Hook == "" || f.AgentName != "" || f.Parent != "" || f.ParentSession != "" || f.SessionID != ""
 	return wanted && (!f.HasHooks || r.HasHooks) && (f.ParentSession == "" || string(r.ParentSessionID) == f.ParentSession) &&
 		(len(f.Status) == 0 || slices.Contains(f.Status, string(r.Status)))
@@ -305,7 +305,7 @@ func (c *Coordinator) listRuns(ctx context.Context, f runFilter) (RunList, error
 		for _, r := range page {
 			filter.Before = r.ID
 			v := viewOf(r)
-			if !isOurs(r) || !f.selects(v) {
+			if !isOurs(r) || !selects(f, v) {
 				continue
 			}
 			if v, err = c.view(ctx, r); err != nil {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/samber/lo"
 
@@ -154,7 +153,7 @@ func ParseBlueprint(text []byte) (*Blueprint, error) {
 		text, b = rest, &Blueprint{}
 	}
 	var checked mistakes
-	b.check(&checked)
+	checkBlueprint(b, &checked)
 	m = append(m, lo.Reject(checked, func(f FieldError, _ int) bool { return m.cover(f.Field) })...)
 	return b, m.err()
 }
@@ -224,7 +223,7 @@ func fieldError(below string, err error) FieldError {
 }
 
 // check adds what is wrong with the members.
-func (b *Blueprint) check(m *mistakes) {
+func checkBlueprint(b *Blueprint, m *mistakes) {
 	if !blueprintName.MatchString(b.Name) {
 		m.add("name", "%q: expected 1 to 128 letters and digits, with . _ - between them", b.Name)
 	}
@@ -254,11 +253,11 @@ func (b *Blueprint) check(m *mistakes) {
 	}
 	switch b.Type {
 	case Autonomous:
-		if _, err := b.Definition(); err != nil {
+		if _, err := definitionOf(b); err != nil {
 			*m = append(*m, err...)
 		}
 	case Pipeline:
-		b.Pipeline.check(m)
+		checkPipelineFiles(b.Pipeline, m)
 		if len(b.Demands) > 0 {
 			m.add("demands", "a pipeline is executed by the coordinator: remove them")
 		}
@@ -286,8 +285,8 @@ func empty(raw json.RawMessage) bool {
 	return text == "" || text == "null" || text == "{}"
 }
 
-// Definition returns the definition of the agent of an autonomous blueprint.
-func (b *Blueprint) Definition() (registry.Definition, []FieldError) {
+// definitionOf returns the definition of the agent of an autonomous blueprint.
+func definitionOf(b *Blueprint) (registry.Definition, []FieldError) {
 	var d registry.Definition
 	if !empty(b.Agent) {
 		if err := json.Unmarshal(b.Agent, &d); err != nil {
@@ -310,8 +309,8 @@ func (b *Blueprint) Definition() (registry.Definition, []FieldError) {
 	return d, m
 }
 
-// schema returns the schema of the parameters.
-func (b *Blueprint) schema() string {
+// parametersSchema returns the schema of the parameters.
+func parametersSchema(b *Blueprint) string {
 	switch {
 	case !empty(b.ParametersSchema):
 		return string(b.ParametersSchema)
@@ -321,13 +320,13 @@ func (b *Blueprint) schema() string {
 	return `{"type":"object"}`
 }
 
-// CheckParameters returns an *InvalidError that lists everything that is wrong with the parameters of a run.
-func (b *Blueprint) CheckParameters(params json.RawMessage) error {
-	return checkAgainst(b.schema(), "parameters", params)
+// checkParameters returns an *InvalidError that lists everything that is wrong with the parameters of a run.
+func checkParameters(b *Blueprint, params json.RawMessage) error {
+	return checkAgainst(parametersSchema(b), "parameters", params)
 }
 
 // checkOutput returns an error that lists everything that is wrong with a result.
-func (b *Blueprint) checkOutput(result json.RawMessage) error {
+func checkOutput(b *Blueprint, result json.RawMessage) error {
 	if empty(b.OutputSchema) {
 		return nil
 	}
@@ -353,11 +352,8 @@ func checkAgainst(schema, field string, value json.RawMessage) error {
 	})}
 }
 
-// timeout returns the time limit of the command.
-func (c *Command) timeout() time.Duration { return time.Duration(c.TimeoutSeconds) * time.Second }
-
-// kind returns the kind of the runs.
-func (b *Blueprint) kind() durable.Kind {
+// kindOf returns the kind of the runs.
+func kindOf(b *Blueprint) durable.Kind {
 	switch b.Type {
 	case Procedural:
 		return durable.KindCommand
@@ -367,8 +363,8 @@ func (b *Blueprint) kind() durable.Kind {
 	return durable.KindAgent
 }
 
-// demands returns the demands of the runs. Runners of a coordinator have the label labelRunner.
-func (b *Blueprint) demands() map[string]string {
+// demandsOf returns the demands of the runs. Runners of a coordinator have the label labelRunner.
+func demandsOf(b *Blueprint) map[string]string {
 	all := map[string]string{labelRunner: runnerLabel}
 	maps.Copy(all, b.Demands)
 	if b.Type == Procedural && b.Command == nil {

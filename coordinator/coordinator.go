@@ -125,7 +125,7 @@ type Stored struct {
 // there is one of the name.
 func (c *Coordinator) CreateBlueprint(ctx context.Context, b *Blueprint, by string) (Stored, error) {
 	var m mistakes
-	b.check(&m)
+	checkBlueprint(b, &m)
 	if err := c.check(ctx, b, m.err()); err != nil {
 		return Stored{}, err
 	}
@@ -359,7 +359,7 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 		err = &InvalidError{[]FieldError{{"agent_name", fmt.Sprintf("no blueprint %q: create it first", r.AgentName)}}}
 	}
 	if err == nil {
-		err = b.CheckParameters(r.Parameters)
+		err = checkParameters(&b.Blueprint, r.Parameters)
 	}
 	if err != nil {
 		return durable.Run{}, err
@@ -376,7 +376,7 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 		return durable.Run{}, err
 	}
 	jobs, err := c.jobsOf(ctx, &b, r.Parameters, durable.Job{
-		Session: newSessionID(sessionPrefix), Labels: r.sessionLabels(), Priority: r.Priority, By: by, Demands: r.Demands,
+		Session: newSessionID(sessionPrefix), Labels: sessionLabels(r), Priority: r.Priority, By: by, Demands: r.Demands,
 		IdempotencyKey: r.IdempotencyKey, Deadline: deadlineIn(r.TimeoutSeconds),
 	}, true)
 	if err != nil {
@@ -399,7 +399,7 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 }
 
 // sessionLabels returns the labels of the run.
-func (r RunRequest) sessionLabels() map[string]string {
+func sessionLabels(r RunRequest) map[string]string {
 	labels := map[string]string{labelSession: sessionBegin}
 	maps.Copy(labels, r.Labels)
 	if r.ParentSessionID != "" {
@@ -464,7 +464,7 @@ func (c *Coordinator) jobsOf(ctx context.Context, b *Stored, params json.RawMess
 		return nil, err
 	}
 	j.ID = cmp.Or(j.ID, agent.NewRunID())
-	demands, labels := b.demands(), map[string]string{}
+	demands, labels := demandsOf(&b.Blueprint), map[string]string{}
 	var input []byte
 	if b.Type == Pipeline {
 		own, err := c.pipelineJob(&b.Blueprint, j.ID, params)
@@ -474,7 +474,7 @@ func (c *Coordinator) jobsOf(ctx context.Context, b *Stored, params json.RawMess
 		input, demands = own.Input, map[string]string{labelPipelines: c.folder.id}
 		maps.Copy(labels, j.Labels)
 		j.Labels = own.Labels // which no label of the request replaces
-	} else if input, err = inputOf(b.kind(), b.Name, params); err != nil {
+	} else if input, err = inputOf(kindOf(&b.Blueprint), b.Name, params); err != nil {
 		return nil, err
 	}
 	maps.Copy(demands, j.Demands)
@@ -490,7 +490,7 @@ func (c *Coordinator) jobsOf(ctx context.Context, b *Stored, params json.RawMess
 	if points.result() {
 		labels[labelResult] = runnerLabel
 	}
-	j.Kind, j.Name, j.Version = b.kind(), b.Name, versionText(b.Version)
+	j.Kind, j.Name, j.Version = kindOf(&b.Blueprint), b.Name, versionText(b.Version)
 	j.Input, j.Demands, j.Labels = input, demands, labels
 	if start && points.before() {
 		j.Phase = KindHooks

@@ -61,8 +61,8 @@ type HookEvent struct {
 	OnError string `json:"on_error,omitempty"`
 }
 
-// failed reports whether the hook has failed and is not called again.
-func (h HookEvent) failed() bool {
+// hookFailed reports whether a hook has failed and is not called again.
+func hookFailed(h HookEvent) bool {
 	return (h.EventType == EventHookFailed || h.EventType == EventHookTimeout) && h.OnErrorBehavior != "retry"
 }
 
@@ -167,7 +167,7 @@ func isHookEvent(name string) bool {
 func (l *eventLog) noteFailure(h HookEvent) {
 	hook := h.HookType + " " + h.Hook
 	l.failures = slices.DeleteFunc(l.failures, func(f failedHook) bool { return f.hook == hook })
-	if h.failed() {
+	if hookFailed(h) {
 		l.failures = append(l.failures, failedHook{hook, h.Failure()})
 	}
 }

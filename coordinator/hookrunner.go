@@ -390,7 +390,7 @@ func (o *hookedRun) checkChanges(r policy.Rule, a action.Action) action.Action {
 	if isResume(o.own) {
 		return checkedAction{a, func(p json.RawMessage) error { return checkAgainst(resumeSchema, "parameters", p) }}
 	}
-	return checkedAction{a, o.blueprint.CheckParameters}
+	return checkedAction{a, func(p json.RawMessage) error { return checkParameters(&o.blueprint.Blueprint, p) }}
 }
 
 type checkedAction struct {
@@ -443,7 +443,7 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 	if err := o.checkAncestors(ctx, start.Agent); err != nil {
 		return "", err
 	}
-	if err := b.CheckParameters(start.Input); err != nil {
+	if err := checkParameters(&b.Blueprint, start.Input); err != nil {
 		return "", fmt.Errorf("blueprint %q does not accept the input of the hook: %w", start.Agent, err)
 	}
 	again := !decidesRun(start.Request.Point)

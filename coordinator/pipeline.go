@@ -163,7 +163,7 @@ const (
 )
 
 // check adds what is wrong with the members. Whether its files are correct is checked when the blueprint is stored.
-func (p *PipelineFiles) check(m *mistakes) {
+func checkPipelineFiles(p *PipelineFiles, m *mistakes) {
 	if p == nil || len(p.Files) == 0 {
 		m.add("pipeline.files", `missing: add the texts of the files by their paths, such as {"pipeline.yaml": "…"}`)
 		return

@@ -151,7 +151,7 @@ func (o *hookedRun) result(ctx context.Context, held *heldResult) error {
 		switch {
 		case status != durable.StatusCompleted: // what a hook returns is in the place of the error, too
 			r.Text, r.Data, r.Error = "", nil, run.ResultText
-		case o.blueprint.isResultData(run.ResultText):
+		case isResultData(&o.blueprint.Blueprint, run.ResultText):
 			r.Text, r.Data, r.Error = "", json.RawMessage(run.ResultText), ""
 		default:
 			r.Text, r.Data, r.Error = run.ResultText, run.ResultData, ""
@@ -166,19 +166,11 @@ func (o *hookedRun) result(ctx context.Context, held *heldResult) error {
 	})
 }
 
-// checkOutputText returns an error that lists everything that is wrong with a result as text.
-func (b *Blueprint) checkOutputText(text string) error {
-	if empty(b.OutputSchema) {
-		return nil
-	}
-	return checkAgainst(string(b.OutputSchema), "result", json.RawMessage(text))
-}
-
 // isResultData reports whether a result that a hook has returned is data: what output_schema accepts, or an object as the output of a
 // command.
-func (b *Blueprint) isResultData(text string) bool {
+func isResultData(b *Blueprint, text string) bool {
 	if !empty(b.OutputSchema) {
-		return b.checkOutputText(text) == nil
+		return checkOutput(b, json.RawMessage(text)) == nil
 	}
 	return b.Type == Procedural && strictjson.CheckObject(text) == nil
 }
@@ -198,7 +190,7 @@ func (a checkedResult) Do(ctx context.Context, r *action.Request) mo.Result[*act
 		r.Status != agent.StatusDone {
 		return mo.TupleToResult(answer, err)
 	}
-	if err := a.blueprint.checkOutputText(*answer.Decision.Result); err != nil {
+	if err := checkOutput(a.blueprint, json.RawMessage(*answer.Decision.Result)); err != nil {
 		return mo.Err[*action.Answer](&action.Error{
 			Type: "hook", Fault: action.FaultAnswer, Err: fmt.Errorf("the output_schema does not accept the changed result: %w", err),
 		})

@@ -2,9 +2,11 @@ package coordinator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -139,7 +141,7 @@ func (r *agentRunner) build(ctx context.Context, about durable.Run) (*agent.Agen
 	if err != nil {
 		return nil, nil, err
 	}
-	d, wrong := b.Definition()
+	d, wrong := definitionOf(&b.Blueprint)
 	if len(wrong) > 0 {
 		return nil, nil, &InvalidError{wrong}
 	}
@@ -198,11 +200,12 @@ func (r *commandRunner) build(ctx context.Context, about durable.Run) (durable.R
 	cmd, known := r.options.Commands[b.Name]
 	switch {
 	case b.Command != nil:
-		cmd = command.Command{Argv: b.Command.Argv, Dir: b.Command.Dir, Env: b.Command.Env, Timeout: b.Command.timeout(), Repeat: b.Command.Repeat}
+		cmd = command.Command{Argv: b.Command.Argv, Dir: b.Command.Dir, Env: b.Command.Env, Timeout: time.Duration(b.Command.TimeoutSeconds) * time.Second, Repeat: b.Command.Repeat}
 	case !known:
 		return nil, fmt.Errorf("run %s: this runner has no command %q", about.ID, b.Name)
 	}
-	cmd.Check, cmd.CheckOutput = b.CheckParameters, b.checkOutput
+	cmd.Check = func(params json.RawMessage) error { return checkParameters(&b.Blueprint, params) }
+	cmd.CheckOutput = func(result json.RawMessage) error { return checkOutput(&b.Blueprint, result) }
 	one, err := command.Runner(r.keeper, map[string]command.Command{about.Name: cmd})
 	if err != nil {
 		err = fmt.Errorf("run %s: %w", about.ID, err)

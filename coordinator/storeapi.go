@@ -53,7 +53,7 @@ func (a *api) addStore() {
 	}
 	huma.Register(a.huma, route(http.MethodPost, "/store/{method}", "call-store", "Read and steer runs: for grapnel runs --server", Viewer, withOwnAudit),
 		func(ctx context.Context, in *storeInput) (*storeOutput, error) {
-			if about := identityOf(ctx); !about.Role.allows(Operator) && !slices.Contains(viewerMethods, in.Method) {
+			if about := identityOf(ctx); !allows(about.Role, Operator) && !slices.Contains(viewerMethods, in.Method) {
 				return nil, huma.NewError(http.StatusForbidden, missingRole(about, Operator))
 			}
 			results, err := a.callStore(ctx, in.Method, in.Body)

@@ -34,7 +34,7 @@ const (
 var Roles = []Role{Viewer, Operator, RunnerRole, Admin}
 
 // allows reports whether a role may do what needs another one.
-func (r Role) allows(needed Role) bool {
+func allows(r, needed Role) bool {
 	switch {
 	case r == Admin || r == needed:
 		return true

@@ -87,8 +87,8 @@ func NewJournalCommit(epoch int64, id string, c durable.Commit) JournalCommit {
 	return out
 }
 
-// toCommit converts a commit from the wire.
-func (j JournalCommit) toCommit() durable.Commit {
+// Commit converts the commit from the wire.
+func (j JournalCommit) Commit() durable.Commit {
 	c := durable.Commit{Entries: j.Entries, HandledSignals: j.HandledSignals}
 	for _, e := range j.Events {
 		c.Events = append(c.Events, durable.Event{At: e.At, Name: e.Name, Data: e.Data})

@@ -16,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/internal/exampletest"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/toolexec"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -52,8 +53,10 @@ func TestSecurityValidatorHolds(t *testing.T) {
 	require.NoError(t, err)
 	b, err := coordinator.ParseBlueprint(text)
 	require.NoError(t, err)
+	schema, err := toolexec.CompileSchema(string(b.ParametersSchema))
+	require.NoError(t, err)
 	judge := func(input string) string {
-		if b.CheckParameters(json.RawMessage(input)) != nil {
+		if schema.Validate(input) != nil {
 			return "block" // the hook has failed
 		}
 		cmd := exec.CommandContext(t.Context(), b.Command.Argv[0], b.Command.Argv[1:]...)
