@@ -212,12 +212,13 @@ var layers = map[string]layer{
 		"internal/firing", "internal/runctx", "internal/process", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version",
 		"internal/worktree", "internal/yamlfile",
 	}, Modules: core},
+	"coordinator/wire": {Ours: []string{"agent", "durable", "pipeline"}},
 	"coordinator": {Ours: []string{
-		"action", "agent", "durable", "durable/command", "hooks", "pipeline", "policy", "registry", "telemetry", "toolexec",
+		"action", "agent", "coordinator/wire", "durable", "durable/command", "hooks", "pipeline", "policy", "registry", "telemetry", "toolexec",
 		"durable/approval", "internal/firing", "internal/runctx", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version",
 		"internal/yamlfile",
 	}, Modules: append(core, "github.com/danielgtaylor/huma/v2", "golang.org/x/time")},
-	"coordinator/client": {Ours: []string{"agent", "coordinator", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
+	"coordinator/client": {Ours: []string{"agent", "coordinator/wire", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {
 		Ours: []string{
 			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/condition", "policy/library", "policy/provenance", "internal/invisible", "internal/near", "policy/tools",
@@ -252,7 +253,7 @@ var layers = map[string]layer{
 	"cmd/grapnel":                    {Ours: []string{"cmd/grapnel/internal/cli"}},
 	"cmd/grapnel/internal/agentfile": {Ours: []string{"hooks", "registry", "internal/yamlfile"}, Modules: values},
 	"cmd/grapnel/internal/timeline":  {Ours: append(slices.Clone(observed), "internal/invisible"), Modules: append(values, "charm.land/lipgloss/v2")},
-	"cmd/grapnel/internal/history":   {Ours: []string{"agent", "coordinator", "internal/strictjson"}},
+	"cmd/grapnel/internal/history":   {Ours: []string{"agent", "coordinator/wire", "internal/strictjson"}},
 	"cmd/grapnel/internal/events":    {Ours: observed, Modules: values},
 	"cmd/grapnel/internal/cli": {Ours: []string{"..."}, Modules: slices.Concat(values, []string{
 		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",

@@ -27,6 +27,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -71,16 +72,16 @@ func testApproval(t *testing.T, own bool) {
 	require.NoError(t, w.ExecuteReady(t.Context()))
 	d, err := b.c.Run(t.Context(), id)
 	require.NoError(t, err)
-	require.Equal(t, coordinator.Waiting, d.Status)
+	require.Equal(t, wire.Waiting, d.Status)
 	require.Len(t, d.WaitsFor, 1)
 	assert.Len(t, d.WaitsFor[0].Questions, 1)
 
 	at := "/approvals/wait?" + url.Values{"run": {string(id)}, "wait": {d.WaitsFor[0].Wait}}.Encode()
-	for _, role := range []coordinator.Role{coordinator.Viewer, coordinator.RunnerRole} {
+	for _, role := range []wire.Role{wire.Viewer, wire.RunnerRole} {
 		status, _ := b.plain(s, role).sendFor("application/json", http.MethodGet, at, nil)
 		assert.Equal(t, http.StatusUnauthorized, status, role)
 	}
-	operator := b.plain(s, coordinator.Operator)
+	operator := b.plain(s, wire.Operator)
 	status, text := operator.sendFor("application/json", http.MethodGet, "/approvals/", nil)
 	require.Equal(t, http.StatusOK, status, string(text))
 	assert.Contains(t, string(text), `"a payment"`)
@@ -94,7 +95,7 @@ func testApproval(t *testing.T, own bool) {
 	}
 	require.NoError(t, json.Unmarshal(text, &shown))
 	if own {
-		store := b.client(s, coordinator.Operator).OperatorStore()
+		store := b.client(s, wire.Operator).OperatorStore()
 		wait, err := durabletest.FindWait(t.Context(), store, id, d.WaitsFor[0].Wait)
 		require.NoError(t, err)
 		another := wait
@@ -103,7 +104,7 @@ func testApproval(t *testing.T, own bool) {
 		require.ErrorIs(t, err, durable.ErrChanged)
 		_, err = durable.Decide(t.Context(), store, durable.Wait{Run: id, ID: wait.ID}, agent.Approval{Verdict: agent.Approve})
 		require.ErrorContains(t, err, "names no questions")
-		bare := coordinator.StoreAnswer{Run: id, Wait: wait.ID, Answer: agent.Approval{Verdict: agent.Approve}}
+		bare := wire.StoreAnswer{Run: id, Wait: wait.ID, Answer: agent.Approval{Verdict: agent.Approve}}
 		status, text = operator.sendFor("application/json", http.MethodPost, "/store-answers", bare)
 		require.Equal(t, http.StatusBadRequest, status)
 		assert.Contains(t, string(text), strings.Join(questionsOf(t, wait), ", "))
@@ -120,7 +121,7 @@ func testApproval(t *testing.T, own bool) {
 		require.Equal(t, http.StatusOK, status, string(text))
 		log, err := b.c.AuditLog(t.Context(), "", 100)
 		require.NoError(t, err)
-		told, ok := lo.Find(log, func(e coordinator.AuditEntry) bool { return e.Path == "/approvals/" })
+		told, ok := lo.Find(log, func(e wire.AuditEntry) bool { return e.Path == "/approvals/" })
 		require.True(t, ok, "what is answered on a page is in the audit log")
 		assert.Equal(t, []any{"operator", "answer", id, "approve " + shown.Question.Wait}, []any{told.By, told.Operation, told.Run, told.Detail})
 		assert.NotEmpty(t, told.TokenID)
@@ -128,7 +129,7 @@ func testApproval(t *testing.T, own bool) {
 	require.NoError(t, w.ExecuteReady(t.Context()))
 	d, err = b.c.Run(t.Context(), id)
 	require.NoError(t, err)
-	assert.Equal(t, []any{coordinator.Completed, "done", 1}, []any{d.Status, lo.FromPtr(d.ResultText), paid})
+	assert.Equal(t, []any{wire.Completed, "done", 1}, []any{d.Status, lo.FromPtr(d.ResultText), paid})
 	records, err := b.store.AuditRecords(t.Context(), durable.AuditFilter{Run: id})
 	require.NoError(t, err)
 	require.Len(t, records, 1)
@@ -150,7 +151,7 @@ func TestOperatorStore(t *testing.T) {
 	s := b.serve()
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["sleep", "60"]}}`)
 	id := b.submit("job", `{"a": 1}`)
-	store := b.client(s, coordinator.Operator).OperatorStore()
+	store := b.client(s, wire.Operator).OperatorStore()
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	list, err := store.List(t.Context(), durable.Filter{Name: "job"})
 	require.NoError(t, err)
@@ -174,14 +175,14 @@ func TestOperatorStore(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, durable.StatusCancelled, r.Status)
 
-	viewer := b.client(s, coordinator.Viewer).OperatorStore()
+	viewer := b.client(s, wire.Viewer).OperatorStore()
 	t.Cleanup(func() { require.NoError(t, viewer.Close()) })
 	_, err = viewer.Run(t.Context(), id)
 	require.NoError(t, err)
 	require.ErrorContains(t, viewer.SetDenyTools(t.Context(), durable.Switch{}), "role viewer")
 	_, err = viewer.Entries(t.Context(), id, 0)
 	require.ErrorContains(t, err, "role viewer")
-	p := b.plain(s, coordinator.Admin)
+	p := b.plain(s, wire.Admin)
 	for path, body := range map[string]any{"Delete": []string{string(id)}, "Document": []any{"token", "x", 0}, "Answer": []any{id}, "run": []any{id}} {
 		status, _ := p.send(http.MethodPost, "/store/"+path, "x", body)
 		assert.Equal(t, http.StatusNotFound, status, path)
@@ -197,7 +198,7 @@ func TestNoErrorForAClientThatHasGone(t *testing.T) {
 	b := newBench(t)
 	var log bytes.Buffer
 	h := b.c.Handler(coordinator.HandlerOptions{Token: "secret", Log: slog.New(slog.NewTextHandler(&log, nil))})
-	stored, _, err := b.c.NewToken(t.Context(), "ann", coordinator.Viewer, 0, "test")
+	stored, _, err := b.c.NewToken(t.Context(), "ann", wire.Viewer, 0, "test")
 	require.NoError(t, err)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -224,7 +225,7 @@ func TestAuditAndRates(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, 2)
 	assert.Equal(t, []string{"local create-blueprint /blueprints", "local delete-blueprint /blueprints/unknown"},
-		lo.Map(all, func(e coordinator.AuditEntry, _ int) string { return e.By + " " + e.Operation + " " + e.Path }))
+		lo.Map(all, func(e wire.AuditEntry, _ int) string { return e.By + " " + e.Operation + " " + e.Path }))
 	rest, err := b.c.AuditLog(t.Context(), all[0].ID, 10)
 	require.NoError(t, err)
 	assert.Equal(t, all[1:], rest)
@@ -243,7 +244,7 @@ func TestAuditAndRates(t *testing.T) {
 		_, err := c.Runs(t.Context(), nil)
 		require.NoError(t, err, "a client waits")
 	}
-	runner := b.plain(s, coordinator.RunnerRole)
+	runner := b.plain(s, wire.RunnerRole)
 	for range 10 {
 		status, _ := runner.send(http.MethodGet, "/runner/deny-tools", "x", nil)
 		assert.Equal(t, http.StatusOK, status, "runners are not limited")
@@ -257,7 +258,7 @@ func TestEmptyParameters(t *testing.T) {
 		b.create(`{"name": "check", "type": "procedural", "command": {"argv": ["echo", "{\"action\": \"continue\"}"]}}`,
 			startHook(`{"type": "agent", "agent_name": "check", "on_error": "block"}`))
 		d := b.work(b.submit("job", params))
-		assert.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+		assert.Equal(t, wire.Completed, d.Status, lo.FromPtr(d.Error))
 		assert.JSONEq(t, "{}", string(d.Parameters))
 	}
 }
@@ -274,11 +275,11 @@ func TestTrace(t *testing.T) {
 			"on_run_start": {"type": "agent", "agent_name": "check", "on_error": "block"},
 			"on_run_finish": {"type": "agent", "agent_name": "check", "on_error": "continue"}}}`)
 	ctx, request := provider.Tracer("test").Start(t.Context(), "POST /runs")
-	r, err := b.c.Submit(ctx, coordinator.RunRequest{AgentName: "job"}, "ann")
+	r, err := b.c.Submit(ctx, wire.RunRequest{AgentName: "job"}, "ann")
 	request.End()
 	require.NoError(t, err)
 	d := b.work(r.ID)
-	require.Equal(t, coordinator.Completed, d.Status)
+	require.Equal(t, wire.Completed, d.Status)
 	counts := map[string]int{}
 	for _, span := range seen.Ended() {
 		if span.SpanContext().TraceID() == request.SpanContext().TraceID() {
@@ -295,7 +296,7 @@ func TestOperatorCannotStopHooks(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "audit", "type": "procedural", "command": {"argv": ["echo", "{}"]}}`,
 		jobWith(`"on_run_finish": {"type": "agent", "agent_name": "audit", "on_error": "continue"}`))
-	store := b.client(b.serve(), coordinator.Operator).OperatorStore()
+	store := b.client(b.serve(), wire.Operator).OperatorStore()
 	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	id := b.submit("job", `{"a": 1}`)
 	list, err := store.List(t.Context(), durable.Filter{Kind: coordinator.KindHooks, Parent: id})
@@ -305,6 +306,6 @@ func TestOperatorCannotStopHooks(t *testing.T) {
 	require.ErrorContains(t, err, "belongs to the coordinator")
 	require.ErrorIs(t, store.Signal(t.Context(), "run_unknown", durable.Signal{Kind: durable.SignalCancel}), durable.ErrNotFound)
 	d := b.work(id)
-	assert.Equal(t, coordinator.Completed, d.Status)
+	assert.Equal(t, wire.Completed, d.Status)
 	require.Len(t, d.Hooks, 2, "the hook after the run was called")
 }

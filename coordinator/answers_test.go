@@ -17,7 +17,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 )
@@ -66,18 +66,18 @@ func TestAnswersMeanWhatTheySay(t *testing.T) {
 					switch {
 					case want == "ok":
 						assert.JSONEq(t, `{"a": 1}`, string(d.ResultData))
-						assert.Equal(t, coordinator.EventHookComplete, last.EventType)
+						assert.Equal(t, wire.EventHookComplete, last.EventType)
 					case want == "invalid" && onError == "continue":
 						assert.JSONEq(t, `{"a": 1}`, string(d.ResultData))
-						assert.Equal(t, []string{coordinator.EventHookFailed, "continue"}, []string{last.EventType, last.OnErrorBehavior})
+						assert.Equal(t, []string{wire.EventHookFailed, "continue"}, []string{last.EventType, last.OnErrorBehavior})
 					case want == "invalid":
-						assert.Equal(t, coordinator.Failed, d.Status)
+						assert.Equal(t, wire.Failed, d.Status)
 						assert.False(t, d.Blocked, "it has not said so")
-						assert.Equal(t, []string{coordinator.EventHookFailed, "block"}, []string{last.EventType, last.OnErrorBehavior})
+						assert.Equal(t, []string{wire.EventHookFailed, "block"}, []string{last.EventType, last.OnErrorBehavior})
 					default:
 						assert.True(t, d.Blocked)
 						assert.Equal(t, "Blocked by on_run_start hook: "+want, lo.FromPtr(d.Error))
-						assert.Equal(t, []string{coordinator.EventHookBlocked, want}, []string{last.EventType, last.BlockReason})
+						assert.Equal(t, []string{wire.EventHookBlocked, want}, []string{last.EventType, last.BlockReason})
 					}
 				})
 			}
@@ -95,12 +95,12 @@ func TestRunnerThatAnswersNothing(t *testing.T) {
 				startHook(`{"type": "agent", "agent_name": "asked", "on_error": "block"}`))
 			id := b.submit("job", `{}`)
 			b.park(id)
-			p := b.plain(s, coordinator.RunnerRole)
+			p := b.plain(s, wire.RunnerRole)
 			run := p.claim("r1", "coordinator.command/asked=yes").Runs[0]
 			report["epoch"] = run.Epoch
 			require.Less(t, p.report("r1", run.RunID, "completed", report), 300)
 			d := b.work(id)
-			assert.Equal(t, coordinator.Failed, d.Status)
+			assert.Equal(t, wire.Failed, d.Status)
 			assert.Contains(t, lo.FromPtr(d.Error), "invalid decision")
 		})
 	}
@@ -109,20 +109,20 @@ func TestRunnerThatAnswersNothing(t *testing.T) {
 // CO-24, CO-28: {} is success after a run, and the event of a failed hook names its on_error.
 func TestFinishAnswers(t *testing.T) {
 	for _, c := range []struct{ hook, event, behaviour string }{
-		{`"type": "command", "argv": ["echo", "{}"], "on_error": "block"`, coordinator.EventHookComplete, ""},
-		{`"type": "command", "argv": ["true"], "on_error": "block"`, coordinator.EventHookComplete, ""},
-		{`"type": "command", "argv": ["false"], "on_error": "block"`, coordinator.EventHookFailed, "block"},
-		{`"type": "command", "argv": ["false"], "on_error": "block", "mode": "async"`, coordinator.EventHookFailed, "block"},
-		{`"type": "command", "argv": ["false"], "on_error": "continue"`, coordinator.EventHookFailed, "continue"},
-		{`"type": "command", "argv": ["false"]`, coordinator.EventHookFailed, "continue"},
-		{`"type": "command", "argv": ["sleep", "60"], "timeout_seconds": 1, "on_error": "block"`, coordinator.EventHookTimeout, "block"},
+		{`"type": "command", "argv": ["echo", "{}"], "on_error": "block"`, wire.EventHookComplete, ""},
+		{`"type": "command", "argv": ["true"], "on_error": "block"`, wire.EventHookComplete, ""},
+		{`"type": "command", "argv": ["false"], "on_error": "block"`, wire.EventHookFailed, "block"},
+		{`"type": "command", "argv": ["false"], "on_error": "block", "mode": "async"`, wire.EventHookFailed, "block"},
+		{`"type": "command", "argv": ["false"], "on_error": "continue"`, wire.EventHookFailed, "continue"},
+		{`"type": "command", "argv": ["false"]`, wire.EventHookFailed, "continue"},
+		{`"type": "command", "argv": ["sleep", "60"], "timeout_seconds": 1, "on_error": "block"`, wire.EventHookTimeout, "block"},
 	} {
 		t.Run(c.hook, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
 			b.create(jobWith(`"on_run_finish": {` + c.hook + `}`))
 			d := b.work(b.submit("job", `{}`))
-			assert.Equal(t, coordinator.Completed, d.Status)
+			assert.Equal(t, wire.Completed, d.Status)
 			require.Len(t, d.Hooks, 2)
 			assert.Equal(t, []string{c.event, c.behaviour}, []string{d.Hooks[1].EventType, d.Hooks[1].OnErrorBehavior})
 		})
@@ -134,8 +134,8 @@ func TestTimeoutThatContinues(t *testing.T) {
 	b := newBench(t)
 	b.create(startHook(`{"type": "command", "argv": ["sleep", "60"], "timeout_seconds": 1, "on_error": "block", "on_timeout": "continue"}`))
 	d := b.work(b.submit("job", `{"a": 1}`))
-	assert.Equal(t, coordinator.Completed, d.Status)
-	require.Equal(t, []string{coordinator.EventHookStart, coordinator.EventHookTimeout}, eventTypes(d))
+	assert.Equal(t, wire.Completed, d.Status)
+	require.Equal(t, []string{wire.EventHookStart, wire.EventHookTimeout}, eventTypes(d))
 	assert.Equal(t, "continue", d.Hooks[1].OnErrorBehavior)
 }
 
@@ -158,8 +158,8 @@ func TestTimeoutHooks(t *testing.T) {
 			b := newBench(t, withTell(func(r *action.Request) { told = append(told, string(r.Point)) }))
 			s := b.serve()
 			b.create(jobWith(`"on_error": ` + tellHook + `, "on_timeout": ` + tellHook + `, "on_run_finish": ` + tellHook))
-			r := b.submitWith(coordinator.RunRequest{AgentName: "job", TimeoutSeconds: 1})
-			p := b.plain(s, coordinator.RunnerRole)
+			r := b.submitWith(wire.RunRequest{AgentName: "job", TimeoutSeconds: 1})
+			p := b.plain(s, wire.RunnerRole)
 			run := p.claim("r1").Runs[0]
 			if c.stopped {
 				require.NoError(t, b.c.Stop(t.Context(), r.ID, "enough", "ann"))
@@ -178,7 +178,7 @@ func TestEventsAreThoseOfTheStream(t *testing.T) {
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["false"]}, "hooks": {
 		"on_run_start": {"type": "command", "argv": ["echo", "{\"action\": \"continue\"}"], "on_error": "block"},
 		"on_run_finish": [{"type": "command", "argv": ["true"], "on_error": "continue"}, {"type": "command", "argv": ["false"], "on_error": "block"}]}}`)
-	api := b.client(b.serve(), coordinator.Viewer)
+	api := b.client(b.serve(), wire.Viewer)
 	id := b.submit("job", `{}`)
 	events, err := api.Events(t.Context(), id, 0, 100)
 	require.NoError(t, err)
@@ -186,16 +186,16 @@ func TestEventsAreThoseOfTheStream(t *testing.T) {
 	d := b.work(id)
 	events, err = api.Events(t.Context(), id, 0, 100)
 	require.NoError(t, err)
-	types := lo.Map(events, func(e coordinator.EventView, _ int) string { return e.Type })
+	types := lo.Map(events, func(e wire.EventView, _ int) string { return e.Type })
 	assert.Equal(t, []string{
 		"hook_start", "hook_complete", "run_failed", "hook_start", "hook_complete", "hook_start", "hook_failed",
 	}, lo.Filter(types, func(name string, _ int) bool { return strings.HasPrefix(name, "hook_") || name == "run_failed" }))
-	end, _ := lo.Find(events, func(e coordinator.EventView) bool { return e.Type == coordinator.EventRunFailed })
+	end, _ := lo.Find(events, func(e wire.EventView) bool { return e.Type == wire.EventRunFailed })
 	assert.Contains(t, string(end.Data), lo.FromPtr(d.Error))
 	streamed, _ := b.stream(id, "")
 	assert.Equal(t, streamed, types)
 	for limit := 1; limit <= len(events)+1; limit++ {
-		var joined []coordinator.EventView
+		var joined []wire.EventView
 		for after := int64(0); ; {
 			page, err := api.Events(t.Context(), id, after, limit)
 			require.NoError(t, err)
@@ -215,7 +215,7 @@ func TestEventsAreThoseOfTheStream(t *testing.T) {
 // stream returns the types and the ids of the events of the stream of a run, after one.
 func (b *bench) stream(id agent.RunID, last string) (types, ids []string) {
 	b.t.Helper()
-	_, text := b.plain(b.serve(), coordinator.Viewer).sendWith(map[string]string{"Last-Event-ID": last}, http.MethodGet, "/runs/"+string(id)+"/stream", nil)
+	_, text := b.plain(b.serve(), wire.Viewer).sendWith(map[string]string{"Last-Event-ID": last}, http.MethodGet, "/runs/"+string(id)+"/stream", nil)
 	for line := range strings.Lines(string(text)) {
 		if name, ok := strings.CutPrefix(line, "event: "); ok {
 			types = append(types, strings.TrimSpace(name))
@@ -235,7 +235,7 @@ func TestCallsNameTheirRuns(t *testing.T) {
 	b.answers["asked"] = func(string) string { return `{"action": "continue"}` }
 	id := b.submit("job", `{"n": 0}`)
 	d := b.work(id)
-	require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+	require.Equal(t, wire.Completed, d.Status, lo.FromPtr(d.Error))
 	var runs []agent.RunID
 	for _, e := range d.Hooks {
 		if e.TargetType == "agent" {
@@ -270,16 +270,16 @@ func TestAsyncHooksHaveTheirOwnTime(t *testing.T) {
 	b.answers["chained"] = func(string) string { return "{}" }
 	id := b.submit("job", `{}`)
 	d := b.work(id)
-	require.Equal(t, coordinator.Completed, d.Status)
+	require.Equal(t, wire.Completed, d.Status)
 	assert.Equal(t, int32(1), called.Load())
-	ends := lo.Filter(d.Hooks, func(e coordinator.HookEvent, _ int) bool { return e.EventType != coordinator.EventHookStart })
+	ends := lo.Filter(d.Hooks, func(e wire.HookEvent, _ int) bool { return e.EventType != wire.EventHookStart })
 	require.Len(t, ends, 3)
 	for _, e := range ends {
 		if e.TargetType != "http" {
-			assert.Equal(t, coordinator.EventHookComplete, e.EventType, e.Error)
+			assert.Equal(t, wire.EventHookComplete, e.EventType, e.Error)
 			continue
 		}
-		assert.Equal(t, coordinator.EventHookTimeout, e.EventType, e.Error)
+		assert.Equal(t, wire.EventHookTimeout, e.EventType, e.Error)
 		assert.GreaterOrEqual(t, *e.DurationMS, int64(1000))
 	}
 	chained := b.child(id, "chained")
@@ -297,30 +297,30 @@ func TestErrorsPassResultHooks(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer, report string
 		body           map[string]any
-		status         coordinator.Status
+		status         wire.Status
 		want           string
 	}{
-		"failed, replaced": {`{"action": "continue", "result_text": "it failed"}`, "failed", map[string]any{"error": "secret"}, coordinator.Failed, "it failed"},
-		"failed, data":     {`{"action": "continue", "result_data": {"a": 1}}`, "failed", map[string]any{"error": "secret"}, coordinator.Failed, `{"a": 1}`},
-		"failed, withheld": {`{"action": "block", "block_reason": "classified"}`, "failed", map[string]any{"error": "secret"}, coordinator.Failed, "classified"},
-		"failed, invalid":  {`{}`, "failed", map[string]any{"error": "secret"}, coordinator.Failed, "result withheld"},
-		"stopped":          {`{"action": "block", "block_reason": "classified"}`, "stopped", map[string]any{"reason": "secret"}, coordinator.Stopped, "classified"},
+		"failed, replaced": {`{"action": "continue", "result_text": "it failed"}`, "failed", map[string]any{"error": "secret"}, wire.Failed, "it failed"},
+		"failed, data":     {`{"action": "continue", "result_data": {"a": 1}}`, "failed", map[string]any{"error": "secret"}, wire.Failed, `{"a": 1}`},
+		"failed, withheld": {`{"action": "block", "block_reason": "classified"}`, "failed", map[string]any{"error": "secret"}, wire.Failed, "classified"},
+		"failed, invalid":  {`{}`, "failed", map[string]any{"error": "secret"}, wire.Failed, "result withheld"},
+		"stopped":          {`{"action": "block", "block_reason": "classified"}`, "stopped", map[string]any{"reason": "secret"}, wire.Stopped, "classified"},
 		"cancelled": {`{"action": "block", "block_reason": "classified"}`, "journal", map[string]any{"commit_id": "c", "update": map[string]any{
-			"status": "cancelled", "result": []byte(`{"error": "secret"}`)}}, coordinator.Stopped, "classified"},
+			"status": "cancelled", "result": []byte(`{"error": "secret"}`)}}, wire.Stopped, "classified"},
 		"completed with an error": {`{"action": "continue", "result_text": "public"}`, "journal", map[string]any{"commit_id": "c", "update": map[string]any{
-			"status": "completed", "result": []byte(`{"text": "t", "error": "secret"}`)}}, coordinator.Completed, "public"},
+			"status": "completed", "result": []byte(`{"text": "t", "error": "secret"}`)}}, wire.Completed, "public"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			told := ""
 			b := newBench(t, withTell(func(r *action.Request) { told = r.Error + r.ResultText }))
 			b.create(hook(c.answer))
-			if c.status != coordinator.Completed {
+			if c.status != wire.Completed {
 				_, err := b.c.UpdateBlueprint(t.Context(), "job", []byte(`{"output_schema": {"type": "object", "required": ["n"]}}`), "ann")
 				require.NoError(t, err)
 			}
 			id := b.submit("job", `{}`)
-			p := b.plain(b.serve(), coordinator.RunnerRole)
+			p := b.plain(b.serve(), wire.RunnerRole)
 			c.body["epoch"] = p.claim("r1").Runs[0].Epoch
 			for range 2 { // the response to the first report was lost
 				require.Less(t, p.report("r1", id, c.report, c.body), 300)
@@ -349,7 +349,7 @@ func TestResultHookSeesErrors(t *testing.T) {
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["false"]}, "hooks": {
 		"on_result": {"type": "func", "func": "look", "on_error": "block"}}}`)
 	d := b.work(b.submit("job", `{}`))
-	assert.Equal(t, coordinator.Failed, d.Status)
+	assert.Equal(t, wire.Failed, d.Status)
 	assert.Contains(t, lo.FromPtr(d.Error), "exited with code 1")
 	assert.Equal(t, []string{"failed: " + lo.FromPtr(d.Error)}, got)
 	assert.Equal(t, []string{"hook_start", "hook_complete"}, eventTypes(d))
@@ -360,14 +360,14 @@ func TestRunnersDoNotExplainStops(t *testing.T) {
 	b := newBench(t)
 	b.create(jobWith(`"on_result": {"type": "command", "argv": ["echo", "{\"action\": \"continue\"}"], "on_error": "block"}`))
 	id := b.submit("job", `{}`)
-	p := b.plain(b.serve(), coordinator.RunnerRole)
+	p := b.plain(b.serve(), wire.RunnerRole)
 	epoch := p.claim("r1").Runs[0].Epoch
 	require.NoError(t, b.c.Stop(t.Context(), id, "enough", "ann"))
 	require.Less(t, p.report("r1", id, "journal", map[string]any{"epoch": epoch, "commit_id": "c", "update": map[string]any{
 		"status": "cancelled", "result": []byte(`{"error": "secret"}`)}}), 300)
 	d, err := b.c.Run(t.Context(), id)
 	require.NoError(t, err)
-	assert.Equal(t, coordinator.Stopped, d.Status)
+	assert.Equal(t, wire.Stopped, d.Status)
 	assert.Contains(t, lo.FromPtr(d.Error), "enough")
 	assert.NotContains(t, lo.FromPtr(d.Error), "secret")
 }

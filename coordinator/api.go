@@ -23,6 +23,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
@@ -236,14 +237,14 @@ const roleKey = "role"
 type identityKey struct{}
 
 // identityOf returns who sends a request.
-func identityOf(ctx context.Context) Token {
-	t, _ := ctx.Value(identityKey{}).(Token)
+func identityOf(ctx context.Context) wire.Token {
+	t, _ := ctx.Value(identityKey{}).(wire.Token)
 	return t
 }
 
 // authorize refuses requests whose token does not allow the operation.
 func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
-	needed, _ := ctx.Operation().Metadata[roleKey].(Role)
+	needed, _ := ctx.Operation().Metadata[roleKey].(wire.Role)
 	token, ok := strings.CutPrefix(ctx.Header("Authorization"), "Bearer ")
 	if !ok {
 		ctx.SetHeader("WWW-Authenticate", "Bearer")
@@ -260,7 +261,7 @@ func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
 		a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer: try again")
 	case needed == "" || !allows(about.Role, needed):
 		a.refuse(ctx, http.StatusForbidden, missingRole(about, needed))
-	case about.Role != RunnerRole && !a.rates.allow(about.ID):
+	case about.Role != wire.RunnerRole && !a.rates.allow(about.ID):
 		ctx.SetHeader("Retry-After", "1")
 		a.refuse(ctx, http.StatusTooManyRequests, "the token of "+about.Name+" has sent too many requests: wait a second")
 	default:
@@ -294,7 +295,7 @@ func (a *api) pages(next http.Handler) http.Handler {
 // identifyApprover returns who answers what a run waits for: the name of a token of an operator or admin.
 func identifyApprover(r *http.Request) (approval.Principal, error) {
 	about := identityOf(r.Context())
-	if !allows(about.Role, Operator) {
+	if !allows(about.Role, wire.Operator) {
 		return approval.Principal{}, approval.ErrUnidentified
 	}
 	return approval.Principal{Name: about.Name, Roles: []string{string(about.Role)}}, nil
@@ -305,22 +306,22 @@ func (a *api) recordPage(ctx context.Context, author *approval.Principal, run ag
 	by := identityOf(ctx)
 	switch {
 	case author == nil:
-		by, what = Token{}, what+" by a link"
+		by, what = wire.Token{}, what+" by a link"
 	case author.Name != by.Name: // who is signed in has no token of the coordinator
-		by = Token{Name: author.Name}
+		by = wire.Token{Name: author.Name}
 	}
 	return a.record(context.WithValue(ctx, identityKey{}, by), run, what)
 }
 
 // missingRole says that an operation needs another role.
-func missingRole(about Token, needed Role) string {
+func missingRole(about wire.Token, needed wire.Role) string {
 	return "the token of " + about.Name + " has the role " + string(about.Role) + ", and this needs the role " + string(needed)
 }
 
 // identify returns what is known about a token.
-func (a *api) identify(ctx context.Context, token string) (Token, error) {
+func (a *api) identify(ctx context.Context, token string) (wire.Token, error) {
 	if a.token != "" && subtle.ConstantTimeCompare([]byte(hashToken(token)), []byte(hashToken(a.token))) == 1 {
-		return Token{Name: "local", Role: Admin}, nil
+		return wire.Token{Name: "local", Role: wire.Admin}, nil
 	}
 	return a.c.identify(ctx, token)
 }
@@ -332,7 +333,7 @@ func (a *api) refuse(ctx huma.Context, status int, message string) {
 }
 
 // route describes an operation for a role.
-func route(method, path, id, summary string, role Role, change ...func(o *huma.Operation)) huma.Operation {
+func route(method, path, id, summary string, role wire.Role, change ...func(o *huma.Operation)) huma.Operation {
 	o := huma.Operation{
 		OperationID: id, Method: method, Path: path, Summary: summary, Metadata: map[string]any{roleKey: role}, MaxBodyBytes: maxBody,
 		Security: []map[string][]string{{"token": {}}},

@@ -6,21 +6,22 @@ import (
 	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
 
 // blueprintOutput is a response with a blueprint.
-type blueprintOutput struct{ Body Stored }
+type blueprintOutput struct{ Body wire.Stored }
 
 func (a *api) addBlueprints() {
 	type createInput struct {
 		Body    map[string]any // in the document, a Blueprint
 		RawBody []byte
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/blueprints", "create-blueprint", "Create a blueprint", Admin, withStatusCreated, withOwnAudit),
+	huma.Register(a.huma, route(http.MethodPost, "/blueprints", "create-blueprint", "Create a blueprint", wire.Admin, withStatusCreated, withOwnAudit),
 		func(ctx context.Context, in *createInput) (*blueprintOutput, error) {
 			name, _ := in.Body["name"].(string)
 			err := a.record(ctx, "", name)
-			var b *Blueprint
+			var b *wire.Blueprint
 			if err == nil {
 				b, err = a.c.readBlueprint(ctx, in.RawBody)
 			}
@@ -37,14 +38,14 @@ func (a *api) addBlueprints() {
 		RawBody []byte
 	}
 	huma.Register(a.huma, route(http.MethodPost, "/blueprints/check", "check-blueprint", "List all mistakes in a blueprint, and store nothing",
-		Admin, withoutAudit),
+		wire.Admin, withoutAudit),
 		func(ctx context.Context, in *checkInput) (*struct{}, error) {
 			_, err := a.c.readBlueprint(ctx, in.RawBody, in.With...)
 			return nil, a.problem("checking a blueprint", err)
 		})
 	for _, path := range []string{"/blueprints", "/blueprints/check"} {
 		a.huma.OpenAPI().Paths[path].Post.RequestBody.Content["application/json"].Schema = a.huma.OpenAPI().Components.Schemas.
-			Schema(reflect.TypeFor[Blueprint](), true, "")
+			Schema(reflect.TypeFor[wire.Blueprint](), true, "")
 	}
 
 	type blueprintsInput struct {
@@ -53,17 +54,17 @@ func (a *api) addBlueprints() {
 	}
 	type blueprintsOutput struct {
 		Body struct {
-			Blueprints []Stored `json:"blueprints"`
+			Blueprints []wire.Stored `json:"blueprints"`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodGet, "/blueprints", "list-blueprints", "List blueprints by name", Viewer),
+	huma.Register(a.huma, route(http.MethodGet, "/blueprints", "list-blueprints", "List blueprints by name", wire.Viewer),
 		func(ctx context.Context, in *blueprintsInput) (*blueprintsOutput, error) {
 			all, err := a.c.ListBlueprints(ctx, in.After, in.Limit)
 			if err != nil {
 				return nil, a.problem("listing blueprints", err)
 			}
 			out := &blueprintsOutput{}
-			out.Body.Blueprints = append([]Stored{}, all...)
+			out.Body.Blueprints = append([]wire.Stored{}, all...)
 			return out, nil
 		})
 
@@ -71,7 +72,7 @@ func (a *api) addBlueprints() {
 		Name    string `path:"name"`
 		Version int64  `query:"version" minimum:"0" doc:"A version; absent means the newest."`
 	}
-	huma.Register(a.huma, route(http.MethodGet, "/blueprints/{name}", "get-blueprint", "Read a blueprint", Viewer),
+	huma.Register(a.huma, route(http.MethodGet, "/blueprints/{name}", "get-blueprint", "Read a blueprint", wire.Viewer),
 		func(ctx context.Context, in *getInput) (*blueprintOutput, error) {
 			s, err := a.c.Blueprint(ctx, in.Name, in.Version)
 			return &blueprintOutput{s}, a.problem("reading a blueprint", err)
@@ -83,13 +84,13 @@ func (a *api) addBlueprints() {
 		RawBody []byte
 	}
 	huma.Register(a.huma, route(http.MethodPatch, "/blueprints/{name}", "update-blueprint",
-		"Change members of a blueprint: absent ones stay, null and {} clear", Admin),
+		"Change members of a blueprint: absent ones stay, null and {} clear", wire.Admin),
 		func(ctx context.Context, in *updateInput) (*blueprintOutput, error) {
 			s, err := a.c.UpdateBlueprint(ctx, in.Name, in.RawBody, identityOf(ctx).Name)
 			return &blueprintOutput{s}, a.problem("updating a blueprint", err)
 		})
 
-	huma.Register(a.huma, route(http.MethodDelete, "/blueprints/{name}", "delete-blueprint", "Delete a blueprint", Admin),
+	huma.Register(a.huma, route(http.MethodDelete, "/blueprints/{name}", "delete-blueprint", "Delete a blueprint", wire.Admin),
 		func(ctx context.Context, in *struct {
 			Name string `path:"name"`
 		},
@@ -101,19 +102,19 @@ func (a *api) addBlueprints() {
 func (a *api) addTokens() {
 	type newTokenInput struct {
 		Body struct {
-			Name       string `json:"name" doc:"Whose it is."`
-			Role       Role   `json:"role" enum:"viewer,operator,runner,admin"`
-			TTLSeconds int64  `json:"ttl_seconds,omitempty" minimum:"0" doc:"How long it is valid; absent means until it is revoked."`
+			Name       string    `json:"name" doc:"Whose it is."`
+			Role       wire.Role `json:"role" enum:"viewer,operator,runner,admin"`
+			TTLSeconds int64     `json:"ttl_seconds,omitempty" minimum:"0" doc:"How long it is valid; absent means until it is revoked."`
 		}
 	}
 	type newTokenOutput struct {
 		Body struct {
-			Token
+			wire.Token
 
 			Text string `json:"token" doc:"The token. It is not stored and cannot be read again."`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/tokens", "create-token", "Create a token", Admin, withStatusCreated, withOwnAudit),
+	huma.Register(a.huma, route(http.MethodPost, "/tokens", "create-token", "Create a token", wire.Admin, withStatusCreated, withOwnAudit),
 		func(ctx context.Context, in *newTokenInput) (*newTokenOutput, error) {
 			out := &newTokenOutput{}
 			err := a.record(ctx, "", in.Body.Name+", role "+string(in.Body.Role))
@@ -126,18 +127,18 @@ func (a *api) addTokens() {
 
 	type tokensOutput struct {
 		Body struct {
-			Tokens []Token `json:"tokens"`
+			Tokens []wire.Token `json:"tokens"`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodGet, "/tokens", "list-tokens", "List valid tokens, without the tokens themselves", Admin),
+	huma.Register(a.huma, route(http.MethodGet, "/tokens", "list-tokens", "List valid tokens, without the tokens themselves", wire.Admin),
 		func(ctx context.Context, _ *struct{}) (*tokensOutput, error) {
 			all, err := a.c.ListTokens(ctx)
 			out := &tokensOutput{}
-			out.Body.Tokens = append([]Token{}, all...)
+			out.Body.Tokens = append([]wire.Token{}, all...)
 			return out, a.problem("listing tokens", err)
 		})
 
-	huma.Register(a.huma, route(http.MethodDelete, "/tokens/{id}", "revoke-token", "Revoke a token", Admin),
+	huma.Register(a.huma, route(http.MethodDelete, "/tokens/{id}", "revoke-token", "Revoke a token", wire.Admin),
 		func(ctx context.Context, in *struct {
 			ID string `path:"id"`
 		},

@@ -18,6 +18,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -58,8 +59,8 @@ type claimInput struct {
 }
 
 func (a *api) addRunner() {
-	type claimOutput struct{ Body Claim }
-	huma.Register(a.huma, route(http.MethodGet, "/runner/runs", "claim-runs", "Wait for signals and for runs to execute", RunnerRole),
+	type claimOutput struct{ Body wire.Claim }
+	huma.Register(a.huma, route(http.MethodGet, "/runner/runs", "claim-runs", "Wait for signals and for runs to execute", wire.RunnerRole),
 		func(ctx context.Context, in *claimInput) (*claimOutput, error) {
 			claim, err := a.c.claim(ctx, *in)
 			if err == nil {
@@ -68,15 +69,15 @@ func (a *api) addRunner() {
 			return &claimOutput{claim}, a.problem("claiming runs", err)
 		})
 
-	type claimedOutput struct{ Body ClaimedRun }
-	huma.Register(a.huma, route(http.MethodGet, "/runner/runs/{id}", "get-claimed-run", "Read a run that the runner has", RunnerRole),
+	type claimedOutput struct{ Body wire.ClaimedRun }
+	huma.Register(a.huma, route(http.MethodGet, "/runner/runs/{id}", "get-claimed-run", "Read a run that the runner has", wire.RunnerRole),
 		func(ctx context.Context, in *struct {
 			Runner string `header:"Grapnel-Runner" required:"true" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner."`
 			ID     string `path:"id"`
 		},
 		) (*claimedOutput, error) {
 			r, err := a.c.findRun(ctx, agent.RunID(in.ID))
-			var claimed ClaimedRun
+			var claimed wire.ClaimedRun
 			switch {
 			case err != nil:
 			case r.Owner == ownerOf(ctx, in.Runner):
@@ -92,10 +93,10 @@ func (a *api) addRunner() {
 		Name    string `path:"name"`
 		Version int64  `query:"version" minimum:"1" required:"true"`
 	}
-	huma.Register(a.huma, route(http.MethodGet, "/runner/blueprints/{name}", "get-claimed-blueprint", "Read the blueprint of a run", RunnerRole),
+	huma.Register(a.huma, route(http.MethodGet, "/runner/blueprints/{name}", "get-claimed-blueprint", "Read the blueprint of a run", wire.RunnerRole),
 		func(ctx context.Context, in *blueprintInput) (*blueprintOutput, error) {
 			err := a.c.checkHolds(ctx, ownerOf(ctx, in.Runner), in.Name, in.Version)
-			var s Stored
+			var s wire.Stored
 			if err == nil {
 				s, err = a.c.Blueprint(ctx, in.Name, in.Version)
 			}
@@ -103,7 +104,7 @@ func (a *api) addRunner() {
 		})
 
 	type denyOutput struct{ Body durable.Switch }
-	huma.Register(a.huma, route(http.MethodGet, "/runner/deny-tools", "get-deny-tools", "Read the switch that denies every tool", RunnerRole),
+	huma.Register(a.huma, route(http.MethodGet, "/runner/deny-tools", "get-deny-tools", "Read the switch that denies every tool", wire.RunnerRole),
 		func(ctx context.Context, _ *struct{}) (*denyOutput, error) {
 			s, err := a.c.store.DenyTools(ctx)
 			return &denyOutput{s}, a.problem("reading the switch that denies tools", err)
@@ -122,7 +123,7 @@ func (a *api) addRunner() {
 			Waits   []durable.Wait  `json:"waits"`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodGet, "/runner/runs/{id}/journal", "read-journal", "Read the journal, the input and the waits of a run", RunnerRole),
+	huma.Register(a.huma, route(http.MethodGet, "/runner/runs/{id}/journal", "read-journal", "Read the journal, the input and the waits of a run", wire.RunnerRole),
 		func(ctx context.Context, in *journalInput) (*journalOutput, error) {
 			out := &journalOutput{}
 			r, err := a.findOwn(ctx, runnerPlace{in.Runner, agent.RunID(in.ID)})
@@ -140,8 +141,8 @@ func (a *api) addRunner() {
 		})
 
 	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/journal", "write-journal",
-		"Write to the journal of a run", RunnerRole, withLargeBody, withOwnAudit),
-		func(ctx context.Context, in *runnerRequest[JournalCommit]) (*struct{}, error) {
+		"Write to the journal of a run", wire.RunnerRole, withLargeBody, withOwnAudit),
+		func(ctx context.Context, in *runnerRequest[wire.JournalCommit]) (*struct{}, error) {
 			err := a.recordUpdate(ctx, in.Body.Update)
 			if err == nil {
 				err = a.writeJournal(ctx, in.place(), in.Body)
@@ -159,7 +160,7 @@ func (a *api) addRunner() {
 			Signals []durable.Signal `json:"signals"`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/renew", "renew-lease", "Keep a run, and receive its signals", RunnerRole, withoutAudit),
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/renew", "renew-lease", "Keep a run, and receive its signals", wire.RunnerRole, withoutAudit),
 		func(ctx context.Context, in *runnerRequest[renewBody]) (*renewOutput, error) {
 			out := &renewOutput{}
 			r, err := a.findHeld(ctx, in.place(), in.Body.Epoch)
@@ -178,7 +179,7 @@ func (a *api) addRunner() {
 		Epoch        int64 `json:"epoch"`
 		DelaySeconds int   `json:"delay_seconds,omitempty" minimum:"0" maximum:"3600" doc:"How long no runner gets the run."`
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/release", "release-run", "Give a run back", RunnerRole),
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/release", "release-run", "Give a run back", wire.RunnerRole),
 		func(ctx context.Context, in *runnerRequest[releaseBody]) (*struct{}, error) {
 			r, err := a.findHeld(ctx, in.place(), in.Body.Epoch)
 			if err == nil {
@@ -190,11 +191,11 @@ func (a *api) addRunner() {
 }
 
 // recordClaim records which runs a runner has claimed, and releases them if that fails.
-func (a *api) recordClaim(ctx context.Context, claimed []ClaimedRun) error {
+func (a *api) recordClaim(ctx context.Context, claimed []wire.ClaimedRun) error {
 	if len(claimed) == 0 {
 		return nil
 	}
-	ids := lo.Map(claimed, func(r ClaimedRun, _ int) string { return string(r.RunID) })
+	ids := lo.Map(claimed, func(r wire.ClaimedRun, _ int) string { return string(r.RunID) })
 	err := a.record(ctx, "", strings.Join(ids, " "))
 	if err != nil {
 		for _, r := range claimed {
@@ -205,7 +206,7 @@ func (a *api) recordClaim(ctx context.Context, claimed []ClaimedRun) error {
 }
 
 // recordUpdate records that a runner parks or ends a run.
-func (a *api) recordUpdate(ctx context.Context, u *RunUpdate) error {
+func (a *api) recordUpdate(ctx context.Context, u *wire.RunUpdate) error {
 	if u == nil || u.Status == "" || u.Status == durable.StatusRunning {
 		return nil
 	}
@@ -223,19 +224,19 @@ func (a *api) addReports() {
 		Error  string `json:"error,omitempty"`
 		Reason string `json:"reason,omitempty"`
 	}
-	add := func(path, summary string, commit func(b *Blueprint, in report) durable.Commit) {
-		huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/"+path, "report-"+path, summary, RunnerRole),
+	add := func(path, summary string, commit func(b *wire.Blueprint, in report) durable.Commit) {
+		huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/"+path, "report-"+path, summary, wire.RunnerRole),
 			func(ctx context.Context, in *runnerRequest[report]) (*struct{}, error) {
-				return nil, a.problem("reporting that a run has "+path, a.report(ctx, in.place(), in.Body.Epoch, func(b *Blueprint) durable.Commit {
+				return nil, a.problem("reporting that a run has "+path, a.report(ctx, in.place(), in.Body.Epoch, func(b *wire.Blueprint) durable.Commit {
 					return commit(b, in.Body)
 				}))
 			})
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/started", "report-started", "Report that the program of a run starts", RunnerRole),
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/started", "report-started", "Report that the program of a run starts", wire.RunnerRole),
 		func(ctx context.Context, in *runnerRequest[report]) (*struct{}, error) {
 			return nil, a.problem("reporting that a run has started", a.start(ctx, in.place(), in.Body.Epoch))
 		})
-	add("completed", "Report the result of a run", func(b *Blueprint, in report) durable.Commit {
+	add("completed", "Report the result of a run", func(b *wire.Blueprint, in report) durable.Commit {
 		result := durable.Result{Text: in.ResultText, Data: in.ResultData}
 		if err := checkOutput(b, in.ResultData); err != nil {
 			return endCommit(durable.StatusFailed, agent.StopError, durable.Result{Error: fmt.Sprintf("the result is invalid: %v", err)})
@@ -243,17 +244,17 @@ func (a *api) addReports() {
 		return endCommit(durable.StatusCompleted, agent.StopCompleted, result)
 	})
 	type parkBody struct {
-		Epoch     int64            `json:"epoch"`
-		Questions []RunnerQuestion `json:"questions" minItems:"1" maxItems:"20" doc:"What people decide before the run goes on."`
+		Epoch     int64                 `json:"epoch"`
+		Questions []wire.RunnerQuestion `json:"questions" minItems:"1" maxItems:"20" doc:"What people decide before the run goes on."`
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/park", "park-run", "Give a run back until people have answered", RunnerRole),
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/park", "park-run", "Give a run back until people have answered", wire.RunnerRole),
 		func(ctx context.Context, in *runnerRequest[parkBody]) (*struct{}, error) {
 			return nil, a.problem("parking a run", a.park(ctx, in.place(), in.Body.Epoch, in.Body.Questions))
 		})
-	add("failed", "Report that a run has failed", func(_ *Blueprint, in report) durable.Commit {
+	add("failed", "Report that a run has failed", func(_ *wire.Blueprint, in report) durable.Commit {
 		return endCommit(durable.StatusFailed, agent.StopError, durable.Result{Error: in.Error})
 	})
-	add("stopped", "Report that a run was stopped", func(_ *Blueprint, in report) durable.Commit {
+	add("stopped", "Report that a run was stopped", func(_ *wire.Blueprint, in report) durable.Commit {
 		return endCommit(durable.StatusStopped, agent.StopRequested, durable.Result{Error: in.Reason})
 	})
 
@@ -266,7 +267,7 @@ func (a *api) addReports() {
 		Epoch  int64           `json:"epoch"`
 		Events []reportedEvent `json:"events" maxItems:"1000"`
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/events", "report-events", "Report events of a run", RunnerRole, withoutAudit),
+	huma.Register(a.huma, route(http.MethodPost, "/runner/runs/{id}/events", "report-events", "Report events of a run", wire.RunnerRole, withoutAudit),
 		func(ctx context.Context, in *runnerRequest[eventsBody]) (*struct{}, error) {
 			var c durable.Commit
 			for _, e := range in.Body.Events {
@@ -282,9 +283,6 @@ func (a *api) addReports() {
 			return nil, a.problem("reporting events", err)
 		})
 }
-
-// EventRunStart is the type of the event that a runner has started the program of a run.
-const EventRunStart = "run_start"
 
 func endCommit(status durable.Status, reason agent.StopReason, r durable.Result) durable.Commit {
 	data, _ := json.Marshal(r) //nolint:errchkjson // its Data was parsed from JSON
@@ -323,7 +321,7 @@ func (a *api) start(ctx context.Context, in runnerPlace, epoch int64) error {
 	}
 	started.Seq++
 	return a.c.store.Commit(ctx, r.Lease(), durable.Commit{
-		Entries: []durable.Entry{started}, Events: []durable.Event{{At: started.At, Name: EventRunStart}},
+		Entries: []durable.Entry{started}, Events: []durable.Event{{At: started.At, Name: wire.EventRunStart}},
 	})
 }
 
@@ -346,7 +344,7 @@ func (c *Coordinator) hasBegun(ctx context.Context, r durable.Run) (bool, error)
 }
 
 // report writes what a simple runner reports.
-func (a *api) report(ctx context.Context, in runnerPlace, epoch int64, commit func(b *Blueprint) durable.Commit) error {
+func (a *api) report(ctx context.Context, in runnerPlace, epoch int64, commit func(b *wire.Blueprint) durable.Commit) error {
 	r, err := a.c.store.Run(ctx, in.run)
 	if err != nil {
 		return err
@@ -412,7 +410,7 @@ func (c *Coordinator) checkHolds(ctx context.Context, owner, name string, versio
 const maxRuns = 1000
 
 // writeJournal writes to the journal of a run. A repetition of the last commit succeeds and changes nothing.
-func (a *api) writeJournal(ctx context.Context, in runnerPlace, j JournalCommit) error {
+func (a *api) writeJournal(ctx context.Context, in runnerPlace, j wire.JournalCommit) error {
 	l := durable.Lease{Run: in.run, Owner: ownerOf(ctx, in.runner), Epoch: j.Epoch}
 	r, err := a.c.findRun(ctx, l.Run)
 	if err != nil {
@@ -459,8 +457,8 @@ func (c *Coordinator) checkRepeated(ctx context.Context, id agent.RunID, entries
 }
 
 // claim waits for signals and runs for a runner.
-func (c *Coordinator) claim(ctx context.Context, in claimInput) (Claim, error) {
-	out := Claim{Protocol: RunnerProtocol, Runs: []ClaimedRun{}, Signals: []durable.Signal{}}
+func (c *Coordinator) claim(ctx context.Context, in claimInput) (wire.Claim, error) {
+	out := wire.Claim{Protocol: wire.RunnerProtocol, Runs: []wire.ClaimedRun{}, Signals: []durable.Signal{}}
 	labels := map[string]string{labelRunner: runnerLabel}
 	for _, text := range in.Labels {
 		name, value, ok := strings.Cut(text, "=")
@@ -518,7 +516,7 @@ func tagOf(signals []durable.Signal) string {
 }
 
 // claimNow claims runs that are ready.
-func (c *Coordinator) claimNow(ctx context.Context, out *Claim, owner string, labels map[string]string, in claimInput) error {
+func (c *Coordinator) claimNow(ctx context.Context, out *wire.Claim, owner string, labels map[string]string, in claimInput) error {
 	queues, err := c.store.Queues(ctx)
 	if err != nil {
 		return err
@@ -554,7 +552,7 @@ func (c *Coordinator) claimNow(ctx context.Context, out *Claim, owner string, la
 
 // servesNeeds reports whether a runner with labels executes runs with the given needs.
 func servesNeeds(n durable.Needs, labels map[string]string, types []string) bool {
-	kind := map[durable.Kind]Type{durable.KindAgent: Autonomous, durable.KindCommand: Procedural}[n.Kind]
+	kind := map[durable.Kind]wire.Type{durable.KindAgent: wire.Autonomous, durable.KindCommand: wire.Procedural}[n.Kind]
 	if kind == "" || n.Demands[labelRunner] != runnerLabel || len(types) > 0 && !slices.Contains(types, string(kind)) {
 		return false
 	}
@@ -567,29 +565,29 @@ func servesNeeds(n durable.Needs, labels map[string]string, types []string) bool
 }
 
 // claimedRun returns a run as runners get it.
-func (c *Coordinator) claimedRun(ctx context.Context, r durable.Run) (ClaimedRun, error) {
+func (c *Coordinator) claimedRun(ctx context.Context, r durable.Run) (wire.ClaimedRun, error) {
 	version, err := versionOf(r)
 	if err != nil {
-		return ClaimedRun{}, err
+		return wire.ClaimedRun{}, err
 	}
 	b, err := c.Blueprint(ctx, r.Name, version)
 	if err != nil {
-		return ClaimedRun{}, err
+		return wire.ClaimedRun{}, err
 	}
 	input, err := c.store.Input(ctx, r.ID)
 	if err != nil {
-		return ClaimedRun{}, err
+		return wire.ClaimedRun{}, err
 	}
 	params, err := parametersOf(r.Kind, input)
 	if err != nil {
-		return ClaimedRun{}, err
+		return wire.ClaimedRun{}, err
 	}
 	begun, err := c.hasBegun(ctx, r)
 	if err != nil {
-		return ClaimedRun{}, err
+		return wire.ClaimedRun{}, err
 	}
 	answers, err := c.answersOf(ctx, r)
-	return ClaimedRun{
+	return wire.ClaimedRun{
 		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Type: b.Type, Attempt: r.Attempts, Begun: begun, Epoch: r.Epoch, Parameters: params,
 		Blueprint: b, Stored: r, Answers: answers,
 	}, err

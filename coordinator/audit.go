@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -30,25 +31,6 @@ func withOwnAudit(o *huma.Operation) { o.Metadata[auditKey] = "own" }
 // events.
 func withoutAudit(o *huma.Operation) { o.Metadata[auditKey] = "none" }
 
-// AuditEntry is a request that changes something, and what people do on the pages below /approvals/. The answers of people are in the
-// audit log of the store, too.
-type AuditEntry struct {
-	// ID orders the entries.
-	ID   string    `json:"id"`
-	Time time.Time `json:"time"`
-	// By is the name of the token, TokenID its ID; empty for the token that the service was started with. By is the name of a person who
-	// has signed in to a page, and empty for who has only a link.
-	By      string `json:"by"`
-	TokenID string `json:"token_id,omitempty"`
-	// Operation is the ID of the operation in the OpenAPI document, Path the path of the request, and "/approvals/" for pages.
-	Operation string `json:"operation"`
-	Path      string `json:"path"`
-	// Run is the run that the request is about, unless Path has it. Detail is what is changed, such as the name of a blueprint, the
-	// signal to the run, or the runner.
-	Run    agent.RunID `json:"run_id,omitempty"`
-	Detail string      `json:"detail,omitempty"`
-}
-
 // auditTime is the form of times in the names of entries: they have one length.
 const auditTime = "20060102T150405.000000000Z"
 
@@ -62,7 +44,7 @@ type auditTargetKey struct{}
 func (a *api) audit(ctx huma.Context) (huma.Context, error) {
 	o, at := ctx.Operation(), ctx.URL()
 	target := auditTarget{operation: o.OperationID, path: at.Path}
-	if o.Metadata[roleKey] == RunnerRole {
+	if o.Metadata[roleKey] == wire.RunnerRole {
 		target.runner = ctx.Header("Grapnel-Runner")
 	}
 	ctx = huma.WithValue(ctx, auditTargetKey{}, target)
@@ -80,7 +62,7 @@ func (a *api) record(ctx context.Context, run agent.RunID, detail string) error 
 		detail = strings.TrimSpace("runner " + target.runner + " " + detail)
 	}
 	now := time.Now().UTC()
-	entry := AuditEntry{
+	entry := wire.AuditEntry{
 		ID: now.Format(auditTime) + "-" + rand.Text()[:8], Time: now, By: by.Name, TokenID: by.ID, Operation: target.operation, Path: target.path,
 		Run: run, Detail: detail,
 	}
@@ -95,13 +77,13 @@ func (a *api) record(ctx context.Context, run agent.RunID, detail string) error 
 }
 
 // AuditLog returns at most limit entries after the one with an ID, oldest first.
-func (c *Coordinator) AuditLog(ctx context.Context, after string, limit int) (all []AuditEntry, err error) {
+func (c *Coordinator) AuditLog(ctx context.Context, after string, limit int) (all []wire.AuditEntry, err error) {
 	docs, err := c.store.ListDocuments(ctx, kindAudit, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}
 	for _, d := range docs {
-		var e AuditEntry
+		var e wire.AuditEntry
 		if err := json.Unmarshal(d.Data, &e); err != nil {
 			return nil, fmt.Errorf("reading entry %s of the audit log: %w", d.Name, err)
 		}
@@ -117,14 +99,14 @@ func (a *api) addAudit() {
 	}
 	type auditOutput struct {
 		Body struct {
-			Entries []AuditEntry `json:"entries"`
+			Entries []wire.AuditEntry `json:"entries"`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodGet, "/audit", "read-audit-log", "Read who has changed what, and when", Admin),
+	huma.Register(a.huma, route(http.MethodGet, "/audit", "read-audit-log", "Read who has changed what, and when", wire.Admin),
 		func(ctx context.Context, in *auditInput) (*auditOutput, error) {
 			all, err := a.c.AuditLog(ctx, in.After, in.Limit)
 			out := &auditOutput{}
-			out.Body.Entries = append([]AuditEntry{}, all...)
+			out.Body.Entries = append([]wire.AuditEntry{}, all...)
 			return out, a.problem("reading the audit log", err)
 		})
 }

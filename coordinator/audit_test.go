@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -20,13 +20,13 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	b := newBench(t)
 	s := b.serve()
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`, `{"name": "clerk", "type": "autonomous"}`)
-	clients := map[coordinator.Role]plain{}
-	for _, role := range []coordinator.Role{coordinator.Operator, coordinator.Admin, coordinator.RunnerRole} {
+	clients := map[wire.Role]plain{}
+	for _, role := range []wire.Role{wire.Operator, wire.Admin, wire.RunnerRole} {
 		clients[role] = b.plain(s, role)
 	}
 	last := ""
 	entries := func() []map[string]any {
-		status, text := clients[coordinator.Admin].send(http.MethodGet, "/audit?limit=1000&after="+last, "", nil)
+		status, text := clients[wire.Admin].send(http.MethodGet, "/audit?limit=1000&after="+last, "", nil)
 		require.Equal(t, http.StatusOK, status)
 		var all struct{ Entries []map[string]any }
 		require.NoError(t, json.Unmarshal(text, &all))
@@ -37,74 +37,74 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	}
 	entries()
 	claimAll := func() {
-		clients[coordinator.RunnerRole].send(http.MethodGet, "/runner/runs?wait_seconds=0&limit=100", "r1", nil)
+		clients[wire.RunnerRole].send(http.MethodGet, "/runner/runs?wait_seconds=0&limit=100", "r1", nil)
 	}
 	claimed := func(name string) (id agent.RunID, epoch int64) {
 		claimAll()
 		id = b.submit(name, lo.Ternary(name == "clerk", `{"prompt": "x"}`, `{}`))
-		claim := clients[coordinator.RunnerRole].claim("r1")
+		claim := clients[wire.RunnerRole].claim("r1")
 		require.Len(t, claim.Runs, 1)
 		entries()
 		return id, claim.Runs[0].Epoch
 	}
 	// Each returns the path and the body of a request, and what the record says besides its path.
 	type change struct {
-		role    coordinator.Role
+		role    wire.Role
 		request func() (path string, body any, run agent.RunID, detail string)
 	}
 	report := func(what string, more map[string]any) change {
-		return change{coordinator.RunnerRole, func() (string, any, agent.RunID, string) {
+		return change{wire.RunnerRole, func() (string, any, agent.RunID, string) {
 			id, epoch := claimed("job")
 			return "/runner/runs/" + string(id) + "/" + what, lo.Assign(map[string]any{"epoch": epoch}, more), "", "runner r1"
 		}}
 	}
-	at := func(role coordinator.Role, path string, body any, detail string) change {
+	at := func(role wire.Role, path string, body any, detail string) change {
 		return change{role, func() (string, any, agent.RunID, string) { return path, body, "", detail }}
 	}
 	waiting := func() (id agent.RunID, w durable.Wait) {
 		id, epoch := claimed("job")
-		require.Less(t, clients[coordinator.RunnerRole].report("r1", id, "park", map[string]any{"epoch": epoch, "questions": []any{map[string]any{"id": "q", "reason": "Go on?"}}}), 300)
+		require.Less(t, clients[wire.RunnerRole].report("r1", id, "park", map[string]any{"epoch": epoch, "questions": []any{map[string]any{"id": "q", "reason": "Go on?"}}}), 300)
 		waits, err := b.store.Waits(t.Context(), id)
 		require.NoError(t, err)
 		entries()
 		return id, waits[0]
 	}
 	changes := map[string]change{
-		"POST /blueprints": at(coordinator.Admin, "/blueprints",
+		"POST /blueprints": at(wire.Admin, "/blueprints",
 			map[string]any{"name": "new", "type": "procedural", "command": map[string]any{"argv": []string{"true"}}}, "new"),
-		"PATCH /blueprints/{name}":  at(coordinator.Admin, "/blueprints/new", map[string]any{"description": "d"}, ""),
-		"DELETE /blueprints/{name}": at(coordinator.Admin, "/blueprints/new", nil, ""),
-		"POST /tokens":              at(coordinator.Admin, "/tokens", map[string]any{"name": "ci", "role": "operator"}, "ci, role operator"),
-		"POST /runs":                at(coordinator.Operator, "/runs", map[string]any{"agent_name": "job"}, "job"),
-		"DELETE /tokens/{id}": {coordinator.Admin, func() (string, any, agent.RunID, string) {
-			_, token, err := b.c.NewToken(t.Context(), "old", coordinator.Viewer, 0, "test")
+		"PATCH /blueprints/{name}":  at(wire.Admin, "/blueprints/new", map[string]any{"description": "d"}, ""),
+		"DELETE /blueprints/{name}": at(wire.Admin, "/blueprints/new", nil, ""),
+		"POST /tokens":              at(wire.Admin, "/tokens", map[string]any{"name": "ci", "role": "operator"}, "ci, role operator"),
+		"POST /runs":                at(wire.Operator, "/runs", map[string]any{"agent_name": "job"}, "job"),
+		"DELETE /tokens/{id}": {wire.Admin, func() (string, any, agent.RunID, string) {
+			_, token, err := b.c.NewToken(t.Context(), "old", wire.Viewer, 0, "test")
 			require.NoError(t, err)
 			return "/tokens/" + token.ID, nil, "", ""
 		}},
-		"POST /runs/{id}/stop": {coordinator.Operator, func() (string, any, agent.RunID, string) {
+		"POST /runs/{id}/stop": {wire.Operator, func() (string, any, agent.RunID, string) {
 			return "/runs/" + string(b.submit("job", `{}`)) + "/stop", map[string]any{}, "", ""
 		}},
-		"POST /sessions/{id}/resume": {coordinator.Operator, func() (string, any, agent.RunID, string) {
-			r := b.submitWith(coordinator.RunRequest{AgentName: "clerk", Parameters: []byte(`{"prompt": "x"}`)})
+		"POST /sessions/{id}/resume": {wire.Operator, func() (string, any, agent.RunID, string) {
+			r := b.submitWith(wire.RunRequest{AgentName: "clerk", Parameters: []byte(`{"prompt": "x"}`)})
 			require.NoError(t, b.c.Stop(t.Context(), r.ID, "", ""))
 			return "/sessions/" + string(r.Session) + "/resume", map[string]any{"prompt": "y"}, "", ""
 		}},
-		"POST /store/{method}": at(coordinator.Operator, "/store/SetDenyTools", []any{durable.Switch{On: true, Reason: "fire", By: "forged"}}, "on true fire"),
-		"POST /store/{method} Signal": {coordinator.Operator, func() (string, any, agent.RunID, string) {
+		"POST /store/{method}": at(wire.Operator, "/store/SetDenyTools", []any{durable.Switch{On: true, Reason: "fire", By: "forged"}}, "on true fire"),
+		"POST /store/{method} Signal": {wire.Operator, func() (string, any, agent.RunID, string) {
 			id := b.submit("job", `{}`)
 			return "/store/Signal", []any{id, durable.Signal{Kind: durable.SignalPause, Text: "later", By: "forged"}}, id, "pause later"
 		}},
-		"POST /store-answers": {coordinator.Operator, func() (string, any, agent.RunID, string) {
+		"POST /store-answers": {wire.Operator, func() (string, any, agent.RunID, string) {
 			id, w := waiting()
-			text, err := json.Marshal(coordinator.StoreAnswer{Run: id, Wait: w.ID, Answer: agent.Approval{Verdict: agent.Approve, By: "forged", Covers: questionsOf(t, w)}})
+			text, err := json.Marshal(wire.StoreAnswer{Run: id, Wait: w.ID, Answer: agent.Approval{Verdict: agent.Approve, By: "forged", Covers: questionsOf(t, w)}})
 			require.NoError(t, err)
 			return "/store-answers", json.RawMessage(text), id, "approve " + w.ID
 		}},
-		"GET /runner/runs": {coordinator.RunnerRole, func() (string, any, agent.RunID, string) {
+		"GET /runner/runs": {wire.RunnerRole, func() (string, any, agent.RunID, string) {
 			claimAll()
 			return "/runner/runs?wait_seconds=0", nil, "", "runner r1 " + string(b.submit("job", `{}`))
 		}},
-		"POST /runner/runs/{id}/journal": {coordinator.RunnerRole, func() (string, any, agent.RunID, string) {
+		"POST /runner/runs/{id}/journal": {wire.RunnerRole, func() (string, any, agent.RunID, string) {
 			id, epoch := claimed("clerk")
 			return "/runner/runs/" + string(id) + "/journal", map[string]any{"epoch": epoch, "commit_id": "c", "update": map[string]any{"status": "failed"}}, "", "runner r1 failed"
 		}},
@@ -121,7 +121,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	var described struct {
 		Paths map[string]map[string]struct{ OperationID string }
 	}
-	status, text := clients[coordinator.Admin].send(http.MethodGet, "/openapi.json", "r1", nil)
+	status, text := clients[wire.Admin].send(http.MethodGet, "/openapi.json", "r1", nil)
 	require.Equal(t, http.StatusOK, status)
 	require.NoError(t, json.Unmarshal(text, &described))
 	operations := map[string]string{}
@@ -164,7 +164,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		}
 	}
 	for _, method := range []string{"Run", "List", "DenyTools"} { // which only read
-		clients[coordinator.Operator].send(http.MethodPost, "/store/"+method, "r1", []any{})
+		clients[wire.Operator].send(http.MethodPost, "/store/"+method, "r1", []any{})
 		assert.Empty(t, entries())
 	}
 }

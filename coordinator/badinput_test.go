@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/durable/postgres"
@@ -168,11 +169,11 @@ func TestTokensThatAreOver(t *testing.T) {
 		}
 		return w.Code
 	}
-	revoked, about, err := b.c.NewToken(t.Context(), "ann", coordinator.Viewer, time.Hour, "test")
+	revoked, about, err := b.c.NewToken(t.Context(), "ann", wire.Viewer, time.Hour, "test")
 	require.NoError(t, err)
 	assert.Equal(t, http.StatusOK, send("Bearer "+revoked))
 	require.NoError(t, b.c.RevokeToken(t.Context(), about.ID))
-	expired, _, err := b.c.NewToken(t.Context(), "ann", coordinator.Viewer, time.Nanosecond, "test")
+	expired, _, err := b.c.NewToken(t.Context(), "ann", wire.Viewer, time.Nanosecond, "test")
 	require.NoError(t, err)
 	for _, token := range []string{revoked, expired, "grp_unknown", "secre", "secrets", "grp_" + strings.Repeat("a", 10_000), "\x00"} {
 		assert.Equal(t, http.StatusUnauthorized, send("Bearer "+token), "%.20q", token)
@@ -201,7 +202,7 @@ func TestHooksWithPrivateAddresses(t *testing.T) {
 		b := newBench(t)
 		b.create(startHook(`{"type": "http", "url": "` + url + `", "on_error": "block", "timeout_seconds": 5}`))
 		d := b.work(b.submit("job", `{}`))
-		assert.Equal(t, coordinator.Failed, d.Status, url)
+		assert.Equal(t, wire.Failed, d.Status, url)
 		assert.Equal(t, "hook_failed", d.Hooks[1].EventType, url)
 	}
 }
@@ -230,7 +231,7 @@ func FuzzRequests(f *testing.F) {
 	_, err = c.CreateBlueprint(context.Background(), p, "ann")
 	require.NoError(f, err)
 	h := c.Handler(coordinator.HandlerOptions{Token: "secret"})
-	run, err := c.Submit(context.Background(), coordinator.RunRequest{AgentName: "job"}, "ann")
+	run, err := c.Submit(context.Background(), wire.RunRequest{AgentName: "job"}, "ann")
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, route int, body string) {
 		if route < 0 || route >= len(fuzzedRoutes) {
@@ -271,9 +272,9 @@ func FuzzPipelineFiles(f *testing.F) {
 	require.NoError(f, err)
 	var count atomic.Int64
 	f.Fuzz(func(t *testing.T, file, name, text, otherName, other, workspace, params string) {
-		b := &coordinator.Blueprint{
-			Name: fmt.Sprintf("p%d", count.Add(1)), Type: coordinator.Pipeline,
-			Pipeline: &coordinator.PipelineFiles{File: file, Files: map[string]string{name: text, otherName: other}, Workspace: workspace},
+		b := &wire.Blueprint{
+			Name: fmt.Sprintf("p%d", count.Add(1)), Type: wire.Pipeline,
+			Pipeline: &wire.PipelineFiles{File: file, Files: map[string]string{name: text, otherName: other}, Workspace: workspace},
 		}
 		sent, err := json.Marshal(b)
 		require.NoError(t, err)
@@ -296,7 +297,7 @@ func FuzzPipelineFiles(f *testing.F) {
 		stored, err := c.Blueprint(t.Context(), b.Name, 0)
 		require.NoError(t, err)
 		require.Equal(t, read.Pipeline, stored.Pipeline)
-		_, err = c.Submit(t.Context(), coordinator.RunRequest{AgentName: b.Name, Parameters: json.RawMessage(params)}, "ann")
+		_, err = c.Submit(t.Context(), wire.RunRequest{AgentName: b.Name, Parameters: json.RawMessage(params)}, "ann")
 		invalid(err)
 		entries, err := os.ReadDir(root)
 		require.NoError(t, err)

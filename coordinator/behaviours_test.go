@@ -17,6 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/registry"
@@ -34,9 +35,9 @@ func withNames(names ...string) func(o *coordinator.Options) {
 // SW-20: the agent in a blueprint lists its hooks by name, and the lists are the same after the blueprint was stored, shown and changed.
 func TestHookNamesRoundTrip(t *testing.T) {
 	b := newBench(t, withNames("budget-check", "audit", "notify", "guard"))
-	api := b.client(b.serve(), coordinator.Admin)
+	api := b.client(b.serve(), wire.Admin)
 	definition := `{"preHooks": ["budget-check", "audit"], "hooks": ["guard"], "postHooks": ["notify"]}`
-	names := func(p *coordinator.Blueprint) [][]registry.Part {
+	names := func(p *wire.Blueprint) [][]registry.Part {
 		var d registry.Definition
 		if len(p.Agent) > 0 {
 			require.NoError(t, json.Unmarshal(p.Agent, &d))
@@ -102,7 +103,7 @@ func TestDurationOfRuns(t *testing.T) {
 	var full string
 	b.answers["audit"] = func(input string) string { full = input; return "{}" }
 	d := b.work(b.submit("job", `{}`))
-	require.Equal(t, coordinator.Failed, d.Status)
+	require.Equal(t, wire.Failed, d.Status)
 	assert.Zero(t, got[hooks.RunStart].Duration)
 	took := time.Duration(got[hooks.RunFinish].Duration)
 	assert.GreaterOrEqual(t, took, 10*time.Millisecond)
@@ -127,7 +128,7 @@ type changedStore struct {
 
 func (s changedStore) Document(ctx context.Context, kind, name string, version int64) (durable.Document, error) {
 	d, err := s.Store.Document(ctx, kind, name, version)
-	if kind == coordinator.KindBlueprint && name == "job" {
+	if kind == wire.KindBlueprint && name == "job" {
 		d.Data = []byte(s.change(string(d.Data)))
 	}
 	return d, err
@@ -183,7 +184,7 @@ func TestColdWorker(t *testing.T) {
 			require.NoError(t, err)
 			assert.False(t, r.Status.Ended())
 			assert.Equal(t, coordinator.KindHooks, r.Phase, "no runner gets it")
-			_, err = b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "job"}, "ann")
+			_, err = b.c.Submit(t.Context(), wire.RunRequest{AgentName: "job"}, "ann")
 			require.ErrorContains(t, err, c.want)
 
 			cold(func(text string) string { return text })
@@ -268,7 +269,7 @@ func TestEnvironmentOfPrograms(t *testing.T) {
 				{"type": "command", "argv": ["sh", "-c", "env >&2; exit 1"], "on_error": "continue"}]}}`)
 	id := b.submit("job", `{"a": "secret-parameter"}`)
 	d := b.work(id)
-	require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+	require.Equal(t, wire.Completed, d.Status, lo.FromPtr(d.Error))
 	assert.Contains(t, *d.ResultText, "OWN=secret-of-the-job")
 	child, err := b.c.Run(t.Context(), b.child(id, "child").ID)
 	require.NoError(t, err)

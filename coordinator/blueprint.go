@@ -14,70 +14,13 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 	"github.com/grapnel-go/grapnel/pipeline"
 	"github.com/grapnel-go/grapnel/registry"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
-
-// Type says what a run of a blueprint executes.
-type Type string
-
-// The types of blueprints.
-const (
-	// Autonomous: an agent.
-	Autonomous Type = "autonomous"
-	// Procedural: a command.
-	Procedural Type = "procedural"
-	// Pipeline: stages of agents and commands, on the machine of the coordinator.
-	Pipeline Type = "pipeline"
-)
-
-// Blueprint describes what runs of a name do. It is a plain value.
-type Blueprint struct {
-	// Name identifies the blueprint: letters, digits, and . _ - between them.
-	Name string `json:"name"`
-	// Type says which of the other members apply.
-	Type        Type   `json:"type"`
-	Description string `json:"description,omitempty"`
-	// ParametersSchema is the JSON Schema of the parameters of a run. Empty means, for an autonomous blueprint, an object with the
-	// text "prompt", and otherwise any object.
-	ParametersSchema json.RawMessage `json:"parameters_schema,omitempty"`
-	// OutputSchema is the JSON Schema of the result. Empty means that an agent ends with a text, and a command with anything.
-	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
-	// SystemPrompt are the instructions of an agent, unless Agent has them. Agent is the definition of the agent, as an agent file
-	// has it (docs/agent-file.md); what it leaves open, such as the model, the runner chooses.
-	SystemPrompt string          `json:"system_prompt,omitempty"`
-	Agent        json.RawMessage `json:"agent,omitempty"`
-	// Command is the program of a procedural blueprint. Nil means the command with the name of the blueprint that a runner has:
-	// then only such runners execute the runs.
-	Command *Command `json:"command,omitempty"`
-	// Pipeline are the files of a blueprint of that type.
-	Pipeline *PipelineFiles `json:"pipeline,omitempty"`
-	// Demands are labels that a runner must have to execute the runs: see durable.Job.
-	Demands map[string]string `json:"demands,omitempty"`
-	// Hooks are the hooks around the runs: one or a list for each of on_run_start, on_run_finish, on_result, on_error, on_timeout
-	// and on_tool_call, as docs/coordinator.md describes them.
-	Hooks json.RawMessage `json:"hooks,omitempty"`
-	// Definitions are hooks by name, for {"$ref": "name"} in Hooks.
-	Definitions json.RawMessage `json:"definitions,omitempty"`
-}
-
-// Command describes the program of a procedural blueprint. It gets the parameters as JSON on its standard input, and writes
-// the result to its standard output.
-type Command struct {
-	// Argv is the program and its arguments. No shell reads them. Required.
-	Argv []string `json:"argv"`
-	// Dir is the working directory on the machine of the runner; empty means that of the runner.
-	Dir string `json:"dir,omitempty"`
-	// Env is the environment of the program. It gets nothing of the environment of the runner.
-	Env map[string]string `json:"env,omitempty"`
-	// TimeoutSeconds is the maximum duration. Zero means ten minutes.
-	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
-	// Repeat says that the program may run again when it is unknown what it has done.
-	Repeat bool `json:"repeat,omitempty"`
-}
 
 // FieldError says what is wrong with one member of a request.
 type FieldError struct {
@@ -142,15 +85,15 @@ var blueprintName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-
 
 // ParseBlueprint reads a blueprint from JSON, strictly: unknown and repeated members are errors. It checks all that can be
 // known without other blueprints. With an *InvalidError, it also returns the members that it could read.
-func ParseBlueprint(text []byte) (*Blueprint, error) {
-	b, m := &Blueprint{}, mistakes{}
+func ParseBlueprint(text []byte) (*wire.Blueprint, error) {
+	b, m := &wire.Blueprint{}, mistakes{}
 	for err := strictjson.UnmarshalStrict(text, b); err != nil; err = strictjson.UnmarshalStrict(text, b) {
 		m = append(m, fieldError("", err))
 		rest, ok := withoutMember(text, err)
 		if !ok || len(m) == maxUnread {
 			return b, m.err()
 		}
-		text, b = rest, &Blueprint{}
+		text, b = rest, &wire.Blueprint{}
 	}
 	var checked mistakes
 	checkBlueprint(b, &checked)
@@ -223,13 +166,13 @@ func fieldError(below string, err error) FieldError {
 }
 
 // check adds what is wrong with the members.
-func checkBlueprint(b *Blueprint, m *mistakes) {
+func checkBlueprint(b *wire.Blueprint, m *mistakes) {
 	if !blueprintName.MatchString(b.Name) {
 		m.add("name", "%q: expected 1 to 128 letters and digits, with . _ - between them", b.Name)
 	}
-	knownType := slices.Contains([]Type{Autonomous, Procedural, Pipeline}, b.Type)
+	knownType := slices.Contains([]wire.Type{wire.Autonomous, wire.Procedural, wire.Pipeline}, b.Type)
 	if !knownType {
-		m.add("type", "%q: expected %s, %s or %s", b.Type, Autonomous, Procedural, Pipeline)
+		m.add("type", "%q: expected %s, %s or %s", b.Type, wire.Autonomous, wire.Procedural, wire.Pipeline)
 	}
 	for field, schema := range map[string]json.RawMessage{"parameters_schema": b.ParametersSchema, "output_schema": b.OutputSchema} {
 		if empty(schema) {
@@ -242,21 +185,21 @@ func checkBlueprint(b *Blueprint, m *mistakes) {
 	for _, member := range []struct {
 		name string
 		set  bool
-		of   Type
+		of   wire.Type
 	}{
-		{"system_prompt", b.SystemPrompt != "", Autonomous}, {"agent", !empty(b.Agent), Autonomous},
-		{"command", b.Command != nil, Procedural}, {"pipeline", b.Pipeline != nil, Pipeline},
+		{"system_prompt", b.SystemPrompt != "", wire.Autonomous}, {"agent", !empty(b.Agent), wire.Autonomous},
+		{"command", b.Command != nil, wire.Procedural}, {"pipeline", b.Pipeline != nil, wire.Pipeline},
 	} {
 		if member.set && knownType && b.Type != member.of {
 			m.add(member.name, "only a blueprint of type %s has it: remove it, or change the type", member.of)
 		}
 	}
 	switch b.Type {
-	case Autonomous:
+	case wire.Autonomous:
 		if _, err := definitionOf(b); err != nil {
 			*m = append(*m, err...)
 		}
-	case Pipeline:
+	case wire.Pipeline:
 		checkPipelineFiles(b.Pipeline, m)
 		if len(b.Demands) > 0 {
 			m.add("demands", "a pipeline is executed by the coordinator: remove them")
@@ -264,7 +207,7 @@ func checkBlueprint(b *Blueprint, m *mistakes) {
 		if !empty(b.OutputSchema) {
 			m.add("output_schema", "the result of a pipeline is the text of its last stage: remove it")
 		}
-	case Procedural:
+	case wire.Procedural:
 		if b.Command != nil && (len(b.Command.Argv) == 0 || b.Command.Argv[0] == "") {
 			m.add("command.argv", "missing: name a program, such as [\"/usr/local/bin/report\"]")
 		}
@@ -286,7 +229,7 @@ func empty(raw json.RawMessage) bool {
 }
 
 // definitionOf returns the definition of the agent of an autonomous blueprint.
-func definitionOf(b *Blueprint) (registry.Definition, []FieldError) {
+func definitionOf(b *wire.Blueprint) (registry.Definition, []FieldError) {
 	var d registry.Definition
 	if !empty(b.Agent) {
 		if err := json.Unmarshal(b.Agent, &d); err != nil {
@@ -310,23 +253,23 @@ func definitionOf(b *Blueprint) (registry.Definition, []FieldError) {
 }
 
 // parametersSchema returns the schema of the parameters.
-func parametersSchema(b *Blueprint) string {
+func parametersSchema(b *wire.Blueprint) string {
 	switch {
 	case !empty(b.ParametersSchema):
 		return string(b.ParametersSchema)
-	case b.Type == Autonomous:
+	case b.Type == wire.Autonomous:
 		return `{"type":"object","required":["prompt"],"properties":{"prompt":{"type":"string"}},"additionalProperties":false}`
 	}
 	return `{"type":"object"}`
 }
 
 // checkParameters returns an *InvalidError that lists everything that is wrong with the parameters of a run.
-func checkParameters(b *Blueprint, params json.RawMessage) error {
+func checkParameters(b *wire.Blueprint, params json.RawMessage) error {
 	return checkAgainst(parametersSchema(b), "parameters", params)
 }
 
 // checkOutput returns an error that lists everything that is wrong with a result.
-func checkOutput(b *Blueprint, result json.RawMessage) error {
+func checkOutput(b *wire.Blueprint, result json.RawMessage) error {
 	if empty(b.OutputSchema) {
 		return nil
 	}
@@ -353,21 +296,21 @@ func checkAgainst(schema, field string, value json.RawMessage) error {
 }
 
 // kindOf returns the kind of the runs.
-func kindOf(b *Blueprint) durable.Kind {
+func kindOf(b *wire.Blueprint) durable.Kind {
 	switch b.Type {
-	case Procedural:
+	case wire.Procedural:
 		return durable.KindCommand
-	case Pipeline:
+	case wire.Pipeline:
 		return durable.KindPipeline
 	}
 	return durable.KindAgent
 }
 
 // demandsOf returns the demands of the runs. Runners of a coordinator have the label labelRunner.
-func demandsOf(b *Blueprint) map[string]string {
+func demandsOf(b *wire.Blueprint) map[string]string {
 	all := map[string]string{labelRunner: runnerLabel}
 	maps.Copy(all, b.Demands)
-	if b.Type == Procedural && b.Command == nil {
+	if b.Type == wire.Procedural && b.Command == nil {
 		all[labelCommand+b.Name] = "yes"
 	}
 	return all

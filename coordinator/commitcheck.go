@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
 // ownEvents are the types of events that only the coordinator writes, so that no runner can claim that a hook has decided or that
 // a run has ended.
 var ownEvents = []string{
-	EventHookStart, EventHookComplete, EventHookFailed, EventHookBlocked, EventHookTimeout, EventRunStart, EventRunCompleted, EventRunFailed, EventRunStopped,
+	wire.EventHookStart, wire.EventHookComplete, wire.EventHookFailed, wire.EventHookBlocked, wire.EventHookTimeout, wire.EventRunStart, wire.EventRunCompleted, wire.EventRunFailed, wire.EventRunStopped,
 }
 
 // checkCommit returns an *InvalidError that lists what a runner cannot write about a run.

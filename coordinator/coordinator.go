@@ -14,6 +14,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 	"github.com/grapnel-go/grapnel/registry"
@@ -42,9 +43,6 @@ const (
 	labelCommand = "coordinator.command/"
 )
 
-// KindBlueprint is the kind of the documents with blueprints.
-const KindBlueprint = "blueprint"
-
 // Options configures a Coordinator.
 type Options struct {
 	// Store holds the blueprints and the runs. Required.
@@ -59,7 +57,7 @@ type Options struct {
 	Pipelines PipelineOptions
 	// Observe, unless nil, receives the events of hooks around runs, each once, when it is stored. It must be safe for concurrent use. Spans,
 	// metrics and log events of these hooks go to OpenTelemetry's global providers without it.
-	Observe func(HookEvent)
+	Observe func(wire.HookEvent)
 	// Registry, unless nil, has the parts that the agents of blueprints may name: unknown names are refused when a blueprint is
 	// stored. Nil leaves that to the runners.
 	Registry *registry.Registry
@@ -75,7 +73,7 @@ type Coordinator struct {
 	registry      *registry.Registry // nil for none
 	commits       lastCommits
 	telemetry     *telemetry.Telemetry // of the hooks around runs
-	observe       func(HookEvent)
+	observe       func(wire.HookEvent)
 }
 
 // New returns a coordinator.
@@ -110,46 +108,35 @@ func CheckVariable(allowed []string) func(name string) error {
 	}
 }
 
-// Stored is a version of a blueprint in the store.
-type Stored struct {
-	Blueprint
-
-	// Version counts the versions of the blueprint from one.
-	Version int64 `json:"version"`
-	// Updated is when the version was stored, and By who stored it.
-	Updated time.Time `json:"updated"`
-	By      string    `json:"updated_by,omitempty"`
-}
-
 // CreateBlueprint stores a new blueprint. It returns an *InvalidError that lists everything that is wrong, and durable.ErrConflict when
 // there is one of the name.
-func (c *Coordinator) CreateBlueprint(ctx context.Context, b *Blueprint, by string) (Stored, error) {
+func (c *Coordinator) CreateBlueprint(ctx context.Context, b *wire.Blueprint, by string) (wire.Stored, error) {
 	var m mistakes
 	checkBlueprint(b, &m)
 	if err := c.check(ctx, b, m.err()); err != nil {
-		return Stored{}, err
+		return wire.Stored{}, err
 	}
 	return c.put(ctx, b, 0, by)
 }
 
 // UpdateBlueprint changes members of a blueprint: those that the JSON object has. Null, and an empty object, clear a member. It stores a
 // new version; runs that were submitted keep theirs. The errors are those of CreateBlueprint, and durable.ErrNotFound.
-func (c *Coordinator) UpdateBlueprint(ctx context.Context, name string, changes []byte, by string) (Stored, error) {
+func (c *Coordinator) UpdateBlueprint(ctx context.Context, name string, changes []byte, by string) (wire.Stored, error) {
 	now, err := c.Blueprint(ctx, name, 0)
 	if err != nil {
-		return Stored{}, err
+		return wire.Stored{}, err
 	}
 	var change map[string]json.RawMessage
 	if err := strictjson.Unmarshal(changes, &change); err != nil {
-		return Stored{}, &InvalidError{[]FieldError{fieldError("", err)}}
+		return wire.Stored{}, &InvalidError{[]FieldError{fieldError("", err)}}
 	}
 	old, err := json.Marshal(now.Blueprint)
 	if err != nil {
-		return Stored{}, err
+		return wire.Stored{}, err
 	}
 	all := map[string]json.RawMessage{}
 	if err := json.Unmarshal(old, &all); err != nil {
-		return Stored{}, err
+		return wire.Stored{}, err
 	}
 	for member, value := range change {
 		if all[member] = value; empty(value) {
@@ -158,21 +145,21 @@ func (c *Coordinator) UpdateBlueprint(ctx context.Context, name string, changes 
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
-		return Stored{}, err
+		return wire.Stored{}, err
 	}
 	b, err := ParseBlueprint(text)
 	if err == nil && b.Name != name {
 		err = &InvalidError{[]FieldError{{"name", fmt.Sprintf("a blueprint keeps its name, %q: create another one", name)}}}
 	}
 	if err := c.check(ctx, b, err); err != nil {
-		return Stored{}, err
+		return wire.Stored{}, err
 	}
 	return c.put(ctx, b, now.Version, by)
 }
 
 // check returns an *InvalidError that lists everything that is wrong with a blueprint, with the mistakes that were found before. The names
 // in assumed count as existing blueprints.
-func (c *Coordinator) check(ctx context.Context, b *Blueprint, found error, assumed ...string) error {
+func (c *Coordinator) check(ctx context.Context, b *wire.Blueprint, found error, assumed ...string) error {
 	var all mistakes
 	for _, err := range []error{found, c.checkPipeline(b), c.checkAgent(b), c.checkHooks(ctx, b, assumed)} {
 		invalid, ok := errors.AsType[*InvalidError](err)
@@ -187,8 +174,8 @@ func (c *Coordinator) check(ctx context.Context, b *Blueprint, found error, assu
 }
 
 // checkPipeline returns an *InvalidError with the mistakes in the files of a pipeline.
-func (c *Coordinator) checkPipeline(b *Blueprint) error {
-	if b.Type != Pipeline || b.Pipeline == nil || len(b.Pipeline.Files) == 0 {
+func (c *Coordinator) checkPipeline(b *wire.Blueprint) error {
+	if b.Type != wire.Pipeline || b.Pipeline == nil || len(b.Pipeline.Files) == 0 {
 		return nil
 	}
 	_, err := c.loadPipeline(b)
@@ -196,26 +183,26 @@ func (c *Coordinator) checkPipeline(b *Blueprint) error {
 }
 
 // readBlueprint reads a blueprint. It returns an *InvalidError that lists everything that is wrong.
-func (c *Coordinator) readBlueprint(ctx context.Context, text []byte, assumed ...string) (*Blueprint, error) {
+func (c *Coordinator) readBlueprint(ctx context.Context, text []byte, assumed ...string) (*wire.Blueprint, error) {
 	b, err := ParseBlueprint(text)
 	return b, c.check(ctx, b, err, assumed...)
 }
 
 // put stores a blueprint as the version after another one.
-func (c *Coordinator) put(ctx context.Context, b *Blueprint, after int64, by string) (Stored, error) {
+func (c *Coordinator) put(ctx context.Context, b *wire.Blueprint, after int64, by string) (wire.Stored, error) {
 	text, err := json.Marshal(b)
 	if err != nil {
-		return Stored{}, err
+		return wire.Stored{}, err
 	}
-	d, err := c.store.PutDocument(ctx, durable.Document{Kind: KindBlueprint, Name: b.Name, Version: after, By: by, Data: text})
+	d, err := c.store.PutDocument(ctx, durable.Document{Kind: wire.KindBlueprint, Name: b.Name, Version: after, By: by, Data: text})
 	if err != nil {
-		return Stored{}, fmt.Errorf("storing blueprint %q: %w", b.Name, err)
+		return wire.Stored{}, fmt.Errorf("storing blueprint %q: %w", b.Name, err)
 	}
-	return Stored{*b, d.Version, d.At, d.By}, nil
+	return wire.Stored{Blueprint: *b, Version: d.Version, Updated: d.At, By: d.By}, nil
 }
 
 // checkAgent returns an *InvalidError with the names in the definition of an agent that the registry does not know, or knows in another form.
-func (c *Coordinator) checkAgent(b *Blueprint) error {
+func (c *Coordinator) checkAgent(b *wire.Blueprint) error {
 	if c.registry == nil || empty(b.Agent) {
 		return nil
 	}
@@ -226,26 +213,26 @@ func (c *Coordinator) checkAgent(b *Blueprint) error {
 }
 
 // Blueprint returns a version of a blueprint; zero means the newest. It returns durable.ErrNotFound for an unknown one.
-func (c *Coordinator) Blueprint(ctx context.Context, name string, version int64) (Stored, error) {
-	d, err := c.store.Document(ctx, KindBlueprint, name, version)
+func (c *Coordinator) Blueprint(ctx context.Context, name string, version int64) (wire.Stored, error) {
+	d, err := c.store.Document(ctx, wire.KindBlueprint, name, version)
 	if err != nil {
-		return Stored{}, fmt.Errorf("reading blueprint %q: %w", name, err)
+		return wire.Stored{}, fmt.Errorf("reading blueprint %q: %w", name, err)
 	}
 	return readStored(d)
 }
 
-func readStored(d durable.Document) (Stored, error) {
-	s := Stored{Version: d.Version, Updated: d.At, By: d.By}
+func readStored(d durable.Document) (wire.Stored, error) {
+	s := wire.Stored{Version: d.Version, Updated: d.At, By: d.By}
 	// A member that is unknown here, such as one of a newer version, may be about hooks: without it, a run would not be guarded.
 	if err := strictjson.UnmarshalStrict(d.Data, &s.Blueprint); err != nil {
-		return Stored{}, fmt.Errorf("reading version %d of blueprint %q from the store: %w", d.Version, d.Name, err)
+		return wire.Stored{}, fmt.Errorf("reading version %d of blueprint %q from the store: %w", d.Version, d.Name, err)
 	}
 	return s, nil
 }
 
 // ListBlueprints returns the newest versions of at most limit blueprints, in the order of their names, those after a name.
-func (c *Coordinator) ListBlueprints(ctx context.Context, after string, limit int) (all []Stored, err error) {
-	docs, err := c.store.ListDocuments(ctx, KindBlueprint, after, limit)
+func (c *Coordinator) ListBlueprints(ctx context.Context, after string, limit int) (all []wire.Stored, err error) {
+	docs, err := c.store.ListDocuments(ctx, wire.KindBlueprint, after, limit)
 	if err != nil {
 		return nil, fmt.Errorf("listing blueprints: %w", err)
 	}
@@ -285,34 +272,10 @@ func (c *Coordinator) DeleteBlueprint(ctx context.Context, name string) error {
 	if len(users) > 0 {
 		return &InvalidError{[]FieldError{{"name", fmt.Sprintf("hooks of %q start %q: change them first", users, name)}}}
 	}
-	if err := c.store.DeleteDocument(ctx, KindBlueprint, name); err != nil {
+	if err := c.store.DeleteDocument(ctx, wire.KindBlueprint, name); err != nil {
 		return fmt.Errorf("deleting blueprint %q: %w", name, err)
 	}
 	return nil
-}
-
-// RunRequest describes a run to submit.
-type RunRequest struct {
-	// AgentName is the name of the blueprint. Required.
-	AgentName string `json:"agent_name"`
-	// Parameters are the parameters: a JSON object that the schema of the blueprint accepts. Absent means an empty one.
-	Parameters json.RawMessage `json:"parameters,omitempty"`
-	// IdempotencyKey identifies the request: a second request with the key returns the run of the first.
-	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	// Demands are labels that the runner must have, besides those of the blueprint.
-	Demands map[string]string `json:"demands,omitempty"`
-	// Labels are names and values by which runs are listed.
-	Labels map[string]string `json:"labels,omitempty"`
-	// Priority orders runs that wait for a runner: those with a higher one come first.
-	Priority int8 `json:"priority,omitempty"`
-	// StartWithinSeconds, unless zero, is how long the run may wait for a runner before it is cancelled.
-	StartWithinSeconds int `json:"start_within_seconds,omitempty"`
-	// TimeoutSeconds, unless zero, is how long the run may take in all.
-	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
-	// ParentSessionID, unless empty, is the session that starts the run. Its agent is told how the run has ended if ExecutionMode is
-	// AsyncCallback. Empty means AsyncPoll.
-	ParentSessionID agent.SessionID `json:"parent_session_id,omitempty"`
-	ExecutionMode   ExecutionMode   `json:"execution_mode,omitempty" enum:"async_poll,async_callback"`
 }
 
 // sessionPrefix begins the IDs of sessions, hookSessionPrefix those of sessions that a hook has started.
@@ -329,7 +292,7 @@ var ErrKeyUsed = errors.New("the idempotency key was used for another request: u
 
 // Submit submits a run of a blueprint. The result is the same whether the blueprint has hooks or not. It returns an *InvalidError that
 // lists everything that is wrong with the request.
-func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (durable.Run, error) {
+func (c *Coordinator) Submit(ctx context.Context, r wire.RunRequest, by string) (durable.Run, error) {
 	if len(r.Parameters) == 0 {
 		r.Parameters = json.RawMessage("{}")
 	}
@@ -364,7 +327,7 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 	if err != nil {
 		return durable.Run{}, err
 	}
-	if b.Type == Pipeline && len(r.Demands) > 0 {
+	if b.Type == wire.Pipeline && len(r.Demands) > 0 {
 		m.add("demands", "%q is a pipeline, which the coordinator executes: remove them", b.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Demands)) {
@@ -399,14 +362,14 @@ func (c *Coordinator) Submit(ctx context.Context, r RunRequest, by string) (dura
 }
 
 // sessionLabels returns the labels of the run.
-func sessionLabels(r RunRequest) map[string]string {
+func sessionLabels(r wire.RunRequest) map[string]string {
 	labels := map[string]string{labelSession: sessionBegin}
 	maps.Copy(labels, r.Labels)
 	if r.ParentSessionID != "" {
 		labels[labelParentSession] = string(r.ParentSessionID)
 	}
-	if r.ExecutionMode == AsyncCallback {
-		labels[labelMode] = string(AsyncCallback)
+	if r.ExecutionMode == wire.AsyncCallback {
+		labels[labelMode] = string(wire.AsyncCallback)
 	}
 	return labels
 }
@@ -429,7 +392,7 @@ func (c *Coordinator) submitJobs(ctx context.Context, jobs []durable.Job) ([]dur
 }
 
 // checkSame returns ErrKeyUsed unless a run is that of an equal request.
-func (c *Coordinator) checkSame(ctx context.Context, first durable.Run, r RunRequest) error {
+func (c *Coordinator) checkSame(ctx context.Context, first durable.Run, r wire.RunRequest) error {
 	if !isOurs(first) {
 		return ErrKeyUsed
 	}
@@ -458,7 +421,7 @@ func (c *Coordinator) checkSame(ctx context.Context, first durable.Run, r RunReq
 // jobsOf returns the jobs for a run of a blueprint: the run, if hooks are called when it has ended, the run that calls
 // them, and if its parent session is told how it has ended, the run that does so. The given job has what does not depend on
 // the blueprint. Without start, no on_run_start hook is called.
-func (c *Coordinator) jobsOf(ctx context.Context, b *Stored, params json.RawMessage, j durable.Job, start bool) ([]durable.Job, error) {
+func (c *Coordinator) jobsOf(ctx context.Context, b *wire.Stored, params json.RawMessage, j durable.Job, start bool) ([]durable.Job, error) {
 	points, err := c.points(&b.Blueprint)
 	if err != nil {
 		return nil, err
@@ -466,7 +429,7 @@ func (c *Coordinator) jobsOf(ctx context.Context, b *Stored, params json.RawMess
 	j.ID = cmp.Or(j.ID, agent.NewRunID())
 	demands, labels := demandsOf(&b.Blueprint), map[string]string{}
 	var input []byte
-	if b.Type == Pipeline {
+	if b.Type == wire.Pipeline {
 		own, err := c.pipelineJob(&b.Blueprint, j.ID, params)
 		if err != nil {
 			return nil, err
@@ -506,7 +469,7 @@ func (c *Coordinator) jobsOf(ctx context.Context, b *Stored, params json.RawMess
 		}
 		jobs = append(jobs, finish)
 	}
-	if labels[labelMode] == string(AsyncCallback) {
+	if labels[labelMode] == string(wire.AsyncCallback) {
 		back := callbackJob(j)
 		back.Labels = traced
 		jobs = append(jobs, back)

@@ -22,6 +22,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -147,13 +148,13 @@ func TestKillsWithFuncs(t *testing.T) {
 	for _, id := range ids {
 		d, err := c.Run(t.Context(), id)
 		require.NoError(t, err)
-		require.Equal(t, coordinator.Completed, d.Status, "%+v", d)
+		require.Equal(t, wire.Completed, d.Status, "%+v", d)
 		assert.JSONEq(t, `{"n":1,"checked":true}`, string(d.Parameters))
 		require.NotNil(t, d.ResultText)
 		assert.Equal(t, `sealed: {"n":1,"checked":true}`, *d.ResultText)
 		outcomes := map[string]int{}
 		for _, e := range d.Hooks {
-			if e.EventType != coordinator.EventHookStart {
+			if e.EventType != wire.EventHookStart {
 				outcomes[e.HookType+" "+e.EventType]++
 			}
 		}

@@ -6,24 +6,13 @@ import (
 	"slices"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// Ending says why a run has ended as it did, in a line each.
-type Ending struct {
-	// Reason is why the run failed, was stopped or was blocked; empty for one that is completed.
-	Reason string `json:"reason,omitempty"`
-	// BlockedBy names the hook that has blocked the run, as HookEvent.Title does.
-	BlockedBy string `json:"blocked_by,omitempty"`
-	// Changes are what hooks around the run have changed: "on_run_start hook (agent enrich) changed the parameters".
-	Changes []string `json:"changes,omitempty"`
-	// FailedHooks are the failures of hooks around the run, as HookEvent.Failure has them.
-	FailedHooks []string `json:"failed_hooks,omitempty"`
-}
-
 // EndingOf returns why a run has ended as it did. While the run has not ended, it has only the failures of hooks so far.
-func EndingOf(ctx context.Context, store durable.Catalogue, r durable.Run) (e Ending, err error) {
+func EndingOf(ctx context.Context, store durable.Catalogue, r durable.Run) (e wire.Ending, err error) {
 	if r.Status.Ended() && r.Status != durable.StatusCompleted {
 		result, err := durable.ResultOf(ctx, store, r.ID)
 		if err != nil {
@@ -40,7 +29,7 @@ func EndingOf(ctx context.Context, store durable.Catalogue, r durable.Run) (e En
 	}
 	after, ok, err := finishRunOf(ctx, store, r)
 	if err == nil && ok {
-		var more []HookEvent
+		var more []wire.HookEvent
 		more, err = boundaryEvents(ctx, store, after)
 		all = append(all, more...)
 	}
@@ -48,9 +37,9 @@ func EndingOf(ctx context.Context, store durable.Catalogue, r durable.Run) (e En
 	for _, h := range all {
 		failures.noteFailure(h)
 		switch {
-		case h.EventType == EventHookBlocked && h.HookType == hookTypeStart:
+		case h.EventType == wire.EventHookBlocked && h.HookType == hookTypeStart:
 			e.BlockedBy = h.Title()
-		case h.EventType == EventHookBlocked:
+		case h.EventType == wire.EventHookBlocked:
 			e.Changes = append(e.Changes, h.Title()+" withheld the result: "+h.BlockReason)
 		case h.Action == string(hooks.Replace):
 			e.Changes = append(e.Changes, h.Title()+" replaced the result")
@@ -67,7 +56,7 @@ func EndingOf(ctx context.Context, store durable.Catalogue, r durable.Run) (e En
 const boundary = 100
 
 // boundaryEvents returns the events of the hooks at the beginning and at the end of a run.
-func boundaryEvents(ctx context.Context, store durable.Catalogue, r durable.Run) (all []HookEvent, err error) {
+func boundaryEvents(ctx context.Context, store durable.Catalogue, r durable.Run) (all []wire.HookEvent, err error) {
 	events, err := store.Events(ctx, r.ID, 0, boundary)
 	if err == nil && r.Events > boundary {
 		var last []durable.Event
@@ -78,9 +67,9 @@ func boundaryEvents(ctx context.Context, store durable.Catalogue, r durable.Run)
 }
 
 // hookEventsIn returns the events of hooks around runs among events.
-func hookEventsIn(events []durable.Event) (all []HookEvent) {
+func hookEventsIn(events []durable.Event) (all []wire.HookEvent) {
 	for _, e := range events {
-		var h HookEvent
+		var h wire.HookEvent
 		if isHookEvent(e.Name) && json.Unmarshal(e.Data, &h) == nil {
 			all = append(all, h)
 		}

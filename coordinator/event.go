@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -16,75 +15,16 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/policy"
 )
 
-// The types of the events of hooks around runs. They are the names of stored events; their data is a HookEvent.
-const (
-	EventHookStart    = "hook_start"
-	EventHookComplete = "hook_complete"
-	EventHookFailed   = "hook_failed"
-	EventHookBlocked  = "hook_blocked"
-	EventHookTimeout  = "hook_timeout"
-)
-
-// HookEvent is what happened to a hook around a run.
-type HookEvent struct {
-	EventType string          `json:"event_type"`
-	SessionID agent.SessionID `json:"session_id"`
-	RunID     agent.RunID     `json:"run_id"`
-	Timestamp time.Time       `json:"timestamp"`
-	// Hook is the name of the hook, HookType its point, such as on_run_start.
-	Hook     string `json:"hook"`
-	HookType string `json:"hook_type"`
-	// TargetType is the type of the action, TargetName its agent, host, program or func.
-	TargetType string `json:"target_type"`
-	TargetName string `json:"target_name"`
-	// HookRunID is the run that this call of the hook has started.
-	HookRunID agent.RunID `json:"hook_run_id,omitempty"`
-	// DurationMS is how long the hook took, in milliseconds; absent in hook_start.
-	DurationMS *int64 `json:"duration_ms,omitempty"`
-	// Action is continue or block, at on_run_start, and replace at on_result if the hook has changed the result.
-	// ParametersTransformed says that the hook has changed the parameters; Before and After are the parameters then.
-	Action                string          `json:"action,omitempty"`
-	ParametersTransformed bool            `json:"parameters_transformed,omitempty"`
-	Before                json.RawMessage `json:"before,omitzero"`
-	After                 json.RawMessage `json:"after,omitzero"`
-	BlockReason           string          `json:"block_reason,omitempty"`
-	// Error is why the hook has failed, OnErrorBehavior what followed: block, continue or retry. After a run nothing follows: there it is
-	// the on_error of the hook.
-	Error           string `json:"error,omitempty"`
-	OnErrorBehavior string `json:"on_error_behavior,omitempty"`
-	// OnError is the on_error of a hook that has failed, as the blueprint has it; empty for the default.
-	OnError string `json:"on_error,omitempty"`
-}
-
 // hookFailed reports whether a hook has failed and is not called again.
-func hookFailed(h HookEvent) bool {
-	return (h.EventType == EventHookFailed || h.EventType == EventHookTimeout) && h.OnErrorBehavior != "retry"
+func hookFailed(h wire.HookEvent) bool {
+	return (h.EventType == wire.EventHookFailed || h.EventType == wire.EventHookTimeout) && h.OnErrorBehavior != "retry"
 }
-
-// defaultHook matches the names of hooks to which their blueprint gives none: their point, and their number at it.
-var defaultHook = regexp.MustCompile(`/[A-Za-z]+-([0-9]+)$`)
-
-// Title names the hook for people, as its blueprint does: "on_run_start hook 2 (agent month-check)".
-func (h HookEvent) Title() string {
-	text := h.HookType + " hook"
-	if number := defaultHook.FindStringSubmatch(h.Hook); number == nil {
-		text += " " + h.Hook[strings.LastIndexByte(h.Hook, '/')+1:]
-	} else if number[1] != "1" {
-		text += " " + number[1]
-	}
-	if h.TargetType != "" {
-		text += " (" + strings.TrimSpace(h.TargetType+" "+h.TargetName) + ")"
-	}
-	return text
-}
-
-// Failure says that the hook has failed, and why.
-func (h HookEvent) Failure() string { return h.Title() + " failed: " + h.Error }
 
 // eventLog collects the events of the hooks of one run until they are written with its journal. It is an agent.Observer, and
 // safe for concurrent use.
@@ -108,7 +48,7 @@ type eventLog struct {
 	// failures are the hooks that have failed, by their types and names, in the order in which they were called first.
 	failures []failedHook
 	// report receives each event when it is written, with what it was made of; nil for none.
-	report func(context.Context, HookEvent, hooks.Event)
+	report func(context.Context, wire.HookEvent, hooks.Event)
 }
 
 // failedHook is a hook whose last call has failed.
@@ -116,10 +56,10 @@ type failedHook struct{ hook, text string }
 
 // waitingEvent is an event that is written with the journal, and then reported.
 type waitingEvent struct {
-	HookEvent
+	wire.HookEvent
 
 	call   hookCall
-	report func(HookEvent)
+	report func(wire.HookEvent)
 	// held is set for the beginning of a call that will start a run: it is written when the run is known, or with the outcome.
 	held bool
 }
@@ -132,18 +72,18 @@ func newEventLog(about durable.Run, written []durable.Event) *eventLog {
 	}
 	times := map[string]int{}
 	for _, e := range written {
-		var h HookEvent
+		var h wire.HookEvent
 		if !isHookEvent(e.Name) || json.Unmarshal(e.Data, &h) != nil {
 			continue
 		}
-		if h.EventType == EventHookStart {
+		if h.EventType == wire.EventHookStart {
 			times[h.Hook]++
 		}
 		call := hookCall{h.Hook, times[h.Hook]}
 		if h.HookRunID != "" {
 			l.runs[call], l.known[call] = h.HookRunID, h.HookRunID
 		}
-		if h.EventType == EventHookStart {
+		if h.EventType == wire.EventHookStart {
 			l.started[call] = h.Timestamp
 		} else {
 			l.ended[call] = true
@@ -160,11 +100,11 @@ type hookCall struct {
 }
 
 func isHookEvent(name string) bool {
-	return slices.Contains([]string{EventHookStart, EventHookComplete, EventHookFailed, EventHookBlocked, EventHookTimeout}, name)
+	return slices.Contains([]string{wire.EventHookStart, wire.EventHookComplete, wire.EventHookFailed, wire.EventHookBlocked, wire.EventHookTimeout}, name)
 }
 
 // noteFailure notes whether the last call of a hook has failed.
-func (l *eventLog) noteFailure(h HookEvent) {
+func (l *eventLog) noteFailure(h wire.HookEvent) {
 	hook := h.HookType + " " + h.Hook
 	l.failures = slices.DeleteFunc(l.failures, func(f failedHook) bool { return f.hook == hook })
 	if hookFailed(h) {
@@ -267,7 +207,7 @@ func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 			he.Err = errors.New(he.Reason)
 		}
 	}
-	h := HookEvent{
+	h := wire.HookEvent{
 		SessionID: l.about.Session, RunID: l.about.ID, Timestamp: now.UTC(), Hook: he.Hook, HookType: hookTypes[he.Point], HookRunID: l.runs[call],
 	}
 	if he.Origin != nil {
@@ -279,7 +219,7 @@ func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 			return
 		}
 		l.started[call] = now
-		h.EventType = EventHookStart
+		h.EventType = wire.EventHookStart
 	case hooks.HookComplete, hooks.HookBlocked, hooks.HookFailed, hooks.HookTimeout:
 		if l.ended[call] {
 			return
@@ -293,13 +233,13 @@ func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 	if h.DurationMS != nil {
 		he.At, he.Duration = now, time.Duration(*h.DurationMS)*time.Millisecond
 	}
-	report := func(h HookEvent) {
+	report := func(h wire.HookEvent) {
 		if l.report != nil {
 			l.report(ctx, h, he)
 		}
 	}
-	event := &waitingEvent{h, call, report, h.EventType == EventHookStart && rule.Action == (action.Agent{}).Type()}
-	if h.EventType == EventHookComplete && notAwaited && !isAction {
+	event := &waitingEvent{h, call, report, h.EventType == wire.EventHookStart && rule.Action == (action.Agent{}).Type()}
+	if h.EventType == wire.EventHookComplete && notAwaited && !isAction {
 		l.ends = append(l.ends, event)
 		return
 	}
@@ -308,7 +248,7 @@ func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 
 // add adds an event to those that wait. An outcome lets the beginning of its call be written.
 func (l *eventLog) add(event *waitingEvent) {
-	if event.EventType != EventHookStart {
+	if event.EventType != wire.EventHookStart {
 		l.ended[event.call] = true
 		l.noteFailure(event.HookEvent)
 		for _, e := range l.waiting {
@@ -331,16 +271,16 @@ func (l *eventLog) endBegun() {
 }
 
 // describe sets the outcome of a hook.
-func (l *eventLog) describe(h *HookEvent, e hooks.Event) {
+func (l *eventLog) describe(h *wire.HookEvent, e hooks.Event) {
 	atStart := e.Point == hooks.RunStart
 	switch e.Kind {
 	case hooks.HookBlocked:
-		h.EventType, h.Action, h.BlockReason = EventHookBlocked, "block", orNoReason(e.Reason)
+		h.EventType, h.Action, h.BlockReason = wire.EventHookBlocked, "block", orNoReason(e.Reason)
 	case hooks.HookFailed, hooks.HookTimeout:
-		h.EventType = EventHookFailed
+		h.EventType = wire.EventHookFailed
 		fault, ok := errors.AsType[*action.Error](e.Err)
 		if e.Kind == hooks.HookTimeout || ok && fault.Fault == action.FaultTimeout {
-			h.EventType = EventHookTimeout
+			h.EventType = wire.EventHookTimeout
 		}
 		h.OnErrorBehavior, h.OnError = behaviours[cmp.Or(e.Policy, "open")], l.rules[e.Hook].OnFailure
 		if word := l.rules[e.Hook].OnFailure; e.Policy != "retry" && word != "retry" && word != "" && !decidesRun(e.Point) {
@@ -350,7 +290,7 @@ func (l *eventLog) describe(h *HookEvent, e hooks.Event) {
 			h.Error = e.Err.Error()
 		}
 	default:
-		h.EventType = EventHookComplete
+		h.EventType = wire.EventHookComplete
 		switch {
 		case atStart:
 			h.Action = "continue"
@@ -375,7 +315,7 @@ func (l *eventLog) dropEnds() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ends = nil
-	l.waiting = slices.DeleteFunc(l.waiting, func(e *waitingEvent) bool { return e.EventType != EventHookStart })
+	l.waiting = slices.DeleteFunc(l.waiting, func(e *waitingEvent) bool { return e.EventType != wire.EventHookStart })
 	l.failures = nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 )
@@ -36,7 +37,7 @@ func TestEventsAreWrittenOnce(t *testing.T) {
 		return note(events)
 	}))
 	other.Wait()
-	assert.Equal(t, []string{EventHookStart, EventHookComplete}, written)
+	assert.Equal(t, []string{wire.EventHookStart, wire.EventHookComplete}, written)
 }
 
 // An event names the run of its hook, also when another process has recorded the result of that run and died.

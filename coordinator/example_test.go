@@ -12,6 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -59,7 +60,7 @@ func Example() {
 	}
 	for _, month := range []string{"May", "June"} {
 		params, _ := json.Marshal(map[string]string{"month": month})
-		run, err := api.Submit(ctx, coordinator.RunRequest{AgentName: "report", Parameters: params})
+		run, err := api.Submit(ctx, wire.RunRequest{AgentName: "report", Parameters: params})
 		if err != nil {
 			panic(err)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
 
 // The examples of the document that describes hooks around runs of agents, as they are there: blueprints, hooks of blueprints, what hooks
@@ -283,8 +284,8 @@ func (s *webService) got() []webRequest {
 }
 
 // eventTypes returns the types of the events of hooks.
-func eventTypes(d coordinator.RunDetail) []string {
-	return lo.Map(d.Hooks, func(e coordinator.HookEvent, _ int) string { return e.EventType })
+func eventTypes(d wire.RunDetail) []string {
+	return lo.Map(d.Hooks, func(e wire.HookEvent, _ int) string { return e.EventType })
 }
 
 // The blueprint with two hooks and that of its validator work as they are: the answers of the validator change the parameters or block the
@@ -315,14 +316,14 @@ func TestExampleWithTwoHooks(t *testing.T) {
 			about := `"session_id": "` + string(d.SessionID) + `", "run_id": "` + string(id) + `", "agent_name": "data-processor", "parameters": {"data_source": "db"}`
 			assert.Equal(t, append(c.events, "hook_start", "hook_complete"), eventTypes(d))
 			if c.failure != "" {
-				assert.Equal(t, coordinator.Failed, d.Status)
+				assert.Equal(t, wire.Failed, d.Status)
 				assert.True(t, d.Blocked)
 				assert.Equal(t, c.failure, lo.FromPtr(d.Error))
 				assert.Empty(t, got, "the agent does not run")
 				assert.JSONEq(t, `{"result_text": null, "result_data": null, "status": "failed", "error": "`+c.failure+`", `+about+`}`, finished)
 				return
 			}
-			require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+			require.Equal(t, wire.Completed, d.Status, lo.FromPtr(d.Error))
 			assert.JSONEq(t, `{"data_source": "db", "options": {"limit": 5}}`, got)
 			assert.JSONEq(t, `{"processed_count": 2, "summary": "two"}`, string(d.ResultData))
 			assert.JSONEq(t, `{"result_text": null, "result_data": {"processed_count": 2, "summary": "two"}, "status": "completed", "error": null, `+about+`}`, finished)
@@ -351,16 +352,16 @@ func TestExampleStatuses(t *testing.T) {
 		assert.Contains(t, lo.FromPtr(in.Error), failure)
 		assert.Equal(t, status == "failed", in.Error != nil, "only a failed run has an error")
 	}
-	assert.Equal(t, coordinator.Completed, b.work(b.submit("my-agent", `{"a": 1}`)).Status)
+	assert.Equal(t, wire.Completed, b.work(b.submit("my-agent", `{"a": 1}`)).Status)
 	told("completed", "a text", "")
 
 	id := b.submit("my-agent", `{}`)
 	require.NoError(t, b.c.Stop(t.Context(), id, "enough", "ann"))
-	assert.Equal(t, coordinator.Stopped, b.work(id).Status)
+	assert.Equal(t, wire.Stopped, b.work(id).Status)
 	told("stopped", "", "")
 
 	b.create(withMembers(t, `{"name": "broken", "type": "procedural", "command": {"argv": ["false"]}}`, exampleAuditHooks))
-	assert.Equal(t, coordinator.Failed, b.work(b.submit("broken", `{}`)).Status)
+	assert.Equal(t, wire.Failed, b.work(b.submit("broken", `{}`)).Status)
 	told("failed", "", "exited with code 1")
 }
 
@@ -385,7 +386,7 @@ func TestExampleEvents(t *testing.T) {
 			id := b.submit("job", `{}`)
 			d := b.work(id)
 			require.Len(t, d.Hooks, 2)
-			fields := func(e coordinator.HookEvent) (all map[string]any) {
+			fields := func(e wire.HookEvent) (all map[string]any) {
 				text, err := json.Marshal(e)
 				require.NoError(t, err)
 				require.NoError(t, json.Unmarshal(text, &all))
@@ -414,11 +415,11 @@ func TestExampleOnError(t *testing.T) {
 	b.create(exampleAgent("security-validator"), withMembers(t, job, exampleSecurityHooks),
 		withMembers(t, strings.Replace(job, "my-agent", "lenient", 1), strings.Replace(exampleSecurityHooks, `"block"`, `"continue"`, 1)))
 	d := b.work(b.submit("my-agent", `{"a": 1}`))
-	assert.Equal(t, coordinator.Failed, d.Status)
+	assert.Equal(t, wire.Failed, d.Status)
 	assert.False(t, d.Blocked)
 	assert.Contains(t, lo.FromPtr(d.Error), "on_run_start hook (agent security-validator) failed: ")
 	d = b.work(b.submit("lenient", `{"a": 1}`))
-	assert.Equal(t, coordinator.Completed, d.Status)
+	assert.Equal(t, wire.Completed, d.Status)
 	assert.JSONEq(t, `{"a": 1}`, string(d.ResultData))
 
 	b.answers["security-validator"] = func(string) string { return exampleBlock }
@@ -470,11 +471,11 @@ func TestExampleReusableDefinition(t *testing.T) {
 	definitions := `{"definitions": {"audit-logger": ` + definition + `}}`
 	job := `{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`
 	b := newBench(t)
-	api := b.client(b.serve(), coordinator.Admin)
+	api := b.client(b.serve(), wire.Admin)
 	_, err := api.CreateBlueprint(t.Context(), json.RawMessage(withMembers(t, job, definitions, exampleReference)))
 	require.NoError(t, err)
 	d := b.work(b.submit("job", `{"a": 1}`))
-	assert.Equal(t, coordinator.Completed, d.Status)
+	assert.Equal(t, wire.Completed, d.Status)
 	assert.Equal(t, []string{"hook_start", "hook_complete"}, eventTypes(d))
 	assert.Equal(t, "http", d.Hooks[0].TargetType)
 	got := service.got()
@@ -517,7 +518,7 @@ func TestExampleAsyncHook(t *testing.T) {
 	b.create(withMembers(t, `{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`,
 		strings.Replace(exampleAsyncHooks, "https://notifications.com", service.URL, 1)))
 	d := b.work(b.submit("job", `{"a": 1}`))
-	assert.Equal(t, coordinator.Completed, d.Status)
+	assert.Equal(t, wire.Completed, d.Status)
 	require.Eventually(t, func() bool { return len(service.got()) == 1 }, time.Minute, 10*time.Millisecond)
 	assert.Equal(t, "/notify", service.got()[0].path)
 	d, err := b.c.Run(t.Context(), d.RunID)
@@ -527,7 +528,7 @@ func TestExampleAsyncHook(t *testing.T) {
 
 	service.Close() // its failure is the outcome
 	d = b.work(b.submit("job", `{"a": 1}`))
-	assert.Equal(t, coordinator.Completed, d.Status)
+	assert.Equal(t, wire.Completed, d.Status)
 	assert.Equal(t, []string{"hook_start", "hook_failed"}, eventTypes(d))
 	assert.Equal(t, "continue", d.Hooks[1].OnErrorBehavior)
 
@@ -546,7 +547,7 @@ func TestExampleChaining(t *testing.T) {
 	b.answers["data-processor"] = func(input string) string { got = input; return "processed" }
 	id := b.submit("data-extractor", `{"prompt": "Read the mail"}`)
 	d := b.work(id)
-	require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+	require.Equal(t, wire.Completed, d.Status, lo.FromPtr(d.Error))
 	assert.ElementsMatch(t, membersOf(t, filled(exampleFinishInput, "{}")), membersOf(t, got))
 	assert.Contains(t, got, `"result_data":{"records":[1,2],"source":"mail"}`)
 	next, err := b.c.Run(t.Context(), b.child(id, "data-processor").ID)
@@ -572,13 +573,13 @@ func TestExampleEnrichment(t *testing.T) {
 	assert.JSONEq(t, `{"report_id": "R123"}`, string(d.OriginalParameters))
 	require.Len(t, asked, 1)
 	assert.Contains(t, asked[0], `"parameters":{"report_id":"R123"}`)
-	_, err := b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "report-generator"}, "ann")
+	_, err := b.c.Submit(t.Context(), wire.RunRequest{AgentName: "report-generator"}, "ann")
 	require.ErrorContains(t, err, "report_id")
 	assert.Len(t, asked, 1)
 
 	b.answers["path-resolver"] = func(string) string { return filled(exampleContinue, `{"resolved_path": "/data"}`) }
 	d = b.work(b.submit("report-generator", `{"report_id": "R123"}`))
-	assert.Equal(t, coordinator.Failed, d.Status)
+	assert.Equal(t, wire.Failed, d.Status)
 	assert.Contains(t, lo.FromPtr(d.Error), "does not accept the changed parameters")
 }
 
@@ -594,12 +595,12 @@ func TestExampleFurtherHooks(t *testing.T) {
 		`{"name": "tools", "type": "autonomous", "hooks": {"on_tool_call": {"type": "command", "argv": ["true"], "on_error": "block"}}}`)
 	b.answers["format"] = func(string) string { return `{"action": "continue", "result_data": {"formatted": true}}` }
 	d := b.work(b.submit("job", `{"a": 1}`))
-	require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+	require.Equal(t, wire.Completed, d.Status, lo.FromPtr(d.Error))
 	require.Empty(t, lo.FromPtr(d.ResultText))
 	assert.JSONEq(t, `{"formatted": true}`, string(d.ResultData))
 	b.work(b.submit("broken", `{}`))
 	assert.Equal(t, []string{"RunFailed"}, told)
 	d = b.work(b.submit("slow", `{}`))
-	assert.Equal(t, coordinator.Failed, d.Status)
+	assert.Equal(t, wire.Failed, d.Status)
 	assert.Equal(t, []string{"RunFailed", "RunFailed", "RunTimeout"}, told)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 )
@@ -27,25 +28,25 @@ const finishHook = `"hooks": {"on_run_finish": {"type": "agent", "agent_name": "
 func TestFinishHook(t *testing.T) {
 	for name, c := range map[string]struct {
 		blueprint string
-		status    coordinator.Status
+		status    wire.Status
 		want      string
 	}{
 		"completed": {
-			`"command": {"argv": ["cat"]}, ` + finishHook, coordinator.Completed,
+			`"command": {"argv": ["cat"]}, ` + finishHook, wire.Completed,
 			`"result_text": null, "result_data": {"a": 1}, "status": "completed", "error": null`,
 		},
 		"text": {
-			`"command": {"argv": ["echo", "done"]}, ` + finishHook, coordinator.Completed,
+			`"command": {"argv": ["echo", "done"]}, ` + finishHook, wire.Completed,
 			`"result_text": "done\n", "result_data": null, "status": "completed", "error": null`,
 		},
 		"failed": {
-			`"command": {"argv": ["sh", "-c", "exit 3"]}, ` + finishHook, coordinator.Failed,
+			`"command": {"argv": ["sh", "-c", "exit 3"]}, ` + finishHook, wire.Failed,
 			`"result_text": null, "result_data": null, "status": "failed", "error": "the command exited with code 3"`,
 		},
 		"blocked": {
 			`"command": {"argv": ["cat"]}, "hooks": {
 				"on_run_start": {"type": "command", "argv": ["echo", "{\"action\": \"block\"}"], "on_error": "block"},
-				"on_run_finish": {"type": "agent", "agent_name": "audit", "on_error": "continue"}}`, coordinator.Failed,
+				"on_run_finish": {"type": "agent", "agent_name": "audit", "on_error": "continue"}}`, wire.Failed,
 			`"result_text": null, "result_data": null, "status": "failed", "error": "Blocked by on_run_start hook: No reason provided"`,
 		},
 	} {
@@ -74,7 +75,7 @@ func TestFailingFinishHook(t *testing.T) {
 	b := newBench(t)
 	b.create(jobWith(`"on_run_finish": {"type": "command", "argv": ["sh", "-c", "exit 1"], "on_error": "block"}`))
 	d := b.work(b.submit("job", `{}`))
-	assert.Equal(t, coordinator.Completed, d.Status)
+	assert.Equal(t, wire.Completed, d.Status)
 	var types []string
 	for _, e := range d.Hooks {
 		types = append(types, e.EventType)
@@ -90,7 +91,7 @@ func TestTimeLimitOfHook(t *testing.T) {
 	defer b.run(b.worker())()
 	id := b.submit("job", `{}`)
 	d := b.await(id)
-	assert.Equal(t, coordinator.Failed, d.Status)
+	assert.Equal(t, wire.Failed, d.Status)
 	assert.Equal(t, "hook_timeout", d.Hooks[len(d.Hooks)-1].EventType)
 	require.Eventually(t, func() bool {
 		children, err := b.store.List(t.Context(), durable.Filter{Parent: id, Name: "slow"})
@@ -113,15 +114,15 @@ func TestAnotherProcessContinues(t *testing.T) {
 	id := b.submit("report", `{"month": "May"}`)
 	require.Eventually(t, func() bool { // the hook waits for its agent, which no worker executes yet
 		d, err := b.c.Run(t.Context(), id)
-		return err == nil && d.Status == coordinator.Hooking && len(d.WaitsFor) == 1
+		return err == nil && d.Status == wire.Hooking && len(d.WaitsFor) == 1
 	}, time.Minute, 5*time.Millisecond)
 	stop()
 	defer b.run(b.worker())()
 	<-asked
 	close(release)
 	d := b.await(id)
-	assert.Equal(t, coordinator.Completed, d.Status)
-	assert.Equal(t, []string{"hook_start", "hook_complete"}, lo.Map(d.Hooks, func(e coordinator.HookEvent, _ int) string { return e.EventType }))
+	assert.Equal(t, wire.Completed, d.Status)
+	assert.Equal(t, []string{"hook_start", "hook_complete"}, lo.Map(d.Hooks, func(e wire.HookEvent, _ int) string { return e.EventType }))
 }
 
 // Stopping a run whose hooks decide stops the run of the hook, too.
@@ -137,7 +138,7 @@ func TestStopWhileHooking(t *testing.T) {
 	}, time.Minute, 5*time.Millisecond)
 	require.NoError(t, b.c.Stop(t.Context(), id, "changed my mind", "ann"))
 	d := b.await(id)
-	assert.Equal(t, coordinator.Stopped, d.Status)
+	assert.Equal(t, wire.Stopped, d.Status)
 	assert.Contains(t, *d.Error, "changed my mind")
 	require.Eventually(t, func() bool {
 		children, err := b.store.List(t.Context(), durable.Filter{Parent: id, Name: "slow"})
@@ -186,12 +187,12 @@ func TestInterruptedHook(t *testing.T) {
 			}
 			defer stop()
 			d := b.await(id)
-			assert.Equal(t, lo.Ternary(c.stopsRun, coordinator.Stopped, coordinator.Completed), d.Status)
+			assert.Equal(t, lo.Ternary(c.stopsRun, wire.Stopped, wire.Completed), d.Status)
 			require.Eventually(t, func() bool {
 				d, _ = b.c.Run(t.Context(), id)
 				return len(d.Hooks) >= len(want)
 			}, time.Minute, time.Millisecond)
-			assert.Equal(t, want, lo.Map(d.Hooks, func(e coordinator.HookEvent, _ int) string { return e.EventType }))
+			assert.Equal(t, want, lo.Map(d.Hooks, func(e wire.HookEvent, _ int) string { return e.EventType }))
 			assert.Empty(t, d.FailedHooks)
 		})
 	}
@@ -205,7 +206,7 @@ func TestHookAfterAWaitingHook(t *testing.T) {
 		jobWith(`"on_run_finish": [{"type": "agent", "agent_name": "audit", "on_error": "continue"}, `+tellHook+`]`))
 	d := b.work(b.submit("job", `{}`))
 	assert.Equal(t, []string{"hook_start", "hook_complete", "hook_start", "hook_complete"},
-		lo.Map(d.Hooks, func(e coordinator.HookEvent, _ int) string { return e.EventType }))
+		lo.Map(d.Hooks, func(e wire.HookEvent, _ int) string { return e.EventType }))
 	assert.Equal(t, 1, calls)
 }
 
@@ -228,18 +229,18 @@ func TestStream(t *testing.T) {
 func TestTokens(t *testing.T) {
 	b := newBench(t)
 	s := b.serve()
-	_, err := b.client(s, coordinator.Viewer).Blueprints(t.Context(), "", 10)
+	_, err := b.client(s, wire.Viewer).Blueprints(t.Context(), "", 10)
 	require.NoError(t, err)
 	tokens, err := b.c.ListTokens(t.Context())
 	require.NoError(t, err)
 	require.Len(t, tokens, 1)
-	viewer := b.client(s, coordinator.Operator)
+	viewer := b.client(s, wire.Operator)
 	require.NoError(t, b.c.RevokeToken(t.Context(), tokens[0].ID))
 	_, err = viewer.Blueprints(t.Context(), "", 10)
 	require.NoError(t, err)
 	assert.ErrorIs(t, b.c.RevokeToken(t.Context(), tokens[0].ID), durable.ErrNotFound)
-	admin := b.client(s, coordinator.Admin)
-	token, err := admin.NewToken(t.Context(), "short", coordinator.Viewer, time.Second)
+	admin := b.client(s, wire.Admin)
+	token, err := admin.NewToken(t.Context(), "short", wire.Viewer, time.Second)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/runs", nil)
@@ -279,13 +280,13 @@ func TestRefused(t *testing.T) {
 	_, err := b.c.CreateBlueprint(t.Context(), lo.Must(coordinator.ParseBlueprint([]byte(validator))), "ann")
 	require.ErrorIs(t, err, durable.ErrConflict)
 	for params, want := range map[string]string{`{}`: "month", `{"month": 1}`: "parameters.month", `[]`: "parameters", `{"month": "a", "month": "b"}`: "parameters"} {
-		_, err := b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "report", Parameters: json.RawMessage(params)}, "ann")
+		_, err := b.c.Submit(t.Context(), wire.RunRequest{AgentName: "report", Parameters: json.RawMessage(params)}, "ann")
 		require.Error(t, err)
 		assert.Contains(t, err.Error(), want)
 	}
-	_, err = b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "a", Labels: map[string]string{"coordinator.hooks": "yes"}}, "ann")
+	_, err = b.c.Submit(t.Context(), wire.RunRequest{AgentName: "a", Labels: map[string]string{"coordinator.hooks": "yes"}}, "ann")
 	require.ErrorContains(t, err, "labels.coordinator.hooks")
-	_, err = b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "unknown"}, "ann")
+	_, err = b.c.Submit(t.Context(), wire.RunRequest{AgentName: "unknown"}, "ann")
 	require.ErrorContains(t, err, "unknown")
 }
 
@@ -293,7 +294,7 @@ func TestRefused(t *testing.T) {
 func TestAllMistakes(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "job", "type": "autonomous"}`)
-	admin := b.plain(b.serve(), coordinator.Admin)
+	admin := b.plain(b.serve(), wire.Admin)
 	blueprint := func(name string) map[string]any {
 		return map[string]any{
 			"name": name, "type": "autonomous", "colour": nil, "system_prompt": 1, "parameters_schema": map[string]any{"type": "objekt"},
@@ -377,7 +378,7 @@ func TestEnvironmentOfBlueprints(t *testing.T) {
 	require.NoError(t, err)
 	some.c = less
 	d := some.work(some.submit("x", "{}"))
-	assert.NotEqual(t, coordinator.Completed, d.Status)
+	assert.NotEqual(t, wire.Completed, d.Status)
 	assert.Contains(t, d.LastError, "--env DEPLOY_TOKEN")
 }
 
@@ -400,7 +401,7 @@ func TestUpdate(t *testing.T) {
 	assert.NotEmpty(t, s.Hooks)
 	assert.EqualValues(t, 2, s.Version)
 	require.ErrorContains(t, b.c.DeleteBlueprint(t.Context(), "a"), `"b"`)
-	s, err = b.client(b.serve(), coordinator.Admin).UpdateBlueprint(t.Context(), "b", json.RawMessage(`{"hooks": {}}`))
+	s, err = b.client(b.serve(), wire.Admin).UpdateBlueprint(t.Context(), "b", json.RawMessage(`{"hooks": {}}`))
 	require.NoError(t, err)
 	assert.Empty(t, s.Hooks)
 	assert.Equal(t, "d", s.Description)
@@ -415,14 +416,14 @@ func TestUpdate(t *testing.T) {
 func TestIdempotencyKey(t *testing.T) {
 	b := newBench(t)
 	b.create(jobWith(`"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}`))
-	r := coordinator.RunRequest{AgentName: "job", Parameters: json.RawMessage(`{"a": 1}`), IdempotencyKey: "k"}
+	r := wire.RunRequest{AgentName: "job", Parameters: json.RawMessage(`{"a": 1}`), IdempotencyKey: "k"}
 	first, err := b.c.Submit(t.Context(), r, "ann")
 	require.NoError(t, err)
 	second, err := b.c.Submit(t.Context(), r, "ann")
 	require.NoError(t, err)
 	assert.Equal(t, first.ID, second.ID)
 	b.create(`{"name": "plain", "type": "procedural", "command": {"argv": ["cat"]}, "demands": {"zone": "eu"}}`)
-	p := coordinator.RunRequest{AgentName: "plain", IdempotencyKey: "other"}
+	p := wire.RunRequest{AgentName: "plain", IdempotencyKey: "other"}
 	before, err := b.c.Submit(t.Context(), p, "ann")
 	require.NoError(t, err)
 	_, err = b.c.UpdateBlueprint(t.Context(), "plain", []byte(`{"hooks": {"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}}}`), "ann")
@@ -431,7 +432,7 @@ func TestIdempotencyKey(t *testing.T) {
 	require.NoError(t, err, "the blueprint has hooks since then")
 	assert.Equal(t, before.ID, after.ID)
 	require.NoError(t, b.c.Stop(t.Context(), before.ID, "", "ann"))
-	_, err = b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "plain", Demands: map[string]string{"zone": "us"}}, "ann")
+	_, err = b.c.Submit(t.Context(), wire.RunRequest{AgentName: "plain", Demands: map[string]string{"zone": "us"}}, "ann")
 	require.ErrorContains(t, err, "demands.zone")
 	r.Parameters = json.RawMessage(`{"a": 2}`)
 	_, err = b.c.Submit(t.Context(), r, "ann")
@@ -440,12 +441,12 @@ func TestIdempotencyKey(t *testing.T) {
 }
 
 // await waits until a run has ended.
-func (b *bench) await(id agent.RunID) (d coordinator.RunDetail) {
+func (b *bench) await(id agent.RunID) (d wire.RunDetail) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool {
 		var err error
 		d, err = b.c.Run(b.t.Context(), id)
-		return err == nil && lo.Contains([]coordinator.Status{coordinator.Completed, coordinator.Failed, coordinator.Stopped}, d.Status)
+		return err == nil && lo.Contains([]wire.Status{wire.Completed, wire.Failed, wire.Stopped}, d.Status)
 	}, time.Minute, 10*time.Millisecond)
 	return d
 }

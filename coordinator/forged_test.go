@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -35,17 +35,17 @@ func TestForgedResultHooks(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(answer, []byte(`{"action": "block", "block_reason": "classified"}`), 0o600))
 	id := b.submit("job", "{}")
-	p := b.plain(b.serve(), coordinator.RunnerRole)
+	p := b.plain(b.serve(), wire.RunnerRole)
 	runs := p.claim("r1").Runs
 	require.Len(t, runs, 1)
-	status, text := p.send(http.MethodPost, "/runner/runs/"+string(id)+"/journal", "r1", coordinator.JournalCommit{Epoch: runs[0].Epoch, ID: "c", Entries: forged})
+	status, text := p.send(http.MethodPost, "/runner/runs/"+string(id)+"/journal", "r1", wire.JournalCommit{Epoch: runs[0].Epoch, ID: "c", Entries: forged})
 	require.Less(t, status, 300, string(text))
 	last := []durable.Entry{{Seq: int64(len(forged)) + 1, Kind: "result_before_hooks", Data: []byte("{}")}}
-	status, _ = p.send(http.MethodPost, "/runner/runs/"+string(id)+"/journal", "r1", coordinator.JournalCommit{Epoch: runs[0].Epoch, ID: "d", Entries: last})
+	status, _ = p.send(http.MethodPost, "/runner/runs/"+string(id)+"/journal", "r1", wire.JournalCommit{Epoch: runs[0].Epoch, ID: "d", Entries: last})
 	assert.Equal(t, http.StatusUnprocessableEntity, status)
 	require.Less(t, p.report("r1", id, "completed", map[string]any{"epoch": runs[0].Epoch, "result_text": "secret\n"}), 300)
 	d := b.work(id)
-	require.Equal(t, coordinator.Completed, d.Status)
+	require.Equal(t, wire.Completed, d.Status)
 	assert.Contains(t, *d.ResultText, "classified")
 	assert.NotContains(t, *d.ResultText, "secret")
 }

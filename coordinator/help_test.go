@@ -23,6 +23,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -107,7 +108,7 @@ func (b *bench) create(texts ...string) {
 // submit submits a run and returns its ID.
 func (b *bench) submit(name, params string) agent.RunID {
 	b.t.Helper()
-	r, err := b.c.Submit(b.t.Context(), coordinator.RunRequest{AgentName: name, Parameters: json.RawMessage(params)}, "ann")
+	r, err := b.c.Submit(b.t.Context(), wire.RunRequest{AgentName: name, Parameters: json.RawMessage(params)}, "ann")
 	require.NoError(b.t, err)
 	return r.ID
 }
@@ -156,7 +157,7 @@ func (b *bench) runnerOptions(k *durable.Keeper) coordinator.RunnerOptions {
 }
 
 // work executes what is ready, until a run and the run of its hooks have ended.
-func (b *bench) work(id agent.RunID) coordinator.RunDetail {
+func (b *bench) work(id agent.RunID) wire.RunDetail {
 	b.t.Helper()
 	w := b.worker()
 	for range 50 {
@@ -191,7 +192,7 @@ type plain struct {
 }
 
 // plain returns a program with a role.
-func (b *bench) plain(s *httptest.Server, role coordinator.Role) plain {
+func (b *bench) plain(s *httptest.Server, role wire.Role) plain {
 	b.t.Helper()
 	token, _, err := b.c.NewToken(b.t.Context(), string(role), role, 0, "test")
 	require.NoError(b.t, err)
@@ -234,7 +235,7 @@ func (p plain) sendWith(headers map[string]string, method, path string, body any
 }
 
 // claim asks for signals and runs.
-func (p plain) claim(runner string, labels ...string) (c coordinator.Claim) {
+func (p plain) claim(runner string, labels ...string) (c wire.Claim) {
 	p.t.Helper()
 	query := url.Values{"wait_seconds": {"0"}, "label": labels}
 	status, text := p.send(http.MethodGet, "/runner/runs?"+query.Encode(), runner, nil)

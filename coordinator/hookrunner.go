@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/firing"
@@ -73,7 +74,7 @@ type hookedRun struct {
 	x         *durable.Execution
 	own       durable.Run // the run that is executed
 	about     durable.Run // the run that the hooks are about
-	blueprint Stored
+	blueprint wire.Stored
 	params    json.RawMessage // of the run that the hooks are about, as they were submitted
 	journal   *firing.Journal
 	events    *eventLog
@@ -128,8 +129,8 @@ func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durabl
 }
 
 // reportHook reports an event of a hook that is stored.
-func (c *Coordinator) reportHook(ctx context.Context, h HookEvent, e hooks.Event) {
-	if h.EventType != EventHookStart {
+func (c *Coordinator) reportHook(ctx context.Context, h wire.HookEvent, e hooks.Event) {
+	if h.EventType != wire.EventHookStart {
 		c.telemetry.Observe(ctx, e)
 	}
 	if c.observe != nil {
@@ -316,7 +317,7 @@ func (o *hookedRun) finish(ctx context.Context) error {
 	run := hooks.BlueprintRun{Parameters: o.params, Status: o.about.AgentStatus(), Took: o.about.Updated.Sub(o.about.Created)}
 	run.ResultText, run.ResultData = resultMembers(&o.blueprint.Blueprint, result)
 	var points []hooks.PointName
-	if apiStatus(o.about) == Failed { // as the API has it: also a run that nothing took in time
+	if apiStatus(o.about) == wire.Failed { // as the API has it: also a run that nothing took in time
 		run.Status, run.Err = agent.StatusFailed, errors.New(failureOf(o.about, result))
 		points = append(points, hooks.RunFailed)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
@@ -51,7 +52,7 @@ func (p pointSet) after() bool {
 }
 
 // rules loads the hooks of a blueprint.
-func (c *Coordinator) rules(b *Blueprint, o policy.Options) (*policy.Policy, error) {
+func (c *Coordinator) rules(b *wire.Blueprint, o policy.Options) (*policy.Policy, error) {
 	text, err := json.Marshal(b)
 	if err != nil {
 		return nil, err
@@ -63,7 +64,7 @@ func (c *Coordinator) rules(b *Blueprint, o policy.Options) (*policy.Policy, err
 }
 
 // points returns the points at which a blueprint has hooks.
-func (c *Coordinator) points(b *Blueprint) (pointSet, error) {
+func (c *Coordinator) points(b *wire.Blueprint) (pointSet, error) {
 	if empty(b.Hooks) {
 		return nil, nil
 	}
@@ -81,7 +82,7 @@ type hookAgent struct {
 }
 
 // hookAgents returns the blueprints that the hooks of a blueprint start.
-func (c *Coordinator) hookAgents(b *Blueprint) ([]hookAgent, error) {
+func (c *Coordinator) hookAgents(b *wire.Blueprint) ([]hookAgent, error) {
 	if empty(b.Hooks) {
 		return nil, nil
 	}
@@ -119,7 +120,7 @@ func (noStarter) StartAgent(context.Context, action.AgentStart) mo.Result[string
 
 // checkHooks returns an *InvalidError that lists everything that is wrong with the hooks of a blueprint: what its file format forbids,
 // unknown agents, and hooks that would start each other without end. The names in assumed count as existing blueprints.
-func (c *Coordinator) checkHooks(ctx context.Context, b *Blueprint, assumed []string) error {
+func (c *Coordinator) checkHooks(ctx context.Context, b *wire.Blueprint, assumed []string) error {
 	if empty(b.Hooks) && empty(b.Definitions) {
 		return nil
 	}
@@ -152,7 +153,7 @@ func (c *Coordinator) checkHooks(ctx context.Context, b *Blueprint, assumed []st
 }
 
 // checkPoint returns an error if a hook of the blueprint at a point would never be called, because it would guard nothing.
-func checkPoint(b *Blueprint, point hooks.PointName) error {
+func checkPoint(b *wire.Blueprint, point hooks.PointName) error {
 	switch {
 	case !slices.Contains(calledPoints, point):
 		return &action.FieldError{
@@ -160,16 +161,16 @@ func checkPoint(b *Blueprint, point hooks.PointName) error {
 			Message: "the coordinator does not call hooks there: " +
 				"expected on_run_start, on_result, on_run_finish, on_error, on_timeout or on_tool_call",
 		}
-	case point == hooks.PreToolUse && (b.Type == Procedural || b.Type == Pipeline):
+	case point == hooks.PreToolUse && (b.Type == wire.Procedural || b.Type == wire.Pipeline):
 		return &action.FieldError{Field: hookTypes[point], Message: fmt.Sprintf("a %s blueprint calls no tools: remove it, or set the type to %s",
-			b.Type, Autonomous)}
+			b.Type, wire.Autonomous)}
 	}
 	return nil
 }
 
 // checkHookAgent says what is wrong with a hook that starts an agent. The text is empty if nothing is. The names in assumed count as existing
 // blueprints.
-func (c *Coordinator) checkHookAgent(ctx context.Context, b *Blueprint, a hookAgent, assumed []string) (string, error) {
+func (c *Coordinator) checkHookAgent(ctx context.Context, b *wire.Blueprint, a hookAgent, assumed []string) (string, error) {
 	switch {
 	case a.point == hooks.PreToolUse:
 		return "a hook of type agent is only for points around a run: use another type", nil
@@ -222,7 +223,7 @@ func (c *Coordinator) findCycle(ctx context.Context, to string, a hookAgent, pat
 }
 
 // hookMistakes converts the errors of the rules of a blueprint.
-func hookMistakes(b *Blueprint, err error) []FieldError {
+func hookMistakes(b *wire.Blueprint, err error) []FieldError {
 	text, _ := json.Marshal(b) //nolint:errchkjson // it was loaded
 	return fileMistakes("", "hooks", text, err)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
 
 const validator = `{"name": "validator", "type": "autonomous", "parameters_schema": {"type": "object", "required": ["parameters", "agent_name"]}}`
@@ -22,7 +22,7 @@ func TestRunWithoutHooks(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "echo", "type": "procedural", "command": {"argv": ["cat"]}}`)
 	d := b.work(b.submit("echo", `{"a": 1}`))
-	assert.Equal(t, coordinator.Completed, d.Status)
+	assert.Equal(t, wire.Completed, d.Status)
 	assert.JSONEq(t, `{"a": 1}`, string(d.ResultData))
 	assert.Empty(t, d.Hooks)
 }
@@ -55,13 +55,13 @@ func TestStartHookOfAgent(t *testing.T) {
 			}
 			assert.Equal(t, c.events, events)
 			if c.failure != "" {
-				assert.Equal(t, coordinator.Failed, d.Status)
+				assert.Equal(t, wire.Failed, d.Status)
 				require.NotNil(t, d.Error)
 				assert.Contains(t, *d.Error, c.failure)
 				assert.Equal(t, c.blocked, d.Blocked)
 				return
 			}
-			assert.Equal(t, coordinator.Completed, d.Status)
+			assert.Equal(t, wire.Completed, d.Status)
 			assert.JSONEq(t, c.result, string(d.ResultData))
 			if c.result != `{"month": "May"}` {
 				assert.JSONEq(t, `{"month": "May"}`, string(d.OriginalParameters))

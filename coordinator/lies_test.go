@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -26,7 +26,7 @@ func TestRunnerThatLies(t *testing.T) {
 	b := newBench(t)
 	s := b.serve()
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`)
-	c := b.plain(s, coordinator.RunnerRole)
+	c := b.plain(s, wire.RunnerRole)
 	id := b.submit("job", `{}`)
 	run := c.claim("r1").Runs[0]
 	now := time.Now().UTC().Format(time.RFC3339)
@@ -74,7 +74,7 @@ func TestRunnerThatLies(t *testing.T) {
 	}
 	d, err := b.c.Run(t.Context(), id)
 	require.NoError(t, err)
-	assert.Equal(t, coordinator.Running, d.Status, "nothing of it counts")
+	assert.Equal(t, wire.Running, d.Status, "nothing of it counts")
 	events, err := b.store.Events(t.Context(), id, 0, 10)
 	require.NoError(t, err)
 	assert.Empty(t, events)
@@ -86,8 +86,8 @@ func TestRunsOfOtherRunners(t *testing.T) {
 	b := newBench(t)
 	s := b.serve()
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"], "env": {"KEY": "hidden"}}}`)
-	c := b.plain(s, coordinator.RunnerRole)
-	other, _, err := b.c.NewToken(t.Context(), "other", coordinator.RunnerRole, 0, "test")
+	c := b.plain(s, wire.RunnerRole)
+	other, _, err := b.c.NewToken(t.Context(), "other", wire.RunnerRole, 0, "test")
 	require.NoError(t, err)
 	id := b.submit("job", `{"a": "hidden"}`)
 	run := c.claim("r1").Runs[0]
@@ -119,7 +119,7 @@ func TestBegun(t *testing.T) {
 	b := newBench(t)
 	s := b.serve()
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`)
-	c := b.plain(s, coordinator.RunnerRole)
+	c := b.plain(s, wire.RunnerRole)
 	id := b.submit("job", `{}`)
 	run := c.claim("r1").Runs[0]
 	assert.Equal(t, http.StatusNoContent, c.report("r1", id, "release", map[string]any{"epoch": run.Epoch}))

@@ -17,6 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -24,30 +25,30 @@ import (
 func TestFailedStartHook(t *testing.T) {
 	for name, c := range map[string]struct {
 		blueprint, hook string
-		status          coordinator.Status
+		status          wire.Status
 		result          string
 		events          []string
 	}{
 		"empty parameters": {
-			hook: `{"type": "command", "argv": ["echo", "{\"action\": \"continue\", \"parameters\": {}}"], "on_error": "block"}`, status: coordinator.Completed, result: `{}`,
+			hook: `{"type": "command", "argv": ["echo", "{\"action\": \"continue\", \"parameters\": {}}"], "on_error": "block"}`, status: wire.Completed, result: `{}`,
 			events: []string{"hook_start", "hook_complete"},
 		},
 		"agent fails, block": {
-			hook: `{"type": "agent", "agent_name": "broken", "on_error": "block"}`, status: coordinator.Failed, events: []string{"hook_start", "hook_failed"},
+			hook: `{"type": "agent", "agent_name": "broken", "on_error": "block"}`, status: wire.Failed, events: []string{"hook_start", "hook_failed"},
 		},
 		"agent fails, continue": {
-			hook: `{"type": "agent", "agent_name": "broken", "on_error": "continue"}`, status: coordinator.Completed, result: `{"a": 1}`,
+			hook: `{"type": "agent", "agent_name": "broken", "on_error": "continue"}`, status: wire.Completed, result: `{"a": 1}`,
 			events: []string{"hook_start", "hook_failed"},
 		},
 		"agent fails, ignore": {
-			hook: `{"type": "agent", "agent_name": "broken", "on_error": "ignore"}`, status: coordinator.Completed, result: `{"a": 1}`,
+			hook: `{"type": "agent", "agent_name": "broken", "on_error": "ignore"}`, status: wire.Completed, result: `{"a": 1}`,
 			events: []string{"hook_start", "hook_failed"},
 		},
 		"input not accepted": {
-			hook: `{"type": "agent", "agent_name": "picky", "on_error": "block"}`, status: coordinator.Failed, events: []string{"hook_start", "hook_failed"},
+			hook: `{"type": "agent", "agent_name": "picky", "on_error": "block"}`, status: wire.Failed, events: []string{"hook_start", "hook_failed"},
 		},
 		"malformed, continue": {
-			hook: `{"type": "command", "argv": ["echo", "what?"], "on_error": "continue"}`, status: coordinator.Completed, result: `{"a": 1}`,
+			hook: `{"type": "command", "argv": ["echo", "what?"], "on_error": "continue"}`, status: wire.Completed, result: `{"a": 1}`,
 			events: []string{"hook_start", "hook_failed"},
 		},
 	} {
@@ -60,7 +61,7 @@ func TestFailedStartHook(t *testing.T) {
 			if c.result != "" {
 				assert.JSONEq(t, c.result, string(d.ResultData))
 			}
-			assert.Equal(t, c.events, lo.Map(d.Hooks, func(e coordinator.HookEvent, _ int) string { return e.EventType }))
+			assert.Equal(t, c.events, lo.Map(d.Hooks, func(e wire.HookEvent, _ int) string { return e.EventType }))
 		})
 	}
 }
@@ -114,7 +115,7 @@ func TestDemands(t *testing.T) {
 	id := b.submit("job", `{}`)
 	child := b.child(id, "check")
 	assert.True(t, strings.HasPrefix(string(child.Session), "hook_"))
-	runners := b.plain(s, coordinator.RunnerRole)
+	runners := b.plain(s, wire.RunnerRole)
 	assert.Empty(t, runners.claim("r1").Runs, "a runner without the label")
 	claimed := runners.claim("r2", "zone=eu").Runs
 	require.Len(t, claimed, 1)
@@ -127,7 +128,7 @@ func TestSimpleRunner(t *testing.T) {
 	b := newBench(t)
 	s := b.serve()
 	b.create(`{"name": "sum", "type": "procedural", "output_schema": {"type": "object", "required": ["total"]}}`)
-	c := b.plain(s, coordinator.RunnerRole)
+	c := b.plain(s, wire.RunnerRole)
 	post := func(id agent.RunID, path string, body map[string]any) int { return c.report("r1", id, path, body) }
 	const label = "coordinator.command/sum=yes"
 
@@ -137,7 +138,7 @@ func TestSimpleRunner(t *testing.T) {
 	assert.Equal(t, http.StatusNoContent, post(first, "started", map[string]any{"epoch": run.Epoch}))
 	d, err := b.c.Run(t.Context(), first)
 	require.NoError(t, err)
-	assert.Equal(t, coordinator.Running, d.Status)
+	assert.Equal(t, wire.Running, d.Status)
 	assert.Equal(t, http.StatusConflict, c.report("r2", first, "completed", map[string]any{"epoch": run.Epoch, "result_data": map[string]int{"total": 1}}))
 	assert.Equal(t, http.StatusConflict, post(first, "completed", map[string]any{"epoch": run.Epoch + 1, "result_data": map[string]int{"total": 1}}))
 	for range 2 { // a response may be lost
@@ -164,7 +165,7 @@ func TestSimpleRunner(t *testing.T) {
 	assert.Equal(t, http.StatusNoContent, post(third, "completed", map[string]any{"epoch": run.Epoch, "result_data": map[string]int{"sum": 1}}))
 	d, err = b.c.Run(t.Context(), third)
 	require.NoError(t, err)
-	assert.Equal(t, coordinator.Failed, d.Status, "the schema does not accept the result")
+	assert.Equal(t, wire.Failed, d.Status, "the schema does not accept the result")
 }
 
 // A runner may repeat a commit whose response was lost: it counts once, also when the coordinator was started again.
@@ -172,7 +173,7 @@ func TestRepeatedCommit(t *testing.T) {
 	b := newBench(t)
 	s := b.serve()
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`)
-	c := b.plain(s, coordinator.RunnerRole)
+	c := b.plain(s, wire.RunnerRole)
 	id := b.submit("job", `{}`)
 	run := c.claim("r1").Runs[0]
 	events := map[string]any{"epoch": run.Epoch, "commit_id": "one", "events": []any{map[string]any{"time": time.Now(), "event_type": "said"}}}
@@ -201,17 +202,17 @@ func TestStartWithin(t *testing.T) {
 	b := newBench(t, withTell(func(r *action.Request) { told <- r }))
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["true"]}, "hooks": {
 		"on_timeout": {"type": "command", "argv": ["true"], "on_error": "continue"}, "on_error": ` + tellHook + `}}`)
-	r, err := b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "job", StartWithinSeconds: 1}, "ann")
+	r, err := b.c.Submit(t.Context(), wire.RunRequest{AgentName: "job", StartWithinSeconds: 1}, "ann")
 	require.NoError(t, err)
 	defer b.run(b.hooksWorker())()
 	d := b.await(r.ID)
-	assert.Equal(t, coordinator.Failed, d.Status)
+	assert.Equal(t, wire.Failed, d.Status)
 	request := <-told
 	assert.Equal(t, agent.StatusFailed, request.Status)
 	assert.Equal(t, *d.Error, request.Error)
 	require.Eventually(t, func() bool {
 		d, err := b.c.Run(t.Context(), r.ID)
-		return err == nil && slices.ContainsFunc(d.Hooks, func(e coordinator.HookEvent) bool {
+		return err == nil && slices.ContainsFunc(d.Hooks, func(e wire.HookEvent) bool {
 			return e.HookType == "on_timeout" && e.EventType == "hook_complete"
 		})
 	}, time.Minute, 10*time.Millisecond)
@@ -229,7 +230,7 @@ func TestChainOfRuns(t *testing.T) {
 		`{"name": "a", "type": "procedural", "command": {"argv": ["cat"]}, `+next("b")+`}`)
 	id := b.submit("a", `{"x": 1}`)
 	d := b.work(id)
-	assert.Equal(t, coordinator.Completed, d.Status)
+	assert.Equal(t, wire.Completed, d.Status)
 	child := b.child(id, "b")
 	grandchild := b.child(child.ID, "c")
 	assert.Equal(t, durable.StatusCompleted, grandchild.Status)
@@ -270,7 +271,7 @@ func TestAsyncHook(t *testing.T) {
 func TestCycleAtRunTime(t *testing.T) {
 	b := newBench(t)
 	for name, next := range map[string]string{"a": "b", "b": "a"} { // as two requests at the same time may store them
-		_, err := b.store.PutDocument(t.Context(), durable.Document{Kind: coordinator.KindBlueprint, Name: name, Data: []byte(`{"name": "` + name + `",
+		_, err := b.store.PutDocument(t.Context(), durable.Document{Kind: wire.KindBlueprint, Name: name, Data: []byte(`{"name": "` + name + `",
 			"type": "procedural", "command": {"argv": ["cat"]}, "hooks": {"on_run_finish": {"type": "agent", "agent_name": "` + next + `", "on_error": "continue"}}}`)})
 		require.NoError(t, err)
 	}
@@ -299,7 +300,7 @@ func TestStopWithoutHooks(t *testing.T) {
 	}, time.Minute, 5*time.Millisecond)
 	require.NoError(t, b.c.Stop(t.Context(), id, "", "ann"))
 	d := b.await(id)
-	assert.Equal(t, coordinator.Stopped, d.Status)
+	assert.Equal(t, wire.Stopped, d.Status)
 	assert.Equal(t, "cancelled: by ann", lo.FromPtr(d.Error))
 }
 
@@ -307,8 +308,8 @@ func TestStopWithoutHooks(t *testing.T) {
 func TestHookWithoutBlueprint(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "check", "type": "procedural", "command": {"argv": ["true"]}}`, startHook(`{"type": "agent", "agent_name": "check", "on_error": "block"}`))
-	require.NoError(t, b.store.DeleteDocument(t.Context(), coordinator.KindBlueprint, "check"))
+	require.NoError(t, b.store.DeleteDocument(t.Context(), wire.KindBlueprint, "check"))
 	d := b.work(b.submit("job", `{}`))
-	assert.Equal(t, coordinator.Failed, d.Status)
+	assert.Equal(t, wire.Failed, d.Status)
 	assert.Contains(t, *d.Error, "check")
 }

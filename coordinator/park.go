@@ -11,38 +11,10 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
-
-// RunnerQuestion is what a simple runner asks people before its run goes on.
-type RunnerQuestion struct {
-	// ID identifies the question in its run.
-	ID string `json:"id" minLength:"1" maxLength:"200"`
-	// Reason is a sentence for the person.
-	Reason string `json:"reason" minLength:"1" maxLength:"2000"`
-	// Tool and Arguments, unless empty, are what would be done.
-	Tool      string          `json:"tool,omitempty" maxLength:"200"`
-	Arguments json.RawMessage `json:"arguments,omitzero"`
-	// Approvers, unless empty, are the names and roles of those who may answer, Quorum how many must approve.
-	Approvers []string `json:"approvers,omitempty" maxItems:"50"`
-	Quorum    int      `json:"quorum,omitempty" minimum:"0" maximum:"50"`
-	// WithinSeconds is how long the question is open; zero means without end.
-	WithinSeconds int `json:"within_seconds,omitempty" minimum:"0" maximum:"31536000"`
-}
-
-// RunnerAnswer is the answer to a RunnerQuestion.
-type RunnerAnswer struct {
-	// ID is that of the question.
-	ID string `json:"id"`
-	// Approved says what people have decided. It is false when the time was over.
-	Approved bool   `json:"approved"`
-	Reason   string `json:"reason,omitempty"`
-	// By is who has decided; empty when the time was over.
-	By string `json:"by,omitempty"`
-	// Arguments, if a person has changed them, are in the place of those of the question.
-	Arguments json.RawMessage `json:"arguments,omitzero"`
-}
 
 // questionTool is the tool of questions about nothing that would be done.
 const questionTool = "question"
@@ -51,7 +23,7 @@ const questionTool = "question"
 const entryParked durable.EntryKind = "parked"
 
 // park lets a run wait for the answers of people, and gives it back.
-func (a *api) park(ctx context.Context, in runnerPlace, epoch int64, questions []RunnerQuestion) error {
+func (a *api) park(ctx context.Context, in runnerPlace, epoch int64, questions []wire.RunnerQuestion) error {
 	r, err := a.findHeld(ctx, in, epoch)
 	if err != nil {
 		return err
@@ -110,7 +82,7 @@ func isParked(entries []durable.Entry) bool {
 }
 
 // answersOf returns the answers to the questions with which a simple runner has given a run back.
-func (c *Coordinator) answersOf(ctx context.Context, r durable.Run) (all []RunnerAnswer, err error) {
+func (c *Coordinator) answersOf(ctx context.Context, r durable.Run) (all []wire.RunnerAnswer, err error) {
 	if r.Attempts <= 1 {
 		return nil, nil
 	}
@@ -126,7 +98,7 @@ func (c *Coordinator) answersOf(ctx context.Context, r durable.Run) (all []Runne
 		if err != nil {
 			return nil, err
 		}
-		answer := RunnerAnswer{ID: w.Subject, Reason: "the time for an answer is over"}
+		answer := wire.RunnerAnswer{ID: w.Subject, Reason: "the time for an answer is over"}
 		if decided := about.Answer(); decided != nil {
 			answer.Approved, answer.Reason, answer.By = decided.Verdict == agent.Approve, decided.Reason, decided.By
 			if decided.Arguments != "" {

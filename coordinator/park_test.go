@@ -15,6 +15,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -26,7 +27,7 @@ func TestPark(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "mailer", "type": "procedural", "command": {"argv": ["true"]}}`)
 	s := b.serve()
-	p := b.plain(s, coordinator.RunnerRole)
+	p := b.plain(s, wire.RunnerRole)
 	id := b.submit("mailer", `{}`)
 	first := p.claim("r1").Runs
 	require.Len(t, first, 1)
@@ -55,15 +56,15 @@ func TestPark(t *testing.T) {
 	assert.Empty(t, p.claim("r1").Runs)
 	d, err := b.c.Run(t.Context(), id)
 	require.NoError(t, err)
-	assert.Equal(t, coordinator.Waiting, d.Status)
+	assert.Equal(t, wire.Waiting, d.Status)
 	require.Len(t, d.WaitsFor, 2)
 
-	operator := b.plain(s, coordinator.Operator)
+	operator := b.plain(s, wire.Operator)
 	answer := func(question string, a agent.Approval) int {
 		w, err := durabletest.FindWait(t.Context(), b.store, id, question)
 		require.NoError(t, err)
 		a.Covers = questionsOf(t, w)
-		status, _ := operator.send(http.MethodPost, "/store-answers", "", coordinator.StoreAnswer{Run: id, Wait: w.ID, Answer: a})
+		status, _ := operator.send(http.MethodPost, "/store-answers", "", wire.StoreAnswer{Run: id, Wait: w.ID, Answer: a})
 		return status
 	}
 	require.Equal(t, http.StatusOK, answer("send", agent.Approval{Verdict: agent.Approve, Arguments: `{"to": "bob"}`}))
@@ -72,7 +73,7 @@ func TestPark(t *testing.T) {
 	again := p.claim("r2").Runs
 	require.Len(t, again, 1)
 	assert.False(t, again[0].Begun, "its program had ended")
-	assert.Equal(t, []coordinator.RunnerAnswer{
+	assert.Equal(t, []wire.RunnerAnswer{
 		{ID: "send", Approved: true, By: "operator", Arguments: json.RawMessage(`{"to":"bob"}`)}, {ID: "copy", Reason: "no", By: "operator"},
 	}, again[0].Answers)
 	require.Equal(t, http.StatusNoContent, p.report("r2", id, "started", map[string]any{"epoch": again[0].Epoch}))
@@ -84,12 +85,12 @@ func TestPark(t *testing.T) {
 	require.Equal(t, http.StatusOK, answer("send", agent.Approval{Verdict: agent.RejectAndContinue}))
 	again = p.claim("r2").Runs
 	require.Len(t, again, 1)
-	assert.Equal(t, []coordinator.RunnerAnswer{{ID: "send", By: "operator"}}, again[0].Answers)
+	assert.Equal(t, []wire.RunnerAnswer{{ID: "send", By: "operator"}}, again[0].Answers)
 
 	// Its time may be over, which a process with a worker notices.
 	short := map[string]any{"epoch": again[0].Epoch, "questions": []any{map[string]any{"id": "late", "reason": "Now?", "within_seconds": 1}}}
 	require.Equal(t, http.StatusNoContent, p.report("r2", id, "park", short))
-	var last []coordinator.ClaimedRun
+	var last []wire.ClaimedRun
 	w, err := durable.NewWorker(b.store, durable.WorkerOptions{Runners: b.c.HookRunners(durable.Keep(b.c.RunnerStore(), durable.Options{}))})
 	require.NoError(t, err)
 	for until := time.Now().Add(time.Minute); len(last) == 0 && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
@@ -97,9 +98,9 @@ func TestPark(t *testing.T) {
 		last = p.claim("r1").Runs
 	}
 	require.Len(t, last, 1)
-	assert.Equal(t, []coordinator.RunnerAnswer{{ID: "late", Reason: "the time for an answer is over"}}, last[0].Answers)
+	assert.Equal(t, []wire.RunnerAnswer{{ID: "late", Reason: "the time for an answer is over"}}, last[0].Answers)
 	require.Equal(t, http.StatusNoContent, p.report("r1", id, "completed", map[string]any{"epoch": last[0].Epoch, "result_text": "sent"}))
-	assert.Equal(t, coordinator.Completed, b.work(id).Status)
+	assert.Equal(t, wire.Completed, b.work(id).Status)
 }
 
 // A run that a program has parked is not executed by runners that could not tell their program what people have decided.
@@ -107,7 +108,7 @@ func TestParkedRunsAreForTheirRunners(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "mailer", "type": "procedural", "command": {"argv": ["true"], "repeat": true}}`)
 	s := b.serve()
-	p := b.plain(s, coordinator.RunnerRole)
+	p := b.plain(s, wire.RunnerRole)
 	id := b.submit("mailer", `{}`)
 	epoch := p.claim("r1").Runs[0].Epoch
 	require.Equal(t, http.StatusNoContent, p.report("r1", id, "park", map[string]any{"epoch": epoch, "questions": []any{map[string]any{"id": "send", "reason": "Send it?"}}}))
@@ -117,7 +118,7 @@ func TestParkedRunsAreForTheirRunners(t *testing.T) {
 	require.NoError(t, b.worker().ExecuteReady(t.Context()))
 	d, err := b.c.Run(t.Context(), id)
 	require.NoError(t, err)
-	assert.Equal(t, coordinator.Pending, d.Status)
+	assert.Equal(t, wire.Pending, d.Status)
 	assert.Contains(t, d.LastError, "was parked by a runner that asks people")
 }
 
@@ -135,13 +136,13 @@ func TestRunThatCannotBeExecuted(t *testing.T) {
 	require.NoError(t, w.ExecuteReady(t.Context()))
 	d, err := b.c.Run(t.Context(), id)
 	require.NoError(t, err)
-	assert.Equal(t, coordinator.Pending, d.Status)
+	assert.Equal(t, wire.Pending, d.Status)
 	assert.Contains(t, d.LastError, `agent of blueprint "clerk": no key`)
 	require.NoError(t, b.c.Stop(t.Context(), id, "enough", "ann"))
 	require.NoError(t, w.ExecuteReady(t.Context()))
 	d, err = b.c.Run(t.Context(), id)
 	require.NoError(t, err)
-	assert.Equal(t, coordinator.Stopped, d.Status)
+	assert.Equal(t, wire.Stopped, d.Status)
 	assert.Empty(t, d.LastError)
 }
 
@@ -170,7 +171,7 @@ func TestRunThatCanNeverBeExecuted(t *testing.T) {
 	}
 	d, err := b.c.Run(t.Context(), id)
 	require.NoError(t, err)
-	assert.Equal(t, coordinator.Failed, d.Status)
+	assert.Equal(t, wire.Failed, d.Status)
 	assert.Contains(t, lo.FromPtr(d.Error), `agent of blueprint "clerk": no key is set`)
 	assert.Equal(t, []string{"hook_start", "hook_complete"}, eventTypes(d))
 }

@@ -18,23 +18,12 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/rooted"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
-
-// PipelineFiles are the files of a pipeline.
-type PipelineFiles struct {
-	// File is the path of the pipeline file among Files. Empty means pipeline.yaml.
-	File string `json:"file,omitempty"`
-	// Files are the texts of all files, by their paths, with slashes and relative to one folder: the pipeline file, and the agents,
-	// loops and pipelines that it names. Required.
-	Files map[string]string `json:"files"`
-	// Workspace is the folder on the machine of the coordinator in which agents and commands work: an absolute path. Empty means
-	// a folder for each run, with copies of Files, which may be executed.
-	Workspace string `json:"workspace,omitempty"`
-}
 
 // PipelineOptions configures the pipelines of a coordinator.
 type PipelineOptions struct {
@@ -135,7 +124,7 @@ func (c *Coordinator) pipelineHost() action.Host {
 }
 
 // loadPipeline loads the pipeline of a blueprint. The error is an *InvalidError.
-func (c *Coordinator) loadPipeline(b *Blueprint) (*pipeline.Pipeline, error) {
+func (c *Coordinator) loadPipeline(b *wire.Blueprint) (*pipeline.Pipeline, error) {
 	p, err := pipeline.Load(cmp.Or(b.Pipeline.File, "pipeline.yaml"), pipeline.LoadOptions{
 		Files: b.Pipeline.Files, Global: c.pipelineHooks, NeedFiles: true, Host: c.pipelineHost(),
 	})
@@ -163,7 +152,7 @@ const (
 )
 
 // check adds what is wrong with the members. Whether its files are correct is checked when the blueprint is stored.
-func checkPipelineFiles(p *PipelineFiles, m *mistakes) {
+func checkPipelineFiles(p *wire.PipelineFiles, m *mistakes) {
 	if p == nil || len(p.Files) == 0 {
 		m.add("pipeline.files", `missing: add the texts of the files by their paths, such as {"pipeline.yaml": "…"}`)
 		return
@@ -191,7 +180,7 @@ func checkPipelineFiles(p *PipelineFiles, m *mistakes) {
 }
 
 // pipelineJob returns the job of a run of a pipeline without what all runs have.
-func (c *Coordinator) pipelineJob(b *Blueprint, id agent.RunID, params []byte) (durable.Job, error) {
+func (c *Coordinator) pipelineJob(b *wire.Blueprint, id agent.RunID, params []byte) (durable.Job, error) {
 	if c.folder == nil {
 		return durable.Job{}, &InvalidError{[]FieldError{{
 			"agent_name", fmt.Sprintf("%q is a pipeline, and this coordinator runs none: start it with a folder for them", b.Name),

@@ -17,6 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -89,17 +90,17 @@ func TestPipelineBlueprint(t *testing.T) {
 			"on_result": {"type": "func", "func": "seal", "on_error": "block"},
 			"on_run_finish": {"type": "func", "func": "tell", "on_error": "continue"}
 		}`))
-	_, err := b.c.Submit(t.Context(), coordinator.RunRequest{AgentName: "weekly"}, "ann")
+	_, err := b.c.Submit(t.Context(), wire.RunRequest{AgentName: "weekly"}, "ann")
 	require.ErrorContains(t, err, "topic")
-	_, err = b.c.Submit(t.Context(), coordinator.RunRequest{
+	_, err = b.c.Submit(t.Context(), wire.RunRequest{
 		AgentName: "weekly", Parameters: json.RawMessage(`{"topic": "cats"}`), Demands: map[string]string{"zone": "eu"},
 	}, "ann")
 	require.ErrorContains(t, err, "the coordinator executes")
 
 	id := b.submit("weekly", `{"topic": "cats"}`)
 	d := b.work(id)
-	require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
-	assert.Equal(t, coordinator.Pipeline, d.Type)
+	require.Equal(t, wire.Completed, d.Status, lo.FromPtr(d.Error))
+	assert.Equal(t, wire.Pipeline, d.Type)
 	assert.Equal(t, []string{"About dogs"}, asked)
 	assert.JSONEq(t, `{"topic": "dogs"}`, string(d.Parameters))
 	assert.JSONEq(t, `{"topic": "cats"}`, string(d.OriginalParameters))
@@ -116,11 +117,11 @@ func TestPipelineBlueprint(t *testing.T) {
 		_, err := b.c.Run(t.Context(), below.ID)
 		require.ErrorIs(t, err, durable.ErrNotFound)
 	}
-	again, err := b.c.Submit(t.Context(), coordinator.RunRequest{
+	again, err := b.c.Submit(t.Context(), wire.RunRequest{
 		AgentName: "weekly", Parameters: json.RawMessage(`{"topic": "birds"}`), IdempotencyKey: "one",
 	}, "ann")
 	require.NoError(t, err)
-	same, err := b.c.Submit(t.Context(), coordinator.RunRequest{
+	same, err := b.c.Submit(t.Context(), wire.RunRequest{
 		AgentName: "weekly", Parameters: json.RawMessage(`{"topic": "birds"}`), IdempotencyKey: "one",
 	}, "ann")
 	require.NoError(t, err)
@@ -202,18 +203,18 @@ stages:
 	wait(id)
 	d, err := b.c.Run(t.Context(), id)
 	require.NoError(t, err)
-	assert.Equal(t, coordinator.Waiting, d.Status)
+	assert.Equal(t, wire.Waiting, d.Status)
 	require.Len(t, d.Pipeline.WaitsFor, 1)
 	require.NoError(t, b.c.Stop(t.Context(), id, "enough", "ann"))
 	d = b.work(id)
-	assert.Equal(t, coordinator.Stopped, d.Status)
+	assert.Equal(t, wire.Stopped, d.Status)
 	assert.Equal(t, "enough", *d.Error)
 
 	id = b.submit("job", `{}`)
 	asked := wait(id)
 	require.NoError(t, durabletest.Approve(t.Context(), b.store, asked.Run, asked.ID, agent.Approval{Verdict: agent.Approve}))
 	d = b.work(id)
-	require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+	require.Equal(t, wire.Completed, d.Status, lo.FromPtr(d.Error))
 	assert.Equal(t, "ran\n", *d.ResultText)
 }
 
@@ -227,7 +228,7 @@ func TestPipelinesNeedTheirFolder(t *testing.T) {
 		other, err := coordinator.New(coordinator.Options{Store: b.store, Pipelines: o})
 		require.NoError(t, err)
 		if o.Dir == "" {
-			_, err = other.Submit(t.Context(), coordinator.RunRequest{AgentName: "weekly", Parameters: json.RawMessage(`{"topic": "a"}`)}, "ann")
+			_, err = other.Submit(t.Context(), wire.RunRequest{AgentName: "weekly", Parameters: json.RawMessage(`{"topic": "a"}`)}, "ann")
 			require.ErrorContains(t, err, "this coordinator runs none")
 		}
 		first := b.c
@@ -238,5 +239,5 @@ func TestPipelinesNeedTheirFolder(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, durable.StatusReady, r.Status)
 	}
-	require.Equal(t, coordinator.Completed, b.work(id).Status)
+	require.Equal(t, wire.Completed, b.work(id).Status)
 }

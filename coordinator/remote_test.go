@@ -16,6 +16,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -28,7 +29,7 @@ func (b *bench) serve() *httptest.Server {
 }
 
 // client returns a client with a role.
-func (b *bench) client(s *httptest.Server, role coordinator.Role) *client.Client {
+func (b *bench) client(s *httptest.Server, role wire.Role) *client.Client {
 	b.t.Helper()
 	token, _, err := b.c.NewToken(b.t.Context(), string(role), role, 0, "test")
 	require.NoError(b.t, err)
@@ -76,21 +77,21 @@ func (b *bench) remoteRunner(c *client.Client, name string) (*durable.Worker, fu
 func TestRemoteRunner(t *testing.T) {
 	b := newBench(t)
 	s := b.serve()
-	admin, operator := b.client(s, coordinator.Admin), b.client(s, coordinator.Operator)
+	admin, operator := b.client(s, wire.Admin), b.client(s, wire.Operator)
 	for _, text := range []string{validator, report} {
 		_, err := admin.CreateBlueprint(t.Context(), json.RawMessage(text))
 		require.NoError(t, err)
 	}
 	b.answers["validator"] = func(string) string { return `{"action": "continue", "parameters": {"month": "June"}}` }
 	defer b.run(b.hooksWorker())()
-	w, closeStore := b.remoteRunner(b.client(s, coordinator.RunnerRole), "r1")
+	w, closeStore := b.remoteRunner(b.client(s, wire.RunnerRole), "r1")
 	defer closeStore()
 	defer b.run(w)()
-	run, err := operator.Submit(t.Context(), coordinator.RunRequest{AgentName: "report", Parameters: json.RawMessage(`{"month": "May"}`)})
+	run, err := operator.Submit(t.Context(), wire.RunRequest{AgentName: "report", Parameters: json.RawMessage(`{"month": "May"}`)})
 	require.NoError(t, err)
 	d, err := operator.Wait(t.Context(), run.RunID)
 	require.NoError(t, err)
-	assert.Equal(t, coordinator.Completed, d.Status, "%+v", d)
+	assert.Equal(t, wire.Completed, d.Status, "%+v", d)
 	assert.JSONEq(t, `{"month": "June"}`, string(d.ResultData))
 	assert.JSONEq(t, `{"month": "May"}`, string(d.OriginalParameters))
 	assert.Len(t, d.Hooks, 2)
@@ -100,8 +101,8 @@ func TestRemoteRunner(t *testing.T) {
 func TestRoles(t *testing.T) {
 	b := newBench(t)
 	s := b.serve()
-	tokens := map[coordinator.Role]string{}
-	for _, role := range coordinator.Roles {
+	tokens := map[wire.Role]string{}
+	for _, role := range wire.Roles {
 		var err error
 		tokens[role], _, err = b.c.NewToken(t.Context(), string(role), role, 0, "test")
 		require.NoError(t, err)
@@ -119,9 +120,9 @@ func TestRoles(t *testing.T) {
 		require.NoError(t, response.Body.Close())
 		return response.StatusCode
 	}
-	all, operate := []coordinator.Role{coordinator.Viewer, coordinator.Operator, coordinator.Admin}, []coordinator.Role{coordinator.Operator, coordinator.Admin}
-	admin, runner := []coordinator.Role{coordinator.Admin}, []coordinator.Role{coordinator.RunnerRole, coordinator.Admin}
-	routes := map[string][]coordinator.Role{
+	all, operate := []wire.Role{wire.Viewer, wire.Operator, wire.Admin}, []wire.Role{wire.Operator, wire.Admin}
+	admin, runner := []wire.Role{wire.Admin}, []wire.Role{wire.RunnerRole, wire.Admin}
+	routes := map[string][]wire.Role{
 		"GET /blueprints": all, "POST /blueprints": admin, "POST /blueprints/check": admin, "GET /blueprints/{name}": all, "PATCH /blueprints/{name}": admin,
 		"DELETE /blueprints/{name}": admin, "GET /runs": all, "POST /runs": operate, "GET /runs/{id}": all, "POST /runs/{id}/stop": operate,
 		"POST /sessions/{id}/resume": operate, "GET /sessions": all, "GET /sessions/{id}": all, "GET /audit": admin, "POST /store/{method}": all, "POST /store-answers": operate,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/firing"
@@ -168,11 +169,11 @@ func (o *hookedRun) result(ctx context.Context, held *heldResult) error {
 
 // isResultData reports whether a result that a hook has returned is data: what output_schema accepts, or an object as the output of a
 // command.
-func isResultData(b *Blueprint, text string) bool {
+func isResultData(b *wire.Blueprint, text string) bool {
 	if !empty(b.OutputSchema) {
 		return checkOutput(b, json.RawMessage(text)) == nil
 	}
-	return b.Type == Procedural && strictjson.CheckObject(text) == nil
+	return b.Type == wire.Procedural && strictjson.CheckObject(text) == nil
 }
 
 // checkedResult is an action whose replacement of the result of a completed run is checked: if the blueprint does not accept it, the hook
@@ -180,7 +181,7 @@ func isResultData(b *Blueprint, text string) bool {
 type checkedResult struct {
 	action.Action
 
-	blueprint *Blueprint
+	blueprint *wire.Blueprint
 }
 
 // Do performs the action and checks the result that it returns.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -37,7 +37,7 @@ func TestResultHooks(t *testing.T) {
 			b := newBench(t)
 			b.create(`{"name": "job", "type": "procedural", ` + c.blueprint + `}`)
 			d := b.work(b.submit("job", `{"a": 1}`))
-			require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+			require.Equal(t, wire.Completed, d.Status, lo.FromPtr(d.Error))
 			if c.data != "" {
 				assert.JSONEq(t, c.data, string(d.ResultData))
 			} else if assert.NotNil(t, d.ResultText) {
@@ -67,12 +67,12 @@ func TestResultHookOfAnAgent(t *testing.T) {
 	}
 	id := b.submit("writer", `{"prompt": "one"}`)
 	d := b.work(id)
-	require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+	require.Equal(t, wire.Completed, d.Status, lo.FromPtr(d.Error))
 	assert.Equal(t, "final", *d.ResultText)
 	assert.JSONEq(t, `{"parameters": {"prompt": "two"}, "result_text": "two draft", "result_data": null, "status": "completed", "error": null,
 		"session_id": "`+string(d.SessionID)+`", "run_id": "`+string(id)+`", "agent_name": "writer"}`, asked)
 	assert.Equal(t, []string{"on_run_start", "on_run_start", "on_result", "on_result", "on_run_finish", "on_run_finish"},
-		lo.Map(d.Hooks, func(h coordinator.HookEvent, _ int) string { return h.HookType }))
+		lo.Map(d.Hooks, func(h wire.HookEvent, _ int) string { return h.HookType }))
 }
 
 // A worker whose keeper would store results that on_result hooks have not seen executes no such run.

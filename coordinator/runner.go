@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/command"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -72,7 +73,7 @@ func (r *runnerBase) Owner() string { return r.keeper.Owner() }
 func (*runnerBase) Has(string) bool { return true }
 
 // blueprintOf returns the blueprint of a run.
-func (r *runnerBase) blueprintOf(ctx context.Context, about durable.Run) (*Stored, error) {
+func (r *runnerBase) blueprintOf(ctx context.Context, about durable.Run) (*wire.Stored, error) {
 	version, err := versionOf(about)
 	if err != nil {
 		return nil, err
@@ -157,7 +158,7 @@ func (r *agentRunner) build(ctx context.Context, about durable.Run) (*agent.Agen
 }
 
 // agentRules returns the hooks of a blueprint at points of its agent.
-func (c *Coordinator) agentRules(b *Blueprint) (list []hooks.Hook, err error) {
+func (c *Coordinator) agentRules(b *wire.Blueprint) (list []hooks.Hook, err error) {
 	if empty(b.Hooks) {
 		return nil, nil
 	}

@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -34,17 +34,6 @@ const (
 const (
 	sessionBegin  = "begin"
 	sessionResume = "resume"
-)
-
-// ExecutionMode says who is told when a run has ended.
-type ExecutionMode string
-
-// The execution modes.
-const (
-	// AsyncPoll: no session is told. Clients read the run, or its events.
-	AsyncPoll ExecutionMode = "async_poll"
-	// AsyncCallback: the parent session is resumed with the result.
-	AsyncCallback ExecutionMode = "async_callback"
 )
 
 // kindSession is the kind of the documents about sessions.
@@ -78,20 +67,10 @@ func (q sessionQueue) document(id agent.SessionID, version int64, by string) *du
 	return &durable.Document{Kind: kindSession, Name: string(id), Version: version, By: by, Data: data}
 }
 
-// ResumeRequest describes the next run of a session.
-type ResumeRequest struct {
-	// Prompt is what the agent is told. Required.
-	Prompt string `json:"prompt"`
-	// IdempotencyKey identifies the request: a second request for the session with the key returns the run of the first.
-	IdempotencyKey string `json:"idempotency_key,omitempty" maxLength:"256"`
-	// TimeoutSeconds, unless zero, is how long the run may take in all, from when it is submitted.
-	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
-}
-
 // Resume submits the next run of a session: its agent continues the conversation. While the last run of the session has not ended, the
 // new one waits for that. It returns durable.ErrNotFound for an unknown session, and an *InvalidError that lists everything that is
 // wrong with the request.
-func (c *Coordinator) Resume(ctx context.Context, id agent.SessionID, r ResumeRequest, by string) (durable.Run, error) {
+func (c *Coordinator) Resume(ctx context.Context, id agent.SessionID, r wire.ResumeRequest, by string) (durable.Run, error) {
 	var m mistakes
 	if r.Prompt == "" {
 		m.add("prompt", "missing: say what the agent is told")
@@ -150,7 +129,7 @@ func (c *Coordinator) resumedWith(ctx context.Context, id agent.SessionID, key s
 }
 
 // checkSameResume returns ErrKeyUsed unless a run is that of an equal request.
-func (c *Coordinator) checkSameResume(ctx context.Context, first durable.Run, r ResumeRequest) error {
+func (c *Coordinator) checkSameResume(ctx context.Context, first durable.Run, r wire.ResumeRequest) error {
 	input, err := c.store.SubmittedInput(ctx, first.ID)
 	if err != nil {
 		return err
@@ -173,19 +152,7 @@ func (c *Coordinator) checkSameResume(ctx context.Context, first durable.Run, r 
 type resumeParameters struct {
 	Prompt string `json:"prompt,omitempty"`
 	// Callbacks are the runs that the session has started and that have ended since its last run.
-	Callbacks []Callback `json:"callbacks,omitempty"`
-}
-
-// Callback says how a run has ended, for the session that has started it.
-type Callback struct {
-	RunID      agent.RunID     `json:"run_id"`
-	SessionID  agent.SessionID `json:"session_id"`
-	AgentName  string          `json:"agent_name"`
-	Status     Status          `json:"status"`
-	Blocked    bool            `json:"blocked,omitempty"`
-	ResultText *string         `json:"result_text,omitempty"`
-	ResultData json.RawMessage `json:"result_data,omitzero"`
-	Error      *string         `json:"error,omitempty"`
+	Callbacks []wire.Callback `json:"callbacks,omitempty"`
 }
 
 // resumeSchema is the schema of resumeParameters.
@@ -246,15 +213,15 @@ func (c *Coordinator) submitAfter(ctx context.Context, last durable.Run, params 
 func isResume(r durable.Run) bool { return r.Labels[labelSession] == sessionResume }
 
 // checkSession checks the parent session and the execution mode of a request.
-func (c *Coordinator) checkSession(ctx context.Context, m *mistakes, r RunRequest) error {
+func (c *Coordinator) checkSession(ctx context.Context, m *mistakes, r wire.RunRequest) error {
 	switch r.ExecutionMode {
-	case "", AsyncPoll:
-	case AsyncCallback:
+	case "", wire.AsyncPoll:
+	case wire.AsyncCallback:
 		if r.ParentSessionID == "" {
-			m.add("execution_mode", "%s requires parent_session_id", AsyncCallback)
+			m.add("execution_mode", "%s requires parent_session_id", wire.AsyncCallback)
 		}
 	default:
-		m.add("execution_mode", "%q: expected %s or %s", r.ExecutionMode, AsyncPoll, AsyncCallback)
+		m.add("execution_mode", "%q: expected %s or %s", r.ExecutionMode, wire.AsyncPoll, wire.AsyncCallback)
 	}
 	if r.ParentSessionID == "" {
 		return nil
@@ -265,7 +232,7 @@ func (c *Coordinator) checkSession(ctx context.Context, m *mistakes, r RunReques
 		m.add("parent_session_id", "no session %q", r.ParentSessionID)
 	case err != nil:
 		return err
-	case r.ExecutionMode == AsyncCallback && parent.Kind != durable.KindAgent:
+	case r.ExecutionMode == wire.AsyncCallback && parent.Kind != durable.KindAgent:
 		m.add("parent_session_id", "session %s is one of %q, which is not autonomous: it cannot be called back", parent.Session, parent.Name)
 	}
 	return nil
@@ -410,15 +377,15 @@ func (o *hookedRun) takeCallbacks(ctx context.Context, entries []durable.Entry) 
 }
 
 // callbackOf returns how a run has ended.
-func (c *Coordinator) callbackOf(ctx context.Context, id agent.RunID) (Callback, error) {
+func (c *Coordinator) callbackOf(ctx context.Context, id agent.RunID) (wire.Callback, error) {
 	d, err := c.Run(ctx, id)
 	if errors.Is(err, durable.ErrNotFound) {
-		return Callback{RunID: id, Status: Stopped, Error: new("the run was deleted before this session was told how it has ended")}, nil
+		return wire.Callback{RunID: id, Status: wire.Stopped, Error: new("the run was deleted before this session was told how it has ended")}, nil
 	}
 	if err != nil {
-		return Callback{}, err
+		return wire.Callback{}, err
 	}
-	return Callback{
+	return wire.Callback{
 		RunID: id, SessionID: d.SessionID, AgentName: d.AgentName, Status: d.Status, Blocked: d.Blocked, ResultText: d.ResultText,
 		ResultData: d.ResultData, Error: d.Error,
 	}, nil
@@ -474,24 +441,10 @@ func (c *Coordinator) conversation(ctx context.Context, r durable.Run) (agent.St
 	return agent.NewState(), nil
 }
 
-// Session is a session as the API has it: the runs of one conversation.
-type Session struct {
-	SessionID agent.SessionID `json:"session_id"`
-	AgentName string          `json:"agent_name"`
-	// ParentSessionID is the session that has started this one.
-	ParentSessionID agent.SessionID `json:"parent_session_id,omitempty"`
-	// Status is that of the last run.
-	Status Status `json:"status"`
-	// Runs are the runs, newest first, at most a hundred.
-	Runs []Run `json:"runs"`
-	// Children are the newest runs that have this session as their parent, at most a hundred.
-	Children []Run `json:"children"`
-}
-
 // Session returns a session. It returns durable.ErrNotFound for an unknown one.
-func (c *Coordinator) Session(ctx context.Context, id agent.SessionID) (Session, error) {
-	s := Session{SessionID: id, Runs: []Run{}, Children: []Run{}}
-	own, err := c.listRuns(ctx, runFilter{SessionID: string(id), Limit: durable.DefaultLimit})
+func (c *Coordinator) Session(ctx context.Context, id agent.SessionID) (wire.Session, error) {
+	s := wire.Session{SessionID: id, Runs: []wire.Run{}, Children: []wire.Run{}}
+	own, err := c.listRuns(ctx, wire.RunFilter{SessionID: string(id), Limit: durable.DefaultLimit})
 	if err == nil && len(own.Runs) == 0 {
 		err = fmt.Errorf("session %q: %w", id, durable.ErrNotFound)
 	}
@@ -500,49 +453,17 @@ func (c *Coordinator) Session(ctx context.Context, id agent.SessionID) (Session,
 	}
 	s.Runs = own.Runs
 	s.AgentName, s.Status, s.ParentSessionID = own.Runs[0].AgentName, own.Runs[0].Status, own.Runs[0].ParentSessionID
-	children, err := c.listRuns(ctx, runFilter{ParentSession: string(id), Limit: durable.DefaultLimit})
+	children, err := c.listRuns(ctx, wire.RunFilter{ParentSession: string(id), Limit: durable.DefaultLimit})
 	s.Children = children.Runs
 	return s, err
-}
-
-// SessionSummary is a session in a list.
-type SessionSummary struct {
-	SessionID agent.SessionID `json:"session_id"`
-	AgentName string          `json:"agent_name"`
-	Type      Type            `json:"type"`
-	// ParentSessionID is the session that has started this one.
-	ParentSessionID agent.SessionID `json:"parent_session_id,omitempty"`
-	// Status, UpdatedAt and LastRunID are those of the last run.
-	Status    Status      `json:"status"`
-	LastRunID agent.RunID `json:"last_run_id"`
-	CreatedAt time.Time   `json:"created_at"`
-	UpdatedAt time.Time   `json:"updated_at"`
-}
-
-// SessionList is a page of sessions, newest first.
-type SessionList struct {
-	Sessions []SessionSummary `json:"sessions"`
-	// Next, unless empty, is the value of before for the next page.
-	Next string `json:"next,omitempty"`
-}
-
-// sessionFilter are the parameters of a list of sessions.
-type sessionFilter struct {
-	Status        []string  `query:"status" doc:"Only these statuses of the last run." enum:"pending,hooking,running,waiting,completed,failed,stopped"`
-	AgentName     string    `query:"agent_name" doc:"Only sessions of this blueprint."`
-	ParentSession string    `query:"parent_session_id" doc:"Only sessions that this one has started."`
-	Since         time.Time `query:"since" doc:"Only sessions that began at or after this time."`
-	Until         time.Time `query:"until" doc:"Only sessions that began before this time."`
-	Before        string    `query:"before" doc:"Only sessions after this place in the list: next of the page before."`
-	Limit         int       `query:"limit" default:"100" minimum:"1" maximum:"1000"`
 }
 
 // maxSessions is how many sessions a list looks at: a page may have fewer, and say what follows.
 const maxSessions = 1000
 
 // listSessions returns a page of sessions, in the order in which they began.
-func (c *Coordinator) listSessions(ctx context.Context, f sessionFilter) (SessionList, error) {
-	out := SessionList{Sessions: []SessionSummary{}}
+func (c *Coordinator) listSessions(ctx context.Context, f wire.SessionFilter) (wire.SessionList, error) {
+	out := wire.SessionList{Sessions: []wire.SessionSummary{}}
 	filter := durable.Filter{
 		Name: f.AgentName, Label: durable.Label{Name: labelSession, Value: sessionBegin}, Since: f.Since, Until: f.Until,
 		Before: agent.RunID(f.Before), Limit: maxSessions,
@@ -576,7 +497,7 @@ func (c *Coordinator) listSessions(ctx context.Context, f sessionFilter) (Sessio
 			if len(f.Status) > 0 && !slices.Contains(f.Status, string(v.Status)) {
 				continue
 			}
-			out.Sessions = append(out.Sessions, SessionSummary{
+			out.Sessions = append(out.Sessions, wire.SessionSummary{
 				SessionID: v.SessionID, AgentName: v.AgentName, Type: v.Type, ParentSessionID: v.ParentSessionID, Status: v.Status, LastRunID: v.RunID,
 				CreatedAt: first.Created.UTC(), UpdatedAt: v.UpdatedAt,
 			})

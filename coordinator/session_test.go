@@ -15,6 +15,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -31,14 +32,14 @@ func transcript(s agent.State) string {
 	return strings.Join(texts, " | ")
 }
 
-func (b *bench) resume(id agent.SessionID, r coordinator.ResumeRequest) durable.Run {
+func (b *bench) resume(id agent.SessionID, r wire.ResumeRequest) durable.Run {
 	b.t.Helper()
 	run, err := b.c.Resume(b.t.Context(), id, r, "ann")
 	require.NoError(b.t, err)
 	return run
 }
 
-func (b *bench) submitWith(r coordinator.RunRequest) durable.Run {
+func (b *bench) submitWith(r wire.RunRequest) durable.Run {
 	b.t.Helper()
 	run, err := b.c.Submit(b.t.Context(), r, "ann")
 	require.NoError(b.t, err)
@@ -50,23 +51,23 @@ func TestResume(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "clerk", "type": "autonomous"}`)
 	b.replies["clerk"] = func(s agent.State) string { return fmt.Sprintf("<%s>", transcript(s)) }
-	first := b.submitWith(coordinator.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)})
-	second := b.resume(first.Session, coordinator.ResumeRequest{Prompt: "two", IdempotencyKey: "k"})
-	third := b.resume(first.Session, coordinator.ResumeRequest{Prompt: "three"})
-	again := b.resume(first.Session, coordinator.ResumeRequest{Prompt: "two", IdempotencyKey: "k"})
+	first := b.submitWith(wire.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)})
+	second := b.resume(first.Session, wire.ResumeRequest{Prompt: "two", IdempotencyKey: "k"})
+	third := b.resume(first.Session, wire.ResumeRequest{Prompt: "three"})
+	again := b.resume(first.Session, wire.ResumeRequest{Prompt: "two", IdempotencyKey: "k"})
 	assert.Equal(t, second.ID, again.ID)
-	_, err := b.c.Resume(t.Context(), first.Session, coordinator.ResumeRequest{Prompt: "other", IdempotencyKey: "k"}, "ann")
+	_, err := b.c.Resume(t.Context(), first.Session, wire.ResumeRequest{Prompt: "other", IdempotencyKey: "k"}, "ann")
 	require.ErrorIs(t, err, coordinator.ErrKeyUsed)
 	d := b.work(third.ID)
-	require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+	require.Equal(t, wire.Completed, d.Status, lo.FromPtr(d.Error))
 	assert.Equal(t, "<one | <one> | two | <one | <one> | two> | three>", *d.ResultText)
 	assert.JSONEq(t, `{"prompt": "three"}`, string(d.Parameters))
 	s, err := b.c.Session(t.Context(), first.Session)
 	require.NoError(t, err)
-	assert.Equal(t, []agent.RunID{third.ID, second.ID, first.ID}, lo.Map(s.Runs, func(r coordinator.Run, _ int) agent.RunID { return r.RunID }))
-	assert.Equal(t, []any{"clerk", coordinator.Completed}, []any{s.AgentName, s.Status})
+	assert.Equal(t, []agent.RunID{third.ID, second.ID, first.ID}, lo.Map(s.Runs, func(r wire.Run, _ int) agent.RunID { return r.RunID }))
+	assert.Equal(t, []any{"clerk", wire.Completed}, []any{s.AgentName, s.Status})
 
-	fourth := b.resume(first.Session, coordinator.ResumeRequest{Prompt: "four"})
+	fourth := b.resume(first.Session, wire.ResumeRequest{Prompt: "four"})
 	assert.Contains(t, *b.work(fourth.ID).ResultText, "three> | four>")
 }
 
@@ -74,20 +75,20 @@ func TestResume(t *testing.T) {
 func TestResumeRefused(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["true"]}}`, `{"name": "clerk", "type": "autonomous"}`)
-	job := b.submitWith(coordinator.RunRequest{AgentName: "job"})
-	_, err := b.c.Resume(t.Context(), "ses_unknown", coordinator.ResumeRequest{Prompt: "x"}, "ann")
+	job := b.submitWith(wire.RunRequest{AgentName: "job"})
+	_, err := b.c.Resume(t.Context(), "ses_unknown", wire.ResumeRequest{Prompt: "x"}, "ann")
 	require.ErrorIs(t, err, durable.ErrNotFound)
-	_, err = b.c.Resume(t.Context(), job.Session, coordinator.ResumeRequest{Prompt: "x"}, "ann")
+	_, err = b.c.Resume(t.Context(), job.Session, wire.ResumeRequest{Prompt: "x"}, "ann")
 	require.ErrorContains(t, err, "not autonomous")
-	_, err = b.c.Resume(t.Context(), job.Session, coordinator.ResumeRequest{TimeoutSeconds: -1}, "ann")
+	_, err = b.c.Resume(t.Context(), job.Session, wire.ResumeRequest{TimeoutSeconds: -1}, "ann")
 	require.ErrorContains(t, err, "prompt: missing")
 	require.ErrorContains(t, err, "timeout_seconds: -1")
-	_, err = b.c.Resume(t.Context(), job.Session, coordinator.ResumeRequest{Prompt: "x", TimeoutSeconds: math.MaxInt}, "ann")
+	_, err = b.c.Resume(t.Context(), job.Session, wire.ResumeRequest{Prompt: "x", TimeoutSeconds: math.MaxInt}, "ann")
 	require.ErrorContains(t, err, "timeout_seconds: 9223372036854775807")
-	for want, r := range map[string]coordinator.RunRequest{
+	for want, r := range map[string]wire.RunRequest{
 		`parent_session_id: no session "ses_unknown"`: {ParentSessionID: "ses_unknown"},
-		"parent_session_id: session ":                 {ParentSessionID: job.Session, ExecutionMode: coordinator.AsyncCallback},
-		"execution_mode: async_callback requires":     {ExecutionMode: coordinator.AsyncCallback},
+		"parent_session_id: session ":                 {ParentSessionID: job.Session, ExecutionMode: wire.AsyncCallback},
+		"execution_mode: async_callback requires":     {ExecutionMode: wire.AsyncCallback},
 		`execution_mode: "sync": expected async_poll`: {ExecutionMode: "sync"},
 	} {
 		r.AgentName = "job"
@@ -102,12 +103,12 @@ func TestResumeAfterFailure(t *testing.T) {
 	b.create(`{"name": "clerk", "type": "autonomous", "hooks": {"on_run_start": {
 		"type": "shell", "command": "grep -q forbidden && echo '{\"action\": \"block\"}' || echo '{\"action\": \"continue\"}'", "on_error": "block"}}}`)
 	b.replies["clerk"] = transcript
-	first := b.submitWith(coordinator.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)})
+	first := b.submitWith(wire.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)})
 	b.work(first.ID)
-	blocked := b.work(b.resume(first.Session, coordinator.ResumeRequest{Prompt: "forbidden"}).ID)
+	blocked := b.work(b.resume(first.Session, wire.ResumeRequest{Prompt: "forbidden"}).ID)
 	assert.True(t, blocked.Blocked)
-	last := b.work(b.resume(first.Session, coordinator.ResumeRequest{Prompt: "two"}).ID)
-	require.Equal(t, coordinator.Completed, last.Status, lo.FromPtr(last.Error))
+	last := b.work(b.resume(first.Session, wire.ResumeRequest{Prompt: "two"}).ID)
+	require.Equal(t, wire.Completed, last.Status, lo.FromPtr(last.Error))
 	assert.Equal(t, "one | one | two", *last.ResultText)
 	require.Len(t, last.Hooks, 2)
 	assert.Equal(t, first.Session, last.Hooks[0].SessionID)
@@ -123,32 +124,32 @@ func TestCallbacks(t *testing.T) {
 			"on_run_start": {"type": "command", "argv": ["echo", "{\"action\": \"block\", \"block_reason\": \"no\"}"], "on_error": "block"},
 			"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}}}`)
 	b.replies["boss"] = func(s agent.State) string { return s.LastMessage().OrEmpty().Source() }
-	parent := b.submitWith(coordinator.RunRequest{AgentName: "boss", Parameters: json.RawMessage(`{"prompt": "start"}`)})
+	parent := b.submitWith(wire.RunRequest{AgentName: "boss", Parameters: json.RawMessage(`{"prompt": "start"}`)})
 	children := map[agent.RunID]string{}
 	for _, name := range []string{"good", "bad", "never"} {
-		r := b.submitWith(coordinator.RunRequest{
-			AgentName: name, ParentSessionID: parent.Session, ExecutionMode: coordinator.AsyncCallback, IdempotencyKey: name,
+		r := b.submitWith(wire.RunRequest{
+			AgentName: name, ParentSessionID: parent.Session, ExecutionMode: wire.AsyncCallback, IdempotencyKey: name,
 		})
 		children[r.ID] = name
-		assert.Equal(t, r.ID, b.submitWith(coordinator.RunRequest{
-			AgentName: name, ParentSessionID: parent.Session, ExecutionMode: coordinator.AsyncCallback, IdempotencyKey: name,
+		assert.Equal(t, r.ID, b.submitWith(wire.RunRequest{
+			AgentName: name, ParentSessionID: parent.Session, ExecutionMode: wire.AsyncCallback, IdempotencyKey: name,
 		}).ID)
 	}
-	b.submitWith(coordinator.RunRequest{AgentName: "good", ParentSessionID: parent.Session}) // of which it is not told
+	b.submitWith(wire.RunRequest{AgentName: "good", ParentSessionID: parent.Session}) // of which it is not told
 	b.work(parent.ID)
 	s, err := b.c.Session(t.Context(), parent.Session)
 	require.NoError(t, err)
 	assert.Len(t, s.Children, 4)
-	told := map[agent.RunID]coordinator.Callback{}
+	told := map[agent.RunID]wire.Callback{}
 	for _, r := range s.Runs {
 		d, err := b.c.Run(t.Context(), r.RunID)
 		require.NoError(t, err)
 		if r.RunID == parent.ID {
 			continue
 		}
-		require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+		require.Equal(t, wire.Completed, d.Status, lo.FromPtr(d.Error))
 		assert.Equal(t, "callback", *d.ResultText, "the message is not from the user")
-		var p struct{ Callbacks []coordinator.Callback }
+		var p struct{ Callbacks []wire.Callback }
 		require.NoError(t, json.Unmarshal(d.Parameters, &p))
 		for _, c := range p.Callbacks {
 			assert.NotContains(t, told, c.RunID, "told twice")
@@ -161,11 +162,11 @@ func TestCallbacks(t *testing.T) {
 		assert.Equal(t, name, c.AgentName)
 		switch name {
 		case "good":
-			assert.Equal(t, []any{coordinator.Completed, "done\n"}, []any{c.Status, *c.ResultText})
+			assert.Equal(t, []any{wire.Completed, "done\n"}, []any{c.Status, *c.ResultText})
 		case "bad":
-			assert.Equal(t, []any{coordinator.Failed, "the command exited with code 3"}, []any{c.Status, *c.Error})
+			assert.Equal(t, []any{wire.Failed, "the command exited with code 3"}, []any{c.Status, *c.Error})
 		case "never":
-			assert.Equal(t, []any{coordinator.Failed, true, "Blocked by on_run_start hook: no"}, []any{c.Status, c.Blocked, *c.Error})
+			assert.Equal(t, []any{wire.Failed, true, "Blocked by on_run_start hook: no"}, []any{c.Status, c.Blocked, *c.Error})
 		}
 	}
 }
@@ -188,20 +189,20 @@ func TestCallbacksTogether(t *testing.T) {
 		}()
 		return "ok"
 	}
-	parent := b.submitWith(coordinator.RunRequest{AgentName: "boss", Parameters: json.RawMessage(`{"prompt": "start"}`)})
+	parent := b.submitWith(wire.RunRequest{AgentName: "boss", Parameters: json.RawMessage(`{"prompt": "start"}`)})
 	const children, resumes = 12, 4
 	var group sync.WaitGroup
 	for range children {
 		group.Go(func() {
-			_, err := b.c.Submit(t.Context(), coordinator.RunRequest{
-				AgentName: "good", ParentSessionID: parent.Session, ExecutionMode: coordinator.AsyncCallback,
+			_, err := b.c.Submit(t.Context(), wire.RunRequest{
+				AgentName: "good", ParentSessionID: parent.Session, ExecutionMode: wire.AsyncCallback,
 			}, "ann")
 			assert.NoError(t, err)
 		})
 	}
 	for i := range resumes {
 		group.Go(func() {
-			_, err := b.c.Resume(t.Context(), parent.Session, coordinator.ResumeRequest{Prompt: fmt.Sprint("more ", i)}, "ann")
+			_, err := b.c.Resume(t.Context(), parent.Session, wire.ResumeRequest{Prompt: fmt.Sprint("more ", i)}, "ann")
 			assert.NoError(t, err)
 		})
 	}
@@ -218,14 +219,14 @@ func TestCallbacksTogether(t *testing.T) {
 	for _, r := range s.Runs {
 		d, err := b.c.Run(t.Context(), r.RunID)
 		require.NoError(t, err)
-		if d.Status == coordinator.Stopped { // there was nothing left to tell
+		if d.Status == wire.Stopped { // there was nothing left to tell
 			assert.Contains(t, *d.Error, "another run of the session has done so")
 			continue
 		}
-		require.Equal(t, coordinator.Completed, d.Status, lo.FromPtr(d.Error))
+		require.Equal(t, wire.Completed, d.Status, lo.FromPtr(d.Error))
 		var p struct {
 			Prompt    string
-			Callbacks []coordinator.Callback
+			Callbacks []wire.Callback
 		}
 		require.NoError(t, json.Unmarshal(d.Parameters, &p))
 		if strings.HasPrefix(p.Prompt, "more ") {
@@ -248,29 +249,29 @@ func TestListSessions(t *testing.T) {
 			"on_run_start": {"type": "agent", "agent_name": "check", "on_error": "block"},
 			"on_run_finish": {"type": "command", "argv": ["cat"], "on_error": "continue"}}}`)
 	b.answers["clerk"] = func(string) string { return "ok" }
-	first := b.submitWith(coordinator.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)})
+	first := b.submitWith(wire.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)})
 	b.work(first.ID)
-	second := b.submitWith(coordinator.RunRequest{
+	second := b.submitWith(wire.RunRequest{
 		AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`), ParentSessionID: first.Session,
 	})
 	b.work(second.ID)
-	next := b.resume(first.Session, coordinator.ResumeRequest{Prompt: "two"})
+	next := b.resume(first.Session, wire.ResumeRequest{Prompt: "two"})
 
-	p := b.plain(b.serve(), coordinator.Viewer)
-	list := func(query string) (out coordinator.SessionList) {
+	p := b.plain(b.serve(), wire.Viewer)
+	list := func(query string) (out wire.SessionList) {
 		status, text := p.send(http.MethodGet, "/sessions?"+query, "", nil)
 		require.Equal(t, http.StatusOK, status, string(text))
 		require.NoError(t, json.Unmarshal(text, &out))
 		return out
 	}
-	ids := func(l coordinator.SessionList) []agent.SessionID {
-		return lo.Map(l.Sessions, func(s coordinator.SessionSummary, _ int) agent.SessionID { return s.SessionID })
+	ids := func(l wire.SessionList) []agent.SessionID {
+		return lo.Map(l.Sessions, func(s wire.SessionSummary, _ int) agent.SessionID { return s.SessionID })
 	}
 	all := list("")
 	require.Len(t, all.Sessions, 4, "two, and those of their hooks")
 	of := list("agent_name=clerk")
 	require.Equal(t, []agent.SessionID{second.Session, first.Session}, ids(of))
-	assert.Equal(t, []any{coordinator.Completed, coordinator.Hooking, first.Session, next.ID},
+	assert.Equal(t, []any{wire.Completed, wire.Hooking, first.Session, next.ID},
 		[]any{of.Sessions[0].Status, of.Sessions[1].Status, of.Sessions[0].ParentSessionID, of.Sessions[1].LastRunID})
 	assert.Equal(t, []agent.SessionID{first.Session}, ids(list("agent_name=clerk&status=hooking")))
 	assert.Equal(t, []agent.SessionID{second.Session}, ids(list("agent_name=clerk&parent_session_id="+string(first.Session))))
@@ -282,7 +283,7 @@ func TestListSessions(t *testing.T) {
 
 	status, text := p.send(http.MethodGet, "/runs?status=hooking", "", nil)
 	require.Equal(t, http.StatusOK, status)
-	var runs coordinator.RunList
+	var runs wire.RunList
 	require.NoError(t, json.Unmarshal(text, &runs))
 	require.Len(t, runs.Runs, 1)
 	assert.Equal(t, next.ID, runs.Runs[0].RunID)
@@ -293,14 +294,14 @@ func TestSessionWithManyCallbacks(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "clerk", "type": "autonomous"}`, `{"name": "job", "type": "procedural", "command": {"argv": ["true"]}}`)
 	b.answers["clerk"] = func(string) string { return "ok" }
-	first := b.submitWith(coordinator.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)})
+	first := b.submitWith(wire.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)})
 	b.work(first.ID)
 	for range durable.DefaultLimit + 1 {
-		b.submitWith(coordinator.RunRequest{AgentName: "job", ParentSessionID: first.Session, ExecutionMode: coordinator.AsyncCallback})
+		b.submitWith(wire.RunRequest{AgentName: "job", ParentSessionID: first.Session, ExecutionMode: wire.AsyncCallback})
 	}
-	p := b.plain(b.serve(), coordinator.Viewer)
+	p := b.plain(b.serve(), wire.Viewer)
 	status, text := p.send(http.MethodGet, "/sessions?agent_name=clerk", "", nil)
 	require.Equal(t, http.StatusOK, status, string(text))
 	assert.Contains(t, string(text), string(first.Session))
-	b.resume(first.Session, coordinator.ResumeRequest{Prompt: "two"})
+	b.resume(first.Session, wire.ResumeRequest{Prompt: "two"})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
 
 // limited serves the API of a coordinator with a limit for reading requests.
@@ -80,7 +81,7 @@ func TestSlowRequests(t *testing.T) {
 			}
 		})
 	}
-	all, err := b.client(s, coordinator.Admin).Runs(t.Context(), nil)
+	all, err := b.client(s, wire.Admin).Runs(t.Context(), nil)
 	require.NoError(t, err)
 	assert.Empty(t, all.Runs)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 )
@@ -31,15 +32,6 @@ var viewerMethods = []string{"Events", "Input", "List", "QueueServices", "Result
 // answerOperation is the ID of the operation that answers what a run waits for.
 const answerOperation = "answer"
 
-// StoreAnswer is an answer to something that a run waits for, as a client sends it.
-type StoreAnswer struct {
-	Run agent.RunID `json:"run"`
-	// Wait is the ID of what was seen: an answer to anything else is refused.
-	Wait string `json:"wait"`
-	// Answer is the answer. Its author is the token, and its member covers has the IDs of the questions that it is about.
-	Answer agent.Approval `json:"answer"`
-}
-
 // addStore adds what the command line needs of a store: "grapnel runs --server".
 func (a *api) addStore() {
 	type storeInput struct {
@@ -51,10 +43,10 @@ func (a *api) addStore() {
 			Results []json.RawMessage `json:"results"`
 		}
 	}
-	huma.Register(a.huma, route(http.MethodPost, "/store/{method}", "call-store", "Read and steer runs: for grapnel runs --server", Viewer, withOwnAudit),
+	huma.Register(a.huma, route(http.MethodPost, "/store/{method}", "call-store", "Read and steer runs: for grapnel runs --server", wire.Viewer, withOwnAudit),
 		func(ctx context.Context, in *storeInput) (*storeOutput, error) {
-			if about := identityOf(ctx); !allows(about.Role, Operator) && !slices.Contains(viewerMethods, in.Method) {
-				return nil, huma.NewError(http.StatusForbidden, missingRole(about, Operator))
+			if about := identityOf(ctx); !allows(about.Role, wire.Operator) && !slices.Contains(viewerMethods, in.Method) {
+				return nil, huma.NewError(http.StatusForbidden, missingRole(about, wire.Operator))
 			}
 			results, err := a.callStore(ctx, in.Method, in.Body)
 			out := &storeOutput{}
@@ -62,10 +54,10 @@ func (a *api) addStore() {
 			return out, a.problem("reading the store", err)
 		})
 
-	type answerInput struct{ Body StoreAnswer }
+	type answerInput struct{ Body wire.StoreAnswer }
 	type answerOutput struct{ Body durable.Wait }
 	huma.Register(a.huma, route(http.MethodPost, "/store-answers", answerOperation,
-		"Answer what a run waits for: for grapnel approvals --server", Operator, withOwnAudit),
+		"Answer what a run waits for: for grapnel approvals --server", wire.Operator, withOwnAudit),
 		func(ctx context.Context, in *answerInput) (*answerOutput, error) {
 			if err := a.record(ctx, in.Body.Run, in.Body.Answer.Verdict.String()+" "+in.Body.Wait); err != nil {
 				return nil, a.answerProblem(err)
@@ -154,7 +146,7 @@ func (c *Coordinator) checkSignal(ctx context.Context, run agent.RunID) error {
 }
 
 // answer records an answer by a person to a wait.
-func (c *Coordinator) answer(ctx context.Context, in StoreAnswer, by approval.Principal) (durable.Wait, error) {
+func (c *Coordinator) answer(ctx context.Context, in wire.StoreAnswer, by approval.Principal) (durable.Wait, error) {
 	w, err := durable.FindWait(ctx, c.store, in.Run, in.Wait)
 	if err != nil {
 		return w, err

@@ -13,14 +13,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
-)
-
-// The types of the last event of a stream: how the run has ended.
-const (
-	EventRunCompleted = "run_completed"
-	EventRunFailed    = "run_failed"
-	EventRunStopped   = "run_stopped"
 )
 
 // heartbeat is how often a stream without events sends a comment, so that proxies keep the connection.
@@ -32,7 +26,7 @@ func (a *api) addStream() {
 		ID   string `path:"id"`
 		Last string `header:"Last-Event-ID" doc:"The id of the last event that was received: the stream continues after it."`
 	}
-	o := route(http.MethodGet, "/runs/{id}/stream", "stream-events", "Stream the events of a run (server-sent events)", Viewer)
+	o := route(http.MethodGet, "/runs/{id}/stream", "stream-events", "Stream the events of a run (server-sent events)", wire.Viewer)
 	o.Responses = map[string]*huma.Response{"200": {Description: "Events", Content: map[string]*huma.MediaType{"text/event-stream": {}}}}
 	huma.Register(a.huma, o, func(ctx context.Context, in *input) (*huma.StreamResponse, error) {
 		r, err := a.c.findRun(ctx, agent.RunID(in.ID))

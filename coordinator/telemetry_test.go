@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
 
 // measured returns the sum of a counter, or the number of values of a histogram, by an attribute.
@@ -61,9 +62,9 @@ func TestTelemetryOfHooks(t *testing.T) {
 		otel.SetMeterProvider(oldMeters)
 	})
 	var mu sync.Mutex
-	var seen []coordinator.HookEvent
+	var seen []wire.HookEvent
 	b := newBench(t, func(o *coordinator.Options) {
-		o.Observe = func(h coordinator.HookEvent) {
+		o.Observe = func(h wire.HookEvent) {
 			mu.Lock()
 			defer mu.Unlock()
 			seen = append(seen, h)
@@ -75,7 +76,7 @@ func TestTelemetryOfHooks(t *testing.T) {
 	b.answers["validator"] = func(string) string { return `{"action": "block", "block_reason": "secret"}` }
 	id := b.submit("report", `{}`)
 	d := b.work(id)
-	require.Equal(t, coordinator.Failed, d.Status)
+	require.Equal(t, wire.Failed, d.Status)
 
 	all := spans.GetSpans()
 	named := func(name string) tracetest.SpanStub {
@@ -165,16 +166,16 @@ func TestEndings(t *testing.T) {
 			b.create(`{"name": "job", "type": "procedural", ` + c.blueprint + `}`)
 			id := b.submit("job", `{}`)
 			d := b.work(id)
-			list, err := b.client(b.serve(), coordinator.Viewer).Runs(t.Context(), nil)
+			list, err := b.client(b.serve(), wire.Viewer).Runs(t.Context(), nil)
 			require.NoError(t, err)
 			require.Len(t, list.Runs, 1)
-			want := coordinator.Ending{Reason: c.reason, BlockedBy: c.blockedBy, FailedHooks: c.failed}
+			want := wire.Ending{Reason: c.reason, BlockedBy: c.blockedBy, FailedHooks: c.failed}
 			assert.Equal(t, want, list.Runs[0].Ending)
 			assert.Equal(t, want, d.Ending)
 			after, err := coordinator.FinishRun(t.Context(), b.store, id)
 			require.NoError(t, err)
 			if name == "hook after the run failed" {
-				assert.Equal(t, coordinator.Completed, d.Status)
+				assert.Equal(t, wire.Completed, d.Status)
 				assert.Equal(t, "failed", string(after.Status), "the run that calls the hooks")
 			}
 		})
@@ -188,7 +189,7 @@ func TestRunsOfHooksAreHidden(t *testing.T) {
 	b.answers["validator"] = func(string) string { return `{"action": "continue"}` }
 	id := b.submit("report", `{"month": "May"}`)
 	b.work(id)
-	c := b.client(b.serve(), coordinator.Viewer)
+	c := b.client(b.serve(), wire.Viewer)
 	for query, want := range map[string][]string{
 		"":                            {"report"},
 		"hook_runs=true":              {"validator", "report"},
@@ -199,6 +200,6 @@ func TestRunsOfHooksAreHidden(t *testing.T) {
 	} {
 		list, err := c.Runs(t.Context(), lo.Must(url.ParseQuery(query)))
 		require.NoError(t, err)
-		assert.Equal(t, want, lo.Map(list.Runs, func(r coordinator.Run, _ int) string { return r.AgentName }), query)
+		assert.Equal(t, want, lo.Map(list.Runs, func(r wire.Run, _ int) string { return r.AgentName }), query)
 	}
 }

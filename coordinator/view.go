@@ -7,78 +7,17 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
 
-// Run is a run as the API has it.
-type Run struct {
-	RunID     agent.RunID     `json:"run_id"`
-	SessionID agent.SessionID `json:"session_id"`
-	// AgentName is the name of the blueprint, Version the version that the run has.
-	AgentName string `json:"agent_name"`
-	Version   string `json:"version,omitempty"`
-	Type      Type   `json:"type"`
-	Status    Status `json:"status"`
-	// Blocked is set if a hook has blocked the run; its status is failed.
-	Blocked bool `json:"blocked,omitempty"`
-	Ending
-	// HasHooks is set if the blueprint has hooks around its runs. Hook is the type of the hook that has started the run.
-	HasHooks bool   `json:"has_hooks,omitempty"`
-	Hook     string `json:"hook,omitempty"`
-	// ParentRunID is the run whose hook has started this one, ParentSessionID the session that has started the session.
-	ParentRunID     agent.RunID     `json:"parent_run_id,omitempty"`
-	ParentSessionID agent.SessionID `json:"parent_session_id,omitempty"`
-	// ExecutionMode says who is told when the run has ended.
-	ExecutionMode ExecutionMode     `json:"execution_mode"`
-	Demands       map[string]string `json:"demands,omitempty"`
-	Labels        map[string]string `json:"labels,omitempty"`
-	SubmittedBy   string            `json:"submitted_by,omitempty"`
-	// Runner is the runner that executes the run.
-	Runner    string    `json:"runner,omitempty"`
-	CreatedAt time.Time `json:"created_at"`
-	UpdatedAt time.Time `json:"updated_at"`
-}
-
-// RunDetail is everything about a run.
-type RunDetail struct {
-	Run
-
-	// Parameters are what the runner gets. OriginalParameters are those of the request, if hooks have changed them.
-	Parameters         json.RawMessage `json:"parameters"`
-	OriginalParameters json.RawMessage `json:"original_parameters,omitempty"`
-	// ResultText or ResultData is the result of a completed run; Error says why a run has failed or was stopped.
-	ResultText *string         `json:"result_text"`
-	ResultData json.RawMessage `json:"result_data"`
-	Error      *string         `json:"error"`
-	// LastError says why no runner could execute a run that waits to be tried again.
-	LastError string `json:"last_error,omitempty"`
-	// Hooks are the events of the hooks around the run, in order.
-	Hooks []HookEvent `json:"hooks"`
-	// WaitsFor is what a waiting run waits for.
-	WaitsFor []WaitView `json:"waits_for,omitempty"`
-	// Pipeline is what a run of a pipeline is doing, or how it has ended.
-	Pipeline *pipeline.Status `json:"pipeline,omitempty"`
-}
-
-// WaitView is something that a run waits for.
-type WaitView struct {
-	Wait string           `json:"wait"`
-	Kind durable.WaitKind `json:"kind"`
-	Tool string           `json:"tool,omitempty"`
-	// Questions are the IDs of the open questions. An answer names those that it covers.
-	Questions []string    `json:"questions,omitempty"`
-	Run       agent.RunID `json:"run,omitempty"`
-	Deadline  time.Time   `json:"deadline,omitzero"`
-}
-
 // viewOf returns a run as the API has it.
-func viewOf(r durable.Run) Run {
+func viewOf(r durable.Run) wire.Run {
 	labels := map[string]string{}
 	for name, value := range r.Labels {
 		own := r.Kind == durable.KindPipeline && (name == pipeline.LabelPipeline || name == pipeline.LabelSession)
@@ -92,17 +31,17 @@ func viewOf(r durable.Run) Run {
 			demands[name] = value
 		}
 	}
-	v := Run{
-		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Version: r.Version, Type: Autonomous, Status: apiStatus(r), Blocked: r.Blocked,
+	v := wire.Run{
+		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Version: r.Version, Type: wire.Autonomous, Status: apiStatus(r), Blocked: r.Blocked,
 		HasHooks: r.Labels[LabelHooks] != "", Hook: r.Labels[LabelHook], ParentRunID: r.Parent, Demands: demands, Labels: labels,
-		ParentSessionID: agent.SessionID(r.Labels[labelParentSession]), ExecutionMode: cmp.Or(ExecutionMode(r.Labels[labelMode]), AsyncPoll),
+		ParentSessionID: agent.SessionID(r.Labels[labelParentSession]), ExecutionMode: cmp.Or(wire.ExecutionMode(r.Labels[labelMode]), wire.AsyncPoll),
 		SubmittedBy: r.By, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(),
 	}
 	switch r.Kind {
 	case durable.KindCommand:
-		v.Type = Procedural
+		v.Type = wire.Procedural
 	case durable.KindPipeline:
-		v.Type = Pipeline
+		v.Type = wire.Pipeline
 	}
 	if r.Status == durable.StatusRunning && r.Phase == "" {
 		v.Runner = r.Owner
@@ -111,61 +50,63 @@ func viewOf(r durable.Run) Run {
 }
 
 // view returns a run as the API has it, with why it has ended.
-func (c *Coordinator) view(ctx context.Context, r durable.Run) (v Run, err error) {
+func (c *Coordinator) view(ctx context.Context, r durable.Run) (v wire.Run, err error) {
 	v = viewOf(r)
 	v.Ending, err = EndingOf(ctx, c.store, r)
 	return v, err
 }
 
 // Run returns everything about a run. It returns durable.ErrNotFound for one that was not submitted through a coordinator.
-func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (RunDetail, error) {
+func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (wire.RunDetail, error) {
 	r, err := c.findRun(ctx, id)
 	if err != nil {
-		return RunDetail{}, err
+		return wire.RunDetail{}, err
 	}
-	d := RunDetail{Hooks: []HookEvent{}}
+	d := wire.RunDetail{Hooks: []wire.HookEvent{}}
 	if d.Run, err = c.view(ctx, r); err != nil {
-		return RunDetail{}, err
+		return wire.RunDetail{}, err
 	}
 	first, err := c.store.SubmittedInput(ctx, id)
 	if err != nil {
-		return RunDetail{}, err
+		return wire.RunDetail{}, err
 	}
 	now, err := c.store.Input(ctx, id)
 	if err != nil {
-		return RunDetail{}, err
+		return wire.RunDetail{}, err
 	}
 	if d.Parameters, err = parametersOf(r.Kind, now); err != nil {
-		return RunDetail{}, err
+		return wire.RunDetail{}, err
 	}
 	if !bytes.Equal(first, now) {
 		if d.OriginalParameters, err = parametersOf(r.Kind, first); err != nil {
-			return RunDetail{}, err
+			return wire.RunDetail{}, err
 		}
 	}
 	if r.Kind == durable.KindPipeline {
 		status, err := pipeline.StatusOf(ctx, c.store, r)
 		if err != nil {
-			return RunDetail{}, err
+			return wire.RunDetail{}, err
 		}
 		d.Pipeline = &status
 	}
 	if r.Status.Ended() {
 		if err := c.addResult(ctx, &d, r); err != nil {
-			return RunDetail{}, err
+			return wire.RunDetail{}, err
 		}
 	}
 	if d.LastError, err = c.lastError(ctx, r); err != nil {
-		return RunDetail{}, err
+		return wire.RunDetail{}, err
 	}
 	if r.Status == durable.StatusWaiting {
 		waits, err := c.store.Waits(ctx, id)
 		if err != nil {
-			return RunDetail{}, err
+			return wire.RunDetail{}, err
 		}
 		for _, w := range waits {
 			if w.Answer == nil {
-				d.WaitsFor = append(d.WaitsFor, WaitView{w.ID, w.Kind, w.Tool, openQuestions(w), w.Child, w.Deadline})
+				d.WaitsFor = append(d.WaitsFor, wire.WaitView{
+					Wait: w.ID, Kind: w.Kind, Tool: w.Tool, Questions: openQuestions(w), Run: w.Child, Deadline: w.Deadline,
+				})
 			}
 		}
 	}
@@ -197,7 +138,7 @@ func (c *Coordinator) lastError(ctx context.Context, r durable.Run) (string, err
 }
 
 // addResult adds the result of a run that has ended.
-func (c *Coordinator) addResult(ctx context.Context, d *RunDetail, r durable.Run) error {
+func (c *Coordinator) addResult(ctx context.Context, d *wire.RunDetail, r durable.Run) error {
 	result, err := durable.ResultOf(ctx, c.store, r.ID)
 	if err != nil {
 		return err
@@ -240,8 +181,8 @@ func isOurs(r durable.Run) bool {
 }
 
 // hookEvents returns the events of the hooks around a run, in order.
-func (c *Coordinator) hookEvents(ctx context.Context, r durable.Run) ([]HookEvent, error) {
-	all := []HookEvent{}
+func (c *Coordinator) hookEvents(ctx context.Context, r durable.Run) ([]wire.HookEvent, error) {
+	all := []wire.HookEvent{}
 	add := func(id agent.RunID) error {
 		events, err := c.store.Events(ctx, id, 0, maxHookEvents)
 		all = append(all, hookEventsIn(events)...)

@@ -25,6 +25,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 )
@@ -128,7 +129,7 @@ func serveBare(p benchStore) http.Handler {
 		_ = json.NewEncoder(w).Encode(value) // the client has gone
 	}
 	mux.HandleFunc("POST /runs", func(w http.ResponseWriter, r *http.Request) {
-		var in coordinator.RunRequest
+		var in wire.RunRequest
 		err := json.NewDecoder(r.Body).Decode(&in)
 		jobs := []durable.Job{{ID: agent.NewRunID(), Kind: durable.KindCommand, Name: "bare", Input: in.Parameters}}
 		if in.AgentName == "hooks2" {
@@ -452,8 +453,8 @@ func measureAPILists(m *measuring) {
 		"common label": "label=site%3Dsite+1", "rare label": "label=team%3Dteam+7", "blocked": "blocked=true", "hooks": "has_hooks=true",
 		"since": "since=" + url.QueryEscape(r.Created.UTC().Format(time.RFC3339Nano)), "until": "until=" + url.QueryEscape(r.Created.UTC().Format(time.RFC3339Nano)),
 	}
-	for _, status := range []coordinator.Status{
-		coordinator.Pending, coordinator.Hooking, coordinator.Running, coordinator.Waiting, coordinator.Completed, coordinator.Failed, coordinator.Stopped,
+	for _, status := range []wire.Status{
+		wire.Pending, wire.Hooking, wire.Running, wire.Waiting, wire.Completed, wire.Failed, wire.Stopped,
 	} {
 		filters["status "+string(status)] = "status=" + string(status)
 		filters[string(status)+" with definition"] = "agent_name=agent+11&status=" + string(status)
@@ -469,7 +470,7 @@ func measureAPILists(m *measuring) {
 			var took []time.Duration
 			for until := time.Now().Add(2 * time.Second); len(took) < m.looks && (len(took) < 3 || time.Now().Before(until)); {
 				took = append(took, timed(func() {
-					var list coordinator.RunList
+					var list wire.RunList
 					require.NoError(m, w.send(m.Context(), http.MethodGet, "/runs?limit=100&"+query+before, "", nil, &list), name)
 				}))
 			}

@@ -31,8 +31,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/postgres"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
@@ -132,7 +132,7 @@ func newFleet(t *testing.T, dir, at string, store durable.Store) *fleet {
 	}
 	var runner string
 	f.persist(func() (err error) {
-		runner, err = f.api.NewToken(t.Context(), "runners", coordinator.RunnerRole, 0)
+		runner, err = f.api.NewToken(t.Context(), "runners", wire.RunnerRole, 0)
 		return err
 	})
 	for i := range 2 {
@@ -258,23 +258,23 @@ func (f *fleet) persist(do func() error) {
 type jobKind struct {
 	name string
 	// ends are the statuses with which a run may end.
-	ends []coordinator.Status
+	ends []wire.Status
 	// stop is set for a kind whose runs are stopped.
 	stop bool
 }
 
 var (
-	completed = []coordinator.Status{coordinator.Completed}
+	completed = []wire.Status{wire.Completed}
 	jobKinds  = []jobKind{
 		{name: "job-agent", ends: completed},
 		{name: "job-command", ends: completed},
-		{name: "job-once", ends: []coordinator.Status{coordinator.Completed, coordinator.Failed}}, // it fails if it is unknown what it has done
-		{name: "job-blocked", ends: []coordinator.Status{coordinator.Failed}},
-		{name: "job-stopped", ends: []coordinator.Status{coordinator.Stopped}, stop: true},
-		{name: "job-agent", ends: []coordinator.Status{coordinator.Completed, coordinator.Stopped}, stop: true},
+		{name: "job-once", ends: []wire.Status{wire.Completed, wire.Failed}}, // it fails if it is unknown what it has done
+		{name: "job-blocked", ends: []wire.Status{wire.Failed}},
+		{name: "job-stopped", ends: []wire.Status{wire.Stopped}, stop: true},
+		{name: "job-agent", ends: []wire.Status{wire.Completed, wire.Stopped}, stop: true},
 		{name: "job-pipeline", ends: completed},
 		{name: "job-plain", ends: completed},
-		{name: "job-pipeline", ends: []coordinator.Status{coordinator.Completed, coordinator.Stopped}, stop: true},
+		{name: "job-pipeline", ends: []wire.Status{wire.Completed, wire.Stopped}, stop: true},
 	}
 )
 
@@ -484,7 +484,7 @@ func (f *fleet) submit(n int) *job {
 	f.t.Helper()
 	j := &job{jobKind: jobKinds[n%len(jobKinds)], n: n}
 	f.persist(func() error {
-		s, err := f.api.Submit(f.t.Context(), coordinator.RunRequest{
+		s, err := f.api.Submit(f.t.Context(), wire.RunRequest{
 			AgentName: j.name, Parameters: json.RawMessage(fmt.Sprintf(`{"n":%d,"z":0}`, n)), IdempotencyKey: fmt.Sprint("job ", n),
 		})
 		j.id = s.RunID
@@ -667,7 +667,7 @@ func (f *fleet) check(jobs []*job) {
 			times := func(line string) int { return lines[fmt.Sprintf("agent.log %d %s", j.n, line)] }
 			assert.LessOrEqual(f.t, times("one"), 1, about)
 			assert.LessOrEqual(f.t, times("two"), (j.n+1)%2, about)
-			if d.Status == coordinator.Completed {
+			if d.Status == wire.Completed {
 				assert.Equal(f.t, fmt.Sprint("done ", j.n), *d.ResultText)
 				f.checkCalls(j.id, times("one"), 0, times("two"))
 			}
@@ -681,7 +681,7 @@ func (f *fleet) check(jobs []*job) {
 		case "job-once":
 			times := lines["once.log "+string(j.id)+"/command"]
 			assert.LessOrEqual(f.t, times, 1, about)
-			if d.Status == coordinator.Completed {
+			if d.Status == wire.Completed {
 				assert.Equal(f.t, 1, times, about)
 			}
 		case "job-blocked":
@@ -692,7 +692,7 @@ func (f *fleet) check(jobs []*job) {
 			assert.Equal(f.t, 1, f.receiver.keys(j.name, j.id, "finish"), about)
 		case "job-pipeline":
 			assert.Equal(f.t, 1, f.receiver.keys(j.name, j.id, "finish"), about)
-			if d.Status == coordinator.Completed {
+			if d.Status == wire.Completed {
 				assert.Equal(f.t, "sealed", *d.ResultText, about)
 				iterations, err := f.store.List(f.t.Context(), durable.Filter{Parent: j.id, Kind: durable.KindCommand})
 				require.NoError(f.t, err)
@@ -741,7 +741,7 @@ func (f *fleet) checkCalls(id agent.RunID, ran ...int) {
 }
 
 // list returns all runs of a blueprint.
-func (f *fleet) list(name string) (all []coordinator.Run) {
+func (f *fleet) list(name string) (all []wire.Run) {
 	f.t.Helper()
 	query := url.Values{"agent_name": {name}}
 	for {

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 )
@@ -29,10 +29,10 @@ type explained struct {
 	name string
 	// blueprint are its members after name and type. The type is autonomous if it has no command and no pipeline.
 	blueprint, params string
-	request           coordinator.RunRequest // what else the request has
+	request           wire.RunRequest // what else the request has
 	// answer are the arguments of "grapnel runs" for the answer, and what "runs show" says about the question; nil for none.
 	answer *[2][]string
-	status coordinator.Status
+	status wire.Status
 	// list and show are what the lines say, as regular expressions.
 	list string
 	show []string
@@ -59,101 +59,101 @@ func explainedRuns() []explained {
 	asks := answering(`{"decision": "ask", "reason": "it writes"}`, "block")
 	return []explained{
 		{
-			name: "blocked", blueprint: start(answering(`{"action": "block", "block_reason": "May is closed"}`, "block")), status: coordinator.Failed,
+			name: "blocked", blueprint: start(answering(`{"action": "block", "block_reason": "May is closed"}`, "block")), status: wire.Failed,
 			list: `blocked by on_run_start hook \(command sh\): May is closed`, show: []string{`on_run_start hook \(command sh\): block, \S+: May is closed`},
 		}, {
-			name: "blocked-silently", blueprint: start(answering(`{"action": "block"}`, "block")), status: coordinator.Failed,
+			name: "blocked-silently", blueprint: start(answering(`{"action": "block"}`, "block")), status: wire.Failed,
 			list: `blocked by on_run_start hook \(command sh\): No reason provided`, show: []string{`: block, \S+: No reason provided`},
 		}, {
-			name: "hook-fails-block", blueprint: start(hookOf("echo lost >&2; exit 3", "block")), status: coordinator.Failed,
+			name: "hook-fails-block", blueprint: start(hookOf("echo lost >&2; exit 3", "block")), status: wire.Failed,
 			list: `on_run_start hook \(command sh\) failed: .*exit code 3.*lost`, show: []string{`on_run_start hook \(command sh\): failed, on_error block, .*lost`},
 		}, {
-			name: "hook-fails-continue", blueprint: start(hookOf("exit 3", "continue")), status: coordinator.Completed,
+			name: "hook-fails-continue", blueprint: start(hookOf("exit 3", "continue")), status: wire.Completed,
 			list: `on_run_start hook \(command sh\) failed: .*exit code 3`, show: []string{`: failed, on_error continue, .*exit code 3`},
 		}, {
-			name: "hook-fails-ignore", blueprint: start(hookOf("exit 3", "ignore")), status: coordinator.Completed,
+			name: "hook-fails-ignore", blueprint: start(hookOf("exit 3", "ignore")), status: wire.Completed,
 			list: `on_run_start hook \(command sh\) failed: .*exit code 3`, show: []string{`: failed, on_error (continue|ignore), .*exit code 3`},
 		}, {
-			name: "hook-times-out", blueprint: start(strings.Replace(hookOf("sleep 60", "block"), "{", `{"timeout_seconds": 1, `, 1)), status: coordinator.Failed,
+			name: "hook-times-out", blueprint: start(strings.Replace(hookOf("sleep 60", "block"), "{", `{"timeout_seconds": 1, `, 1)), status: wire.Failed,
 			list: `on_run_start hook \(command sh\) failed: .*(time limit|1s)`, show: []string{`: timeout, on_error block, `},
 		}, {
-			name: "hook-says-nonsense", blueprint: start(hookOf("echo maybe", "block")), status: coordinator.Failed,
+			name: "hook-says-nonsense", blueprint: start(hookOf("echo maybe", "block")), status: wire.Failed,
 			list: `on_run_start hook \(command sh\) failed: .*maybe`, show: []string{`: failed, on_error block, .*maybe`},
 		}, {
-			name: "second-hook-blocks", status: coordinator.Failed,
+			name: "second-hook-blocks", status: wire.Failed,
 			blueprint: start(`[` + answering(`{"action": "continue"}`, "block") + `, ` + answering(`{"action": "block", "block_reason": "not you"}`, "block") + `]`),
 			list:      `blocked by on_run_start hook 2 \(command sh\): not you`, show: []string{`on_run_start hook \(command sh\): continue`, `on_run_start hook 2 \(command sh\): block`},
 		}, {
-			name: "parameters-rewritten", params: `{"amount": 1}`, status: coordinator.Completed,
+			name: "parameters-rewritten", params: `{"amount": 1}`, status: wire.Completed,
 			blueprint: start(answering(`{"action": "continue", "parameters": {"amount": 2}}`, "block")),
 			list:      `on_run_start hook \(command sh\) changed the parameters`,
 			show:      []string{`submitted parameters \{"amount":1\}`, `\nparameters \{"amount":2\}`, `: continue, \S+: changed \{"amount":1\} to \{"amount":2\}`},
 		}, {
-			name: "parameters-refused", params: `{"amount": 1}`, status: coordinator.Failed,
+			name: "parameters-refused", params: `{"amount": 1}`, status: wire.Failed,
 			blueprint: `"parameters_schema": {"type": "object", "properties": {"amount": {"type": "integer"}}}, ` +
 				start(answering(`{"action": "continue", "parameters": {"amount": "two"}}`, "block")),
 			list: `failed: .*does not accept the changed parameters`, show: []string{`: failed, on_error block, .*amount`},
 		}, {
-			name: "finish-hook-fails", blueprint: catCommand + `, "hooks": {"on_run_finish": ` + hookOf("exit 4", "block") + `}`, status: coordinator.Completed,
+			name: "finish-hook-fails", blueprint: catCommand + `, "hooks": {"on_run_finish": ` + hookOf("exit 4", "block") + `}`, status: wire.Completed,
 			list: `on_run_finish hook \(command sh\) failed: .*exit code 4`, show: []string{`on_run_finish hook \(command sh\): failed, .*exit code 4`},
 		}, {
-			name: "hook-agent-fails", blueprint: start(`{"type": "agent", "agent_name": "broken", "on_error": "block"}`), status: coordinator.Failed,
+			name: "hook-agent-fails", blueprint: start(`{"type": "agent", "agent_name": "broken", "on_error": "block"}`), status: wire.Failed,
 			list: `on_run_start hook \(agent broken\) failed: .*exited with code 9`, show: []string{`on_run_start hook \(agent broken\): failed, on_error block, .*exited with code 9`},
 		}, {
-			name: "result-withheld", status: coordinator.Completed,
+			name: "result-withheld", status: wire.Completed,
 			blueprint: catCommand + `, "hooks": {"on_result": ` + answering(`{"action": "block", "block_reason": "it has a name"}`, "block") + `}`,
 			list:      `on_result hook \(command sh\) withheld the result: it has a name`,
 			show:      []string{`on_result hook \(command sh\): block, \S+: it has a name`},
 		}, {
-			name: "result-replaced", status: coordinator.Completed,
+			name: "result-replaced", status: wire.Completed,
 			blueprint: catCommand + `, "hooks": {"on_result": ` + answering(`{"action": "continue", "result_text": "[name]"}`, "block") + `}`,
 			list:      `on_result hook \(command sh\) replaced the result`, show: []string{`on_result hook \(command sh\): replace, `, `\n\[name\]\n`},
 		}, {
 			name: "cancelled-in-a-hook", blueprint: start(hookOf("sleep 60", "block")), answer: &[2][]string{{"cancel", "--reason", "changed my mind"}, nil},
-			status: coordinator.Stopped, list: `cancelled: changed my mind, by [^;\n]+(\n|$)`, show: []string{`on_run_start hook \(command sh\): interrupted\n`},
+			status: wire.Stopped, list: `cancelled: changed my mind, by [^;\n]+(\n|$)`, show: []string{`on_run_start hook \(command sh\): interrupted\n`},
 		}, {
-			name: "command-fails", blueprint: `"command": {"argv": ["sh", "-c", "echo sorry >&2; exit 5"]}`, status: coordinator.Failed,
+			name: "command-fails", blueprint: `"command": {"argv": ["sh", "-c", "echo sorry >&2; exit 5"]}`, status: wire.Failed,
 			list: `the command exited with code 5: sorry`, show: []string{`exit code 5`},
 		}, {
-			name: "too-late", blueprint: `"command": {"argv": ["sleep", "60"]}`, request: coordinator.RunRequest{TimeoutSeconds: 1}, status: coordinator.Stopped,
+			name: "too-late", blueprint: `"command": {"argv": ["sleep", "60"]}`, request: wire.RunRequest{TimeoutSeconds: 1}, status: wire.Stopped,
 			list: `deadline`, show: []string{`\ndeadline 20`},
 		}, {
-			name: "never-taken", blueprint: catCommand, status: coordinator.Failed,
-			request: coordinator.RunRequest{StartWithinSeconds: 1, Demands: map[string]string{"zone": "moon"}},
+			name: "never-taken", blueprint: catCommand, status: wire.Failed,
+			request: wire.RunRequest{StartWithinSeconds: 1, Demands: map[string]string{"zone": "moon"}},
 			list:    `start|taken`, show: []string{`start by 20`, `zone=moon`},
 		}, {
 			name: "cancelled", blueprint: `"command": {"argv": ["sleep", "60"]}`, answer: &[2][]string{{"cancel", "--reason", "changed my mind"}, nil},
-			status: coordinator.Stopped, list: `changed my mind`, show: []string{`changed my mind`},
+			status: wire.Stopped, list: `changed my mind`, show: []string{`changed my mind`},
 		}, {
 			name: "call-denied", blueprint: tool(answering(`{"decision": "deny", "reason": "no deploys on Friday"}`, "block")), params: `{"prompt": "echo deploy"}`,
-			status: coordinator.Completed,
+			status: wire.Completed,
 			show:   []string{`echo deploy`, `PreToolUse hook \S+ \(command sh\) about bash \(call_1\): deny, \S+: no deploys on Friday`, `✗ denied by \S+: no deploys on Friday`},
 		}, {
-			name: "call-hook-fails", blueprint: tool(hookOf("echo lost >&2; exit 3", "block")), params: `{"prompt": "echo seven"}`, status: coordinator.Completed,
+			name: "call-hook-fails", blueprint: tool(hookOf("echo lost >&2; exit 3", "block")), params: `{"prompt": "echo seven"}`, status: wire.Completed,
 			show: []string{`PreToolUse hook \S+ \(command sh\) about bash \(call_1\): failed, on_error block`, `✗ not run: \S+ could not decide: (?s:.*)exit code\s+3`},
 		}, {
-			name: "call-rewritten", params: `{"prompt": "echo one"}`, status: coordinator.Completed,
+			name: "call-rewritten", params: `{"prompt": "echo one"}`, status: wire.Completed,
 			blueprint: tool(answering(`{"decision": "rewrite", "arguments": {"command": "echo two"}}`, "block")),
 			show:      []string{`▸ bash echo one`, `with changed arguments: echo two`, `PreToolUse hook \S+ \(command sh\) about bash \(call_1\): rewrite, .*echo one.* to .*echo two`},
 		}, {
-			name: "approved-with-changes", blueprint: tool(asks), params: `{"prompt": "echo three"}`, status: coordinator.Completed,
+			name: "approved-with-changes", blueprint: tool(asks), params: `{"prompt": "echo three"}`, status: wire.Completed,
 			answer: &[2][]string{{"approve", "--args", `{"command": "echo four"}`}, {"it writes"}},
 			show:   []string{`▸ bash echo three`, `with changed arguments: echo four`, `PreToolUse hook \S+ \(command sh\) about bash \(call_1\): ask, \S+: it writes`},
 		}, {
-			name: "rejected", blueprint: tool(asks), params: `{"prompt": "echo five"}`, status: coordinator.Stopped,
+			name: "rejected", blueprint: tool(asks), params: `{"prompt": "echo five"}`, status: wire.Stopped,
 			answer: &[2][]string{{"reject", "--end", "--reason", "not today"}, {"it writes"}}, list: `not today`, show: []string{`reject by local, .*: not today`, `not run: local rejected it: not today`, `local rejected a call: not today`},
 		}, {
-			name: "model-fails", blueprint: shellAgent, params: `{"prompt": "no such model"}`, status: coordinator.Failed,
+			name: "model-fails", blueprint: shellAgent, params: `{"prompt": "no such model"}`, status: wire.Failed,
 			list: `no such model`, show: []string{`no such model`},
 		}, {
-			name: "out-of-steps", blueprint: `"agent": {"tools": ["shell"], "guards": {"steps": 1}}`, params: `{"prompt": "echo six"}`, status: coordinator.Stopped,
+			name: "out-of-steps", blueprint: `"agent": {"tools": ["shell"], "guards": {"steps": 1}}`, params: `{"prompt": "echo six"}`, status: wire.Stopped,
 			list: `1 of at most 1 steps taken.*steps_limit`, show: []string{`1 of at most 1 steps taken`},
 		}, {
-			name: "stage-fails", status: coordinator.Failed,
+			name: "stage-fails", status: wire.Failed,
 			blueprint: `"pipeline": {"files": {"pipeline.yaml": "name: p\nstages:\n  - {name: check, command: {argv: [sh, -c, 'exit 6']}, termination: {type: fixed, iterations: 1}}\n"}}`,
 			list:      `stage "check"`, show: []string{`stage "check"`, `\nruns\n  run_\S+  command \S+: failed: the command exited with code 6`},
 		}, {
-			name: "gate-rejected", status: coordinator.Stopped, answer: &[2][]string{{"reject", "--reason", "no budget"}, {"Is the plan good?"}},
+			name: "gate-rejected", status: wire.Stopped, answer: &[2][]string{{"reject", "--reason", "no budget"}, {"Is the plan good?"}},
 			blueprint: `"pipeline": {"files": {"pipeline.yaml": "name: p\nstages:\n  - {name: plan, command: {argv: [echo, planned]}, termination: {type: fixed, iterations: 1}}\n` +
 				`hooks:\n  on_stage_complete: {type: gate, by: person, reason: Is the plan good?, await: true}\n"}}`,
 			list: `no budget`, show: []string{`StageComplete hook \S+ .*: stop, \S+: no budget`, `\nruns\n  run_\S+  command \S+: completed`},
@@ -216,10 +216,10 @@ func TestRunsAreExplained(t *testing.T) {
 	f.start(serve)
 	var runners string
 	f.persist(func() (err error) {
-		runners, err = f.api.NewToken(t.Context(), "runners", coordinator.RunnerRole, 0)
+		runners, err = f.api.NewToken(t.Context(), "runners", wire.RunnerRole, 0)
 		return err
 	})
-	viewer, err := f.api.NewToken(t.Context(), "viewers", coordinator.Viewer, 0)
+	viewer, err := f.api.NewToken(t.Context(), "viewers", wire.Viewer, 0)
 	require.NoError(t, err)
 	f.start(&daemon{
 		args: []string{"runner", "--server", "http://" + f.address, "--name", "r1", "--model", "openai/test-model"},
@@ -235,12 +235,12 @@ func TestRunsAreExplained(t *testing.T) {
 	}
 	create := func(name, members string) {
 		t.Helper()
-		kind := coordinator.Autonomous
+		kind := wire.Autonomous
 		switch {
 		case strings.Contains(members, `"command": {"argv"`) && !strings.Contains(members, shellAgent):
-			kind = coordinator.Procedural
+			kind = wire.Procedural
 		case strings.Contains(members, `"pipeline": {`):
-			kind = coordinator.Pipeline
+			kind = wire.Pipeline
 		}
 		members = strings.ReplaceAll(members, `"command": {"argv"`, `"command": {"env": {"PATH": "`+os.Getenv("PATH")+`"}, "argv"`)
 		_, err := f.api.CreateBlueprint(t.Context(), json.RawMessage(fmt.Sprintf(`{"name": %q, "type": %q, %s}`, name, kind, members)))
@@ -263,7 +263,7 @@ func TestRunsAreExplained(t *testing.T) {
 		}
 		require.Eventually(t, func() bool {
 			d, err := f.api.Run(t.Context(), ids[e.name])
-			return err == nil && (d.Status == coordinator.Waiting || e.answer[0][0] == "cancel" && (d.Status == coordinator.Running || len(d.Hooks) > 0))
+			return err == nil && (d.Status == wire.Waiting || e.answer[0][0] == "cancel" && (d.Status == wire.Running || len(d.Hooks) > 0))
 		}, patience, 20*time.Millisecond, e.name)
 		args := []string{"runs", e.answer[0][0], string(ids[e.name])}
 		if len(e.answer[1]) > 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
@@ -74,7 +74,7 @@ func newForeign(t *testing.T, argv ...string) *foreign {
 	f.daemons = []*daemon{{args: []string{"serve", "--store", at, "--listen", f.address, "--no-runner"}, env: []string{"GRAPNEL_TOKEN=" + f.token}}}
 	f.start(f.daemons[0])
 	f.persist(func() (err error) {
-		f.runner, err = f.api.NewToken(t.Context(), "runners", coordinator.RunnerRole, 0)
+		f.runner, err = f.api.NewToken(t.Context(), "runners", wire.RunnerRole, 0)
 		return err
 	})
 	env := `"env": {"PATH": "` + os.Getenv("PATH") + `", "GREETING": "hello"}`
@@ -114,13 +114,13 @@ func (f *foreign) drain(p *program) {
 
 func (f *foreign) submitRun(name, params string) agent.RunID {
 	f.t.Helper()
-	s, err := f.api.Submit(f.t.Context(), coordinator.RunRequest{AgentName: name, Parameters: json.RawMessage(params)})
+	s, err := f.api.Submit(f.t.Context(), wire.RunRequest{AgentName: name, Parameters: json.RawMessage(params)})
 	require.NoError(f.t, err)
 	return s.RunID
 }
 
 // ended waits until a run has ended.
-func (f *foreign) ended(id agent.RunID, p *program) coordinator.RunDetail {
+func (f *foreign) ended(id agent.RunID, p *program) wire.RunDetail {
 	f.t.Helper()
 	f.await(&job{id: id})
 	d, err := f.api.Run(f.t.Context(), id)
@@ -135,7 +135,7 @@ func (f *foreign) completes() {
 	assert.JSONEq(f.t, `{"words": 3}`, string(f.ended(id, p).ResultData), p.written())
 	events, err := f.api.Events(f.t.Context(), id, 0, 10)
 	require.NoError(f.t, err)
-	assert.Equal(f.t, []string{"run_start", "counted", "run_completed"}, lo.Map(events, func(e coordinator.EventView, _ int) string { return e.Type }))
+	assert.Equal(f.t, []string{"run_start", "counted", "run_completed"}, lo.Map(events, func(e wire.EventView, _ int) string { return e.Type }))
 	assert.JSONEq(f.t, `{"words": 3}`, string(events[1].Data))
 
 	id = f.submitRun("show", `{"a": 1}`)
@@ -146,7 +146,7 @@ func (f *foreign) completes() {
 		assert.NotContains(f.t, shown, secret, "a program gets its environment and no other")
 	}
 	failed := f.ended(f.submitRun("fail", `{}`), p)
-	assert.Equal(f.t, coordinator.Failed, failed.Status)
+	assert.Equal(f.t, wire.Failed, failed.Status)
 	assert.Contains(f.t, lo.FromPtr(failed.Error), "3: sorry")
 	f.drain(p)
 }
@@ -162,7 +162,7 @@ func (f *foreign) stops() {
 	require.NoError(f.t, err)
 	require.NoError(f.t, f.api.Stop(f.t.Context(), id, "enough"))
 	d := f.ended(id, p)
-	assert.Equal(f.t, coordinator.Stopped, d.Status)
+	assert.Equal(f.t, wire.Stopped, d.Status)
 	assert.Equal(f.t, "enough", lo.FromPtr(d.Error))
 	assert.Error(f.t, syscall.Kill(pid, 0), "the program has ended")
 	f.drain(p)
@@ -195,7 +195,7 @@ func (f *foreign) survivesACoordinator() {
 	f.kill(f.daemons[0])
 	end()
 	f.start(f.daemons[0])
-	assert.Equal(f.t, coordinator.Completed, f.ended(id, p).Status, p.written())
+	assert.Equal(f.t, wire.Completed, f.ended(id, p).Status, p.written())
 	f.drain(p)
 }
 
@@ -208,7 +208,7 @@ func (f *foreign) dies() {
 	p.code()
 	next := f.work(30)
 	d := f.ended(id, next)
-	assert.Equal(f.t, coordinator.Failed, d.Status)
+	assert.Equal(f.t, wire.Failed, d.Status)
 	assert.Contains(f.t, lo.FromPtr(d.Error), "may not run again")
 	f.drain(next)
 }

@@ -18,7 +18,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -170,19 +170,19 @@ type Submitted struct {
 }
 
 // Submit submits a run of a blueprint.
-func (c *Client) Submit(ctx context.Context, r coordinator.RunRequest) (s Submitted, err error) {
+func (c *Client) Submit(ctx context.Context, r wire.RunRequest) (s Submitted, err error) {
 	err = c.call(ctx, http.MethodPost, "/runs", nil, nil, r, &s)
 	return s, err
 }
 
 // Run returns everything about a run.
-func (c *Client) Run(ctx context.Context, id agent.RunID) (d coordinator.RunDetail, err error) {
+func (c *Client) Run(ctx context.Context, id agent.RunID) (d wire.RunDetail, err error) {
 	err = c.call(ctx, http.MethodGet, "/runs/"+url.PathEscape(string(id)), nil, nil, nil, &d)
 	return d, err
 }
 
 // Runs returns a page of runs, newest first. The query has the parameters of GET /runs.
-func (c *Client) Runs(ctx context.Context, query url.Values) (l coordinator.RunList, err error) {
+func (c *Client) Runs(ctx context.Context, query url.Values) (l wire.RunList, err error) {
 	err = c.call(ctx, http.MethodGet, "/runs", query, nil, nil, &l)
 	return l, err
 }
@@ -193,9 +193,9 @@ func (c *Client) Stop(ctx context.Context, id agent.RunID, reason string) error 
 }
 
 // Events returns at most limit events of a run after the one with a number.
-func (c *Client) Events(ctx context.Context, id agent.RunID, after int64, limit int) ([]coordinator.EventView, error) {
+func (c *Client) Events(ctx context.Context, id agent.RunID, after int64, limit int) ([]wire.EventView, error) {
 	var out struct {
-		Events []coordinator.EventView `json:"events"`
+		Events []wire.EventView `json:"events"`
 	}
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.Itoa(limit)}}
 	err := c.call(ctx, http.MethodGet, "/runs/"+url.PathEscape(string(id))+"/events", query, nil, nil, &out)
@@ -203,11 +203,11 @@ func (c *Client) Events(ctx context.Context, id agent.RunID, after int64, limit 
 }
 
 // Wait waits until a run has ended, and returns everything about it.
-func (c *Client) Wait(ctx context.Context, id agent.RunID) (coordinator.RunDetail, error) {
+func (c *Client) Wait(ctx context.Context, id agent.RunID) (wire.RunDetail, error) {
 	pause := 50 * time.Millisecond
 	for {
 		d, err := c.Run(ctx, id)
-		if err != nil || d.Status == coordinator.Completed || d.Status == coordinator.Failed || d.Status == coordinator.Stopped {
+		if err != nil || d.Status == wire.Completed || d.Status == wire.Failed || d.Status == wire.Stopped {
 			return d, err
 		}
 		timer := time.NewTimer(pause)
@@ -222,7 +222,7 @@ func (c *Client) Wait(ctx context.Context, id agent.RunID) (coordinator.RunDetai
 }
 
 // CreateBlueprint stores a blueprint, given as JSON.
-func (c *Client) CreateBlueprint(ctx context.Context, text json.RawMessage) (s coordinator.Stored, err error) {
+func (c *Client) CreateBlueprint(ctx context.Context, text json.RawMessage) (s wire.Stored, err error) {
 	err = c.call(ctx, http.MethodPost, "/blueprints", nil, nil, text, &s)
 	return s, err
 }
@@ -234,13 +234,13 @@ func (c *Client) CheckBlueprint(ctx context.Context, text json.RawMessage, with 
 }
 
 // UpdateBlueprint changes members of a blueprint: absent ones stay, null and {} clear.
-func (c *Client) UpdateBlueprint(ctx context.Context, name string, changes json.RawMessage) (s coordinator.Stored, err error) {
+func (c *Client) UpdateBlueprint(ctx context.Context, name string, changes json.RawMessage) (s wire.Stored, err error) {
 	err = c.call(ctx, http.MethodPatch, "/blueprints/"+url.PathEscape(name), nil, nil, changes, &s)
 	return s, err
 }
 
 // Blueprint returns a version of a blueprint; zero means the newest.
-func (c *Client) Blueprint(ctx context.Context, name string, version int64) (s coordinator.Stored, err error) {
+func (c *Client) Blueprint(ctx context.Context, name string, version int64) (s wire.Stored, err error) {
 	query := url.Values{}
 	if version != 0 {
 		query.Set("version", strconv.FormatInt(version, 10))
@@ -250,9 +250,9 @@ func (c *Client) Blueprint(ctx context.Context, name string, version int64) (s c
 }
 
 // Blueprints returns at most limit blueprints whose names follow after.
-func (c *Client) Blueprints(ctx context.Context, after string, limit int) ([]coordinator.Stored, error) {
+func (c *Client) Blueprints(ctx context.Context, after string, limit int) ([]wire.Stored, error) {
 	var out struct {
-		Blueprints []coordinator.Stored `json:"blueprints"`
+		Blueprints []wire.Stored `json:"blueprints"`
 	}
 	query := url.Values{"after": {after}, "limit": {strconv.Itoa(limit)}}
 	err := c.call(ctx, http.MethodGet, "/blueprints", query, nil, nil, &out)
@@ -265,7 +265,7 @@ func (c *Client) DeleteBlueprint(ctx context.Context, name string) error {
 }
 
 // NewToken makes a token.
-func (c *Client) NewToken(ctx context.Context, name string, role coordinator.Role, ttl time.Duration) (string, error) {
+func (c *Client) NewToken(ctx context.Context, name string, role wire.Role, ttl time.Duration) (string, error) {
 	var out struct {
 		Token string `json:"token"`
 	}
@@ -275,9 +275,9 @@ func (c *Client) NewToken(ctx context.Context, name string, role coordinator.Rol
 }
 
 // Tokens returns the valid tokens, without the tokens themselves.
-func (c *Client) Tokens(ctx context.Context) ([]coordinator.Token, error) {
+func (c *Client) Tokens(ctx context.Context) ([]wire.Token, error) {
 	var out struct {
-		Tokens []coordinator.Token `json:"tokens"`
+		Tokens []wire.Token `json:"tokens"`
 	}
 	err := c.call(ctx, http.MethodGet, "/tokens", nil, nil, nil, &out)
 	return out.Tokens, err
@@ -289,19 +289,19 @@ func (c *Client) RevokeToken(ctx context.Context, id string) error {
 }
 
 // Sessions returns a page of sessions, newest first. The query has the parameters of GET /sessions.
-func (c *Client) Sessions(ctx context.Context, query url.Values) (l coordinator.SessionList, err error) {
+func (c *Client) Sessions(ctx context.Context, query url.Values) (l wire.SessionList, err error) {
 	err = c.call(ctx, http.MethodGet, "/sessions", query, nil, nil, &l)
 	return l, err
 }
 
 // Session returns a session with its runs, and those that it has started.
-func (c *Client) Session(ctx context.Context, id agent.SessionID) (s coordinator.Session, err error) {
+func (c *Client) Session(ctx context.Context, id agent.SessionID) (s wire.Session, err error) {
 	err = c.call(ctx, http.MethodGet, "/sessions/"+url.PathEscape(string(id)), nil, nil, nil, &s)
 	return s, err
 }
 
 // Resume submits the next run of a session.
-func (c *Client) Resume(ctx context.Context, id agent.SessionID, r coordinator.ResumeRequest) (s Submitted, err error) {
+func (c *Client) Resume(ctx context.Context, id agent.SessionID, r wire.ResumeRequest) (s Submitted, err error) {
 	err = c.call(ctx, http.MethodPost, "/sessions/"+url.PathEscape(string(id))+"/resume", nil, nil, r, &s)
 	return s, err
 }

@@ -3,7 +3,7 @@
 //
 //	c, err := client.New(client.Options{URL: "http://127.0.0.1:8420", Token: os.Getenv("GRAPNEL_TOKEN")})
 //	// …
-//	run, err := c.Submit(ctx, coordinator.RunRequest{AgentName: "report", Parameters: json.RawMessage(`{"month": "May"}`)})
+//	run, err := c.Submit(ctx, wire.RunRequest{AgentName: "report", Parameters: json.RawMessage(`{"month": "May"}`)})
 //	// …
 //	detail, err := c.Wait(ctx, run.RunID)
 //

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -159,7 +159,7 @@ func (s *OperatorStore) Changes(ctx context.Context) <-chan struct{} {
 // Decide records an answer at the coordinator: see durable.Decide. The name of the token is its author, and it names the questions that
 // it covers. The error for what is not open any more is a *durable.NotOpenError without details.
 func (s *OperatorStore) Decide(ctx context.Context, w durable.Wait, a agent.Approval) (decided durable.Wait, err error) {
-	in := coordinator.StoreAnswer{Run: w.Run, Wait: w.ID, Answer: a}
+	in := wire.StoreAnswer{Run: w.Run, Wait: w.ID, Answer: a}
 	err = s.c.call(ctx, http.MethodPost, "/store-answers", nil, nil, in, &decided)
 	if refused, ok := errors.AsType[*Error](err); ok && refused.Status == http.StatusConflict {
 		for _, why := range []error{durable.ErrAnswered, durable.ErrChanged, durable.ErrExpired} {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -95,8 +95,8 @@ func runPath(id agent.RunID, rest string) string {
 
 // poll asks the coordinator for signals and runs, and waits for them.
 func (s *Store) poll(
-	ctx context.Context, labels map[string]string, types []coordinator.Type, lease time.Duration, limit int,
-) ([]coordinator.ClaimedRun, error) {
+	ctx context.Context, labels map[string]string, types []wire.Type, lease time.Duration, limit int,
+) ([]wire.ClaimedRun, error) {
 	s.mu.Lock()
 	tag := s.tag
 	s.mu.Unlock()
@@ -109,13 +109,13 @@ func (s *Store) poll(
 	for _, t := range types {
 		query.Add("type", string(t))
 	}
-	var claim coordinator.Claim
+	var claim wire.Claim
 	if err := s.call(ctx, http.MethodGet, "runs", query, nil, &claim); err != nil {
 		return nil, err
 	}
-	if claim.Protocol != coordinator.RunnerProtocol {
+	if claim.Protocol != wire.RunnerProtocol {
 		return nil, fmt.Errorf("the coordinator speaks version %d of the protocol, and this program version %d: use equal releases",
-			claim.Protocol, coordinator.RunnerProtocol)
+			claim.Protocol, wire.RunnerProtocol)
 	}
 	s.mu.Lock()
 	s.signals, s.tag = claim.Signals, claim.SignalsTag
@@ -180,7 +180,7 @@ func (s *Store) Signals(context.Context, string) ([]durable.Signal, error) {
 
 // Run returns a run that the runner has.
 func (s *Store) Run(ctx context.Context, id agent.RunID) (durable.Run, error) {
-	var r coordinator.ClaimedRun
+	var r wire.ClaimedRun
 	err := s.call(ctx, http.MethodGet, runPath(id, ""), nil, nil, &r)
 	return s.own(r.Stored), err
 }
@@ -237,7 +237,7 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) e
 		s.commits[l.Run] = sent
 	}
 	s.mu.Unlock()
-	err := s.call(ctx, http.MethodPost, runPath(l.Run, "journal"), nil, coordinator.NewJournalCommit(l.Epoch, sent.id, c), nil)
+	err := s.call(ctx, http.MethodPost, runPath(l.Run, "journal"), nil, wire.NewJournalCommit(l.Epoch, sent.id, c), nil)
 	if err == nil {
 		s.mu.Lock()
 		delete(s.commits, l.Run)
@@ -271,10 +271,10 @@ func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
 
 // Document returns a version of a blueprint.
 func (s *Store) Document(ctx context.Context, kind, name string, version int64) (durable.Document, error) {
-	if kind != coordinator.KindBlueprint {
+	if kind != wire.KindBlueprint {
 		return durable.Document{}, ErrUnavailable
 	}
-	var b coordinator.Stored
+	var b wire.Stored
 	query := url.Values{"version": {strconv.FormatInt(version, 10)}}
 	if err := s.call(ctx, http.MethodGet, "blueprints/"+url.PathEscape(name), query, nil, &b); err != nil {
 		return durable.Document{}, err
@@ -285,7 +285,7 @@ func (s *Store) Document(ctx context.Context, kind, name string, version int64) 
 
 // Scheduler returns the scheduler of the runner's worker: it asks the coordinator for runs of the types whose demands are among the
 // labels. No types means all.
-func (s *Store) Scheduler(labels map[string]string, types ...coordinator.Type) durable.Scheduler {
+func (s *Store) Scheduler(labels map[string]string, types ...wire.Type) durable.Scheduler {
 	return &scheduler{s, labels, types}
 }
 
@@ -293,7 +293,7 @@ func (s *Store) Scheduler(labels map[string]string, types ...coordinator.Type) d
 type scheduler struct {
 	s      *Store
 	labels map[string]string
-	types  []coordinator.Type
+	types  []wire.Type
 }
 
 // Offer returns nil: the coordinator knows which runs are ready.

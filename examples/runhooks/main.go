@@ -27,6 +27,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -196,7 +197,7 @@ func storeBlueprints(ctx context.Context, api *client.Client, dir string) error 
 
 // show submits a run, waits until it has ended and its hooks were called, and prints the outcome.
 func show(ctx context.Context, out io.Writer, api *client.Client, name, params string) (agent.RunID, error) {
-	run, err := api.Submit(ctx, coordinator.RunRequest{AgentName: name, Parameters: json.RawMessage(params)})
+	run, err := api.Submit(ctx, wire.RunRequest{AgentName: name, Parameters: json.RawMessage(params)})
 	if err != nil {
 		return "", err
 	}
@@ -210,7 +211,7 @@ func show(ctx context.Context, out io.Writer, api *client.Client, name, params s
 	}
 	fmt.Fprintf(out, "%s %s: %s\n", name, params, d.Status)
 	for _, h := range d.Hooks {
-		if h.EventType == coordinator.EventHookStart {
+		if h.EventType == wire.EventHookStart {
 			continue
 		}
 		fmt.Fprintf(out, "  %s %s: %s", h.HookType, h.TargetName, h.EventType)
@@ -227,12 +228,12 @@ func show(ctx context.Context, out io.Writer, api *client.Client, name, params s
 }
 
 // finishHookCalled reports whether the hook after a run was called. All blueprints whose runs are shown have one.
-func finishHookCalled(d coordinator.RunDetail) bool {
+func finishHookCalled(d wire.RunDetail) bool {
 	last := len(d.Hooks) - 1
-	return last >= 0 && d.Hooks[last].HookType == "on_run_finish" && d.Hooks[last].EventType != coordinator.EventHookStart
+	return last >= 0 && d.Hooks[last].HookType == "on_run_finish" && d.Hooks[last].EventType != wire.EventHookStart
 }
 
-func printResult(out io.Writer, d coordinator.RunDetail) {
+func printResult(out io.Writer, d wire.RunDetail) {
 	switch {
 	case d.Error != nil:
 		fmt.Fprintf(out, "  error: %s\n", *d.Error)

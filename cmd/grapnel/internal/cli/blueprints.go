@@ -18,6 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
@@ -169,7 +170,7 @@ func (b *blueprintFile) apply(ctx context.Context, c *client.Client) (string, er
 }
 
 // changes returns the members in which the file differs from a stored blueprint; null for those that it has not.
-func (b *blueprintFile) changes(stored *coordinator.Blueprint) (map[string]json.RawMessage, error) {
+func (b *blueprintFile) changes(stored *wire.Blueprint) (map[string]json.RawMessage, error) {
 	parsed, err := coordinator.ParseBlueprint(b.text)
 	if err != nil {
 		return nil, err
@@ -213,7 +214,7 @@ func equalJSON(a, b json.RawMessage) (bool, error) {
 }
 
 // membersOf returns the members of a blueprint as JSON.
-func membersOf(b *coordinator.Blueprint) (all map[string]json.RawMessage, err error) {
+func membersOf(b *wire.Blueprint) (all map[string]json.RawMessage, err error) {
 	text, err := json.Marshal(b)
 	if err == nil {
 		err = json.Unmarshal(text, &all)
@@ -230,7 +231,7 @@ func (r *runs) newListBlueprints() *cobra.Command {
 		Args:    noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return r.withCoordinator(c.Context(), func(_ *openedStore, cl *client.Client) error {
-				all := []coordinator.Stored{}
+				all := []wire.Stored{}
 				for after := ""; ; after = all[len(all)-1].Name {
 					found, err := cl.Blueprints(c.Context(), after, page)
 					if err != nil {
@@ -252,7 +253,7 @@ func (r *runs) newListBlueprints() *cobra.Command {
 }
 
 // writeBlueprints writes blueprints as a table.
-func (r *runs) writeBlueprints(all []coordinator.Stored) error {
+func (r *runs) writeBlueprints(all []wire.Stored) error {
 	if len(all) == 0 {
 		fmt.Fprintln(r.std.err, `grapnel: No blueprints: "grapnel blueprints apply FILE" stores one.`)
 		return nil
@@ -340,7 +341,7 @@ const needsBlueprint = "needs the name of one blueprint"
 var oneBlueprint = takes(1, 1, needsBlueprint)
 
 // writeBlueprint writes a blueprint to a file in a folder, and the files of its pipeline to a folder below. It replaces no file.
-func writeBlueprint(to string, b *coordinator.Blueprint) error {
+func writeBlueprint(to string, b *wire.Blueprint) error {
 	all, err := membersOf(b)
 	if err != nil {
 		return err

@@ -8,17 +8,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
 
 // A coordinator cannot make the command write outside of the folder.
 func TestWriteBlueprintStaysInItsFolder(t *testing.T) {
 	const text = "name: p\nstages: []\n"
-	for name, b := range map[string]coordinator.Blueprint{
-		"a name":          {Name: "../outside", Type: coordinator.Procedural},
-		"a file":          {Name: "p", Type: coordinator.Pipeline, Pipeline: &coordinator.PipelineFiles{Files: map[string]string{"pipeline.yaml": text, "../../outside": "x"}}},
-		"an absolute one": {Name: "p", Type: coordinator.Pipeline, Pipeline: &coordinator.PipelineFiles{Files: map[string]string{"pipeline.yaml": text, "/outside": "x"}}},
-		"a link":          {Name: "linked", Type: coordinator.Pipeline, Pipeline: &coordinator.PipelineFiles{Files: map[string]string{"pipeline.yaml": text}}},
+	for name, b := range map[string]wire.Blueprint{
+		"a name":          {Name: "../outside", Type: wire.Procedural},
+		"a file":          {Name: "p", Type: wire.Pipeline, Pipeline: &wire.PipelineFiles{Files: map[string]string{"pipeline.yaml": text, "../../outside": "x"}}},
+		"an absolute one": {Name: "p", Type: wire.Pipeline, Pipeline: &wire.PipelineFiles{Files: map[string]string{"pipeline.yaml": text, "/outside": "x"}}},
+		"a link":          {Name: "linked", Type: wire.Pipeline, Pipeline: &wire.PipelineFiles{Files: map[string]string{"pipeline.yaml": text}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

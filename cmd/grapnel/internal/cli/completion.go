@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/policy/library"
 )
@@ -37,7 +37,7 @@ func completeKind(c *cobra.Command, _ []string, _ string) ([]string, cobra.Shell
 // completeStatus offers the statuses of stored runs, or of sessions.
 func completeStatus(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if c.HasParent() && c.Parent().Name() == "sessions" {
-		return textsOf(coordinator.Statuses), cobra.ShellCompDirectiveNoFileComp
+		return textsOf(wire.Statuses), cobra.ShellCompDirectiveNoFileComp
 	}
 	return textsOf(durable.Statuses), cobra.ShellCompDirectiveNoFileComp
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
-	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
@@ -35,10 +35,10 @@ func (p *pipelines) startServed(ctx context.Context, path, session string, input
 	}
 	r := &runs{std: p.std, at: p.at}
 	return r.withCoordinator(ctx, func(k *openedStore, c *client.Client) error {
-		if err := p.storePipeline(ctx, c, loaded.Name, coordinator.PipelineFiles{File: filepath.Base(path), Files: files}); err != nil {
+		if err := p.storePipeline(ctx, c, loaded.Name, wire.PipelineFiles{File: filepath.Base(path), Files: files}); err != nil {
 			return err
 		}
-		submitted, err := c.Submit(ctx, coordinator.RunRequest{AgentName: loaded.Name, Parameters: given})
+		submitted, err := c.Submit(ctx, wire.RunRequest{AgentName: loaded.Name, Parameters: given})
 		if err != nil {
 			return err
 		}
@@ -55,13 +55,13 @@ func (p *pipelines) startServed(ctx context.Context, path, session string, input
 }
 
 // storePipeline stores the files of a pipeline in the blueprint of its name, unless it has them. Other files and members stay.
-func (p *pipelines) storePipeline(ctx context.Context, c *client.Client, name string, files coordinator.PipelineFiles) error {
+func (p *pipelines) storePipeline(ctx context.Context, c *client.Client, name string, files wire.PipelineFiles) error {
 	now, err := c.Blueprint(ctx, name, 0)
 	known := err == nil
 	if err != nil && !errors.Is(err, durable.ErrNotFound) {
 		return err
 	}
-	if known && now.Type != coordinator.Pipeline {
+	if known && now.Type != wire.Pipeline {
 		return &usageError{fmt.Errorf("the coordinator has a blueprint %q of type %s: give the pipeline another name", name, now.Type)}
 	}
 	if known && now.Pipeline != nil { // further files, such as scripts, stay
@@ -73,11 +73,11 @@ func (p *pipelines) storePipeline(ctx context.Context, c *client.Client, name st
 		return err
 	}
 	b := &blueprintFile{name: name}
-	b.text, err = json.Marshal(map[string]any{"name": name, "type": coordinator.Pipeline, "pipeline": json.RawMessage(member)})
+	b.text, err = json.Marshal(map[string]any{"name": name, "type": wire.Pipeline, "pipeline": json.RawMessage(member)})
 	if err != nil {
 		return err
 	}
-	var done coordinator.Stored
+	var done wire.Stored
 	if known {
 		changes, err := b.changes(&now.Blueprint)
 		if err != nil || changes["pipeline"] == nil {

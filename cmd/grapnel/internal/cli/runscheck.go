@@ -20,6 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
 
 // checkFlags are the flags of "grapnel runs check".
@@ -159,12 +160,12 @@ func (r *runs) check(ctx context.Context, c *client.Client, o *checkFlags, ids [
 }
 
 // readHistory reads a run and all of its events. They are read after the run, so that those of a run that has ended are complete.
-func readHistory(ctx context.Context, c *client.Client, id agent.RunID) (coordinator.RunDetail, []coordinator.EventView, error) {
+func readHistory(ctx context.Context, c *client.Client, id agent.RunID) (wire.RunDetail, []wire.EventView, error) {
 	d, err := c.Run(ctx, id)
 	if err != nil {
 		return d, nil, err
 	}
-	var events []coordinator.EventView
+	var events []wire.EventView
 	for {
 		more, err := c.Events(ctx, id, lastSeq(events), page)
 		if err != nil {
@@ -175,7 +176,7 @@ func readHistory(ctx context.Context, c *client.Client, id agent.RunID) (coordin
 			break
 		}
 	}
-	if d.Status == coordinator.Completed || d.Status == coordinator.Failed || d.Status == coordinator.Stopped {
+	if d.Status == wire.Completed || d.Status == wire.Failed || d.Status == wire.Stopped {
 		return d, events, nil
 	}
 	again, err := c.Run(ctx, id) // it may have gone on while the events were read
@@ -185,7 +186,7 @@ func readHistory(ctx context.Context, c *client.Client, id agent.RunID) (coordin
 	return again, events, err
 }
 
-func lastSeq(events []coordinator.EventView) int64 {
+func lastSeq(events []wire.EventView) int64 {
 	if len(events) == 0 {
 		return 0
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 )
@@ -28,7 +29,7 @@ func TestRunsCheck(t *testing.T) {
 	require.NoError(t, err)
 	_, err = c.CreateBlueprint(t.Context(), b, "ann")
 	require.NoError(t, err)
-	run, err := c.Submit(t.Context(), coordinator.RunRequest{AgentName: "job"}, "ann")
+	run, err := c.Submit(t.Context(), wire.RunRequest{AgentName: "job"}, "ann")
 	require.NoError(t, err)
 	server := httptest.NewServer(c.Handler(coordinator.HandlerOptions{Token: "secret"}))
 	defer server.Close()

@@ -20,6 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 )
@@ -60,7 +61,7 @@ const (
 // hookCallOf returns the call of a hook that an event is about: its end, or the beginning of one around a run. Ok is false for other events.
 func hookCallOf(e durable.Event) (c hookCall, ok bool) {
 	if outcome, isAround := strings.CutPrefix(e.Name, "hook_"); isAround {
-		var h coordinator.HookEvent
+		var h wire.HookEvent
 		if json.Unmarshal(e.Data, &h) != nil {
 			return c, false
 		}
@@ -171,7 +172,7 @@ func (k *openedStore) hookCalls(ctx context.Context, run durable.Run) (all []hoo
 			}
 			switch {
 			case !ok:
-			case e.Name == coordinator.EventHookStart:
+			case e.Name == wire.EventHookStart:
 				c.Outcome = lo.Ternary(run.Status.Ended(), hookInterrupted, hookRunning)
 				open = append(open, c)
 			case e.Name == string(hooks.HookComplete) && c.Decision == string(hooks.Allow) && c.Reason == "":

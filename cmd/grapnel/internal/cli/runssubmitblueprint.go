@@ -10,12 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
-	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
 
 func (r *runs) newSubmitBlueprint() *cobra.Command {
-	var in coordinator.RunRequest
+	var in wire.RunRequest
 	var demands, labels []string
 	var params string
 	var startWithin, timeout time.Duration

@@ -28,6 +28,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 	"github.com/grapnel-go/grapnel/durable/command"
@@ -282,16 +283,16 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 type hookLine struct {
 	Time  time.Time `json:"time"`
 	Event string    `json:"event"`
-	coordinator.HookEvent
+	wire.HookEvent
 }
 
 // observeHook reports a hook that has blocked a run or has failed.
-func (l *workLog) observeHook(h coordinator.HookEvent) {
+func (l *workLog) observeHook(h wire.HookEvent) {
 	text := h.Failure()
 	switch h.EventType {
-	case coordinator.EventHookBlocked:
+	case wire.EventHookBlocked:
 		text = h.Title() + " blocked: " + h.BlockReason
-	case coordinator.EventHookFailed, coordinator.EventHookTimeout:
+	case wire.EventHookFailed, wire.EventHookTimeout:
 	default:
 		return
 	}

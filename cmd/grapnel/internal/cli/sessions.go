@@ -12,8 +12,8 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
-	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -124,7 +124,7 @@ func (r *runs) newShowSession() *cobra.Command {
 }
 
 func (r *runs) newResumeSession() *cobra.Command {
-	var in coordinator.ResumeRequest
+	var in wire.ResumeRequest
 	var timeout time.Duration
 	var wait, asJSON bool
 	c := &cobra.Command{

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
-	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
@@ -55,7 +55,7 @@ name.`,
 				return &usageError{errors.New("--role is missing: viewer, operator, runner or admin")}
 			}
 			return r.withCoordinator(c.Context(), func(_ *openedStore, cl *client.Client) error {
-				token, err := cl.NewToken(c.Context(), args[0], coordinator.Role(role), valid)
+				token, err := cl.NewToken(c.Context(), args[0], wire.Role(role), valid)
 				if err == nil {
 					_, err = fmt.Fprintln(r.std.out, timeline.Clean(token))
 				}

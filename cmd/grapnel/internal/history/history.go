@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -30,12 +30,12 @@ type Checker struct {
 	Runs, Events, Hooks, Open int
 
 	started  map[agent.RunID]agent.RunID // the run whose hook has started a run, by its events
-	children []coordinator.Run           // those that a hook before a run has started
+	children []wire.Run                  // those that a hook before a run has started
 	decided  map[agent.RunID]bool        // the hooks before the run have decided
 }
 
 // Add checks a run. The events are all that the run has; those of a run that has ended must have been read after its end.
-func (c *Checker) Add(d coordinator.RunDetail, events []coordinator.EventView) {
+func (c *Checker) Add(d wire.RunDetail, events []wire.EventView) {
 	if c.started == nil {
 		c.started, c.decided = map[agent.RunID]agent.RunID{}, map[agent.RunID]bool{}
 	}
@@ -54,7 +54,7 @@ func (c *Checker) Add(d coordinator.RunDetail, events []coordinator.EventView) {
 	c.Runs++
 	c.Events += len(events)
 	c.Hooks += len(d.Hooks)
-	c.decided[d.RunID] = r.over && d.Status != coordinator.Stopped // a stop ends its hooks
+	c.decided[d.RunID] = r.over && d.Status != wire.Stopped // a stop ends its hooks
 	if !r.over {
 		c.Open++
 	}
@@ -76,7 +76,7 @@ func (c *Checker) Add(d coordinator.RunDetail, events []coordinator.EventView) {
 }
 
 // RequireEnds reports the runs that have not ended.
-func (c *Checker) RequireEnds(runs ...coordinator.Run) {
+func (c *Checker) RequireEnds(runs ...wire.Run) {
 	for _, r := range runs {
 		if !isOver(r.Status) {
 			c.report(r, "the run has not ended: it is %s", r.Status)
@@ -99,12 +99,12 @@ func (c *Checker) Problems() []Problem {
 // Failures returns the hooks around the runs that have failed.
 func (c *Checker) Failures() []Problem { return slices.Clone(c.failures) }
 
-func (c *Checker) report(r coordinator.Run, format string, args ...any) {
+func (c *Checker) report(r wire.Run, format string, args ...any) {
 	c.problems = append(c.problems, Problem{r.RunID, r.AgentName, fmt.Sprintf(format, args...)})
 }
 
-func isOver(s coordinator.Status) bool {
-	return s == coordinator.Completed || s == coordinator.Failed || s == coordinator.Stopped
+func isOver(s wire.Status) bool {
+	return s == wire.Completed || s == wire.Failed || s == wire.Stopped
 }
 
 type hookType string
@@ -120,8 +120,8 @@ const (
 
 // run is one run that is checked.
 type run struct {
-	d        coordinator.RunDetail
-	events   []coordinator.EventView
+	d        wire.RunDetail
+	events   []wire.EventView
 	over     bool
 	problems []string
 }
@@ -146,10 +146,10 @@ func (r *run) checkNumbers() {
 
 // cutEnd checks how the events say that the run has ended, and removes that and what follows: the events of the hooks after the run.
 func (r *run) cutEnd() {
-	ends := map[string]coordinator.Status{
-		coordinator.EventRunCompleted: coordinator.Completed, coordinator.EventRunFailed: coordinator.Failed, coordinator.EventRunStopped: coordinator.Stopped,
+	ends := map[string]wire.Status{
+		wire.EventRunCompleted: wire.Completed, wire.EventRunFailed: wire.Failed, wire.EventRunStopped: wire.Stopped,
 	}
-	at := slices.IndexFunc(r.events, func(e coordinator.EventView) bool { return ends[e.Type] != "" })
+	at := slices.IndexFunc(r.events, func(e wire.EventView) bool { return ends[e.Type] != "" })
 	if at < 0 {
 		return
 	}
@@ -161,7 +161,7 @@ func (r *run) cutEnd() {
 }
 
 // hookEvents returns the events of hooks of some types.
-func (r *run) hookEvents(types ...hookType) (list []coordinator.HookEvent) {
+func (r *run) hookEvents(types ...hookType) (list []wire.HookEvent) {
 	for _, h := range r.d.Hooks {
 		if slices.Contains(types, hookType(h.HookType)) {
 			list = append(list, h)
@@ -179,9 +179,9 @@ func (r *run) checkHooks() {
 			r.report("%s: its event is about run %s of session %s", name, h.RunID, h.SessionID)
 		}
 		switch {
-		case h.EventType == coordinator.EventHookStart && open[name]:
+		case h.EventType == wire.EventHookStart && open[name]:
 			r.report("%s begins twice", name)
-		case h.EventType == coordinator.EventHookStart:
+		case h.EventType == wire.EventHookStart:
 			open[name] = true
 		case !open[name]:
 			r.report("%s: %s without a beginning: its outcome is recorded twice, or its beginning is missing", name, h.EventType)
@@ -191,7 +191,7 @@ func (r *run) checkHooks() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(open)) {
 		before := strings.HasPrefix(name, string(onRunStart))
-		if open[name] && before && r.over && r.d.Status != coordinator.Stopped { // a stop ends its hooks
+		if open[name] && before && r.over && r.d.Status != wire.Stopped { // a stop ends its hooks
 			r.report("%s has no outcome, and the run has ended", name)
 		}
 	}
@@ -203,7 +203,7 @@ func (r *run) checkBefore() {
 	inRun := ""
 	stored := 0
 	for _, e := range r.events {
-		var h coordinator.HookEvent
+		var h wire.HookEvent
 		isHook := strings.HasPrefix(e.Type, "hook_") && json.Unmarshal(e.Data, &h) == nil && hookType(h.HookType) == onRunStart
 		switch {
 		case isHook && inRun != "":
@@ -224,12 +224,12 @@ func (r *run) checkBefore() {
 	}
 	last := before[len(before)-1]
 	for _, h := range before[:len(before)-1] {
-		if h.EventType == coordinator.EventHookBlocked {
+		if h.EventType == wire.EventHookBlocked {
 			r.report("hook %s has blocked the run, and further hooks were called", h.Hook)
 		}
 	}
-	switch blocked := last.EventType == coordinator.EventHookBlocked; {
-	case blocked && (r.d.Status != coordinator.Failed || !r.d.Blocked):
+	switch blocked := last.EventType == wire.EventHookBlocked; {
+	case blocked && (r.d.Status != wire.Failed || !r.d.Blocked):
 		r.report("hook %s has blocked the run, and the run is %s", last.Hook, r.d.Status)
 	case blocked && inRun != "":
 		r.report("hook %s has blocked the run, and the run has the event %s", last.Hook, inRun)
@@ -255,10 +255,10 @@ func (r *run) checkAfter() {
 			r.report("%s hook %s was called after those of %s", h.HookType, h.Hook, order[last])
 		}
 		last = max(last, at)
-		if h.EventType != coordinator.EventHookStart && h.OnErrorBehavior != "retry" {
+		if h.EventType != wire.EventHookStart && h.OnErrorBehavior != "retry" {
 			ends[h.HookType+" hook "+h.Hook]++
 		}
-		if hookType(h.HookType) == onError && r.over && r.d.Status != coordinator.Failed {
+		if hookType(h.HookType) == onError && r.over && r.d.Status != wire.Failed {
 			r.report("on_error hook %s was called, and the run is %s", h.Hook, r.d.Status)
 		}
 	}
@@ -285,7 +285,7 @@ func (r *run) checkParameters() {
 		}
 		now, decided = h.After, true
 	}
-	passed := r.d.Status != coordinator.Hooking && !r.d.Blocked && len(r.events) > len(r.hookEvents(onRunStart))
+	passed := r.d.Status != wire.Hooking && !r.d.Blocked && len(r.events) > len(r.hookEvents(onRunStart))
 	if passed && !isEqual(now, r.d.Parameters) {
 		r.report("the run has the parameters %s, and its hooks have returned %s", r.d.Parameters, now)
 	}
@@ -320,11 +320,11 @@ func (r *run) checkEnd() {
 	switch {
 	case !r.over && (hasText || hasData || hasError):
 		r.report("the run is %s, and has a result", r.d.Status)
-	case r.d.Status == coordinator.Completed && (hasText == hasData || hasError):
+	case r.d.Status == wire.Completed && (hasText == hasData || hasError):
 		r.report("the run is completed: expected one result and no error")
-	case r.over && r.d.Status != coordinator.Completed && (hasText || hasData || !hasError):
+	case r.over && r.d.Status != wire.Completed && (hasText || hasData || !hasError):
 		r.report("the run is %s: expected an error and no result", r.d.Status)
-	case r.d.Blocked && r.d.Status != coordinator.Failed:
+	case r.d.Blocked && r.d.Status != wire.Failed:
 		r.report("the run is blocked, and %s", r.d.Status)
 	}
 }
@@ -348,7 +348,7 @@ func (r *run) checkAgent() {
 		}
 		switch e.Type {
 		case agent.RunCompleted{}.EventName():
-			if ends++; !r.over && r.d.Status != coordinator.Hooking { // hooks decide about its result
+			if ends++; !r.over && r.d.Status != wire.Hooking { // hooks decide about its result
 				r.report("event %d: the agent has ended, and the run is %s", e.Seq, r.d.Status)
 			}
 		case agent.ToolCallCompleted{}.EventName():

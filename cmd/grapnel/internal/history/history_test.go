@@ -11,38 +11,38 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/history"
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
 
 // told is a run as the API has it.
 type told struct {
-	coordinator.RunDetail
+	wire.RunDetail
 
-	events []coordinator.EventView
+	events []wire.EventView
 }
 
 // hook returns the event of a hook.
-func hook(event, kind, name string, change ...func(h *coordinator.HookEvent)) coordinator.HookEvent {
-	h := coordinator.HookEvent{EventType: event, RunID: "run_1", SessionID: "ses_1", HookType: kind, Hook: name}
+func hook(event, kind, name string, change ...func(h *wire.HookEvent)) wire.HookEvent {
+	h := wire.HookEvent{EventType: event, RunID: "run_1", SessionID: "ses_1", HookType: kind, Hook: name}
 	for _, c := range change {
 		c(&h)
 	}
 	return h
 }
 
-func transform(before, after string) func(h *coordinator.HookEvent) {
-	return func(h *coordinator.HookEvent) {
+func transform(before, after string) func(h *wire.HookEvent) {
+	return func(h *wire.HookEvent) {
 		h.ParametersTransformed, h.Before, h.After = true, json.RawMessage(before), json.RawMessage(after)
 	}
 }
 
 // newRun returns a completed run with a hook before it, an agent that has called a tool, and a hook after it.
 func newRun() told {
-	r := told{RunDetail: coordinator.RunDetail{
-		Run:        coordinator.Run{RunID: "run_1", SessionID: "ses_1", AgentName: "report", Status: coordinator.Completed},
+	r := told{RunDetail: wire.RunDetail{
+		Run:        wire.Run{RunID: "run_1", SessionID: "ses_1", AgentName: "report", Status: wire.Completed},
 		Parameters: json.RawMessage(`{"a":2}`), OriginalParameters: json.RawMessage(`{"a":1}`), ResultText: new("done"),
 	}}
-	r.Hooks = []coordinator.HookEvent{
+	r.Hooks = []wire.HookEvent{
 		hook("hook_start", "on_run_start", "check"), hook("hook_complete", "on_run_start", "check", transform(`{"a": 1}`, `{"a":2}`)),
 		hook("hook_start", "on_run_finish", "note"), hook("hook_complete", "on_run_finish", "note"),
 	}
@@ -54,9 +54,9 @@ func newRun() told {
 func (r *told) number(all ...any) {
 	r.events = nil
 	for i, e := range all {
-		v := coordinator.EventView{Seq: int64(i + 1)}
+		v := wire.EventView{Seq: int64(i + 1)}
 		switch e := e.(type) {
-		case coordinator.HookEvent:
+		case wire.HookEvent:
 			v.Type = e.EventType
 			v.Data, _ = json.Marshal(e)
 		case string:
@@ -73,9 +73,9 @@ func (r *told) number(all ...any) {
 // Each history that cannot be is a problem, and one that can be is not.
 func TestProblems(t *testing.T) {
 	blocked := func(r *told) {
-		r.Status, r.Blocked, r.ResultText, r.Error = coordinator.Failed, true, nil, new("Blocked by on_run_start hook: closed")
+		r.Status, r.Blocked, r.ResultText, r.Error = wire.Failed, true, nil, new("Blocked by on_run_start hook: closed")
 		r.Parameters, r.OriginalParameters = json.RawMessage(`{"a":1}`), nil
-		r.Hooks[1] = hook("hook_blocked", "on_run_start", "check", func(h *coordinator.HookEvent) { h.BlockReason = "closed" })
+		r.Hooks[1] = hook("hook_blocked", "on_run_start", "check", func(h *wire.HookEvent) { h.BlockReason = "closed" })
 		r.number(r.Hooks[0], r.Hooks[1])
 	}
 	for name, c := range map[string]struct {
@@ -85,7 +85,7 @@ func TestProblems(t *testing.T) {
 		"a whole run": {func(*told) {}, ""},
 		"blocked":     {blocked, ""},
 		"a result was withheld": {func(r *told) {
-			withheld := []coordinator.HookEvent{hook("hook_start", "on_result", "mask"), hook("hook_blocked", "on_result", "mask")}
+			withheld := []wire.HookEvent{hook("hook_start", "on_result", "mask"), hook("hook_blocked", "on_result", "mask")}
 			r.Hooks = append(r.Hooks[:2:2], append(withheld, r.Hooks[2:]...)...)
 			r.number(r.Hooks[0], r.Hooks[1], "run.started", "run.completed", withheld[0], withheld[1])
 		}, ""},
@@ -106,13 +106,13 @@ func TestProblems(t *testing.T) {
 		"parameters from nowhere":    {func(r *told) { r.Hooks[1].Before = json.RawMessage(`{"a":0}`) }, "parameters that the run did not have"},
 		"changed without a hook":     {func(r *told) { r.Hooks[1].ParametersTransformed = false }, "no hook has changed them"},
 		"blocked, and it ran":        {func(r *told) { blocked(r); r.number(r.Hooks[0], r.Hooks[1], "run.started") }, "has the event run.started"},
-		"blocked, and completed":     {func(r *told) { blocked(r); r.Status = coordinator.Completed }, "the run is completed"},
+		"blocked, and completed":     {func(r *told) { blocked(r); r.Status = wire.Completed }, "the run is completed"},
 		"blocked for another reason": {func(r *told) { blocked(r); r.Error = new("?") }, "has not the reason"},
 		"blocked by no hook":         {func(r *told) { blocked(r); r.Hooks[1].EventType = "hook_complete"; r.number(r.Hooks[0], r.Hooks[1]) }, "no hook has blocked it"},
 		"two results":                {func(r *told) { r.ResultData = json.RawMessage(`{}`) }, "expected one result"},
-		"no error":                   {func(r *told) { r.Status, r.ResultText = coordinator.Failed, nil }, "expected an error"},
-		"a result too early":         {func(r *told) { r.Status = coordinator.Running }, "the run is running, and has a result"},
-		"a hook too early":           {func(r *told) { r.Status, r.ResultText = coordinator.Running, nil }, "hooks after the run were called"},
+		"no error":                   {func(r *told) { r.Status, r.ResultText = wire.Failed, nil }, "expected an error"},
+		"a result too early":         {func(r *told) { r.Status = wire.Running }, "the run is running, and has a result"},
+		"a hook too early":           {func(r *told) { r.Status, r.ResultText = wire.Running, nil }, "hooks after the run were called"},
 		"on_error of a success":      {func(r *told) { r.Hooks[2].HookType, r.Hooks[3].HookType = "on_error", "on_error" }, "on_error hook note was called"},
 		"wrong order": {func(r *told) {
 			r.Hooks = append(r.Hooks, hook("hook_start", "on_timeout", "late"), hook("hook_complete", "on_timeout", "late"))
@@ -161,7 +161,7 @@ func TestRunsOfHooks(t *testing.T) {
 	assert.Equal(t, agent.RunID("run_3"), checker.Problems()[0].Run)
 
 	open := newRun()
-	open.Status = coordinator.Waiting
+	open.Status = wire.Waiting
 	checker = history.Checker{}
 	checker.RequireEnds(open.Run)
 	assert.Equal(t, "the run has not ended: it is waiting", checker.Problems()[0].Text)

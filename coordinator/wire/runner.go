@@ -1,4 +1,4 @@
-package coordinator
+package wire
 
 import (
 	"encoding/json"
@@ -100,4 +100,33 @@ func (j JournalCommit) Commit() durable.Commit {
 		}
 	}
 	return c
+}
+
+// RunnerQuestion is what a simple runner asks people before its run goes on.
+type RunnerQuestion struct {
+	// ID identifies the question in its run.
+	ID string `json:"id" minLength:"1" maxLength:"200"`
+	// Reason is a sentence for the person.
+	Reason string `json:"reason" minLength:"1" maxLength:"2000"`
+	// Tool and Arguments, unless empty, are what would be done.
+	Tool      string          `json:"tool,omitempty" maxLength:"200"`
+	Arguments json.RawMessage `json:"arguments,omitzero"`
+	// Approvers, unless empty, are the names and roles of those who may answer, Quorum how many must approve.
+	Approvers []string `json:"approvers,omitempty" maxItems:"50"`
+	Quorum    int      `json:"quorum,omitempty" minimum:"0" maximum:"50"`
+	// WithinSeconds is how long the question is open; zero means without end.
+	WithinSeconds int `json:"within_seconds,omitempty" minimum:"0" maximum:"31536000"`
+}
+
+// RunnerAnswer is the answer to a RunnerQuestion.
+type RunnerAnswer struct {
+	// ID is that of the question.
+	ID string `json:"id"`
+	// Approved says what people have decided. It is false when the time was over.
+	Approved bool   `json:"approved"`
+	Reason   string `json:"reason,omitempty"`
+	// By is who has decided; empty when the time was over.
+	By string `json:"by,omitempty"`
+	// Arguments, if a person has changed them, are in the place of those of the question.
+	Arguments json.RawMessage `json:"arguments,omitzero"`
 }

@@ -1,0 +1,175 @@
+package wire
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/pipeline"
+)
+
+// KindBlueprint is the kind of the documents with blueprints.
+const KindBlueprint = "blueprint"
+
+// RunRequest describes a run to submit.
+type RunRequest struct {
+	// AgentName is the name of the blueprint. Required.
+	AgentName string `json:"agent_name"`
+	// Parameters are the parameters: a JSON object that the schema of the blueprint accepts. Absent means an empty one.
+	Parameters json.RawMessage `json:"parameters,omitempty"`
+	// IdempotencyKey identifies the request: a second request with the key returns the run of the first.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	// Demands are labels that the runner must have, besides those of the blueprint.
+	Demands map[string]string `json:"demands,omitempty"`
+	// Labels are names and values by which runs are listed.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Priority orders runs that wait for a runner: those with a higher one come first.
+	Priority int8 `json:"priority,omitempty"`
+	// StartWithinSeconds, unless zero, is how long the run may wait for a runner before it is cancelled.
+	StartWithinSeconds int `json:"start_within_seconds,omitempty"`
+	// TimeoutSeconds, unless zero, is how long the run may take in all.
+	TimeoutSeconds int `json:"timeout_seconds,omitempty"`
+	// ParentSessionID, unless empty, is the session that starts the run. Its agent is told how the run has ended if ExecutionMode is
+	// AsyncCallback. Empty means AsyncPoll.
+	ParentSessionID agent.SessionID `json:"parent_session_id,omitempty"`
+	ExecutionMode   ExecutionMode   `json:"execution_mode,omitempty" enum:"async_poll,async_callback"`
+}
+
+// Status is the status of a run, as the API has it.
+type Status string
+
+// The statuses of a run. The last three are ends.
+const (
+	// Pending: the run waits for a runner, or for its time.
+	Pending Status = "pending"
+	// Hooking: hooks decide whether and with which parameters the run starts.
+	Hooking Status = "hooking"
+	// Running: a runner executes the run.
+	Running Status = "running"
+	// Waiting: the run waits for people or other runs, or is paused. No runner has it.
+	Waiting Status = "waiting"
+	// Completed: the run has its result.
+	Completed Status = "completed"
+	// Failed: the run has an error, or a hook has blocked it.
+	Failed Status = "failed"
+	// Stopped: a limit, a person or a program has ended the run.
+	Stopped Status = "stopped"
+)
+
+// Statuses are all statuses of the API.
+var Statuses = []Status{Pending, Hooking, Running, Waiting, Completed, Failed, Stopped}
+
+// Run is a run as the API has it.
+type Run struct {
+	RunID     agent.RunID     `json:"run_id"`
+	SessionID agent.SessionID `json:"session_id"`
+	// AgentName is the name of the blueprint, Version the version that the run has.
+	AgentName string `json:"agent_name"`
+	Version   string `json:"version,omitempty"`
+	Type      Type   `json:"type"`
+	Status    Status `json:"status"`
+	// Blocked is set if a hook has blocked the run; its status is failed.
+	Blocked bool `json:"blocked,omitempty"`
+	Ending
+	// HasHooks is set if the blueprint has hooks around its runs. Hook is the type of the hook that has started the run.
+	HasHooks bool   `json:"has_hooks,omitempty"`
+	Hook     string `json:"hook,omitempty"`
+	// ParentRunID is the run whose hook has started this one, ParentSessionID the session that has started the session.
+	ParentRunID     agent.RunID     `json:"parent_run_id,omitempty"`
+	ParentSessionID agent.SessionID `json:"parent_session_id,omitempty"`
+	// ExecutionMode says who is told when the run has ended.
+	ExecutionMode ExecutionMode     `json:"execution_mode"`
+	Demands       map[string]string `json:"demands,omitempty"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	SubmittedBy   string            `json:"submitted_by,omitempty"`
+	// Runner is the runner that executes the run.
+	Runner    string    `json:"runner,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// RunDetail is everything about a run.
+type RunDetail struct {
+	Run
+
+	// Parameters are what the runner gets. OriginalParameters are those of the request, if hooks have changed them.
+	Parameters         json.RawMessage `json:"parameters"`
+	OriginalParameters json.RawMessage `json:"original_parameters,omitempty"`
+	// ResultText or ResultData is the result of a completed run; Error says why a run has failed or was stopped.
+	ResultText *string         `json:"result_text"`
+	ResultData json.RawMessage `json:"result_data"`
+	Error      *string         `json:"error"`
+	// LastError says why no runner could execute a run that waits to be tried again.
+	LastError string `json:"last_error,omitempty"`
+	// Hooks are the events of the hooks around the run, in order.
+	Hooks []HookEvent `json:"hooks"`
+	// WaitsFor is what a waiting run waits for.
+	WaitsFor []WaitView `json:"waits_for,omitempty"`
+	// Pipeline is what a run of a pipeline is doing, or how it has ended.
+	Pipeline *pipeline.Status `json:"pipeline,omitempty"`
+}
+
+// WaitView is something that a run waits for.
+type WaitView struct {
+	Wait string           `json:"wait"`
+	Kind durable.WaitKind `json:"kind"`
+	Tool string           `json:"tool,omitempty"`
+	// Questions are the IDs of the open questions. An answer names those that it covers.
+	Questions []string    `json:"questions,omitempty"`
+	Run       agent.RunID `json:"run,omitempty"`
+	Deadline  time.Time   `json:"deadline,omitzero"`
+}
+
+// Ending says why a run has ended as it did, in a line each.
+type Ending struct {
+	// Reason is why the run failed, was stopped or was blocked; empty for one that is completed.
+	Reason string `json:"reason,omitempty"`
+	// BlockedBy names the hook that has blocked the run, as HookEvent.Title does.
+	BlockedBy string `json:"blocked_by,omitempty"`
+	// Changes are what hooks around the run have changed: "on_run_start hook (agent enrich) changed the parameters".
+	Changes []string `json:"changes,omitempty"`
+	// FailedHooks are the failures of hooks around the run, as HookEvent.Failure has them.
+	FailedHooks []string `json:"failed_hooks,omitempty"`
+}
+
+// runFilter are the parameters of a list of runs.
+type RunFilter struct {
+	Status        []string  `query:"status" doc:"Only these statuses." enum:"pending,hooking,running,waiting,completed,failed,stopped"`
+	AgentName     string    `query:"agent_name" doc:"Only runs of this blueprint."`
+	SessionID     string    `query:"session_id"`
+	Parent        string    `query:"parent_run_id" doc:"Only runs that hooks of this run have started."`
+	ParentSession string    `query:"parent_session_id" doc:"Only runs that this session has started."`
+	Label         string    `query:"label" doc:"Only runs with this label, as NAME=VALUE."`
+	HasHooks      bool      `query:"has_hooks" doc:"Only runs whose blueprint has hooks around them."`
+	Blocked       bool      `query:"blocked" doc:"Only runs that a hook has blocked."`
+	HookRuns      bool      `query:"hook_runs" doc:"Also runs that hooks have started. A list for an agent, a parent or a session has them anyway."`
+	Since         time.Time `query:"since" doc:"Only runs created at or after this time."`
+	Until         time.Time `query:"until" doc:"Only runs created before this time."`
+	Before        string    `query:"before" doc:"Only runs after this one in the order of the list: next of the page before."`
+	Limit         int       `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+}
+
+// RunList is a page of runs, newest first.
+type RunList struct {
+	Runs []Run `json:"runs"`
+	// Next, unless empty, is the value of before for the next page.
+	Next string `json:"next,omitempty"`
+}
+
+// EventView is an event as the API has it.
+type EventView struct {
+	Seq  int64           `json:"seq"`
+	Time time.Time       `json:"time"`
+	Type string          `json:"event_type"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// StoreAnswer is an answer to something that a run waits for, as a client sends it.
+type StoreAnswer struct {
+	Run agent.RunID `json:"run"`
+	// Wait is the ID of what was seen: an answer to anything else is refused.
+	Wait string `json:"wait"`
+	// Answer is the answer. Its author is the token, and its member covers has the IDs of the questions that it is about.
+	Answer agent.Approval `json:"answer"`
+}
