@@ -3,7 +3,6 @@ package durable
 import (
 	"cmp"
 	"context"
-	"strings"
 	"time"
 
 	"github.com/samber/lo"
@@ -23,8 +22,8 @@ type keptApprover struct {
 
 // Approve calls the inner approver and notes its answers.
 func (x *keptApprover) Approve(ctx context.Context, s agent.State, pending []*agent.Prepared) mo.Result[[]agent.Approval] {
-	h := x.keeper.runs.Get(s)
-	if h.keeper == nil {
+	r := x.keeper.runs.Get(s)
+	if r.keeper == nil {
 		return x.inner.Approve(ctx, s, pending)
 	}
 	asked := time.Now()
@@ -44,21 +43,19 @@ func (x *keptApprover) Approve(ctx context.Context, s agent.State, pending []*ag
 		if a.At.IsZero() {
 			a.At = asked.Add(took).Round(0)
 		}
-		if err := h.stageAnswer(s, p, *a); err != nil {
+		if err := r.recordAnswer(s, p, *a); err != nil {
 			return mo.Err[[]agent.Approval](err)
 		}
 	}
 	return mo.Ok(answers)
 }
 
-// stageAnswer notes the answer about a call, to be written with the next entry about the call.
-func (h *recordedRun) stageAnswer(s agent.State, p *agent.Prepared, a agent.Approval) error {
+// recordAnswer records the answer about a call for the audit log.
+func (r *recordedRun) recordAnswer(s agent.State, p *agent.Prepared, a agent.Approval) error {
 	i := agent.Checkpoint(s).Card(p)
-	id := i.CallID()
-	for ; h.up != nil; h = h.up {
-		id = h.call + "/" + id
-	}
-	w := Wait{Run: h.lease.Run, ID: i.ID, Subject: id}
+	e := Entry{Key: i.CallID()}
+	top := r.journal.top(&e)
+	w := Wait{Run: r.lease.Run, ID: i.ID, Subject: e.Key}
 	if len(a.Covers) == 0 {
 		a.Covers = lo.Map(i.Questions.Open(), questionID)
 	}
@@ -67,27 +64,6 @@ func (h *recordedRun) stageAnswer(s agent.State, p *agent.Prepared, a agent.Appr
 		return err
 	}
 	answer.At, answer.More = a.At, i.WithAnswer(a).Answer() == nil
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.given = append(h.given, AuditRecord{
-		At: a.At, Kind: AuditAnswer, Run: w.Run, Subject: cmp.Or(p.Call.Name, id), By: answer.By, Answer: answer,
-	})
+	top.addAnswer(AuditRecord{At: a.At, Kind: AuditAnswer, Run: w.Run, Subject: cmp.Or(p.Call.Name, e.Key), By: answer.By, Answer: answer})
 	return nil
-}
-
-// stageRecords adds the answers about the call of an entry to the next commit; those about all calls when the entry is not
-// about a call. The caller holds h.mu.
-func (h *recordedRun) stageRecords(e *Entry) {
-	if len(h.given) == 0 || !e.Kind.ofState() {
-		return
-	}
-	var rest []AuditRecord
-	for _, r := range h.given {
-		if e.Key == "" || r.Answer.Subject == e.Key || strings.HasPrefix(r.Answer.Subject, e.Key+"/") {
-			h.records = append(h.records, r)
-		} else {
-			rest = append(rest, r)
-		}
-	}
-	h.given = rest
 }

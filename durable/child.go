@@ -27,67 +27,60 @@ func Within(ctx context.Context, s agent.State, callID string) context.Context {
 	return context.WithValue(ctx, nest{}, nested{s, callID})
 }
 
-// above returns the run in whose journal a run is recorded, and the call there; nil for a run
+// above returns the run whose journal gets a run's entries, and the call there; nil for a run
 // with its own journal.
 func (k *Keeper) above(ctx context.Context, s agent.State) (*recordedRun, string) {
 	n, ok := ctx.Value(nest{}).(nested)
 	if !ok || n.above.Run().ID != s.Run().Parent {
 		return nil, ""
 	}
-	if up := k.runs.Get(n.above); up.keeper == k {
-		return up, n.call
+	if above := k.runs.Get(n.above); above.keeper == k {
+		return above, n.call
 	}
 	return nil, ""
 }
 
-// runWithin runs a run that is recorded in the journal of the run above it.
-func (h *recordedRun) runWithin(ctx context.Context, k *Keeper, up *recordedRun, call string, s agent.State, next agent.Next) mo.Result[agent.State] {
-	h.keeper, h.up, h.call = k, up, call
-	var note error
-	switch before := up.childState(call); {
+// executeNested runs a run that is recorded in the journal of the run above it.
+func (r *recordedRun) executeNested(ctx context.Context, above *recordedRun, call string, s agent.State, next agent.Next) mo.Result[agent.State] {
+	r.keeper, r.lease, r.signals, r.once = above.keeper, above.lease, above.signals, above.once
+	r.journal.lease, r.journal.above, r.journal.call = above.lease, &above.journal, call
+	var failed error
+	switch before := above.journal.childState(call); {
 	case !agent.Checkpoint(s).Resumed() && before.Status() != agent.StatusNew && !before.Status().Terminal():
 		return mo.Err[agent.State](fmt.Errorf("keeping run %s: call %s has started run %s, which has not ended: resume that run",
 			s.Run().ID, call, before.Run().ID))
 	case agent.Checkpoint(s).Resumed():
-		if h.last = before; before.Parked() {
-			note = h.note(ctx, EntryResume, s, Update{})
+		if r.journal.state = before; before.Parked() {
+			failed = r.recordState(ctx, EntryResume, s, Update{})
 		}
 	}
-	result := mo.Err[agent.State](&agent.RunError{State: s, Err: note})
-	if note == nil {
+	result := mo.Err[agent.State](&agent.RunError{State: s, Err: failed})
+	if failed == nil {
 		result = agent.Conclude(ctx, s, next(ctx, s))
 	}
 	final := lastState(result)
-	if lost := h.whyLost(); lost != nil {
-		return failedToKeep(final, lost)
+	if err := r.lease.err(); err != nil {
+		return failedToKeep(final, err)
 	}
 	kind := EntryEnd
 	if final.Parked() {
 		kind = EntryPark
 	}
-	if cut(ctx) { // the journal is more precise than the state about its progress
+	if wasCutOff(ctx) { // the journal is more precise than the state about its progress
 		return result
 	}
-	if err := h.note(context.WithoutCancel(ctx), kind, final, Update{}); err != nil {
+	if err := r.recordState(context.WithoutCancel(ctx), kind, final, Update{}); err != nil {
 		return mo.Err[agent.State](&agent.RunError{State: final, Err: err})
 	}
 	return result
 }
 
-// cut reports whether the run was cut off because its process is shutting down.
-func cut(ctx context.Context) bool { return errors.Is(context.Cause(ctx), agent.ErrSuspended) }
+// wasCutOff reports whether the run was cut off because its process is shutting down.
+func wasCutOff(ctx context.Context) bool { return errors.Is(context.Cause(ctx), agent.ErrSuspended) }
 
-// childState returns the state of a call's run from the journal.
-func (h *recordedRun) childState(call string) agent.State {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	child, _, _ := agent.Checkpoint(h.last).Child(call)
-	return child
-}
-
-// ofChild returns the kind and key that an entry of a run has in the journal of the run above
+// childEntry returns the kind and key that a run's entry has in the journal of the run above
 // it: the key is prefixed with the call.
-func ofChild(kind EntryKind, call, key string) (EntryKind, string) {
+func childEntry(kind EntryKind, call, key string) (EntryKind, string) {
 	if !strings.HasPrefix(string(kind), childPrefix) {
 		kind = childPrefix + kind
 	}

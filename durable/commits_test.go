@@ -57,11 +57,11 @@ func (p parallel) Install(plan capability.Plan) mo.Result[capability.Plan] {
 }
 
 // committer returns an agent of one step with a number of calls, and its store.
-func committer(t *testing.T, calls int, settle time.Duration, more ...capability.Capability) (*agent.Agent, *commits) {
+func committer(t *testing.T, calls int, delay time.Duration, more ...capability.Capability) (*agent.Agent, *commits) {
 	t.Helper()
 	store := &commits{Store: openStore(t)}
 	k := durable.Keep(store, durable.Options{})
-	k.SetSettleTime(settle)
+	k.SetCommitDelay(delay)
 	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
 		if s.RunStepCount() > 0 {
 			return agent.Step{Message: agent.Assistant("Done.")}, nil
@@ -80,7 +80,7 @@ func committer(t *testing.T, calls int, settle time.Duration, more ...capability
 func TestCommitsOfAStep(t *testing.T) {
 	t.Parallel()
 	// Entries wait for the one that follows, however slow the machine is.
-	const settle = time.Hour
+	const delay = time.Hour
 	for name, tc := range map[string]struct {
 		calls int
 		more  []capability.Capability
@@ -110,7 +110,7 @@ func TestCommitsOfAStep(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, store := committer(t, tc.calls, settle, tc.more...)
+			a, store := committer(t, tc.calls, delay, tc.more...)
 			_, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 			require.NoError(t, err)
 			assert.Equal(t, tc.want, store.all)

@@ -20,6 +20,20 @@ type Event struct {
 	Data []byte `json:"data,omitempty"`
 }
 
+// EventForm is the stored form of an event.
+type EventForm struct {
+	// Name is the name of the event, and Data its content.
+	Name string
+	Data []byte
+	// Counter, unless empty, says that the event is only counted, under this name: with each step, the
+	// events of the run get one EventCounts.
+	Counter string
+}
+
+// EventCounts is the name of the events with the numbers of events that are only counted. Their Data is a
+// JSON object from the counters to the numbers since the previous such event.
+const EventCounts = "counts"
+
 // SignalKind is the kind of a signal.
 type SignalKind string
 

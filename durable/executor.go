@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/samber/mo"
@@ -40,22 +41,22 @@ var dispositions = [...]string{"run", "answer", "ask", "stop"}
 func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.ToolCall) mo.Result[*agent.Prepared] {
 	result := x.inner.Prepare(ctx, s, c)
 	p, err := result.Get()
-	h := x.keeper.runs.Get(s)
-	if err != nil || p == nil || h.keeper == nil {
+	r := x.keeper.runs.Get(s)
+	if err != nil || p == nil || r.keeper == nil {
 		return result
 	}
 	if p.Disposition == agent.DisposeRun || p.Disposition == agent.DisposeAsk {
-		if denied := x.denyBySwitch(ctx, h, p, c); denied != nil {
+		if denied := x.denyBySwitch(ctx, &r.switchReading, p, c); denied != nil {
 			p = denied
 		}
 	}
-	h.recordDecision(p, c)
+	r.recordDecision(p, c)
 	return mo.Ok(p)
 }
 
 // denyBySwitch returns the denied call while the switch is on, else nil. If the switch stays unknown, no call runs, nothing counts as
 // denied, and the run fails.
-func (x *keptExecutor) denyBySwitch(ctx context.Context, h *recordedRun, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
+func (x *keptExecutor) denyBySwitch(ctx context.Context, reading *switchReading, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
 	began := time.Now()
 	var sw Switch
 	err := x.keeper.patiently(ctx, func(ctx context.Context) (err error) {
@@ -63,10 +64,10 @@ func (x *keptExecutor) denyBySwitch(ctx context.Context, h *recordedRun, p *agen
 		return err
 	})
 	if err == nil && !sw.On {
-		h.setToolsAllowed(began)
+		reading.setOff(began)
 		return nil
 	}
-	h.setToolsAllowed(time.Time{})
+	reading.setOff(time.Time{})
 	if ctx.Err() != nil { // the loop handles a cancelled run
 		return nil
 	}
@@ -107,68 +108,119 @@ func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prep
 	if p.Disposition == agent.DisposeAnswer {
 		return x.HandleAnswer(ctx, s, p)
 	}
-	h := x.keeper.runs.Get(s)
-	if h.keeper == nil {
+	r := x.keeper.runs.Get(s)
+	if r.keeper == nil {
 		return x.inner.Execute(ctx, s, p)
 	}
-	if !h.areToolsAllowed() {
-		if denied := x.denyBySwitch(ctx, h, p, p.Original); denied != nil { // turned on since
+	if !r.switchReading.isFresh() {
+		if denied := x.denyBySwitch(ctx, &r.switchReading, p, p.Original); denied != nil { // turned on since
 			return x.HandleAnswer(ctx, s, denied)
 		}
 	}
-	if err := h.noteBegun(ctx, agent.Checkpoint(s).CallsTogether(p), p); err != nil {
+	if err := r.recordBegun(ctx, agent.Checkpoint(s).CallsTogether(p), p); err != nil {
 		return mo.Err[*agent.ToolResult](err)
 	}
 	result := x.inner.Execute(ctx, s, p)
-	h.setToolsAllowed(time.Time{}) // the tool may have turned the switch on
-	return h.noteResult(ctx, p, result)
+	r.switchReading.setOff(time.Time{}) // the tool may have turned the switch on
+	return r.recordResult(ctx, p, result)
 }
 
-// areToolsAllowed reports whether the switch that denies every tool was off so shortly ago that it need not be read again before
-// a call runs: it was read when the call was prepared, and no tool of the run has run since.
-func (h *recordedRun) areToolsAllowed() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return time.Since(h.allowed) < settleTime
+// switchReading is when a run last found the switch that denies every tool off.
+type switchReading struct {
+	mu  sync.Mutex
+	off time.Time // zero when a tool has run since
 }
 
-// setToolsAllowed sets when the switch was off; the zero time says that it must be read.
-func (h *recordedRun) setToolsAllowed(at time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.allowed = at
+// isFresh reports whether the reading for a prepared call is still new enough to run the call.
+func (r *switchReading) isFresh() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Since(r.off) < commitDelay
+}
+
+// setOff sets when the switch was off; the zero time says that it must be read.
+func (r *switchReading) setOff(at time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.off = at
+}
+
+// recordBegun records that a call runs. Of calls that begin together, the last one commits all entries.
+func (r *recordedRun) recordBegun(ctx context.Context, together int, p *agent.Prepared) error {
+	e := Entry{Kind: EntryCall, Key: p.Original.ID}
+	top, err := r.journal.stageChange(&e, Update{}, func(s agent.State) agent.State { return agent.Checkpoint(s).WithCallBegun(p) })
+	if err != nil {
+		return err
+	}
+	if together > 1 {
+		r.batch.await(together, r.keeper.commitDelay)
+	}
+	return top.commitThrough(ctx, e.Seq)
+}
+
+// callBatch lets calls that begin together wait for each other.
+type callBatch struct {
+	mu    sync.Mutex
+	begun int           // calls of the batch that have begun
+	full  chan struct{} // closed when all have begun; nil without a batch
+}
+
+// await waits until as many calls have begun as the batch has, but no longer than limit.
+func (b *callBatch) await(size int, limit time.Duration) {
+	b.mu.Lock()
+	if b.full == nil {
+		b.full, b.begun = make(chan struct{}), 0
+	}
+	full := b.full
+	if b.begun++; b.begun == size {
+		close(full)
+		b.full = nil
+	}
+	b.mu.Unlock()
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-full:
+	case <-late.C:
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.full == full {
+			b.full = nil
+		}
+	}
 }
 
 // HandleAnswer records the result of a call that does not run.
 func (x *keptExecutor) HandleAnswer(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
 	result := agent.HandleAnswer(ctx, x.inner, s, p)
-	if h := x.keeper.runs.Get(s); h.keeper != nil {
-		return h.noteResult(ctx, p, result)
+	if r := x.keeper.runs.Get(s); r.keeper != nil {
+		return r.recordResult(ctx, p, result)
 	}
 	return result
 }
 
-// noteResult records the result of a call and returns it.
-func (h *recordedRun) noteResult(ctx context.Context, p *agent.Prepared, result mo.Result[*agent.ToolResult]) mo.Result[*agent.ToolResult] {
-	r, err := result.Get()
+// recordResult records a call's result and returns it.
+func (r *recordedRun) recordResult(ctx context.Context, p *agent.Prepared, result mo.Result[*agent.ToolResult]) mo.Result[*agent.ToolResult] {
+	got, err := result.Get()
 	if err != nil {
 		return result
 	}
-	final, err := p.Result(r)
+	final, err := p.Result(got)
 	if err != nil {
 		return result // the loop reports the error
 	}
-	if cut(ctx) && final.Reason == agent.ReasonCancelled { // the call has no result yet: another process continues it
+	if wasCutOff(ctx) && final.Reason == agent.ReasonCancelled { // the call has no result yet: another process continues it
 		return result
 	}
-	if err := h.noteCall(ctx, EntryResult, p.Original.ID, func(s agent.State) agent.State { return agent.Checkpoint(s).WithCallAnswered(final) }); err != nil {
+	e := Entry{Kind: EntryResult, Key: p.Original.ID}
+	if err := r.journal.record(ctx, e, Update{}, func(s agent.State) agent.State { return agent.Checkpoint(s).WithCallAnswered(final) }); err != nil {
 		return mo.Err[*agent.ToolResult](err)
 	}
 	return result
 }
 
-// recordDecision notes a decision, to be written with the next entry.
-func (h *recordedRun) recordDecision(p *agent.Prepared, c *agent.ToolCall) {
+// recordDecision stages an entry with the decision on a call. The call's next entry commits it, and returns an error of its own.
+func (r *recordedRun) recordDecision(p *agent.Prepared, c *agent.ToolCall) {
 	d := decision{Call: *c}
 	if p.Call != nil {
 		d.Call = *p.Call
@@ -187,11 +239,5 @@ func (h *recordedRun) recordDecision(p *agent.Prepared, c *agent.ToolCall) {
 	if err != nil {
 		data = nil // cannot happen: strings only
 	}
-	e := Entry{Kind: EntryDecision, Key: c.ID, Data: data}
-	for ; h.up != nil; h = h.up {
-		e.Kind, e.Key = ofChild(e.Kind, h.call, e.Key)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_ = h.stage(&e, Update{}) // the entry of the call, which follows, returns the error
+	_ = r.journal.stageEntry(&Entry{Kind: EntryDecision, Key: c.ID, Data: data})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// SetSettleTime sets how long a keeper keeps an entry that may share the commit of the next one.
-func (k *Keeper) SetSettleTime(d time.Duration) { k.settle = d }
+// SetCommitDelay sets how long an entry may wait for the next entry, so that both share a commit.
+func (k *Keeper) SetCommitDelay(d time.Duration) { k.commitDelay = d }
 
 // WaitsOf returns what the run of a notice waits for.
 func WaitsOf(n Notice) ([]Wait, error) { return n.Waits() }

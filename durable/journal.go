@@ -35,9 +35,8 @@ const (
 // lead to the sub-agent, separated by slashes.
 const childPrefix = "child."
 
-// ofState reports whether the data of an entry of this kind are changes of the state: see
-// agent.Checkpoint.Changes.
-func (k EntryKind) ofState() bool {
+// changesState reports whether an entry's data are changes of the state: see agent.Checkpoint.Changes.
+func (k EntryKind) changesState() bool {
 	switch EntryKind(strings.TrimPrefix(string(k), childPrefix)) {
 	case EntryBegin, EntryReply, EntryCall, EntryResult, EntryStep, EntryPark, EntryResume, EntryEnd:
 		return true

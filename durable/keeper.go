@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/samber/mo"
@@ -57,17 +57,13 @@ const (
 //
 // A Keeper serves any number of runs and agents at once.
 type Keeper struct {
-	store   Store
-	options Options
-	runs    *agent.Scratch[recordedRun]
-	settle  time.Duration // settleTime, except in tests
-	// switches are the readings of the switch that denies every tool.
-	switches *coalesce.Group[Switch]
-
-	mu         sync.Mutex
-	suspending bool
-	recorded   map[agent.RunID]*recordedRun // the runs of this process
-	quiet      func()                       // ends the goroutine that receives their signals; nil while there are none
+	store       Store
+	options     Options
+	runs        *agent.Scratch[recordedRun]
+	signals     signalReceiver
+	switches    *coalesce.Group[Switch] // shares readings of the switch that denies every tool
+	commitDelay time.Duration           // the constant, except in tests
+	suspending  atomic.Bool
 }
 
 // Keep returns a keeper that writes to a store.
@@ -78,8 +74,8 @@ func Keep(store Store, o Options) *Keeper {
 	o.Lease = cmp.Or(o.Lease, defaultLease)
 	o.Patience = cmp.Or(o.Patience, defaultPatience)
 	return &Keeper{
-		store: store, options: o, runs: agent.NewScratch[recordedRun](nil), settle: settleTime,
-		switches: coalesce.NewGroup[Switch](1), recorded: map[agent.RunID]*recordedRun{},
+		store: store, options: o, runs: agent.NewScratch[recordedRun](nil), commitDelay: commitDelay, switches: coalesce.NewGroup[Switch](1),
+		signals: signalReceiver{store: store, owner: o.Owner, runs: map[agent.RunID]*runSignals{}},
 	}
 }
 
@@ -92,16 +88,21 @@ func (k *Keeper) Owner() string { return k.options.Owner }
 // Suspend parks the runs of this keeper at the end of their current step, and runs that begin
 // later before their first step, because the process is shutting down. Any other process can
 // resume them.
-func (k *Keeper) Suspend() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.suspending = true
-}
+func (k *Keeper) Suspend() { k.suspending.Store(true) }
 
-func (k *Keeper) suspended() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.suspending
+// ObservesEvents reports whether agents must have the keeper as an observer: see Options.Events.
+func (k *Keeper) ObservesEvents() bool { return k.options.Events != nil }
+
+// Observe stores an event of a run of this keeper with the next journal entry of the run. It makes the
+// keeper an agent.Observer.
+func (k *Keeper) Observe(ctx context.Context, e agent.Event) {
+	r, ok := ctx.Value(recordedRunKey{}).(*recordedRun)
+	if !ok || r.keeper != k || k.options.Events == nil {
+		return
+	}
+	if form, ok := k.options.Events(e); ok {
+		r.journal.addEvent(form)
+	}
 }
 
 // leased is the context key for the lease of a run that is being resumed.
@@ -109,13 +110,12 @@ type leased struct{}
 
 // claim is a lease with the journal that belongs to it.
 type claim struct {
-	lease     Lease
-	entries   int64
-	left      time.Time         // when the last entry was written: the run has not been running since
-	state     agent.State       // as it was restored
-	submitted agent.State       // the input of a job that has not begun
-	done      map[string][]byte // results of Once
-	begun     map[string]bool   // started by Once, without a result
+	lease       Lease
+	entries     int64
+	lastWritten time.Time         // when the last entry was written: the run has not been running since
+	state       agent.State       // as it was restored
+	onceResults map[string][]byte // of funcs of Once, by name
+	onceBegun   map[string]bool   // funcs of Once without a result
 }
 
 // AroundRun returns the processor around the whole run, outside the hooks: it takes the lease,
@@ -123,15 +123,15 @@ type claim struct {
 func (k *Keeper) AroundRun() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 		ctx = runctx.WithJournal(ctx, k)
-		h := k.runs.Get(s)
-		if up, call := k.above(ctx, s); up != nil {
-			return h.runWithin(ctx, k, up, call, s, next)
+		r := k.runs.Get(s)
+		if above, call := k.above(ctx, s); above != nil {
+			return r.executeNested(ctx, above, call, s, next)
 		}
 		if c, ok := ctx.Value(leased{}).(*claim); ok && c.lease.Run == s.Run().ID {
-			h.adopt(k, c)
+			r.adopt(k, c)
 			if c.state.Parked() { // the answers are in the journal from here on, and nothing is asked any more
 				u := Update{Status: StatusRunning, Steps: s.RunStepCount(), Waits: []Wait{}}
-				if err := h.note(ctx, EntryResume, s, u); err != nil {
+				if err := r.recordState(ctx, EntryResume, s, u); err != nil {
 					return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", s.Run().ID, err))
 				}
 			}
@@ -146,9 +146,9 @@ func (k *Keeper) AroundRun() agent.Processor {
 			if err != nil {
 				return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", about.ID, err))
 			}
-			h.adopt(k, &claim{lease: lease})
+			r.adopt(k, &claim{lease: lease})
 		}
-		return h.around(ctx, s, next)
+		return r.executeTop(ctx, s, next)
 	})
 }
 
@@ -156,9 +156,9 @@ func (k *Keeper) AroundRun() agent.Processor {
 // that they accepted.
 func (k *Keeper) AroundRunInside() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-		h := k.runs.Get(s)
-		if h.keeper != nil && !agent.Checkpoint(s).Resumed() {
-			if err := h.note(ctx, EntryBegin, agent.Checkpoint(s).AcceptInput(), Update{Status: StatusRunning}); err != nil {
+		r := k.runs.Get(s)
+		if r.keeper != nil && !agent.Checkpoint(s).Resumed() {
+			if err := r.recordState(ctx, EntryBegin, agent.Checkpoint(s).AcceptInput(), Update{Status: StatusRunning}); err != nil {
 				return mo.Err[agent.State](err)
 			}
 		}
@@ -170,14 +170,14 @@ func (k *Keeper) AroundRunInside() agent.Processor {
 // step to the journal.
 func (k *Keeper) AroundStep() agent.Processor {
 	return agent.ProcessorFunc(func(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
-		h := k.runs.Get(s)
-		if h.keeper == nil {
+		r := k.runs.Get(s)
+		if r.keeper == nil {
 			return next(ctx, s)
 		}
-		if k.suspended() || h.isPaused() {
+		if k.suspending.Load() || r.signals.isPaused() {
 			return mo.Err[agent.State](agent.ErrSuspended)
 		}
-		s = h.addContext(s)
+		s = r.withContext(s)
 		result := next(ctx, s)
 		taken, err := result.Get()
 		if failed, ok := errors.AsType[*agent.StepError](err); ok && failed.State.Run().ID == s.Run().ID {
@@ -186,10 +186,10 @@ func (k *Keeper) AroundStep() agent.Processor {
 		if err != nil || taken.Parked() || taken.RunStepCount() == s.RunStepCount() {
 			return result
 		}
-		if cut(ctx) && hasCancelledCall(taken) {
+		if wasCutOff(ctx) && hasCancelledCall(taken) {
 			return mo.Err[agent.State](agent.ErrSuspended)
 		}
-		if err := h.note(ctx, EntryStep, taken, Update{Status: StatusRunning, Steps: taken.RunStepCount()}); err != nil {
+		if err := r.recordState(ctx, EntryStep, taken, Update{Status: StatusRunning, Steps: taken.RunStepCount()}); err != nil {
 			return mo.Err[agent.State](&agent.RunError{State: taken, Err: err})
 		}
 		return result
@@ -232,11 +232,11 @@ func (d *keptDriver) Stream(ctx context.Context, s agent.State, emit func(agent.
 
 func (d *keptDriver) recordReply(ctx context.Context, s agent.State, started time.Time, result mo.Result[agent.Step]) mo.Result[agent.Step] {
 	reply, err := result.Get()
-	h := d.keeper.runs.Get(s)
-	if err != nil || h.keeper == nil || reply.Message.Role() != agent.RoleAssistant {
+	r := d.keeper.runs.Get(s)
+	if err != nil || r.keeper == nil || reply.Message.Role() != agent.RoleAssistant {
 		return result
 	}
-	if err := h.note(ctx, EntryReply, agent.Checkpoint(s.Apply(reply.Prior)).WithOpenStep(reply, started), Update{}); err != nil {
+	if err := r.recordState(ctx, EntryReply, agent.Checkpoint(s.Apply(reply.Prior)).WithOpenStep(reply, started), Update{}); err != nil {
 		return mo.Err[agent.Step](err)
 	}
 	return result

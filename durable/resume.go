@@ -42,18 +42,18 @@ var ErrNotBegun = errors.New("the run was interrupted before its input was accep
 
 // restoreClaim rebuilds a claim from the entries of a journal.
 func restoreClaim(entries []Entry) (*claim, error) {
-	c := &claim{done: map[string][]byte{}, begun: map[string]bool{}}
+	c := &claim{onceResults: map[string][]byte{}, onceBegun: map[string]bool{}}
 	var changes [][]byte
 	for _, e := range entries {
-		c.entries, c.left = e.Seq, e.At
+		c.entries, c.lastWritten = e.Seq, e.At
 		switch {
-		case e.Kind.ofState():
+		case e.Kind.changesState():
 			changes = append(changes, e.Data)
 		case e.Kind == EntryOnce:
-			c.begun[e.Key] = true
+			c.onceBegun[e.Key] = true
 		case e.Kind == EntryDone:
-			delete(c.begun, e.Key)
-			c.done[e.Key] = e.Data
+			delete(c.onceBegun, e.Key)
+			c.onceResults[e.Key] = e.Data
 		}
 	}
 	if len(changes) == 0 {
@@ -147,7 +147,7 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 	c, err := restoreClaim(entries)
 	c.lease = lease
 	if again := k.options.Again; again != nil {
-		maps.DeleteFunc(c.done, func(name string, _ []byte) bool { return again(name) })
+		maps.DeleteFunc(c.onceResults, func(name string, _ []byte) bool { return again(name) })
 	}
 	if errors.Is(err, ErrNotBegun) {
 		if about.Status == StatusWaiting && about.CancelReason == "" {
@@ -184,7 +184,7 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 	if err != nil {
 		return fail(err)
 	}
-	return a.RunWith(context.WithValue(ctx, leased{}, c), agent.RunSettings{Resume: true, Limits: limits, Idle: max(time.Since(c.left), 1)}, s)
+	return a.RunWith(context.WithValue(ctx, leased{}, c), agent.RunSettings{Resume: true, Limits: limits, Idle: max(time.Since(c.lastWritten), 1)}, s)
 }
 
 // start starts a job that has not begun: its journal has no state.
@@ -206,7 +206,8 @@ func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim)
 	case len(input) == 0:
 		return end(StatusFailed, agent.StopError, ErrNotBegun)
 	}
-	if c.submitted, err = agent.Restore(input); err != nil {
+	submitted, err := agent.Restore(input)
+	if err != nil {
 		return end(StatusFailed, agent.StopError, fmt.Errorf("reading its input: %w", err))
 	}
 	if a == nil {
@@ -217,7 +218,7 @@ func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim)
 	if about.Parent != "" {
 		settings.Parent = agent.Run{ID: about.Parent, Root: about.Root}
 	}
-	return a.RunWith(context.WithValue(ctx, leased{}, c), settings, c.submitted)
+	return a.RunWith(context.WithValue(ctx, leased{}, c), settings, submitted)
 }
 
 // keepWaiting releases the lease of a run that still waits.
@@ -247,88 +248,5 @@ func (k *Keeper) acquire(ctx context.Context, id agent.RunID, take Take) (Lease,
 	return lease, err
 }
 
-// Once runs do once per run, even across processes: it records the result of do, and returns that
-// result when the resumed run calls it again. Name is unique within the run; do gets an
-// idempotency key. If the process ended during do, so that the outcome is unknown, Once runs do
-// again with the same key, or returns ErrInDoubt if repeat is false. Errors of do are not
-// recorded. A concurrent caller with the same name waits for the first.
-//
-// In a run that is not recorded, Once only calls do; likewise in a run that has ended or waits by
-// the time do returns.
-func (k *Keeper) Once(ctx context.Context, s agent.State, name string, repeat bool, do func(ctx context.Context, key string) ([]byte, error)) ([]byte, error) {
-	key := string(s.Run().ID) + "/once/" + name
-	h := k.runs.Get(s)
-	if h.keeper == nil {
-		return do(ctx, key)
-	}
-	if h.up != nil {
-		name = string(s.Run().ID) + "/" + name
-	}
-	for h.up != nil {
-		h = h.up
-	}
-	defer h.alone(name)()
-	doubt, data, done, err := h.beginOnce(ctx, name, repeat)
-	switch {
-	case errors.Is(err, errOver):
-		return do(ctx, key)
-	case err != nil:
-		return nil, err
-	case done:
-		return data, nil
-	case doubt && !repeat:
-		return nil, fmt.Errorf("doing %q in run %s: %w", name, s.Run().ID, ErrInDoubt)
-	}
-	if data, err = do(ctx, key); err != nil {
-		return nil, err
-	}
-	return data, h.endOnce(ctx, name, data)
-}
-
 // ErrExpired is returned when the time for an answer has passed.
 var ErrExpired = errors.New("the deadline for an answer has passed")
-
-// errOver is returned when the journal of a run is closed: the run has ended, or waits.
-var errOver = errors.New("the run has ended")
-
-// ErrInDoubt is returned when it is unknown whether a func of Keeper.Once has run.
-var ErrInDoubt = errors.New("it started before the run was interrupted, and it is unknown whether it finished")
-
-// beginOnce records that a func of Once begins, unless it has a result, or was begun and must not run again.
-func (h *recordedRun) beginOnce(ctx context.Context, name string, repeat bool) (doubt bool, data []byte, done bool, err error) {
-	e := Entry{Kind: EntryOnce, Key: name}
-	h.mu.Lock()
-	data, done = h.done[name]
-	doubt = h.begun[name] && !done
-	begins := !done && (!doubt || repeat)
-	switch {
-	case begins && h.over:
-		err = errOver
-	case begins:
-		err = h.stage(&e, Update{})
-	}
-	h.mu.Unlock()
-	if err == nil && begins {
-		err = h.commitThrough(ctx, e.Seq)
-	}
-	return doubt, data, done, err
-}
-
-// endOnce records the result of a func of Once.
-func (h *recordedRun) endOnce(ctx context.Context, name string, data []byte) error {
-	e := Entry{Kind: EntryDone, Key: name, Data: data}
-	h.mu.Lock()
-	if h.over { // nothing more is recorded: a process that resumes the run does not know that it was done
-		h.mu.Unlock()
-		return nil
-	}
-	err := h.stage(&e, Update{})
-	if err == nil {
-		h.done[name] = data
-	}
-	h.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	return h.commitThrough(ctx, e.Seq)
-}

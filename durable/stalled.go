@@ -56,12 +56,11 @@ func watchCommit(ctx context.Context, s agent.State) *stallWatch {
 	return w
 }
 
-// note remembers the outcome of one attempt, and returns it.
-func (w *stallWatch) note(err error) error {
+// note remembers the outcome of one attempt.
+func (w *stallWatch) note(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.err = err
-	return err
 }
 
 // stop ends the watch. It tells the observer that the store has recovered, if it was told that the store stalled.
