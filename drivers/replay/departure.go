@@ -56,10 +56,10 @@ func (d Departure) String() string {
 	return fmt.Sprintf("%s: %s: %s", place, d.Kind, d.Detail)
 }
 
-// Departures returns where run i, counted from zero, left the recording. before is the state at the run's beginning,
-// without its input. final is the state at its end. A call has at most one departure. Departures does not detect hooks'
-// changes to a single model call (the request and the messages shown in it), because a state does not contain them.
-func (x *Session) Departures(i int, before, final agent.State) []Departure {
+// departures returns where run i, counted from zero, left the recording. before is the state at the run's beginning,
+// without its input. final is the state at its end. A call has at most one departure. Hooks' changes to a single model
+// call (the request and the messages shown in it) are not found, because a state does not contain them.
+func (x *Session) departures(i int, before, final agent.State) []Departure {
 	run, taken := &x.runs[i], stepReplies(final)
 	signal := final.StopSignal().OrEmpty()
 	var out []Departure

@@ -210,20 +210,26 @@ func stepReplies(s agent.State) []agent.StepRecord {
 // continues with the next run, because the recorded user sent another message.
 func (x *Session) Play(ctx context.Context, a *agent.Agent) (Played, error) {
 	played := Played{State: x.Start()}
-	ctx = x.Into(ctx)
-	for i, run := range x.runs {
-		final, err := a.Run(ctx, played.State, run.input...).Get()
-		if broken, ok := errors.AsType[*agent.RunError](err); ok {
-			final = broken.State
-		}
-		played.Departures = append(played.Departures, x.Departures(i, played.State, final)...)
-		played.State = final
+	for i := range x.runs {
+		final, departures, err := x.PlayRun(ctx, a, i, played.State)
+		played.State, played.Departures = final, append(played.Departures, departures...)
 		played.Runs++
 		if err != nil {
 			return played, fmt.Errorf("replay %q: run %d: %w", x.id, i+1, err)
 		}
 	}
 	return played, nil
+}
+
+// PlayRun plays run i, counted from zero, with an agent. It returns the final state, also when the run fails, and where
+// the play left the recording. Before is the state at the beginning: Start, or the previous run's final state. It panics
+// when i is out of range.
+func (x *Session) PlayRun(ctx context.Context, a *agent.Agent, i int, before agent.State) (agent.State, []Departure, error) {
+	final, err := a.Run(x.Into(ctx), before, x.runs[i].input...).Get()
+	if broken, ok := errors.AsType[*agent.RunError](err); ok {
+		final = broken.State
+	}
+	return final, x.departures(i, before, final), err
 }
 
 // Played is the result of playing a recording.

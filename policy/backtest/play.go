@@ -2,7 +2,6 @@ package backtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -32,19 +31,13 @@ func playRun(ctx context.Context, run *recorded.Run, policy string, a *agent.Age
 			p.turns = append(p.turns, i)
 		}
 	}
-	ctx = session.Into(ctx)
 	state := session.Start()
 	for i := range session.Runs() {
 		heard := &heard{judged: p.judged}
-		before := state
-		final, err := a.Run(context.WithValue(ctx, heardKey{}, heard), state, session.Input(i)...).Get()
-		if broken, ok := errors.AsType[*agent.RunError](err); ok {
-			final = broken.State
-		}
+		final, departures, err := session.PlayRun(context.WithValue(ctx, heardKey{}, heard), a, i, state)
 		if err != nil {
 			return Verdict{}, fmt.Errorf("run %q, part %d: %w", run.ID, i+1, err)
 		}
-		departures := session.Departures(i, before, final)
 		p.left = append(p.left, departures...)
 		p.take(session.Turns(i), final, heard.close())
 		state = final
