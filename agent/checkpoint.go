@@ -134,41 +134,23 @@ func (c Checkpoint) CallsTogether(p *Prepared) int {
 	return 1
 }
 
-// RecordJudgement records the hooks' decision about a call. Call is the model's call. P holds the call to run, and
-// whether it runs. CheckJudgement later compares the call that is about to run with this record. The record belongs to
-// the run and the current step, and replaces an earlier record about the same call.
+// RecordJudgement returns a copy of p with the hooks' decision about a call. Call is the model's call. P holds the call
+// to run, and whether it runs. CheckJudgement later compares the call that is about to run with this record, which is
+// valid in the run's current step.
 //
-// In a run, RecordJudgement returns p itself. Otherwise it stores the record in a copy of p and returns the copy.
-// P.Call must be set. Only package hooks uses this method. Other modules have no valid pass, and without one nothing is
-// recorded.
+// P.Call must be set. Only package hooks uses this method. Other modules have no valid pass, and without one it returns
+// p.
 func (c Checkpoint) RecordJudgement(pass reserved.Pass, call *ToolCall, p *Prepared) *Prepared {
 	if !pass.Valid() {
 		return p
 	}
-	if l := c.read().live; l != nil {
-		if call.Index >= 0 {
-			l.judged.record(State(c).RunStepCount(), call, p)
-		}
-		return p
-	}
-	q := *p
-	q.changeApprovalData(func(rest *approvalData) { rest.judged = new(judgementOf(call, p)) })
-	return &q
+	return State(c).judge(call, p)
 }
 
 // CheckJudgement returns an error when hooks did not judge the call that is about to run, or judged it differently.
 // That is so when the tool or arguments have changed since, when the hooks decided that the call does not run, or when
 // a needed approval is missing. P.Call and p.Original must be set.
-func (c Checkpoint) CheckJudgement(p *Prepared) error {
-	if l := c.read().live; l != nil {
-		return l.judged.check(State(c).RunStepCount(), p)
-	}
-	j := p.approvalData().judged
-	if j != nil && j.id != p.Original.ID {
-		j = nil
-	}
-	return j.check(p)
-}
+func (c Checkpoint) CheckJudgement(p *Prepared) error { return State(c).judgement(p).check(p) }
 
 // Listen adds o as a listener for this one run. It receives the events that middleware emits, such as hook events. It
 // does not receive the loop's own events, which go only to the agent's Observer, so that a listener adds no cost to

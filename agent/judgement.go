@@ -4,103 +4,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"github.com/grapnel-go/grapnel/internal/startedrun"
 )
 
-// judgement is the hooks' decision about a call, stored where other code cannot write it. It holds strings and no
-// pointers to the call, because the call may change.
+// judgement is the hooks' decision about a call. Its Prepared holds it where other code cannot write it. It has strings
+// and no pointers to the call, because the call may change.
 type judgement struct {
+	run             *live // nil outside a run
+	step            int
 	disposition     Disposition
-	id              string // of the model's call
-	tool, arguments string // of the call to run
-	open            bool   // the loop is executing the call
-	used            bool   // the call has begun and used up its approval
+	id              string      // of the model's call
+	tool, arguments string      // of the call to run
+	open            atomic.Bool // the loop is executing the call
+	used            atomic.Bool // the call has begun and used up its approval
 }
 
-// judgements holds the judgements in the run's current step, by call index.
-type judgements struct {
-	some atomic.Bool // false until a hook has judged a call in this run
+// judge returns a copy of p with the judgement that the model's call and p make.
+func (s State) judge(call *ToolCall, p *Prepared) *Prepared {
+	judged := &struct {
+		Prepared
 
-	mu   sync.Mutex
-	step int
-	list []judgement
+		j judgement
+	}{Prepared: *p}
+	j := &judged.j
+	j.disposition, j.id, j.tool, j.arguments = p.Disposition, call.ID, p.Call.Name, p.Call.Arguments
+	if j.run = s.read().live; j.run != nil {
+		j.step = s.RunStepCount()
+		j.run.judgedStep.Store(int64(j.step) + 1)
+	}
+	judged.judged = j
+	return &judged.Prepared
 }
 
-func (js *judgements) record(step int, call *ToolCall, p *Prepared) {
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	if js.step != step {
-		js.step, js.list = step, js.list[:0]
-	}
-	for call.Index >= len(js.list) {
-		js.list = append(js.list, judgement{})
-	}
-	js.list[call.Index] = judgementOf(call, p)
-	if !js.some.Load() {
-		js.some.Store(true)
-	}
-}
-
-func judgementOf(call *ToolCall, p *Prepared) judgement {
-	return judgement{disposition: p.Disposition, id: call.ID, tool: p.Call.Name, arguments: p.Call.Arguments}
-}
-
-// setOpen records whether the loop is executing a call. Only an open call can begin.
-func (js *judgements) setOpen(step int, call *ToolCall, open bool) {
-	if !js.some.Load() {
-		return
-	}
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	if j := js.find(step, call); j != nil {
-		j.open = open
-	}
-}
-
-// begin returns an error when a call must not begin now, and otherwise uses up its approval.
-func (js *judgements) begin(step int, p *Prepared) error {
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	j := js.find(step, p.Original)
-	if err := j.check(p); err != nil {
-		return err
-	}
-	switch {
-	case !j.open:
-		return errors.New("the run is not executing this call now")
-	case j.disposition == DisposeAsk && j.used:
-		return errors.New("its approval was used up when it ran")
-	}
-	j.used = true
-	return nil
-}
-
-// find returns the judgement about a call of the current step, or nil. The caller holds the lock.
-func (js *judgements) find(step int, call *ToolCall) *judgement {
-	if js.step != step || call.Index < 0 || call.Index >= len(js.list) || js.list[call.Index].id != call.ID {
+// judgement returns the judgement about a call of the current step, or nil.
+func (s State) judgement(p *Prepared) *judgement {
+	l, j := s.read().live, p.judged
+	if j == nil || j.id != p.Original.ID || j.run != l || l != nil && j.step != s.RunStepCount() {
 		return nil
 	}
-	return &js.list[call.Index]
-}
-
-// check compares the call to run with its judgement.
-func (js *judgements) check(step int, p *Prepared) error {
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	return js.find(step, p.Original).check(p)
-}
-
-// judgedStep reports whether hooks have judged a call of the step.
-func (js *judgements) judgedStep(step int) bool {
-	if !js.some.Load() {
-		return false
-	}
-	js.mu.Lock()
-	defer js.mu.Unlock()
-	return js.step == step && len(js.list) > 0
+	return j
 }
 
 // executedCall is the call that a context belongs to when calls run at the same time.
@@ -114,7 +58,7 @@ type executedCallKey struct{}
 // contextFor returns the context for executing call i at the same time as others. In runs without judgements, it is ctx
 // itself.
 func (l *live) contextFor(ctx context.Context, i int) context.Context {
-	if !l.judged.some.Load() {
+	if l.judgedStep.Load() == 0 {
 		return ctx
 	}
 	return context.WithValue(ctx, executedCallKey{}, &executedCall{l, i})
@@ -130,7 +74,7 @@ func (s State) beginJudged(ctx context.Context, p *Prepared, required bool) erro
 		}
 		return nil
 	}
-	if !required && !l.judged.judgedStep(s.RunStepCount()) {
+	if !required && l.judgedStep.Load() != int64(s.RunStepCount())+1 {
 		return nil
 	}
 	if run, ok := startedrun.Above(ctx).(*live); ok && run != l {
@@ -139,7 +83,17 @@ func (s State) beginJudged(ctx context.Context, p *Prepared, required bool) erro
 	if c, ok := ctx.Value(executedCallKey{}).(*executedCall); ok && c.run == l && c.index != p.Original.Index {
 		return errors.New("the run is executing another call here")
 	}
-	return l.judged.begin(s.RunStepCount(), p)
+	j := s.judgement(p)
+	if err := j.check(p); err != nil {
+		return err
+	}
+	switch {
+	case !j.open.Load():
+		return errors.New("the run is not executing this call now")
+	case j.used.Swap(true) && j.disposition == DisposeAsk:
+		return errors.New("its approval was used up when it ran")
+	}
+	return nil
 }
 
 // errNotJudged is returned when no control has judged the call.

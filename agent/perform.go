@@ -431,9 +431,10 @@ func (p *Prepared) withDecision(r *ToolResult) *ToolResult {
 
 // executeOpen runs a call. Only during executeOpen can the call begin.
 func (a *Agent) executeOpen(ctx context.Context, s State, p *Prepared) mo.Result[*ToolResult] {
-	judged, step := &s.read().live.judged, s.RunStepCount()
-	judged.setOpen(step, p.Original, true)
-	defer judged.setOpen(step, p.Original, false)
+	if p.judged != nil {
+		p.judged.open.Store(true)
+		defer p.judged.open.Store(false)
+	}
 	return a.executor.Execute(ctx, s, p)
 }
 

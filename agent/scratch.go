@@ -21,8 +21,9 @@ type live struct {
 	asked  atomic.Bool // the observer received InferenceStarted
 	events sync.Mutex  // held while an event is delivered
 
-	judged judgements
-	begin  struct{ width, calls int } // number of calls in a batch that begin together, and how many of them run
+	judgedStep atomic.Int64 // the last step in which hooks judged a call, counted from one
+
+	begin struct{ width, calls int } // number of calls in a batch that begin together, and how many of them run
 
 	adding  sync.Mutex // held while a scratch value is added
 	scratch atomic.Pointer[[]scratchValue]

@@ -108,7 +108,8 @@ type Prepared struct {
 	// Carry passes a value from the executor's Prepare to its Execute.
 	Carry any
 
-	extra *approvalData // nil for most calls, never written
+	judged *judgement    // nil until hooks have judged the call
+	extra  *approvalData // nil for most calls, never written
 }
 
 // approvalData is what few prepared calls have.
@@ -116,7 +117,6 @@ type approvalData struct {
 	questions Questions
 	approval  *Approval
 	effects   Effects    // from the executor's Prepare, part of the result
-	judged    *judgement // recorded by hooks outside a run
 	input     *callInput // nil until the call has asked for input
 	// schema and description are the tool's as the person could see them: see Intervention.
 	schema, description string

@@ -66,17 +66,17 @@ func pairOf(n int, matching ...hooks.Matcher) []hooks.Hook {
 	return list
 }
 
-// A hook that allows a call costs one allocation, its context; a hook that does not match costs none.
+// A judged call costs one allocation. A hook that allows it costs one, its context; a hook that does not match costs none.
 func TestAllocationsOfToolHooks(t *testing.T) {
 	names := []string{"bash", "a1b1c", "a2b2c", "a3b3c", "a4b4c"}
 	for name, test := range map[string]struct {
 		list []hooks.Hook
 		want int
 	}{
-		"matched":            {pairOf(3), 6},
-		"unmatched":          {pairOf(1, hooks.ToolNamed("other")), 0},
-		"matched argument":   {pairOf(1, hooks.ArgumentMatching("command", "ls*")), 2},
-		"unmatched argument": {pairOf(1, hooks.ArgumentMatching("command", "rm*"), hooks.AtDepth(0, 0)), 0},
+		"matched":            {pairOf(3), 7},
+		"unmatched":          {pairOf(1, hooks.ToolNamed("other")), 1},
+		"matched argument":   {pairOf(1, hooks.ArgumentMatching("command", "ls*")), 3},
+		"unmatched argument": {pairOf(1, hooks.ArgumentMatching("command", "rm*"), hooks.AtDepth(0, 0)), 1},
 	} {
 		compiled, err := hooks.NewSet(test.list...).Compile(names...).Get()
 		require.NoError(t, err)

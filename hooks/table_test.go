@@ -25,8 +25,8 @@ func called(t testing.TB, compiled *hooks.Compiled, tool string) func() {
 	}
 }
 
-// The second call of a tool that was unknown when the hooks were compiled allocates only the contexts of its hooks,
-// although many other tools turn up.
+// The second call of a tool that was unknown when the hooks were compiled allocates only the contexts of its hooks
+// and its judgement, although many other tools turn up.
 func TestAllocationsOfToolsThatTurnUpLate(t *testing.T) {
 	for _, known := range [][]string{nil, {"bash"}, strings.Split("a b c d e f g h i j", " ")} {
 		compiled, err := hooks.NewSet(pairOf(3, hooks.ToolMatching("mcp_*"))...).Compile(known...).Get()
@@ -34,7 +34,7 @@ func TestAllocationsOfToolsThatTurnUpLate(t *testing.T) {
 		for i := range 100 {
 			called(t, compiled, fmt.Sprint("mcp_", i))()
 		}
-		for tool, hooks := range map[string]int{"mcp_search": 6, "mcp_7": 6, "other": 0} {
+		for tool, hooks := range map[string]int{"mcp_search": 7, "mcp_7": 7, "other": 1} {
 			again := called(t, compiled, tool)
 			again()
 			assert.InDelta(t, hooks, testing.AllocsPerRun(100, again), 0, "%s, where %d are known", tool, len(known))
@@ -54,14 +54,14 @@ func TestOfInventedToolsFewAreKept(t *testing.T) {
 	for i := range 1000 {
 		again := called(t, compiled, fmt.Sprint("mcp_", i))
 		again()
-		if testing.AllocsPerRun(1, again) == 1 { // the context
+		if testing.AllocsPerRun(1, again) == 2 { // the context and the judgement
 			kept++
 		}
 	}
 	assert.Equal(t, 256, kept)
 	assert.Equal(t, 3000, asked, "each is asked about three times, kept or not")
 	long()
-	assert.Greater(t, testing.AllocsPerRun(1, long), 1.0)
+	assert.Greater(t, testing.AllocsPerRun(1, long), 2.0)
 	assert.Equal(t, 3003, asked)
 }
 
