@@ -10,22 +10,22 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// recordedRun is an agent's run that this process executes and records. Its parts lock themselves. A goroutine takes locks
-// in this order, and releases them before it calls the store, except for the first two:
+// recordedRun is an agent's run that this process executes and records. Each part has its own lock. A goroutine takes
+// locks in this order:
 //
-//	onceResults.lock           while a func of Keeper.Once runs
-//	journalBuffer.committing   during a commit
-//	journalBuffer.mu           of a call's run before the run above it
-//	heldLease.mu
+//   - onceResults.lock, while a func of Keeper.Once runs
+//   - journalBuffer.committing, during a commit
+//   - journalBuffer.mu, of a nested run before the run above it
+//   - heldLease.mu
 //
-// No other lock is held while one of these is taken.
+// All other locks are taken last. Only the first two are held while the store is called.
 //
 // The recordedRun is the value of a Scratch. The zero value is a run that is not recorded.
 type recordedRun struct {
 	keeper  *Keeper
 	journal journalBuffer
 
-	// A call's run that is recorded with the run above it shares these.
+	// A nested run shares these with the run above it.
 	lease   *heldLease
 	signals *runSignals
 	once    *onceResults
