@@ -11,8 +11,9 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// WrapApprover returns an approver that records for the audit log what people answer while the run executes. The records are
-// written with the journal entry that has the answer. What a store already has, answers of hooks, and passed deadlines are not recorded.
+// WrapApprover returns an approver that adds people's answers to the audit log while the run executes. Each record is
+// written with the journal entry that has the answer. Answers from the store, from hooks and from passed deadlines are
+// not recorded.
 func (k *Keeper) WrapApprover(inner agent.Approver) agent.Approver { return &keptApprover{inner, k} }
 
 type keptApprover struct {

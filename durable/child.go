@@ -19,10 +19,9 @@ type nested struct {
 	call  string
 }
 
-// Within returns a context for a run that a tool call starts and waits for, in the run that s
-// belongs to. When one Keeper records both, the started run has no row of its own: its state
-// is part of that call, and its entries are in the journal of the calling run, under that
-// run's lease. capability.UseSubagents starts its runs this way.
+// Within returns a context for a run that a tool call in s's run starts and waits for. If one Keeper records both, the
+// started run has no row of its own: its state is part of the call, and its entries are in the calling run's journal.
+// capability.UseSubagents starts its runs this way.
 func Within(ctx context.Context, s agent.State, callID string) context.Context {
 	return context.WithValue(ctx, nest{}, nested{s, callID})
 }

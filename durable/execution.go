@@ -11,8 +11,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Execution is a run that this process executes by other means than an agent, such as a command or a pipeline. While it
-// is open, the lease is renewed and signals are received. Its methods may be called concurrently.
+// Execution is a run that this process executes without an agent, such as a command or a pipeline. While it is open,
+// the lease is renewed and signals are received. Its methods may be called concurrently.
 type Execution struct {
 	lease   *heldLease
 	signals *runSignals
@@ -22,9 +22,9 @@ type Execution struct {
 	entries    int64 // in the journal
 }
 
-// Open opens the execution of a run whose lease this keeper's owner has. The returned context is done when
-// ctx is, when the lease is lost, and when the cancellation of the run is requested: the cause is then a
-// *CancelledError. The caller closes the execution.
+// Open opens the execution of a run that this keeper's owner has leased. The returned context is done when ctx is done,
+// when the lease is lost, or when the run's cancellation is requested. In the last case, the cause is a
+// *CancelledError. The caller must close the execution.
 func (k *Keeper) Open(ctx context.Context, r Run) (context.Context, *Execution) {
 	lease := newHeldLease(k, r.Lease())
 	inside, stop := lease.hold(ctx)
@@ -40,7 +40,7 @@ func (k *Keeper) Open(ctx context.Context, r Run) (context.Context, *Execution) 
 	return inside, x
 }
 
-// Input returns the input of the job and its limits.
+// Input returns the job's input and limits.
 func (x *Execution) Input(ctx context.Context) (input []byte, limits agent.Limits, err error) {
 	return InputOf(ctx, x.lease.keeper.store, x.lease.Run)
 }
@@ -59,17 +59,16 @@ func (x *Execution) Waits(ctx context.Context) ([]Wait, error) {
 // Paused reports whether the run must be released after its current step, because it is paused.
 func (x *Execution) Paused() bool { return x.signals.isPaused() }
 
-// AddedContext returns the signals with added context that the run has not handled, in order. A Commit with HandledSignals
-// says that they are.
+// AddedContext returns the signals with added context that the run has not handled, in order. Commit.HandledSignals
+// marks them as handled.
 func (x *Execution) AddedContext(ctx context.Context) ([]Signal, error) {
 	all, err := x.lease.keeper.store.Signals(ctx, x.lease.keeper.options.Owner)
 	return slices.DeleteFunc(all, func(s Signal) bool { return s.Run != x.lease.Run || s.Seq == 0 }), err
 }
 
-// Commit writes to the run. It numbers the entries and sets their times, sets the times of events and the
-// IDs of jobs that have none, so that a repeated call adds nothing twice, and retries a failing store for
-// Options.Patience, independent of ctx, since what it records has happened. After an error other
-// than ErrConflict nothing more can be written.
+// Commit writes to the run. It numbers the entries and sets their times. It sets missing event times and job IDs, so
+// that a repetition adds nothing twice. It retries a failing store for Options.Patience, independent of ctx, because
+// what it records has already happened. After an error other than ErrConflict nothing more can be written.
 func (x *Execution) Commit(ctx context.Context, c Commit) error {
 	x.committing.Lock()
 	defer x.committing.Unlock()

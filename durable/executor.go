@@ -13,8 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// WrapExecutor returns an executor that records each call before it runs, and its result. While
-// the switch of the store is on, it denies every call.
+// WrapExecutor returns an executor that records each call before it runs, and its result. While the store's switch is
+// on, it denies every call.
 func (k *Keeper) WrapExecutor(inner agent.Executor) agent.Executor { return &keptExecutor{inner, k} }
 
 var _ agent.AnswerHandler = (*keptExecutor)(nil)
@@ -54,8 +54,8 @@ func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.Tool
 	return mo.Ok(p)
 }
 
-// denyBySwitch returns the denied call while the switch is on, else nil. If the switch stays unknown, no call runs, nothing counts as
-// denied, and the run fails.
+// denyBySwitch returns the denied call while the switch is on, else nil. If the switch cannot be read, it stops the
+// run: the call neither runs nor counts as denied.
 func (x *keptExecutor) denyBySwitch(ctx context.Context, reading *switchReading, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
 	began := time.Now()
 	var sw Switch
@@ -94,8 +94,8 @@ func (x *keptExecutor) denyBySwitch(ctx context.Context, reading *switchReading,
 	return &q
 }
 
-// denyTools reads the switch of the store. Calls of several runs that begin at the same time share a reading, which begins
-// after all of them have asked for it.
+// denyTools reads the store's switch. Concurrent callers share a reading that begins after all of them have asked for
+// it.
 func (k *Keeper) denyTools(ctx context.Context) (Switch, error) {
 	return k.switches.Do(ctx, switchName, func() (sw Switch, share bool, err error) {
 		sw, err = k.store.DenyTools(ctx)

@@ -30,9 +30,8 @@ const (
 	EntryDone EntryKind = "done"
 )
 
-// childPrefix is the prefix of the kind of an entry of a sub-agent, in the journal of the
-// run that started it: "child.reply" and so on. The key is prefixed with the calls that
-// lead to the sub-agent, separated by slashes.
+// childPrefix precedes the kind of a sub-agent's entry in the journal of the run that started it: "child.reply" and so
+// on. The calls that lead to the sub-agent precede the key, separated by slashes.
 const childPrefix = "child."
 
 // changesState reports whether an entry's data are changes of the state: see agent.Checkpoint.Changes.

@@ -29,19 +29,17 @@ type Options struct {
 	// Notify lists the notifiers to call for each run that waits for a person, after the wait
 	// was stored.
 	Notify []Notifier
-	// Events, unless nil, returns the stored form of an event of a run, or false for an event that is not
-	// stored. The agents must have the keeper as an observer, which capability.UseDurability sees to. It
-	// must be safe for concurrent use.
+	// Events, unless nil, returns an event's stored form, or false for an event that is not stored. The keeper must be
+	// an observer of the agents: capability.UseDurability makes it one. Events must be safe for concurrent use.
 	Events func(e agent.Event) (EventForm, bool)
-	// Demands are the demands of the runs that begin with this keeper, so that only workers with these
-	// labels claim the runs when this process has lost them.
+	// Demands are the demands of the runs that this keeper begins. Only workers with these labels claim such a run when
+	// this process has lost it.
 	Demands map[string]string
-	// By is the verified name of who starts the runs that begin with this keeper: see Job.By.
+	// By is the verified name of the person or service that starts this keeper's runs: see Job.By.
 	By string
-	// Again, unless nil, reports whether a func of Keeper.Once that has run is run again when a
-	// run is resumed. It gets the name given to Keeper.Once: see action.Kept for the actions of
-	// rules. Names in a sub-agent are prefixed with the id of its run and a slash. It must be
-	// safe for concurrent use.
+	// Again, unless nil, reports whether a resumed run repeats a func of Keeper.Once that has a result. It gets the
+	// name given to Keeper.Once: see action.Kept for rule actions. In a sub-agent, its run's ID and a slash precede the
+	// name. It must be safe for concurrent use.
 	Again func(name string) bool
 }
 
@@ -51,9 +49,9 @@ const (
 	defaultPatience = 2 * time.Minute
 )
 
-// Keeper records the runs of agents in a store while they run, so that another process can
-// resume them. It provides wrappers for the run, the step, the driver and the executor, outside
-// the hooks: capability.UseDurability installs them. It records what has passed the hooks.
+// A Keeper records agent runs in a Store so that another process can resume them. It wraps the run, the step, the
+// driver and the executor outside the hooks, so it records what the hooks have accepted. capability.UseDurability
+// installs the wrappers.
 //
 // A Keeper serves any number of runs and agents at once.
 type Keeper struct {
@@ -93,8 +91,7 @@ func (k *Keeper) Suspend() { k.suspending.Store(true) }
 // ObservesEvents reports whether agents must have the keeper as an observer: see Options.Events.
 func (k *Keeper) ObservesEvents() bool { return k.options.Events != nil }
 
-// Observe stores an event of a run of this keeper with the next journal entry of the run. It makes the
-// keeper an agent.Observer.
+// Observe stores an event with the next journal entry of its run. It makes the keeper an agent.Observer.
 func (k *Keeper) Observe(ctx context.Context, e agent.Event) {
 	r, ok := ctx.Value(recordedRunKey{}).(*recordedRun)
 	if !ok || r.keeper != k || k.options.Events == nil {
@@ -108,7 +105,7 @@ func (k *Keeper) Observe(ctx context.Context, e agent.Event) {
 // leased is the context key for the lease of a run that is being resumed.
 type leased struct{}
 
-// claim is a lease with the journal that belongs to it.
+// claim is a lease with the run's restored journal.
 type claim struct {
 	lease       Lease
 	entries     int64
@@ -207,8 +204,7 @@ func hasCancelledCall(s agent.State) bool {
 	return false
 }
 
-// WrapDriver returns a driver that records the reply of the model, before its calls are decided
-// on.
+// WrapDriver returns a driver that records the model's reply before its calls are decided on.
 func (k *Keeper) WrapDriver(inner agent.Driver) agent.Driver { return &keptDriver{inner, k} }
 
 type keptDriver struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Result is what a run ended with, as it is stored in JSON: see Update.Result and ResultOf.
+// Result is a run's result, stored as JSON: see Update.Result and ResultOf.
 type Result struct {
 	// Text is the final answer of an agent, or the output of a command.
 	Text string `json:"text,omitempty"`
@@ -17,13 +17,13 @@ type Result struct {
 	Data json.RawMessage `json:"data,omitempty"`
 	// Error is why the run failed, was stopped or was cancelled.
 	Error string `json:"error,omitempty"`
-	// ExitCode is that of a command that has exited.
+	// ExitCode is the command's exit code; nil if it has not exited.
 	ExitCode *int `json:"exit_code,omitempty"`
-	// Cut is set when a command has written more than is stored.
+	// Cut says that the command has written more than is stored.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// ResultOf returns what a run ended with. It returns the zero Result for a run that has not ended.
+// ResultOf returns a run's result, or the zero Result if the run has not ended.
 func ResultOf(ctx context.Context, store Catalogue, id agent.RunID) (result Result, err error) {
 	data, err := store.Result(ctx, id)
 	if err == nil && len(data) > 0 {
@@ -35,7 +35,7 @@ func ResultOf(ctx context.Context, store Catalogue, id agent.RunID) (result Resu
 	return result, nil
 }
 
-// agentResult returns the result of a run of an agent.
+// agentResult returns the result of an agent run.
 func agentResult(final agent.State, err error) []byte {
 	result := Result{}
 	if final.Status() == agent.StatusDone {

@@ -13,9 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Load returns the state of a run from its journal, with the recorded answers. It returns
-// ErrNotBegun when the run was cut off before its input was accepted, so that there is no state
-// to resume.
+// Load returns the state of a run from its journal, with the recorded answers. It returns ErrNotBegun if the run was
+// cut off before its input was accepted: there is no state to resume.
 func Load(ctx context.Context, store Reader, id agent.RunID) (agent.State, error) {
 	entries, err := store.Entries(ctx, id, 0)
 	if err != nil {
@@ -40,7 +39,7 @@ var errStartsLater = errors.New("it has not started and waits for another run: r
 // ErrNotBegun is returned when the journal of a run has no beginning.
 var ErrNotBegun = errors.New("the run was interrupted before its input was accepted: start it again")
 
-// restoreClaim rebuilds a claim from the entries of a journal.
+// restoreClaim rebuilds a claim from journal entries.
 func restoreClaim(entries []Entry) (*claim, error) {
 	c := &claim{onceResults: map[string][]byte{}, onceBegun: map[string]bool{}}
 	var changes [][]byte
@@ -64,7 +63,7 @@ func restoreClaim(entries []Entry) (*claim, error) {
 	return c, err
 }
 
-// withAnswers returns the state with the answers to the waits of the run.
+// withAnswers adds the answers to the run's waits to its state.
 func withAnswers(ctx context.Context, store Reader, id agent.RunID, s agent.State) (agent.State, error) {
 	if !s.Parked() {
 		return s, nil
@@ -120,15 +119,15 @@ func (k *Keeper) Resume(ctx context.Context, a *agent.Agent, id agent.RunID, tak
 	return result
 }
 
-// hasRun reports whether an error is that of a run, so that the run has given up its lease.
+// hasRun reports whether an error is the run's own, so that the run has given up its lease.
 func hasRun(err error) bool {
 	_, ran := errors.AsType[*agent.RunError](err)
 	return ran
 }
 
-// Execute works like Resume for a run whose lease this keeper's owner has, such as a run that a worker has
-// claimed. It starts a job that has not begun. An error that is not a *agent.RunError says that the run
-// was not executed; then the caller still has the lease.
+// Execute works like Resume for a run that this keeper's owner has leased, such as a run that a worker has claimed. It
+// starts a job that has not begun. After an error other than *agent.RunError, the run was not executed and the caller
+// still has the lease.
 func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Result[agent.State] {
 	id, lease := about.ID, about.Lease()
 	fail := func(err error) mo.Result[agent.State] {
@@ -229,7 +228,7 @@ func (k *Keeper) keepWaiting(ctx context.Context, l Lease, s agent.State) error 
 	return k.store.Release(ctx, l, 0)
 }
 
-// giveBack releases a lease because of an error, and returns that error.
+// giveBack releases a lease after an error, and returns that error.
 func (k *Keeper) giveBack(ctx context.Context, l Lease, why error) error {
 	if err := k.store.Release(context.WithoutCancel(ctx), l, 0); err != nil && !errors.Is(err, ErrStale) {
 		return errors.Join(why, err)
