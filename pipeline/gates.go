@@ -58,7 +58,7 @@ func (m *machine) waitForGate(ctx context.Context) error {
 	reached := m.at
 	m.at = m.last
 	if !slices.ContainsFunc(m.waits, func(w durable.Wait) bool { return w.ID == m.parked[0].ID }) { // a new wait
-		m.at.Waited, m.at.Spent, m.at.Counted = reached.Waited, reached.Spent, reached.Counted
+		m.at.usage = reached.usage
 	}
 	for _, w := range m.parked {
 		if w.Kind == durable.WaitChild {

@@ -101,7 +101,7 @@ stages:
 	store := &partStore{runs: map[agent.RunID]durable.Run{}, inputs: map[agent.RunID][]byte{}, at: map[agent.RunID]position{}}
 	m := &machine{
 		session: &session{Pipeline: p, limits: agent.Limits{Time: time.Hour}}, store: store, events: &eventLog{},
-		at: position{Phase: phaseParallel, Began: time.Now().Add(-3 * time.Hour), Waited: time.Minute},
+		at: position{cursor: cursor{Phase: phaseParallel}, usage: usage{Waited: time.Minute}, Began: time.Now().Add(-3 * time.Hour)},
 	}
 	for part, waited := range map[string]time.Duration{"left": 100 * time.Minute, "right": 170 * time.Minute} {
 		job, err := p.Job(SessionOptions{Name: "s", Dir: t.TempDir(), only: part})
@@ -109,7 +109,7 @@ stages:
 		id := agent.RunID(part)
 		store.runs[id] = durable.Run{ID: id, Kind: durable.KindPipeline, Status: durable.StatusCompleted}
 		store.inputs[id] = job.Input
-		store.at[id] = position{Phase: phaseEnd, Waited: waited, End: &ending{Reason: Completed}}
+		store.at[id] = position{cursor: cursor{Phase: phaseEnd}, usage: usage{Waited: waited}, End: &ending{Reason: Completed}}
 		m.at.Children = append(m.at.Children, id)
 	}
 	wait, err := m.observeParallel(t.Context())

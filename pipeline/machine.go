@@ -130,14 +130,7 @@ func (m *machine) open(ctx context.Context) error {
 
 // enter begins a stage.
 func (m *machine) enter(ctx context.Context, stage int) error {
-	m.at = position{
-		Phase: phaseStart, Stage: stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Context: m.at.Context,
-		Open: m.at.Open, Spent: m.at.Spent, Round: m.at.Round, Waited: m.at.Waited, Counted: m.at.Counted,
-		Before: m.usedBefore(), TimeOver: m.at.TimeOver,
-	}
-	if len(m.stage().Parallel) > 0 {
-		m.at.Iteration = 0
-	}
+	m.setStage(stage, 0)
 	if m.stage().Termination.Type != Queue {
 		return nil
 	}
@@ -147,6 +140,16 @@ func (m *machine) enter(ctx context.Context, stage int) error {
 	}
 	m.at.Iteration = 0
 	return m.completeStage(ctx, "the queue is empty")
+}
+
+// setStage sets the position to the beginning of a stage.
+func (m *machine) setStage(stage, restarts int) {
+	m.at.cursor = cursor{Phase: phaseStart, Stage: stage, Iteration: 1, Round: m.at.Round}
+	m.at.stageHistory = stageHistory{Restarts: restarts, Before: m.usedBefore()}
+	m.at.children = children{}
+	if len(m.stage().Parallel) > 0 {
+		m.at.Iteration = 0
+	}
 }
 
 // stage returns the current stage.
@@ -284,7 +287,7 @@ func (m *machine) afterIteration(ctx context.Context) error {
 		return m.completeStage(ctx, why)
 	}
 	m.at.Phase, m.at.Iteration = phaseStart, m.at.Iteration+1
-	m.at.Child, m.at.Error, m.at.Changed = "", nil, nil
+	m.at.children, m.at.Error, m.at.Changed = children{}, nil, nil
 	return nil
 }
 

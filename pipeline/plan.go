@@ -55,7 +55,7 @@ func (p *Pipeline) Plan(host action.Host, o SessionOptions) ([]PlannedStage, err
 
 // planStage returns a stage as the session would run it.
 func (s *session) planStage(host action.Host, stage int, files *policy.Files) (PlannedStage, error) {
-	m := &machine{session: s, at: position{Phase: phaseStart, Stage: stage, Iteration: 1}}
+	m := &machine{session: s, at: position{cursor: cursor{Phase: phaseStart, Stage: stage, Iteration: 1}}}
 	out := PlannedStage{Stage: &s.Stages[stage], Variables: m.variables(nil)}
 	delete(out.Variables, "TIMESTAMP")
 	loaded, err := s.rulesOf(out.Stage, host, files)

@@ -35,55 +35,77 @@ const (
 
 // position is everything that the engine needs to continue a session. It is small, because each transition records it.
 type position struct {
-	Phase phase `json:"phase"`
+	cursor
+	stageHistory
+	usage
+	children
+
 	// Began is when the session began.
 	Began time.Time `json:"began"`
-	// Stage counts from zero, Iteration from one.
-	Stage     int `json:"stage"`
-	Iteration int `json:"iteration"`
-	// Round counts how often stages have begun again, and Restarts how often the current one has.
-	Round    int `json:"round,omitempty"`
-	Restarts int `json:"restarts,omitempty"`
-	// Child is the iteration's run.
-	Child agent.RunID `json:"child,omitempty"`
-	// Children are the runs for the stages in a parallel block. Waiting are the runs that have not ended.
-	Children []agent.RunID `json:"children,omitempty"`
-	Waiting  []agent.RunID `json:"waiting,omitempty"`
-	// Error is why the iteration has failed; nil if it has not.
-	Error *string `json:"error,omitempty"`
-	// Decision is the last iteration's decision, Why its reason. Confirmed counts the decisions in a row to stop.
-	Decision  string `json:"decision,omitempty"`
-	Why       string `json:"why,omitempty"`
-	Confirmed int    `json:"confirmed,omitempty"`
-	// Changed are the files that the last iteration changed.
-	Changed []string `json:"changed,omitempty"`
-	// Failed are the stage's iterations that have failed.
-	Failed []int `json:"failed,omitempty"`
 	// AtMaximum is set when a stage has ended because it reached a maximum.
 	AtMaximum bool `json:"at_maximum,omitempty"`
 	// Context is text that hooks added for the next iteration.
 	Context []string `json:"context,omitempty"`
 	// Open are firings whose detached actions had not ended when the position was recorded.
 	Open []openFiring `json:"open,omitempty"`
-	// Spent is the usage by iterations and awaited pipelines, and Waited the time for which the session has waited for gates. Both
-	// include the waits until Counted.
-	Spent   spending      `json:"spent,omitzero"`
-	Waited  time.Duration `json:"waited,omitempty"`
-	Counted time.Time     `json:"counted,omitzero"`
-	// TimeOver and StageTimeOver say that the session's or the stage's time was over when the last iteration had ended.
-	TimeOver      bool `json:"time_over,omitempty"`
-	StageTimeOver bool `json:"stage_time_over,omitempty"`
-	// Cut is set when the iteration has failed because its stage had reached a maximum.
-	Cut bool `json:"cut,omitempty"`
-	// Before is the session's usage when the stage began.
-	Before usedBefore `json:"before,omitzero"`
 	// Trace is the session's first span: see labelTrace.
 	Trace string `json:"trace,omitempty"`
 	// End is how the session ends; nil before.
 	End *ending `json:"end,omitempty"`
 }
 
-// usedBefore is a session's usage when its stage began.
+// cursor is the session's next task.
+type cursor struct {
+	Phase phase `json:"phase"`
+	// Stage counts from zero, Iteration from one.
+	Stage     int `json:"stage"`
+	Iteration int `json:"iteration"`
+	// Round counts how often stages have begun again.
+	Round int `json:"round,omitempty"`
+}
+
+// stageHistory is what has happened in the current stage.
+type stageHistory struct {
+	// Restarts counts how often the stage has begun again.
+	Restarts int `json:"restarts,omitempty"`
+	// Before is the session's usage when the stage began.
+	Before usedBefore `json:"before,omitzero"`
+	// Failed are the iterations that have failed.
+	Failed []int `json:"failed,omitempty"`
+	// Confirmed counts the decisions in a row to stop.
+	Confirmed int `json:"confirmed,omitempty"`
+	// Error is why the last iteration has failed; nil if it has not. Cut is set when it failed because the stage had reached a maximum.
+	Error *string `json:"error,omitempty"`
+	Cut   bool    `json:"cut,omitempty"`
+	// Decision is the last iteration's decision, Why its reason.
+	Decision string `json:"decision,omitempty"`
+	Why      string `json:"why,omitempty"`
+	// Changed are the files that the last iteration changed.
+	Changed []string `json:"changed,omitempty"`
+	// StageTimeOver says that the stage's time was over when the last iteration ended.
+	StageTimeOver bool `json:"stage_time_over,omitempty"`
+}
+
+// usage is what the session has used of its limits. All of it includes the waits until Counted.
+type usage struct {
+	// Spent is the usage by iterations and awaited pipelines, Waited the time for which the session has waited for gates.
+	Spent   spending      `json:"spent,omitzero"`
+	Waited  time.Duration `json:"waited,omitempty"`
+	Counted time.Time     `json:"counted,omitzero"`
+	// TimeOver says that the session's time was over when the last iteration ended.
+	TimeOver bool `json:"time_over,omitempty"`
+}
+
+// children are the runs that the session waits for.
+type children struct {
+	// Child is the iteration's run.
+	Child agent.RunID `json:"child,omitempty"`
+	// Children are the runs for the stages in a parallel block. Waiting are the runs that have not ended.
+	Children []agent.RunID `json:"children,omitempty"`
+	Waiting  []agent.RunID `json:"waiting,omitempty"`
+}
+
+// usedBefore is a session's usage at one time.
 type usedBefore struct {
 	Cost   float64       `json:"cost,omitempty"`
 	Waited time.Duration `json:"waited,omitempty"`
@@ -167,18 +189,12 @@ func (p position) entry() (durable.Entry, error) {
 // lastTransition returns the number of the entry with which the session came to its position. A session that waits for a gate
 // records the same position again.
 func lastTransition(entries []durable.Entry) (seq int64) {
-	type transition struct {
-		Phase     phase `json:"phase"`
-		Stage     int   `json:"stage"`
-		Iteration int   `json:"iteration"`
-		Round     int   `json:"round"`
-	}
-	var newest *transition
+	var newest *cursor
 	for _, e := range slices.Backward(entries) {
 		if e.Kind != entryPosition {
 			continue
 		}
-		var at transition
+		var at cursor
 		if json.Unmarshal(e.Data, &at) != nil || newest != nil && at != *newest {
 			break
 		}
@@ -197,5 +213,5 @@ func lastPosition(entries []durable.Entry) (p position, ok bool, err error) {
 			return p, true, nil
 		}
 	}
-	return position{Phase: phaseOpen}, false, nil
+	return position{cursor: cursor{Phase: phaseOpen}}, false, nil
 }

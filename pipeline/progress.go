@@ -105,7 +105,7 @@ func NewTracker(ctx context.Context, store durable.Catalogue, about durable.Run)
 		return nil, err
 	}
 	return &Tracker{
-		store: store, session: s, id: about.ID, at: position{Phase: phaseOpen}, complete: map[string]stageEnd{},
+		store: store, session: s, id: about.ID, at: position{cursor: cursor{Phase: phaseOpen}}, complete: map[string]stageEnd{},
 		runs: map[string]agent.RunID{}, parts: map[agent.RunID]*Tracker{},
 	}, nil
 }

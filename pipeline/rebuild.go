@@ -63,7 +63,7 @@ func rebuildOutput(ctx context.Context, store durable.Catalogue, s *session, chi
 	if err != nil {
 		return err
 	}
-	at := position{Stage: stage}
+	at := position{cursor: cursor{Stage: stage}}
 	for label, number := range map[string]*int{durable.LabelIteration: &at.Iteration, labelRestarts: &at.Restarts} {
 		if *number, err = strconv.Atoi(cmp.Or(child.Labels[label], "0")); err != nil {
 			return fmt.Errorf("run %s: the label %s: %w", child.ID, label, err)

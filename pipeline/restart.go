@@ -41,14 +41,8 @@ func RestartStage(ctx context.Context, store durable.Store, k *durable.Keeper, a
 	if err := m.cancelChildren(ctx, "its stage begins again"); err != nil {
 		return fail(err)
 	}
-	m.at = position{
-		Phase: phaseStart, Stage: m.at.Stage, Iteration: 1, Began: m.at.Began, AtMaximum: m.at.AtMaximum, Spent: m.at.Spent,
-		Open: m.at.Open, Round: m.at.Round + 1, Restarts: m.at.Restarts + 1,
-		Waited: m.at.Waited, Counted: m.at.Counted, Before: m.usedBefore(), Context: m.at.Context, TimeOver: m.at.TimeOver,
-	}
-	if len(m.stage().Parallel) > 0 {
-		m.at.Iteration = 0
-	}
+	m.at.Round++
+	m.setStage(m.at.Stage, m.at.Restarts+1)
 	m.events.add(eventStageRestart, m.eventData(eventData{}))
 	if err := m.commit(ctx, durable.Update{Status: durable.StatusRunning, Waits: []durable.Wait{}}); err != nil {
 		return fail(err)
