@@ -166,9 +166,17 @@ func walkCurl(w *walker, c ctx, k call, _ given) { //nolint:gocognit // a table 
 			continue
 		}
 		switch o.name {
-		case "proto-default": // the scheme may be file; then the path begins after the host name
+		case "proto-default": // the scheme may be file; then URLs are files, whose path begins after the host name
 			if !strings.HasPrefix(strings.ToLower(o.value.raw), "http") {
 				w.file(c, makeWord(unknown, false, false, "", o.value.Pos), Uses, k.index)
+				for _, other := range g.options {
+					if other.name == "url" {
+						w.file(c, other.value, Uses, k.index)
+					}
+				}
+				for _, url := range g.operands {
+					w.file(c, url, Uses, k.index)
+				}
 			}
 		case "url":
 			if strings.HasPrefix(o.value.Text, "@") { // a file that contains URLs
