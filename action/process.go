@@ -60,7 +60,7 @@ func (p program) run(ctx context.Context, r *Request) (outcome, error) {
 	}
 	variables := lo.Assign(p.env, process.TraceVars(ctx))
 	env, secrets := environ(r, variables, p.inherit)
-	out, complaint := &head{most: cmp.Or(p.most, DefaultMaxBytes)}, &tail{most: 1 << 10}
+	out, complaint := &process.Head{Max: cmp.Or(p.most, DefaultMaxBytes)}, &process.Tail{Max: 1 << 10}
 	done, err := process.Run(ctx, process.Command{
 		Path: path, Args: p.argv, Dir: p.dir, Env: env, Stdin: stdin, Stdout: out, Stderr: complaint,
 		Timeout: p.timeout + ending, Grace: grace, // ctx usually ends it earlier
@@ -68,14 +68,14 @@ func (p program) run(ctx context.Context, r *Request) (outcome, error) {
 	if err != nil {
 		return outcome{}, newFault(p.kind, FaultStart, "starting %s: %w", p.argv[0], innermostError(err))
 	}
-	complained := hideSecrets(complaint.String(), secrets)
+	complained := hideSecrets(string(complaint.Kept), secrets)
 	switch {
 	case done.Ended != process.Exited:
 		return outcome{}, withComplaint(contextError(ctx, p.kind), complained)
 	case done.Signal != "":
 		return outcome{}, withComplaint(newFault(p.kind, FaultSignal, "%s was killed by %s", p.argv[0], done.Signal), complained)
 	}
-	return outcome{done.ExitCode(), hideSecrets(string(out.kept), secrets), out.missed, complained}, nil
+	return outcome{done.ExitCode(), hideSecrets(string(out.Kept), secrets), out.Cut, complained}, nil
 }
 
 // runOnce runs the process and converts its output into an answer.
@@ -126,35 +126,3 @@ func withComplaint(err error, complaint string) error {
 	}
 	return &Error{failed.Type, failed.Fault, fmt.Errorf("%w; stderr: %s", failed.Err, quote(complaint))}
 }
-
-// head keeps the beginning of the data written to it.
-type head struct {
-	most   int
-	kept   []byte
-	missed bool
-}
-
-// Write never fails.
-func (h *head) Write(p []byte) (int, error) {
-	room := min(len(p), h.most-len(h.kept))
-	h.kept = append(h.kept, p[:room]...)
-	h.missed = h.missed || room < len(p)
-	return len(p), nil
-}
-
-// tail keeps the end of the data written to it.
-type tail struct {
-	most int
-	kept []byte
-}
-
-// Write never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	t.kept = append(t.kept, p[max(0, len(p)-t.most):]...)
-	if over := len(t.kept) - t.most; over > 0 {
-		t.kept = append(t.kept[:0], t.kept[over:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string { return string(t.kept) }

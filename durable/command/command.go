@@ -177,16 +177,16 @@ func (r *runner) run(ctx context.Context, x *durable.Execution, about durable.Ru
 	if ofJob {
 		timeout = allowed.left
 	}
-	stdout, stderr := &head{max: c.MaxOutput}, &tail{max: maxErrorOutput}
+	stdout, stderr := &process.Head{Max: c.MaxOutput}, &process.Tail{Max: maxErrorOutput}
 	done, err := process.Run(ctx, process.Command{
 		Path: c.Argv[0], Args: c.Argv, Dir: c.Dir, Env: newEnvironment(c.Env, about), Stdin: params,
 		Stdout: stdout, Stderr: stderr, Timeout: timeout, Grace: c.Grace, Most: c.MaxProcesses,
 	})
-	result := durable.Result{Cut: stdout.cut}
-	if data := bytes.TrimSpace(stdout.text); !stdout.cut && json.Valid(data) {
+	result := durable.Result{Cut: stdout.Cut}
+	if data := bytes.TrimSpace(stdout.Kept); !stdout.Cut && json.Valid(data) {
 		result.Data = data
 	} else {
-		result.Text = strings.ToValidUTF8(string(stdout.text), "\uFFFD")
+		result.Text = strings.ToValidUTF8(string(stdout.Kept), "\uFFFD")
 	}
 	status, reason := durable.StatusFailed, agent.StopError
 	switch code := done.ExitCode(); {
@@ -234,8 +234,8 @@ func end(ctx context.Context, x *durable.Execution, status durable.Status, reaso
 }
 
 // withOutput appends the end of the standard error to an error text.
-func withOutput(text string, stderr *tail) string {
-	if output := strings.TrimSpace(strings.ToValidUTF8(string(stderr.text), "\uFFFD")); output != "" {
+func withOutput(text string, stderr *process.Tail) string {
+	if output := strings.TrimSpace(strings.ToValidUTF8(string(stderr.Kept), "\uFFFD")); output != "" {
 		return text + ": " + output
 	}
 	return text
@@ -254,34 +254,4 @@ func newEnvironment(declared map[string]string, about durable.Run) []string {
 		env = append(env, name+"="+all[name])
 	}
 	return env
-}
-
-// head keeps the beginning of what is written to it.
-type head struct {
-	text []byte
-	max  int
-	cut  bool
-}
-
-// Write never fails.
-func (h *head) Write(p []byte) (int, error) {
-	n := min(len(p), h.max-len(h.text))
-	h.text = append(h.text, p[:n]...)
-	h.cut = h.cut || n < len(p)
-	return len(p), nil
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	text []byte
-	max  int
-}
-
-// Write never fails.
-func (t *tail) Write(p []byte) (int, error) {
-	t.text = append(t.text, p...)
-	if extra := len(t.text) - t.max; extra > 0 {
-		t.text = append(t.text[:0], t.text[extra:]...)
-	}
-	return len(p), nil
 }
