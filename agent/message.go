@@ -103,21 +103,7 @@ func Assistant(text string, calls ...ToolCall) Message {
 
 // AssistantContent returns a model's reply with several content parts.
 func AssistantContent(content Content, calls ...ToolCall) Message {
-	if len(calls) != 1 {
-		return newSpeech(speech{speaker: byAssistant, content: content, calls: numberCalls(calls)})
-	}
-	c := &calls[0]
-	b := &struct { // most replies: everything in one allocation
-		messageBody
-		speech
-		call [1]ToolCall
-	}{
-		speech: speech{speaker: byAssistant, content: content},
-		call:   [1]ToolCall{{ID: c.ID, Name: c.Name, Arguments: c.Arguments}},
-	}
-	b.calls = b.call[:]
-	b.messageBody.speech = &b.speech
-	return Message{&b.messageBody}
+	return newSpeech(speech{speaker: byAssistant, content: content, calls: numberCalls(calls)})
 }
 
 // ToolAnswer returns the message that answers a tool call. The result is copied.

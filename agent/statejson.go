@@ -176,7 +176,7 @@ func (r StepRecord) form() stepJSON {
 	form := stepJSON{
 		Index: int(b.index), FinishReason: b.finish, Usage: b.usage, Model: b.model, ID: b.id,
 		Results: make([]resultJSON, len(b.answers)),
-		Started: b.started.time().UTC(), Duration: int64(b.took), Failure: b.failure,
+		Started: b.started.UTC(), Duration: int64(b.took), Failure: b.failure,
 	}
 	for i := range form.Results {
 		form.Results[i] = b.answers[i].result.form()
@@ -200,7 +200,7 @@ func (r *ToolResult) form() resultJSON {
 // record returns the step. It also sets the messages that answer its calls, which are views of its results.
 func (f *stepJSON) record(messages []Message) StepRecord {
 	b := &stepBody{answers: make([]messageBody, len(f.Results))}
-	b.index, b.started, b.took, b.failure = toInt32(f.Index), compactTimeOf(f.Started), time.Duration(f.Duration), f.Failure
+	b.index, b.started, b.took, b.failure = toInt32(f.Index), f.Started.Local(), time.Duration(f.Duration), f.Failure
 	b.finish, b.model, b.id = f.FinishReason, f.Model, f.ID
 	if f.Usage != nil && *f.Usage != noStepUsage {
 		b.usage = f.Usage

@@ -164,7 +164,7 @@ func (r StepRecord) Results() iter.Seq2[int, ToolResult] {
 }
 
 // StartTime returns when the step began.
-func (r StepRecord) StartTime() time.Time { return r.read().started.time() }
+func (r StepRecord) StartTime() time.Time { return r.read().started }
 
 // Duration returns how long the step took, including its tools.
 func (r StepRecord) Duration() time.Duration { return r.read().took }

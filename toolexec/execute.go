@@ -74,7 +74,7 @@ func (e *Executor) endChild(ctx context.Context, s agent.State, p *agent.Prepare
 	type quitter interface {
 		GiveUp(ctx context.Context, c Call)
 	}
-	if tool := e.toolNamed(begun.Name); tool != nil {
+	if tool := e.tools[begun.Name]; tool != nil {
 		if t, ok := tool.tool.(quitter); ok {
 			var broken error
 			defer recoverPanic(ctx, begun.Name, &broken) // the call is answered even if GiveUp panics

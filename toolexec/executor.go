@@ -27,8 +27,7 @@ type Options struct {
 // text that the model can act on. An Executor is safe for concurrent use and can serve any number of runs at the same
 // time.
 type Executor struct {
-	few       []*bound          // all tools, if they are few
-	many      map[string]*bound // nil unless there are many
+	tools     map[string]*bound
 	names     []string
 	failRun   bool
 	abandoned atomic.Int64
@@ -42,29 +41,13 @@ func NewExecutor(b Toolbox, o Options) *Executor {
 		names:   lo.Map(b.entries, func(e entry, _ int) string { return e.spec.Name }),
 		failRun: o.FailRun,
 	}
-	e.few = lo.Map(b.entries, func(t entry, _ int) *bound { return t.under(o.Policy, e) })
-	if len(e.few) > fewTools {
-		e.many, e.few = lo.KeyBy(e.few, func(t *bound) string { return t.name }), nil
-	}
+	e.tools = lo.SliceToMap(b.entries, func(t entry) (string, *bound) { return t.spec.Name, t.under(o.Policy, e) })
 	return e
-}
-
-// fewTools is the number of tools up to which a linear search is faster than a map.
-const fewTools = 8
-
-// toolNamed returns the tool with that name; nil if there is none.
-func (e *Executor) toolNamed(name string) *bound {
-	for _, t := range e.few {
-		if t.name == name {
-			return t
-		}
-	}
-	return e.many[name]
 }
 
 // MayAddMessages reports whether a tool may append messages in the user or system role: see Policy.AddMessages.
 func (e *Executor) MayAddMessages(tool string) bool {
-	t := e.toolNamed(tool)
+	t := e.tools[tool]
 	return t != nil && t.policy.AddMessages
 }
 
@@ -98,7 +81,7 @@ func (e *Executor) Prepare(ctx context.Context, _ agent.State, c *agent.ToolCall
 }
 
 func (e *Executor) prepareCall(ctx context.Context, c *agent.ToolCall) *agent.Prepared {
-	tool := e.toolNamed(c.Name)
+	tool := e.tools[c.Name]
 	if tool == nil || !tool.strict {
 		if err := strictjson.CheckObject(argumentsOf(c)); err != nil {
 			return refuseCall(c, malformedArguments(err))
