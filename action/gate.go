@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -71,7 +70,7 @@ var _ Declared = Gate{}
 func (Gate) Type() string { return "gate" }
 
 // Limit returns the longest time that Do may take.
-func (g Gate) Limit() time.Duration { return cmp.Or(g.Timeout, defaultGateTimeout) + ending }
+func (g Gate) Limit() time.Duration { return g.maxWait() + ending }
 
 // Validate returns an error for each invalid field.
 func (g Gate) Validate() error {
@@ -150,76 +149,68 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 	if err := errors.Join(g.Validate(), p.join()); err != nil {
 		return mo.Err[Action](err)
 	}
-	var wait func(ctx context.Context, r *Request) (callback.Answer, error)
-	switch g.By {
-	case GatePerson:
-		wait = func(ctx context.Context, r *Request) (callback.Answer, error) { return g.askPerson(ctx, h.Approver, r) }
-	case GateCallback:
-		s, err := g.Webhook.sender(g.Type(), h)
-		if err != nil {
+	var webhook *sender
+	if g.By == GateCallback {
+		var err error
+		if webhook, err = g.Webhook.sender(g.Type(), h); err != nil {
 			for _, f := range Fields(err) {
 				p.say("webhook."+f.Field, "%s", f.Message)
 			}
 			return mo.Err[Action](cmp.Or(p.join(), err))
 		}
-		callbacks := h.Callbacks
-		if callbacks == nil {
-			callbacks = &ownCallbacks
-		}
-		wait = func(ctx context.Context, r *Request) (callback.Answer, error) {
-			return g.awaitCallback(ctx, callbacks, s, r)
-		}
-	case GateFile:
-		path, err := filepath.Abs(h.directory(g.File))
-		if err != nil {
-			return mo.Err[Action](&FieldError{"file", err.Error()})
-		}
-		wait = func(ctx context.Context, _ *Request) (callback.Answer, error) {
-			f, err := g.newFileCheck(path)
-			if err != nil {
-				return callback.Answer{}, err
-			}
-			return g.await(ctx, func(context.Context) (*callback.Answer, error) { return f.checkFile() })
-		}
-	case GateCommand:
-		run := g.program(h.Dir)
-		wait = func(ctx context.Context, r *Request) (callback.Answer, error) {
-			return g.await(ctx, func(ctx context.Context) (*callback.Answer, error) { return g.checkCommand(ctx, run, r) })
-		}
 	}
 	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
-		if h.Parks && g.By != GatePerson && canPark(ctx, r) {
-			return g.park(h, r)
+		asks, place := r.Decides && slices.Contains(r.Decisions, hooks.Ask), runctx.PlaceOf(ctx)
+		var what callback.Answer
+		var err error
+		switch stores := h.Parks && !IsStarted(ctx); {
+		case asks && g.By == GatePerson:
+			return &Answer{Decision: g.question(r)}, nil
+		case asks && stores && runctx.JournalOf(ctx) != nil:
+			return g.ask(h, r)
+		case stores && place != nil && r.isFiring() && r.Decides:
+			what, err = g.awaitStored(ctx, place, h, r)
+		default:
+			what, err = g.awaitHere(ctx, webhook, h, r)
 		}
-		if place := runctx.PlaceOf(ctx); h.Parks && place != nil && r.isFiring() && r.Decides && !IsStarted(ctx) {
-			return g.parkFiring(ctx, place, h, r)
+		if err != nil {
+			return nil, err
 		}
-		return g.answerFor(ctx, r, wait)
+		return r.verdict(g.Type(), what.Approved, what.Message, what.Text)
 	}))
 }
 
 // ownCallbacks serves gates whose host has no Callbacks. All gates of the process use it, so that they can share ports.
 var ownCallbacks Callbacks
 
-func (g Gate) answerFor(ctx context.Context, r *Request, wait func(ctx context.Context, r *Request) (callback.Answer, error)) (*Answer, error) {
-	if g.By == GatePerson && slices.Contains(r.Decisions, hooks.Ask) && r.Decides {
-		return &Answer{Decision: g.question(r)}, nil
-	}
-	limit, cancel := withLimit(ctx, cmp.Or(g.Timeout, defaultGateTimeout))
+// awaitHere returns the answer to a gate that this process waits for.
+func (g Gate) awaitHere(ctx context.Context, webhook *sender, h Host, r *Request) (what callback.Answer, err error) {
+	limit, cancel := withLimit(ctx, g.maxWait())
 	defer cancel()
-	what, err := wait(limit, r)
-	if late, ok := errors.AsType[*Error](err); ok && late.Fault == FaultTimeout && ctx.Err() == nil && limit.Err() != nil && g.OnTimeout != "" {
-		what, err = callback.Say(g.OnTimeout, fmt.Sprintf("no answer within %s", cmp.Or(g.Timeout, defaultGateTimeout)))
+	if g.By == GatePerson {
+		what, err = g.askPerson(limit, h.Approver, r)
+	} else {
+		var w *WaitingGate
+		if w, err = g.newWaiting(h, r); err == nil {
+			w.sender = webhook
+			what, err = w.await(limit, cmp.Or(h.Callbacks, &ownCallbacks))
+		}
 	}
-	if err != nil {
-		return nil, err
+	if late, ok := errors.AsType[*Error](err); ok && late.Fault == FaultTimeout && ctx.Err() == nil && limit.Err() != nil {
+		return g.afterTimeout(err)
 	}
-	return r.verdict(g.Type(), what.Approved, what.Message, what.Text)
+	return what, err
 }
 
-// canPark reports whether the run can wait for a gate in its store: the run is durable, and hooks can ask at the point.
-func canPark(ctx context.Context, r *Request) bool {
-	return r.Decides && slices.Contains(r.Decisions, hooks.Ask) && runctx.JournalOf(ctx) != nil && !IsStarted(ctx)
+// maxWait returns how long the gate waits for an answer.
+func (g Gate) maxWait() time.Duration { return cmp.Or(g.Timeout, defaultGateTimeout) }
+
+// afterTimeout returns the answer when no answer came in time. Without OnTimeout, it returns the error.
+func (g Gate) afterTimeout(err error) (callback.Answer, error) {
+	if g.OnTimeout == "" {
+		return callback.Answer{}, err
+	}
+	return callback.Say(g.OnTimeout, fmt.Sprintf("no answer within %s", g.maxWait()))
 }
 
 // reason returns the sentence that tells the person why the gate asks.
@@ -232,40 +223,4 @@ func (g Gate) question(r *Request) *Decision {
 		d.OnTimeout = map[bool]string{true: "approve", false: "reject"}[yes]
 	}
 	return d
-}
-
-// awaitCallback listens, sends the URL with the webhook, and waits for the answer.
-func (g Gate) awaitCallback(ctx context.Context, callbacks *Callbacks, s *sender, r *Request) (callback.Answer, error) {
-	t, url, err := callbacks.open(g.Port, callback.About{Hook: r.Hook, Agent: r.Run.Agent, Reason: g.reason(r)})
-	if err != nil {
-		return callback.Answer{}, &Error{g.Type(), FaultStart, err}
-	}
-	defer callbacks.shut(g.Port, t)
-	deadline, _ := ctx.Deadline()
-	told := r.until(deadline)
-	told.Variables.CallbackURL, told.Question, told.Decides = url, cmp.Or(g.reason(r), r.Question), false
-	if _, _, err := s.send(ctx, told); err != nil {
-		return callback.Answer{}, err
-	}
-	select {
-	case what := <-t.said:
-		return what, nil
-	case <-ctx.Done():
-		return callback.Answer{}, contextError(ctx, g.Type())
-	}
-}
-
-// await checks for an answer at each interval until ctx is done. A nil answer means not yet.
-func (g Gate) await(ctx context.Context, check func(ctx context.Context) (*callback.Answer, error)) (callback.Answer, error) {
-	for {
-		switch what, err := check(ctx); {
-		case err != nil:
-			return callback.Answer{}, err
-		case what != nil:
-			return *what, nil
-		}
-		if !sleepFor(ctx, cmp.Or(g.Every, defaultGateEvery)) {
-			return callback.Answer{}, contextError(ctx, g.Type())
-		}
-	}
 }

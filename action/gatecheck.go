@@ -89,7 +89,7 @@ func (g Gate) read(text string) (*callback.Answer, error) {
 
 // program returns a command gate's program.
 func (g Gate) program(dir string) program {
-	return program{kind: g.Type(), argv: slices.Clone(g.Argv), dir: dir, timeout: cmp.Or(g.Timeout, defaultGateTimeout)}
+	return program{kind: g.Type(), argv: slices.Clone(g.Argv), dir: dir, timeout: g.maxWait()}
 }
 
 // checkCommand runs the command once. It returns nil when there is no answer yet.

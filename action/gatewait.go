@@ -31,106 +31,106 @@ type storedGate struct {
 	OnFailure agent.ApprovalVerdict `json:"on_failure"`
 }
 
-// park returns the question with which a gate waits in the run's store.
-func (g Gate) park(h Host, r *Request) (*Answer, error) {
-	fail := func(err error) (*Answer, error) { return nil, &Error{g.Type(), FaultSetup, err} }
-	s := storedGate{Gate: g}
+// ask returns the question with which a gate waits in the run's store.
+func (g Gate) ask(h Host, r *Request) (*Answer, error) {
 	onTimeout := cmp.Or(r.OnTimeout, agent.RejectAndContinue.String())
 	if yes, ok := callback.Approves(g.OnTimeout); ok {
 		onTimeout = callback.Answer{Approved: yes}.Verdict().String()
 	}
-	err := s.OnFailure.UnmarshalText([]byte(cmp.Or(r.OnFailure, agent.RejectAndContinue.String())))
-	if err != nil {
-		return fail(err)
-	}
-	if s.Request, err = r.json(); err != nil {
-		return fail(err)
-	}
-	waits := &agent.Gate{Kind: string(g.By)}
-	switch g.By {
-	case GateFile:
-		if s.Path, err = filepath.Abs(h.directory(g.File)); err != nil {
-			return fail(err)
-		}
-		f, err := g.newFileCheck(s.Path)
-		if err != nil {
-			return nil, err
-		}
-		if f.first != nil {
-			if waits.Seen, err = json.Marshal(f.first); err != nil {
-				return fail(err)
-			}
-		}
-	case GateCommand:
-		if s.Dir, err = filepath.Abs(h.Dir); err != nil {
-			return fail(err)
-		}
-	}
-	if g.By != GateCallback {
-		if waits.Host, err = os.Hostname(); err != nil {
-			return fail(err)
-		}
-	}
-	if waits.Data, err = json.Marshal(s); err != nil { //nolint:musttag // the form has the names of the fields of a Gate
-		return fail(fmt.Errorf("encoding the gate: %w", err))
-	}
-	return &Answer{Decision: &Decision{
-		Decision: hooks.Ask, Reason: g.reason(r), Within: cmp.Or(g.Timeout, defaultGateTimeout).Seconds(), OnTimeout: onTimeout, Gate: waits,
-	}}, nil
-}
-
-// parkFiring returns the answer to a gate at a point around runs. Without an answer, the gate waits in the run's store,
-// and the firing ends until it is repeated.
-func (g Gate) parkFiring(ctx context.Context, place runctx.Place, h Host, r *Request) (*Answer, error) {
-	within := cmp.Or(g.Timeout, defaultGateTimeout)
-	q := agent.Question{By: r.Hook, Reason: g.reason(r), Within: within, Approvers: g.Approvers, Quorum: g.Quorum}
-	if g.By != GatePerson {
-		told := *r
-		told.OnFailure = gateFailed.String()
-		asked, err := g.park(h, &told)
-		if err != nil {
-			return nil, err
-		}
-		q.Kind, q.Gate = agent.QuestionGate, asked.Decision.Gate
-	}
-	a, err := place.Park(ctx, r.IdempotencyKey, q)
-	switch {
-	case errors.Is(err, runctx.ErrExpired) && g.OnTimeout == "":
-		return nil, newFault(g.Type(), FaultTimeout, "no answer within %s", within)
-	case errors.Is(err, runctx.ErrExpired):
-		what, err := callback.Say(g.OnTimeout, fmt.Sprintf("no answer within %s", within))
-		if err != nil {
-			return nil, &Error{g.Type(), FaultSetup, err}
-		}
-		return r.verdict(g.Type(), what.Approved, what.Message, what.Text)
-	case err != nil:
-		return nil, &Error{g.Type(), FaultCancelled, err}
-	case a.Author == agent.AuthorEvent && a.Verdict == gateFailed:
-		return nil, newFault(g.Type(), FaultExit, "%s", a.Reason)
-	}
-	what, err := g.person(agent.Approval{Verdict: a.Verdict, Reason: a.Reason, By: a.By})
+	waiting, err := g.store(h, r, cmp.Or(r.OnFailure, agent.RejectAndContinue.String()))
 	if err != nil {
 		return nil, err
 	}
-	if a.Author == agent.AuthorEvent && strings.HasPrefix(a.Reason, "{") {
+	return &Answer{Decision: &Decision{
+		Decision: hooks.Ask, Reason: g.reason(r), Within: g.maxWait().Seconds(), OnTimeout: onTimeout, Gate: waiting,
+	}}, nil
+}
+
+// awaitStored returns the answer to a gate at a point around runs. Without an answer, the gate waits in the run's store,
+// and the firing ends until it is repeated.
+func (g Gate) awaitStored(ctx context.Context, place runctx.Place, h Host, r *Request) (callback.Answer, error) {
+	q := agent.Question{By: r.Hook, Reason: g.reason(r), Within: g.maxWait(), Approvers: g.Approvers, Quorum: g.Quorum}
+	if g.By != GatePerson {
+		var err error
+		if q.Gate, err = g.store(h, r, gateFailed.String()); err != nil {
+			return callback.Answer{}, err
+		}
+		q.Kind = agent.QuestionGate
+	}
+	a, err := place.Park(ctx, r.IdempotencyKey, q)
+	switch {
+	case errors.Is(err, runctx.ErrExpired):
+		return g.afterTimeout(newFault(g.Type(), FaultTimeout, "no answer within %s", g.maxWait()))
+	case err != nil:
+		return callback.Answer{}, &Error{g.Type(), FaultCancelled, err}
+	case a.Author == agent.AuthorEvent && a.Verdict == gateFailed:
+		return callback.Answer{}, newFault(g.Type(), FaultExit, "%s", a.Reason)
+	}
+	what, err := g.person(agent.Approval{Verdict: a.Verdict, Reason: a.Reason, By: a.By})
+	if err == nil && a.Author == agent.AuthorEvent && strings.HasPrefix(a.Reason, "{") {
 		if full, err := callback.Parse(a.Reason); err == nil && full.Approved == what.Approved {
-			what = full // the complete answer
+			return full, nil // the complete answer
 		}
 	}
-	return r.verdict(g.Type(), what.Approved, what.Message, what.Text)
+	return what, err
 }
 
 // gateFailed is the verdict when a gate at a point around runs has failed. No event opens or closes a gate with this
 // verdict.
 const gateFailed = agent.RejectAndEnd
 
-// WaitingGate is a gate by callback, file or command that waits in a durable run's store. Package durable/gate watches
-// it. Its methods must not be called concurrently.
+// WaitingGate is a gate by callback, file or command that waits for its answer. Package durable/gate watches one that
+// waits in a durable run's store. Its methods must not be called concurrently.
 type WaitingGate struct {
 	stored  storedGate
 	request *Request
 	file    *fileCheck // for a file gate
 	sender  *sender    // for a callback gate
+}
+
+// newWaiting returns a gate that begins to wait.
+func (g Gate) newWaiting(h Host, r *Request) (w *WaitingGate, err error) {
+	w = &WaitingGate{stored: storedGate{Gate: g}, request: r}
+	switch g.By {
+	case GateFile:
+		w.stored.Path, err = filepath.Abs(h.directory(g.File))
+	case GateCommand:
+		w.stored.Dir, err = filepath.Abs(h.Dir)
+	case GateCallback, GatePerson:
+	}
+	if err != nil {
+		return nil, &Error{g.Type(), FaultSetup, err}
+	}
+	if g.By == GateFile {
+		w.file, err = g.newFileCheck(w.stored.Path)
+	}
+	return w, err
+}
+
+// store returns a gate that begins to wait in its stored form. OnFailure is the verdict when it fails.
+func (g Gate) store(h Host, r *Request, onFailure string) (*agent.Gate, error) {
+	w, err := g.newWaiting(h, r)
+	if err != nil {
+		return nil, err
+	}
+	out := &agent.Gate{Kind: string(g.By)}
+	err = w.stored.OnFailure.UnmarshalText([]byte(onFailure))
+	if err == nil {
+		w.stored.Request, err = r.json()
+	}
+	if err == nil && w.file != nil && w.file.first != nil {
+		out.Seen, err = json.Marshal(w.file.first)
+	}
+	if err == nil && g.By != GateCallback {
+		out.Host, err = os.Hostname()
+	}
+	if err == nil {
+		out.Data, err = json.Marshal(w.stored) //nolint:musttag // the form has the names of the fields of a Gate
+	}
+	if err != nil {
+		return nil, &Error{g.Type(), FaultSetup, fmt.Errorf("encoding the gate: %w", err)}
+	}
+	return out, nil
 }
 
 // ReadWaitingGate returns the gate that an agent.Gate describes. The host needs the secrets that a webhook names.
@@ -139,7 +139,7 @@ func ReadWaitingGate(asked *agent.Gate, h Host) (*WaitingGate, error) {
 	in := json.NewDecoder(bytes.NewReader(asked.Data))
 	in.UseNumber() // the body of a webhook keeps its digits
 
-	err := in.Decode(&w.stored) //nolint:musttag // see park
+	err := in.Decode(&w.stored) //nolint:musttag // see store
 	if err == nil {
 		w.request, err = restoreRequest(w.stored.Request)
 	}
@@ -179,21 +179,60 @@ func (w *WaitingGate) Every() time.Duration { return cmp.Or(w.stored.Gate.Every,
 
 // Check checks once whether a gate by file or command has an answer. It returns nil if there is none.
 func (w *WaitingGate) Check(ctx context.Context) (*agent.Approval, error) {
-	g := w.stored.Gate
-	var what *callback.Answer
-	var err error
-	switch g.By {
-	case GateFile:
-		what, err = w.file.checkFile()
-	case GateCommand:
-		what, err = g.checkCommand(ctx, g.program(w.stored.Dir), w.request)
-	case GateCallback, GatePerson:
-		err = fmt.Errorf("a gate by %s cannot be checked", g.By)
-	}
+	what, err := w.poll(ctx)
 	if err != nil || what == nil {
 		return nil, err
 	}
 	return &agent.Approval{Verdict: what.Verdict(), Reason: what.Reason()}, nil
+}
+
+func (w *WaitingGate) poll(ctx context.Context) (*callback.Answer, error) {
+	switch g := w.stored.Gate; g.By {
+	case GateFile:
+		return w.file.checkFile()
+	case GateCommand:
+		return g.checkCommand(ctx, g.program(w.stored.Dir), w.request)
+	case GateCallback, GatePerson:
+	}
+	return nil, fmt.Errorf("a gate by %s cannot be checked", w.By())
+}
+
+// await waits for the answer in this process.
+func (w *WaitingGate) await(ctx context.Context, callbacks *Callbacks) (callback.Answer, error) {
+	if w.By() == GateCallback {
+		return w.awaitCallback(ctx, callbacks)
+	}
+	for {
+		switch what, err := w.poll(ctx); {
+		case err != nil:
+			return callback.Answer{}, err
+		case what != nil:
+			return *what, nil
+		}
+		if !sleepFor(ctx, w.Every()) {
+			return callback.Answer{}, contextError(ctx, w.stored.Gate.Type())
+		}
+	}
+}
+
+// awaitCallback listens, sends the URL with the webhook, and waits for the answer.
+func (w *WaitingGate) awaitCallback(ctx context.Context, callbacks *Callbacks) (callback.Answer, error) {
+	g := w.stored.Gate
+	t, url, err := callbacks.open(g.Port, callback.About{Hook: w.request.Hook, Agent: w.Agent(), Reason: g.reason(w.request)})
+	if err != nil {
+		return callback.Answer{}, &Error{g.Type(), FaultStart, err}
+	}
+	defer callbacks.shut(g.Port, t)
+	deadline, _ := ctx.Deadline()
+	if err := w.Announce(ctx, url, deadline); err != nil {
+		return callback.Answer{}, err
+	}
+	select {
+	case what := <-t.said:
+		return what, nil
+	case <-ctx.Done():
+		return callback.Answer{}, contextError(ctx, g.Type())
+	}
 }
 
 // Announce sends a callback gate's webhook, with the URL that accepts the answer until the deadline.
