@@ -51,8 +51,9 @@
 //   - builder builds an agent from a driver and capabilities, or reports everything that is wrong with them.
 //   - registry builds agents from definitions in YAML or JSON.
 //   - pipeline runs stages of agents and commands, with hooks between them, on the workers of package durable.
-//   - coordinator serves runs of agents and commands over HTTP, with hooks around them; coordinator/client uses it,
-//     and lets workers on other machines execute the runs; coordinator/wire has what they send each other.
+//   - coordinator has runs of agents and commands, with hooks around them; coordinator/api serves it over HTTP;
+//     coordinator/client uses it, and lets workers on other machines execute the runs; coordinator/wire has what they
+//     send each other.
 //
 // Models: drivers/openai, drivers/anthropic and drivers/gemini call model services; drivers/replay plays
 // recorded transcripts, and drivers has the error type and prices of all of them.

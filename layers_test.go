@@ -215,9 +215,11 @@ var layers = map[string]layer{
 	"coordinator/wire": {Ours: []string{"agent", "durable", "pipeline"}},
 	"coordinator": {Ours: []string{
 		"action", "agent", "coordinator/wire", "durable", "durable/command", "hooks", "pipeline", "policy", "registry", "telemetry", "toolexec",
-		"durable/approval", "internal/firing", "internal/runctx", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version",
-		"internal/yamlfile",
-	}, Modules: append(core, "github.com/danielgtaylor/huma/v2", "golang.org/x/time")},
+		"internal/firing", "internal/runctx", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version", "internal/yamlfile",
+	}, Modules: core},
+	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/wire", "durable", "durable/approval", "internal/strictjson"}, Modules: []string{
+		"github.com/danielgtaylor/huma/v2", "github.com/samber/lo", "golang.org/x/time",
+	}},
 	"coordinator/client": {Ours: []string{"agent", "coordinator/wire", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {
 		Ours: []string{

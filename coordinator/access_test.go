@@ -26,6 +26,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
@@ -104,8 +105,9 @@ func testApproval(t *testing.T, own bool) {
 		require.ErrorIs(t, err, durable.ErrChanged)
 		_, err = durable.Decide(t.Context(), store, durable.Wait{Run: id, ID: wait.ID}, agent.Approval{Verdict: agent.Approve})
 		require.ErrorContains(t, err, "names no questions")
-		bare := wire.StoreAnswer{Run: id, Wait: wait.ID, Answer: agent.Approval{Verdict: agent.Approve}}
-		status, text = operator.sendFor("application/json", http.MethodPost, "/store-answers", bare)
+		bare := agent.Approval{Verdict: agent.Approve}
+		answers := "/runs/" + string(id) + "/questions/" + wait.ID + "/answers"
+		status, text = operator.sendFor("application/json", http.MethodPost, answers, bare)
 		require.Equal(t, http.StatusBadRequest, status)
 		assert.Contains(t, string(text), strings.Join(questionsOf(t, wait), ", "))
 		require.NoError(t, durabletest.Approve(t.Context(), store, id, wait.ID, agent.Approval{Verdict: agent.Approve, By: "forged", Identity: "forged"}))
@@ -115,13 +117,16 @@ func testApproval(t *testing.T, own bool) {
 		require.ErrorIs(t, err, durable.ErrAnswered)
 		require.Len(t, told.Answers, 1)
 		assert.Equal(t, "operator", told.Answers[0].By)
+		for _, used := range []string{answers, strings.Replace(answers, wait.ID, "another", 1)} {
+			bare.Covers = questionsOf(t, wait)
+			status, text = operator.sendFor("application/json", http.MethodPost, used, bare)
+			assert.Equal(t, http.StatusConflict, status, string(text))
+		}
 	} else {
 		answer := map[string]any{"verdict": "approve", "wait": shown.Question.Wait, "questions": []string{shown.Question.Questions[0].ID}}
 		status, text = operator.sendFor("application/json", http.MethodPost, at, answer)
 		require.Equal(t, http.StatusOK, status, string(text))
-		log, err := b.c.AuditLog(t.Context(), "", 100)
-		require.NoError(t, err)
-		told, ok := lo.Find(log, func(e wire.AuditEntry) bool { return e.Path == "/approvals/" })
+		told, ok := lo.Find(b.audit(""), func(e wire.AuditEntry) bool { return e.Path == "/approvals/" })
 		require.True(t, ok, "what is answered on a page is in the audit log")
 		assert.Equal(t, []any{"operator", "answer", id, "approve " + shown.Question.Wait}, []any{told.By, told.Operation, told.Run, told.Detail})
 		assert.NotEmpty(t, told.TokenID)
@@ -182,24 +187,14 @@ func TestOperatorStore(t *testing.T) {
 	require.ErrorContains(t, viewer.SetDenyTools(t.Context(), durable.Switch{}), "role viewer")
 	_, err = viewer.Entries(t.Context(), id, 0)
 	require.ErrorContains(t, err, "role viewer")
-	p := b.plain(s, wire.Admin)
-	for path, body := range map[string]any{"Delete": []string{string(id)}, "Document": []any{"token", "x", 0}, "Answer": []any{id}, "run": []any{id}} {
-		status, _ := p.send(http.MethodPost, "/store/"+path, "x", body)
-		assert.Equal(t, http.StatusNotFound, status, path)
-	}
-	for _, body := range []any{[]any{}, []any{1}, []any{"a", "b"}, map[string]any{}} {
-		status, text := p.send(http.MethodPost, "/store/Run", "x", body)
-		assert.Equal(t, http.StatusUnprocessableEntity, status, string(text))
-	}
 }
 
 // A request whose client has gone is no failure: a runner that stops gives up renewing its leases.
 func TestNoErrorForAClientThatHasGone(t *testing.T) {
 	b := newBench(t)
 	var log bytes.Buffer
-	h := b.c.Handler(coordinator.HandlerOptions{Token: "secret", Log: slog.New(slog.NewTextHandler(&log, nil))})
-	stored, _, err := b.c.NewToken(t.Context(), "ann", wire.Viewer, 0, "test")
-	require.NoError(t, err)
+	h := api.Handler(b.c, api.Options{Token: "secret", Log: slog.New(slog.NewTextHandler(&log, nil))})
+	stored, _ := b.newToken("ann", wire.Viewer, 0)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for path, token := range map[string]string{"/healthz": "", "/runs": "secret", "/blueprints": stored} {
@@ -214,21 +209,18 @@ func TestNoErrorForAClientThatHasGone(t *testing.T) {
 // Changes are in the audit log before they are carried out, also those that fail; a token that sends too many requests has to wait.
 func TestAuditAndRates(t *testing.T) {
 	b := newBench(t)
-	s := httptest.NewServer(b.c.Handler(coordinator.HandlerOptions{Token: "secret", Rate: 2}))
+	s := httptest.NewServer(api.Handler(b.c, api.Options{Token: "secret", Rate: 2}))
 	t.Cleanup(s.Close)
 	admin := plain{t, s.URL, "secret"}
 	status, _ := admin.send(http.MethodPost, "/blueprints", "x", map[string]any{"name": "a", "type": "procedural", "command": map[string]any{"argv": []string{"true"}}})
 	assert.Equal(t, http.StatusCreated, status)
 	status, _ = admin.send(http.MethodDelete, "/blueprints/unknown", "x", nil)
 	assert.Equal(t, http.StatusNotFound, status)
-	all, err := b.c.AuditLog(t.Context(), "", 10)
-	require.NoError(t, err)
+	all := b.audit("")
 	require.Len(t, all, 2)
 	assert.Equal(t, []string{"local create-blueprint /blueprints", "local delete-blueprint /blueprints/unknown"},
 		lo.Map(all, func(e wire.AuditEntry, _ int) string { return e.By + " " + e.Operation + " " + e.Path }))
-	rest, err := b.c.AuditLog(t.Context(), all[0].ID, 10)
-	require.NoError(t, err)
-	assert.Equal(t, all[1:], rest)
+	assert.Equal(t, all[1:], b.audit(all[0].ID))
 
 	limited := 0
 	for range 1000 {

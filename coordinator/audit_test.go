@@ -77,8 +77,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		"POST /tokens":              at(wire.Admin, "/tokens", map[string]any{"name": "ci", "role": "operator"}, "ci, role operator"),
 		"POST /runs":                at(wire.Operator, "/runs", map[string]any{"agent_name": "job"}, "job"),
 		"DELETE /tokens/{id}": {wire.Admin, func() (string, any, agent.RunID, string) {
-			_, token, err := b.c.NewToken(t.Context(), "old", wire.Viewer, 0, "test")
-			require.NoError(t, err)
+			_, token := b.newToken("old", wire.Viewer, 0)
 			return "/tokens/" + token.ID, nil, "", ""
 		}},
 		"POST /runs/{id}/stop": {wire.Operator, func() (string, any, agent.RunID, string) {
@@ -89,16 +88,14 @@ func TestEveryChangeIsAudited(t *testing.T) {
 			require.NoError(t, b.c.Stop(t.Context(), r.ID, "", ""))
 			return "/sessions/" + string(r.Session) + "/resume", map[string]any{"prompt": "y"}, "", ""
 		}},
-		"POST /store/{method}": at(wire.Operator, "/store/SetDenyTools", []any{durable.Switch{On: true, Reason: "fire", By: "forged"}}, "on true fire"),
-		"POST /store/{method} Signal": {wire.Operator, func() (string, any, agent.RunID, string) {
-			id := b.submit("job", `{}`)
-			return "/store/Signal", []any{id, durable.Signal{Kind: durable.SignalPause, Text: "later", By: "forged"}}, id, "pause later"
+		"PUT /deny-tools": at(wire.Operator, "/deny-tools", map[string]any{"on": true, "reason": "fire"}, "on fire"),
+		"POST /runs/{id}/signals": {wire.Operator, func() (string, any, agent.RunID, string) {
+			return "/runs/" + string(b.submit("job", `{}`)) + "/signals", map[string]any{"kind": "pause", "text": "later"}, "", "pause later"
 		}},
-		"POST /store-answers": {wire.Operator, func() (string, any, agent.RunID, string) {
+		"POST /runs/{id}/questions/{question}/answers": {wire.Operator, func() (string, any, agent.RunID, string) {
 			id, w := waiting()
-			text, err := json.Marshal(wire.StoreAnswer{Run: id, Wait: w.ID, Answer: agent.Approval{Verdict: agent.Approve, By: "forged", Covers: questionsOf(t, w)}})
-			require.NoError(t, err)
-			return "/store-answers", json.RawMessage(text), id, "approve " + w.ID
+			return "/runs/" + string(id) + "/questions/" + w.ID + "/answers",
+				agent.Approval{Verdict: agent.Approve, By: "forged", Covers: questionsOf(t, w)}, "", "approve"
 		}},
 		"GET /runner/runs": {wire.RunnerRole, func() (string, any, agent.RunID, string) {
 			claimAll()
@@ -148,7 +145,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		path, _, _ = strings.Cut(path, "?")
 		all := entries()
 		require.Len(t, all, 1, route)
-		want := map[string]any{"by": string(c.role), "operation": operations[strings.TrimSuffix(route, " Signal")], "path": path}
+		want := map[string]any{"by": string(c.role), "operation": operations[route], "path": path}
 		if run != "" {
 			want["run_id"] = string(run)
 		}
@@ -163,8 +160,8 @@ func TestEveryChangeIsAudited(t *testing.T) {
 			assert.Empty(t, entries())
 		}
 	}
-	for _, method := range []string{"Run", "List", "DenyTools"} { // which only read
-		clients[wire.Operator].send(http.MethodPost, "/store/"+method, "r1", []any{})
+	for _, path := range []string{"/stored-runs", "/deny-tools", "/queues"} { // which only read
+		clients[wire.Operator].send(http.MethodGet, path, "r1", nil)
 		assert.Empty(t, entries())
 	}
 }

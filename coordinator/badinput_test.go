@@ -2,6 +2,8 @@ package coordinator_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,13 +15,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/memory"
@@ -47,10 +49,21 @@ var refusals = map[string]struct {
 
 	status int
 }{
-	"a store's run of NUL":      {request{"POST", "/store/Run", `["a\u0000"]`}, 404},
-	"a signal to NUL":           {request{"POST", "/store/Signal", `["a\u0000", {"kind": "cancel"}]`}, 404},
-	"a signal without a kind":   {request{"POST", "/store/Signal", `["run_1", {}]`}, 404},
-	"an answer with nothing":    {request{"POST", "/store-answers", `{"run": "a\u0000", "wait": "w", "hash": "", "answer": {}}`}, 422},
+	"a stored run of NUL":       {request{"GET", "/stored-runs/a%00", ""}, 404},
+	"stored runs of NUL":        {request{"GET", "/stored-runs?name=a%00", ""}, 422},
+	"stored runs of a status":   {request{"GET", "/stored-runs?status=done", ""}, 422},
+	"entries of no run":         {request{"GET", "/runs/run_1/entries", ""}, 404},
+	"waits of no run":           {request{"GET", "/runs/run_1/waits", ""}, 404},
+	"input of no run":           {request{"GET", "/runs/run_1/input", ""}, 404},
+	"a result of no run":        {request{"GET", "/runs/run_1/result", ""}, 404},
+	"waits after no time":       {request{"GET", "/waits?after_asked=now&after_run=r&after_wait=w", ""}, 422},
+	"decisions of a kind":       {request{"GET", "/decisions?kind=x", ""}, 422},
+	"a switch without a state":  {request{"PUT", "/deny-tools", "{}"}, 422},
+	"a signal to NUL":           {request{"POST", "/runs/a%00/signals", `{"kind": "cancel"}`}, 404},
+	"a signal to no run":        {request{"POST", "/runs/run_1/signals", `{"kind": "cancel"}`}, 404},
+	"a signal without a kind":   {request{"POST", "/runs/run_1/signals", `{}`}, 422},
+	"an answer with nothing":    {request{"POST", "/runs/run_1/questions/w/answers", `{}`}, 422},
+	"an answer to no run":       {request{"POST", "/runs/run_1/questions/w/answers", `{"verdict": "approve", "covers": ["q"]}`}, 404},
 	"a session of NUL":          {request{"POST", "/sessions/a%00/resume", `{"prompt": "x"}`}, 404},
 	"no JSON":                   {request{"POST", "/runs", "agent_name=job"}, 400},
 	"nothing":                   {request{"POST", "/runs", ""}, 400},
@@ -114,7 +127,7 @@ func TestBadRequests(t *testing.T) {
 	check := func(t *testing.T, b *bench) {
 		t.Helper()
 		b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`)
-		h := b.c.Handler(coordinator.HandlerOptions{Token: "secret"})
+		h := api.Handler(b.c, api.Options{Token: "secret"})
 		for name, c := range refusals {
 			t.Run(name, func(t *testing.T) {
 				w := c.ask(t.Context(), h)
@@ -157,7 +170,7 @@ func detailOf(t *testing.T, body io.Reader) string {
 // A token that has expired or was revoked is not valid at once, and the response does not say which it is.
 func TestTokensThatAreOver(t *testing.T) {
 	b := newBench(t)
-	h := b.c.Handler(coordinator.HandlerOptions{Token: "secret"})
+	h := api.Handler(b.c, api.Options{Token: "secret"})
 	var texts []string
 	send := func(token string) int {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/runs", nil)
@@ -169,12 +182,10 @@ func TestTokensThatAreOver(t *testing.T) {
 		}
 		return w.Code
 	}
-	revoked, about, err := b.c.NewToken(t.Context(), "ann", wire.Viewer, time.Hour, "test")
-	require.NoError(t, err)
+	revoked, about := b.newToken("ann", wire.Viewer, 3600)
 	assert.Equal(t, http.StatusOK, send("Bearer "+revoked))
-	require.NoError(t, b.c.RevokeToken(t.Context(), about.ID))
-	expired, _, err := b.c.NewToken(t.Context(), "ann", wire.Viewer, time.Nanosecond, "test")
-	require.NoError(t, err)
+	assert.Equal(t, http.StatusNoContent, request{"DELETE", "/tokens/" + about.ID, ""}.ask(t.Context(), h).Code)
+	expired := b.expiredToken()
 	for _, token := range []string{revoked, expired, "grp_unknown", "secre", "secrets", "grp_" + strings.Repeat("a", 10_000), "\x00"} {
 		assert.Equal(t, http.StatusUnauthorized, send("Bearer "+token), "%.20q", token)
 	}
@@ -182,6 +193,20 @@ func TestTokensThatAreOver(t *testing.T) {
 	for _, header := range []string{"", "secret", "Basic c2VjcmV0", "bearer", "Bearer"} {
 		assert.Equal(t, http.StatusUnauthorized, send(header), header)
 	}
+}
+
+// expiredToken returns a token that is in the store, and has expired.
+func (b *bench) expiredToken() string {
+	b.t.Helper()
+	text, about := b.newToken("ann", wire.Viewer, 3600)
+	sum := sha256.Sum256([]byte(text))
+	name := hex.EncodeToString(sum[:])
+	about.Expires = about.Created
+	data, err := json.Marshal(about)
+	require.NoError(b.t, err)
+	_, err = b.store.PutDocument(b.t.Context(), durable.Document{Kind: "token", Name: name, Version: 1, Data: data})
+	require.NoError(b.t, err)
+	return text
 }
 
 // Hooks cannot be given addresses that lead into the network of the coordinator.
@@ -192,10 +217,7 @@ func TestHooksWithPrivateAddresses(t *testing.T) {
 		"gopher://localhost/", "//localhost/", "http://",
 	} {
 		b := newBench(t)
-		p, err := coordinator.ParseBlueprint([]byte(startHook(`{"type": "http", "url": "` + url + `", "on_error": "block"}`)))
-		if err == nil {
-			_, err = b.c.CreateBlueprint(t.Context(), p, "ann")
-		}
+		_, err := b.c.CreateBlueprint(t.Context(), []byte(startHook(`{"type": "http", "url": "`+url+`", "on_error": "block"}`)), "ann")
 		assert.Error(t, err, url)
 	}
 	for _, url := range []string{"https://169.254.169.254/", "https://[::ffff:10.0.0.1]/", "https://2130706433/", "https://0.0.0.0/", "https://127.1/"} {
@@ -214,8 +236,7 @@ func FuzzRequests(f *testing.F) {
 		`{"epoch": 1, "commit_id": "1", "update": {"status": "waiting", "waits": []}}`, `{"agent_name": "job", "parameters": {"a": 1e999}}`, `null`, `{"a":"\ud800"}`,
 		`{"name": "p", "type": "pipeline", "pipeline": {"files": {"pipeline.yaml": "name: p\nstages: [{name: s, command: {argv: [x]}, termination: {type: fixed, iterations: 1}}]"}}}`,
 		`{"type": "pipeline", "command": null, "pipeline": {"file": "a/b.yaml", "files": {"a/b.yaml": "include: ../../x"}, "workspace": "/"}}`,
-		`["run_1"]`, `["run_1\u0000", 0, -1]`, `[{"Limit": -1, "Session": "\u0000", "Before": "x"}]`, `["run_1", {"kind": "cancel"}]`, `{"prompt": "\u0000"}`,
-		`{"run": "run_1\u0000", "wait": "w", "hash": "", "answer": {"verdict": 99}}`,
+		`["run_1"]`, `{"kind": "cancel"}`, `{"kind": "context", "text": "\u0000"}`, `{"on": true}`, `{"prompt": "\u0000"}`, `{"verdict": 99}`, `{"verdict": "approve", "covers": ["q"]}`,
 		`{"hooks": {"on_run_finish": {"$ref": "a"}}, "definitions": {"a": {"name": "a", "$ref": "b"}, "b": {"$ref": "a"}}}`,
 	} {
 		for i := range fuzzedRoutes {
@@ -226,11 +247,9 @@ func FuzzRequests(f *testing.F) {
 	f.Cleanup(func() { require.NoError(f, store.Close()) })
 	c, err := coordinator.New(coordinator.Options{Store: store, Pipelines: coordinator.PipelineOptions{Dir: filepath.Join(f.TempDir(), "pipelines")}})
 	require.NoError(f, err)
-	p, err := coordinator.ParseBlueprint([]byte(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`))
+	_, err = c.CreateBlueprint(context.Background(), []byte(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`), "ann")
 	require.NoError(f, err)
-	_, err = c.CreateBlueprint(context.Background(), p, "ann")
-	require.NoError(f, err)
-	h := c.Handler(coordinator.HandlerOptions{Token: "secret"})
+	h := api.Handler(c, api.Options{Token: "secret"})
 	run, err := c.Submit(context.Background(), wire.RunRequest{AgentName: "job"}, "ann")
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, route int, body string) {
@@ -249,7 +268,7 @@ func FuzzRequests(f *testing.F) {
 var fuzzedRoutes = []string{
 	"POST /runs", "POST /blueprints", "PATCH /blueprints/job", "POST /tokens", "POST /runs/{id}/stop", "POST /runner/runs/{id}/started",
 	"POST /runner/runs/{id}/completed", "POST /runner/runs/{id}/events", "POST /runner/runs/{id}/journal", "POST /runner/runs/{id}/renew",
-	"POST /sessions/{session}/resume", "POST /store/Run", "POST /store/List", "POST /store/Events", "POST /store/Signal", "POST /store-answers",
+	"POST /sessions/{session}/resume", "PUT /deny-tools", "POST /runs/{id}/signals", "POST /runs/{id}/questions/q/answers",
 	"POST /runner/runs/{id}/release", fmt.Sprintf("POST /runner/runs/%s/failed", "run_1"),
 }
 
@@ -290,7 +309,7 @@ func FuzzPipelineFiles(f *testing.F) {
 		if invalid(err) {
 			return
 		}
-		_, err = c.CreateBlueprint(t.Context(), read, "ann")
+		_, err = c.CreateBlueprint(t.Context(), sent, "ann")
 		if invalid(err) {
 			return
 		}

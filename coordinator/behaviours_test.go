@@ -83,10 +83,7 @@ func TestWrongHookNames(t *testing.T) {
 			assert.Equal(t, want.Field, wrong.Fields[0].Field)
 			assert.Contains(t, wrong.Fields[0].Message, want.Message)
 		}
-		p, err := coordinator.ParseBlueprint([]byte(`{"name": "new", "type": "autonomous", "agent": ` + text + `}`))
-		if err == nil {
-			_, err = b.c.CreateBlueprint(t.Context(), p, "ann")
-		}
+		_, err := b.c.CreateBlueprint(t.Context(), []byte(`{"name": "new", "type": "autonomous", "agent": `+text+`}`), "ann")
 		check(err)
 		_, err = b.c.UpdateBlueprint(t.Context(), "clerk", []byte(`{"agent": `+text+`}`), "ann")
 		check(err)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/samber/lo"
 
@@ -314,4 +316,9 @@ func demandsOf(b *wire.Blueprint) map[string]string {
 		all[labelCommand+b.Name] = "yes"
 	}
 	return all
+}
+
+// isText reports whether a text can be stored: not every store takes control characters and other encodings.
+func isText(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }

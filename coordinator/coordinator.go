@@ -95,6 +95,9 @@ func New(o Options) (*Coordinator, error) {
 	return c, nil
 }
 
+// Store returns Options.Store.
+func (c *Coordinator) Store() durable.Store { return c.store }
+
 // CheckVariable returns a func for action.Host that allows the environment variables with some names or patterns of names.
 func CheckVariable(allowed []string) func(name string) error {
 	return func(name string) error {
@@ -108,15 +111,20 @@ func CheckVariable(allowed []string) func(name string) error {
 	}
 }
 
-// CreateBlueprint stores a new blueprint. It returns an *InvalidError that lists everything that is wrong, and durable.ErrConflict when
-// there is one of the name.
-func (c *Coordinator) CreateBlueprint(ctx context.Context, b *wire.Blueprint, by string) (wire.Stored, error) {
-	var m mistakes
-	checkBlueprint(b, &m)
-	if err := c.check(ctx, b, m.err()); err != nil {
+// CreateBlueprint stores a new blueprint, given as JSON. It returns an *InvalidError that lists everything that is wrong, and
+// durable.ErrConflict when there is one of the name.
+func (c *Coordinator) CreateBlueprint(ctx context.Context, text []byte, by string) (wire.Stored, error) {
+	b, err := ParseBlueprint(text)
+	if err := c.check(ctx, b, err); err != nil {
 		return wire.Stored{}, err
 	}
 	return c.put(ctx, b, 0, by)
+}
+
+// CheckBlueprint returns the *InvalidError of CreateBlueprint, and stores nothing. The names in assumed count as existing blueprints.
+func (c *Coordinator) CheckBlueprint(ctx context.Context, text []byte, assumed ...string) error {
+	b, err := ParseBlueprint(text)
+	return c.check(ctx, b, err, assumed...)
 }
 
 // UpdateBlueprint changes members of a blueprint: those that the JSON object has. Null, and an empty object, clear a member. It stores a
@@ -161,7 +169,7 @@ func (c *Coordinator) UpdateBlueprint(ctx context.Context, name string, changes 
 // in assumed count as existing blueprints.
 func (c *Coordinator) check(ctx context.Context, b *wire.Blueprint, found error, assumed ...string) error {
 	var all mistakes
-	for _, err := range []error{found, c.checkPipeline(b), c.checkAgent(b), c.checkHooks(ctx, b, assumed)} {
+	for _, err := range []error{found, c.checkPipeline(b, found), c.checkAgent(b), c.checkHooks(ctx, b, assumed)} {
 		invalid, ok := errors.AsType[*InvalidError](err)
 		if err != nil && !ok {
 			return err
@@ -173,19 +181,17 @@ func (c *Coordinator) check(ctx context.Context, b *wire.Blueprint, found error,
 	return all.err()
 }
 
-// checkPipeline returns an *InvalidError with the mistakes in the files of a pipeline.
-func (c *Coordinator) checkPipeline(b *wire.Blueprint) error {
+// checkPipeline returns an *InvalidError with the mistakes in the files of a pipeline, unless their names were found wrong before.
+func (c *Coordinator) checkPipeline(b *wire.Blueprint, found error) error {
 	if b.Type != wire.Pipeline || b.Pipeline == nil || len(b.Pipeline.Files) == 0 {
+		return nil
+	}
+	if wrong, ok := errors.AsType[*InvalidError](found); ok &&
+		slices.ContainsFunc(wrong.Fields, func(f FieldError) bool { return strings.HasPrefix(f.Field, "pipeline.") }) {
 		return nil
 	}
 	_, err := c.loadPipeline(b)
 	return err
-}
-
-// readBlueprint reads a blueprint. It returns an *InvalidError that lists everything that is wrong.
-func (c *Coordinator) readBlueprint(ctx context.Context, text []byte, assumed ...string) (*wire.Blueprint, error) {
-	b, err := ParseBlueprint(text)
-	return b, c.check(ctx, b, err, assumed...)
 }
 
 // put stores a blueprint as the version after another one.

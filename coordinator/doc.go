@@ -1,9 +1,9 @@
-// Package coordinator is a service for runs of agents and commands: it stores blueprints, accepts runs of them over HTTP, calls the
-// hooks around the runs, and gives the runs to runners on this machine or others.
+// Package coordinator is the domain of a service for runs of agents and commands, without HTTP: it stores blueprints, accepts runs of
+// them, calls the hooks around the runs, and gives the runs to runners on this machine or others. Package coordinator/api serves it.
 //
 //	store, err := sqlite.Open(ctx, "runs.db", sqlite.Options{})
 //	c, err := coordinator.New(coordinator.Options{Store: store})
-//	go http.ListenAndServe("127.0.0.1:8420", c.Handler(coordinator.HandlerOptions{Token: os.Getenv("GRAPNEL_TOKEN")}))
+//	go http.ListenAndServe("127.0.0.1:8420", api.Handler(c, api.Options{}))
 //
 //	keeper, options := durable.Keep(store, durable.Options{}), coordinator.RunnerOptions{} // which executes commands only
 //	runners := c.Runners(keeper, options)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
@@ -41,26 +42,23 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	report, err := coordinator.ParseBlueprint([]byte(`{
+	report := []byte(`{
 		"name": "report", "type": "procedural", "command": {"argv": ["cat"]},
 		"hooks": {"on_run_start": {"type": "func", "func": "closed", "on_error": "block"}}
-	}`))
-	if err != nil {
-		panic(err)
-	}
+	}`)
 	if _, err := c.CreateBlueprint(ctx, report, "ann"); err != nil {
 		panic(err)
 	}
-	server := httptest.NewServer(c.Handler(coordinator.HandlerOptions{Token: "secret"}))
+	server := httptest.NewServer(api.Handler(c, api.Options{Token: "secret"}))
 	defer server.Close()
 
-	api, err := client.New(client.Options{URL: server.URL, Token: "secret"})
+	requests, err := client.New(client.Options{URL: server.URL, Token: "secret"})
 	if err != nil {
 		panic(err)
 	}
 	for _, month := range []string{"May", "June"} {
 		params, _ := json.Marshal(map[string]string{"month": month})
-		run, err := api.Submit(ctx, wire.RunRequest{AgentName: "report", Parameters: params})
+		run, err := requests.Submit(ctx, wire.RunRequest{AgentName: "report", Parameters: params})
 		if err != nil {
 			panic(err)
 		}
@@ -74,7 +72,7 @@ func Example() {
 		if err := worker.ExecuteReady(ctx); err != nil {
 			panic(err)
 		}
-		d, err := api.Wait(ctx, run.RunID)
+		d, err := requests.Wait(ctx, run.RunID)
 		if err != nil {
 			panic(err)
 		}

@@ -492,9 +492,7 @@ func TestExampleReusableDefinition(t *testing.T) {
 	require.NoError(t, err)
 
 	wrong := func(members ...string) []coordinator.FieldError {
-		p, err := coordinator.ParseBlueprint([]byte(withMembers(t, job, members...)))
-		require.NoError(t, err)
-		_, err = b.c.CreateBlueprint(t.Context(), p, "ann")
+		_, err := b.c.CreateBlueprint(t.Context(), []byte(withMembers(t, job, members...)), "ann")
 		invalid, ok := errors.AsType[*coordinator.InvalidError](err)
 		require.True(t, ok, "%v", err)
 		return invalid.Fields

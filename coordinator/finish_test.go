@@ -231,15 +231,16 @@ func TestTokens(t *testing.T) {
 	s := b.serve()
 	_, err := b.client(s, wire.Viewer).Blueprints(t.Context(), "", 10)
 	require.NoError(t, err)
-	tokens, err := b.c.ListTokens(t.Context())
+	admin := b.client(s, wire.Admin)
+	tokens, err := admin.Tokens(t.Context())
 	require.NoError(t, err)
-	require.Len(t, tokens, 1)
+	require.Len(t, tokens, 2)
+	first, _ := lo.Find(tokens, func(t wire.Token) bool { return t.Role == wire.Viewer })
 	viewer := b.client(s, wire.Operator)
-	require.NoError(t, b.c.RevokeToken(t.Context(), tokens[0].ID))
+	require.NoError(t, admin.RevokeToken(t.Context(), first.ID))
 	_, err = viewer.Blueprints(t.Context(), "", 10)
 	require.NoError(t, err)
-	assert.ErrorIs(t, b.c.RevokeToken(t.Context(), tokens[0].ID), durable.ErrNotFound)
-	admin := b.client(s, wire.Admin)
+	assert.ErrorIs(t, admin.RevokeToken(t.Context(), first.ID), durable.ErrNotFound)
 	token, err := admin.NewToken(t.Context(), "short", wire.Viewer, time.Second)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
@@ -269,15 +270,12 @@ func TestRefused(t *testing.T) {
 		`{"name": "x", "type": "autonomous", "hooks": {"on_tool_call": {"type": "agent", "agent_name": "a", "on_error": "block"}}}`:       "around a run",
 		`{"name": "x", "type": "procedural", "hooks": {"on_run_start": {"type": "agent", "agent_name": "a", "on_error": "explode"}}}`:     "explode",
 	} {
-		p, err := coordinator.ParseBlueprint([]byte(text))
-		if err == nil {
-			_, err = b.c.CreateBlueprint(t.Context(), p, "ann")
-		}
+		_, err := b.c.CreateBlueprint(t.Context(), []byte(text), "ann")
 		var invalid *coordinator.InvalidError
 		require.ErrorAs(t, err, &invalid, text)
 		assert.Contains(t, err.Error(), want, text)
 	}
-	_, err := b.c.CreateBlueprint(t.Context(), lo.Must(coordinator.ParseBlueprint([]byte(validator))), "ann")
+	_, err := b.c.CreateBlueprint(t.Context(), []byte(validator), "ann")
 	require.ErrorIs(t, err, durable.ErrConflict)
 	for params, want := range map[string]string{`{}`: "month", `{"month": 1}`: "parameters.month", `[]`: "parameters", `{"month": "a", "month": "b"}`: "parameters"} {
 		_, err := b.c.Submit(t.Context(), wire.RunRequest{AgentName: "report", Parameters: json.RawMessage(params)}, "ann")
@@ -364,12 +362,10 @@ func TestEnvironmentOfBlueprints(t *testing.T) {
 	withFolder := func(o *coordinator.Options) { o.Pipelines.Dir = t.TempDir() }
 	none := newBench(t, withFolder)
 	for name, text := range texts {
-		p, err := coordinator.ParseBlueprint([]byte(text))
-		require.NoError(t, err, name)
-		_, err = none.c.CreateBlueprint(t.Context(), p, "ann")
+		_, err := none.c.CreateBlueprint(t.Context(), []byte(text), "ann")
 		require.ErrorContains(t, err, "start the process with --env DEPLOY_", name)
 		some := newBench(t, withFolder, func(o *coordinator.Options) { o.Env = []string{"DEPLOY_*"} })
-		_, err = some.c.CreateBlueprint(t.Context(), p, "ann")
+		_, err = some.c.CreateBlueprint(t.Context(), []byte(text), "ann")
 		require.NoError(t, err, name)
 	}
 	some := newBench(t, func(o *coordinator.Options) { o.Env = []string{"DEPLOY_TOKEN"} })

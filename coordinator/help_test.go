@@ -23,6 +23,7 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/memory"
@@ -98,9 +99,7 @@ func startHook(hook string) string { return jobWith(`"on_run_start": ` + hook) }
 func (b *bench) create(texts ...string) {
 	b.t.Helper()
 	for _, text := range texts {
-		p, err := coordinator.ParseBlueprint([]byte(text))
-		require.NoError(b.t, err)
-		_, err = b.c.CreateBlueprint(b.t.Context(), p, "ann")
+		_, err := b.c.CreateBlueprint(b.t.Context(), []byte(text), "ann")
 		require.NoError(b.t, err)
 	}
 }
@@ -191,11 +190,40 @@ type plain struct {
 	url, token string
 }
 
+// ask sends a request as the administrator, and reads the response.
+func (b *bench) ask(method, path, body string, out any) {
+	b.t.Helper()
+	w := request{method, path, body}.ask(b.t.Context(), api.Handler(b.c, api.Options{Token: "secret"}))
+	require.Less(b.t, w.Code, 300, "%s", w.Body)
+	require.NoError(b.t, json.NewDecoder(w.Body).Decode(out))
+}
+
+// newToken makes a token. It is valid until it is revoked, unless some seconds are given.
+func (b *bench) newToken(name string, role wire.Role, seconds int) (text string, about wire.Token) {
+	b.t.Helper()
+	var made struct {
+		wire.Token
+
+		Text string `json:"token"`
+	}
+	b.ask(http.MethodPost, "/tokens", fmt.Sprintf(`{"name": %q, "role": %q, "ttl_seconds": %d}`, name, role, seconds), &made)
+	return made.Text, made.Token
+}
+
+// audit returns the audit log after an entry.
+func (b *bench) audit(after string) []wire.AuditEntry {
+	b.t.Helper()
+	var log struct {
+		Entries []wire.AuditEntry `json:"entries"`
+	}
+	b.ask(http.MethodGet, "/audit?after="+after, "", &log)
+	return log.Entries
+}
+
 // plain returns a program with a role.
 func (b *bench) plain(s *httptest.Server, role wire.Role) plain {
 	b.t.Helper()
-	token, _, err := b.c.NewToken(b.t.Context(), string(role), role, 0, "test")
-	require.NoError(b.t, err)
+	token, _ := b.newToken(string(role), role, 0)
 	return plain{b.t, s.URL, token}
 }
 

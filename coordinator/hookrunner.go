@@ -93,11 +93,7 @@ func (c *Coordinator) open(ctx context.Context, x *durable.Execution, own durabl
 			return nil, fmt.Errorf("run %s: the run that its hooks are about: %w", own.ID, err)
 		}
 	}
-	version, err := versionOf(own)
-	if err == nil {
-		o.blueprint, err = c.Blueprint(ctx, own.Name, version)
-	}
-	if err != nil {
+	if o.blueprint, err = c.blueprintOf(ctx, own); err != nil {
 		return nil, err
 	}
 	input, err := c.store.SubmittedInput(ctx, o.about.ID)
@@ -317,7 +313,7 @@ func (o *hookedRun) finish(ctx context.Context) error {
 	run := hooks.BlueprintRun{Parameters: o.params, Status: o.about.AgentStatus(), Took: o.about.Updated.Sub(o.about.Created)}
 	run.ResultText, run.ResultData = resultMembers(&o.blueprint.Blueprint, result)
 	var points []hooks.PointName
-	if apiStatus(o.about) == wire.Failed { // as the API has it: also a run that nothing took in time
+	if StatusOf(o.about) == wire.Failed { // as the API has it: also a run that nothing took in time
 		run.Status, run.Err = agent.StatusFailed, errors.New(failureOf(o.about, result))
 		points = append(points, hooks.RunFailed)
 	}
@@ -528,7 +524,7 @@ func (o *hookedRun) resultOfHook(ctx context.Context, place *firing.Place, w dur
 		return "", err
 	}
 	if child.Status != durable.StatusCompleted {
-		return "", fmt.Errorf("run %s of %q ended as %s: %s", child.ID, start.Agent, apiStatus(child), cmp.Or(result.Error, string(child.Reason)))
+		return "", fmt.Errorf("run %s of %q ended as %s: %s", child.ID, start.Agent, StatusOf(child), cmp.Or(result.Error, string(child.Reason)))
 	}
 	if len(result.Data) > 0 {
 		return string(result.Data), nil

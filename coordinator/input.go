@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/command"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
@@ -86,6 +87,15 @@ func versionOf(r durable.Run) (int64, error) {
 		return 0, fmt.Errorf("run %s: %q is not a version of a blueprint: was it submitted through a coordinator?", r.ID, r.Version)
 	}
 	return version, nil
+}
+
+// blueprintOf returns the blueprint of a run, in the version that the run has.
+func (c *Coordinator) blueprintOf(ctx context.Context, r durable.Run) (wire.Stored, error) {
+	version, err := versionOf(r)
+	if err != nil {
+		return wire.Stored{}, err
+	}
+	return c.Blueprint(ctx, r.Name, version)
 }
 
 // hashKey returns an idempotency key for what belongs to something with another key.

@@ -87,8 +87,7 @@ func TestRunsOfOtherRunners(t *testing.T) {
 	s := b.serve()
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"], "env": {"KEY": "hidden"}}}`)
 	c := b.plain(s, wire.RunnerRole)
-	other, _, err := b.c.NewToken(t.Context(), "other", wire.RunnerRole, 0, "test")
-	require.NoError(t, err)
+	other, _ := b.newToken("other", wire.RunnerRole, 0)
 	id := b.submit("job", `{"a": "hidden"}`)
 	run := c.claim("r1").Runs[0]
 	for _, stranger := range []struct {

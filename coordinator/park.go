@@ -22,17 +22,18 @@ const questionTool = "question"
 // entryParked is the kind of the entry that a simple runner has given a run back until people have answered: its program has ended.
 const entryParked durable.EntryKind = "parked"
 
-// park lets a run wait for the answers of people, and gives it back.
-func (a *api) park(ctx context.Context, in runnerPlace, epoch int64, questions []wire.RunnerQuestion) error {
-	r, err := a.findHeld(ctx, in, epoch)
+// Park lets a run wait for the answers of people, and gives it back.
+func (r RemoteRunner) Park(ctx context.Context, id agent.RunID, in wire.Parking) error {
+	run, err := r.findHeld(ctx, id, in.Epoch)
 	if err != nil {
 		return err
 	}
+	c := r.c
 	var m mistakes
-	notice := durable.Notice{Run: agent.Run{ID: r.ID, Session: r.Session, Agent: r.Name, Parent: r.Parent, Root: r.Root, Started: r.Created}}
+	notice := durable.Notice{Run: agent.Run{ID: run.ID, Session: run.Session, Agent: run.Name, Parent: run.Parent, Root: run.Root, Started: run.Created}}
 	now := time.Now()
 	seen := map[string]bool{}
-	for i, q := range questions {
+	for i, q := range in.Questions {
 		field := fmt.Sprintf("questions.%d.", i)
 		if seen[q.ID] || !isText(q.ID) {
 			m.add(field+"id", "%q: it must be a text that no other question of the run has", q.ID)
@@ -51,12 +52,12 @@ func (a *api) park(ctx context.Context, in runnerPlace, epoch int64, questions [
 		if err := strictjson.CheckObject(call.Arguments); err != nil {
 			m.add(field+"arguments", "%v", err)
 		}
-		asked := agent.Question{Reason: q.Reason, Approvers: q.Approvers, Quorum: q.Quorum, Within: seconds(int64(q.WithinSeconds)), By: r.Name}
-		about := agent.Intervention{Original: call, Call: call, Questions: agent.Questions{asked}, Asked: now, Round: int(epoch)}
+		asked := agent.Question{Reason: q.Reason, Approvers: q.Approvers, Quorum: q.Quorum, Within: time.Duration(q.WithinSeconds) * time.Second, By: run.Name}
+		about := agent.Intervention{Original: call, Call: call, Questions: agent.Questions{asked}, Asked: now, Round: int(in.Epoch)}
 		if asked.Within > 0 {
 			about.Deadline = now.Add(asked.Within)
 		}
-		about = about.WithID(r.ID, 0) // the epoch is the round: no answer to an earlier question counts
+		about = about.WithID(run.ID, 0) // the epoch is the round: no answer to an earlier question counts
 		notice.Calls = append(notice.Calls, durable.WaitingCall{Intervention: about})
 	}
 	if err := m.err(); err != nil {
@@ -66,14 +67,14 @@ func (a *api) park(ctx context.Context, in runnerPlace, epoch int64, questions [
 	if err != nil {
 		return err
 	}
-	err = a.c.store.Commit(ctx, r.Lease(), durable.Commit{
-		Entries: []durable.Entry{{Seq: r.Entries + 1, Kind: entryParked, At: now}},
+	err = c.store.Commit(ctx, run.Lease(), durable.Commit{
+		Entries: []durable.Entry{{Seq: run.Entries + 1, Kind: entryParked, At: now}},
 		Update:  durable.Update{Status: durable.StatusWaiting, Waits: waits},
 	})
 	if err != nil {
 		return err
 	}
-	return a.c.store.Release(context.WithoutCancel(ctx), r.Lease(), 0)
+	return c.store.Release(context.WithoutCancel(ctx), run.Lease(), 0)
 }
 
 // isParked reports whether a simple runner has given a run back until people have answered: then also what follows is for such runners.

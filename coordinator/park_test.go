@@ -64,7 +64,7 @@ func TestPark(t *testing.T) {
 		w, err := durabletest.FindWait(t.Context(), b.store, id, question)
 		require.NoError(t, err)
 		a.Covers = questionsOf(t, w)
-		status, _ := operator.send(http.MethodPost, "/store-answers", "", wire.StoreAnswer{Run: id, Wait: w.ID, Answer: a})
+		status, _ := operator.send(http.MethodPost, "/runs/"+string(id)+"/questions/"+w.ID+"/answers", "", a)
 		return status
 	}
 	require.Equal(t, http.StatusOK, answer("send", agent.Approval{Verdict: agent.Approve, Arguments: `{"to": "bob"}`}))

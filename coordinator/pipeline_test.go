@@ -160,10 +160,7 @@ func TestWrongPipelineBlueprints(t *testing.T) {
 		"hooks of tool calls": {map[string]string{"pipeline.yaml": stage("command: {argv: [x]}")}, `"hooks": {"on_tool_call": {"type": "command", "argv": ["x"], "on_error": "block"}}`, "hooks.on_tool_call", "calls no tools"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := coordinator.ParseBlueprint([]byte(pipelineText(t, "p", c.files, c.more)))
-			if err == nil {
-				_, err = b.c.CreateBlueprint(t.Context(), p, "ann")
-			}
+			_, err := b.c.CreateBlueprint(t.Context(), []byte(pipelineText(t, "p", c.files, c.more)), "ann")
 			wrong, ok := errors.AsType[*coordinator.InvalidError](err)
 			require.True(t, ok, "%v", err)
 			require.Len(t, wrong.Fields, 1, wrong.Error())

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
@@ -23,7 +24,7 @@ import (
 // serve serves the API of the coordinator.
 func (b *bench) serve() *httptest.Server {
 	b.t.Helper()
-	s := httptest.NewServer(b.c.Handler(coordinator.HandlerOptions{}))
+	s := httptest.NewServer(api.Handler(b.c, api.Options{}))
 	b.t.Cleanup(s.Close)
 	return s
 }
@@ -31,8 +32,7 @@ func (b *bench) serve() *httptest.Server {
 // client returns a client with a role.
 func (b *bench) client(s *httptest.Server, role wire.Role) *client.Client {
 	b.t.Helper()
-	token, _, err := b.c.NewToken(b.t.Context(), string(role), role, 0, "test")
-	require.NoError(b.t, err)
+	token, _ := b.newToken(string(role), role, 0)
 	c, err := client.New(client.Options{URL: s.URL, Token: token})
 	require.NoError(b.t, err)
 	return c
@@ -103,9 +103,7 @@ func TestRoles(t *testing.T) {
 	s := b.serve()
 	tokens := map[wire.Role]string{}
 	for _, role := range wire.Roles {
-		var err error
-		tokens[role], _, err = b.c.NewToken(t.Context(), string(role), role, 0, "test")
-		require.NoError(t, err)
+		tokens[role], _ = b.newToken(string(role), role, 0)
 	}
 	send := func(method, path, token, body string) int {
 		r, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
@@ -125,7 +123,10 @@ func TestRoles(t *testing.T) {
 	routes := map[string][]wire.Role{
 		"GET /blueprints": all, "POST /blueprints": admin, "POST /blueprints/check": admin, "GET /blueprints/{name}": all, "PATCH /blueprints/{name}": admin,
 		"DELETE /blueprints/{name}": admin, "GET /runs": all, "POST /runs": operate, "GET /runs/{id}": all, "POST /runs/{id}/stop": operate,
-		"POST /sessions/{id}/resume": operate, "GET /sessions": all, "GET /sessions/{id}": all, "GET /audit": admin, "POST /store/{method}": all, "POST /store-answers": operate,
+		"POST /sessions/{id}/resume": operate, "GET /sessions": all, "GET /sessions/{id}": all, "GET /audit": admin,
+		"GET /stored-runs": all, "GET /stored-runs/{id}": all, "GET /stored-runs/{id}/events": all, "GET /runs/{id}/entries": operate, "GET /runs/{id}/waits": all,
+		"GET /runs/{id}/input": all, "GET /runs/{id}/result": all, "GET /waits": operate, "GET /decisions": operate, "GET /waivers": operate, "GET /queues": all,
+		"GET /deny-tools": operate, "PUT /deny-tools": operate, "POST /runs/{id}/signals": operate, "POST /runs/{id}/questions/{question}/answers": operate,
 		"GET /runs/{id}/events": all, "GET /runs/{id}/stream": all, "GET /tokens": admin, "POST /tokens": admin, "DELETE /tokens/{id}": admin,
 		"GET /runner/runs": runner, "GET /runner/runs/{id}": runner, "GET /runner/blueprints/{name}": runner, "GET /runner/deny-tools": runner,
 		"GET /runner/runs/{id}/journal": runner, "POST /runner/runs/{id}/journal": runner, "POST /runner/runs/{id}/renew": runner,
@@ -148,7 +149,7 @@ func TestRoles(t *testing.T) {
 	for route, allowed := range routes {
 		t.Run(route, func(t *testing.T) {
 			method, path, _ := strings.Cut(route, " ")
-			path = strings.NewReplacer("{id}", "x", "{name}", "x").Replace(path)
+			path = strings.NewReplacer("{id}", "x", "{name}", "x", "{question}", "x").Replace(path)
 			if path == "/runner/runs" {
 				path += "?wait_seconds=0"
 			}
@@ -169,7 +170,7 @@ func TestRoles(t *testing.T) {
 // Requests for other hosts and from pages of other sites are refused.
 func TestOtherHostsAndSites(t *testing.T) {
 	b := newBench(t)
-	h := b.c.Handler(coordinator.HandlerOptions{Token: "secret", Origins: []string{"https://grapnel.example.com"}})
+	h := api.Handler(b.c, api.Options{Token: "secret", Origins: []string{"https://grapnel.example.com"}})
 	for name, c := range map[string]struct {
 		host, site string
 		status     int

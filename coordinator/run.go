@@ -10,8 +10,8 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// apiStatus returns the status of a run as the API has it.
-func apiStatus(r durable.Run) wire.Status {
+// StatusOf returns the status of a run as the API has it.
+func StatusOf(r durable.Run) wire.Status {
 	switch r.Status {
 	case durable.StatusCompleted:
 		return wire.Completed

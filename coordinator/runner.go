@@ -74,11 +74,7 @@ func (*runnerBase) Has(string) bool { return true }
 
 // blueprintOf returns the blueprint of a run.
 func (r *runnerBase) blueprintOf(ctx context.Context, about durable.Run) (*wire.Stored, error) {
-	version, err := versionOf(about)
-	if err != nil {
-		return nil, err
-	}
-	b, err := r.c.Blueprint(ctx, about.Name, version)
+	b, err := r.c.blueprintOf(ctx, about)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", about.ID, err)
 	}

@@ -444,7 +444,7 @@ func (c *Coordinator) conversation(ctx context.Context, r durable.Run) (agent.St
 // Session returns a session. It returns durable.ErrNotFound for an unknown one.
 func (c *Coordinator) Session(ctx context.Context, id agent.SessionID) (wire.Session, error) {
 	s := wire.Session{SessionID: id, Runs: []wire.Run{}, Children: []wire.Run{}}
-	own, err := c.listRuns(ctx, wire.RunFilter{SessionID: string(id), Limit: durable.DefaultLimit})
+	own, err := c.ListRuns(ctx, wire.RunFilter{SessionID: string(id), Limit: durable.DefaultLimit})
 	if err == nil && len(own.Runs) == 0 {
 		err = fmt.Errorf("session %q: %w", id, durable.ErrNotFound)
 	}
@@ -453,7 +453,7 @@ func (c *Coordinator) Session(ctx context.Context, id agent.SessionID) (wire.Ses
 	}
 	s.Runs = own.Runs
 	s.AgentName, s.Status, s.ParentSessionID = own.Runs[0].AgentName, own.Runs[0].Status, own.Runs[0].ParentSessionID
-	children, err := c.listRuns(ctx, wire.RunFilter{ParentSession: string(id), Limit: durable.DefaultLimit})
+	children, err := c.ListRuns(ctx, wire.RunFilter{ParentSession: string(id), Limit: durable.DefaultLimit})
 	s.Children = children.Runs
 	return s, err
 }
@@ -461,8 +461,8 @@ func (c *Coordinator) Session(ctx context.Context, id agent.SessionID) (wire.Ses
 // maxSessions is how many sessions a list looks at: a page may have fewer, and say what follows.
 const maxSessions = 1000
 
-// listSessions returns a page of sessions, in the order in which they began.
-func (c *Coordinator) listSessions(ctx context.Context, f wire.SessionFilter) (wire.SessionList, error) {
+// ListSessions returns a page of sessions, in the order in which they began.
+func (c *Coordinator) ListSessions(ctx context.Context, f wire.SessionFilter) (wire.SessionList, error) {
 	out := wire.SessionList{Sessions: []wire.SessionSummary{}}
 	filter := durable.Filter{
 		Name: f.AgentName, Label: durable.Label{Name: labelSession, Value: sessionBegin}, Since: f.Since, Until: f.Until,

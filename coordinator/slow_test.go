@@ -14,14 +14,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
 
 // limited serves the API of a coordinator with a limit for reading requests.
 func (b *bench) limited(limit time.Duration) *httptest.Server {
 	b.t.Helper()
-	s := httptest.NewUnstartedServer(b.c.Handler(coordinator.HandlerOptions{Token: "secret"}))
+	s := httptest.NewUnstartedServer(api.Handler(b.c, api.Options{Token: "secret"}))
 	s.Config.ReadTimeout = limit
 	s.Start()
 	b.t.Cleanup(s.Close)

@@ -32,7 +32,7 @@ func viewOf(r durable.Run) wire.Run {
 		}
 	}
 	v := wire.Run{
-		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Version: r.Version, Type: wire.Autonomous, Status: apiStatus(r), Blocked: r.Blocked,
+		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Version: r.Version, Type: wire.Autonomous, Status: StatusOf(r), Blocked: r.Blocked,
 		HasHooks: r.Labels[LabelHooks] != "", Hook: r.Labels[LabelHook], ParentRunID: r.Parent, Demands: demands, Labels: labels,
 		ParentSessionID: agent.SessionID(r.Labels[labelParentSession]), ExecutionMode: cmp.Or(wire.ExecutionMode(r.Labels[labelMode]), wire.AsyncPoll),
 		SubmittedBy: r.By, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(),
@@ -143,11 +143,7 @@ func (c *Coordinator) addResult(ctx context.Context, d *wire.RunDetail, r durabl
 	if err != nil {
 		return err
 	}
-	version, err := versionOf(r)
-	if err != nil {
-		return err
-	}
-	b, err := c.Blueprint(ctx, r.Name, version)
+	b, err := c.blueprintOf(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -106,12 +107,10 @@ func serveCoordinator(m *measuring, p benchStore) (*coordinator.Coordinator, web
 		`{"name": "hooks0", "type": "procedural", "command": {"argv": ["true"]}}`,
 		`{"name": "hooks2", "type": "procedural", "command": {"argv": ["true"]}, "hooks": {"on_run_start": ` + hook + `, "on_run_finish": ` + hook + `}}`,
 	} {
-		b, err := coordinator.ParseBlueprint([]byte(text))
-		require.NoError(m, err)
-		_, err = c.CreateBlueprint(m.Context(), b, "bench")
+		_, err := c.CreateBlueprint(m.Context(), []byte(text), "bench")
 		require.NoError(m, err)
 	}
-	return c, newWeb(m, c.Handler(coordinator.HandlerOptions{Token: "secret"}))
+	return c, newWeb(m, api.Handler(c, api.Options{Token: "secret"}))
 }
 
 // bareHooks is the kind of the runs for which the bare server calls hooks.

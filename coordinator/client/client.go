@@ -163,21 +163,15 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	return nil
 }
 
-// Submitted is a run that was submitted.
-type Submitted struct {
-	RunID     agent.RunID     `json:"run_id"`
-	SessionID agent.SessionID `json:"session_id"`
-}
-
 // Submit submits a run of a blueprint.
-func (c *Client) Submit(ctx context.Context, r wire.RunRequest) (s Submitted, err error) {
+func (c *Client) Submit(ctx context.Context, r wire.RunRequest) (s wire.Submitted, err error) {
 	err = c.call(ctx, http.MethodPost, "/runs", nil, nil, r, &s)
 	return s, err
 }
 
 // Run returns everything about a run.
 func (c *Client) Run(ctx context.Context, id agent.RunID) (d wire.RunDetail, err error) {
-	err = c.call(ctx, http.MethodGet, "/runs/"+url.PathEscape(string(id)), nil, nil, nil, &d)
+	err = c.call(ctx, http.MethodGet, runPath(id, ""), nil, nil, nil, &d)
 	return d, err
 }
 
@@ -189,7 +183,7 @@ func (c *Client) Runs(ctx context.Context, query url.Values) (l wire.RunList, er
 
 // Stop stops a run.
 func (c *Client) Stop(ctx context.Context, id agent.RunID, reason string) error {
-	return c.call(ctx, http.MethodPost, "/runs/"+url.PathEscape(string(id))+"/stop", nil, nil, map[string]string{"reason": reason}, nil)
+	return c.call(ctx, http.MethodPost, runPath(id, "stop"), nil, nil, map[string]string{"reason": reason}, nil)
 }
 
 // Events returns at most limit events of a run after the one with a number.
@@ -198,7 +192,7 @@ func (c *Client) Events(ctx context.Context, id agent.RunID, after int64, limit 
 		Events []wire.EventView `json:"events"`
 	}
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}, "limit": {strconv.Itoa(limit)}}
-	err := c.call(ctx, http.MethodGet, "/runs/"+url.PathEscape(string(id))+"/events", query, nil, nil, &out)
+	err := c.call(ctx, http.MethodGet, runPath(id, "events"), query, nil, nil, &out)
 	return out.Events, err
 }
 
@@ -301,7 +295,7 @@ func (c *Client) Session(ctx context.Context, id agent.SessionID) (s wire.Sessio
 }
 
 // Resume submits the next run of a session.
-func (c *Client) Resume(ctx context.Context, id agent.SessionID, r wire.ResumeRequest) (s Submitted, err error) {
+func (c *Client) Resume(ctx context.Context, id agent.SessionID, r wire.ResumeRequest) (s wire.Submitted, err error) {
 	err = c.call(ctx, http.MethodPost, "/sessions/"+url.PathEscape(string(id))+"/resume", nil, nil, r, &s)
 	return s, err
 }

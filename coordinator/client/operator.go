@@ -2,11 +2,13 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
@@ -29,115 +31,200 @@ func (c *Client) OperatorStore() *OperatorStore {
 	return &OperatorStore{c.Store("operator", StoreOptions{})}
 }
 
-// request calls a method of the store at the coordinator and reads its result into out, which may be nil.
-func (s *OperatorStore) request(ctx context.Context, method string, out any, args ...any) error {
-	if args == nil {
-		args = []any{}
+// get reads something of the store.
+func (s *OperatorStore) get(ctx context.Context, path string, query url.Values, out any) error {
+	return s.c.call(ctx, http.MethodGet, path, query, nil, nil, out)
+}
+
+// queryOf returns a query without empty values.
+func queryOf(values map[string]string) url.Values {
+	query := url.Values{}
+	for name, value := range values {
+		if value != "" {
+			query.Set(name, value)
+		}
 	}
-	var answer struct {
-		Results []json.RawMessage `json:"results"`
+	return query
+}
+
+// numberText returns a number as queries have it; empty for zero.
+func numberText[N int | int64](n N) string {
+	if n == 0 {
+		return ""
 	}
-	if err := s.c.call(ctx, http.MethodPost, "/store/"+method, nil, nil, args, &answer); err != nil || out == nil {
-		return err
+	return strconv.FormatInt(int64(n), 10)
+}
+
+// timeText returns a time as queries have it; empty for the zero time.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
 	}
-	if len(answer.Results) != 1 {
-		return fmt.Errorf("the coordinator returned %d results of %s: use equal releases", len(answer.Results), method)
-	}
-	return json.Unmarshal(answer.Results[0], out)
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// storedPath returns the path of a run as the store has it.
+func storedPath(id agent.RunID, rest string) string {
+	return strings.Replace(runPath(id, rest), "/", "/stored-", 1)
 }
 
 // Run returns a run.
 func (s *OperatorStore) Run(ctx context.Context, id agent.RunID) (r durable.Run, err error) {
-	err = s.request(ctx, "Run", &r, id)
+	err = s.get(ctx, storedPath(id, ""), nil, &r)
 	return r, err
 }
 
 // List returns runs: see durable.Catalogue.
-func (s *OperatorStore) List(ctx context.Context, f durable.Filter) (all []durable.Run, err error) {
-	err = s.request(ctx, "List", &all, f)
-	return all, err
+func (s *OperatorStore) List(ctx context.Context, f durable.Filter) ([]durable.Run, error) {
+	query := queryOf(map[string]string{
+		"kind": string(f.Kind), "phase": string(f.Phase), "name": f.Name, "session": string(f.Session), "parent": string(f.Parent),
+		"label": f.Label.Name, "value": f.Label.Value, "since": timeText(f.Since), "until": timeText(f.Until), "before": string(f.Before),
+		"limit": numberText(f.Limit),
+	})
+	for _, status := range f.Status {
+		query.Add("status", string(status))
+	}
+	if f.Blocked {
+		query.Set("blocked", "true")
+	}
+	var out struct {
+		Runs []durable.Run `json:"runs"`
+	}
+	err := s.get(ctx, "/stored-runs", query, &out)
+	return out.Runs, err
+}
+
+// data reads what is opaque to the store.
+func (s *OperatorStore) data(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	var out struct {
+		Data []byte `json:"data"`
+	}
+	err := s.get(ctx, path, query, &out)
+	return out.Data, err
 }
 
 // Input returns the input of a run.
-func (s *OperatorStore) Input(ctx context.Context, id agent.RunID) (data []byte, err error) {
-	err = s.request(ctx, "Input", &data, id)
-	return data, err
+func (s *OperatorStore) Input(ctx context.Context, id agent.RunID) ([]byte, error) {
+	return s.data(ctx, runPath(id, "input"), nil)
 }
 
 // SubmittedInput returns the first input of a run.
-func (s *OperatorStore) SubmittedInput(ctx context.Context, id agent.RunID) (data []byte, err error) {
-	err = s.request(ctx, "SubmittedInput", &data, id)
-	return data, err
-}
-
-// Entries returns the journal of a run after an entry.
-func (s *OperatorStore) Entries(ctx context.Context, id agent.RunID, after int64) (all []durable.Entry, err error) {
-	err = s.request(ctx, "Entries", &all, id, after)
-	return all, err
-}
-
-// Waits returns what a run waits for.
-func (s *OperatorStore) Waits(ctx context.Context, id agent.RunID) (all []durable.Wait, err error) {
-	err = s.request(ctx, "Waits", &all, id)
-	return all, err
+func (s *OperatorStore) SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error) {
+	return s.data(ctx, runPath(id, "input"), url.Values{"submitted": {"true"}})
 }
 
 // Result returns the data that a run ended with.
-func (s *OperatorStore) Result(ctx context.Context, id agent.RunID) (data []byte, err error) {
-	err = s.request(ctx, "Result", &data, id)
-	return data, err
+func (s *OperatorStore) Result(ctx context.Context, id agent.RunID) ([]byte, error) {
+	return s.data(ctx, runPath(id, "result"), nil)
+}
+
+// Entries returns the journal of a run after an entry.
+func (s *OperatorStore) Entries(ctx context.Context, id agent.RunID, after int64) ([]durable.Entry, error) {
+	var out wire.Journal
+	err := s.get(ctx, runPath(id, "entries"), queryOf(map[string]string{"after": numberText(after)}), &out)
+	return out.Entries, err
+}
+
+// Waits returns what a run waits for.
+func (s *OperatorStore) Waits(ctx context.Context, id agent.RunID) ([]durable.Wait, error) {
+	var out wire.Journal
+	err := s.get(ctx, runPath(id, "waits"), nil, &out)
+	return out.Waits, err
 }
 
 // Events returns events of a run after the one with a number.
-func (s *OperatorStore) Events(ctx context.Context, id agent.RunID, after int64, limit int) (all []durable.Event, err error) {
-	err = s.request(ctx, "Events", &all, id, after, limit)
-	return all, err
+func (s *OperatorStore) Events(ctx context.Context, id agent.RunID, after int64, limit int) ([]durable.Event, error) {
+	var out struct {
+		Events []durable.Event `json:"events"`
+	}
+	query := queryOf(map[string]string{"after": numberText(after), "limit": numberText(limit)})
+	err := s.get(ctx, storedPath(id, "events"), query, &out)
+	return out.Events, err
 }
 
 // OpenWaits returns what runs wait for: see durable.Inbox.
-func (s *OperatorStore) OpenWaits(ctx context.Context, f durable.WaitFilter) (all []durable.Wait, err error) {
-	err = s.request(ctx, "OpenWaits", &all, f)
-	return all, err
+func (s *OperatorStore) OpenWaits(ctx context.Context, f durable.WaitFilter) ([]durable.Wait, error) {
+	query := queryOf(map[string]string{"run": string(f.Run), "limit": numberText(f.Limit)})
+	for _, kind := range f.Kinds {
+		query.Add("kind", string(kind))
+	}
+	if f.Expired {
+		query.Set("expired", "true")
+	}
+	if f.After != nil {
+		query.Set("after_asked", timeText(f.After.Asked))
+		query.Set("after_run", string(f.After.Run))
+		query.Set("after_wait", f.After.ID)
+	}
+	var out wire.Journal
+	err := s.get(ctx, "/waits", query, &out)
+	return out.Waits, err
 }
 
 // AuditRecords returns records of the audit log.
-func (s *OperatorStore) AuditRecords(ctx context.Context, f durable.AuditFilter) (all []durable.AuditRecord, err error) {
-	err = s.request(ctx, "AuditRecords", &all, f)
-	return all, err
+func (s *OperatorStore) AuditRecords(ctx context.Context, f durable.AuditFilter) ([]durable.AuditRecord, error) {
+	var out struct {
+		Decisions []durable.AuditRecord `json:"decisions"`
+	}
+	err := s.get(ctx, "/decisions", queryOf(map[string]string{
+		"kind": string(f.Kind), "run": string(f.Run), "subject": f.Subject, "before": numberText(f.Before), "limit": numberText(f.Limit),
+	}), &out)
+	return out.Decisions, err
 }
 
 // Waivers returns waivers.
-func (s *OperatorStore) Waivers(ctx context.Context, all bool) (list []durable.Waiver, err error) {
-	err = s.request(ctx, "Waivers", &list, all)
-	return list, err
+func (s *OperatorStore) Waivers(ctx context.Context, all bool) ([]durable.Waiver, error) {
+	var out struct {
+		Waivers []durable.Waiver `json:"waivers"`
+	}
+	err := s.get(ctx, "/waivers", url.Values{"all": {strconv.FormatBool(all)}}, &out)
+	return out.Waivers, err
+}
+
+// queues returns the queues of the coordinator.
+func (s *OperatorStore) queues(ctx context.Context) ([]wire.Queue, error) {
+	var out struct {
+		Queues []wire.Queue `json:"queues"`
+	}
+	err := s.get(ctx, "/queues", nil, &out)
+	return out.Queues, err
 }
 
 // Queues returns the needs of all runs.
 func (s *OperatorStore) Queues(ctx context.Context) (all []durable.Needs, err error) {
-	err = s.request(ctx, "Queues", &all)
+	list, err := s.queues(ctx)
+	for _, q := range list {
+		all = append(all, q.Needs)
+	}
 	return all, err
 }
 
 // QueueServices returns how queues are served.
-func (s *OperatorStore) QueueServices(ctx context.Context, keys ...durable.Key) (all map[durable.Key]durable.Service, err error) {
-	err = s.request(ctx, "QueueServices", &all, keys)
+func (s *OperatorStore) QueueServices(ctx context.Context, keys ...durable.Key) (map[durable.Key]durable.Service, error) {
+	list, err := s.queues(ctx)
+	all := map[durable.Key]durable.Service{}
+	for _, q := range list {
+		if key := q.Key(); slices.Contains(keys, key) {
+			all[key] = durable.Service{LastPoll: q.LastPoll, Backlog: q.Backlog, Oldest: q.Oldest}
+		}
+	}
 	return all, err
 }
 
 // Signal sends a signal to a run.
 func (s *OperatorStore) Signal(ctx context.Context, id agent.RunID, signal durable.Signal) error {
-	return s.request(ctx, "Signal", nil, id, signal)
+	return s.c.call(ctx, http.MethodPost, runPath(id, "signals"), nil, nil, map[string]string{"kind": string(signal.Kind), "text": signal.Text}, nil)
 }
 
 // DenyTools returns the switch that denies every tool.
 func (s *OperatorStore) DenyTools(ctx context.Context) (deny durable.Switch, err error) {
-	err = s.request(ctx, "DenyTools", &deny)
+	err = s.get(ctx, "/deny-tools", nil, &deny)
 	return deny, err
 }
 
 // SetDenyTools sets the switch that denies every tool.
 func (s *OperatorStore) SetDenyTools(ctx context.Context, deny durable.Switch) error {
-	return s.request(ctx, "SetDenyTools", nil, deny)
+	return s.c.call(ctx, http.MethodPut, "/deny-tools", nil, nil, map[string]any{"on": deny.On, "reason": deny.Reason}, nil)
 }
 
 // KeyID returns the empty string: the coordinator encrypts and decrypts.
@@ -159,8 +246,7 @@ func (s *OperatorStore) Changes(ctx context.Context) <-chan struct{} {
 // Decide records an answer at the coordinator: see durable.Decide. The name of the token is its author, and it names the questions that
 // it covers. The error for what is not open any more is a *durable.NotOpenError without details.
 func (s *OperatorStore) Decide(ctx context.Context, w durable.Wait, a agent.Approval) (decided durable.Wait, err error) {
-	in := wire.StoreAnswer{Run: w.Run, Wait: w.ID, Answer: a}
-	err = s.c.call(ctx, http.MethodPost, "/store-answers", nil, nil, in, &decided)
+	err = s.c.call(ctx, http.MethodPost, runPath(w.Run, "questions/"+url.PathEscape(w.ID)+"/answers"), nil, nil, a, &decided)
 	if refused, ok := errors.AsType[*Error](err); ok && refused.Status == http.StatusConflict {
 		for _, why := range []error{durable.ErrAnswered, durable.ErrChanged, durable.ErrExpired} {
 			if slices.ContainsFunc(refused.Errors, func(f FieldError) bool { return f.Message == why.Error() }) {

@@ -71,7 +71,7 @@ func (c *Client) Store(runner string, o StoreOptions) *Store {
 	return s
 }
 
-// HoldsResults implements coordinator.ResultHolder: the coordinator calls on_result hooks.
+// HoldsResults says that the coordinator calls on_result hooks.
 func (*Store) HoldsResults() {}
 
 // Close ends all waiting calls.
@@ -82,11 +82,11 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) call(ctx context.Context, method, path string, query url.Values, in, out any) error {
-	return s.c.call(ctx, method, "/runner/"+path, query, http.Header{"Grapnel-Runner": {s.runner}}, in, out)
+	return s.c.call(ctx, method, "/runner"+path, query, http.Header{"Grapnel-Runner": {s.runner}}, in, out)
 }
 
 func runPath(id agent.RunID, rest string) string {
-	path := "runs/" + url.PathEscape(string(id))
+	path := "/runs/" + url.PathEscape(string(id))
 	if rest != "" {
 		path += "/" + rest
 	}
@@ -110,7 +110,7 @@ func (s *Store) poll(
 		query.Add("type", string(t))
 	}
 	var claim wire.Claim
-	if err := s.call(ctx, http.MethodGet, "runs", query, nil, &claim); err != nil {
+	if err := s.call(ctx, http.MethodGet, "/runs", query, nil, &claim); err != nil {
 		return nil, err
 	}
 	if claim.Protocol != wire.RunnerProtocol {
@@ -193,14 +193,7 @@ func (s *Store) own(r durable.Run) durable.Run {
 	return r
 }
 
-// journal is what the coordinator returns about a run.
-type journal struct {
-	Input   []byte          `json:"input"`
-	Entries []durable.Entry `json:"entries"`
-	Waits   []durable.Wait  `json:"waits"`
-}
-
-func (s *Store) journal(ctx context.Context, id agent.RunID, after int64) (j journal, err error) {
+func (s *Store) journal(ctx context.Context, id agent.RunID, after int64) (j wire.Journal, err error) {
 	query := url.Values{"after": {strconv.FormatInt(after, 10)}}
 	err = s.call(ctx, http.MethodGet, runPath(id, "journal"), query, nil, &j)
 	return j, err
@@ -248,10 +241,8 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) e
 
 // Renew extends a lease.
 func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (durable.Lease, error) {
-	var out struct {
-		Expires time.Time `json:"expires"`
-	}
-	in := map[string]any{"epoch": l.Epoch, "lease_seconds": max(int(ttl/time.Second), 2)}
+	var out wire.Renewed
+	in := wire.Renewal{Epoch: l.Epoch, LeaseSeconds: max(int(ttl/time.Second), 2)}
 	err := s.call(ctx, http.MethodPost, runPath(l.Run, "renew"), nil, in, &out)
 	l.Expires = out.Expires
 	return l, err
@@ -259,13 +250,13 @@ func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (
 
 // Release gives a run back.
 func (s *Store) Release(ctx context.Context, l durable.Lease, delay time.Duration) error {
-	in := map[string]any{"epoch": l.Epoch, "delay_seconds": int(delay / time.Second)}
+	in := wire.Release{Epoch: l.Epoch, DelaySeconds: int(delay / time.Second)}
 	return s.call(ctx, http.MethodPost, runPath(l.Run, "release"), nil, in, nil)
 }
 
 // DenyTools returns the switch that denies every tool.
 func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
-	err = s.call(ctx, http.MethodGet, "deny-tools", nil, nil, &sw)
+	err = s.call(ctx, http.MethodGet, "/deny-tools", nil, nil, &sw)
 	return sw, err
 }
 
@@ -276,7 +267,7 @@ func (s *Store) Document(ctx context.Context, kind, name string, version int64) 
 	}
 	var b wire.Stored
 	query := url.Values{"version": {strconv.FormatInt(version, 10)}}
-	if err := s.call(ctx, http.MethodGet, "blueprints/"+url.PathEscape(name), query, nil, &b); err != nil {
+	if err := s.call(ctx, http.MethodGet, "/blueprints/"+url.PathEscape(name), query, nil, &b); err != nil {
 		return durable.Document{}, err
 	}
 	data, err := json.Marshal(b.Blueprint)

@@ -165,11 +165,9 @@ type EventView struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// StoreAnswer is an answer to something that a run waits for, as a client sends it.
-type StoreAnswer struct {
-	Run agent.RunID `json:"run"`
-	// Wait is the ID of what was seen: an answer to anything else is refused.
-	Wait string `json:"wait"`
-	// Answer is the answer. Its author is the token, and its member covers has the IDs of the questions that it is about.
-	Answer agent.Approval `json:"answer"`
+// Submitted is the response to a request for a run.
+type Submitted struct {
+	RunID     agent.RunID     `json:"run_id"`
+	SessionID agent.SessionID `json:"session_id"`
+	Status    Status          `json:"status"`
 }

@@ -11,6 +11,16 @@ import (
 // RunnerProtocol is the version of the protocol between runners and the coordinator: docs/runner-protocol.md.
 const RunnerProtocol = 1
 
+// ClaimRequest asks for runs: the query of GET /runner/runs.
+type ClaimRequest struct {
+	Labels       []string `query:"label,explode" doc:"The labels of the runner, as NAME=VALUE."`
+	Types        []string `query:"type,explode" enum:"autonomous,procedural" doc:"The types of blueprints that the runner executes; absent means all."`
+	WaitSeconds  int      `query:"wait_seconds" default:"25" minimum:"0" maximum:"60" doc:"How long to wait for work."`
+	LeaseSeconds int      `query:"lease_seconds" default:"30" minimum:"2" maximum:"600" doc:"How long a run stays with the runner unless it renews its lease."`
+	SignalsTag   string   `query:"signals_tag" maxLength:"64" doc:"The signals_tag of the last response: then this one comes when the signals differ."`
+	Limit        int      `query:"limit" default:"1" minimum:"0" maximum:"100" doc:"How many runs to claim at most; zero only receives signals."`
+}
+
 // Claim is the response to a runner that asks for work.
 type Claim struct {
 	Protocol int `json:"protocol"`
@@ -41,6 +51,13 @@ type ClaimedRun struct {
 	Blueprint  Stored          `json:"blueprint"`
 	// Stored is the run as durable workers need it.
 	Stored durable.Run `json:"run"`
+}
+
+// Journal is what a durable runner reads of its run. Input is what the run begins with.
+type Journal struct {
+	Input   []byte          `json:"input,omitempty"`
+	Entries []durable.Entry `json:"entries"`
+	Waits   []durable.Wait  `json:"waits"`
 }
 
 // JournalCommit is what a runner writes in one transaction: see durable.Commit.
@@ -129,4 +146,49 @@ type RunnerAnswer struct {
 	By string `json:"by,omitempty"`
 	// Arguments, if a person has changed them, are in the place of those of the question.
 	Arguments json.RawMessage `json:"arguments,omitzero"`
+}
+
+// Renewal keeps a run with its runner.
+type Renewal struct {
+	Epoch        int64 `json:"epoch"`
+	LeaseSeconds int   `json:"lease_seconds,omitempty" default:"30" minimum:"2" maximum:"600"`
+}
+
+// Renewed is the response to a Renewal.
+type Renewed struct {
+	Expires time.Time        `json:"expires"`
+	Signals []durable.Signal `json:"signals"`
+}
+
+// Release gives a run back.
+type Release struct {
+	Epoch        int64 `json:"epoch"`
+	DelaySeconds int   `json:"delay_seconds,omitempty" minimum:"0" maximum:"3600" doc:"How long no runner gets the run."`
+}
+
+// Report is how a simple runner ends a run.
+type Report struct {
+	Epoch int64 `json:"epoch"`
+	// ResultText and ResultData are the result of a completed run.
+	ResultText string          `json:"result_text,omitempty"`
+	ResultData json.RawMessage `json:"result_data,omitempty"`
+	// Error is why a run has failed, Reason why it has stopped.
+	Error  string `json:"error,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// EventReport has events of a run.
+type EventReport struct {
+	Epoch  int64 `json:"epoch"`
+	Events []struct {
+		Type string          `json:"event_type" minLength:"1" maxLength:"100"`
+		Time time.Time       `json:"time"`
+		Data json.RawMessage `json:"data,omitempty"`
+	} `json:"events" maxItems:"1000"`
+}
+
+// Parking gives a run back until people have answered.
+type Parking struct {
+	Epoch     int64            `json:"epoch"`
+	Questions []RunnerQuestion `json:"questions" minItems:"1" maxItems:"20" doc:"What people decide before the run goes on."`
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
@@ -71,30 +72,30 @@ func showHooks(ctx context.Context, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	api, closeServer, err := serve(ctx, c)
+	requests, closeServer, err := serve(ctx, c)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, closeServer()) }()
-	if err := storeBlueprints(ctx, api, dir); err != nil {
+	if err := storeBlueprints(ctx, requests, dir); err != nil {
 		return err
 	}
 
 	fmt.Fprintln(out, "Chaining: one agent, then another one with its result.")
-	first, err := show(ctx, out, api, "data-extractor", `{"prompt": "Please send 2 grapnels and 1 rope."}`)
+	first, err := show(ctx, out, requests, "data-extractor", `{"prompt": "Please send 2 grapnels and 1 rope."}`)
 	if err != nil {
 		return err
 	}
-	if err := showNext(ctx, out, api, first); err != nil {
+	if err := showNext(ctx, out, requests, first); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "\nEnrichment: a hook adds the path.")
-	if _, err := show(ctx, out, api, "report-generator", `{"report_id": "R123"}`); err != nil {
+	if _, err := show(ctx, out, requests, "report-generator", `{"report_id": "R123"}`); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "\nValidation: a hook lets one run through and blocks another one.")
 	for _, folder := range []string{"/tmp/cache", "/home/ann"} {
-		if _, err := show(ctx, out, api, "cleanup", `{"folder": "`+folder+`"}`); err != nil {
+		if _, err := show(ctx, out, requests, "cleanup", `{"folder": "`+folder+`"}`); err != nil {
 			return err
 		}
 	}
@@ -141,24 +142,24 @@ var scripts = registry.Registry{Drivers: map[string]registry.DriverMaker{
 }}
 
 // serve serves a coordinator's API on this machine, and returns a client.
-func serve(ctx context.Context, c *coordinator.Coordinator) (api *client.Client, closeServer func() error, err error) {
+func serve(ctx context.Context, c *coordinator.Coordinator) (requests *client.Client, closeServer func() error, err error) {
 	const token = "only-in-this-program"
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, err
 	}
-	server := &http.Server{Handler: c.Handler(coordinator.HandlerOptions{Token: token}), ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: api.Handler(c, api.Options{Token: token}), ReadHeaderTimeout: time.Minute}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) }) // it ends with Close
 	closeServer = func() error {
 		defer serving.Wait()
 		return server.Close()
 	}
-	api, err = client.New(client.Options{URL: "http://" + listener.Addr().String(), Token: token})
+	requests, err = client.New(client.Options{URL: "http://" + listener.Addr().String(), Token: token})
 	if err != nil {
 		return nil, nil, errors.Join(err, closeServer())
 	}
-	return api, closeServer, nil
+	return requests, closeServer, nil
 }
 
 // stored are the blueprints in the order in which they are stored. Blueprints that hooks start come first.
@@ -167,7 +168,7 @@ var stored = []string{
 }
 
 // storeBlueprints stores the blueprints, as "grapnel blueprints apply" does. Audit-logger writes to a folder.
-func storeBlueprints(ctx context.Context, api *client.Client, dir string) error {
+func storeBlueprints(ctx context.Context, requests *client.Client, dir string) error {
 	for _, name := range stored {
 		text, err := files.ReadFile(name + ".yaml")
 		if err != nil {
@@ -188,7 +189,7 @@ func storeBlueprints(ctx context.Context, api *client.Client, dir string) error 
 		if text, err = json.Marshal(b); err != nil {
 			return err
 		}
-		if _, err := api.CreateBlueprint(ctx, text); err != nil {
+		if _, err := requests.CreateBlueprint(ctx, text); err != nil {
 			return fmt.Errorf("storing blueprint %s: %w", name, err)
 		}
 	}
@@ -196,15 +197,15 @@ func storeBlueprints(ctx context.Context, api *client.Client, dir string) error 
 }
 
 // show submits a run, waits until it has ended and its hooks were called, and prints the outcome.
-func show(ctx context.Context, out io.Writer, api *client.Client, name, params string) (agent.RunID, error) {
-	run, err := api.Submit(ctx, wire.RunRequest{AgentName: name, Parameters: json.RawMessage(params)})
+func show(ctx context.Context, out io.Writer, requests *client.Client, name, params string) (agent.RunID, error) {
+	run, err := requests.Submit(ctx, wire.RunRequest{AgentName: name, Parameters: json.RawMessage(params)})
 	if err != nil {
 		return "", err
 	}
-	d, err := api.Wait(ctx, run.RunID)
+	d, err := requests.Wait(ctx, run.RunID)
 	for err == nil && !finishHookCalled(d) {
 		time.Sleep(20 * time.Millisecond)
-		d, err = api.Run(ctx, run.RunID)
+		d, err = requests.Run(ctx, run.RunID)
 	}
 	if err != nil {
 		return "", err
@@ -245,13 +246,13 @@ func printResult(out io.Writer, d wire.RunDetail) {
 }
 
 // showNext prints the run that the hook after a run has started.
-func showNext(ctx context.Context, out io.Writer, api *client.Client, first agent.RunID) error {
-	list, err := api.Runs(ctx, url.Values{"parent_run_id": {string(first)}})
+func showNext(ctx context.Context, out io.Writer, requests *client.Client, first agent.RunID) error {
+	list, err := requests.Runs(ctx, url.Values{"parent_run_id": {string(first)}})
 	if err != nil {
 		return err
 	}
 	for _, r := range list.Runs {
-		d, err := api.Wait(ctx, r.RunID)
+		d, err := requests.Wait(ctx, r.RunID)
 		if err != nil {
 			return err
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/history"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
@@ -79,7 +80,7 @@ func localClient(k *openedStore) (*client.Client, error) {
 	token := rand.Text()
 	return client.New(client.Options{
 		URL: "http://localhost", Token: token,
-		HTTP: &http.Client{Transport: inProcess{c.Handler(coordinator.HandlerOptions{Token: token})}},
+		HTTP: &http.Client{Transport: inProcess{api.Handler(c, api.Options{Token: token})}},
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
@@ -25,13 +26,11 @@ func TestRunsCheck(t *testing.T) {
 	defer store.Close()
 	c, err := coordinator.New(coordinator.Options{Store: store})
 	require.NoError(t, err)
-	b, err := coordinator.ParseBlueprint([]byte(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`))
-	require.NoError(t, err)
-	_, err = c.CreateBlueprint(t.Context(), b, "ann")
+	_, err = c.CreateBlueprint(t.Context(), []byte(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`), "ann")
 	require.NoError(t, err)
 	run, err := c.Submit(t.Context(), wire.RunRequest{AgentName: "job"}, "ann")
 	require.NoError(t, err)
-	server := httptest.NewServer(c.Handler(coordinator.HandlerOptions{Token: "secret"}))
+	server := httptest.NewServer(api.Handler(c, api.Options{Token: "secret"}))
 	defer server.Close()
 	t.Setenv(tokenVariable, "secret")
 	t.Setenv(keyVariable, "")

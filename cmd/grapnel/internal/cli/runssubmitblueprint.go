@@ -70,7 +70,7 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 }
 
 // reportSubmitted writes a run that was submitted, or waits until it has ended and writes its result.
-func (r *runs) reportSubmitted(ctx context.Context, k *openedStore, s client.Submitted, wait, asJSON bool) error {
+func (r *runs) reportSubmitted(ctx context.Context, k *openedStore, s wire.Submitted, wait, asJSON bool) error {
 	switch {
 	case wait:
 		fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", timeline.Clean(string(s.RunID)), k.address, k.address.encrypts())

@@ -28,6 +28,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
@@ -241,7 +242,7 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 			token = rand.Text()
 		}
 		server := &http.Server{
-			Handler: otelhttp.NewHandler(c.Handler(coordinator.HandlerOptions{
+			Handler: otelhttp.NewHandler(api.Handler(c, api.Options{
 				Version: version.Read(), Token: token, Origins: o.origins, Rate: o.rate, People: people, Log: logger,
 			}), "grapnel serve"),
 			ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, MaxHeaderBytes: 16 << 10,

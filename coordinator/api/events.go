@@ -1,6 +1,7 @@
-package coordinator
+package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
@@ -20,18 +22,32 @@ import (
 // heartbeat is how often a stream without events sends a comment, so that proxies keep the connection.
 const heartbeat = 15 * time.Second
 
-// addStream adds the stream of the events of a run.
-func (a *api) addStream() {
-	type input struct {
-		ID   string `path:"id"`
-		Last string `header:"Last-Event-ID" doc:"The id of the last event that was received: the stream continues after it."`
+// addEvents adds the events of a run: its own, its end, and those of the hooks after it.
+func (a *api) addEvents() {
+	type eventsInput struct {
+		ID    agent.RunID `path:"id"`
+		After int64       `query:"after" minimum:"0" doc:"Only events after the one with this number."`
+		Limit int         `query:"limit" default:"1000" minimum:"1" maximum:"10000"`
+	}
+	type eventList struct {
+		Events []wire.EventView `json:"events"`
+	}
+	add(a, route(http.MethodGet, "/runs/{id}/events", "list-events",
+		"Read a run's events: its own, its end, and its later hooks' events", wire.Viewer),
+		func(ctx context.Context, in *eventsInput) (eventList, error) {
+			all, err := a.listEvents(ctx, in.ID, in.After, in.Limit)
+			return eventList{listOf(all)}, err
+		})
+
+	type streamInput struct {
+		ID   agent.RunID `path:"id"`
+		Last string      `header:"Last-Event-ID" doc:"The id of the last event that was received: the stream continues after it."`
 	}
 	o := route(http.MethodGet, "/runs/{id}/stream", "stream-events", "Stream the events of a run (server-sent events)", wire.Viewer)
 	o.Responses = map[string]*huma.Response{"200": {Description: "Events", Content: map[string]*huma.MediaType{"text/event-stream": {}}}}
-	huma.Register(a.huma, o, func(ctx context.Context, in *input) (*huma.StreamResponse, error) {
-		r, err := a.c.findRun(ctx, agent.RunID(in.ID))
-		if err != nil {
-			return nil, a.problem("streaming events", err)
+	huma.Register(a.huma, o, func(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
+		if _, err := a.Run(ctx, in.ID); err != nil {
+			return nil, a.problem(o, err)
 		}
 		from, err := parsePosition(in.Last)
 		if err != nil {
@@ -39,13 +55,77 @@ func (a *api) addStream() {
 		}
 		return &huma.StreamResponse{Body: func(h huma.Context) {
 			h.SetHeader("Content-Type", "text/event-stream")
-			s := &stream{a: a, run: r, out: h.BodyWriter(), at: from}
+			s := &stream{a: a, run: in.ID, out: h.BodyWriter(), at: from}
 			s.flusher, _ = s.out.(http.Flusher)
 			if err := s.write(h.Context()); err != nil && h.Context().Err() == nil {
-				a.log.Error("streaming events", "run", r.ID, "error", err)
+				a.log.Error("streaming events", "run", in.ID, "error", err)
 			}
 		}}, nil
 	})
+}
+
+func eventView(e durable.Event) wire.EventView {
+	v := wire.EventView{Seq: e.Seq, Time: e.At.UTC(), Type: e.Name}
+	if json.Valid(e.Data) {
+		v.Data = e.Data
+	}
+	return v
+}
+
+// listEvents returns at most limit events after the one with a number, in the order of the stream. They are numbered from one.
+func (a *api) listEvents(ctx context.Context, id agent.RunID, after int64, limit int) (all []wire.EventView, err error) {
+	d, err := a.Run(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.store.Run(ctx, id) // read later, so that no event that it counts is missing below
+	if err != nil {
+		return nil, err
+	}
+	add := func(of agent.RunID, before int64) error {
+		events, err := a.store.Events(ctx, of, max(0, after-before), limit-len(all))
+		for _, e := range events {
+			v := eventView(e)
+			v.Seq += before
+			all = append(all, v)
+		}
+		return err
+	}
+	if err := add(id, 0); err != nil || !hasEnded(d) || len(all) == limit {
+		return all, err
+	}
+	end := r.Events + 1
+	if after < end {
+		last, err := endOf(d)
+		if err != nil {
+			return nil, err
+		}
+		last.Seq = end
+		all = append(all, last)
+	}
+	finish, err := coordinator.FinishRun(ctx, a.store, id)
+	if err != nil || finish.ID == "" || len(all) == limit {
+		return all, err
+	}
+	return all, add(finish.ID, end)
+}
+
+// hasEnded reports whether a run has ended.
+func hasEnded(d wire.RunDetail) bool {
+	return d.Status == wire.Completed || d.Status == wire.Failed || d.Status == wire.Stopped
+}
+
+// endOf returns the event that a run has ended.
+func endOf(d wire.RunDetail) (wire.EventView, error) {
+	name := cmp.Or(map[wire.Status]string{wire.Completed: wire.EventRunCompleted, wire.Failed: wire.EventRunFailed}[d.Status], wire.EventRunStopped)
+	data, err := json.Marshal(struct {
+		wire.Run
+
+		ResultText *string         `json:"result_text"`
+		ResultData json.RawMessage `json:"result_data"`
+		Error      *string         `json:"error"`
+	}{d.Run, d.ResultText, d.ResultData, d.Error})
+	return wire.EventView{Time: d.UpdatedAt, Type: name, Data: data}, err
 }
 
 // position is a place in the stream of a run: its events, how it has ended, the events of the hooks after it.
@@ -72,7 +152,7 @@ func parsePosition(text string) (position, error) {
 // stream writes the events of a run.
 type stream struct {
 	a       *api
-	run     durable.Run
+	run     agent.RunID
 	out     io.Writer
 	flusher http.Flusher
 	at      position
@@ -82,19 +162,23 @@ type stream struct {
 func (s *stream) write(ctx context.Context) error {
 	s.flush() // so that the client knows that the stream is open
 	if s.at.part == "run" {
-		if err := s.follow(ctx, s.run.ID, "run"); err != nil {
+		if err := s.follow(ctx, s.run, "run"); err != nil {
 			return err
 		}
-		name, data, err := s.a.c.endOf(ctx, s.run.ID)
+		d, err := s.a.Run(ctx, s.run)
 		if err != nil {
 			return err
 		}
-		if err := s.send(position{part: "end"}, name, data); err != nil {
+		end, err := endOf(d)
+		if err != nil {
+			return err
+		}
+		if err := s.send(position{part: "end"}, end.Type, end.Data); err != nil {
 			return err
 		}
 	}
-	after, ok, err := finishRunOf(ctx, s.a.c.store, s.run)
-	if err != nil || !ok {
+	after, err := coordinator.FinishRun(ctx, s.a.store, s.run)
+	if err != nil || after.ID == "" {
 		return err
 	}
 	if s.at.part != "hooks" {
@@ -110,7 +194,7 @@ func (s *stream) follow(ctx context.Context, id agent.RunID, part string) error 
 	events, failed := make(chan durable.Event), make(chan error, 1)
 	go func() {
 		defer close(events)
-		for e, err := range durable.Watch(ctx, s.a.c.store, id, s.at.seq) {
+		for e, err := range durable.Watch(ctx, s.a.store, id, s.at.seq) {
 			if err != nil {
 				failed <- err
 				return

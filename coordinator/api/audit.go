@@ -1,4 +1,4 @@
-package coordinator
+package api
 
 import (
 	"context"
@@ -68,7 +68,7 @@ func (a *api) record(ctx context.Context, run agent.RunID, detail string) error 
 	}
 	data, err := json.Marshal(entry)
 	if err == nil {
-		_, err = a.c.store.PutDocument(ctx, durable.Document{Kind: kindAudit, Name: entry.ID, By: by.Name, Data: data})
+		_, err = a.store.PutDocument(ctx, durable.Document{Kind: kindAudit, Name: entry.ID, By: by.Name, Data: data})
 	}
 	if err != nil {
 		return fmt.Errorf("writing to the audit log: %w", err)
@@ -76,38 +76,27 @@ func (a *api) record(ctx context.Context, run agent.RunID, detail string) error 
 	return nil
 }
 
-// AuditLog returns at most limit entries after the one with an ID, oldest first.
-func (c *Coordinator) AuditLog(ctx context.Context, after string, limit int) (all []wire.AuditEntry, err error) {
-	docs, err := c.store.ListDocuments(ctx, kindAudit, after, limit)
-	if err != nil {
-		return nil, fmt.Errorf("reading the audit log: %w", err)
-	}
-	for _, d := range docs {
-		var e wire.AuditEntry
-		if err := json.Unmarshal(d.Data, &e); err != nil {
-			return nil, fmt.Errorf("reading entry %s of the audit log: %w", d.Name, err)
-		}
-		all = append(all, e)
-	}
-	return all, nil
-}
-
 func (a *api) addAudit() {
 	type auditInput struct {
 		After string `query:"after" doc:"Only entries after the one with this ID."`
 		Limit int    `query:"limit" default:"100" minimum:"1" maximum:"1000"`
 	}
-	type auditOutput struct {
-		Body struct {
-			Entries []wire.AuditEntry `json:"entries"`
-		}
+	type auditLog struct {
+		Entries []wire.AuditEntry `json:"entries"`
 	}
-	huma.Register(a.huma, route(http.MethodGet, "/audit", "read-audit-log", "Read who has changed what, and when", wire.Admin),
-		func(ctx context.Context, in *auditInput) (*auditOutput, error) {
-			all, err := a.c.AuditLog(ctx, in.After, in.Limit)
-			out := &auditOutput{}
-			out.Body.Entries = append([]wire.AuditEntry{}, all...)
-			return out, a.problem("reading the audit log", err)
+	add(a, route(http.MethodGet, "/audit", "read-audit-log", "Read who has changed what, and when: the oldest first", wire.Admin),
+		func(ctx context.Context, in *auditInput) (auditLog, error) {
+			docs, err := a.store.ListDocuments(ctx, kindAudit, in.After, in.Limit)
+			if err != nil {
+				return auditLog{}, err
+			}
+			all := make([]wire.AuditEntry, len(docs))
+			for i, d := range docs {
+				if err := json.Unmarshal(d.Data, &all[i]); err != nil {
+					return auditLog{}, fmt.Errorf("reading entry %s of the audit log: %w", d.Name, err)
+				}
+			}
+			return auditLog{all}, nil
 		})
 }
 

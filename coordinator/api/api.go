@@ -1,8 +1,7 @@
-package coordinator
+package api
 
 import (
 	"context"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"io"
@@ -22,15 +21,15 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/samber/lo"
 
-	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// HandlerOptions configures the API.
-type HandlerOptions struct {
+// Options configures the API.
+type Options struct {
 	// Version is the version in the OpenAPI document. Empty means "dev".
 	Version string
 	// Token, unless empty, is accepted as a token with the role admin, besides those in the store.
@@ -55,8 +54,8 @@ const (
 	maxJournal = 32 << 20
 )
 
-// Handler serves the API: see the package documentation and /openapi.json.
-func (c *Coordinator) Handler(o HandlerOptions) http.Handler {
+// Handler serves a coordinator.
+func Handler(c *coordinator.Coordinator, o Options) http.Handler {
 	if o.Version == "" {
 		o.Version = "dev"
 	}
@@ -70,16 +69,17 @@ func (c *Coordinator) Handler(o HandlerOptions) http.Handler {
 	config.CreateHooks = nil // no links to schemas in responses
 	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
-	a := &api{c: c, log: o.Log, token: o.Token, rates: newRates(o.Rate), huma: humago.New(mux, config)}
+	a := &api{Coordinator: c, store: c.Store(), log: o.Log, token: o.Token, rates: newRates(o.Rate), huma: humago.New(mux, config)}
 	a.huma.UseMiddleware(a.authorize)
 	a.addBlueprints()
 	a.addRuns()
-	a.addStream()
-	a.addRunner()
+	a.addSessions()
+	a.addEvents()
+	a.addRunners()
 	a.addTokens()
 	a.addAudit()
-	a.addStore()
-	mux.Handle("/approvals/", a.pages(approval.Handler(c.store, approval.Options{
+	a.addStored()
+	mux.Handle("/approvals/", a.pages(approval.Handler(a.store, approval.Options{
 		Log: o.Log, Origins: o.Origins, People: o.People, Waivers: true, Identify: identifyApprover, Record: a.recordPage,
 	})))
 	mux.HandleFunc("GET /healthz", a.health)
@@ -206,10 +206,12 @@ func isLocal(host string) bool {
 
 // api serves the API of a coordinator.
 type api struct {
-	c    *Coordinator
-	log  *slog.Logger
-	huma huma.API
-	// token is HandlerOptions.Token.
+	*coordinator.Coordinator
+
+	store durable.Store
+	log   *slog.Logger
+	huma  huma.API
+	// token is Options.Token.
 	token string
 	rates rates
 }
@@ -223,7 +225,7 @@ func (a *api) logError(doing string, err error) {
 
 // health reports whether the store answers.
 func (a *api) health(w http.ResponseWriter, r *http.Request) {
-	if _, err := a.c.store.DenyTools(r.Context()); err != nil {
+	if _, err := a.store.DenyTools(r.Context()); err != nil {
 		a.logError("the store does not answer", err)
 		http.Error(w, "the store does not answer", http.StatusServiceUnavailable)
 		return
@@ -233,104 +235,6 @@ func (a *api) health(w http.ResponseWriter, r *http.Request) {
 
 // roleKey is the key of the role in the metadata of an operation.
 const roleKey = "role"
-
-type identityKey struct{}
-
-// identityOf returns who sends a request.
-func identityOf(ctx context.Context) wire.Token {
-	t, _ := ctx.Value(identityKey{}).(wire.Token)
-	return t
-}
-
-// authorize refuses requests whose token does not allow the operation.
-func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
-	needed, _ := ctx.Operation().Metadata[roleKey].(wire.Role)
-	token, ok := strings.CutPrefix(ctx.Header("Authorization"), "Bearer ")
-	if !ok {
-		ctx.SetHeader("WWW-Authenticate", "Bearer")
-		a.refuse(ctx, http.StatusUnauthorized, "missing token: send it as Authorization: Bearer TOKEN")
-		return
-	}
-	about, err := a.identify(ctx.Context(), strings.TrimSpace(token))
-	switch {
-	case errors.Is(err, errToken):
-		ctx.SetHeader("WWW-Authenticate", "Bearer")
-		a.refuse(ctx, http.StatusUnauthorized, err.Error())
-	case err != nil:
-		a.logError("looking a token up", err)
-		a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer: try again")
-	case needed == "" || !allows(about.Role, needed):
-		a.refuse(ctx, http.StatusForbidden, missingRole(about, needed))
-	case about.Role != wire.RunnerRole && !a.rates.allow(about.ID):
-		ctx.SetHeader("Retry-After", "1")
-		a.refuse(ctx, http.StatusTooManyRequests, "the token of "+about.Name+" has sent too many requests: wait a second")
-	default:
-		ctx, err := a.audit(huma.WithValue(ctx, identityKey{}, about))
-		if err != nil {
-			a.logError("recording a request", err)
-			a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer, and changes must be recorded: try again")
-			return
-		}
-		next(ctx)
-	}
-}
-
-// pages returns the pages for people, with the token of each request in its context.
-func (a *api) pages(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := context.WithValue(r.Context(), auditTargetKey{}, auditTarget{operation: answerOperation, path: "/approvals/"}) // a link is a secret
-		if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-			about, err := a.identify(ctx, strings.TrimSpace(token))
-			if err != nil && !errors.Is(err, errToken) {
-				a.logError("looking a token up", err)
-				writeProblem(w, http.StatusServiceUnavailable, "the store does not answer: try again")
-				return
-			}
-			ctx = context.WithValue(ctx, identityKey{}, about)
-		}
-		next.ServeHTTP(w, r.WithContext(ctx))
-	})
-}
-
-// identifyApprover returns who answers what a run waits for: the name of a token of an operator or admin.
-func identifyApprover(r *http.Request) (approval.Principal, error) {
-	about := identityOf(r.Context())
-	if !allows(about.Role, wire.Operator) {
-		return approval.Principal{}, approval.ErrUnidentified
-	}
-	return approval.Principal{Name: about.Name, Roles: []string{string(about.Role)}}, nil
-}
-
-// recordPage writes to the audit log what a person does on a page.
-func (a *api) recordPage(ctx context.Context, author *approval.Principal, run agent.RunID, what string) error {
-	by := identityOf(ctx)
-	switch {
-	case author == nil:
-		by, what = wire.Token{}, what+" by a link"
-	case author.Name != by.Name: // who is signed in has no token of the coordinator
-		by = wire.Token{Name: author.Name}
-	}
-	return a.record(context.WithValue(ctx, identityKey{}, by), run, what)
-}
-
-// missingRole says that an operation needs another role.
-func missingRole(about wire.Token, needed wire.Role) string {
-	return "the token of " + about.Name + " has the role " + string(about.Role) + ", and this needs the role " + string(needed)
-}
-
-// identify returns what is known about a token.
-func (a *api) identify(ctx context.Context, token string) (wire.Token, error) {
-	if a.token != "" && subtle.ConstantTimeCompare([]byte(hashToken(token)), []byte(hashToken(a.token))) == 1 {
-		return wire.Token{Name: "local", Role: wire.Admin}, nil
-	}
-	return a.c.identify(ctx, token)
-}
-
-func (a *api) refuse(ctx huma.Context, status int, message string) {
-	if err := huma.WriteErr(a.huma, ctx, status, message); err != nil {
-		a.log.Debug("writing a response", "error", err)
-	}
-}
 
 // route describes an operation for a role.
 func route(method, path, id, summary string, role wire.Role, change ...func(o *huma.Operation)) huma.Operation {
@@ -350,32 +254,51 @@ func withLargeBody(o *huma.Operation) { o.MaxBodyBytes = maxJournal }
 // withStatusCreated sets the status of a successful response to 201.
 func withStatusCreated(o *huma.Operation) { o.DefaultStatus = http.StatusCreated }
 
-// problem converts an error to a response.
-func (a *api) problem(doing string, err error) error {
+// reply is a response with a body.
+type reply[B any] struct{ Body B }
+
+// add adds an operation that returns a body.
+func add[I, B any](a *api, o huma.Operation, do func(ctx context.Context, in *I) (B, error)) {
+	huma.Register(a.huma, o, func(ctx context.Context, in *I) (*reply[B], error) {
+		out, err := do(ctx, in)
+		return &reply[B]{out}, a.problem(o, err)
+	})
+}
+
+// addQuiet adds an operation that returns no body.
+func addQuiet[I any](a *api, o huma.Operation, do func(ctx context.Context, in *I) error) {
+	huma.Register(a.huma, o, func(ctx context.Context, in *I) (*struct{}, error) { return nil, a.problem(o, do(ctx, in)) })
+}
+
+// problem converts the error of an operation to a response.
+func (a *api) problem(o huma.Operation, err error) error {
 	if err == nil {
 		return nil
 	}
-	if invalid, ok := errors.AsType[*InvalidError](err); ok {
+	if invalid, ok := errors.AsType[*coordinator.InvalidError](err); ok {
 		details := make([]error, len(invalid.Fields))
 		for i, f := range invalid.Fields {
 			details[i] = &huma.ErrorDetail{Location: strings.TrimSuffix("body."+strings.TrimPrefix(f.Field, "body"), "."), Message: f.Message}
 		}
-		return huma.NewError(http.StatusUnprocessableEntity, doing+": the request is invalid", details...)
+		return huma.NewError(http.StatusUnprocessableEntity, "the request is invalid", details...)
 	}
-	for _, known := range []struct {
-		err    error
-		status int
-	}{
-		{durable.ErrNotFound, http.StatusNotFound}, {durable.ErrConflict, http.StatusConflict}, {durable.ErrExists, http.StatusConflict},
-		{durable.ErrEnded, http.StatusConflict}, {durable.ErrStale, http.StatusConflict}, {ErrKeyUsed, http.StatusConflict},
+	if status, ok := errors.AsType[huma.StatusError](err); ok {
+		return status
+	}
+	for known, status := range map[error]int{
+		durable.ErrNotFound: http.StatusNotFound, durable.ErrConflict: http.StatusConflict, durable.ErrExists: http.StatusConflict,
+		durable.ErrEnded: http.StatusConflict, durable.ErrStale: http.StatusConflict, coordinator.ErrKeyUsed: http.StatusConflict,
 	} {
-		if errors.Is(err, known.err) {
-			return huma.NewError(known.status, err.Error())
+		if errors.Is(err, known) {
+			return huma.NewError(status, err.Error())
 		}
 	}
 	if seq, ok := errors.AsType[*durable.SeqError](err); ok {
 		return huma.NewError(http.StatusConflict, seq.Error())
 	}
-	a.logError(doing, err)
-	return huma.NewError(http.StatusServiceUnavailable, doing+": the store does not answer: try again")
+	a.logError(o.OperationID, err)
+	return huma.NewError(http.StatusServiceUnavailable, "the store does not answer: try again")
 }
+
+// listOf returns a list that is not null as JSON.
+func listOf[T any](all []T) []T { return append([]T{}, all...) }
