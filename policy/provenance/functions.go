@@ -58,18 +58,7 @@ import (
 // true for an empty value. Member names count as values, except the names in args itself: see Arguments.
 func (t *Tracker) Functions() []condition.Function {
 	ask := func(name string, cost uint64, of func(t Trail, value any) bool) condition.Function {
-		return condition.Function{
-			Name: name, Cost: cost,
-			Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.BoolType}},
-			Call: func(in condition.Input, args ...ref.Val) ref.Val {
-				value, err := valueIn(in, args[0])
-				if err != nil {
-					return types.WrapErr(fmt.Errorf("%s: %w", name, err))
-				}
-				return types.Bool(of(t.Of(in.State()), value))
-			},
-			Why: t.why,
-		}
+		return t.ask(name, cost, valueIn, of)
 	}
 	texts := cel.ListType(cel.StringType)
 	return append(t.roleFunctions(), []condition.Function{
@@ -150,6 +139,24 @@ func (t *Tracker) Functions() []condition.Function {
 			Call:      func(_ condition.Input, args ...ref.Val) ref.Val { return pick(args[0], args[1], false) },
 		},
 	}...)
+}
+
+// ask returns a function that asks about one value, which read converts.
+func (t *Tracker) ask(
+	name string, cost uint64, read func(in condition.Input, v ref.Val) (any, error), of func(t Trail, value any) bool,
+) condition.Function {
+	return condition.Function{
+		Name: name, Cost: cost,
+		Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.BoolType}},
+		Call: func(in condition.Input, args ...ref.Val) ref.Val {
+			value, err := read(in, args[0])
+			if err != nil {
+				return types.WrapErr(fmt.Errorf("%s: %w", name, err))
+			}
+			return types.Bool(of(t.Of(in.State()), value))
+		},
+		Why: t.why,
+	}
 }
 
 // someOf returns a function that is true for a list if of is true for any of its values.

@@ -100,41 +100,14 @@ func (t *Tracker) roleFunctions() []condition.Function {
 			},
 			Why: t.why,
 		},
-		{
-			Name: "invited", Cost: 100, Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.BoolType}},
-			Call: func(in condition.Input, args ...ref.Val) ref.Val {
-				value, err := goValue(args[0])
-				if err != nil {
-					return types.WrapErr(fmt.Errorf("invited: %w", err))
-				}
-				return types.Bool(t.Of(in.State()).Invited(value))
-			},
-			Why: t.why,
-		},
-		{
-			Name: "named_by_strangers", Cost: 50, Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.BoolType}},
-			Call: func(in condition.Input, args ...ref.Val) ref.Val {
-				value, err := goValue(args[0])
-				if err != nil {
-					return types.WrapErr(fmt.Errorf("named_by_strangers: %w", err))
-				}
-				return types.Bool(t.Of(in.State()).NamedByStrangers(value))
-			},
-			Why: t.why,
-		},
-		{
-			Name: "linked", Cost: 50, Overloads: []condition.Overload{{Args: []*cel.Type{cel.DynType}, Result: cel.BoolType}},
-			Call: func(in condition.Input, args ...ref.Val) ref.Val {
-				value, err := goValue(args[0])
-				if err != nil {
-					return types.WrapErr(fmt.Errorf("linked: %w", err))
-				}
-				return types.Bool(t.Of(in.State()).Linked(value))
-			},
-			Why: t.why,
-		},
+		t.ask("invited", 100, plainValue, Trail.Invited),
+		t.ask("named_by_strangers", 50, plainValue, Trail.NamedByStrangers),
+		t.ask("linked", 50, plainValue, Trail.Linked),
 	}
 }
+
+// plainValue converts a value. Unlike valueIn, it treats the call's complete arguments like any other value.
+func plainValue(_ condition.Input, v ref.Val) (any, error) { return goValue(v) }
 
 // anyText reports whether test is true for a string, or for any string in a list.
 func anyText(v ref.Val, test func(text string) (bool, error)) (bool, error) {
