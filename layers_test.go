@@ -154,7 +154,7 @@ var layers = map[string]layer{
 	"durable":                {Ours: []string{"agent", "internal/coalesce", "internal/runctx", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
 	"durable/command":        {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
 	"durable/waiver":         {Ours: []string{"agent", "durable", "hooks"}, Modules: values},
-	"durable/approval":       {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/markup", "internal/strictjson", "internal/yamlfile"}, Modules: values},
+	"durable/approval":       {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/markup", "internal/process", "internal/strictjson", "internal/yamlfile"}, Modules: values},
 	"durable/gate":           {Ours: []string{"agent", "action", "durable", "internal/callback"}, Modules: values},
 	"durable/durabletest":    {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
 	"durable/internal/store": {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: values},
@@ -178,7 +178,7 @@ var layers = map[string]layer{
 	// Tools.
 	"toolexec/shell": {Ours: []string{"agent", "toolexec", "internal/invisible", "internal/process"}, Modules: append(values, "golang.org/x/sys")},
 	"toolexec/files": {Ours: []string{"agent", "toolexec"}, Modules: append(core, "github.com/bmatcuk/doublestar/v4")},
-	"toolexec/mcp":   {Ours: []string{"agent", "internal/inputform", "internal/runctx", "internal/version", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
+	"toolexec/mcp":   {Ours: []string{"agent", "internal/inputform", "internal/process", "internal/runctx", "internal/version", "toolexec"}, Modules: slices.Concat(core, schemas, []string{"github.com/modelcontextprotocol/go-sdk"})},
 
 	// Firing a single hook point.
 	"hooks/fire": {Ours: []string{"agent", "hooks", "internal/reserved"}, Modules: core},
@@ -189,7 +189,7 @@ var layers = map[string]layer{
 	"hooks/ratelimit": {Ours: []string{"agent", "hooks", "internal/reserved"}, Modules: append(core, "golang.org/x/time")},
 	"hooks/budget":    {Ours: []string{"agent", "hooks"}, Modules: core},
 	"hooks/audit":     {Ours: []string{"agent", "hooks"}, Modules: core},
-	"hooks/verify":    {Ours: []string{"agent", "hooks"}, Modules: core},
+	"hooks/verify":    {Ours: []string{"agent", "hooks", "internal/process"}, Modules: core},
 	"hooks/loops":     {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"hooks/mock":      {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},
 	"hooks/judge":     {Ours: []string{"agent", "hooks", "internal/strictjson"}, Modules: core},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/process"
 )
 
 // Command is a notifier that runs a program, for example one that sends a mail or shows a notification. The program gets
@@ -68,9 +69,13 @@ func (p Command) Notify(ctx context.Context, n durable.Notice) error {
 	cmd.Env = append(p.environ(),
 		"GRAPNEL_RUN="+string(m.Run), "GRAPNEL_AGENT="+oneLine(m.Agent), "GRAPNEL_TOOL="+oneLine(m.Calls[0].Tool), "GRAPNEL_LINK="+m.Calls[0].Link)
 	cmd.WaitDelay = time.Second // for pipes that a process holds open
-	ownGroup(cmd)
+	process.OwnGroup(cmd)
+	cmd.Cancel = func() error {
+		process.KillGroup(cmd)
+		return nil
+	}
 	err = cmd.Run()
-	killGroup(cmd)
+	process.KillGroup(cmd)
 	switch {
 	case ctx.Err() != nil:
 		return fail(context.Cause(ctx))

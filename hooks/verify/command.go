@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/process"
 )
 
 // Command is a program whose success is the check, such as go test.
@@ -50,9 +51,13 @@ func (p Command) Check(ctx context.Context, _ agent.State) (Verdict, error) {
 	cmd.Dir, cmd.Env = p.Dir, p.environ()
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = time.Second // for pipes that a process holds open
-	ownGroup(cmd)
+	process.OwnGroup(cmd)
+	cmd.Cancel = func() error {
+		process.KillGroup(cmd)
+		return nil
+	}
 	err := cmd.Run()
-	killGroup(cmd)
+	process.KillGroup(cmd)
 	if cmd.ProcessState == nil {
 		return Verdict{}, fmt.Errorf("running %s: %w", p.Args[0], err)
 	}

@@ -15,5 +15,6 @@
 // which the kernel passes on to all descendants. Unless the program is Gated, a child may leave the session before the
 // mark is set, within the time of one system call.
 //
-// The package runs on Unix. On other systems, Run returns an error.
+// Run works on Unix. On other systems, it returns an error. OwnGroup, EndGroup and KillGroup are for commands that the
+// caller runs itself, on every system.
 package process

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"sync"
 	"time"
+
+	groups "github.com/grapnel-go/grapnel/internal/process"
 )
 
 // drainTime is how long an ended process's pipes are read, because its children may hold them open.
@@ -35,7 +37,7 @@ func startCommand(s Server) (*process, error) {
 	}
 	p.cmd = exec.Command(s.Command[0], s.Command[1:]...) //nolint:noctx,gosec // it outlives the call that started it, and running it is the point
 	p.cmd.Dir, p.cmd.Env = s.Dir, serverEnvironment(s)
-	ownGroup(p.cmd)
+	groups.OwnGroup(p.cmd)
 
 	var theirs [3]*os.File
 	var stderr *os.File
@@ -89,7 +91,7 @@ func (p *process) watch(stderr *os.File) {
 		_, _ = io.Copy(p.said, stderr)
 	}()
 	_ = p.cmd.Wait()
-	killGroup(p.cmd)
+	groups.KillGroup(p.cmd)
 	deadline := time.Now().Add(drainTime)
 	_ = stderr.SetReadDeadline(deadline)
 	_ = p.out.SetReadDeadline(deadline)
@@ -114,7 +116,7 @@ func (p *process) stop() {
 		p.shut()
 		_ = p.out.SetReadDeadline(time.Now())
 		go func() {
-			for _, harder := range []func(*exec.Cmd){endGroup, killGroup} {
+			for _, harder := range []func(*exec.Cmd){groups.EndGroup, groups.KillGroup} {
 				if closesWithin(p.exited, p.grace) {
 					break
 				}

@@ -1,0 +1,18 @@
+//go:build !unix
+
+package process
+
+import "os/exec"
+
+// OwnGroup changes nothing, because there are no process groups.
+func OwnGroup(*exec.Cmd) {}
+
+// EndGroup does nothing, because no signal asks a process to end.
+func EndGroup(*exec.Cmd) {}
+
+// KillGroup kills the started command alone.
+func KillGroup(cmd *exec.Cmd) {
+	if cmd.Process != nil {
+		_ = cmd.Process.Kill()
+	}
+}
