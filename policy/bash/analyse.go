@@ -24,7 +24,7 @@ const (
 
 // Analyse returns what running the line may do. It starts nothing and reads nothing. It is safe for concurrent use.
 func Analyse(line string, o Options) Analysis {
-	w := &walker{line: line, env: o.Env, fuel: maxFuel}
+	w := &walker{line: line, env: o.Env, fuel: maxFuel, repository: o.Repository}
 	text, blocked := line, blockedAt(line)
 	if blocked != nil {
 		w.out.Unparseable = &SyntaxError{Pos: w.place(blocked.offset), Text: blocked.text}
@@ -37,6 +37,7 @@ func Analyse(line string, o Options) Analysis {
 	if o.Dir != "" {
 		st.dirs = []string{tidyPath(o.Dir)}
 	}
+	w.start = st.dirs[0]
 	for name, text := range o.Env {
 		if isKnown(text) {
 			st.set(name, value{text: text, exported: true})
@@ -75,8 +76,12 @@ type walker struct {
 	held map[string][]string
 	// processed holds strings in the line that the last process substitution may have written.
 	processed []string
-	traps     []trapped
-	tooMany   bool // a word has more possible values than the limit
+	// printed holds the patterns of the file names that the last substitution prints.
+	printed    []string
+	start      string // the initial directory
+	repository string // as in Options
+	traps      []trapped
+	tooMany    bool // a word has more possible values than the limit
 }
 
 type decl struct {
@@ -124,6 +129,8 @@ type input struct {
 	kind inputKind
 	text string
 	also []string // strings in the line that an unknown input may contain
+	// names holds patterns if the input consists of file names that match them. Otherwise it is nil.
+	names []string
 }
 
 // texts returns the words in the line that may be in the input, and their parts. If there are more than the limit, it
@@ -166,6 +173,9 @@ const (
 type output struct {
 	text string
 	also []string // as in input
+	// names holds patterns for file names that commands print; other reports whether they may print other text.
+	names []string
+	other bool
 }
 
 // mayHold records strings in the line that the output may contain.
@@ -180,12 +190,17 @@ func (o *output) mayHold(texts ...string) {
 func (o *output) add(text string) {
 	if o != nil && len(o.text) < maxText {
 		o.text += text
+		o.other = true
 	}
 }
 
 // lose records that unknown text was written.
 func (o *output) lose() {
-	if o != nil && !strings.HasSuffix(o.text, unknown) {
+	if o == nil {
+		return
+	}
+	o.other = true
+	if !strings.HasSuffix(o.text, unknown) {
 		o.text += unknown
 	}
 }

@@ -11,6 +11,8 @@ type Options struct {
 	// Dir is the initial working directory. If it is empty, the directory is unknown, and relative paths stay
 	// relative.
 	Dir string
+	// Repository is the top folder of the Git repository that contains Dir. If it is empty, it is unknown.
+	Repository string
 	// Home is the value of ~ and $HOME. If it is empty, paths keep the tilde: "~/x".
 	Home string
 	// Env holds the variables known to be set. The values of all other variables are unknown.

@@ -704,7 +704,11 @@ func (w *walker) setUnknown(c ctx, k call, names []Word) {
 		name, _, _ := strings.Cut(n.Text, "[")
 		if syntax.ValidName(name) {
 			w.environment(c, name, unknown, n.Pos.Offset, k.index)
-			w.setVariable(c, name, value{text: unknown}, n.Pos.Offset)
+			v := value{text: unknown}
+			if k.name == "read" && len(names) == 1 && len(c.in.names) == 1 && name == n.Text {
+				v.pattern, v.split = c.in.names[0], true
+			}
+			w.setVariable(c, name, v, n.Pos.Offset)
 			w.blurName(c, name)
 		}
 	}

@@ -188,7 +188,7 @@ func (w *walker) handle(c ctx, k call, kind Kind) {
 		w.opaque(c, k.at, k.index, OpaqueName, "the program is named by a path of /proc or /dev")
 		k.name = "bash"
 	}
-	c.out.lose()
+	w.print(c, k)
 	if strings.Contains(k.words[0].raw, "/") {
 		w.file(c, k.words[0], Runs, k.index)
 	}
@@ -311,7 +311,11 @@ func (w *walker) assign(c ctx, a *syntax.Assign, exported bool) {
 	default:
 		pattern := assignedPattern(c.st, a.Value)
 		var also []string
+		w.printed = nil
 		v.text, also = w.possibleValue(c, a.Value, false)
+		if pattern == "" && onlySubstitution(a.Value) != nil && len(w.printed) == 1 {
+			pattern, v.split = w.printed[0], true
+		}
 		v.number = number
 		w.remember(name, also...)
 		if !a.Append {

@@ -128,6 +128,14 @@ func (w Word) matches(arg string) bool {
 	if w.Kind != Pattern || strings.Contains(w.Text, "(") {
 		return true
 	}
+	if folders, name, found := strings.Cut(w.Text, "**"); found { // any number of folders
+		arg, found = strings.CutPrefix(arg+"/", folders)
+		if name = strings.TrimPrefix(name, "/"); name == "" {
+			return found || arg == folders
+		}
+		matched, err := filepath.Match(name, filepath.Base(arg))
+		return found && matched || err != nil
+	}
 	matched, err := filepath.Match(w.Text, arg)
 	return matched || err != nil || arg == w.Text
 }

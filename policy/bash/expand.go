@@ -105,6 +105,7 @@ type builder struct {
 	here   bool // the word begins with a quoted ~
 	open   bool // the word has an unquoted [
 	many   bool
+	breaks bool // blanks in a matched name end the word
 	named  []name
 	may    []possible
 	ready  []Word
@@ -134,12 +135,13 @@ func (b *builder) flush() {
 	if len(b.buf) > 0 || b.begun {
 		word := makeWord(string(b.buf), b.glob, b.many, b.source, b.pos)
 		word.here = b.here
+		word.Split = b.breaks && word.Kind == Pattern
 		if word.Kind == Partial {
 			word.also = b.possibleTexts()
 		}
 		b.ready = append(b.ready, word)
 	}
-	b.buf, b.begun, b.glob, b.here, b.open, b.many, b.named, b.may = b.buf[:0], false, false, false, false, false, nil, nil
+	b.buf, b.begun, b.glob, b.here, b.open, b.many, b.breaks, b.named, b.may = b.buf[:0], false, false, false, false, false, false, nil, nil
 }
 
 // maxPossible is the maximum number of a word's possible values. With more, the word is unknown.
@@ -212,6 +214,17 @@ func (b *builder) match(pattern, text string) {
 	b.text(pattern)
 }
 
+// names adds the output of a command that prints names of files. Blanks in an unquoted name end the word.
+func (b *builder) names(patterns []string, text string, split bool) {
+	for i, pattern := range patterns {
+		if i > 0 {
+			b.flush()
+		}
+		b.breaks, b.many = split, true
+		b.match(pattern, text)
+	}
+}
+
 // settle makes the word a single pattern if it contains names and is otherwise literal. From any other word with
 // names, it keeps only the certain text.
 func (b *builder) settle() {
@@ -226,6 +239,14 @@ func (b *builder) settle() {
 		at = n.to
 	}
 	rest, loose = append(rest, b.buf[at:]...), append(loose, b.buf[at:]...)
+	for _, n := range b.named { // ** stands for whole names only
+		before, after := b.buf[:n.from], b.buf[n.to:]
+		if bytes.HasPrefix(b.buf[n.from:n.to], []byte("**")) && len(before) > 0 && before[len(before)-1] != '/' ||
+			bytes.HasSuffix(b.buf[n.from:n.to], []byte("**")) && len(after) > 0 && after[0] != '/' {
+			b.buf = loose
+			return
+		}
+	}
 	if bytes.ContainsAny(rest, unknown+`*?[]{}()\!+@|`) {
 		b.buf = loose
 		return
@@ -330,6 +351,10 @@ func (b *builder) parts(c ctx, parts []syntax.WordPart, quoted, start bool) {
 			text, also := b.w.walkSubstitution(c, x)
 			if pattern := basenamePattern(c.st, x); pattern != "" && quoted && !b.whole {
 				b.match(pattern, text)
+				continue
+			}
+			if names := b.w.printed; len(names) > 0 && !b.whole && (quoted && len(names) == 1 || !quoted && b.fields && len(parts) == 1) {
+				b.names(names, text, !quoted)
 				continue
 			}
 			if isKnown(text) {
@@ -524,6 +549,7 @@ func (w *walker) walkSubstitution(c ctx, x *syntax.CmdSubst) (string, []string) 
 		w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueSyntax, "a substitution that newer shells run in place")
 		c.out.lose()
 	}
+	w.printed = c.out.printed()
 	return strings.TrimRight(c.out.text, "\n"), append(input{kind: piped, text: c.out.text}.texts(), c.out.also...)
 }
 
@@ -533,7 +559,9 @@ func (w *walker) process(c ctx, x *syntax.ProcSubst) {
 	c = c.by(Process, "", c.src.offset(x.Pos()))
 	c.st = c.st.fork()
 	c.out = &output{}
-	defer func() { w.processed = append(input{kind: piped, text: c.out.text}.texts(), c.out.also...) }()
+	defer func() {
+		w.processed, w.printed = append(input{kind: piped, text: c.out.text}.texts(), c.out.also...), c.out.printed()
+	}()
 	if x.Op == syntax.CmdOut {
 		c.in = input{kind: piped, text: unknown}
 	}

@@ -171,12 +171,19 @@ func (w *walker) findExec(c ctx, k call, args []Word, i int, roots []Word) int {
 		return end
 	}
 	prefix := commonPrefix(roots)
+	names := findNames(findRoots(withoutExec(args)))
 	if strings.HasSuffix(name, "dir") {
-		prefix = "./" + unknown
+		prefix, names = "./"+unknown, nil
 	}
 	words := make([]Word, 0, end-from)
 	for _, a := range args[from:end] {
-		if strings.Contains(a.raw, "{}") {
+		switch {
+		case a.Is("{}") && len(names) > 0:
+			words = append(words, namedWords(names, false, a.Source, a.Pos)...)
+			continue
+		case a.Kind == Literal && len(names) == 1 && strings.Contains(a.raw, "{}"):
+			a = foundIn(a, "{}", names[0], false)
+		case strings.Contains(a.raw, "{}"):
 			found := unknown
 			if strings.HasPrefix(a.raw, "{}") {
 				found = prefix
@@ -192,6 +199,23 @@ func (w *walker) findExec(c ctx, k call, args []Word, i int, roots []Word) int {
 	}
 	w.run(e, call{words: words, at: words[0].Pos.Offset, outside: true})
 	return end
+}
+
+// withoutExec returns the arguments of find without the commands that it runs.
+func withoutExec(args []Word) []Word {
+	var rest []Word
+	inside := false
+	for i, a := range args {
+		switch {
+		case a.Is("-exec"), a.Is("-execdir"), a.Is("-ok"), a.Is("-okdir"):
+			inside = true
+		case inside && (a.Is(";") || a.Is("+") && args[i-1].Is("{}")):
+			inside = false
+		case !inside:
+			rest = append(rest, a)
+		}
+	}
+	return rest
 }
 
 // walkFD walks the command that fd runs for each file that it finds.

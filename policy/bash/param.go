@@ -26,8 +26,9 @@ func (b *builder) param(c ctx, x *syntax.ParamExp, quoted bool) {
 		}
 	}
 	text, also := b.w.paramText(c, x)
-	if pattern := c.st.lookup(x.Param.Value).pattern; pattern != "" && quoted && !b.whole {
-		if left := takenPattern(x, pattern); left != "" {
+	if v := c.st.lookup(x.Param.Value); v.pattern != "" && !b.whole && (quoted || b.fields) {
+		if left := takenPattern(x, v.pattern); left != "" {
+			b.breaks = b.breaks || v.split || !quoted
 			b.match(left, text)
 			return
 		}
@@ -120,17 +121,23 @@ func basenamePattern(st *state, x *syntax.CmdSubst) string {
 
 // assignedPattern returns the pattern for the value in an assignment such as name=$(basename "$f").
 func assignedPattern(st *state, word *syntax.Word) string {
+	if x := onlySubstitution(word); x != nil {
+		return basenamePattern(st, x)
+	}
+	return ""
+}
+
+// onlySubstitution returns the command substitution that is a word's only part, or nil.
+func onlySubstitution(word *syntax.Word) *syntax.CmdSubst {
 	if word == nil || len(word.Parts) != 1 {
-		return ""
+		return nil
 	}
 	part := word.Parts[0]
 	if quoted, ok := part.(*syntax.DblQuoted); ok && len(quoted.Parts) == 1 {
 		part = quoted.Parts[0]
 	}
-	if x, ok := part.(*syntax.CmdSubst); ok {
-		return basenamePattern(st, x)
-	}
-	return ""
+	x, _ := part.(*syntax.CmdSubst)
+	return x
 }
 
 // isSoundPattern reports whether a pattern stays valid when a part is removed from it: it has no brackets or

@@ -13,6 +13,7 @@ import (
 type value struct {
 	text     string   // with a mark for each unknown part
 	pattern  string   // text is this pattern or matches it; empty if unknown
+	split    bool     // blanks in the names that match the pattern may have changed the text
 	list     []string // the elements of an array
 	array    bool
 	exported bool

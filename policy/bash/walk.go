@@ -162,7 +162,7 @@ func (w *walker) pipeline(c ctx, x *syntax.BinaryCmd) {
 			if ops[i].Op == syntax.PipeAll {
 				e.out.lose()
 			}
-			in = input{kind: piped, text: e.out.text, also: e.out.also}
+			in = input{kind: piped, text: e.out.text, also: e.out.also, names: e.out.printed()}
 		}
 	}
 }
@@ -335,7 +335,7 @@ func (w *walker) rounds(c ctx, x *syntax.ForClause, name string, items []Word, n
 		before := c.st.fork()
 		v := value{text: item.loose()}
 		if item.Kind == Pattern {
-			v.pattern = lo.Ternary(item.here, "./", "") + item.Text
+			v.pattern, v.split = lo.Ternary(item.here, "./", "")+item.Text, item.Split
 		}
 		w.setVariable(c, name, v, at)
 		w.stmts(c, x.Do)
@@ -478,7 +478,7 @@ func (w *walker) redirects(c *ctx, list []*syntax.Redirect, command int) []Redir
 				c.in = input{kind: fromFile, text: out.Target.raw}
 				for _, p := range r.Word.Parts {
 					if _, process := p.(*syntax.ProcSubst); process {
-						c.in = input{kind: piped, text: unknown, also: w.processed}
+						c.in = input{kind: piped, text: unknown, also: w.processed, names: w.printed}
 					}
 				}
 			}

@@ -21,6 +21,8 @@ type Word struct {
 	Suffix string
 	// Many reports whether the word may be none or several words.
 	Many bool
+	// Split reports whether blanks and quotes in a name that a Pattern matches end or change the word: $(ls), xargs.
+	Split bool
 	// Source is the word as written. It is empty if the word is not written anywhere.
 	Source string
 	Pos    Pos

@@ -370,6 +370,10 @@ func walkXargs(w *walker, c ctx, k call, g given) {
 	} else {
 		for i, word := range words {
 			if strings.Contains(word.raw, mark) {
+				if len(c.in.names) == 1 && word.Kind == Literal {
+					words[i] = foundIn(word, mark, c.in.names[0], true)
+					continue
+				}
 				words[i] = makeWord(strings.ReplaceAll(word.raw, mark, unknown), false, false, word.Source, word.Pos)
 				for _, text := range c.in.texts() {
 					words[i].also = append(words[i].also, strings.ReplaceAll(word.raw, mark, text))
@@ -384,6 +388,9 @@ func walkXargs(w *walker, c ctx, k call, g given) {
 
 // readWords returns the words that xargs reads. If they are unknown or not simple, it returns one unknown word.
 func (w *walker) readWords(c ctx, k call, g given) []Word {
+	if len(c.in.names) > 0 && !g.doubt && !g.has("a", "arg-file") {
+		return namedWords(c.in.names, !g.has("0", "null", "d", "delimiter"), "", w.place(k.at))
+	}
 	hidden := makeWord(unknown, false, true, "", w.place(k.at))
 	hidden.also = w.limitTexts(c.in.texts())
 	text := c.in.text

@@ -64,6 +64,9 @@ func (l *Language) filesOf(list []bash.File) []file {
 		at := len(out)
 		out = append(out, one)
 		matches, whole := s.matches(f.Path, f.Word.Text)
+		if f.Word.Split {
+			whole = whole && !slices.ContainsFunc(matches, func(m found) bool { return strings.ContainsAny(m.path, " \t\n\\'\"*?[") })
+		}
 		if !whole {
 			out[at].Known, out[at].more = false, true
 		}

@@ -1,6 +1,9 @@
 package condition
 
 import (
+	"os"
+	"path"
+	"strings"
 	"sync"
 
 	"cel.dev/cel-go/cel"
@@ -104,7 +107,7 @@ func (ev *event) analyse(line string, l *Language) *analysis {
 }
 
 func analyse(line string, l *Language) *analysis {
-	a := &analysis{Analysis: bash.Analyse(line, bash.Options{Dir: l.workspace})}
+	a := &analysis{Analysis: bash.Analyse(line, bash.Options{Dir: l.workspace, Repository: l.repositoryOf(line)})}
 	a.commands = objectList(commandKind, a.Commands)
 	a.files = sync.OnceValue(func() ref.Val { return objectList(fileKind, l.filesOf(a.Files)) })
 	a.hosts = objectList(hostKind, a.Hosts)
@@ -115,6 +118,21 @@ func analyse(line string, l *Language) *analysis {
 	}
 	a.reasons = stringList(lo.Uniq(reasons))
 	return a
+}
+
+// repositoryOf returns the top folder of the Git repository that contains the workspace if the line asks for it.
+func (l *Language) repositoryOf(line string) string {
+	if !strings.Contains(line, "--show-toplevel") || !path.IsAbs(l.workspace) {
+		return ""
+	}
+	for dir := path.Clean(l.workspace); ; dir = path.Dir(dir) {
+		if _, err := os.Lstat(dir + "/.git"); err == nil {
+			return dir
+		}
+		if dir == "/" {
+			return ""
+		}
+	}
 }
 
 // The kinds of objects in an analysis.

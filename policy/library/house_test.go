@@ -77,7 +77,7 @@ func TestWorkspace(t *testing.T) {
 		},
 		"library:workspace/readable-line": {{"bash", "eval \"$X\""}, {"bash", "python3 -c 'open(\"/x\")'"}, {"bash", "sh x.sh"}},
 		"library:workspace/written":       {{"bash", "echo x > ../y"}, {"bash", "cp a /tmp2/b"}, {"bash", "rm -rf out/x"}, {"bash", "tee \"$F\""}, {"bash", "rm ou?/secret"}, {"bash", "for f in *; do rm \"$f/secret\"; done"}},
-		"library:workspace/read":          {{"bash", "cat ../secret"}, {"bash", "cat < /etc/passwd"}, {"bash", "grep x out/secret"}, {"bash", "cat $NOPE/etc/passwd"}, {"bash", "cat ./$UP/secret"}, {"bash", "cat */secret"}, {"bash", "for f in src/*; do cat $f; done"}, {"bash", "ls .*"}},
+		"library:workspace/read":          {{"bash", "cat ../secret"}, {"bash", "cat < /etc/passwd"}, {"bash", "grep x out/secret"}, {"bash", "cat $NOPE/etc/passwd"}, {"bash", "cat ./$UP/secret"}, {"bash", "cat */secret"}, {"bash", "ls .*"}},
 		"library:workspace/elsewhere":     {{"bash", "ssh host ls"}, {"bash", "docker run alpine ls"}},
 		"": {
 			{"read_file", `{"path":"a/b.txt"}`}, {"read_file", `{"path":""}`}, {"fetch", `{"path":"https://x.example/y","url":"https://x.example/../../.."}`}, {"push", `{"files":[{"path":"a","text":"/etc"},3,null],"source":{"type":"x"}}`}, {"note", `{"text":"/etc/passwd"}`},
