@@ -69,6 +69,8 @@ type Command struct {
 	// Name is the last element of the program's path: "rm" for /bin/rm. It is empty if unknown.
 	Name string
 	Kind Kind
+	// Listed reports whether the analysis knows the command: its options, and which of its words are files or hosts.
+	Listed bool
 	// Sub is the sub-command without the options before it: "push" for git -C dir push --force, "stash drop",
 	// "compose up". It is empty if unknown or if the program has none.
 	Sub string
@@ -214,8 +216,9 @@ const (
 	Reads   Access = "read"
 	Writes  Access = "write"
 	Deletes Access = "delete"
-	Runs    Access = "run" // its content runs as code
-	Uses    Access = "use" // an unknown program or option uses it: possibly in all of these ways
+	Runs    Access = "run"   // its content runs as code
+	Empties Access = "empty" // nothing is left of its content: : > f, cp /dev/null f; it is also written
+	Uses    Access = "use"   // an unknown program or option uses it: possibly in all of these ways
 )
 
 // Host is a machine that a command names.
@@ -225,8 +228,11 @@ type Host struct {
 	// Port is the port as written. It is empty for the scheme's default port.
 	Port    string
 	Command int // as in File
-	Word    Word
-	Pos     Pos
+	// Variable is the environment variable that holds the name, which the command may never reach. It is empty for
+	// other hosts.
+	Variable string
+	Word     Word
+	Pos      Pos
 }
 
 // Step is one step that leads to a command.

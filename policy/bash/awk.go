@@ -112,6 +112,9 @@ func (w *walker) awkProgram(c ctx, k call, program Word) {
 		case t.kind == awkSign && (t.text == ">" || t.text == ">>") && printing && depth <= 0:
 			if next.kind == awkString && (i+2 >= len(tokens) || awkEnds(tokens[i+2])) {
 				w.file(c, literalWord(next.text, program.Pos), Writes, k.index)
+				if t.text == ">" {
+					w.file(c, literalWord(next.text, program.Pos), Empties, k.index)
+				}
 			} else {
 				w.awkHidden(c, k, program, Writes)
 			}

@@ -16,6 +16,9 @@ func (w *walker) blurLoop(c ctx, lists ...[]*syntax.Stmt) {
 				if n == nil {
 					return true
 				}
+				if _, apart := n.(*syntax.Subshell); apart { // it changes only its own copy of the shell
+					return false
+				}
 				w.blurNode(c, n)
 				return w.spend(1)
 			})

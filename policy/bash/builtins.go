@@ -150,6 +150,11 @@ func command(w *walker, c ctx, k call) {
 				return // an error
 			}
 			if strings.ContainsAny(a.Text, "vV") {
+				if rest := args[i+1:]; a.Is("-v") && len(rest) == 1 && isPlace(rest[0]) && !strings.Contains(rest[0].Text, "/") && !isBuiltin(rest[0].Text) &&
+					c.st.funcs[rest[0].Text].bodies == nil && c.st.aliases[rest[0].Text] == "" {
+					c.out.add("/usr/bin/" + rest[0].Text + "\n")
+					return
+				}
 				c.out.lose()
 				return
 			}
@@ -704,12 +709,11 @@ func (w *walker) setUnknown(c ctx, k call, names []Word) {
 		name, _, _ := strings.Cut(n.Text, "[")
 		if syntax.ValidName(name) {
 			w.environment(c, name, unknown, n.Pos.Offset, k.index)
-			v := value{text: unknown}
-			if k.name == "read" && len(names) == 1 && len(c.in.names) == 1 && name == n.Text {
-				v.pattern, v.split = c.in.names[0], true
-			}
-			w.setVariable(c, name, v, n.Pos.Offset)
+			w.setVariable(c, name, value{text: unknown}, n.Pos.Offset)
 			w.blurName(c, name)
+			if k.name == "read" && len(names) == 1 && len(c.in.names) == 1 && name == n.Text {
+				c.st.set(name, value{text: unknown, pattern: c.in.names[0], split: true})
+			}
 		}
 	}
 }

@@ -36,6 +36,7 @@ func (w *walker) callExpr(c ctx, x *syntax.CallExpr, s *syntax.Stmt) {
 		index = -1
 	}
 	redirs := w.redirects(&c, s.Redirs, index)
+	w.empties(c, words, redirs, index)
 	if len(words) == 0 {
 		for _, a := range x.Assigns {
 			w.assign(c, a, false)
@@ -133,6 +134,12 @@ func (w *walker) run(c ctx, k call) {
 		case isBuiltin(first.Text):
 			cmd.Kind = Builtin
 		}
+	}
+	if cmd.Kind == Program && k.name != "" {
+		name, _ := w.toolName(k.name)
+		cmd.Listed = isTool(name) && (!strings.Contains(first.raw, "/") || strings.HasPrefix(first.raw, "/bin/") || strings.HasPrefix(first.raw, "/usr/bin/"))
+	} else {
+		cmd.Listed = cmd.Kind != Unknown
 	}
 	if w.out.Commands == nil {
 		w.out.Commands = make([]Command, 0, 4)

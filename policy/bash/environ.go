@@ -40,13 +40,26 @@ func (w *walker) environment(c ctx, name, text string, at, command int) {
 // environmentFiles records the files and hosts in a variable's value, because programs receive the variable. It skips
 // variables that environment makes opaque.
 func (w *walker) environmentFiles(c ctx, name string, value Word, command int) {
-	if variableRole(name) == plainVariable && !harmlessValue().MatchString(value.raw) {
+	if variableRole(name) == plainVariable && !harmlessValue().MatchString(value.raw) && !namesNoFile(name) {
+		from := len(w.out.Hosts)
 		w.perhapsNamed(c, call{index: command}, name, value, Uses, true)
+		for i := from; i < len(w.out.Hosts); i++ {
+			w.out.Hosts[i].Variable = name
+		}
 	}
 }
 
 // harmlessValue matches numbers and values that switch something on or off.
 var harmlessValue = lazy.Regexp(`^(|[0-9]+|true|false|yes|no|on|off|TRUE|FALSE)$`)
+
+// namesNoFile reports whether a variable never holds the name of a file or host.
+func namesNoFile(name string) bool {
+	switch name {
+	case "GOOS", "GOARCH", "GOARM", "GOAMD64", "GO111MODULE", "CGO_ENABLED", "GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOEXPERIMENT", "TZ", "LANG", "LC_ALL", "TERM":
+		return true
+	}
+	return false
+}
 
 // later walks a variable's value as shell text that a program runs later.
 func (w *walker) later(c ctx, name, text string, at int) {

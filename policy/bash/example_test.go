@@ -37,7 +37,7 @@ func ExampleAnalysis_Clear() {
 		`$(echo rm) x`,
 		`$tool x`,
 		`curl -s https://example.com | sh`,
-		`python3 -c 'print(1)'`,
+		`python3 -c 'run(1)'`,
 		`echo "rm x`,
 	} {
 		a := bash.Analyse(line, bash.Options{})
@@ -57,7 +57,7 @@ func ExampleAnalysis_Clear() {
 	//   name at 1:1: the name of the command is unknown: $tool
 	// false curl -s https://example.com | sh
 	//   input at 1:31: sh runs its input, which is unknown
-	// false python3 -c 'print(1)'
+	// false python3 -c 'run(1)'
 	//   code at 1:1: python code
 	// false echo "rm x
 	//   parsing the line: 1:6: reached EOF without closing quote `"`
@@ -74,12 +74,12 @@ func ExampleAnalysis_CommandsNamed() {
 }
 
 func ExampleAnalysis_Opaque() {
-	a := bash.Analyse(`python3 -c 'print(1)'`, bash.Options{})
+	a := bash.Analyse(`python3 -c 'run(1)'`, bash.Options{})
 	fmt.Println(a.Opaque[0].Reason == bash.OpaqueCode)
 	fmt.Println(a.Commands[0].Language, a.Commands[0].Code)
 	// Output:
 	// true
-	// python print(1)
+	// python run(1)
 }
 
 func ExampleWord() {

@@ -549,7 +549,7 @@ func (w *walker) walkSubstitution(c ctx, x *syntax.CmdSubst) (string, []string) 
 		w.opaque(c, c.src.offset(x.Pos()), -1, OpaqueSyntax, "a substitution that newer shells run in place")
 		c.out.lose()
 	}
-	w.printed = c.out.printed()
+	w.printed = c.out.onlyNames()
 	return strings.TrimRight(c.out.text, "\n"), append(input{kind: piped, text: c.out.text}.texts(), c.out.also...)
 }
 
@@ -560,7 +560,7 @@ func (w *walker) process(c ctx, x *syntax.ProcSubst) {
 	c.st = c.st.fork()
 	c.out = &output{}
 	defer func() {
-		w.processed, w.printed = append(input{kind: piped, text: c.out.text}.texts(), c.out.also...), c.out.printed()
+		w.processed, w.printed = append(input{kind: piped, text: c.out.text}.texts(), c.out.also...), c.out.onlyNames()
 	}()
 	if x.Op == syntax.CmdOut {
 		c.in = input{kind: piped, text: unknown}

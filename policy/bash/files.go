@@ -21,7 +21,8 @@ func fileToolOf(name string) (tool, bool) {
 		return tool{operands: "rw"}, true
 	case "cpio", "pax", "afio": // they read file names from their input
 		return tool{special: walkArchiver}, true
-	case "rm", "rmdir", "unlink", "shred", "trash", "trash-put", "srm", "wipe":
+	case "rm", "rmdir", "unlink", "shred", "trash", "trash-put", "srm", "wipe", "rimraf", "del", "del-cli",
+		"rip":
 		return tool{short: "dfIirRvpn:s:uxz", long: "force interactive? recursive dir verbose one-file-system no-preserve-root preserve-root? parents " +
 			"ignore-fail-on-non-empty iterations: random-source< size: remove? exact zero", operands: "d*"}, true
 	case "touch":
@@ -39,7 +40,7 @@ func fileToolOf(name string) (tool, bool) {
 		return tool{short: "abdfiHlLnPprRsS:t>TuvxZ", long: "archive attributes-only backup? copy-contents debug dereference force interactive link " +
 			"no-clobber no-dereference no-target-directory one-file-system " +
 			"parents preserve? no-preserve: recursive reflink? remove-destination sparse: strip-trailing-slashes symbolic-link suffix: " +
-			"target-directory> update? verbose context? keep-directory-symlink", operands: "r*w"}, true
+			"target-directory> update? verbose context? keep-directory-symlink", special: walkCopy}, true
 	case "mv":
 		return tool{short: "bfinS:t>TuvZ", long: "backup? debug exchange force interactive no-clobber no-copy no-target-directory " +
 			"strip-trailing-slashes suffix: target-directory> update? verbose context", operands: "r*w", special: walkMove}, true
@@ -48,7 +49,7 @@ func fileToolOf(name string) (tool, bool) {
 			"target-directory> no-target-directory verbose", special: walkLink}, true
 	case "install":
 		return tool{short: "bcCdDg:m:o:pS:st>TvZ", long: "backup? compare directory group: mode: owner: preserve-timestamps strip strip-program^ " +
-			"suffix: target-directory> no-target-directory verbose preserve-context context?", operands: "r*w"}, true
+			"suffix: target-directory> no-target-directory verbose preserve-context context?", special: walkCopy}, true
 	case "jq", "gojq", "jaq", "yq", "xq", "tomlq":
 		return tool{special: walkJQ}, true
 	case "rename", "prename", "mmv":
@@ -100,7 +101,9 @@ func fileToolOf(name string) (tool, bool) {
 	case "gzip", "gunzip", "bzip2", "bunzip2", "xz", "unxz", "zstd", "unzstd", "lzma", "compress", "uncompress", "lz4":
 		return tool{short: "123456789cdfhklLnNqrtvVS:T:zo>", long: "stdout decompress force keep list quiet recursive suffix: test verbose fast best " +
 			"threads: help version rm output>", operands: "w*"}, true
-	case "unzip", "7z", "7za", "unrar", "unar":
+	case "unzip":
+		return tool{short: "d>plvtzZaCjnLMoquUXP*x*", special: walkUnzip}, true
+	case "7z", "7za", "unrar", "unar":
 		return tool{short: "d>o:plvtzaCjnLMqouxUX", operands: "r"}, true
 	case "patch":
 		return tool{short: "bceEfFlnNRstTuvZB:d@D:g:i<o>p:r>V:x:Y:z:", long: "backup directory@ input< output> reject-file> strip: force reverse " +
@@ -142,7 +145,7 @@ func fileToolOf(name string) (tool, bool) {
 	case "tcpdump":
 		return tool{short: "AbdDefhHIJKlLnNOpqStuUvxX#B:c:C:E:F<G:i:j:m:M:Q:r<s:T:V<w>W:y:z$Z:", operands: ""}, true
 	case "logrotate", "ansible", "ansible-playbook", "terraform", "vagrant", "capsh", "puppet", "chef-client", "cmake", "ninja", "gcc", "cc", "g++",
-		"clang", "ld", "go", "cargo", "mvn", "gradle", "ant", "rake", "just", "task", "bazel":
+		"clang", "ld", "go", "cargo", "mvn", "gradle", "ant", "rake", "just", "task":
 		return tool{}, false
 	}
 	if t, found := plainTool(name); found {

@@ -87,13 +87,17 @@ func (w *walker) language(c ctx, k call, l language) {
 		}
 	}
 	if hasCode {
+		if w.code(c, k, l, code) {
+			for _, o := range g.options {
+				o.value.claim()
+			}
+			return
+		}
 		for _, o := range g.options {
 			if o.given && strings.IndexByte("!=", o.mark) >= 0 {
 				w.perhaps(c, k, o.value, Uses, false)
 			}
 		}
-		w.setCode(k, l.name, code)
-		w.opaque(c, k.at, k.index, OpaqueCode, l.name+" code")
 		return
 	}
 	if l.help != "" {
@@ -128,14 +132,41 @@ func (w *walker) language(c ctx, k call, l language) {
 		}
 	case k.hidden:
 		w.opaque(c, k.at, k.index, OpaqueOption, "the arguments of "+k.name+" are unknown")
+	case l.name == "javascript" && g.has("test") && c.in.kind == inherited: // it finds the tests itself
 	case g.has("v", "V") && c.in.kind == inherited:
 	case c.in.kind == piped && c.in.text != "" && isKnown(c.in.text):
-		w.setCode(k, l.name, c.in.text)
-		w.opaque(c, k.at, k.index, OpaqueCode, l.name+" code")
+		w.code(c, k, l, c.in.text)
 	default:
 		w.opaque(c, k.at, k.index, OpaqueInput, k.name+" runs its input, which is unknown")
 	}
 }
+
+// code records code on the line and reports whether it only computes. Otherwise, it is opaque.
+func (w *walker) code(c ctx, k call, l language, code string) bool {
+	w.setCode(k, l.name, code)
+	var reads []string
+	computes := false
+	switch p := (pythonReader{text: code}); {
+	case !isKnown(code) || len(code) > maxPython || !w.spend(len(code)/8):
+	case l.name == "python":
+		computes = p.computes()
+		reads = p.reads
+	case l.name == "javascript":
+		if found := printsJSON().FindStringSubmatch(code); found != nil {
+			computes, reads = true, found[2:3]
+		}
+	}
+	if !computes {
+		w.opaque(c, k.at, k.index, OpaqueCode, l.name+" code")
+	}
+	for _, name := range reads {
+		w.file(c, literalWord(name, w.place(k.at)), Reads, k.index)
+	}
+	return computes
+}
+
+// printsJSON matches JavaScript that prints part of a file: console.log(require('./package.json').version).
+var printsJSON = lazy.Regexp(`^ *(console\.log\( *)?require\(['"](\.{1,2}/[A-Za-z0-9_./-]+\.json)['"]\)(\.[A-Za-z0-9_]+|\[['"][^'"\\]*['"]\])* *\)? *;? *$`)
 
 // withoutNumbers removes the values of -0, -l, -C, -W and -T from clusters, so that the options after them can be
 // parsed: perl -l0ne x, ruby -W0e x.

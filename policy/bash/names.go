@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // Some programs print names of files that exist: ls, find, git ls-files. The walker follows such names as patterns:
@@ -21,8 +23,8 @@ func (o *output) list(names []string) {
 	}
 }
 
-// printed returns the patterns of the names in the output. It returns nil if the output may contain anything else.
-func (o *output) printed() []string {
+// onlyNames returns the patterns of the names in the output. It returns nil if the output may contain anything else.
+func (o *output) onlyNames() []string {
 	if o.other || len(o.names) > maxPossible {
 		return nil
 	}
@@ -59,15 +61,21 @@ func (w *walker) printedNames(c ctx, k call) []string {
 		roots, tests := findRoots(args)
 		return findNames(roots, tests)
 	case "git":
-		if len(args) > 0 && args[0].Is("ls-files") && onlyFlags(args[1:], "cdmosz", "cached modified others exclude-standard deleted") {
+		if len(args) > 0 && args[0].Is("ls-files") && onlyFlags(flagsOf(args[1:]), "cdmosz", "cached modified others exclude-standard deleted") && staysBelow(args) {
 			return []string{"**"}
 		}
-		if len(args) > 1 && args[0].Is("diff") && args[1].Is("--name-only") && onlyFlags(args[2:], "z", "cached staged") {
+		if len(args) > 1 && args[0].Is("diff") && hasFunc(args, func(a Word) bool { return a.Is("--name-only") }) &&
+			onlyFlags(flagsOf(args[1:]), "z", "name-only cached staged") && staysBelow(args) {
 			return []string{"**"}
 		}
 	case "go":
 		if len(args) > 0 && args[0].Is("list") {
 			return packageNames(args[1:])
+		}
+	case "rg":
+		options := slices.IndexFunc(args, func(a Word) bool { return !strings.HasPrefix(a.Text, "-") })
+		if options > 0 && onlyFlags(args[:options], "lwiFSsu", "") && strings.Contains(args[0].Text, "l") {
+			return below(args[options+1:])
 		}
 	case "sort", "uniq", "head", "tail", "tac", "shuf", "cat":
 		if onlyFlags(args, "urnq0123456789", "unique reverse") {
@@ -83,6 +91,18 @@ func (w *walker) printedNames(c ctx, k call) []string {
 		}
 	}
 	return nil
+}
+
+// flagsOf returns the words that begin with a dash, before "--".
+func flagsOf(words []Word) []Word {
+	return lo.Filter(words, func(a Word, _ int) bool { return strings.HasPrefix(a.Text, "-") && !a.Is("--") })
+}
+
+// staysBelow reports whether all words are known and none leads to a folder above.
+func staysBelow(words []Word) bool {
+	return !hasFunc(words, func(a Word) bool {
+		return a.Kind == Partial || strings.Contains(a.Text, "../") || strings.HasSuffix(a.Text, "..") || strings.HasPrefix(a.Text, ":") || strings.HasPrefix(a.Text, "/")
+	})
 }
 
 // onlyFlags reports whether all words are known options without a value: letters in short, or names in long.
@@ -128,15 +148,18 @@ func lsNames(args []Word) []string {
 	operands := args[options:]
 	itself := hasFunc(args[:options], func(a Word) bool { return strings.Contains(a.Text, "d") })
 	var names []string
-	if !itself {
+	files := !hasFunc(operands, func(a Word) bool { return a.Kind != Pattern || !strings.Contains(baseName(a.Text), ".") }) // *.go names no folders
+	if !itself && (!files || len(operands) == 0) {
 		names = []string{"*"}
 	}
 	for _, o := range operands {
 		if !isPlace(o) && !(o.Kind == Pattern && !o.here && isSoundPattern(o.Text) && !strings.HasPrefix(o.Text, "-")) {
 			return nil
 		}
-		names = append(names, o.Text)
-		if !itself && (len(operands) > 1 || o.Kind == Pattern) {
+		if itself || o.Kind == Pattern || len(operands) > 1 || !staysBelow([]Word{o}) {
+			names = append(names, o.Text)
+		}
+		if !itself && !files && (len(operands) > 1 || o.Kind == Pattern) {
 			names = append(names, o.Text+":") // a folder's heading
 		}
 	}
@@ -159,7 +182,7 @@ func findNames(roots, expression []Word) []string {
 		roots = []Word{literalWord(".", Pos{})}
 	}
 	names := below(roots)
-	narrow, pattern := true, ""
+	narrow, pattern, negated := true, "", false
 	for i := 0; i < len(expression); i++ {
 		test := expression[i]
 		value := Word{}
@@ -170,8 +193,10 @@ func findNames(roots, expression []Word) []string {
 		case test.Kind != Literal:
 			return nil
 		case test.Is("-name"):
-			pattern = value.Text
-			narrow = narrow && value.Kind == Literal && isSoundPattern(pattern)
+			if !negated {
+				pattern = value.Text
+				narrow = narrow && value.Kind == Literal && isSoundPattern(pattern)
+			}
 			i++
 		case test.Is("-iname"), test.Is("-path"), test.Is("-ipath"), test.Is("-wholename"), test.Is("-regex"), test.Is("-iregex"), test.Is("-newer"):
 			i++
@@ -179,23 +204,24 @@ func findNames(roots, expression []Word) []string {
 			return nil
 		case findTakesOne(test.Text):
 			i++
-		case test.Is("!"), test.Is("-not"), test.Is("-o"), test.Is("-or"), test.Is("("), test.Is(")"), test.Is("-prune"), test.Is(","):
+		case test.Is("!"), test.Is("-not"):
+			negated = true
+			continue
+		case test.Is("-o"), test.Is("-or"), test.Is("("), test.Is(")"), test.Is("-prune"), test.Is(","):
 			narrow = false
 		case test.Is("-a"), test.Is("-and"), test.Is("-print"), test.Is("-print0"), test.Is("-empty"), test.Is("-true"), test.Is("-mount"), test.Is("-xdev"),
 			test.Is("-depth"), test.Is("-executable"), test.Is("-readable"), test.Is("-writable"), test.Is("-quit"), test.Is("-daystart"):
 		default:
 			return nil
 		}
+		negated = false
 	}
-	if !narrow || pattern == "" || strings.Trim(pattern, "*") == "" || pattern[0] == '?' {
+	if !narrow || pattern == "" || strings.Trim(pattern, "*") == "" {
 		return names
 	}
 	var narrowed []string
 	for _, name := range names {
 		narrowed = append(narrowed, name+"/"+pattern)
-		if pattern[0] == '*' { // unlike in a shell, the star also matches a dot at the start
-			narrowed = append(narrowed, name+"/."+pattern)
-		}
 	}
 	return narrowed
 }
@@ -240,9 +266,45 @@ func (w *walker) printedText(c ctx, k call) string {
 		if len(args) == 2 && args[0].Is("rev-parse") && args[1].Is("--show-toplevel") && w.atStart(c) {
 			return w.repository
 		}
+		if len(args) > 0 && printsCommit(args[0].Text, args[1:]) {
+			return "HEAD"
+		}
+	case "date":
+		if len(args) == 0 || len(args) == 1 && args[0].Kind == Literal && dateFormat().MatchString(args[0].Text) {
+			return "now"
+		}
+	case "uname", "nproc", "arch", "whoami":
+		if onlyFlags(args, "asnrvmpio", "all") {
+			return k.name
+		}
 	}
 	return ""
 }
+
+// printsCommit reports whether git prints a commit, a branch or a tag. The text HEAD stands for it.
+func printsCommit(sub string, args []Word) bool {
+	if hasFunc(args, func(a Word) bool {
+		return a.Kind != Literal || strings.Contains(a.Text, "..") || !commitWord().MatchString(a.Text)
+	}) {
+		return false
+	}
+	switch flags := flagsOf(args); sub {
+	case "rev-parse":
+		return len(args) > len(flags) && onlyFlags(flags, "q", "short verify abbrev-ref")
+	case "merge-base":
+		return onlyFlags(flags, "", "fork-point")
+	case "describe":
+		return onlyFlags(flags, "", "tags always dirty long all")
+	case "branch":
+		return len(args) == 1 && args[0].Is("--show-current")
+	}
+	return false
+}
+
+var (
+	commitWord = lazy.Regexp(`^(--?[a-z-]+|[A-Za-z0-9_][A-Za-z0-9_./@{}^~-]*)$`)
+	dateFormat = lazy.Regexp(`^(-u|-I|-Is|-Iseconds|\+([A-Za-z0-9_.:-]|%[YmdHMSsFTjyNuVaAbBeIpZz])*)$`)
+)
 
 // atStart reports whether the shell is in the directory in which the line starts, and git has no settings for another
 // repository.

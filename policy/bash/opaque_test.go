@@ -45,8 +45,8 @@ func TestWhatChangesProgramsIsOpaque(t *testing.T) {
 // Code passed to an interpreter, or to a program that runs commands, is opaque or its commands are listed.
 func TestCodeIsOpaqueOrListed(t *testing.T) {
 	for _, line := range []string{
-		`python3 -c 'open("x")'`, `python3 -Ic 'open("x")'`, `python3 -xc 'open("x")'`, `python -uc 'x'`, `python3.12 -c x`, `python3 -m timeit x`, `python3 -m pdb -c x y`, `python3 <<<'x'`, `python3 - <<<x`, `echo x | python3`, `python3 <(echo x)`,
-		`pypy3 -c x`, `perl -e x`, `perl -ne x y`, `perl -pe x y`, `perl -lane x y`, `perl -E x`, `perl -Mx -e y`, `perl '-Mx;system(1)' y`, `perl <<<x`, `ruby -e x`, `ruby -ne x y`, `ruby -rx -e y`, `node -e x`, `node -p x`, `node --eval=x`,
+		`python3 -c 'open(x)'`, `python3 -Ic 'x()'`, `python3 -xc 'x()'`, `python -uc 'x()'`, `python3.12 -c 'x()'`, `python3 -m timeit x`, `python3 -m pdb -c x y`, `python3 <<<'x()'`, `python3 - <<<'x()'`, `echo 'x()' | python3`, `python3 <(echo x)`,
+		`pypy3 -c 'x()'`, `perl -e x`, `perl -ne x y`, `perl -pe x y`, `perl -lane x y`, `perl -E x`, `perl -Mx -e y`, `perl '-Mx;system(1)' y`, `perl <<<x`, `ruby -e x`, `ruby -ne x y`, `ruby -rx -e y`, `node -e x`, `node -p x`, `node --eval=x`,
 		`node --eval x`, `node -pe x`, `node --print x`, `node --input-type=module -e x`, `node <<<x`, `bun -e x`, `deno eval x`, `php -r x`, `php -B x -R y`, `lua -e x`, `tclsh <<<x`, `R -e x`, `Rscript -e x`, `julia -e x`, `groovy -e x`, `osascript -e x`,
 		`guile -c x`, `sbcl --eval x`, `ocaml -e x`, `ghc -e x`, `elixir -e x`, `erl -eval x`, `scala -e x`, `swift -e x`, `raku -e x`, `pwsh -c x`, `jshell <<<x`, `emacs --batch --eval x`, `emacsclient -e x`, `vim -c 'py3 x' y`, `vim -es '+lua x' y`,
 		`vim '+call x()' y`, `ex -sc '!x' y`, `awk -f x.awk y`, `awk "$x" y`, `awk 'BEGIN { system(x) }'`, `awk 'BEGIN { "x" y | getline }'`, `awk 'BEGIN { print | x }'`, `gawk '@load "x"'`, `gawk -l x y`, `gawk -i x y`, `awk 'BEGIN { getline x < y }'`,

@@ -44,6 +44,9 @@ func (w *walker) file(c ctx, word Word, access Access, command int) {
 	}
 	for _, dir := range c.st.dirs {
 		f.Path = inDir(dir, text)
+		if f.Known && strings.ContainsAny(dir, "*?") { // the shell is in one of several folders
+			f.Word.Kind = Pattern
+		}
 		if !f.Known && strings.HasSuffix(text, "/") && !strings.HasSuffix(f.Path, "/") {
 			f.Path += "/"
 		}

@@ -52,7 +52,7 @@ func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access A
 		if a.Is("--") {
 			break
 		}
-		if a.Kind == Pattern && strings.HasPrefix(a.Text, "-") {
+		if a.Kind == Pattern && strings.HasPrefix(a.Text, "-") && !isOptionValue(name, a.prefix()) {
 			w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "a pattern that may match options")
 		}
 	}
@@ -85,6 +85,27 @@ func (w *walker) handleProgram(c ctx, k call, name string, known bool) (access A
 		return Reads, true
 	}
 	return Uses, true
+}
+
+// isOptionValue reports whether the text before a pattern is a whole option, so that only its value is unknown:
+// --include=*.go, -F[/:].
+func isOptionValue(name, text string) bool {
+	if strings.Contains(text, "=") {
+		return true
+	}
+	short := "F:v:" // awk
+	if name != "awk" && name != "gawk" && name != "mawk" {
+		t, _ := toolOf(name)
+		short = t.short
+	}
+	for _, letter := range text[1:] {
+		if at := strings.IndexRune(short, letter); at < 0 {
+			return false
+		} else if at+1 < len(short) && strings.IndexByte(valueMarks, short[at+1]) >= 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // checkCompiler records compiler options that name programs or code for the compiler to run.

@@ -12,6 +12,11 @@ import (
 // walkTee records the files that tee writes: tee -a log.
 func walkTee(w *walker, c ctx, k call, g given) {
 	w.walkOperands(c, k, tool{operands: "w*"}, g)
+	if !g.has("a", "append") && c.in.isEmpty() {
+		for _, o := range g.operands {
+			w.file(c, o, Empties, k.index)
+		}
+	}
 }
 
 // walkMove also records the moved files as deleted.

@@ -281,7 +281,7 @@ func (s *state) enter(target Word) {
 		target.Text = "./" + target.Text
 	}
 	var ok []string
-	if target.Kind == Literal && target.Text != "-" {
+	if target.Kind == Literal && target.Text != "-" || target.Kind == Pattern && isSoundPattern(target.Text) {
 		if path.IsAbs(target.Text) || target.Text == "~" || strings.HasPrefix(target.Text, "~/") {
 			ok = []string{tidyPath(target.Text)}
 		} else {

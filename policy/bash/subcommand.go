@@ -449,7 +449,7 @@ func (w *walker) settings(c ctx, k call, sub string, args []Word) {
 	first, second, _ := strings.Cut(sub, " ")
 	switch first {
 	case "config", "configure", "settings", "set-config", "context":
-	case "c", "set", "unset":
+	case "c", "set", "unset", "pkg", "set-script":
 		if k.name != "npm" && k.name != "pnpm" {
 			return
 		}

@@ -162,7 +162,7 @@ func (w *walker) pipeline(c ctx, x *syntax.BinaryCmd) {
 			if ops[i].Op == syntax.PipeAll {
 				e.out.lose()
 			}
-			in = input{kind: piped, text: e.out.text, also: e.out.also, names: e.out.printed()}
+			in = input{kind: piped, text: e.out.text, also: e.out.also, names: e.out.onlyNames()}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package bash
 
 import (
+	"slices"
 	"strings"
 )
 
@@ -403,4 +404,43 @@ func (w *walker) readWords(c ctx, k call, g given) []Word {
 		words = append(words, literalWord(word, w.place(k.at)))
 	}
 	return words
+}
+
+// walkWindow walks the command that a terminal starts: xterm -e rm x, gnome-terminal -- rm x.
+func walkWindow(w *walker, c ctx, k call, _ given) {
+	args := k.args()
+	for i, a := range args {
+		name, _, attached := strings.Cut(a.Text, "=")
+		rest := args[i+1:]
+		switch {
+		case a.Kind != Literal:
+			w.opaque(c, a.Pos.Offset, k.index, OpaqueOption, "it is unknown where the command of "+k.name+" begins")
+		case (name == "--command" || name == "--execute") && attached:
+			w.shellText(c, k, k.name, a.cut(len(name)+1))
+			return
+		case a.Is("-e") || a.Is("-x") || a.Is("--") || a.Is("--command") || a.Is("--execute"):
+			claimAll(rest)
+			if len(rest) == 1 {
+				w.shellText(c, k, k.name, rest[0])
+			} else if len(rest) > 0 {
+				w.run(c.by(Wrapper, k.name, k.at), call{words: rest, at: rest[0].Pos.Offset, outside: true})
+			}
+			return
+		}
+	}
+	if i := slices.IndexFunc(args, func(a Word) bool { return !strings.HasPrefix(a.Text, "-") }); i >= 0 && k.name != "gnome-terminal" {
+		if i > 0 { // it may be an option's value
+			w.opaque(c, k.at, k.index, OpaqueOption, "it is unknown where the command of "+k.name+" begins")
+		}
+		w.run(c.by(Wrapper, k.name, k.at), call{words: args[i:], at: args[i].Pos.Offset, outside: true})
+	}
+}
+
+// walkLabels claims the labels of targets, which are no paths: bazel test //a/...
+func walkLabels(_ *walker, _ ctx, k call, _ given) {
+	for _, a := range k.args() {
+		if a.Kind == Literal && strings.HasPrefix(a.Text, "//") {
+			a.claim()
+		}
+	}
 }

@@ -188,9 +188,9 @@
 // The objects of shell analysis have these fields; package policy/bash documents them:
 //
 //	shell.Analysis: clear, unparseable, open_quote, commands, files, hosts, opaque
-//	shell.Command: name, kind, sub, words, args, operands, known, dirs, code, language, effects, via
+//	shell.Command: name, kind, listed, sub, words, args, operands, known, dirs, code, language, effects, via
 //	shell.File: path, known, access, command, exists and more
-//	shell.Host: name, port, command
+//	shell.Host: name, port, variable, command
 //	shell.Opaque: reason, detail, command
 //
 // In a word that is only partly known, "…" stands for the unknown rest.
@@ -203,7 +203,7 @@
 //   - path.matches is true if the path matches as written or with its links resolved. It follows links at the beginning of
 //     the pattern: use it in rules that deny.
 //   - path.mayMatch is also true if wildcards or braces in the path name a file that the pattern matches: ".env*" names
-//     .env. But "*" and "*.json", which also match ordinary files, name nothing.
+//     .env. But "*" and "*.json", which also match ordinary files, name nothing. It ignores case.
 //   - shell.files lists a pattern and the files that it matches, at most 200 for a line, not counting links. If there are
 //     more, the pattern's field more is true; if they are too expensive to look up, known is false. The pattern of
 //     find -name is not looked up. The field exists is false only if the disk has no such file.

@@ -86,6 +86,22 @@ func (l *Language) filesOf(list []bash.File) []file {
 	return out
 }
 
+// dirsOf returns a command's directories, each pattern followed by the folders that it matches now.
+func (l *Language) dirsOf(dirs []string) []string {
+	var all []string
+	for _, dir := range dirs {
+		all = append(all, dir)
+		if strings.ContainsAny(dir, "*?") {
+			s := search{l: l}
+			matches, _ := s.matches(dir, "")
+			for _, m := range matches[:min(len(matches), maxMatches)] {
+				all = append(all, m.path)
+			}
+		}
+	}
+	return all
+}
+
 // matches returns the files on disk that a pattern matches. Shells differ in what they match, so it may return too many. If
 // a wildcard matches a link, the remaining names are appended to it whether or not such a file exists. The bool is false
 // if the search is too expensive or impossible, so that files may be missing.
@@ -97,7 +113,7 @@ func (s *search) matches(pattern string, word string) ([]found, bool) {
 		return nil, true // the caller reports the error when it resolves the path
 	}
 	at, behind, whole := []found{{}}, []found(nil), true
-	wild := false
+	wild, below := false, false
 	for name, rest, more := strings.Cut(pattern, "/"); name != "" || more; name, rest, more = strings.Cut(rest, "/") {
 		var next []found
 		switch {
@@ -106,13 +122,13 @@ func (s *search) matches(pattern string, word string) ([]found, bool) {
 		case strings.Count(name, "(") != strings.Count(name, ")"):
 			return nil, false // the end of the group is unknown
 		case name == "**":
-			next = at
+			next, below = at, true
 			for _, dir := range at {
 				whole = s.tree(dir, &next) && whole
 			}
 		case strings.ContainsAny(name, `*?[(\`):
 			for _, dir := range at {
-				whole = s.folder(dir, name, &next) && whole
+				whole = s.folder(dir, name, below, &next) && whole
 			}
 			if !wild && word != "" && strings.IndexByte("*?[(@+!-", word[0]) >= 0 {
 				// A program may take such a file's name for an option.
@@ -149,15 +165,15 @@ func (s *search) matches(pattern string, word string) ([]found, bool) {
 func baseOf(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 // folder adds a folder's entries that match a name in the pattern. Names that begin with a dot match only a pattern
-// with a leading dot; in some shells that includes "." and "..".
-func (s *search) folder(dir found, name string, out *[]found) bool {
+// with a leading dot; in some shells that includes "." and "..". With all, other patterns match them, too, as in find.
+func (s *search) folder(dir found, name string, all bool, out *[]found) bool {
 	entries, whole := s.read(dir.path)
 	wide := widenPattern(name)
 	hidden := strings.IndexByte("*?[", name[0]) < 0 || strings.ContainsRune(name, '(')
 	matches := func(name string) bool {
 		ok, err := matchGlob(strings.ToLower(name), wide)
 		whole = whole && err == nil
-		return ok && (hidden || name[0] != '.')
+		return ok && (hidden || name[0] != '.' || all && name != "..")
 	}
 	for _, e := range entries {
 		if matches(e.Name()) {

@@ -13,6 +13,15 @@ import (
 // the pattern matches.
 func (l *Language) pathMayMatch(p string) func(pattern string) (bool, error) {
 	plain := l.pathMatches(p)
+	if lower := strings.ToLower(p); lower != p { // on some disks .ENV is .env
+		exact, folded := plain, l.pathMayMatch(lower)
+		return func(pattern string) (bool, error) {
+			if ok, err := exact(pattern); ok || err != nil {
+				return ok, err
+			}
+			return folded(pattern)
+		}
+	}
 	if !strings.ContainsAny(p, "*?[{") || len(p) > maxPath {
 		return plain
 	}

@@ -37,11 +37,11 @@ func (l *Language) pathFunctions() []Function {
 		},
 	}
 	within := asking("path.within", l.within)
-	within.Cost = 400
+	within.Cost = 100
 	matches := asking("path.matches", l.pathMatches)
-	matches.Cost = 400
+	matches.Cost = 100
 	mayMatch := asking("path.mayMatch", l.pathMayMatch)
-	mayMatch.Cost = 400
+	mayMatch.Cost = 100
 	return []Function{
 		matching("glob", matchGlob),
 		plain("path.clean", path.Clean), plain("path.base", path.Base), plain("path.dir", path.Dir), plain("path.ext", path.Ext),

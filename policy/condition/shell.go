@@ -108,6 +108,9 @@ func (ev *event) analyse(line string, l *Language) *analysis {
 
 func analyse(line string, l *Language) *analysis {
 	a := &analysis{Analysis: bash.Analyse(line, bash.Options{Dir: l.workspace, Repository: l.repositoryOf(line)})}
+	for i := range a.Commands {
+		a.Commands[i].Dirs = l.dirsOf(a.Commands[i].Dirs)
+	}
 	a.commands = objectList(commandKind, a.Commands)
 	a.files = sync.OnceValue(func() ref.Val { return objectList(fileKind, l.filesOf(a.Files)) })
 	a.hosts = objectList(hostKind, a.Hosts)
@@ -149,6 +152,7 @@ var (
 	commandKind = kindOf("shell.Command",
 		field[*bash.Command]{"name", cel.StringType, func(c *bash.Command) ref.Val { return types.String(c.Name) }},
 		field[*bash.Command]{"kind", cel.StringType, func(c *bash.Command) ref.Val { return types.String(c.Kind) }},
+		field[*bash.Command]{"listed", cel.BoolType, func(c *bash.Command) ref.Val { return types.Bool(c.Listed) }},
 		field[*bash.Command]{"sub", cel.StringType, func(c *bash.Command) ref.Val { return types.String(c.Sub) }},
 		field[*bash.Command]{"words", texts, func(c *bash.Command) ref.Val { return wordList(c.Words) }},
 		field[*bash.Command]{"args", texts, func(c *bash.Command) ref.Val { return wordList(c.Args) }},
@@ -175,6 +179,7 @@ var (
 	hostKind = kindOf("shell.Host",
 		field[*bash.Host]{"name", cel.StringType, func(h *bash.Host) ref.Val { return types.String(h.Name) }},
 		field[*bash.Host]{"port", cel.StringType, func(h *bash.Host) ref.Val { return types.String(h.Port) }},
+		field[*bash.Host]{"variable", cel.StringType, func(h *bash.Host) ref.Val { return types.String(h.Variable) }},
 		field[*bash.Host]{"command", cel.IntType, func(h *bash.Host) ref.Val { return types.Int(h.Command) }},
 	)
 	opaqueKind = kindOf("shell.Opaque",
