@@ -53,6 +53,10 @@ attack: ## give the policies of the library all attack lines, and run in a jail 
 policy-report: ## what library:assistant does to the recorded runs that it is developed with, as a table; two minutes
 	GRAPNEL_POLICY_REPORT=1 $(GO) test -count=1 -timeout 20m -run 'TestPolicyReport' -v ./policy/library | grep -vE '^ *(===|---)'
 
+.PHONY: shell-report
+shell-report: ## what workspace, safe-shell and secrets do to ordinary and dangerous shell lines, as a table
+	GRAPNEL_SHELL_REPORT=1 $(GO) test -count=1 -run 'TestOrdinaryLines' -v ./policy/library | grep -vE '^ *(===|---)'
+
 .PHONY: parked
 parked: ## park 100,000 runs in a SQLite file, and measure what they cost
 	GRAPNEL_PARKED_RUNS=100000 $(GO) test -count=1 -timeout 60m -run 'TestParkedRuns' -v ./durable

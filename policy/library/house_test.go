@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,6 +32,9 @@ func shipped(t *testing.T, name string, variables map[string]any) hooks.Set {
 	return hooks.NewSet(list...)
 }
 
+// asking lists rules that ask.
+var asking = []string{"library:secrets/shell-code", "library:workspace/code", "library:workspace/used", "library:workspace/read"}
+
 // judged fires calls at a policy and checks which rule stops each; empty means none.
 func judged(t *testing.T, set hooks.Set, want map[string][][2]string) {
 	t.Helper()
@@ -48,7 +52,7 @@ func judged(t *testing.T, set hooks.Set, want map[string][][2]string) {
 				assert.Equal(t, hooks.Pass, fired.Decision, "%v: %s", call, fired)
 				continue
 			}
-			assert.Equal(t, hooks.Deny, fired.Decision, "%v: %s", call, fired)
+			assert.Equal(t, lo.Ternary(slices.Contains(asking, rule), hooks.Ask, hooks.Deny), fired.Decision, "%v: %s", call, fired)
 			assert.Equal(t, rule, fired.Hook, "%v", call)
 		}
 	}
@@ -75,15 +79,18 @@ func TestWorkspace(t *testing.T) {
 			{"read_many", `{"paths":["a","../secret"]}`}, {"read_file", `{"path":["/etc/passwd"]}`}, {"read_many", `{"paths":["file:///etc/passwd"]}`},
 			{"push", `{"files":[{"path":"a"},{"path":"/etc/passwd","text":"x"}]}`}, {"resource", `{"uri":["file:///etc/passwd"]}`},
 		},
-		"library:workspace/readable-line": {{"bash", "eval \"$X\""}, {"bash", "python3 -c 'open(\"/x\")'"}, {"bash", "sh x.sh"}},
+		"library:workspace/readable-line": {{"bash", "eval \"$X\""}, {"bash", "$X a"}},
+		"library:workspace/code":          {{"bash", "python3 -c 'open(\"x\", \"w\")'"}, {"bash", "sh x.sh"}, {"bash", "PATH=. ls"}},
+		"library:workspace/used":          {{"bash", "frobnicate $X"}, {"bash", "make A=$X"}},
 		"library:workspace/written":       {{"bash", "echo x > ../y"}, {"bash", "cp a /tmp2/b"}, {"bash", "rm -rf out/x"}, {"bash", "tee \"$F\""}, {"bash", "rm ou?/secret"}, {"bash", "for f in *; do rm \"$f/secret\"; done"}},
-		"library:workspace/read":          {{"bash", "cat ../secret"}, {"bash", "cat < /etc/passwd"}, {"bash", "grep x out/secret"}, {"bash", "cat $NOPE/etc/passwd"}, {"bash", "cat ./$UP/secret"}, {"bash", "cat */secret"}, {"bash", "ls .*"}},
+		"library:workspace/read":          {{"bash", "cat ../secret"}, {"bash", "cat < /etc/passwd"}, {"bash", "grep x out/secret"}, {"bash", "cat $NOPE/etc/passwd"}, {"bash", "python3 -c 'print(open(\"/x\"))'"}, {"bash", "find out/ -type f | xargs cat"}, {"bash", "cat ./$UP/secret"}, {"bash", "cat */secret"}, {"bash", "ls .*"}},
 		"library:workspace/elsewhere":     {{"bash", "ssh host ls"}, {"bash", "docker run alpine ls"}},
 		"": {
 			{"read_file", `{"path":"a/b.txt"}`}, {"read_file", `{"path":""}`}, {"fetch", `{"path":"https://x.example/y","url":"https://x.example/../../.."}`}, {"push", `{"files":[{"path":"a","text":"/etc"},3,null],"source":{"type":"x"}}`}, {"note", `{"text":"/etc/passwd"}`},
 			{"resource", `{"uri":"file://` + home + `/a.txt"}`}, {"resource", `{"uri":["file://` + home + `/a/b.txt","https://x.example"]}`},
 			{"bash", "ls -la && cat a.txt | grep x > b.txt 2>/dev/null"}, {"bash", "/usr/bin/env ls"}, {"bash", "mkdir -p x && cd x && touch y"},
 			{"bash", "for f in src/*.go; do wc -l \"$f\"; cp \"$f\" \"$f.bak\"; mv \"$f\" \"${f%.go}.md\"; done"}, {"bash", "cat src/* no*/secret"},
+			{"bash", "for f in src/*; do cat $f; done"}, {"bash", "find src -type f -exec cat {} +"}, {"bash", "python3 -c 'print(open(\"src/a.go\").read())'"},
 		},
 	})
 }
@@ -147,9 +154,10 @@ func TestSecrets(t *testing.T) {
 	judged(t, s, map[string][][2]string{
 		"library:secrets/file":        {{"read_file", `{"path":".env"}`}, {"read_file", `{"path":"deploy/prod.pem"}`}, {"Read", `{"file_path":"/home/x/.ssh/id_rsa"}`}},
 		"library:secrets/files":       {{"read_many", `{"paths":["a",".env.production"]}`}, {"resource", `{"uri":["file:///x/.env"]}`}},
-		"library:secrets/shell-file":  {{"bash", "cat .env"}, {"bash", "cp ~/.aws/credentials ."}, {"bash", "source .env"}, {"bash", "base64 < server.key"}, {"bash", "cat .e*"}, {"bash", "cat *"}, {"bash", "cat " + many + "/*"}, {"bash", "for f in p*; do cat \"$f\"; done"}},
+		"library:secrets/shell-file":  {{"bash", "cat .env"}, {"bash", "cp ~/.aws/credentials ."}, {"bash", "source .env"}, {"bash", "base64 < server.key"}, {"bash", "cat .e*"}, {"bash", "cat *"}, {"bash", "for f in p*; do cat \"$f\"; done"}},
+		"library:secrets/shell-code":  {{"bash", "cat " + many + "/*"}, {"bash", "find " + many + " -type f | xargs cat"}},
 		"library:secrets/shell-store": {{"bash", "gh auth token"}, {"bash", "kubectl get secret x -o yaml"}, {"bash", "pass show mail"}},
-		"":                            {{"read_file", `{"path":".env.example"}`}, {"read_file", `{"path":"main.go"}`}, {"bash", "cat id_rsa.pub"}, {"bash", "ls"}, {"bash", "cat *.go */*"}, {"bash", "cat " + many + "/f1*"}, {"fetch", `{"url":["https://x.example/.env"]}`}, {"fetch", `{"files":[{"url":"https://x.example/.env"}]}`}},
+		"":                            {{"read_file", `{"path":".env.example"}`}, {"read_file", `{"path":"main.go"}`}, {"bash", "find " + many + " -name '*.go' | xargs cat"}, {"bash", "cat id_rsa.pub"}, {"bash", "ls"}, {"bash", "cat *.go */*"}, {"bash", "cat " + many + "/f1*"}, {"fetch", `{"url":["https://x.example/.env"]}`}, {"fetch", `{"files":[{"url":"https://x.example/.env"}]}`}},
 	})
 	key := "AKIA" + "Q3EGQZ7TVX2LM4NP"
 	fired := hookstest.FireSet(t, s, hookstest.ToolResult("bash", `{"command":"ls"}`, "key: "+key))
