@@ -204,7 +204,7 @@ func Decide(c hooks.Context, d *Decision) hooks.Result {
 	case err != nil:
 		return failDecision(err)
 	}
-	return outcome
+	return hooks.WithReason(outcome, d.Reason)
 }
 
 // effects returns the effects that the decision adds.

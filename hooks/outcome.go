@@ -177,15 +177,31 @@ type Fact struct {
 // unchanged. So is an answer at a point after something has happened, because its facts could contain text that another
 // hook filters out of a result.
 func Because(r Result, facts ...Fact) Result {
+	if len(facts) == 0 {
+		return r
+	}
+	return addExplanation(r, func(o *Outcome) { o.facts = append(slices.Clip(o.facts), facts...) })
+}
+
+// WithReason returns an answer with a reason for events and for the people who read them: why a call was rewritten or
+// mocked. An answer that has a reason keeps it. It returns unchanged what Because returns unchanged.
+func WithReason(r Result, reason string) Result {
+	if o, err := r.Get(); err != nil || reason == "" || o.Reason() != "" {
+		return r
+	}
+	return addExplanation(r, func(o *Outcome) { o.reason = reason })
+}
+
+func addExplanation(r Result, add func(o *Outcome)) Result {
 	o, err := r.Get()
-	if err != nil || o == nil || len(facts) == 0 {
+	if err != nil || o == nil {
 		return r
 	}
 	if info, ok := infoOf(o.point); !ok || info.after {
 		return r
 	}
 	known := *o
-	known.facts = append(slices.Clip(o.facts), facts...)
+	add(&known)
 	return mo.Ok(&known)
 }
 

@@ -116,13 +116,14 @@ func TestFactsAndOrigins(t *testing.T) {
 		return hooks.Because(c.Deny("no"), hooks.Fact{Name: "args.command", Value: "rm x"})
 	}).From(origin)
 	after := hooks.On(hooks.AtPostToolUse, "after", func(_ context.Context, c hooks.ToolResultContext) hooks.Result {
-		return hooks.Because(c.Replace("[gone]"), hooks.Fact{Name: "result.text", Value: "a secret"})
+		return hooks.WithReason(hooks.Because(c.Replace("[gone]"), hooks.Fact{Name: "result.text", Value: "a secret"}), "a secret")
 	})
 	_, told, _ := inShadow(t.Context(), t, deny, after)
 	assert.Same(t, origin, told[0].Origin)
 	assert.Equal(t, []hooks.Fact{{Name: "args.command", Value: "rm x"}}, told[0].Outcome.Facts())
 	assert.Equal(t, "p/r", told[0].Outcome.Hook())
 	assert.Empty(t, told[1].Outcome.Facts(), "what was taken out of a result is no fact")
+	assert.Empty(t, told[1].Reason, "nor a reason")
 	assert.Nil(t, told[1].Origin)
 	assert.Equal(t, hooks.Result{}, hooks.Because(hooks.Result{}, hooks.Fact{Name: "x"}))
 }

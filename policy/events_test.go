@@ -18,7 +18,7 @@ func TestEventsOfActions(t *testing.T) {
 policy: p
 hooks:
   RunStart:
-    - {id: enrich, decision: rewrite, set: {path: '"/data"'}}
+    - {id: enrich, decision: rewrite, set: {path: '"/data"'}, reason: the data is there}
     - {id: told, type: func, func: note, observe: true}
 `, n.host())
 	f := fire(t, p, hookstest.Blueprint(hooks.RunStart, hooks.BlueprintRun{Parameters: json.RawMessage(`{"id":"R1"}`)}))
@@ -37,6 +37,7 @@ hooks:
 	require.Len(t, changed, 1)
 	assert.JSONEq(t, `{"id":"R1"}`, changed[0].Before)
 	assert.JSONEq(t, `{"id":"R1","path":"/data"}`, changed[0].After)
+	assert.Equal(t, "the data is there", changed[0].Reason)
 	assert.Empty(t, changed[0].Origin.Action)
 	require.Len(t, told, 1)
 	assert.Equal(t, []string{"func", "note"}, []string{told[0].Origin.Action, told[0].Origin.Target})

@@ -54,7 +54,7 @@ func (t *Timeline) decision(indent int, e hooks.Event) {
 		say(yellow, "✎", who+" changed "+decisionSubject(e)+why)
 	case hooks.Rewrite:
 		if e.Point == hooks.PreToolUse {
-			say(yellow, "✎", who+" rewrote it to: "+describeArguments(agent.ToolCall{Arguments: e.After}))
+			say(yellow, "✎", who+" rewrote it to: "+describeArguments(agent.ToolCall{Arguments: e.After})+why)
 			return
 		}
 		say(yellow, "✎", who+" rewrote "+decisionSubject(e)+why)
