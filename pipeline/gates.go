@@ -54,11 +54,9 @@ func (m *machine) now() time.Time {
 // waitForGate records that the run waits for a gate. When the gate has its answer, everything since the last position is repeated
 // from its records.
 func (m *machine) waitForGate(ctx context.Context) error {
-	// The firings since the last position are repeated.
-	reached := m.at
-	m.at = m.last
+	m.at = m.last                                                                                   // everything since then is repeated
 	if !slices.ContainsFunc(m.waits, func(w durable.Wait) bool { return w.ID == m.parked[0].ID }) { // a new wait
-		m.at.usage = reached.usage
+		m.at.usage = m.counted
 	}
 	for _, w := range m.parked {
 		if w.Kind == durable.WaitChild {

@@ -33,9 +33,11 @@ type machine struct {
 	suspended func() bool
 
 	at position
-	// last is the last committed position, and waits are the run's waits when it was claimed.
-	last  position
-	waits []durable.Wait
+	// last is the last committed position, and waits are the run's waits when it was claimed. counted is the usage at the last
+	// position, including these waits.
+	last    position
+	waits   []durable.Wait
+	counted usage
 	// parked are the waits from the firing that ended with firing.ErrParked.
 	parked     []durable.Wait
 	parkedJobs []durable.Job
@@ -415,7 +417,7 @@ func (m *machine) commit(ctx context.Context, u durable.Update, jobs ...durable.
 		return err
 	}
 	taken()
-	m.last = m.at
+	m.last, m.counted = m.at, m.at.usage
 	if u.Status != "" {
 		m.stored = u.Status
 	}

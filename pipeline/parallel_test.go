@@ -1,6 +1,8 @@
 package pipeline_test
 
 import (
+	"context"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -8,7 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/gate"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
 
@@ -50,6 +54,33 @@ stages:
 	assert.Equal(t, durable.StatusFailed, s.Status)
 	assert.Contains(t, s.Error, `stage "a": iteration 1 of stage "a" failed: the command exited with code 3`)
 	assert.Equal(t, []string{"b", "b"}, b.lines("log"))
+}
+
+// The usage of a parallel block counts once, also when the next stage first waits for a gate.
+func TestUsageBeforeAGateCountsOnce(t *testing.T) {
+	b := newBench(t)
+	b.driver = agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) {
+		return agent.Step{Message: agent.Assistant("done"), Usage: agent.Usage{OutputTokens: 10}}, nil
+	})
+	b.host = parkingHost
+	run := b.submit(`
+name: p
+stages:
+  - name: both
+    parallel:
+      - {name: a, agent: worker, prompt: Work., termination: {type: fixed, iterations: 1}}
+      - {name: b, agent: worker, prompt: Work., termination: {type: fixed, iterations: 1}}
+  - name: last
+    command: {argv: ["true"]}
+    termination: {type: fixed, iterations: 1}
+    hooks: {on_iteration_start: {type: gate, by: file, file: answer, await: true, every: 10ms}}
+`)
+	require.NoError(t, b.parking().ExecuteReady(t.Context()))
+	require.Len(t, b.status(run.ID).WaitsFor, 1)
+	require.NoError(t, os.WriteFile(b.path("work", "answer"), []byte("approve"), 0o600))
+	s := b.finish(run.ID, gate.Options{})
+	require.Equal(t, pipeline.Completed, s.Reason, s.Error)
+	assert.Equal(t, []any{2, int64(20)}, []any{s.Steps, s.Tokens})
 }
 
 // A stage can be described in a file of its own, with its hooks.

@@ -175,7 +175,9 @@ func (r *sessionRunner) newMachine(ctx context.Context, x *durable.Execution, ab
 		suspended: func() bool { return r.suspended.Load() || x.Paused() }, at: at, last: at, waits: waits, replayAfter: after,
 		since: since, stored: about.Status, trace: cmp.Or(at.Trace, about.Labels[labelTrace]),
 	}
-	return m, m.countWaits(ctx)
+	err = m.countWaits(ctx)
+	m.counted = m.at.usage
+	return m, err
 }
 
 // stageOf returns the session and the stage of an iteration, given its run.
