@@ -17,7 +17,7 @@ import (
 func New() durable.Store {
 	return store.New(&db{
 		byID: map[agent.RunID]*run{}, byKey: map[string]*run{}, tokens: map[[32]byte]store.Token{}, documents: map[documentID]*document{},
-		settings: map[string][]byte{}, channels: map[chan struct{}]bool{},
+		settings: map[string][]byte{},
 	})
 }
 
@@ -33,7 +33,7 @@ type db struct {
 	waivers   []durable.Waiver
 	documents map[documentID]*document
 	settings  map[string][]byte
-	channels  map[chan struct{}]bool
+	listeners store.Listeners
 	closed    bool
 }
 
@@ -122,7 +122,7 @@ func (d *db) Write(ctx context.Context, _ string, f func(store.Tx) error) error 
 		}
 		done = true
 		if t.notifies {
-			d.broadcast()
+			d.listeners.Broadcast()
 		}
 		return nil
 	})
@@ -176,47 +176,13 @@ func put[K comparable, V any](t *tx, values map[K]V, key K, value V) {
 func (t *tx) Notify() { t.notifies = true }
 
 // Changes implements store.DB.
-func (d *db) Changes(ctx context.Context) <-chan struct{} {
-	channel := make(chan struct{}, 1)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		close(channel)
-		return channel
-	}
-	d.channels[channel] = true
-	context.AfterFunc(ctx, func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.remove(channel)
-	})
-	return channel
-}
-
-// broadcast sends a value to each channel that has none.
-func (d *db) broadcast() {
-	for channel := range d.channels {
-		select {
-		case channel <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (d *db) remove(channel chan struct{}) {
-	if d.channels[channel] {
-		delete(d.channels, channel)
-		close(channel)
-	}
-}
+func (d *db) Changes(ctx context.Context) <-chan struct{} { return d.listeners.Add(ctx) }
 
 // Close implements store.DB.
 func (d *db) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
-	for channel := range d.channels {
-		d.remove(channel)
-	}
+	d.listeners.Close()
 	return nil
 }

@@ -12,7 +12,8 @@ import (
 // place of the old one while no process has that open, without the files that end in
 // -wal and -shm. It is an error when the file is there already.
 func (s *Store) Backup(ctx context.Context, path string) error {
-	return s.read(ctx, "writing a backup to "+path, func() (err error) {
+	return s.db.look(ctx, "writing a backup to "+path, func(v *view) (err error) {
+		defer func() { err = v.fail(err) }()
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, ownerOnly)
 		if err != nil {
 			return err
@@ -22,7 +23,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 				err = errors.Join(err, os.Remove(path))
 			}
 		}()
-		if err := s.copyTo(ctx, path); err != nil {
+		if err := s.db.copyTo(ctx, path); err != nil {
 			return err
 		}
 		return f.Sync() // SQLite leaves that to the caller who wants the copy
@@ -31,16 +32,16 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 
 // copyTo copies everything to an empty file, over a connection of its own: one for
 // queries alone refuses to, and the writer has other work.
-func (s *Store) copyTo(ctx context.Context, path string) (err error) {
+func (d *db) copyTo(ctx context.Context, path string) (err error) {
 	path, err = filepath.Abs(path) // a name alone could be taken for a URI
 	if err != nil {
 		return err
 	}
-	db, err := connect(s.path, "")
+	own, err := connect(d.path, "")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	_, err = db.ExecContext(ctx, "VACUUM INTO ?", path)
+	defer func() { err = errors.Join(err, own.Close()) }()
+	_, err = own.ExecContext(ctx, "VACUUM INTO ?", path)
 	return err
 }

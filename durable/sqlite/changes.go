@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
 const (
@@ -13,122 +15,83 @@ const (
 	linger = 10 * time.Second
 )
 
-// listeners are the channels that Changes has returned.
-type listeners struct {
-	mu       sync.Mutex
-	channels map[chan struct{}]bool
-	watching bool          // a goroutine watches for commits of other processes
-	closed   chan struct{} // made with the first channel
-	watches  sync.WaitGroup
+// watcher looks for commits of other processes while there are listeners.
+type watcher struct {
+	store.Listeners
+
+	mu      sync.Mutex
+	stop    context.CancelFunc // nil while no goroutine looks
+	watches sync.WaitGroup
 }
 
-// Changes implements durable.Store.
-func (s *Store) Changes(ctx context.Context) <-chan struct{} {
-	c := make(chan struct{}, 1)
-	s.open.RLock()
-	defer s.open.RUnlock()
-	if s.closed {
-		close(c)
-		return c
+// Changes implements store.DB. Commits of other processes count from now on.
+func (d *db) Changes(ctx context.Context) <-chan struct{} {
+	d.open.RLock()
+	defer d.open.RUnlock()
+	c := d.watcher.Add(ctx)
+	w := &d.watcher
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !d.closed && w.stop == nil {
+		var watched context.Context
+		watched, w.stop = context.WithCancel(context.WithoutCancel(ctx))
+		last, known := d.dataVersion()
+		w.watches.Go(func() { d.watch(watched, last, known) })
 	}
-	s.listeners.add(c, s.watchOthers)
-	context.AfterFunc(ctx, func() { s.listeners.remove(c) })
 	return c
 }
 
-// watchOthers returns a function that sends to all listeners after commits of other processes, until the store is
-// closed or has no listeners any more. Commits from now on count.
-func (s *Store) watchOthers() (watch func()) {
-	last, known := s.dataVersion()
-	return func() {
-		ticker := time.NewTicker(lookAgain)
-		defer ticker.Stop()
-		for used := time.Now(); s.listeners.keepWatching(&used); {
-			select {
-			case <-s.listeners.closed:
-				continue
-			case <-ticker.C:
-			}
-			version, ok := s.dataVersion()
-			if ok && (!known || version != last) {
-				s.listeners.broadcast()
-			}
-			if known = ok; ok {
-				last = version
-			}
+// watch broadcasts commits of other processes until the store is closed or has had no listeners for a while.
+func (d *db) watch(ctx context.Context, last int64, known bool) {
+	ticker := time.NewTicker(lookAgain)
+	defer ticker.Stop()
+	for used := time.Now(); d.watcher.mayWatch(ctx, &used); {
+		select {
+		case <-ctx.Done():
+			continue
+		case <-ticker.C:
+		}
+		version, ok := d.dataVersion()
+		if ok && (!known || version != last) {
+			d.watcher.Broadcast()
+		}
+		if known = ok; ok {
+			last = version
 		}
 	}
+}
+
+// mayWatch reports whether the goroutine must go on; used is when it last had a listener.
+func (w *watcher) mayWatch(ctx context.Context, used *time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.Any() {
+		*used = time.Now()
+	}
+	if ctx.Err() != nil || time.Since(*used) >= linger {
+		w.stop()
+		w.stop = nil
+		return false
+	}
+	return true
+}
+
+// end closes all channels and waits for the goroutine.
+func (w *watcher) end() {
+	w.Close()
+	w.mu.Lock()
+	if w.stop != nil {
+		w.stop()
+	}
+	w.mu.Unlock()
+	w.watches.Wait()
 }
 
 // dataVersion returns a number that changes with commits of other processes. It asks the writer, because other
 // connections see commits of the writer as those of another process.
-func (s *Store) dataVersion() (version int64, ok bool) {
-	err := s.writer.QueryRowContext(context.Background(), "PRAGMA data_version").Scan(&version)
+func (d *db) dataVersion() (version int64, ok bool) {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	err := d.conn.QueryRowContext(context.Background(), "PRAGMA data_version").Scan(&version)
 	return version, err == nil
-}
-
-// add adds a channel, and starts the goroutine that watches unless it runs.
-func (l *listeners) add(c chan struct{}, start func() (watch func())) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.channels == nil {
-		l.channels, l.closed = map[chan struct{}]bool{}, make(chan struct{})
-	}
-	l.channels[c] = true
-	if !l.watching {
-		l.watching = true
-		l.watches.Go(start())
-	}
-}
-
-// remove closes a channel.
-func (l *listeners) remove(c chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.channels[c] {
-		delete(l.channels, c)
-		close(c)
-	}
-}
-
-// keepWatching reports whether the goroutine that watches must go on; used is when it last had a listener.
-func (l *listeners) keepWatching(used *time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.channels) > 0 {
-		*used = time.Now()
-	}
-	select {
-	case <-l.closed:
-		l.watching = false
-	default:
-		l.watching = time.Since(*used) < linger
-	}
-	return l.watching
-}
-
-// broadcast sends a value to each channel that holds none.
-func (l *listeners) broadcast() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for c := range l.channels {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// closeAll closes all channels and waits for the goroutine.
-func (l *listeners) closeAll() {
-	l.mu.Lock()
-	for c := range l.channels {
-		delete(l.channels, c)
-		close(c)
-	}
-	if l.closed != nil {
-		close(l.closed)
-	}
-	l.mu.Unlock()
-	l.watches.Wait()
 }

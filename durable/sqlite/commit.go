@@ -2,12 +2,13 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
 // A commit waits for the disk, so writes that wait at the same time share one. There is no
@@ -18,18 +19,9 @@ import (
 // maxGroup is the highest number of writes in one transaction.
 const maxGroup = 128
 
-const (
-	beginWrite = `SAVEPOINT write`
-	keepWrite  = `RELEASE write`
-	undoWrite  = `ROLLBACK TO write`
-)
-
-// grouping are the statements around a write in a group.
-var grouping = []string{beginWrite, keepWrite, undoWrite}
-
 // queuedWrite is a write of one caller.
 type queuedWrite struct {
-	do    func(t tx) error
+	do    func(t *tx) error
 	since time.Time
 	// wake receives when the write has its outcome, or before that when its caller becomes the leader.
 	wake chan struct{}
@@ -134,20 +126,24 @@ func (q *writeQueue) passLead(w *queuedWrite) {
 	}
 }
 
-// write calls do in a transaction, which may hold writes of other callers, too. When do fails, only
+// Write implements store.DB.
+func (d *db) Write(ctx context.Context, doing string, f func(store.Tx) error) error {
+	return d.enqueue(ctx, doing, func(t *tx) error { return f(t) })
+}
+
+// enqueue calls do in a transaction, which may hold writes of other callers, too. When do fails, only
 // what it did is undone; when the commit fails, every write of the transaction fails. A context that
 // ends while the write waits ends it; a write that has begun runs to its end.
-func (s *Store) write(ctx context.Context, doing string, do func(ctx context.Context, t tx) error) error {
-	return s.whileOpen(ctx, doing, func() error {
-		whole := context.WithoutCancel(ctx)
-		w := &queuedWrite{do: func(t tx) error { return do(whole, t) }, since: time.Now(), wake: make(chan struct{}, 1)}
-		if s.queue.join(w) {
-			return s.leadGroup(ctx, w)
+func (d *db) enqueue(ctx context.Context, doing string, do func(t *tx) error) error {
+	return d.whileOpen(ctx, doing, func() error {
+		w := &queuedWrite{do: do, since: time.Now(), wake: make(chan struct{}, 1)}
+		if d.queue.join(w) {
+			return d.leadGroup(ctx, w)
 		}
 		select {
 		case <-w.wake:
 		case <-ctx.Done():
-			if s.queue.leave(w) {
+			if d.queue.leave(w) {
 				return ctx.Err()
 			}
 			<-w.wake
@@ -155,27 +151,25 @@ func (s *Store) write(ctx context.Context, doing string, do func(ctx context.Con
 		if w.done {
 			return w.err
 		}
-		return s.leadGroup(ctx, w)
+		return d.leadGroup(ctx, w)
 	})
 }
 
 // leadGroup runs the write of a leader and those behind it, and returns the outcome of the first.
 // While another process has the file locked, it tries again.
-func (s *Store) leadGroup(ctx context.Context, own *queuedWrite) error {
-	defer s.queue.resign(own)
+func (d *db) leadGroup(ctx context.Context, own *queuedWrite) error {
+	defer d.queue.resign(own)
 	for !own.done {
 		err := ctx.Err()
-		var t *sql.Tx
 		if err == nil {
-			t, err = s.writer.BeginTx(context.WithoutCancel(ctx), nil) // the transaction may hold writes of other callers
+			err = d.runGroup(context.WithoutCancel(ctx)) // it may run writes of other callers
 		}
 		switch {
 		case err == nil:
-			s.runGroup(context.WithoutCancel(ctx), tx{t, s, map[string]*sql.Stmt{}, new(bool)})
 		case isBusy(err):
-			s.queue.expire(time.Now().Add(-s.wait), err)
+			d.queue.expire(time.Now().Add(-d.wait), err)
 		default:
-			s.queue.leave(own)
+			d.queue.leave(own)
 			return err
 		}
 	}
@@ -184,55 +178,73 @@ func (s *Store) leadGroup(ctx context.Context, own *queuedWrite) error {
 
 // runGroup runs writes that wait in a transaction, commits it, and gives each write its outcome: the
 // refused ones, too, only then, since another write of the transaction may be why they are refused.
-// The first write needs no savepoint: when it fails, there is nothing else in the transaction.
-func (s *Store) runGroup(ctx context.Context, t tx) {
+// The first write needs no savepoint: when it fails, there is nothing else in the transaction. It returns an error if it cannot
+// begin a transaction.
+func (d *db) runGroup(ctx context.Context) error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	if err := d.execute(ctx, `BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
 	var group []*queuedWrite
+	notifies := false
 	outcome := errors.New("a write of the same transaction panicked")
 	defer func() {
+		if outcome != nil {
+			_ = d.execute(ctx, `ROLLBACK`) // fails if SQLite has undone it
+		}
 		for _, w := range group {
 			w.finish(outcome)
 		}
 	}()
-	defer func() { _ = t.Rollback() }() // does nothing once it is committed, or SQLite has undone it
 	for len(group) < maxGroup {
-		w := s.queue.next()
+		w := d.queue.next()
 		if w == nil {
 			break
 		}
 		group = append(group, w)
+		t := &tx{view: d.view(ctx, d.writes)}
 		if len(group) == 1 {
-			if err := w.do(t); err != nil {
+			if err := t.outcome(w.do(t)); err != nil {
 				outcome = err
-				return
+				return nil
 			}
-			continue
+		} else if w.err, outcome = d.within(t, w.do); outcome != nil {
+			return nil
 		}
-		var err error
-		if w.err, err = t.within(ctx, w.do); err != nil {
-			outcome = err
-			return
-		}
+		outcome = errors.New("a write of the same transaction panicked")
+		notifies = notifies || t.notifies && w.err == nil
 	}
-	s.queue.manyWriters = len(group) > 1
-	if outcome = t.Commit(); outcome == nil && *t.notifies {
-		s.listeners.broadcast()
+	d.queue.manyWriters = len(group) > 1
+	if outcome = d.execute(ctx, `COMMIT`); outcome == nil && notifies {
+		d.watcher.Broadcast()
 	}
+	return nil
+}
+
+// execute executes a statement without parameters on the writer.
+func (d *db) execute(ctx context.Context, query string) error {
+	stmt, err := d.writes.prepare(ctx, query)
+	if err == nil {
+		_, err = stmt.ExecContext(ctx)
+	}
+	return err
 }
 
 // within calls do in a savepoint. A refusal is an error of do, which is undone; with any other
 // error the whole transaction is lost.
-func (t tx) within(ctx context.Context, do func(t tx) error) (refusal, err error) {
-	if _, err := t.exec(ctx, beginWrite); err != nil {
+func (d *db) within(t *tx, do func(t *tx) error) (refusal, err error) {
+	if err := d.execute(t.ctx, `SAVEPOINT write`); err != nil {
 		return nil, err
 	}
-	refusal = do(t)
+	refusal = t.outcome(do(t))
 	if refusal != nil {
-		_, err = t.exec(ctx, undoWrite)
+		err = d.execute(t.ctx, `ROLLBACK TO write`)
 	}
 	if err == nil {
-		_, err = t.exec(ctx, keepWrite)
+		err = d.execute(t.ctx, `RELEASE write`)
 	}
-	if err != nil && refusal != nil && !isAnswer(refusal) {
+	if err != nil && refusal != nil && t.failed != nil {
 		err = refusal // SQLite has ended the transaction because of it
 	}
 	return refusal, err

@@ -33,7 +33,7 @@ func openTest(t *testing.T, o Options) *Store {
 // lockFile locks the file as another process that writes does, until unlock.
 func lockFile(t *testing.T, s *Store) (unlock func()) {
 	t.Helper()
-	db, err := sql.Open("sqlite", "file:"+s.path+"?_txlock=immediate")
+	db, err := sql.Open("sqlite", "file:"+s.db.path+"?_txlock=immediate")
 	require.NoError(t, err)
 	other, err := db.BeginTx(t.Context(), nil)
 	require.NoError(t, err)
@@ -46,9 +46,9 @@ func lockFile(t *testing.T, s *Store) (unlock func()) {
 // awaitQueue waits until as many writes wait.
 func awaitQueue(s *Store, n int) {
 	waiting := func() int {
-		s.queue.mu.Lock()
-		defer s.queue.mu.Unlock()
-		return len(s.queue.waiting)
+		s.db.queue.mu.Lock()
+		defer s.db.queue.mu.Unlock()
+		return len(s.db.queue.waiting)
 	}
 	for waiting() != n {
 		runtime.Gosched()
@@ -56,13 +56,13 @@ func awaitQueue(s *Store, n int) {
 }
 
 // runTogether runs writes in one transaction, in the order given, and returns their errors.
-func runTogether(t *testing.T, s *Store, writes ...func(ctx context.Context, t tx) error) []error {
+func runTogether(t *testing.T, s *Store, writes ...func(t *tx) error) []error {
 	t.Helper()
 	unlock := lockFile(t, s)
 	errs := make([]error, len(writes))
 	var callers sync.WaitGroup
 	for i, do := range writes {
-		callers.Go(func() { errs[i] = s.write(t.Context(), "testing", do) })
+		callers.Go(func() { errs[i] = s.db.enqueue(t.Context(), "testing", do) })
 		awaitQueue(s, i+1)
 	}
 	unlock()
@@ -83,9 +83,16 @@ func commit(ctx context.Context, s *Store, l durable.Lease, u durable.Update, en
 }
 
 // addSteps adds to the number of steps of a run.
-func addSteps(ctx context.Context, t tx, id agent.RunID, n int) error {
-	_, err := t.ExecContext(ctx, `UPDATE runs SET steps = steps + ? WHERE id = ?`, n, id)
-	return err
+func addSteps(t *tx, id agent.RunID, n int) error {
+	return t.run(`UPDATE runs SET steps = steps + ? WHERE id = ?`, n, string(id))
+}
+
+// committedSteps returns the steps of all runs without the transaction that runs.
+func committedSteps(s *Store) (n int) {
+	if err := s.db.readers.QueryRow(`SELECT sum(steps) FROM runs`).Scan(&n); err != nil {
+		panic(err)
+	}
+	return n
 }
 
 func stepsOf(t *testing.T, s *Store, id agent.RunID) int {
@@ -110,8 +117,8 @@ func TestWritesShareATransaction(t *testing.T) {
 			s := openTest(t, Options{Wait: time.Hour})
 			makeRun(t, s, "r")
 			want := 0
-			transactions := map[*sql.Tx]int{}
-			writes := make([]func(context.Context, tx) error, 5)
+			transactions := map[int]int{} // by the steps that are committed before
+			writes := make([]func(*tx) error, 5)
 			fails := make([]bool, len(writes))
 			for _, i := range refuses {
 				fails[i] = true
@@ -120,14 +127,14 @@ func TestWritesShareATransaction(t *testing.T) {
 				if !fails[i] {
 					want += 1 << i
 				}
-				writes[i] = func(ctx context.Context, t tx) error {
-					if err := addSteps(ctx, t, "r", 1<<i); err != nil {
+				writes[i] = func(t *tx) error {
+					if err := addSteps(t, "r", 1<<i); err != nil {
 						return err
 					}
 					if fails[i] {
 						return refusal
 					}
-					transactions[t.Tx]++
+					transactions[committedSteps(s)]++
 					return nil
 				}
 			}
@@ -152,8 +159,8 @@ func TestOutcomeIsThatOfASerialOrder(t *testing.T) {
 	for i := range runs {
 		makeRun(t, s, agent.RunID(fmt.Sprint(i)))
 	}
-	require.NoError(t, s.write(t.Context(), "testing", func(ctx context.Context, t tx) error {
-		return addSteps(ctx, t, "0", 20)
+	require.NoError(t, s.db.enqueue(t.Context(), "testing", func(t *tx) error {
+		return addSteps(t, "0", 20)
 	}))
 	type move struct {
 		from, to, units int
@@ -166,14 +173,14 @@ func TestOutcomeIsThatOfASerialOrder(t *testing.T) {
 		group.Go(func() {
 			for range moves {
 				m := &move{from: rand.IntN(runs), to: rand.IntN(runs), units: 1 + rand.IntN(8)}
-				err := s.write(t.Context(), "testing", func(ctx context.Context, t tx) error {
+				err := s.db.enqueue(t.Context(), "testing", func(t *tx) error {
 					order = append(order, m)
 					from, to := agent.RunID(fmt.Sprint(m.from)), agent.RunID(fmt.Sprint(m.to))
-					if err := errors.Join(addSteps(ctx, t, from, -m.units), addSteps(ctx, t, to, m.units)); err != nil {
+					if err := errors.Join(addSteps(t, from, -m.units), addSteps(t, to, m.units)); err != nil {
 						return err
 					}
-					var left int
-					if err := t.QueryRowContext(ctx, `SELECT min(steps) FROM runs`).Scan(&left); err != nil {
+					left, _, err := scanOne(&t.view, newSelection(`SELECT min(steps) FROM runs`), func(n *int) []any { return []any{n} })
+					if err != nil {
 						return err
 					}
 					if left < 0 {
@@ -250,24 +257,23 @@ func TestManyWritersSomeRefused(t *testing.T) {
 // is done. The same calls succeed afterwards.
 func TestLostTransactionFailsTheGroup(t *testing.T) {
 	for name, lose := range map[string]struct {
-		do   func(ctx context.Context, t tx) error
+		do   func(t *tx) error
 		says string
 	}{
-		"commit": {func(ctx context.Context, t tx) error {
-			if _, err := t.ExecContext(ctx, `PRAGMA defer_foreign_keys = 1`); err != nil {
+		"commit": {func(t *tx) error {
+			if err := t.run(`PRAGMA defer_foreign_keys = 1`); err != nil {
 				return err
 			}
-			_, err := t.ExecContext(ctx, `INSERT INTO entries (run, seq, kind, key) VALUES (12345, 1, 'note', '')`)
-			return err
+			return t.run(`INSERT INTO entries (run, seq, kind, key) VALUES (12345, 1, 'note', '')`)
 		}, "FOREIGN KEY constraint failed"},
-		"rollback": {func(ctx context.Context, t tx) error {
-			if _, err := t.ExecContext(ctx, `ROLLBACK`); err != nil {
+		"rollback": {func(t *tx) error {
+			if err := t.run(`ROLLBACK`); err != nil {
 				return err
 			}
-			return errors.New("the disk is gone")
+			return t.fail(errors.New("the disk is gone"))
 		}, "the disk is gone"},
-		"rollback for a refused write": {func(ctx context.Context, t tx) error {
-			if _, err := t.ExecContext(ctx, `ROLLBACK`); err != nil {
+		"rollback for a refused write": {func(t *tx) error {
+			if err := t.run(`ROLLBACK`); err != nil {
 				return err
 			}
 			return durable.ErrStale
@@ -276,8 +282,8 @@ func TestLostTransactionFailsTheGroup(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openTest(t, Options{Wait: time.Hour})
 			makeRun(t, s, "r")
-			add := func(ctx context.Context, t tx) error { return addSteps(ctx, t, "r", 1) }
-			refuse := func(context.Context, tx) error { return durable.ErrExists }
+			add := func(t *tx) error { return addSteps(t, "r", 1) }
+			refuse := func(*tx) error { return durable.ErrExists }
 			errs := runTogether(t, s, add, add, refuse, lose.do, add)
 			for _, err := range errs[:4] { // the refused one too: what it saw was not committed
 				require.ErrorContains(t, err, lose.says)
@@ -315,13 +321,13 @@ func TestContextsOfAGroup(t *testing.T) {
 		ctx, cancels[i] = context.WithCancel(t.Context())
 		defer cancels[i]()
 		callers.Go(func() {
-			errs[i] = s.write(ctx, "testing", func(ctx context.Context, t tx) error {
+			errs[i] = s.db.enqueue(ctx, "testing", func(t *tx) error {
 				if i == 3 { // ends the contexts of all while they are under way
 					for _, cancel := range cancels {
 						cancel()
 					}
 				}
-				return addSteps(ctx, t, "r", 1<<i)
+				return addSteps(t, "r", 1<<i)
 			})
 			left <- struct{}{}
 		})
@@ -376,14 +382,14 @@ func TestCloseWhileWritesWait(t *testing.T) {
 		awaitQueue(s, int(seq)+1)
 	}
 	callers.Go(func() { assert.NoError(t, s.Close()) })
-	for s.open.TryRLock() { // until Close waits
-		s.open.RUnlock()
+	for s.db.open.TryRLock() { // until Close waits
+		s.db.open.RUnlock()
 		runtime.Gosched()
 	}
 	unlock()
 	callers.Wait()
 	require.ErrorContains(t, commit(t.Context(), s, l, durable.Update{}, newStep(9)), "the store is closed")
-	again, err := Open(t.Context(), s.path, Options{})
+	again, err := Open(t.Context(), s.db.path, Options{})
 	require.NoError(t, err)
 	defer again.Close()
 	all, err := again.Entries(t.Context(), "r", 0)
@@ -397,12 +403,12 @@ func TestPruneLetsOthersWrite(t *testing.T) {
 	left := -1 // the runs that were there when the other write ran
 	s = openTest(t, Options{Wait: time.Hour, Now: func() time.Time {
 		if left == 0 {
-			assert.NoError(t, s.readers.QueryRowContext(t.Context(), `SELECT count(*) FROM runs WHERE status = 'completed'`).Scan(&left))
+			assert.NoError(t, s.db.readers.QueryRowContext(t.Context(), `SELECT count(*) FROM runs WHERE status = 'completed'`).Scan(&left))
 		}
 		return time.Now()
 	}})
 	l := makeRun(t, s, "r")
-	_, err := s.writer.ExecContext(t.Context(), `WITH RECURSIVE all_n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM all_n WHERE i < 1000)
+	_, err := s.db.conn.ExecContext(t.Context(), `WITH RECURSIVE all_n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM all_n WHERE i < 1000)
 		INSERT INTO runs (id, session, kind, name, parent, root, status, created, updated, owner, epoch)
 		SELECT 'run' || i, '', 'agent', '', '', '', 'completed', i, i, '', 1 FROM all_n`)
 	require.NoError(t, err)
@@ -427,8 +433,8 @@ func TestPanicLeavesTheStoreUsable(t *testing.T) {
 	s := openTest(t, Options{})
 	makeRun(t, s, "r")
 	assert.PanicsWithValue(t, "oops", func() {
-		_ = s.write(t.Context(), "testing", func(ctx context.Context, t tx) error {
-			if err := addSteps(ctx, t, "r", 1); err != nil {
+		_ = s.db.enqueue(t.Context(), "testing", func(t *tx) error {
+			if err := addSteps(t, "r", 1); err != nil {
 				return err
 			}
 			panic("oops")
@@ -442,12 +448,12 @@ func TestPanicLeavesTheStoreUsable(t *testing.T) {
 func TestLongQueue(t *testing.T) {
 	s := openTest(t, Options{Wait: time.Hour})
 	makeRun(t, s, "r")
-	sizes := map[*sql.Tx]int{}
-	writes := make([]func(context.Context, tx) error, maxGroup+10)
+	sizes := map[int]int{} // by the steps that are committed before
+	writes := make([]func(*tx) error, maxGroup+10)
 	for i := range writes {
-		writes[i] = func(ctx context.Context, t tx) error {
-			sizes[t.Tx]++
-			return addSteps(ctx, t, "r", 1)
+		writes[i] = func(t *tx) error {
+			sizes[committedSteps(s)]++
+			return addSteps(t, "r", 1)
 		}
 	}
 	for _, err := range runTogether(t, s, writes...) {

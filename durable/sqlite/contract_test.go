@@ -8,13 +8,6 @@ import (
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 )
 
-func TestStore(t *testing.T) {
-	durabletest.TestStore(t, func(t *testing.T) durable.Store {
-		t.Helper()
-		return open(t, tempFile(t), sqlite.Options{})
-	})
-}
-
 func TestShared(t *testing.T) {
 	durabletest.TestShared(t, func(t *testing.T) func(*testing.T) durable.Store {
 		t.Helper()

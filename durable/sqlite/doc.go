@@ -29,8 +29,8 @@
 //
 // # Claims and changes
 //
-// Claim, Reconcile and Polled look before they write, so that idle workers do not keep others from writing. Changes sends
-// at once for changes that the same Store made, and within a fifth of a second after any commit of another process.
+// Claim, ClaimChecks, Reconcile and RecordPoll look before they write, so that idle workers do not keep others from writing. Changes
+// sends at once for changes that the same Store made, and within a fifth of a second after any commit of another process.
 //
 // # Durability
 //

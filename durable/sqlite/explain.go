@@ -7,18 +7,29 @@ import (
 
 	"modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
-
-	"github.com/grapnel-go/grapnel/durable"
 )
 
-// explain adds the store's path, the operation and advice to an error. It does not change the errors that the contract of
-// a store defines.
-func (s *Store) explain(ctx context.Context, doing string, err error) error {
+// answer is an error that the database is not to blame for.
+type answer struct{ error }
+
+// outcome returns the error of a call that used the view.
+func (v *view) outcome(err error) error {
+	if err != nil && v.failed == nil {
+		return answer{err}
+	}
+	return err
+}
+
+// explain adds the store's path, the operation and advice to an error of the database.
+func (d *db) explain(ctx context.Context, doing string, err error) error {
+	if a, ok := err.(answer); ok { //nolint:errorlint // it is never wrapped
+		return a.error
+	}
 	switch {
-	case err == nil, isAnswer(err):
-		return err
+	case err == nil:
+		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("sqlite store %s: %s: %w", s.path, doing, context.Cause(ctx))
+		return fmt.Errorf("sqlite store %s: %s: %w", d.path, doing, context.Cause(ctx))
 	}
 	var advice string
 	switch code(err) {
@@ -27,7 +38,7 @@ func (s *Store) explain(ctx context.Context, doing string, err error) error {
 	case codes.SQLITE_READONLY:
 		advice = "no write access: let this user write the file, its -wal and -shm files and their folder: "
 	case codes.SQLITE_BUSY:
-		advice = fmt.Sprintf("another process has kept it locked for %v: check which process has the file open: ", s.wait)
+		advice = fmt.Sprintf("another process has kept it locked for %v: check which process has the file open: ", d.wait)
 	case codes.SQLITE_CORRUPT:
 		advice = "the file is damaged: restore a backup: "
 	case codes.SQLITE_NOTADB:
@@ -35,20 +46,7 @@ func (s *Store) explain(ctx context.Context, doing string, err error) error {
 	case codes.SQLITE_IOERR, codes.SQLITE_CANTOPEN:
 		advice = "the file cannot be read or written: check its disk: "
 	}
-	return fmt.Errorf("sqlite store %s: %s: %s%w", s.path, doing, advice, err)
-}
-
-// isAnswer reports whether an error is a defined answer of a working store, not a failure.
-func isAnswer(err error) bool {
-	for _, answer := range []error{
-		durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered,
-		durable.ErrConflict,
-	} {
-		if errors.Is(err, answer) {
-			return true
-		}
-	}
-	return errors.As(err, new(*durable.HeldError)) || errors.As(err, new(*durable.SeqError))
+	return fmt.Errorf("sqlite store %s: %s: %s%w", d.path, doing, advice, err)
 }
 
 // code returns the primary result code of SQLite; zero for an error that is not from SQLite.

@@ -1,4 +1,8 @@
 package sqlite
 
-// InUse returns how many connections of the writer work.
-func (s *Store) InUse() int { return s.writer.Stats().InUse }
+// InUse reports whether a write waits or runs.
+func (s *Store) InUse() bool {
+	s.db.queue.mu.Lock()
+	defer s.db.queue.mu.Unlock()
+	return s.db.queue.leader != nil
+}

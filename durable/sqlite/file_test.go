@@ -244,7 +244,7 @@ func TestClose(t *testing.T) {
 	unlock := locked(t, path)
 	wrote, closed := make(chan error), make(chan error)
 	go func() { wrote <- commit(t.Context(), s, l, durable.Update{}, entry(1)) }()
-	for s.InUse() == 0 { // until the write has begun
+	for !s.InUse() { // until the write has begun
 		runtime.Gosched()
 	}
 	go func() { closed <- s.Close() }()

@@ -1,9 +1,7 @@
 package sqlite
 
 import (
-	"context"
-	"database/sql"
-	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -11,30 +9,30 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
 // position is the place of a run in lists.
 type position struct{ n, created int64 }
 
-// List implements durable.Store.
-func (s *Store) List(ctx context.Context, f durable.Filter) (runs []durable.Run, err error) {
-	err = s.read(ctx, "listing runs", func() error {
-		before := position{math.MaxInt64, math.MaxInt64}
-		if f.Before != "" {
-			err := s.statements[selectPosition].QueryRowContext(ctx, f.Before).Scan(&before.n, &before.created)
-			if errors.Is(err, sql.ErrNoRows) {
-				return notFound(f.Before)
-			}
-			if err != nil {
-				return err
-			}
+const selectPosition = `SELECT n, created FROM runs WHERE id = ?`
+
+// List implements store.Rows.
+func (v *view) List(f durable.Filter) ([]durable.Run, error) {
+	before := position{math.MaxInt64, math.MaxInt64}
+	if f.Before != "" {
+		var found bool
+		var err error
+		before, found, err = scanOne(v, newSelection(selectPosition, string(f.Before)), func(p *position) []any { return []any{&p.n, &p.created} })
+		if err == nil && !found {
+			err = fmt.Errorf("run %q: %w", f.Before, durable.ErrNotFound)
 		}
-		query, args := selectList(f, before)
-		rows, err := s.readers.QueryContext(ctx, query, args...)
-		runs, err = scanRuns(rows, err)
-		return err
-	})
-	return ignoreNoRows(runs, err)
+		if err != nil {
+			return nil, err
+		}
+	}
+	runs, err := scanAll(v, selectList(f, before), scanRun)
+	return lo.Map(runs, func(r store.Run, _ int) durable.Run { return r.Run }), err
 }
 
 // listing is a query for the numbers of the runs of a page.
@@ -54,11 +52,10 @@ func (l *listing) and(condition string, args ...any) {
 
 // selectList reads one index in the order of the list, so that a page costs a page and not all runs. An index
 // whose second column is the status is read once for each status. Other conditions are checked in each row.
-func selectList(f durable.Filter, before position) (query string, args []any) {
-	limit := f.Limit
-	if limit <= 0 {
-		limit = durable.DefaultLimit
-	}
+func selectList(f durable.Filter, before position) selection {
+	var query string
+	var args []any
+	limit := limitOr(f.Limit)
 	l := listBy(f, before)
 	statuses := lo.Uniq(f.Status)
 	if l.perStatus {
@@ -76,20 +73,22 @@ func selectList(f durable.Filter, before position) (query string, args []any) {
 	} else {
 		var part selection
 		if len(statuses) > 0 {
-			part = l.page("runs.status IN (?"+strings.Repeat(", ?", len(statuses)-1)+")", lo.ToAnySlice(statuses)...)
+			part = l.page("runs.status IN ("+parameterList(len(statuses))+")", lo.ToAnySlice(statuses)...)
 		} else {
 			part = l.page("")
 		}
 		query, args = part.text, part.args
 	}
-	return "SELECT " + runColumns + " FROM (" + query + " LIMIT ?) CROSS JOIN runs ON runs.n = listed ORDER BY " +
-		strings.ReplaceAll(l.order, "labels.run", "runs.n"), append(args, limit)
+	return newOneOff("SELECT "+runColumns+" FROM ("+query+" LIMIT ?) CROSS JOIN runs ON runs.n = listed ORDER BY "+
+		strings.ReplaceAll(l.order, "labels.run", "runs.n"), append(args, limit))
 }
 
-// selection is a query with its arguments.
-type selection struct {
-	text string
-	args []any
+// limitOr returns the limit of a list.
+func limitOr(limit int) int {
+	if limit <= 0 {
+		return durable.DefaultLimit
+	}
+	return limit
 }
 
 // page returns the query with one more condition, unless that is empty.
@@ -98,10 +97,7 @@ func (l *listing) page(condition string, args ...any) selection {
 	if condition != "" {
 		where = append(where, condition)
 	}
-	return selection{
-		"SELECT runs.n AS listed FROM " + l.from + " WHERE " + strings.Join(where, " AND ") + " ORDER BY " + l.order,
-		slices.Concat(l.args, args),
-	}
+	return newOneOff("SELECT runs.n AS listed FROM "+l.from+" WHERE "+strings.Join(where, " AND ")+" ORDER BY "+l.order, slices.Concat(l.args, args))
 }
 
 // listBy selects the index for a filter: the one that leaves the fewest runs, as far as the store can tell.

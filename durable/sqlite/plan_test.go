@@ -12,21 +12,38 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/durabletest"
 )
 
-// Every statement must find what it is about by an index, or a million runs would be
-// read for one.
-func TestPlans(t *testing.T) {
-	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), Options{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, s.Close()) }()
+func TestStore(t *testing.T) {
+	statements := map[string]bool{}
+	durabletest.TestStore(t, func(t *testing.T) durable.Store {
+		t.Helper()
+		s, err := Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), Options{})
+		require.NoError(t, err)
+		t.Cleanup(func() {
+			for query := range s.db.reads.all {
+				statements[query] = true
+			}
+			for query := range s.db.writes.all {
+				statements[query] = true
+			}
+		})
+		return s
+	})
+	t.Run("plans", func(t *testing.T) { testPlans(t, statements) })
+}
 
-	// What may be read without an index: the row of the switch, the queues and waivers, which are few, and the short lists
-	// that a subquery or a parameter made.
-	small := regexp.MustCompile(`^SCAN (deny_tools|queues|waivers|k VIRTUAL TABLE.*|\(subquery-\d+\)|(\d+ )?CONSTANT ROWS?)$`)
-	// Statements that sort no more rows than their limit, than the owner holds, or than there are keys or waivers.
-	sorts := []string{selectOwed, selectSignals, selectServed, selectWaivers}
-	for _, query := range append(reads, writes...) {
+// testPlans checks that every statement finds what it is about by an index, or a million runs would be read for one.
+func testPlans(t *testing.T, statements map[string]bool) {
+	t.Helper()
+	s := openTest(t, Options{})
+	// What may be read without an index: the queues, waivers and settings, which are few, and the short lists that a subquery or a
+	// parameter made.
+	small := regexp.MustCompile(`^SCAN (queues|waivers|k VIRTUAL TABLE.*|json_each VIRTUAL TABLE.*|\(subquery-\d+\)|(\d+ )?CONSTANT ROWS?)$`)
+	// Statements that sort no more rows than their limit, than the owner holds, or than there are keys.
+	sorts := []string{selectOwed, selectSignals, selectServed}
+	for query := range statements {
 		plan := explainPlan(t, s, query)
 		for _, line := range plan {
 			if strings.HasPrefix(line, "SCAN") && !small.MatchString(line) {
@@ -38,7 +55,13 @@ func TestPlans(t *testing.T) {
 			assert.NotContains(t, line, "AUTOMATIC", "%s", query)
 		}
 	}
+	for _, query := range []string{selectOwed, selectDue, selectWaiters, appendStep, updateClaimed, pruneRuns, selectDocuments} {
+		assert.Contains(t, statements, query, "the contract uses it")
+	}
+}
 
+func TestPlansOfLists(t *testing.T) {
+	s := openTest(t, Options{})
 	waiting, ends := []durable.Status{durable.StatusWaiting}, []durable.Status{durable.StatusWaiting, durable.StatusCompleted}
 	label := durable.Label{Name: "team", Value: "a"}
 	for name, c := range map[string]struct {
@@ -69,8 +92,7 @@ func TestPlans(t *testing.T) {
 		}, "runs_by_parent (parent=? AND rowid<?)", 1},
 	} {
 		t.Run("list by "+name, func(t *testing.T) {
-			query, _ := selectList(c.filter, position{1 << 40, 1 << 60})
-			lines := explainPlan(t, s, query)
+			lines := explainPlan(t, s, selectList(c.filter, position{1 << 40, 1 << 60}).text)
 			plan := strings.Join(lines, "\n")
 			assert.Equal(t, c.parts, strings.Count(plan, c.by), "%s", plan)
 			for _, index := range regexp.MustCompile(`\b(runs|labels)_by_\w+`).FindAllString(plan, -1) {
@@ -97,18 +119,15 @@ func TestPlans(t *testing.T) {
 		"run":           {durable.WaitFilter{Run: "r", Kinds: kinds, Expired: true}, "sqlite_autoindex_waits_1 (run=?)", 1},
 	} {
 		t.Run("open waits by "+name, func(t *testing.T) {
-			query, _ := selectOpen(c.filter, 0)
-			plan := strings.Join(explainPlan(t, s, query), "\n")
+			plan := strings.Join(explainPlan(t, s, selectOpen(c.filter, 0).text), "\n")
 			assert.Equal(t, c.parts, strings.Count(plan, c.by), "%s", plan)
 			assert.NotContains(t, plan, "SCAN r")
 			assert.NotContains(t, plan, "SCAN w")
 		})
 	}
-	claim := checkClaim{owner: "o", limit: 1, kinds: kinds, hosts: []string{"", "h"}}
-	own, _ := claim.selectOwn()
-	assert.Contains(t, strings.Join(explainPlan(t, s, own), "\n"), "waits_watched (checker=?)")
-	free, _ := claim.selectFree(0)
-	plan := strings.Join(explainPlan(t, s, free), "\n")
+	claim := checks{owner: "o", limit: 1, kinds: kinds, hosts: []string{"", "h"}}
+	assert.Contains(t, strings.Join(explainPlan(t, s, claim.selectOwn().text), "\n"), "waits_watched (checker=?)")
+	plan := strings.Join(explainPlan(t, s, claim.selectFree(0).text), "\n")
 	assert.Equal(t, 4, strings.Count(plan, "waits_unwatched (kind=? AND host=?)"), "%s", plan)
 	assert.Contains(t, plan, "waits_lapsed (checked_until<?)")
 	for index, f := range map[string]durable.AuditFilter{
@@ -116,24 +135,24 @@ func TestPlans(t *testing.T) {
 		"audit_by_subject (subject=? AND rowid<?)": {Kind: durable.AuditAnswer, Subject: "pay"},
 		"audit_by_run (run=? AND rowid<?)":         {Kind: durable.AuditAnswer, Subject: "pay", Run: "r"},
 	} {
-		query, _ := selectRecords(f)
-		plan := strings.Join(explainPlan(t, s, query), "\n")
+		plan := strings.Join(explainPlan(t, s, selectRecords(f).text), "\n")
 		assert.Contains(t, plan, index)
 		assert.NotContains(t, plan, "TEMP B-TREE")
 	}
 
 	for query, index := range map[string]string{
 		selectReadyQueues: "runs_ready (queue=?)", selectReady: "runs_ready (queue=?)", selectServed: "runs_ready (queue=?)",
-		selectByKey: "runs_by_key", selectByToken: "waits_by_token", wakeParents: "waits_by_child", pruneRuns: "runs_by_end",
+		selectByKey: "runs_by_key", selectWaiters: "waits_by_child", pruneRuns: "runs_by_end",
 		pruneQueues: "runs_by_queue (queue=?)", selectSignals: "runs_held (owner=?)",
-		reconcileExpired: "runs_held", reconcileOverdue: "runs_overdue (answer_by>? AND answer_by<?)", reconcileDue: "runs_due (not_before<?)",
-		selectUnstarted: "runs_unstarted (start_by>? AND start_by<?)", selectLate: "runs_late (deadline>? AND deadline<?)",
 	} {
 		assert.Contains(t, strings.Join(explainPlan(t, s, query), "\n"), index, "%s", query)
 	}
 	for query, indexes := range map[string][]string{
-		selectOwed:  {"runs_owed (offered=?)", "runs_owed (offered<?)", "runs_owed (offered>?)"},
-		lookForWork: {"COVERING INDEX runs_held", "runs_overdue (", "runs_due (", "runs_unstarted (", "runs_late ("},
+		selectOwed: {"runs_owed (offered=?)", "runs_owed (offered<?)", "runs_owed (offered>?)"},
+		selectDue: {
+			"INDEX runs_held", "runs_overdue (answer_by>? AND answer_by<?)", "runs_due (not_before<?)",
+			"runs_unstarted (start_by>? AND start_by<?)", "runs_late (deadline>? AND deadline<?)",
+		},
 	} {
 		plan := strings.Join(explainPlan(t, s, query), "\n")
 		for _, index := range indexes {
@@ -148,7 +167,7 @@ func explainPlan(t *testing.T, s *Store, query string) (plan []string) {
 	for range countParameters(query) {
 		args = append(args, nil)
 	}
-	rows, err := s.readers.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
+	rows, err := s.db.readers.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+query, args...)
 	require.NoError(t, err, "%s", query)
 	defer func() { require.NoError(t, rows.Close()) }()
 	for rows.Next() {

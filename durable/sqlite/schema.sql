@@ -6,7 +6,7 @@ CREATE TABLE queues (
     key     BLOB NOT NULL UNIQUE, -- 16 bytes
     kind    TEXT NOT NULL,
     name    TEXT NOT NULL,
-    demands TEXT NOT NULL, -- a JSON object, or empty
+    demands TEXT, -- a JSON object
     polled  INTEGER        -- when a worker last asked for runs
 ) STRICT;
 
@@ -21,7 +21,7 @@ CREATE TABLE runs (
     root            TEXT    NOT NULL,
     queue           INTEGER NOT NULL DEFAULT 0, -- the ID in queues
     phase           TEXT    NOT NULL DEFAULT '', -- the kind of the runner that has the run, in place of kind
-    demands         TEXT    NOT NULL DEFAULT '', -- the job's demands while the run has a phase; otherwise the queue has them
+    demands         TEXT, -- the job's demands while the run has a phase; otherwise the queue has them
     priority        INTEGER NOT NULL DEFAULT 0,
     idempotency_key TEXT    NOT NULL DEFAULT '',
     submitted_by    TEXT    NOT NULL DEFAULT '',
@@ -44,10 +44,10 @@ CREATE TABLE runs (
     updated         INTEGER NOT NULL,
     ready           INTEGER, -- since when the run has been ready
     offer_seq       INTEGER NOT NULL DEFAULT 0, -- how often the run has become ready
-    offered         INTEGER, -- when the newest offer may be repeated: see offers.go
+    offered         INTEGER, -- when the newest offer may be repeated
     any_wait        INTEGER NOT NULL DEFAULT 0, -- 1: the run is ready when one of its waits has happened
     answer_by       INTEGER, -- the first deadline of its open waits
-    ended_by        BLOB, -- the last commit's fingerprint, if it ended the run or passed it on
+    appended        BLOB, -- the last commit's fingerprint
 
     owner           TEXT    NOT NULL, -- empty when no process holds the run
     epoch           INTEGER NOT NULL,
@@ -145,11 +145,11 @@ CREATE TABLE waits (
     deadline      INTEGER,
     child         TEXT    NOT NULL,
     host          TEXT    NOT NULL,
-    token         BLOB, -- the token's SHA-256
+    token         BLOB, -- the first token's SHA-256
     data          BLOB,
     checker       TEXT    NOT NULL, -- the process that watches for the event; empty for none
     checked_until INTEGER, -- when the checker's claim ends
-    partial       TEXT    NOT NULL, -- the answers that did not decide, as a JSON list, or empty
+    partial       TEXT, -- the answers that did not decide, as a JSON list
     answered      INTEGER, -- when it was decided; the columns below describe the deciding answer
     ends          INTEGER NOT NULL,
     who           TEXT    NOT NULL,
@@ -157,7 +157,6 @@ CREATE TABLE waits (
     PRIMARY KEY (run, place)
 ) STRICT;
 
-CREATE INDEX waits_by_token ON waits (token) WHERE token IS NOT NULL;
 CREATE INDEX waits_by_child ON waits (child) WHERE child <> '';
 
 -- For lists of open waits, and for checkers.
@@ -168,7 +167,7 @@ CREATE INDEX waits_unwatched ON waits (kind, host, asked) WHERE answered IS NULL
 CREATE INDEX waits_watched ON waits (checker) WHERE answered IS NULL AND checker <> '';
 CREATE INDEX waits_lapsed ON waits (checked_until) WHERE answered IS NULL AND checker <> '';
 
--- Further tokens of waits, and the tokens of waits that their run has no more.
+-- The tokens of waits, also of waits that their run has no more.
 CREATE TABLE tokens (
     token   BLOB    NOT NULL PRIMARY KEY, -- the token's SHA-256
     run     INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
@@ -226,16 +225,7 @@ CREATE TABLE documents (
 
 CREATE UNIQUE INDEX documents_newest ON documents (kind, name) WHERE newest = 1;
 
-CREATE TABLE deny_tools (
-    only   INTEGER PRIMARY KEY CHECK (only = 1),
-    is_on  INTEGER NOT NULL,
-    reason TEXT    NOT NULL,
-    who    TEXT    NOT NULL,
-    since  INTEGER
-) STRICT;
-
--- The ID of the key that last encrypted data: see durable.Encrypt.
-CREATE TABLE encryption (
-    only   INTEGER PRIMARY KEY CHECK (only = 1),
-    key_id TEXT NOT NULL
-) STRICT;
+CREATE TABLE settings (
+    name  TEXT NOT NULL PRIMARY KEY,
+    value BLOB
+) STRICT, WITHOUT ROWID;

@@ -7,16 +7,27 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/internal/coalesce"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
 // Store is a durable.Store in a SQLite file. Open returns one. It is safe for concurrent use.
 type Store struct {
+	*machine
+
+	db *db
+}
+
+// machine has the rules.
+type machine = store.Store
+
+var _ durable.Store = (*Store)(nil)
+
+// db keeps the rows of a store in a file.
+type db struct {
 	path string
 	file fs.FileInfo // identifies the opened file
 	wait time.Duration
@@ -24,132 +35,172 @@ type Store struct {
 
 	// Writes go through one connection, so that they wait in the queue and not in SQLite.
 	writer, readers *sql.DB
+	reads           *statements // of the readers
 	queue           writeQueue
-	// statements are the prepared statements of writer and readers, by text.
-	statements map[string]*sql.Stmt
+	writing         sync.Mutex // guards the fields below
+	conn            *sql.Conn  // of the writer
+	writes          *statements
 
-	listeners listeners
-	idle      *coalesce.Group[struct{}]        // of calls that idle workers make, and that found nothing to do
-	queues    *coalesce.Group[[]durable.Needs] // of calls of Queues
+	watcher watcher
 
 	// open is read-locked while a call runs.
 	open   sync.RWMutex
 	closed bool
 }
 
-var _ durable.Store = (*Store)(nil)
-
 // maxReaders is the maximum number of concurrent reads; further reads wait.
 const maxReaders = 4
 
 // Open opens the store in a file. It creates the file if it does not exist, and the schema in an empty file.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
-	s := &Store{
-		path: path, wait: o.Wait, now: o.Now, statements: map[string]*sql.Stmt{},
-		idle: coalesce.NewGroup[struct{}](idleAtOnce), queues: coalesce.NewGroup[[]durable.Needs](1),
+	d := &db{path: path, wait: o.Wait, now: o.Now}
+	if d.wait == 0 {
+		d.wait = 10 * time.Second
 	}
-	if s.wait == 0 {
-		s.wait = 10 * time.Second
+	if d.now == nil {
+		d.now = time.Now
 	}
-	if s.now == nil {
-		s.now = time.Now
+	if err := d.connect(ctx, o.Sync); err != nil {
+		return nil, errors.Join(d.explain(ctx, "opening it", err), d.disconnect())
 	}
-	if err := s.connect(ctx, o.Sync); err != nil {
-		return nil, errors.Join(s.explain(ctx, "opening it", err), s.disconnect())
-	}
-	return s, nil
+	return &Store{store.New(d), d}, nil
 }
 
-func (s *Store) connect(ctx context.Context, sync Sync) (err error) {
-	if s.file, err = prepareFile(s.path); err != nil {
+func (d *db) connect(ctx context.Context, sync Sync) (err error) {
+	if d.file, err = prepareFile(d.path); err != nil {
 		return err
 	}
-	if s.writer, err = connect(s.path, "_txlock=immediate&_synchronous="+sync.pragma()); err != nil {
+	if d.writer, err = connect(d.path, "_txlock=immediate&_synchronous="+sync.pragma()); err != nil {
 		return err
 	}
-	s.writer.SetMaxOpenConns(1)
-	err = s.retry(ctx, func() error {
-		if err := createSchema(ctx, s.writer); err != nil {
+	err = d.retry(ctx, func() error {
+		if err := createSchema(ctx, d.writer); err != nil {
 			return err
 		}
-		return useLog(ctx, s.writer)
+		return useLog(ctx, d.writer)
 	})
 	if err != nil {
 		return err
 	}
-	if s.readers, err = connect(s.path, "_query_only=1"); err != nil {
+	if d.conn, err = d.writer.Conn(ctx); err != nil {
 		return err
 	}
-	s.readers.SetMaxOpenConns(maxReaders)
-	s.readers.SetMaxIdleConns(maxReaders)
-	if err := s.prepare(ctx, s.readers, reads); err != nil {
+	d.writes = &statements{conn: d.conn}
+	if d.readers, err = connect(d.path, "_query_only=1"); err != nil {
 		return err
 	}
-	return s.prepare(ctx, s.writer, slices.Concat(writes, grouping))
-}
-
-func (s *Store) prepare(ctx context.Context, db *sql.DB, queries []string) error {
-	for _, query := range queries {
-		stmt, err := db.PrepareContext(ctx, query) //nolint:sqlclosecheck // disconnect closes it
-		if err != nil {
-			return fmt.Errorf("preparing %q: %w", query, err)
-		}
-		s.statements[query] = stmt
-	}
+	d.readers.SetMaxOpenConns(maxReaders)
+	d.readers.SetMaxIdleConns(maxReaders)
+	d.reads = &statements{conn: d.readers}
 	return nil
 }
 
-// Close waits for running calls and closes the store. Later calls fail.
-func (s *Store) Close() error {
-	s.open.Lock()
-	defer s.open.Unlock()
-	if s.closed {
+// statements are prepared statements, by text.
+type statements struct {
+	conn interface {
+		PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	}
+	mu  sync.Mutex
+	all map[string]*sql.Stmt
+}
+
+// prepare prepares a statement once.
+func (s *statements) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stmt := s.all[query]; stmt != nil {
+		return stmt, nil
+	}
+	stmt, err := s.conn.PrepareContext(context.WithoutCancel(ctx), query) //nolint:sqlclosecheck // release closes it
+	if err != nil {
+		return nil, fmt.Errorf("preparing %q: %w", query, err)
+	}
+	if s.all == nil {
+		s.all = map[string]*sql.Stmt{}
+	}
+	s.all[query] = stmt
+	return stmt, nil
+}
+
+func (s *statements) release() error {
+	if s == nil {
 		return nil
 	}
-	s.closed = true
-	s.listeners.closeAll()
-	return s.disconnect()
+	var errs []error
+	for _, stmt := range s.all {
+		errs = append(errs, stmt.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Close waits for running calls and closes the store. Later calls fail.
+func (d *db) Close() error {
+	d.open.Lock()
+	defer d.open.Unlock()
+	if d.closed {
+		return nil
+	}
+	d.closed = true
+	d.watcher.end()
+	return d.disconnect()
 }
 
 // disconnect closes the writer last, because SQLite cleans up when the last connection closes.
-func (s *Store) disconnect() error {
-	var errs []error
-	for _, stmt := range s.statements {
-		errs = append(errs, stmt.Close())
+func (d *db) disconnect() error {
+	errs := []error{d.reads.release(), d.writes.release()}
+	if d.readers != nil {
+		errs = append(errs, d.readers.Close())
 	}
-	for _, db := range []*sql.DB{s.readers, s.writer} {
-		if db != nil {
-			errs = append(errs, db.Close())
-		}
+	if d.conn != nil {
+		errs = append(errs, d.conn.Close())
+	}
+	if d.writer != nil {
+		errs = append(errs, d.writer.Close())
 	}
 	return errors.Join(errs...)
 }
 
 // whileOpen calls do while it keeps the store from being closed, and explains errors.
-func (s *Store) whileOpen(ctx context.Context, doing string, do func() error) error {
-	s.open.RLock()
-	defer s.open.RUnlock()
+func (d *db) whileOpen(ctx context.Context, doing string, do func() error) error {
+	d.open.RLock()
+	defer d.open.RUnlock()
 	err := errors.New("the store is closed")
-	if !s.closed {
-		err = s.sameFile()
+	if !d.closed {
+		err = d.sameFile()
 	}
 	if err == nil {
 		err = do()
 	}
-	return s.explain(ctx, doing, err)
+	return d.explain(ctx, doing, err)
 }
 
-// read calls do, and repeats it while another process locks the file.
-func (s *Store) read(ctx context.Context, doing string, do func() error) error {
-	return s.whileOpen(ctx, doing, func() error { return s.retry(ctx, do) })
+// view returns a view of the rows now.
+func (d *db) view(ctx context.Context, s *statements) view {
+	return view{statements: s, ctx: ctx, now: d.now().UTC().Truncate(time.Microsecond)}
+}
+
+// Read implements store.DB.
+func (d *db) Read(ctx context.Context, doing string, f func(store.Rows) error) error {
+	return d.look(ctx, doing, func(v *view) error { return f(v) })
+}
+
+// look calls f, and repeats it while another process locks the file.
+func (d *db) look(ctx context.Context, doing string, f func(*view) error) error {
+	return d.whileOpen(ctx, doing, func() error {
+		return d.retry(ctx, func() error {
+			v := d.view(ctx, d.reads)
+			return v.outcome(f(&v))
+		})
+	})
 }
 
 // retry repeats do while another process blocks it. SQLite can wait by itself, but ignores ctx meanwhile, so each attempt
 // waits only briefly.
-func (s *Store) retry(ctx context.Context, do func() error) error {
+func (d *db) retry(ctx context.Context, do func() error) error {
 	for start := time.Now(); ; {
 		err := do()
-		if !isBusy(err) || ctx.Err() != nil || time.Since(start) > s.wait {
+		if !isBusy(err) || ctx.Err() != nil || time.Since(start) > d.wait {
 			return err
 		}
 	}
@@ -157,9 +208,9 @@ func (s *Store) retry(ctx context.Context, do func() error) error {
 
 // sameFile reports whether the path still names the opened file. Otherwise SQLite would keep writing to a deleted file,
 // and all those writes would be lost.
-func (s *Store) sameFile() error {
-	now, err := os.Stat(s.path)
-	if err == nil && !os.SameFile(s.file, now) {
+func (d *db) sameFile() error {
+	now, err := os.Stat(d.path)
+	if err == nil && !os.SameFile(d.file, now) {
 		return errors.New("the file was replaced while it was open: open the store again")
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -167,61 +218,3 @@ func (s *Store) sameFile() error {
 	}
 	return err
 }
-
-// tx is a transaction of the writer.
-type tx struct {
-	*sql.Tx
-
-	store      *Store
-	statements map[string]*sql.Stmt // those used so far
-	notifies   *bool                // the commit is a change for Changes
-}
-
-// notify tells the receivers of Changes about the transaction when it is committed.
-func (t tx) notify() { *t.notifies = true }
-
-// prepare returns one of the write statements for the transaction, which closes it at the end.
-func (t tx) prepare(ctx context.Context, query string) *sql.Stmt {
-	stmt := t.statements[query]
-	if stmt == nil {
-		stmt = t.StmtContext(ctx, t.store.statements[query])
-		t.statements[query] = stmt
-	}
-	return stmt
-}
-
-// exec executes a write statement and returns the number of changed rows.
-func (t tx) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	result, err := t.prepare(ctx, query).ExecContext(ctx, args...) //nolint:sqlclosecheck // closed with the transaction
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
-}
-
-// rows executes a write statement that returns rows.
-func (t tx) rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	return t.prepare(ctx, query).QueryContext(ctx, args...) //nolint:sqlclosecheck // closed with the transaction
-}
-
-// one executes a write statement that returns a single row.
-func (t tx) one(ctx context.Context, query string, args ...any) *sql.Row {
-	return t.prepare(ctx, query).QueryRowContext(ctx, args...) //nolint:sqlclosecheck // closed with the transaction
-}
-
-// scanRows reads all rows of a query.
-func scanRows(rows *sql.Rows, err error, read func(rows *sql.Rows) error) error {
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // Err returns the error
-	for rows.Next() {
-		if err := read(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// clock returns the current time in its stored form.
-func (s *Store) clock() int64 { return s.now().UnixMicro() }

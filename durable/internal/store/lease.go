@@ -233,7 +233,7 @@ func (s *Store) RecordPoll(ctx context.Context, keys ...durable.Key) error {
 		old, err := readRows(ctx, s, doing, func(rows Rows) (old []durable.Key, err error) {
 			polled, err := rows.Polled(keys...)
 			for key, at := range polled {
-				if at.Before(rows.Now().Add(-pollPrecision)) || at.After(rows.Now().Add(skew)) {
+				if at.Before(rows.Now().Add(-pollPrecision)) || at.After(rows.Now().Add(Skew)) {
 					old = append(old, key)
 				}
 			}

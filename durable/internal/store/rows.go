@@ -190,13 +190,13 @@ type Tx interface { //nolint:interfacebloat // one method for each change of a t
 	Notify()
 }
 
-// skew is how far in the future a lease may have been granted: clocks are often corrected by small amounts. A clock that is set
+// Skew is how far in the future a lease may have been granted: clocks are often corrected by small amounts. A clock that is set
 // back by more cannot make a lease eternal.
-const skew = 5 * time.Second
+const Skew = 5 * time.Second
 
 // IsHeld reports whether a process holds the run.
 func (r *Run) IsHeld(now time.Time) bool {
-	return r.Owner != "" && now.Before(r.Expires) && !r.Leased.After(now.Add(skew))
+	return r.Owner != "" && now.Before(r.Expires) && !r.Leased.After(now.Add(Skew))
 }
 
 // IsOverdue reports whether the deadline of an open wait has passed.
