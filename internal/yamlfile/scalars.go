@@ -19,8 +19,6 @@ type (
 	Count int
 	// Limit is a whole number above zero, or -1 for no limit.
 	Limit int
-	// Number is a number of zero or more.
-	Number float64
 	// Duration is a time above zero, such as 90s or 10m.
 	Duration time.Duration
 	// Bytes is a size above zero, such as 4096, 64KiB or 2MiB.
@@ -58,16 +56,6 @@ func (c *Limit) String() string { return lo.Ternary(*c == 0, "", strconv.Itoa(in
 
 // Type returns the name of the value's type for help texts.
 func (*Limit) Type() string { return "number" }
-
-// Set parses a number.
-func (v *Number) Set(text string) error {
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || !(f >= 0) || math.IsInf(f, 0) {
-		return errors.New("expected a number that is not negative, such as 0.5")
-	}
-	*v = Number(f)
-	return nil
-}
 
 // Set parses a duration.
 func (v *Duration) Set(text string) error {

@@ -109,12 +109,6 @@ func findIn(files fs.FS, reference string) (Policy, error) {
 	return p, nil
 }
 
-// Read returns the policy's text for a reference; see Find.
-func Read(reference string) ([]byte, error) {
-	p, err := Find(reference)
-	return p.Text, err
-}
-
 // stems returns the files' names without their extension, in order.
 func stems(files fs.FS) []string {
 	found, _ := fs.Glob(files, "*.yaml") // the pattern is valid

@@ -18,7 +18,6 @@ import (
 // General types of package yamlfile.
 type (
 	Count    = yamlfile.Count
-	Number   = yamlfile.Number
 	Duration = yamlfile.Duration
 	Bytes    = yamlfile.Bytes
 	Regexp   = yamlfile.Regexp
