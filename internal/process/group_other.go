@@ -7,7 +7,7 @@ import "os/exec"
 // OwnGroup changes nothing, because there are no process groups.
 func OwnGroup(*exec.Cmd) {}
 
-// EndGroup does nothing, because no signal asks a process to end.
+// EndGroup sends nothing, because no signal asks a process to end here.
 func EndGroup(*exec.Cmd) {}
 
 // KillGroup kills the started command alone.
