@@ -24,6 +24,11 @@ func (w *walker) shell(c ctx, k call, name string) {
 		return
 	}
 	args := k.args()
+	if len(args) == 2 && args[0].Is("-n") && isPlace(args[1]) { // the shell only parses the file
+		claimAll(args)
+		w.file(c, args[1], Reads, k.index)
+		return
+	}
 	code, file, doubt := -1, false, false
 	i := 0
 options:

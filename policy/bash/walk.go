@@ -40,6 +40,9 @@ func (w *walker) stmt(c ctx, s *syntax.Stmt) {
 			c.out = nil
 		}
 	}
+	if s.Cmd == nil {
+		w.empties(c, nil, redirs, -1)
+	}
 	switch x := s.Cmd.(type) {
 	case *syntax.BinaryCmd:
 		if x.Op == syntax.Pipe || x.Op == syntax.PipeAll {

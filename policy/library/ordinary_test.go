@@ -121,7 +121,7 @@ func TestOrdinaryLines(t *testing.T) {
 			}
 		}
 	}
-	for name, limit := range map[string]int{"tuning": 12, "holdout": 14} {
+	for name, limit := range map[string]int{"tuning": 9, "holdout": 13} {
 		sum := stopped["ordinary "+name]
 		assert.LessOrEqual(t, sum.denied+sum.asked, limit, "%s:\n%s", name, strings.Join(sum.stopped, "\n"))
 	}
