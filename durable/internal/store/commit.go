@@ -16,10 +16,10 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("run %q: %w", l.Run, err)
 	}
+	printed, repeatable := c.Fingerprint(l), isRepeatable(c)
 	if c.Jobs, err = prepareJobs(c.Jobs); err != nil {
 		return err
 	}
-	printed := c.Fingerprint(l)
 	if isPlain(c) {
 		if done, err := s.db.Step(ctx, Step{l, c, printed}); err != nil || done {
 			return err
@@ -34,7 +34,7 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 		switch {
 		case err != nil:
 			return err
-		case bytes.Equal(r.Appended, printed): // again
+		case repeatable && bytes.Equal(r.Appended, printed): // again
 			return nil
 		case !r.isLeased(l):
 			return fmt.Errorf("run %q, epoch %d: %w", l.Run, l.Epoch, durable.ErrStale)
@@ -47,6 +47,13 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 		r.Appended = printed
 		return t.applyCommit(r, c)
 	})
+}
+
+// isRepeatable reports whether an equal Commit right after this one is this one again: equal jobs without an ID are different ones,
+// unless something else tells.
+func isRepeatable(c durable.Commit) bool {
+	return len(c.Jobs) == 0 || len(c.Entries)+len(c.Events) > 0 || c.ReleasesLease() || c.Document != nil ||
+		slices.ContainsFunc(c.Jobs, func(j durable.Job) bool { return j.ID != "" })
 }
 
 // children returns the other runs for whose end a Commit makes its run or its jobs wait: either it sees that they have ended, or their
@@ -169,6 +176,9 @@ func (t tx) ask(r *Run, u durable.Update) error {
 		}
 		if w.Answer != nil {
 			w.Answer.Wait, w.Answer.Subject = w.ID, w.Subject
+			if w.Answer.At.IsZero() {
+				w.Answer.At = t.Now()
+			}
 		}
 		if k := findWait(old, w.ID); k >= 0 {
 			w.keep(old[k])
