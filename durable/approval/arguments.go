@@ -3,9 +3,7 @@ package approval
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"strings"
-	"unicode/utf16"
 
 	"github.com/grapnel-go/grapnel/internal/invisible"
 )
@@ -100,20 +98,5 @@ func layoutBytes(text string) int {
 	return sum
 }
 
-// visible writes invisible characters, and those that change the direction of text, as escapes, so that people see
-// everything that they approve.
-func visible(text string) string {
-	var b strings.Builder
-	for _, r := range text {
-		switch {
-		case r == '\n' || r == '\t' || invisible.IsShown(r):
-			b.WriteRune(r)
-		case r > 0xFFFF:
-			high, low := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
-}
+// visible writes invisible characters as escapes, so that people see everything that they approve.
+func visible(text string) string { return invisible.Escape(text) }

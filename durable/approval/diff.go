@@ -4,12 +4,11 @@ import (
 	"strings"
 )
 
-// diffOf returns how the arguments of a call differ, line by line in the form that people see: "- " before a line of
-// original, "+ " before one of effective, and two spaces before a common line. It returns an empty text when they do not
-// differ.
-func diffOf(original, effective string) string {
+// Diff returns how arguments differ, line by line in the form that people see: "- " before a line of before, "+ " before a
+// line of after, and two spaces before a common line. It returns an empty text when they do not differ.
+func Diff(before, after Arguments) string {
 	var b strings.Builder
-	for _, line := range diffLines(Arguments(original).Text(), Arguments(effective).Text()) {
+	for _, line := range diffLines(before.Text(), after.Text()) {
 		b.WriteByte(line.mark)
 		b.WriteByte(' ')
 		b.WriteString(line.text)

@@ -220,7 +220,7 @@ func (q *question) detail(ctx context.Context, store durable.AnswerStore, histor
 		Item:        newItem(q.kept, q.asked, q.about, now),
 		Description: q.asked.Description,
 		Original:    Arguments(q.asked.Original.Arguments), Arguments: Arguments(q.asked.Call.Arguments), Begun: q.asked.Begun,
-		Diff: diffOf(q.asked.Original.Arguments, q.asked.Call.Arguments), State: stateOpen, Others: []Other{},
+		Diff: Diff(Arguments(q.asked.Original.Arguments), Arguments(q.asked.Call.Arguments)), State: stateOpen, Others: []Other{},
 	}
 	if one, ok := lo.Find(q.asked.Questions, func(one agent.Question) bool { return one.Input != nil }); ok {
 		d.Input = one.Input

@@ -1,8 +1,10 @@
 package invisible
 
 import (
+	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -35,4 +37,22 @@ func Clean(text string) string {
 		}
 		return r
 	}, strings.ReplaceAll(text, "\t", "    "))
+}
+
+// Escape writes invisible characters, and characters that change the direction of text, as JSON escapes. It keeps line
+// feeds and tabs.
+func Escape(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || r == '\t' || IsShown(r):
+			b.WriteRune(r)
+		case r > 0xFFFF:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
 }

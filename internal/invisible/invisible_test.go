@@ -87,3 +87,7 @@ func TestSpan(t *testing.T) {
 		}
 	})
 }
+
+func TestEscape(t *testing.T) {
+	assert.Equal(t, "a\n\tb\\u202ec\\u001b\\udb40\\udc41 é 漢 😀", Escape("a\n\tb\u202ec\x1b\U000e0041 é 漢 😀"))
+}
