@@ -46,6 +46,15 @@ type Options struct {
 	// People may sign in to the pages at /approvals/ with tokens of their own. Nil means none: then only programs with the token of an
 	// operator or admin answer what runs wait for.
 	People *approval.People
+	// Pages are the pages at /ui/, to which / leads. Who is signed in there is signed in at /approvals/. Nil means none.
+	Pages Pages
+}
+
+// Pages are pages with a sign-in of their own, such as those of package web.
+type Pages interface {
+	http.Handler
+	// Identify returns the token that the author of a request has signed in with, or an error if there is none.
+	Identify(r *http.Request) (wire.Token, error)
 }
 
 // maxBody is the maximum size of the body of a request, and maxJournal that of a commit of a runner.
@@ -79,7 +88,11 @@ func Handler(c *coordinator.Coordinator, o Options) http.Handler {
 	a.addTokens()
 	a.addAudit()
 	a.addStored()
-	mux.Handle("/approvals/", a.pages(approval.Handler(a.store, approval.Options{
+	if o.Pages != nil {
+		mux.Handle("/ui/", o.Pages)
+		mux.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusSeeOther))
+	}
+	mux.Handle("/approvals/", a.pages(o, approval.Handler(a.store, approval.Options{
 		Log: o.Log, Origins: o.Origins, People: o.People, Waivers: true, Identify: identifyApprover, Record: a.recordPage,
 	})))
 	mux.HandleFunc("GET /healthz", a.health)

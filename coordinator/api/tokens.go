@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -186,8 +187,8 @@ func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
 	}
 }
 
-// pages returns the pages for people, with the token of each request in its context.
-func (a *api) pages(next http.Handler) http.Handler {
+// pages returns the pages where people answer, with the token of each request in its context.
+func (a *api) pages(o Options, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := context.WithValue(r.Context(), auditTargetKey{}, auditTarget{operation: answerOperation, path: "/approvals/"}) // a link is a secret
 		if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
@@ -195,6 +196,13 @@ func (a *api) pages(next http.Handler) http.Handler {
 			if err != nil && !errors.Is(err, errToken) {
 				a.logError("looking a token up", err)
 				writeProblem(w, http.StatusServiceUnavailable, "the store does not answer: try again")
+				return
+			}
+			ctx = context.WithValue(ctx, identityKey{}, about)
+		} else if o.Pages != nil {
+			about, err := o.Pages.Identify(r)
+			if err != nil && o.People == nil && r.Method == http.MethodGet && (r.URL.Path == "/approvals/" || r.URL.Path == "/approvals/wait") {
+				http.Redirect(w, r, "/ui/sign-in?"+url.Values{"back": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
 				return
 			}
 			ctx = context.WithValue(ctx, identityKey{}, about)
@@ -237,19 +245,25 @@ func (a *api) identify(ctx context.Context, token string) (wire.Token, error) {
 	if !strings.HasPrefix(token, tokenPrefix) {
 		return wire.Token{}, errToken
 	}
-	d, err := a.store.Document(ctx, kindToken, hashToken(token), 0)
+	about, err := tokenByHash(ctx, a.store, hashToken(token))
 	if errors.Is(err, durable.ErrNotFound) {
-		return wire.Token{}, errToken
+		err = errToken
 	}
-	var about wire.Token
+	return about, err
+}
+
+// tokenByHash returns the valid token with a hash. It returns durable.ErrNotFound for one that is unknown, was revoked or
+// has expired.
+func tokenByHash(ctx context.Context, store durable.Store, hash string) (about wire.Token, err error) {
+	d, err := store.Document(ctx, kindToken, hash, 0)
 	if err == nil {
 		err = json.Unmarshal(d.Data, &about)
 	}
+	if err == nil && !isValid(about) {
+		err = durable.ErrNotFound
+	}
 	if err != nil {
 		return wire.Token{}, fmt.Errorf("looking a token up: %w", err)
-	}
-	if !isValid(about) {
-		return wire.Token{}, errToken
 	}
 	return about, nil
 }
