@@ -52,6 +52,7 @@
 //   - registry builds agents from definitions in YAML or JSON.
 //   - pipeline runs stages of agents and commands, with hooks between them, on the workers of package durable.
 //   - coordinator has runs of agents and commands, with hooks around them; coordinator/api serves it over HTTP;
+//     coordinator/web shows people what happens;
 //     coordinator/client uses it, and lets workers on other machines execute the runs; coordinator/wire has what they
 //     send each other.
 //

@@ -220,6 +220,9 @@ var layers = map[string]layer{
 	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/wire", "durable", "durable/approval", "internal/strictjson"}, Modules: []string{
 		"github.com/danielgtaylor/huma/v2", "github.com/samber/lo", "golang.org/x/time",
 	}},
+	"coordinator/web": {Ours: []string{
+		"agent", "coordinator/wire", "durable", "durable/approval", "hooks", "internal/invisible", "internal/markup",
+	}, Modules: values},
 	"coordinator/client": {Ours: []string{"agent", "coordinator/wire", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {
 		Ours: []string{

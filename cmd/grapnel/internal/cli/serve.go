@@ -29,6 +29,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/api"
+	"github.com/grapnel-go/grapnel/coordinator/web"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
@@ -70,8 +71,8 @@ func newServe(std streams) *cobra.Command {
 		Long: `Serve the API of a coordinator on this machine until interrupted (docs/coordinator.md): it stores
 blueprints, accepts runs of them, calls their hooks, and gives the runs to runners. Unless --no-runner is
 given, this process executes runs, too: those whose demands need no further labels. The API is described
-at /openapi.json. What runs wait for is answered at /approvals/, with the token of an operator or of the
-people of --people.
+at /openapi.json. People see what runs do at /ui/, and answer what runs wait for at /approvals/, with the
+token of an operator or of the people of --people.
 
 It prints one token with the role admin, which is only in memory and ends with this process; the variable ` + tokenVariable + `
 gives it another one. "grapnel tokens create" makes tokens for others. For other machines, give it a certificate
@@ -241,9 +242,10 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		if token == "" {
 			token = rand.Text()
 		}
+		pages := web.New(web.Options{Coordinator: api.Reader{Coordinator: c}, Store: k.store, Token: token, Origins: o.origins, Log: logger})
 		server := &http.Server{
 			Handler: otelhttp.NewHandler(api.Handler(c, api.Options{
-				Version: version.Read(), Token: token, Origins: o.origins, Rate: o.rate, People: people, Log: logger,
+				Version: version.Read(), Token: token, Origins: o.origins, Rate: o.rate, People: people, Log: logger, Pages: pages,
 			}), "grapnel serve"),
 			ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		}
@@ -252,8 +254,12 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		defer serving.Wait()
 		defer server.Close()
 		log.note(fmt.Sprintf("The coordinator listens on %s://%s, and its API is described at /openapi.json.", o.scheme(), listener.Addr()))
+		room := fmt.Sprintf("%s://%s", o.scheme(), listener.Addr())
 		if os.Getenv(tokenVariable) == "" {
 			log.note("Its token, until it stops: " + token)
+			log.note("Open the control room within an hour, once: " + room + web.SignInPath(pages.NewCode()))
+		} else {
+			log.note("Open the control room and sign in with a token: " + room + "/ui/")
 		}
 
 		keeper := durable.Keep(c.RunnerStore(), durable.Options{Events: events.Stored, Lease: o.lease})

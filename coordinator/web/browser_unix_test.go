@@ -1,0 +1,124 @@
+//go:build unix
+
+package web_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/web"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
+	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/parts"
+)
+
+// enter signs in as a person does: opens the printed address and presses the button.
+func enter(b *parts.Browser, r *room) {
+	b.Open(r.url + web.SignInPath(r.pages.NewCode()))
+	b.Eval(`document.querySelector("form").requestSubmit()`, nil)
+	b.Wait(`location.pathname === "/ui/" && document.readyState === "complete"`)
+}
+
+// In a real browser: from the printed address to the reason for a block, while the page changes by itself.
+func TestRunBlockedWhileSomebodyLooks(t *testing.T) {
+	b, r := parts.Chromium(t), newRoom(t, nil)
+	r.work()
+	b.Size(1280, 800, false)
+	enter(b, r)
+	id := r.submit(wire.RunRequest{AgentName: "gated", Parameters: []byte(`{"month": "May"}`)})
+	row := fmt.Sprintf(`[...document.querySelectorAll("a.row")].find(a => a.pathname === "/ui/runs/%s")`, id)
+	b.Wait(row + ` != null`)
+	b.Eval(row+`.click()`, nil)
+	b.Wait(`location.pathname === "/ui/runs/` + string(id) + `" && document.querySelector("#head .status")?.textContent === "hooking"`)
+	b.Eval(`window.stays = true; document.querySelector("#parameters").open = true`, nil)
+	r.decide <- action.Decision{Decision: hooks.Deny, Reason: "May is closed"}
+	b.Wait(`document.querySelector(".verdict.denied .why")?.textContent === "May is closed" && document.querySelector("#head .status").textContent === "blocked"`)
+	var got struct {
+		Stays, Open bool
+		Target      string
+		Marks       int
+	}
+	b.Eval(`(() => { const a = document.querySelector(".verdict.denied a"); return {
+		stays: window.stays === true, open: document.querySelector("#parameters").open,
+		target: document.querySelector(a.hash)?.textContent ?? "", marks: document.querySelectorAll("#chart .lanes a").length,
+	}; })()`, &got)
+	assert.True(t, got.Stays, "the page was not loaded again")
+	assert.True(t, got.Open)
+	assert.Equal(t, 1, got.Marks)
+	assert.Contains(t, got.Target, "May is closed")
+	assert.Empty(t, b.Errors())
+
+	b.Open(r.url + "/ui/runs")
+	plain := r.submit(wire.RunRequest{AgentName: "plain"})
+	b.Wait(fmt.Sprintf(`document.querySelector("#rows > li:first-child")?.id === "r-%s" && document.querySelector("#r-%s .status").textContent === "completed"`, plain, plain))
+	b.Do("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "j", "text": "j"}, nil)
+	b.Wait(`document.activeElement.matches("#rows > li:first-child a")`)
+	b.Do("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "/", "text": "/"}, nil)
+	b.Wait(`document.activeElement.name === "q" && document.activeElement.value === ""`)
+	assert.Empty(t, b.Errors())
+}
+
+// Every page, on a desk and a phone, light and dark: axe-core finds nothing, and nothing sticks out.
+func TestPagesInABrowser(t *testing.T) {
+	b := parts.Chromium(t)
+	for _, r := range []*room{
+		newRoom(t, stored{run: wire.RunDetail{Run: wire.Run{RunID: "run_1", AgentName: "tidier", Status: wire.Failed, Blocked: true, Labels: map[string]string{"team": "finance"}}, Parameters: []byte(`{"prompt":"tidy"}`)}, events: told("")}),
+		hostile(t, wire.Completed), hostile(t, wire.Failed), newRoom(t, nil),
+	} {
+		b.Do("Network.clearBrowserCookies", nil, nil)
+		for _, path := range []string{"/ui/sign-in", "/ui/", "/ui/runs", "/ui/runs/run_1"} {
+			if path == "/ui/" {
+				enter(b, r)
+			}
+			for _, width := range []int{390, 1280} {
+				for _, dark := range []bool{false, true} {
+					about := fmt.Sprint(path, " ", width, " dark ", dark)
+					b.Size(width, 800, dark)
+					b.Open(r.url + path)
+					assert.Empty(t, b.Axe(), about)
+					var page struct{ Wide, Alien float64 }
+					b.Eval(`({
+						wide: document.documentElement.scrollWidth - innerWidth,
+						alien: document.querySelectorAll("script:not([src^='/ui/asset/']), img, iframe, style, base, [onerror]").length +
+							[...document.links].filter(a => a.host !== location.host).length,
+					})`, &page)
+					assert.LessOrEqual(t, page.Wide, 0.0, "%s: it scrolls sideways", about)
+					assert.Zero(t, page.Alien, "%s: hostile text became markup", about)
+				}
+			}
+		}
+		for _, e := range b.Errors() {
+			assert.Contains(t, e, "404", "the last room has no such run")
+		}
+	}
+}
+
+// The same pages without JavaScript.
+func TestPagesWithoutJavaScript(t *testing.T) {
+	b, r := parts.Chromium(t), newRoom(t, nil)
+	b.Size(390, 800, true)
+	id := agent.RunID(r.submit(wire.RunRequest{AgentName: "plain", Parameters: []byte(`{"month": "May"}`)}))
+	b.Do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+	b.Open(r.url + web.SignInPath(r.pages.NewCode()))
+	press := func(selector string) {
+		t.Helper()
+		var at struct{ X, Y float64 }
+		b.Eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return {x: r.x + r.width / 2, y: r.y + r.height / 2}; })()`, selector), &at)
+		for _, kind := range []string{"mousePressed", "mouseReleased"} {
+			b.Do("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
+		}
+	}
+	press("form.signin button")
+	b.Wait(`document.title.startsWith("Now")`)
+	press("a.row")
+	b.Wait(`document.querySelector("h1")?.textContent === "plain"`)
+	var shown string
+	b.Eval(`location.pathname + document.querySelector("#head").textContent`, &shown)
+	require.Contains(t, shown, string(id))
+	assert.Contains(t, shown, "May")
+}

@@ -1,0 +1,87 @@
+// Keeps a page up to date and adds keys. Pages are complete without it.
+(() => {
+	"use strict";
+	const same = { createHTML: (text) => text };
+	const policy = window.trustedTypes ? window.trustedTypes.createPolicy("grapnel", same) : same;
+	const main = document.getElementById("main");
+	const byID = (id) => document.getElementById(id);
+
+	// Puts pieces that the server sent in the place of those with the same ID. The first line names where new ones go.
+	function put(data) {
+		const end = data.indexOf("\n");
+		const into = data.slice(0, end);
+		const page = new DOMParser().parseFromString(policy.createHTML(data.slice(end + 1)), "text/html");
+		for (const piece of [...page.body.children]) {
+			const known = piece.id && byID(piece.id);
+			if (known) replace(known, piece);
+			else if (into) {
+				const list = byID(into.replace("^", ""));
+				if (into[0] === "^") list.prepend(piece);
+				else list.append(piece);
+				for (const id of ["none", "nothing"]) byID(id)?.remove();
+			}
+		}
+		age();
+	}
+
+	// What a person opened stays open, and the focus stays where it is.
+	function replace(known, piece) {
+		const details = piece.querySelectorAll("details");
+		known.querySelectorAll("details").forEach((old, i) => {
+			if (details[i]) details[i].open = old.open;
+		});
+		const active = document.activeElement;
+		const at = known.contains(active) && active.getAttribute("href");
+		known.replaceWith(piece);
+		if (at) [...piece.querySelectorAll("a")].find((a) => a.getAttribute("href") === at)?.focus({ preventScroll: true });
+	}
+
+	function age() {
+		for (const time of document.querySelectorAll("time[datetime]")) {
+			const s = (Date.now() - Date.parse(time.dateTime)) / 1000;
+			time.textContent =
+				s < 5 ? "just now"
+				: s < 60 ? `${Math.floor(s)} s ago`
+				: s < 3600 ? `${Math.floor(s / 60)} min ago`
+				: s < 172800 ? `${Math.floor(s / 3600)} h ago`
+				: `${Math.floor(s / 86400)} days ago`;
+		}
+	}
+	setInterval(age, 10000);
+
+	// One stream a page, none while nobody looks.
+	let source, last;
+	function listen() {
+		if (document.hidden || !main.dataset.live) {
+			source?.close();
+			source = null;
+		} else if (!source) {
+			const at = new URL(main.dataset.live, location.href);
+			if (last) at.searchParams.set("after", last);
+			source = new EventSource(at);
+			source.addEventListener("piece", (e) => {
+				last = e.lastEventId || last;
+				put(e.data);
+			});
+		}
+	}
+	document.addEventListener("visibilitychange", listen);
+	listen();
+
+	const places = { n: "/ui/", r: "/ui/runs", i: "/approvals/" };
+	let go = false;
+	document.addEventListener("keydown", (e) => {
+		if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select")) return;
+		const search = document.querySelector("[data-slash]");
+		if (go && places[e.key]) location.assign(places[e.key]);
+		else if (e.key === "/" && search) {
+			e.preventDefault();
+			search.focus();
+		} else if (e.key === "j" || e.key === "k") {
+			const rows = [...document.querySelectorAll("[data-key], .lanes a")];
+			const at = rows.indexOf(document.activeElement) + (e.key === "j" ? 1 : -1);
+			rows[Math.max(0, Math.min(at, rows.length - 1))]?.focus();
+		}
+		go = e.key === "g";
+	});
+})();

@@ -1,0 +1,614 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/internal/markup"
+)
+
+// stepsShown is how many steps of a run a page shows.
+const stepsShown = 40
+
+// childrenShown is how many runs that a run has started its page lists.
+const childrenShown = 20
+
+// eventsRead is how many events are read from the store at a time.
+const eventsRead = 1000
+
+// runPage is what the page of one run shows.
+type runPage struct {
+	*view
+
+	run      wire.RunDetail
+	waits    []approval.Item
+	children []row // the newest runs that hooks of this one have started
+	story    *story
+}
+
+func runPath(id agent.RunID) string { return prefix + "runs/" + url.PathEscape(string(id)) }
+
+// showRun serves the page of one run.
+func (h *Handler) showRun(w http.ResponseWriter, r *http.Request, v *view) {
+	until, _ := strconv.Atoi(r.URL.Query().Get("until"))
+	p, err := h.readRun(r.Context(), v, agent.RunID(r.PathValue("id")), until)
+	if err != nil {
+		h.fail(w, r, v, "reading a run", err)
+		return
+	}
+	v.title, v.part = line(p.run.AgentName)+" "+shortID(p.run.RunID), partRuns
+	if until == 0 {
+		v.live = fmt.Sprintf("%s/live?after=%d", runPath(p.run.RunID), p.story.last)
+	}
+	p.put()
+	reply(w, http.StatusOK, v.render())
+}
+
+// readRun reads a run with its events. Until is the first step to leave out; zero leaves out none.
+func (h *Handler) readRun(ctx context.Context, v *view, id agent.RunID, until int) (*runPage, error) {
+	p := &runPage{view: v, story: newStory(id, stepsShown, until)}
+	if err := h.readState(ctx, p, id); err != nil {
+		return nil, err
+	}
+	return p, h.readEvents(ctx, p)
+}
+
+// readState reads everything about a run but its events.
+func (h *Handler) readState(ctx context.Context, p *runPage, id agent.RunID) (err error) {
+	if p.run, err = h.o.Coordinator.Run(ctx, id); err != nil {
+		return err
+	}
+	list, err := h.o.Coordinator.ListRuns(ctx, wire.RunFilter{Parent: string(id), Limit: childrenShown})
+	if err == nil {
+		p.children, err = h.rowsOf(ctx, list.Runs)
+	}
+	if err != nil {
+		return err
+	}
+	p.waits = nil
+	if p.run.Status == wire.Waiting {
+		p.waits, _, err = approval.Inbox(ctx, h.o.Store, durable.WaitFilter{Run: id})
+	}
+	return err
+}
+
+// readEvents adds the events that the story does not have yet.
+func (h *Handler) readEvents(ctx context.Context, p *runPage) error {
+	return h.readUntil(ctx, p, math.MaxInt64)
+}
+
+// readUntil adds the events that the story does not have yet, up to the one with a number.
+func (h *Handler) readUntil(ctx context.Context, p *runPage, last int64) error {
+	for p.story.last < last {
+		limit := int(min(eventsRead, last-p.story.last))
+		events, err := h.o.Coordinator.ListEvents(ctx, p.run.RunID, p.story.last, limit)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			p.story.add(e)
+		}
+		if len(events) < limit {
+			return nil
+		}
+	}
+	return nil
+}
+
+// put writes the content of the page.
+func (p *runPage) put() {
+	p.putHead(&p.Page)
+	p.putParameters(&p.Page)
+	p.story.putChart(&p.Page, p.now)
+	p.Put(`<section class="steps" aria-labelledby="story"><h2 id="story">What happened</h2>
+`)
+	if s := p.story; s.dropped > 0 {
+		first := s.dropped + 1
+		p.Put(`<p class="more"><a href="?until=%s">Earlier steps</a> <span class="dim">%s before these</span></p>
+`, first, plural(s.dropped, "step"))
+	}
+	p.Put(`<div id="entries">` + "\n")
+	for _, e := range p.story.entries {
+		p.story.putEntry(&p.Page, e, p.run.Status)
+	}
+	p.Put("</div>\n")
+	if len(p.story.entries) == 0 {
+		p.Put("<p class=\"dim\" id=\"nothing\">Nothing happened yet.</p>\n")
+	}
+	p.Put("</section>\n")
+	p.putPasses(&p.Page)
+	p.putResult(&p.Page)
+	p.putChildren(&p.Page)
+}
+
+// putChildren lists the runs that hooks have started.
+func (p *runPage) putChildren(out *markup.Page) {
+	out.Put("<div id=\"children\">")
+	if len(p.children) > 0 {
+		out.Put("<section class=\"card\"><h2>Runs that its hooks started</h2>\n")
+		p.putRows(out, "rows", p.children)
+		out.Put("</section>\n")
+	}
+	out.Put("</div>\n")
+}
+
+// statusOf returns the status that a run is shown with.
+func statusOf(r wire.Run) string {
+	if r.Blocked {
+		return "blocked"
+	}
+	return string(r.Status)
+}
+
+// putStatus shows a status as a shape and a word.
+func putStatus(p *markup.Page, status string) {
+	p.Put(`<span class="status s-%s"><i aria-hidden="true"></i>%s</span>`, status, status)
+}
+
+// putHead shows which run this is, why it is as it is, and its figures.
+func (p *runPage) putHead(out *markup.Page) {
+	r := p.run
+	out.Put(`<div id="head"><p class="path"><a href="%s">Runs</a> / <code>%s</code></p>
+<div class="title"><h1>%s</h1>`, prefix+"runs", cut(string(r.RunID), lineLen), cut(r.AgentName, lineLen))
+	out.PutIf(r.Version != "", `<span class="dim">v%s</span>`, cut(r.Version, lineLen))
+	putStatus(out, statusOf(r.Run))
+	out.Put("</div>\n")
+	if text := inputLine(r.Parameters); text != "" {
+		out.Put("<p class=\"input\">%s</p>\n", text)
+	}
+	p.putVerdict(out)
+	p.putFacts(out)
+	out.Put("</div>\n")
+}
+
+// inputLine returns the parameters of a run on one line: the prompt alone, if that is all.
+func inputLine(parameters json.RawMessage) string {
+	if text := string(parameters); text == "" || text == "{}" || text == "null" {
+		return ""
+	}
+	return line(approval.Arguments(parameters).Preview())
+}
+
+// putVerdict says why the run is as it is.
+func (p *runPage) putVerdict(out *markup.Page) {
+	r := p.run
+	card := func(kind verdict, title, reason string) {
+		out.Put(`<section class="verdict %s">%s<div><h2>%s</h2>
+`, string(kind), icon(kind), title)
+		out.PutIf(reason != "", "<p class=\"why text\">%s</p>\n", cut(reason, reasonLen))
+	}
+	end := func() { out.Put("</div></section>\n") }
+	switch {
+	case r.Blocked:
+		d, _ := lo.Find(p.story.decisions(), func(d *decision) bool { return d.around && d.kind == denied })
+		if d == nil {
+			card(denied, "Blocked", r.Reason)
+		} else {
+			card(denied, "Blocked by "+cut(d.title, lineLen), d.reason)
+		}
+		out.Put("<p>")
+		out.PutIf(p.story.steps == 0, "Nothing ran. ")
+		if d != nil {
+			out.Put(`<a href="#%s">See the decision</a>`, d.id())
+		}
+		out.Put("</p>\n")
+		end()
+	case r.Status == wire.Failed:
+		card(failed, "Failed", r.Reason)
+		end()
+	case r.Status == wire.Stopped:
+		card(failed, "Stopped", r.Reason)
+		end()
+	case r.Status == wire.Waiting:
+		p.putWaits(out)
+	case r.LastError != "":
+		card(failed, "No runner could execute it; it is tried again", r.LastError)
+		end()
+	}
+	for _, change := range r.Changes {
+		if strings.Contains(change, " withheld the result: ") {
+			card(withheld, "Result withheld", change)
+			end()
+		}
+	}
+	for _, text := range r.FailedHooks {
+		if !strings.Contains(r.Reason, text) {
+			card(failed, "A hook failed", text)
+			end()
+		}
+	}
+}
+
+// putWaits shows what the run waits for, and where to answer.
+func (p *runPage) putWaits(out *markup.Page) {
+	if len(p.waits) == 0 {
+		out.Put(`<section class="verdict asked">%s<div><h2>Waits</h2><p>`, icon(asked))
+		other := lo.FilterMap(p.run.WaitsFor, func(w wire.WaitView, _ int) (agent.RunID, bool) { return w.Run, w.Run != "" })
+		for _, id := range other {
+			out.Put(`for run <a href="%s"><code>%s</code></a> `, runPath(id), shortID(id))
+		}
+		out.PutIf(len(other) == 0, "It is paused, or waits for an event.")
+		out.Put("</p></div></section>\n")
+	}
+	for _, i := range p.waits {
+		p.putWait(out, i)
+	}
+}
+
+// putWait shows one question.
+func (v *view) putWait(out *markup.Page, i approval.Item) {
+	out.Put(`<section class="verdict asked">%s<div><h2>%s</h2>
+<pre tabindex="0">%s</pre>
+`, icon(asked), waitTitle(i), cut(i.Preview, lineLen*4))
+	for _, q := range i.Questions {
+		out.Put(`<p class="text">%s <span class="dim">asked by %s</span></p>
+`, cut(cmp.Or(q.Reason, "no reason was given"), reasonLen), cut(cmp.Or(q.AskedBy, "the agent"), lineLen))
+	}
+	out.Put("<p>")
+	if v.isOperator() {
+		out.Put(`<a class="button" href="%s?%s">Answer</a> `, waitPath, url.Values{"run": {string(i.Run)}, "wait": {i.Wait}}.Encode())
+	}
+	out.Put(`<span class="dim">asked %s`, ago(i.Asked, v.now))
+	if !i.Deadline.IsZero() {
+		left := "its time has passed"
+		if d := i.Deadline.Sub(v.now); d > 0 {
+			left = formatDuration(d.Round(time.Minute)) + " left"
+		}
+		out.Put(" · %s, then %s", left, cut(i.OnTimeout, lineLen))
+	}
+	out.PutIf(i.Needs != "", " · %s", cut(i.Needs, lineLen))
+	out.PutIf(!v.isOperator(), " · an operator can answer")
+	out.Put("</span></p></div></section>\n")
+}
+
+// waitTitle says in words what a question is about.
+func waitTitle(i approval.Item) string {
+	tool := "“" + line(i.Tool) + "”"
+	switch {
+	case i.Gate != nil:
+		return tool + " waits for a " + line(i.Gate.Kind)
+	case i.Kind == string(durable.WaitInput):
+		return tool + " asks for input"
+	case i.Kind == string(durable.WaitDoubt):
+		return "Run " + tool + " again?"
+	}
+	return "May " + tool + " run?"
+}
+
+// putFacts shows the figures of a run.
+func (p *runPage) putFacts(out *markup.Page) {
+	r, s := p.run, p.story
+	out.Put("<dl class=\"facts\">\n")
+	fact := func(name string, value any) { out.Put("<div><dt>%s</dt><dd>%s</dd></div>\n", name, value) }
+	link := func(name string, id agent.RunID) {
+		out.Put("<div><dt>%s</dt><dd><a href=\"%s\"><code>%s</code></a></dd></div>\n", name, runPath(id), shortID(id))
+	}
+	fact("Began", ago(r.CreatedAt, p.now))
+	if isEnded(r.Status) {
+		fact("Took", formatDuration(r.UpdatedAt.Sub(r.CreatedAt)))
+	}
+	if at := r.Pipeline; at != nil && at.Stage != "" {
+		fact("Stage", cut(at.Stage, lineLen))
+		fact("Iteration", fmt.Sprintf("%d of at most %d", at.Iteration, at.MaxIterations))
+		if at.Decision != "" {
+			fact("Decided", line(at.Decision+" "+at.Why))
+		}
+	}
+	if s.steps > 0 {
+		fact("Steps", s.steps)
+	}
+	if s.usage.InputTokens+s.usage.OutputTokens > 0 {
+		fact("Tokens", formatTokens(s.usage.InputTokens)+" in · "+formatTokens(s.usage.OutputTokens)+" out")
+		cost := "unknown"
+		if s.usage.CostUSD != nil {
+			cost = fmt.Sprintf("$%.4f", *s.usage.CostUSD)
+		}
+		fact("Cost", cost)
+	}
+	if r.SubmittedBy != "" {
+		fact("By", cut(r.SubmittedBy, lineLen))
+	}
+	if r.Runner != "" {
+		fact("Runner", cut(r.Runner, lineLen))
+	}
+	if r.ParentRunID != "" {
+		link(cmp.Or(line(r.Hook)+" hook of", "Parent"), r.ParentRunID)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
+		fact(cut(name, lineLen), cut(r.Labels[name], lineLen))
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Demands)) {
+		fact("needs "+cut(name, lineLen), cut(r.Demands[name], lineLen))
+	}
+	out.Put("</dl>\n")
+}
+
+func isEnded(s wire.Status) bool {
+	return s == wire.Completed || s == wire.Failed || s == wire.Stopped
+}
+
+func shortID(id agent.RunID) string { return cut(string(id[:min(len(id), 12)]), lineLen) }
+
+// putParameters shows the parameters, and how hooks changed them.
+func (p *runPage) putParameters(out *markup.Page) {
+	r := p.run
+	if len(r.OriginalParameters) == 0 && inputLine(r.Parameters) == "" {
+		return
+	}
+	out.Put(`<details id="parameters" class="card"`)
+	out.PutIf(len(r.OriginalParameters) > 0, " open")
+	out.Put("><summary><h2>Parameters</h2>")
+	out.PutIf(len(r.OriginalParameters) > 0, ` <span class="dim">changed by a hook</span>`)
+	out.Put("</summary>\n")
+	if len(r.OriginalParameters) > 0 {
+		putDiff(out, string(r.OriginalParameters), string(r.Parameters))
+	} else {
+		putText(out, approval.Arguments(r.Parameters).Text())
+	}
+	out.Put("</details>\n")
+}
+
+// putText shows long text. It is cut, but not escaped again: its invisible characters are escapes already.
+func putText(out *markup.Page, text string) {
+	out.Put("<pre tabindex=\"0\">%s</pre>\n", cut(text, longText))
+}
+
+// putDiff shows how arguments differ.
+func putDiff(out *markup.Page, before, after string) {
+	text := approval.Diff(approval.Arguments(before), approval.Arguments(after))
+	out.Put("<pre class=\"diff\" tabindex=\"0\">")
+	for one := range strings.Lines(cut(text, longText)) {
+		tag := map[byte]markup.HTML{'-': "del", '+': "ins"}[one[0]]
+		if tag == "" {
+			tag = "span"
+		}
+		out.Put("<%s>%s</%s>", tag, strings.TrimSuffix(one, "\n"), tag)
+	}
+	out.Put("</pre>\n")
+}
+
+// putResult shows the result of the run.
+func (p *runPage) putResult(out *markup.Page) {
+	r := p.run
+	out.Put("<div id=\"result\">")
+	if text := cmp.Or(lo.FromPtr(r.ResultText), string(r.ResultData)); r.Status == wire.Completed && text != "" && text != "null" {
+		out.Put("<section class=\"card\"><h2>Result</h2>\n")
+		if r.ResultText == nil {
+			text = approval.Arguments(text).Text()
+		}
+		putText(out, text)
+		out.Put("</section>\n")
+	}
+	out.Put("</div>\n")
+}
+
+// putPasses shows how often hooks passed without an event of their own.
+func (p *runPage) putPasses(out *markup.Page) {
+	out.Put("<div id=\"passes\">")
+	for _, name := range slices.Sorted(maps.Keys(p.story.passes)) {
+		out.Put("<p class=\"dim\">%s: passed %s</p>\n", cut(name, lineLen), times(p.story.passes[name]))
+	}
+	out.Put("</div>\n")
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return strconv.Itoa(n) + " times"
+}
+
+// entryID returns the ID of an entry on the page.
+func (s *story) entryID(e entry) string {
+	switch {
+	case e.step != nil:
+		return e.step.id(s.root)
+	case e.decision != nil:
+		return e.decision.id()
+	}
+	return fmt.Sprintf("n-%d", e.seq)
+}
+
+// putEntry shows a step, a hook around the run, or a note.
+func (s *story) putEntry(out *markup.Page, e entry, status wire.Status) {
+	switch {
+	case e.step != nil:
+		s.putStep(out, e.step)
+	case e.decision != nil:
+		d := *e.decision
+		if d.kind == running && isEnded(status) {
+			d.words = "interrupted"
+		}
+		out.Put(`<article class="card around %s" id="%s">`, string(d.kind), d.id())
+		d.putContent(out)
+		out.Put("</article>\n")
+	default:
+		out.Put("<p class=\"note\" id=\"n-%s\">%s</p>\n", e.seq, cut(e.note, reasonLen))
+	}
+}
+
+// putStep shows what the model said, and its calls.
+func (s *story) putStep(out *markup.Page, at *step) {
+	out.Put(`<article class="card step" id="%s">`, at.id(s.root))
+	for _, text := range at.input {
+		out.Put("<div class=\"said\"><h3>User</h3>\n")
+		putText(out, text)
+		out.Put("</div>\n")
+	}
+	out.Put("<header><h3>Step %s", at.key.step+1)
+	out.PutIf(at.agent != "", " <span class=\"dim\">sub-agent %s</span>", cut(at.agent, lineLen))
+	out.Put("</h3><p class=\"dim\">")
+	if n := at.usage; n.InputTokens+n.OutputTokens > 0 {
+		out.Put("%s in · %s out", formatTokens(n.InputTokens), formatTokens(n.OutputTokens))
+		out.PutIf(n.CostUSD != nil, " · $%s", strconv.FormatFloat(lo.FromPtr(n.CostUSD), 'f', 4, 64))
+	}
+	out.PutIf(at.tookMS > 0, " · %s", formatDuration(time.Duration(at.tookMS)*time.Millisecond))
+	out.PutIf(at.model != "", " · %s", cut(at.model, lineLen))
+	out.Put("</p></header>\n")
+	if strings.TrimSpace(at.text) != "" {
+		out.Put("<p class=\"text\">%s</p>\n", cut(at.text, longText))
+	}
+	for _, note := range at.notes {
+		out.Put("<p class=\"note\">%s</p>\n", cut(note, reasonLen))
+	}
+	for _, d := range at.other {
+		d.put(out)
+	}
+	for _, c := range at.calls {
+		c.put(out)
+	}
+	out.PutIf(at.err != "", "<p class=\"text bad\">%s</p>\n", cut(at.err, reasonLen))
+	out.Put("</article>\n")
+}
+
+// look returns the kind of the call's outcome.
+func (c *call) look() verdict {
+	d := c.done
+	switch {
+	case d == nil && len(c.questions) > 0 && len(c.answers) == 0:
+		return asked
+	case d == nil:
+		return running
+	case d.Denied:
+		return denied
+	case d.Reason == agent.ReasonWithheld:
+		return withheld
+	case d.Status != agent.ToolExecuted:
+		return failed
+	}
+	return passed
+}
+
+// outcome says what became of a call, as "grapnel runs show" does.
+func (c *call) outcome() string {
+	d := c.done
+	if d == nil {
+		switch c.look() {
+		case asked:
+			return "waits for an answer"
+		}
+		if c.runs {
+			return "running"
+		}
+		return ""
+	}
+	by := cmp.Or(d.DecidedBy, "a hook")
+	words := "ok"
+	switch {
+	case d.Reason == agent.ReasonNobodyToAsk:
+		return "not run: no person is here to approve"
+	case d.Reason == agent.ReasonRejected:
+		return "not run: " + cmp.Or(d.DecidedBy, "a person") + " rejected it"
+	case d.Reason == agent.ReasonHookFailed:
+		return "not run: " + by + " could not decide"
+	case d.Denied:
+		return "denied by " + by
+	case d.Reason == agent.ReasonWithheld:
+		words = lo.Ternary(d.Status == agent.ToolExecuted, "result withheld", "not run, result withheld")
+	case d.Status == agent.ToolUnknown:
+		return agent.NotRepeated
+	case d.Status == agent.ToolMocked:
+		words = "answered by " + by
+	case d.Reason != "" || d.Status == agent.ToolFailed:
+		words = lo.Ternary(d.Status == agent.ToolNotExecuted, "not run", "failed")
+	}
+	if d.Attempts > 1 {
+		words += fmt.Sprintf(" · %d attempts", d.Attempts)
+	}
+	if d.DurationMS > 0 {
+		words += " · " + formatDuration(time.Duration(d.DurationMS)*time.Millisecond)
+	}
+	return words
+}
+
+// put shows a call: what the model asked for, who decided what, and what came of it.
+func (c *call) put(out *markup.Page) {
+	out.Put(`<div class="call c-%s"><p class="cmd"><code class="tool">%s</code> <code>%s</code></p>
+`, string(c.look()), cut(c.tool, lineLen), line(approval.Arguments(c.original).Preview()))
+	rewritten := false
+	for _, d := range c.decisions {
+		d.put(out)
+		rewritten = rewritten || d.after != ""
+	}
+	for _, a := range c.answers {
+		out.Put(`<p class="answer"><b>%s</b> by %s`, cut(a.Verdict, lineLen), cut(cmp.Or(a.Identity, a.By, "a person"), lineLen))
+		out.PutIf(a.Reason != "", `: <span class="text">%s</span>`, cut(a.Reason, reasonLen))
+		out.Put("</p>\n")
+	}
+	if c.arguments != c.original && !rewritten {
+		out.Put("<p class=\"dim\">with changed arguments:</p>\n")
+		putDiff(out, c.original, c.arguments)
+	}
+	for _, name := range c.subagents {
+		out.Put("<p class=\"dim\">sub-agent %s</p>\n", cut(name, lineLen))
+	}
+	if text := c.outcome(); text != "" {
+		out.Put(`<p class="outcome">%s <span>%s</span></p>
+`, icon(c.look()), cut(text, reasonLen))
+	}
+	if d := c.done; d != nil && !d.Denied && strings.TrimSpace(d.Text) != "" {
+		lines := strings.Count(strings.TrimRight(d.Text, "\n"), "\n") + 1
+		if lines > 6 || len(d.Text) > 600 {
+			out.Put("<details><summary>Result <span class=\"dim\">%s</span></summary>\n", plural(lines, "line"))
+			putText(out, d.Text)
+			out.Put("</details>\n")
+		} else {
+			putText(out, d.Text)
+		}
+	}
+	if shown := approval.Arguments(c.original).Text(); len(shown) > lineLen {
+		out.Put("<details><summary>Arguments</summary>\n")
+		putText(out, shown)
+		out.Put("</details>\n")
+	}
+	out.Put("</div>\n")
+}
+
+// put shows a decision inside a step.
+func (d *decision) put(out *markup.Page) {
+	out.Put(`<div class="decision %s" id="%s">`, string(d.kind), d.id())
+	d.putContent(out)
+	out.Put("</div>\n")
+}
+
+// putContent shows who decided what, and why.
+func (d *decision) putContent(out *markup.Page) {
+	out.Put(`<p class="what">%s <span>%s: <b>%s</b> <span class="dim">%s`, icon(d.kind), cut(d.title, lineLen), cut(d.words, lineLen),
+		d.at.UTC().Format(clock))
+	out.PutIf(d.kind != running, ", %s", formatDuration(d.at.Sub(d.from)))
+	out.Put("</span></span></p>\n")
+	out.PutIf(d.reason != "", "<p class=\"text\">%s</p>\n", cut(d.reason, reasonLen))
+	out.PutIf(d.err != "", "<p class=\"text bad\">%s</p>\n", cut(d.err, reasonLen))
+	if d.after != "" && d.after != d.before {
+		putDiff(out, d.before, d.after)
+	}
+	if len(d.facts) > 0 {
+		out.Put("<details><summary>Because</summary><dl class=\"because\">\n")
+		for _, f := range d.facts {
+			out.Put("<dt><code>%s</code></dt><dd><code>%s</code></dd>\n", cut(f.Name, reasonLen), cut(f.Value, reasonLen))
+		}
+		out.Put("</dl></details>\n")
+	}
+	if o := d.origin; o != nil && o.File != "" {
+		out.Put("<p class=\"dim\">rule <code>%s</code> in <code>%s:%s</code></p>\n", cut(o.Rule, lineLen), cut(o.File, lineLen), o.Line)
+	}
+	if d.run != "" {
+		out.Put("<p>its run <a href=\"%s\"><code>%s</code></a></p>\n", runPath(d.run), shortID(d.run))
+	}
+}

@@ -1,0 +1,401 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/internal/markup"
+)
+
+const (
+	// rowsShown is how many runs a page lists.
+	rowsShown = 50
+	// rowsSearched is how many runs one search reads; the page then offers to search older ones.
+	rowsSearched = 1000
+	// partShown is how many runs a part of the first page lists.
+	partShown = 8
+)
+
+// tabs are the lists of runs by status.
+var tabs = []struct {
+	name, title string
+	filter      wire.RunFilter
+}{
+	{"", "All", wire.RunFilter{}},
+	{"waiting", "Waiting", wire.RunFilter{Status: []string{string(wire.Waiting)}}},
+	{"running", "Running", wire.RunFilter{Status: activeStatuses}},
+	{"blocked", "Blocked", wire.RunFilter{Blocked: true}},
+	{"failed", "Failed", wire.RunFilter{Status: []string{string(wire.Failed), string(wire.Stopped)}}},
+	{"hooks", "With hooks", wire.RunFilter{HasHooks: true}},
+}
+
+var activeStatuses = []string{string(wire.Pending), string(wire.Hooking), string(wire.Running)}
+
+// row is one run in a list.
+type row struct {
+	wire.Run
+
+	input string
+	// why is the question that a waiting run asks.
+	why string
+}
+
+// query says which runs a list has.
+type query struct {
+	tab, name, text, before string
+}
+
+func queryOf(values url.Values) query {
+	return query{values.Get("show"), strings.TrimSpace(values.Get("name")), strings.TrimSpace(values.Get("q")), values.Get("before")}
+}
+
+// address returns the address of a page below the list of runs.
+func (q query) address(path string) string {
+	values := url.Values{}
+	for name, value := range map[string]string{"show": q.tab, "name": q.name, "q": q.text, "before": q.before} {
+		if value != "" {
+			values.Set(name, value)
+		}
+	}
+	if len(values) == 0 {
+		return prefix + path
+	}
+	return prefix + path + "?" + values.Encode()
+}
+
+// filter returns the filter of the query; ok is false for an unknown tab.
+func (q query) filter() (f wire.RunFilter, ok bool) {
+	i := slices.IndexFunc(tabs, func(t struct {
+		name, title string
+		filter      wire.RunFilter
+	},
+	) bool {
+		return t.name == q.tab
+	})
+	if i < 0 {
+		return f, false
+	}
+	f = tabs[i].filter
+	f.AgentName, f.Before, f.Limit = q.name, q.before, rowsShown
+	return f, true
+}
+
+// readRows returns the runs of a query, newest first. Next, unless empty, is the last run that was looked at.
+func (h *Handler) readRows(ctx context.Context, q query) (rows []row, next string, err error) {
+	f, ok := q.filter()
+	if !ok {
+		return nil, "", errUnknownList
+	}
+	for searched := 0; ; searched += f.Limit {
+		list, err := h.o.Coordinator.ListRuns(ctx, f)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, r := range list.Runs {
+			one, err := h.rowOf(ctx, r)
+			if err != nil {
+				return nil, "", err
+			}
+			if one.matches(q.text) {
+				rows = append(rows, one)
+			}
+			if len(rows) == rowsShown {
+				return rows, string(r.RunID), nil
+			}
+		}
+		if f.Before = list.Next; f.Before == "" || q.text == "" || searched+f.Limit >= rowsSearched {
+			return rows, list.Next, nil
+		}
+	}
+}
+
+var errUnknownList = errors.New("there is no such list of runs")
+
+// rowsOf adds to runs what a list shows of them.
+func (h *Handler) rowsOf(ctx context.Context, runs []wire.Run) (rows []row, err error) {
+	for _, r := range runs {
+		one, err := h.rowOf(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, one)
+	}
+	return rows, nil
+}
+
+// rowOf adds to a run what a list shows of it.
+func (h *Handler) rowOf(ctx context.Context, r wire.Run) (row, error) {
+	input, err := h.o.Store.SubmittedInput(ctx, r.RunID)
+	if err != nil && !errors.Is(err, durable.ErrNotFound) { // it was deleted meanwhile
+		return row{}, err
+	}
+	one := row{Run: r, input: inputText(input)}
+	if r.Status == wire.Waiting {
+		items, _, err := approval.Inbox(ctx, h.o.Store, durable.WaitFilter{Run: r.RunID, Limit: 1})
+		if err != nil {
+			return row{}, err
+		}
+		if len(items) > 0 {
+			one.why = waitTitle(items[0]) + " " + items[0].Preview
+		}
+	}
+	return one, nil
+}
+
+// inputText returns a run's parameters on one line. An agent's stored input is its messages.
+func inputText(stored []byte) string {
+	var in struct {
+		Messages []struct {
+			Text  string `json:"text"`
+			Parts []struct {
+				Text string `json:"text"`
+			} `json:"parts"`
+		} `json:"messages"`
+	}
+	if json.Unmarshal(stored, &in) == nil && len(in.Messages) > 0 {
+		m := in.Messages[len(in.Messages)-1]
+		text := m.Text
+		for _, part := range m.Parts {
+			text += part.Text
+		}
+		if text != "" {
+			return line(text)
+		}
+	}
+	return inputLine(stored)
+}
+
+// reason returns why a run is as it is, on one line.
+func (r row) reason() string {
+	switch {
+	case r.why != "":
+		return line(r.why)
+	case r.Reason != "":
+		return line(r.Reason)
+	case len(r.Changes)+len(r.FailedHooks) > 0:
+		return line(strings.Join(slices.Concat(r.FailedHooks, r.Changes), "; "))
+	}
+	return ""
+}
+
+// matches reports whether a run has a text in its ID, agent, labels, parameters or reason.
+func (r row) matches(text string) bool {
+	if text == "" {
+		return true
+	}
+	text = strings.ToLower(text)
+	in := []string{string(r.RunID), r.AgentName, r.SubmittedBy, r.input, r.reason()}
+	for name, value := range r.Labels {
+		in = append(in, name+"="+value)
+	}
+	return slices.ContainsFunc(in, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
+}
+
+// showRuns serves a list of runs.
+func (h *Handler) showRuns(w http.ResponseWriter, r *http.Request, v *view) {
+	q := queryOf(r.URL.Query())
+	if strings.HasPrefix(q.text, "run_") {
+		if _, err := h.o.Coordinator.Run(r.Context(), agent.RunID(q.text)); err == nil {
+			http.Redirect(w, r, runPath(agent.RunID(q.text)), http.StatusSeeOther)
+			return
+		}
+	}
+	rows, next, err := h.readRows(r.Context(), q)
+	if err != nil {
+		h.fail(w, r, v, "listing runs", err)
+		return
+	}
+	v.title, v.part = "Runs", partRuns
+	if q.before == "" && q.text == "" {
+		v.live = q.address("runs/live")
+	}
+	v.Put(`<div class="title"><h1>Runs</h1><form class="search" role="search" action="%s"><input type="hidden" name="show" value="%s">
+<label><span class="hide">Agent</span><input name="name" value="%s" placeholder="Agent" autocomplete="off" spellcheck="false" size="10"></label>
+<label class="wide"><span class="hide">Text, label or run ID</span><input type="search" name="q" value="%s" placeholder="Text, label or run ID" autocomplete="off" data-slash></label>
+<button>Search</button></form></div>
+<nav class="tabs" aria-label="Which runs"><ul>
+`, prefix+"runs", cut(q.tab, lineLen), cut(q.name, lineLen), cut(q.text, lineLen))
+	for _, t := range tabs {
+		v.Put(`<li><a href="%s"`, query{tab: t.name, name: q.name, text: q.text}.address("runs"))
+		v.PutIf(t.name == q.tab, ` aria-current="page"`)
+		v.Put(">%s</a></li>\n", t.title)
+	}
+	v.Put("</ul></nav>\n")
+	v.putRows(&v.Page, "rows", rows)
+	if len(rows) == 0 {
+		v.putNone(q, next)
+	}
+	if next != "" {
+		older := q
+		older.before = next
+		text := "Older runs"
+		if q.text != "" && len(rows) < rowsShown {
+			text = "Search older runs"
+		}
+		v.Put(`<p class="more"><a class="button" href="%s">%s</a></p>
+`, older.address("runs"), text)
+	}
+	reply(w, http.StatusOK, v.render())
+}
+
+// putNone says that a list is empty, and what to do.
+func (v *view) putNone(q query, next string) {
+	switch {
+	case next != "":
+		v.Put("<p class=\"dim\" id=\"none\">None of the last %s runs match.</p>\n", rowsSearched)
+	case q != (query{}):
+		v.Put("<p class=\"dim\" id=\"none\">No run matches. <a href=\"%s\">Show all runs</a></p>\n", prefix+"runs")
+	default:
+		putFirst(&v.Page)
+	}
+}
+
+// putFirst says how to submit the first run.
+func putFirst(p *markup.Page) {
+	p.Put(`<div id="none"><p>No run was submitted yet. Store a blueprint and submit a run of it:</p>
+<pre tabindex="0">grapnel blueprints apply report.yaml
+grapnel runs submit blueprint report --params '{"month": "May"}'</pre></div>
+`)
+}
+
+// putRows shows runs as a list.
+func (v *view) putRows(p *markup.Page, id string, rows []row) {
+	p.Put("<ul class=\"rows\" id=\"%s\">\n", id)
+	for _, r := range rows {
+		v.putRow(p, r)
+	}
+	p.Put("</ul>\n")
+}
+
+// putRow shows a run in a list.
+func (v *view) putRow(p *markup.Page, r row) {
+	took := ""
+	if isEnded(r.Status) {
+		took = formatDuration(r.UpdatedAt.Sub(r.CreatedAt))
+	}
+	p.Put(`<li id="r-%s"><a class="row" data-key href="%s"><span class="what"><b>%s</b> <span class="input">%s</span>`,
+		cut(string(r.RunID), lineLen), runPath(r.RunID), cut(r.AgentName, lineLen), r.input)
+	look := "s-" + statusOf(r.Run)
+	if r.Status == wire.Completed { // it says what hooks did
+		look = lo.Ternary(len(r.FailedHooks) > 0, "failed", "dim")
+	}
+	p.PutIf(r.reason() != "", `<span class="why %s">%s</span>`, look, r.reason())
+	p.Put("</span>")
+	putStatus(p, statusOf(r.Run))
+	p.Put(`<span class="badges">%s</span><span class="took">%s</span><span class="when">%s</span></a></li>
+`, badges(r.Run), took, ago(r.CreatedAt, v.now))
+}
+
+// badges show what hooks around a run did.
+func badges(r wire.Run) markup.HTML {
+	var p markup.Page
+	badge := func(kind verdict, n int, word string) {
+		if n > 0 {
+			p.Put(`<span class="count %s" title="%s">%s<span class="hide">%s</span>%s</span>`, string(kind), fmt.Sprintf("%d %s", n, word), icon(kind), word+" ", n)
+		}
+	}
+	held := lo.CountBy(r.Changes, func(c string) bool { return strings.Contains(c, " withheld the result: ") })
+	badge(denied, lo.Ternary(r.Blocked, 1, 0), "blocked")
+	badge(withheld, held, "withheld")
+	badge(rewrote, len(r.Changes)-held, "changed")
+	badge(failed, len(r.FailedHooks), "failed hooks")
+	return markup.HTML(p.String())
+}
+
+// overview is what the first page lists.
+type overview struct {
+	waits                   []approval.Item
+	moreWaits               bool
+	running, failed, recent []row
+}
+
+// readOverview reads what waits, what runs, what failed, and what was submitted last.
+func (h *Handler) readOverview(ctx context.Context) (o overview, err error) {
+	var next *durable.Wait
+	if o.waits, next, err = approval.Inbox(ctx, h.o.Store, durable.WaitFilter{Limit: partShown}); err != nil {
+		return o, err
+	}
+	o.moreWaits = next != nil
+	for _, part := range []struct {
+		into *[]row
+		f    wire.RunFilter
+	}{
+		{&o.running, wire.RunFilter{Status: activeStatuses}},
+		{&o.failed, wire.RunFilter{Status: []string{string(wire.Failed), string(wire.Stopped)}}},
+		{&o.recent, wire.RunFilter{Status: []string{string(wire.Completed)}}},
+	} {
+		part.f.Limit = partShown
+		list, err := h.o.Coordinator.ListRuns(ctx, part.f)
+		if err != nil {
+			return o, err
+		}
+		if *part.into, err = h.rowsOf(ctx, list.Runs); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// showOverview serves the first page.
+func (h *Handler) showOverview(w http.ResponseWriter, r *http.Request, v *view) {
+	o, err := h.readOverview(r.Context())
+	if err != nil {
+		h.fail(w, r, v, "reading what happens", err)
+		return
+	}
+	v.title, v.part, v.live = "Now", partNow, prefix+"live"
+	v.Put("<h1>Now</h1>\n")
+	v.putOverview(&v.Page, o)
+	reply(w, http.StatusOK, v.render())
+}
+
+func (v *view) putOverview(p *markup.Page, o overview) {
+	p.Put("<div id=\"now\">\n<section id=\"waits\"><h2>Waits for people</h2>\n")
+	if len(o.waits) == 0 {
+		p.Put("<p class=\"dim\">Nothing waits for a person.</p>\n")
+	}
+	p.Put("<ul class=\"rows\">\n")
+	for _, i := range o.waits {
+		reason := ""
+		if len(i.Questions) > 0 {
+			reason = i.Questions[0].Reason
+		}
+		p.Put(`<li><a class="row" data-key href="%s"><span class="what"><b>%s</b> <code class="input">%s</code><span class="why s-waiting">%s</span></span>`+
+			`<span class="status s-waiting"><i aria-hidden="true"></i>%s</span><span class="badges"></span><span class="took"></span><span class="when">%s</span></a></li>
+`, runPath(i.Run), waitTitle(i), line(i.Preview), line(reason), line(i.AgentText()), ago(i.Asked, v.now))
+	}
+	p.Put("</ul>\n")
+	p.PutIf(o.moreWaits, "<p class=\"more\"><a href=\"%s\">All runs that wait</a></p>\n", query{tab: "waiting"}.address("runs"))
+	p.Put("</section>\n")
+	empty := len(o.running)+len(o.failed)+len(o.recent)+len(o.waits) == 0
+	for _, part := range []struct {
+		id, title, none, tab string
+		rows                 []row
+	}{
+		{"running", "Running", "Nothing runs.", "running", o.running},
+		{"failed", "Blocked, failed or stopped", "No run was blocked, failed or stopped.", "failed", o.failed},
+		{"recent", "Completed", "No run is completed yet.", "", o.recent},
+	} {
+		p.Put("<section id=\"%s\"><h2>%s</h2>\n", part.id, part.title)
+		p.PutIf(len(part.rows) == 0, "<p class=\"dim\">%s</p>\n", part.none)
+		v.putRows(p, "rows-"+part.id, part.rows)
+		p.PutIf(len(part.rows) == partShown, "<p class=\"more\"><a href=\"%s\">More</a></p>\n", query{tab: part.tab}.address("runs"))
+		p.Put("</section>\n")
+	}
+	if empty {
+		putFirst(p)
+	}
+	p.Put("</div>\n")
+}

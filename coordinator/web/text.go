@@ -1,0 +1,104 @@
+package web
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/grapnel-go/grapnel/internal/invisible"
+	"github.com/grapnel-go/grapnel/internal/markup"
+)
+
+// The longest text that pages show, in bytes: of a result or arguments, of a reason, and of a line in a list.
+const (
+	longText  = 8 << 10
+	reasonLen = 2 << 10
+	lineLen   = 200
+)
+
+// cut returns text from outside in the form that people see: invisible characters are escapes, and the end of long text
+// is missing.
+func cut(text string, most int) string {
+	rest := 0
+	if len(text) > most {
+		end := most
+		for end > 0 && text[end]&0xC0 == 0x80 { // inside a character
+			end--
+		}
+		rest = len(text) - end
+		text = text[:end]
+	}
+	text = invisible.Escape(strings.ReplaceAll(text, "\r\n", "\n"))
+	if rest > 0 {
+		text += fmt.Sprintf("… (%d more bytes)", rest)
+	}
+	return text
+}
+
+// line returns the beginning of text on one line.
+func line(text string) string {
+	long := len(text) > 4*lineLen
+	if long {
+		text = text[:4*lineLen]
+	}
+	short := []rune(strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " "))
+	if len(short) > lineLen {
+		short, long = short[:lineLen], true
+	}
+	if long {
+		return invisible.Escape(string(short)) + "…"
+	}
+	return invisible.Escape(string(short))
+}
+
+// formatDuration returns a duration as "grapnel runs show" does.
+func formatDuration(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return "<1ms"
+	case d < time.Second:
+		return strconv.FormatInt(d.Milliseconds(), 10) + "ms"
+	case d < time.Minute:
+		return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + "s"
+	}
+	return d.Round(time.Second).String()
+}
+
+// formatAge returns the time since an event, in words. page.js repeats it while the page is open.
+func formatAge(d time.Duration) string {
+	switch {
+	case d < 5*time.Second:
+		return "just now"
+	case d < time.Minute:
+		return fmt.Sprintf("%d s ago", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
+}
+
+// ago returns a time element with the age of an event.
+func ago(at, now time.Time) markup.HTML {
+	var p markup.Page
+	p.Put(`<time datetime="%s" title="%s">%s</time>`, at.UTC().Format(time.RFC3339), at.UTC().Format("2006-01-02 15:04:05 UTC"), formatAge(now.Sub(at)))
+	return markup.HTML(p.String())
+}
+
+// formatTokens returns a number of tokens, in thousands when it is large.
+func formatTokens(n int64) string {
+	if n < 10_000 {
+		return strconv.FormatInt(n, 10)
+	}
+	return strconv.FormatFloat(float64(n)/1000, 'f', 1, 64) + "k"
+}
+
+// plural returns a number with a noun.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

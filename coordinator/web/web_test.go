@@ -1,0 +1,518 @@
+package web_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/api"
+	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/web"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/memory"
+)
+
+const secret = "the-token-of-the-process"
+
+// room is a control room with its coordinator.
+type room struct {
+	t      *testing.T
+	c      *coordinator.Coordinator
+	store  durable.Store
+	pages  *web.Handler
+	url    string
+	client *http.Client
+	cookie string
+	decide chan action.Decision // what the hook of the blueprint "gated" decides
+}
+
+// newRoom starts a coordinator. Fake, unless nil, is what its pages read.
+func newRoom(t *testing.T, fake web.Coordinator) *room {
+	t.Helper()
+	r := &room{t: t, store: memory.New(), decide: make(chan action.Decision)}
+	t.Cleanup(func() { assert.NoError(t, r.store.Close()) })
+	gate := func(ctx context.Context, _ *action.Request) (*action.Decision, error) {
+		select {
+		case d := <-r.decide:
+			return &d, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	var err error
+	r.c, err = coordinator.New(coordinator.Options{Store: r.store, Host: action.Host{Funcs: map[string]action.Body{"gate": gate}}})
+	require.NoError(t, err)
+	for _, text := range []string{
+		`{"name": "gated", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {"on_run_start": {"type": "func", "func": "gate", "on_error": "block"}}}`,
+		`{"name": "plain", "type": "procedural", "command": {"argv": ["cat"]}}`,
+	} {
+		_, err = r.c.CreateBlueprint(t.Context(), []byte(text), "ann")
+		require.NoError(t, err)
+	}
+	if fake == nil {
+		fake = api.Reader{Coordinator: r.c}
+	}
+	r.pages = web.New(web.Options{Coordinator: fake, Store: r.store, Token: secret})
+	server := httptest.NewServer(api.Handler(r.c, api.Options{Token: secret, Pages: r.pages}))
+	t.Cleanup(func() {
+		server.CloseClientConnections() // a browser's streams have no end
+		server.Close()
+	})
+	r.url = server.URL
+	r.client = &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return r
+}
+
+// work executes runs until the test ends.
+func (r *room) work() {
+	r.t.Helper()
+	keeper, options := durable.Keep(r.store, durable.Options{}), coordinator.RunnerOptions{}
+	runners := r.c.Runners(keeper, options)
+	maps.Copy(runners, r.c.HookRunners(keeper))
+	worker, err := durable.NewWorker(r.store, durable.WorkerOptions{Runners: runners, Labels: r.c.Labels(options, nil)})
+	require.NoError(r.t, err)
+	ctx, stop := context.WithCancel(r.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(ctx) }()
+	r.t.Cleanup(func() {
+		stop()
+		<-ended
+	})
+}
+
+// reply is a page.
+type reply struct {
+	*http.Response
+
+	body string
+}
+
+func (r *room) do(method, path string, form url.Values, header ...string) reply {
+	r.t.Helper()
+	in, err := http.NewRequestWithContext(r.t.Context(), method, r.url+path, strings.NewReader(form.Encode()))
+	require.NoError(r.t, err)
+	in.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if r.cookie != "" {
+		in.Header.Set("Cookie", r.cookie)
+	}
+	for i := 0; i < len(header); i += 2 {
+		in.Header.Set(header[i], header[i+1])
+	}
+	out, err := r.client.Do(in)
+	require.NoError(r.t, err)
+	defer out.Body.Close()
+	text, err := io.ReadAll(out.Body)
+	require.NoError(r.t, err)
+	return reply{out, string(text)}
+}
+
+func (r *room) get(path string) reply {
+	r.t.Helper()
+	return r.do(http.MethodGet, path, nil)
+}
+
+// signIn signs in with a code or a token.
+func (r *room) signIn(secret string) reply {
+	r.t.Helper()
+	out := r.do(http.MethodPost, "/ui/sign-in", url.Values{"secret": {secret}})
+	for _, c := range out.Cookies() {
+		r.cookie = c.Name + "=" + c.Value
+	}
+	return out
+}
+
+func (r *room) submit(in wire.RunRequest) agent.RunID {
+	r.t.Helper()
+	run, err := r.c.Submit(r.t.Context(), in, "ann")
+	require.NoError(r.t, err)
+	return run.ID
+}
+
+// Without a session, every page leads to the sign-in, and back after it.
+func TestSignIn(t *testing.T) {
+	r := newRoom(t, nil)
+	assert.Equal(t, "/ui/", r.get("/").Header.Get("Location"))
+	for _, path := range []string{"/ui/runs", "/ui/runs/live", "/ui/live", "/ui/runs/x", "/ui/runs/x/live?after=1", "/approvals/", "/approvals/wait?run=x&wait=y"} {
+		got := r.get(path)
+		assert.Equal(t, http.StatusSeeOther, got.StatusCode, path)
+		assert.Equal(t, "/ui/sign-in?"+url.Values{"back": {path}}.Encode(), got.Header.Get("Location"), path)
+	}
+	for _, wrong := range []string{"", "wrong", "grp_wrong"} {
+		got := r.signIn(wrong)
+		assert.Equal(t, http.StatusUnauthorized, got.StatusCode, wrong)
+		assert.Empty(t, got.Cookies(), wrong)
+	}
+	code := r.pages.NewCode()
+	page := r.get(web.SignInPath(code))
+	assert.Contains(t, page.body, `value="`+code+`"`)
+	assert.Empty(t, page.Cookies(), "an address alone signs nobody in")
+	got := r.signIn(code)
+	require.Equal(t, http.StatusSeeOther, got.StatusCode)
+	assert.Equal(t, "/ui/", got.Header.Get("Location"))
+	require.Len(t, got.Cookies(), 2)
+	for i, path := range []string{"/ui/", "/approvals/"} {
+		c := got.Cookies()[i]
+		assert.Equal(t, path, c.Path)
+		assert.True(t, c.HttpOnly)
+		assert.Equal(t, http.SameSiteStrictMode, c.SameSite)
+	}
+	assert.Contains(t, r.get("/ui/").body, "<b>local</b> admin")
+	assert.Equal(t, http.StatusOK, r.get("/approvals/").StatusCode, "one sign-in for all pages")
+	docs, err := r.store.ListDocuments(t.Context(), "session", "", 10)
+	require.NoError(t, err)
+	require.Len(t, docs, 1)
+	_, value, _ := strings.Cut(r.cookie, "=")
+	assert.NotContains(t, docs[0].Name+string(docs[0].Data), value, "the store has hashes only")
+	assert.NotContains(t, string(docs[0].Data), secret)
+
+	stolen := r.cookie
+	r.cookie = ""
+	assert.Equal(t, http.StatusUnauthorized, r.signIn(code).StatusCode, "a code works once")
+	assert.Equal(t, "/ui/runs?q=a", r.do(http.MethodPost, "/ui/sign-in", url.Values{"secret": {secret}, "back": {"/ui/runs?q=a"}}).Header.Get("Location"))
+	for _, back := range []string{"https://evil.example/ui/", "//evil.example/ui/", "javascript:alert(1)", `/\evil.example`, "/healthz"} {
+		assert.Equal(t, "/ui/", r.do(http.MethodPost, "/ui/sign-in", url.Values{"secret": {secret}, "back": {back}}).Header.Get("Location"), back)
+	}
+	r.cookie = stolen
+	r.do(http.MethodPost, "/ui/sign-out", nil)
+	assert.Equal(t, http.StatusSeeOther, r.get("/ui/").StatusCode, "the session is gone for whoever has the cookie")
+}
+
+// A session has the rights of its token, and ends with it.
+func TestSessionsOfTokens(t *testing.T) {
+	r := newRoom(t, nil)
+	admin, err := client.New(client.Options{URL: r.url, Token: secret})
+	require.NoError(t, err)
+	for _, role := range wire.Roles {
+		r.cookie = ""
+		token, err := admin.NewToken(t.Context(), "my-"+string(role), role, 0)
+		require.NoError(t, err)
+		got := r.signIn(token)
+		if role == wire.RunnerRole {
+			assert.Equal(t, http.StatusUnauthorized, got.StatusCode)
+			continue
+		}
+		page := r.get("/ui/")
+		assert.Contains(t, page.body, "<b>my-"+string(role)+"</b> "+string(role))
+		assert.Equal(t, role != wire.Viewer, strings.Contains(page.body, `href="/approvals/"`), role)
+		tokens, err := admin.Tokens(t.Context())
+		require.NoError(t, err)
+		about, _ := lo.Find(tokens, func(t wire.Token) bool { return t.Name == "my-"+string(role) })
+		require.NoError(t, admin.RevokeToken(t.Context(), about.ID))
+		assert.Equal(t, http.StatusSeeOther, r.get("/ui/").StatusCode, "%s: the cookie of a revoked token", role)
+	}
+	r.cookie = ""
+	data, err := json.Marshal(wire.Token{Name: "late", Role: wire.Viewer, Expires: time.Now().Add(-time.Second)})
+	require.NoError(t, err)
+	_, err = r.store.PutDocument(t.Context(), durable.Document{Kind: "token", Name: fmt.Sprintf("%x", sha256.Sum256([]byte("grp_late"))), Data: data})
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusUnauthorized, r.signIn("grp_late").StatusCode, "an expired token")
+}
+
+// Cookies count for pages alone, and forms from other sites for nothing.
+func TestOtherSites(t *testing.T) {
+	r := newRoom(t, nil)
+	r.signIn(secret)
+	assert.Equal(t, http.StatusUnauthorized, r.get("/runs").StatusCode, "the API wants a token")
+	for _, header := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}} {
+		for _, path := range []string{"/ui/sign-in", "/ui/sign-out"} {
+			assert.Equal(t, http.StatusForbidden, r.do(http.MethodPost, path, url.Values{"secret": {secret}}, header...).StatusCode, "%s %s", path, header)
+		}
+	}
+	page := r.get("/ui/")
+	require.Equal(t, http.StatusOK, page.StatusCode, "nobody was signed out")
+	policy := page.Header.Get("Content-Security-Policy")
+	for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "require-trusted-types-for 'script'", "frame-ancestors 'none'"} {
+		assert.Contains(t, policy, want)
+	}
+	assert.NotContains(t, policy, "unsafe")
+	assert.NotRegexp(t, `(?i)<style|\sstyle=|<script>|\son\w+=`, page.body)
+	for _, m := range regexp.MustCompile(`(?:href|src)="(/ui/asset/[^"]+)"`).FindAllStringSubmatch(page.body, -1) {
+		asset := r.get(m[1])
+		assert.Equal(t, http.StatusOK, asset.StatusCode)
+		assert.Contains(t, asset.Header.Get("Cache-Control"), "immutable")
+	}
+	assert.Equal(t, http.StatusNotFound, r.get("/ui/asset/x").StatusCode)
+	assert.Equal(t, http.StatusNotFound, r.get("/ui/nothing").StatusCode)
+	assert.Equal(t, http.StatusNotFound, r.get("/ui/runs/run_nothing").StatusCode)
+	assert.Equal(t, http.StatusNotFound, r.get("/ui/runs?show=nothing").StatusCode)
+}
+
+func TestListOfRuns(t *testing.T) {
+	r := newRoom(t, nil)
+	r.signIn(secret)
+	assert.Contains(t, r.get("/ui/runs").body, "grapnel runs submit blueprint", "what to do first")
+	var first, labelled agent.RunID
+	for i := range 60 {
+		in := wire.RunRequest{AgentName: "plain", Parameters: json.RawMessage(fmt.Sprintf(`{"n": "number-%d-"}`, i))}
+		switch i {
+		case 0:
+			first = r.submit(in)
+		case 1:
+			in.Labels = map[string]string{"team": "Finance"}
+			labelled = r.submit(in)
+		default:
+			r.submit(in)
+		}
+	}
+	gated := r.submit(wire.RunRequest{AgentName: "gated"})
+	rows := func(path string) []string {
+		page := r.get(path)
+		require.Equal(t, http.StatusOK, page.StatusCode, path)
+		return lo.Map(regexp.MustCompile(`<li id="r-(\w+)">`).FindAllStringSubmatch(page.body, -1), func(m []string, _ int) string { return m[1] })
+	}
+	assert.Len(t, rows("/ui/runs"), 50)
+	older := regexp.MustCompile(`href="(/ui/runs\?before=[^"]+)">Older runs`).FindStringSubmatch(r.get("/ui/runs").body)
+	require.Len(t, older, 2)
+	rest := rows(older[1])
+	assert.Len(t, rest, 11)
+	assert.Contains(t, rest, string(first))
+	for query, want := range map[string][]string{
+		"name=gated": {string(gated)}, "show=hooks": {string(gated)}, "q=NUMBER-0-": {string(first)}, "q=team%3Dfinance": {string(labelled)},
+		"q=gated&name=plain": {}, "show=waiting": {}, "show=blocked": {}, "show=failed": {}, "show=running&name=gated": {string(gated)},
+	} {
+		assert.Equal(t, want, append([]string{}, rows("/ui/runs?"+query)...), query)
+	}
+	assert.Equal(t, "/ui/runs/"+string(first), r.get("/ui/runs?q="+string(first)).Header.Get("Location"))
+	assert.Contains(t, r.get("/ui/").body, string(gated), "what runs")
+}
+
+// told are the events of a run with decisions of every kind, as a store has them.
+func told(texts ...any) []wire.EventView {
+	lines := fmt.Sprintf(`hook_start {"event_type":"hook_start","hook":"agent.tidier/check","hook_type":"on_run_start","target_type":"agent","target_name":"checker","hook_run_id":"run_child"}
+hook_complete {"event_type":"hook_complete","hook":"agent.tidier/check","hook_type":"on_run_start","target_type":"agent","target_name":"checker","hook_run_id":"run_child","duration_ms":12,"action":"continue","parameters_transformed":true,"before":{"month":"May"},"after":{"month":"June"}}
+step.started {"run":"run_1","step":0}
+inference.started {"run":"run_1","step":0,"input":["Tidy %[1]s"]}
+inference.retrying {"run":"run_1","step":0,"attempt":1,"wait_ms":500,"error":{"kind":"x","text":"busy %[1]s"}}
+inference.completed {"run":"run_1","step":0,"model":"m-1","text":"I remove it. %[1]s","calls":[{"id":"c1","name":"bash","arguments":"{\"command\":\"rm -rf build %[1]s\"}"},{"id":"c2","name":"bash","arguments":"{\"command\":\"ls\"}"},{"id":"c3","name":"mail","arguments":"{}"}],"usage":{"input_tokens":400,"output_tokens":30,"cost_usd":0.5}}
+hook.blocked {"run":"run_1","step":0,"hook":"ours/no-delete","point":"PreToolUse","origin":{"policy":"ours","rule":"no-delete","file":"ours.yaml","line":12},"call_id":"c1","tool":"bash","duration_ms":2,"decision":"deny","reason":"it deletes files %[1]s","facts":[{"name":"args.command","value":"rm %[1]s"}]}
+hook.complete {"run":"run_1","step":0,"hook":"ours/offline","point":"PreToolUse","shadow":true,"call_id":"c1","tool":"bash","duration_ms":2,"decision":"deny","reason":"no network %[1]s"}
+tool_call.started {"run":"run_1","step":0,"call":{"id":"c1","name":"bash","arguments":"{\"command\":\"rm -rf build %[1]s\"}"},"runs":false}
+tool_call.completed {"run":"run_1","step":0,"call":{"id":"c1","name":"bash","arguments":"{\"command\":\"rm -rf build %[1]s\"}"},"status":"not_executed","reason":"denied","decided_by":"ours/no-delete","denied":true,"text":"denied"}
+hook.complete {"run":"run_1","step":0,"hook":"ours/inside","point":"PreToolUse","call_id":"c2","tool":"bash","duration_ms":2,"decision":"rewrite","before":"{\"command\":\"ls\"}","after":"{\"command\":\"ls -1 %[1]s\"}"}
+tool_call.started {"run":"run_1","step":0,"call":{"id":"c2","name":"bash","arguments":"{\"command\":\"ls -1\"}"},"original_arguments":"{\"command\":\"ls\"}","runs":true}
+tool_call.completed {"run":"run_1","step":0,"call":{"id":"c2","name":"bash","arguments":"{\"command\":\"ls -1\"}"},"original_arguments":"{\"command\":\"ls\"}","status":"executed","text":"a.txt %[1]s","attempts":1,"duration_ms":11}
+hook.complete {"run":"run_1","step":0,"hook":"ours/publish","point":"PreToolUse","call_id":"c3","tool":"mail","duration_ms":2,"decision":"ask","reason":"it publishes %[1]s"}
+approval.requested {"run":"run_1","step":0,"call":{"id":"c3","name":"mail","arguments":"{}"},"questions":[{"id":"q","by":"ours/publish","reason":"it publishes"}]}
+run.parked {"run":"run_1","waiting":true}
+run.resumed {"run":"run_1"}
+approval.completed {"run":"run_1","step":0,"call":{"id":"c3","name":"mail","arguments":"{\"to\":\"Carol %[1]s\"}"},"answer":{"verdict":"approve","by":"Ann %[1]s","reason":"fine %[1]s"}}
+tool_call.started {"run":"run_1","step":0,"call":{"id":"c3","name":"mail","arguments":"{\"to\":\"Carol %[1]s\"}"},"original_arguments":"{}","runs":true}
+hook.blocked {"run":"run_1","step":0,"hook":"ours/secrets","point":"PostToolUse","call_id":"c3","tool":"mail","duration_ms":2,"decision":"withhold","reason":"a key %[1]s"}
+tool_call.completed {"run":"run_1","step":0,"call":{"id":"c3","name":"mail","arguments":"{\"to\":\"Carol %[1]s\"}"},"original_arguments":"{}","status":"executed","reason":"withheld","decided_by":"ours/secrets","text":"withheld","attempts":1}
+step.completed {"run":"run_1","step":0,"duration_ms":900}
+subagent.started {"run":"run_1","call_id":"c3","subagent":"run_2","agent":"helper %[1]s"}
+step.started {"run":"run_2","step":0}
+hook.failed {"run":"run_2","step":0,"hook":"ours/judge","point":"PreInference","duration_ms":2,"policy":"closed","origin":{"rule":"judge","action":"http","target":"judge.example %[1]s","on_failure":"block","file":"ours.yaml","line":3},"error":{"kind":"x","text":"no answer %[1]s"}}
+counts {"ours/no-delete pass":3}
+hook_blocked {"event_type":"hook_blocked","hook":"agent.tidier/names","hook_type":"on_result","target_type":"command","target_name":"sh","duration_ms":8,"action":"block","block_reason":"it has a name %[1]s"}`, texts...)
+	at := time.Date(2026, 11, 28, 21, 0, 0, 0, time.UTC)
+	return lo.Map(strings.Split(lines, "\n"), func(line string, i int) wire.EventView {
+		name, data, _ := strings.Cut(line, " ")
+		return wire.EventView{Seq: int64(i + 1), Time: at.Add(time.Duration(i) * 100 * time.Millisecond), Type: name, Data: json.RawMessage(data)}
+	})
+}
+
+// stored is a coordinator with one run.
+type stored struct {
+	web.Coordinator
+
+	run    wire.RunDetail
+	events []wire.EventView
+}
+
+func (s stored) Run(context.Context, agent.RunID) (wire.RunDetail, error) { return s.run, nil }
+
+func (s stored) ListRuns(context.Context, wire.RunFilter) (wire.RunList, error) {
+	return wire.RunList{Runs: []wire.Run{s.run.Run}}, nil
+}
+
+func (s stored) ListEvents(_ context.Context, _ agent.RunID, after int64, limit int) ([]wire.EventView, error) {
+	rest := s.events[min(int(after), len(s.events)):]
+	return rest[:min(limit, len(rest))], nil
+}
+
+var (
+	tags   = regexp.MustCompile(`<[^>]*>`)
+	spaces = regexp.MustCompile(`\s+`)
+)
+
+// text returns what people read on a page.
+func text(body string) string {
+	return spaces.ReplaceAllString(strings.NewReplacer("&#34;", `"`, "&#39;", "'", "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(tags.ReplaceAllString(body, " ")), " ")
+}
+
+// The page of a run says who decided what about it, and why, in the words of "grapnel runs show".
+func TestPageOfARun(t *testing.T) {
+	run := wire.RunDetail{Run: wire.Run{
+		RunID: "run_1", AgentName: "tidier", Version: "3", Type: wire.Autonomous, Status: wire.Completed, SubmittedBy: "ann",
+		Ending: wire.Ending{Changes: []string{"on_result hook names (command sh) withheld the result: it has a name"}},
+		Labels: map[string]string{"team": "finance"}, ParentRunID: "run_0", Hook: "on_run_start",
+	}, Parameters: json.RawMessage(`{"month":"June"}`), OriginalParameters: json.RawMessage(`{"month":"May"}`), ResultText: lo.ToPtr("Done.")}
+	r := newRoom(t, stored{run: run, events: told("")})
+	r.signIn(secret)
+	page := r.get("/ui/runs/run_1")
+	require.Equal(t, http.StatusOK, page.StatusCode)
+	shown := text(page.body)
+	for _, want := range []string{
+		"tidier v3", "completed", "finance", "on_run_start hook of run_0", "400 in · 30 out", "$0.5000", "Result withheld",
+		"on_run_start hook check (agent checker): continue", "its run run_child", `- "month": "May"`, `+ "month": "June"`,
+		"attempt 1 failed: busy ; trying again in 500ms", "I remove it.", "bash rm -rf build",
+		"PreToolUse hook ours/no-delete: deny", "it deletes files", "rule no-delete in ours.yaml:12", "args.command", "denied by ours/no-delete",
+		"PreToolUse hook ours/offline: in shadow: would deny", "PreToolUse hook ours/inside: rewrite", `- "command": "ls"`, `+ "command": "ls -1 "`,
+		"ok · 11ms", "a.txt", "PreToolUse hook ours/publish: ask", "approve by Ann : fine", `+ "to": "Carol "`,
+		"PostToolUse hook ours/secrets: withhold", "result withheld", "sub-agent helper", "Step 1 sub-agent helper",
+		"PreInference hook ours/judge (http judge.example): failed, on_error block", "no answer", "rule judge in ours.yaml:3",
+		"ours/no-delete: passed 3 times", "Runs that its hooks started", "on_result hook names (command sh): block", "it has a name", "Done.",
+		"1 denied", "2 withheld", "1 asked", "2 changed", "1 failed", "1 in shadow",
+	} {
+		assert.Contains(t, shown, want)
+	}
+	for _, want := range []string{`href="/ui/runs/run_child"`, `href="/ui/runs/run_0"`} {
+		assert.Contains(t, page.body, want)
+	}
+	ids := map[string]bool{}
+	for _, m := range regexp.MustCompile(` id="([^"]*)"`).FindAllStringSubmatch(page.body, -1) {
+		assert.False(t, ids[m[1]], "%s is there twice", m[1])
+		ids[m[1]] = true
+	}
+	for _, m := range regexp.MustCompile(`href="#([^"]*)"`).FindAllStringSubmatch(page.body, -1) {
+		assert.True(t, ids[m[1]], "the link to %s leads nowhere", m[1])
+	}
+	assert.NotContains(t, shown, "running", "the beginning of the hook is replaced by its outcome")
+}
+
+// A page of a long run has its last steps, and those before are a click away.
+func TestPageOfALongRun(t *testing.T) {
+	var events []wire.EventView
+	at := time.Date(2026, 11, 28, 21, 0, 0, 0, time.UTC)
+	add := func(name, format string, args ...any) {
+		at = at.Add(100 * time.Millisecond)
+		events = append(events, wire.EventView{Seq: int64(len(events) + 1), Time: at, Type: name, Data: json.RawMessage(fmt.Sprintf(format, args...))})
+	}
+	for i := range 1667 {
+		add("step.started", `{"run":"run_1","step":%d}`, i)
+		add("inference.completed", `{"run":"run_1","step":%d,"text":"thought %d","calls":[{"id":"c","name":"bash","arguments":"{\"command\":\"ls\"}"}],"usage":{"input_tokens":100,"output_tokens":10}}`, i, i+1)
+		add("hook.blocked", `{"run":"run_1","step":%d,"hook":"ours/no","point":"PreToolUse","call_id":"c","tool":"bash","decision":"deny","reason":"no"}`, i)
+		add("tool_call.started", `{"run":"run_1","step":%d,"call":{"id":"c","name":"bash","arguments":"{\"command\":\"ls\"}"}}`, i)
+		add("tool_call.completed", `{"run":"run_1","step":%d,"call":{"id":"c","name":"bash","arguments":"{\"command\":\"ls\"}"},"denied":true,"reason":"denied","text":"no"}`, i)
+		add("step.completed", `{"run":"run_1","step":%d}`, i)
+	}
+	r := newRoom(t, stored{run: wire.RunDetail{Run: wire.Run{RunID: "run_1", AgentName: "big", Status: wire.Running}}, events: events})
+	r.signIn(secret)
+	page := r.get("/ui/runs/run_1")
+	assert.Less(t, len(page.body), 60<<10)
+	assert.Contains(t, page.body, "thought 1667")
+	assert.Contains(t, page.body, "thought 1628")
+	assert.NotContains(t, page.body, "thought 1627")
+	assert.Contains(t, text(page.body), "Steps 1667")
+	assert.Contains(t, text(page.body), "1667 denied")
+	assert.Contains(t, page.body, `href="?until=1628"`)
+	before := r.get("/ui/runs/run_1?until=1628").body
+	assert.Contains(t, before, "thought 1627")
+	assert.NotContains(t, before, "thought 1628")
+	assert.Contains(t, before, `href="?until=1588"`)
+}
+
+// evil is text that would be markup, a link, a script or a terminal command if a page took it for anything but text.
+const evil = `\"'--></textarea></pre></title><script>alert(1)</script><img src=x onerror=alert(1)>javascript:alert(1)\u001b[31m\u202e{{.}}`
+
+// fill sets all texts in a value.
+func fill(v reflect.Value, text string) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.Type().Elem().Kind() == reflect.String {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(v.Elem(), text)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() {
+				fill(v.Field(i), text)
+			}
+		}
+	case reflect.Slice:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			data, _ := json.Marshal(map[string]string{text: text}) //nolint:errchkjson // texts
+			v.SetBytes(data)
+			return
+		}
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0), text)
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		if v.Type().Elem().Kind() == reflect.String {
+			v.SetMapIndex(reflect.ValueOf(text), reflect.ValueOf(text))
+		}
+	case reflect.String:
+		v.SetString(text)
+	}
+}
+
+// hostile returns a control room whose runs have hostile text in every field.
+func hostile(t *testing.T, status wire.Status) *room {
+	t.Helper()
+	var bad string
+	require.NoError(t, json.Unmarshal([]byte(`"`+evil+`"`), &bad))
+	var run wire.RunDetail
+	fill(reflect.ValueOf(&run).Elem(), bad)
+	run.Status, run.Blocked = status, status == wire.Failed
+	events := told(evil)
+	for i := range events {
+		var data map[string]any
+		require.NoError(t, json.Unmarshal(events[i].Data, &data), string(events[i].Data))
+		for name, value := range data {
+			if _, isText := value.(string); isText && name != "event_type" && name != "run" && name != "call_id" && name != "decision" && name != "status" && name != "subagent" {
+				data[name] = bad
+			}
+		}
+		changed, err := json.Marshal(data)
+		require.NoError(t, err)
+		events[i].Data = changed
+	}
+	return newRoom(t, stored{run: run, events: events})
+}
+
+// Whatever a model, tool, hook or user writes anywhere is text on every page and in every stream.
+func TestHostileText(t *testing.T) {
+	for _, status := range []wire.Status{wire.Completed, wire.Failed, wire.Stopped, wire.Waiting, wire.Pending} {
+		r := hostile(t, status)
+		r.signIn(secret)
+		for _, path := range []string{"/ui/", "/ui/runs", "/ui/runs/x", "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
+			page := r.get(path)
+			for _, tag := range tags.FindAllString(page.body, -1) {
+				bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(tag, `""`)
+				assert.Regexp(t, `^</?(!DOCTYPE html|html|head|meta|title|link|script|body|a|b|i|div|header|nav|main|section|article|form|input|label|button|h[1-3]|p|ul|li|dl|dt|dd|pre|code|span|time|del|ins|details|summary|svg|defs|symbol|path|circle|rect|use)( [a-zA-Z0-9-]+(="")?)*/?>$`, bare, path)
+				assert.NotRegexp(t, `(?i)\son\w+=`, bare, path)
+				for _, m := range regexp.MustCompile(`(?:href|action|src)="([^"]*)"`).FindAllStringSubmatch(tag, -1) {
+					assert.Regexp(t, `^(/ui/|/approvals/|#|\?)`, m[1], path)
+				}
+			}
+			assert.LessOrEqual(t, strings.Count(page.body, "<script"), 1, path)
+			assert.NotContains(t, page.body, "\x1b", path)
+			assert.NotContains(t, page.body, "\u202e", path)
+		}
+		assert.Greater(t, strings.Count(r.get("/ui/runs/x").body, "&lt;script&gt;alert(1)&lt;/script&gt;"), 40, "%s: it is all shown", status)
+	}
+}
