@@ -25,24 +25,6 @@ import (
 // after a run has ended.
 const KindHooks durable.Kind = "run_hooks"
 
-// The labels of the runs of a coordinator.
-const (
-	// LabelHooks is "yes" for a run whose blueprint has hooks around its runs.
-	LabelHooks = "coordinator.hooks"
-	// LabelHook is the type of the hook, such as on_run_start, for a run that a hook has started.
-	LabelHook = "coordinator.hook"
-)
-
-// reservedPrefix begins the names of labels and demands that requests and blueprints cannot have.
-const reservedPrefix = "coordinator."
-
-// The demands and labels of runners.
-const (
-	labelRunner  = "coordinator.runner"
-	runnerLabel  = "yes" // the value of labelRunner
-	labelCommand = "coordinator.command/"
-)
-
 // Options configures a Coordinator.
 type Options struct {
 	// Store holds the blueprints and the runs. Required.
@@ -345,9 +327,9 @@ func (c *Coordinator) Submit(ctx context.Context, r wire.RunRequest, by string) 
 		return durable.Run{}, err
 	}
 	jobs, err := c.jobsOf(ctx, &b, r.Parameters, durable.Job{
-		Session: newSessionID(sessionPrefix), Labels: sessionLabels(r), Priority: r.Priority, By: by, Demands: r.Demands,
+		Session: newSessionID(sessionPrefix), Labels: r.Labels, Priority: r.Priority, By: by, Demands: r.Demands,
 		IdempotencyKey: r.IdempotencyKey, Deadline: deadlineIn(r.TimeoutSeconds),
-	}, true)
+	}, facts{session: sessionBegin, parentSession: r.ParentSessionID, mode: modeOf(r)}, true)
 	if err != nil {
 		return durable.Run{}, err
 	}
@@ -365,19 +347,6 @@ func (c *Coordinator) Submit(ctx context.Context, r wire.RunRequest, by string) 
 		return runs[0], c.checkSame(ctx, runs[0], r)
 	}
 	return runs[0], nil
-}
-
-// sessionLabels returns the labels of the run.
-func sessionLabels(r wire.RunRequest) map[string]string {
-	labels := map[string]string{labelSession: sessionBegin}
-	maps.Copy(labels, r.Labels)
-	if r.ParentSessionID != "" {
-		labels[labelParentSession] = string(r.ParentSessionID)
-	}
-	if r.ExecutionMode == wire.AsyncCallback {
-		labels[labelMode] = string(wire.AsyncCallback)
-	}
-	return labels
 }
 
 // deadlineIn returns the time in some seconds; zero for none.
@@ -425,60 +394,51 @@ func (c *Coordinator) checkSame(ctx context.Context, first durable.Run, r wire.R
 }
 
 // jobsOf returns the jobs for a run of a blueprint: the run, if hooks are called when it has ended, the run that calls
-// them, and if its parent session is told how it has ended, the run that does so. The given job has what does not depend on
-// the blueprint. Without start, no on_run_start hook is called.
-func (c *Coordinator) jobsOf(ctx context.Context, b *wire.Stored, params json.RawMessage, j durable.Job, start bool) ([]durable.Job, error) {
+// them, and if its parent session is told how it has ended, the run that does so. The given job and the facts
+// have what does not depend on the blueprint. Without start, no on_run_start hook is called.
+func (c *Coordinator) jobsOf(
+	ctx context.Context, b *wire.Stored, params json.RawMessage, j durable.Job, f facts, start bool,
+) ([]durable.Job, error) {
 	points, err := c.points(&b.Blueprint)
 	if err != nil {
 		return nil, err
 	}
 	j.ID = cmp.Or(j.ID, agent.NewRunID())
-	demands, labels := demandsOf(&b.Blueprint), map[string]string{}
-	var input []byte
+	f.hasHooks, f.holdsResult, f.trace = len(points) > 0, points.result(), traceOf(ctx)
+	demands, labels := demandsOf(&b.Blueprint), f.labels(j.Labels)
 	if b.Type == wire.Pipeline {
 		own, err := c.pipelineJob(&b.Blueprint, j.ID, params)
 		if err != nil {
 			return nil, err
 		}
-		input, demands = own.Input, map[string]string{labelPipelines: c.folder.id}
-		maps.Copy(labels, j.Labels)
-		j.Labels = own.Labels // which no label of the request replaces
-	} else if input, err = inputOf(kindOf(&b.Blueprint), b.Name, params); err != nil {
+		j.Input, demands = own.Input, map[string]string{labelPipelines: c.folder.id}
+		maps.Copy(labels, own.Labels) // which no label of the request replaces
+	} else if j.Input, err = inputOf(kindOf(&b.Blueprint), b.Name, params); err != nil {
 		return nil, err
 	}
 	maps.Copy(demands, j.Demands)
-	maps.Copy(labels, j.Labels)
-	if len(points) > 0 {
-		labels[LabelHooks] = "yes"
-	}
-	addTrace(ctx, labels)
-	var traced map[string]string
-	if parent := labels[labelTrace]; parent != "" {
-		traced = map[string]string{labelTrace: parent}
-	}
-	if points.result() {
-		labels[labelResult] = runnerLabel
-	}
-	j.Kind, j.Name, j.Version = kindOf(&b.Blueprint), b.Name, versionText(b.Version)
-	j.Input, j.Demands, j.Labels = input, demands, labels
+	j.Kind, j.Name, j.Version, j.Demands, j.Labels = kindOf(&b.Blueprint), b.Name, versionText(b.Version), demands, labels
 	if start && points.before() {
 		j.Phase = KindHooks
 	}
 	jobs := []durable.Job{j}
 	if points.after() {
-		finish := durable.Job{
-			ID: agent.NewRunID(), Kind: KindHooks, Name: b.Name, Version: j.Version, Session: j.Session, Parent: j.ID, Root: cmp.Or(j.Root, j.ID),
-			Priority: j.Priority, By: j.By, After: j.ID, Labels: traced,
-		}
-		if j.IdempotencyKey != "" {
-			finish.IdempotencyKey = hashKey("finish", j.IdempotencyKey)
-		}
-		jobs = append(jobs, finish)
+		jobs = append(jobs, jobAfter(j, KindHooks, "finish", j.Session, f.trace))
 	}
-	if labels[labelMode] == string(wire.AsyncCallback) {
-		back := callbackJob(j)
-		back.Labels = traced
-		jobs = append(jobs, back)
+	if f.mode == wire.AsyncCallback {
+		jobs = append(jobs, jobAfter(j, KindCallback, "callback", f.parentSession, f.trace))
 	}
 	return jobs, nil
+}
+
+// jobAfter returns a job of the coordinator that starts when another one has ended. What is the name of its idempotency key.
+func jobAfter(j durable.Job, kind durable.Kind, what string, session agent.SessionID, trace string) durable.Job {
+	after := durable.Job{
+		ID: agent.NewRunID(), Kind: kind, Name: j.Name, Version: j.Version, Session: session, Parent: j.ID, Root: cmp.Or(j.Root, j.ID),
+		Priority: j.Priority, By: j.By, After: j.ID, Labels: facts{trace: trace}.labels(nil),
+	}
+	if j.IdempotencyKey != "" {
+		after.IdempotencyKey = hashKey(what, j.IdempotencyKey)
+	}
+	return after
 }

@@ -20,7 +20,7 @@ func EndingOf(ctx context.Context, store durable.Catalogue, r durable.Run) (e wi
 		}
 		e.Reason = failureOf(r, result)
 	}
-	if r.Labels[LabelHooks] == "" {
+	if !factsOf(r).hasHooks {
 		return e, nil
 	}
 	all, err := boundaryEvents(ctx, store, r)

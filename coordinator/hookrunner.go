@@ -223,8 +223,15 @@ func (o *hookedRun) end(ctx context.Context, status durable.Status, reason agent
 	return nil
 }
 
+// fired is what the hooks of a point have made of a run.
+type fired struct {
+	hooks.BlueprintRun
+
+	denied *hooks.DeniedError // nil unless a hook has blocked the run
+}
+
 // fire fires a point. It returns firing.ErrParked when a hook waits in the store: that is recorded.
-func (o *hookedRun) fire(ctx context.Context, point hooks.PointName, about hooks.BlueprintRun) (hooks.BlueprintRun, error, error) {
+func (o *hookedRun) fire(ctx context.Context, point hooks.PointName, about hooks.BlueprintRun) (fired, error) {
 	firingCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	now := time.Now()
@@ -234,13 +241,17 @@ func (o *hookedRun) fire(ctx context.Context, point hooks.PointName, about hooks
 	place := &firing.Place{Run: o.scope.Run(), Waits: o.waits, Now: now, Cancel: cancel}
 	run, _, denied, err := o.scope.Blueprint(runctx.WithPlace(firingCtx, place), agent.NewState(), hooks.Firing{Point: point}, about)
 	if !errors.Is(err, firing.ErrParked) && !errors.Is(context.Cause(firingCtx), firing.ErrParked) {
-		return run, denied, err
+		out := fired{BlueprintRun: run}
+		if denied != nil && !errors.As(denied, &out.denied) {
+			err = cmp.Or(err, denied)
+		}
+		return out, err
 	}
 	o.events.dropEnds()
 	// Actions that are not awaited have their own time: they end before the run waits, and that does not shorten the wait.
 	parked := time.Now()
 	if err := o.scope.Drain(ctx); err != nil { // another process continues
-		return run, nil, err
+		return fired{}, err
 	}
 	for i := range place.Parked {
 		if w := &place.Parked[i]; !w.Deadline.IsZero() {
@@ -248,12 +259,12 @@ func (o *hookedRun) fire(ctx context.Context, point hooks.PointName, about hooks
 		}
 	}
 	err = o.update(context.WithoutCancel(ctx), durable.Update{Status: durable.StatusWaiting, Waits: place.Parked}, place.Jobs...)
-	return run, nil, cmp.Or(err, firing.ErrParked)
+	return fired{}, cmp.Or(err, firing.ErrParked)
 }
 
 // start calls the hooks before a run, and passes the run on.
 func (o *hookedRun) start(ctx context.Context) error {
-	if isResume(o.own) {
+	if factsOf(o.own).resumes() {
 		ok, err := o.takeCallbacks(ctx, o.entries)
 		if err != nil {
 			return err
@@ -263,7 +274,7 @@ func (o *hookedRun) start(ctx context.Context) error {
 				"there is nothing left to tell the agent: another run of the session has done so")
 		}
 	}
-	run, denied, err := o.fire(ctx, hooks.RunStart, hooks.BlueprintRun{Parameters: o.params})
+	run, err := o.fire(ctx, hooks.RunStart, hooks.BlueprintRun{Parameters: o.params})
 	anyway := context.WithoutCancel(ctx)
 	switch {
 	case ctx.Err() != nil || errors.Is(err, firing.ErrParked):
@@ -274,22 +285,18 @@ func (o *hookedRun) start(ctx context.Context) error {
 			return err
 		}
 		return o.end(anyway, durable.StatusFailed, agent.StopError, false, o.events.describeFailure(hooks.RunStart, failed.Hook, failed.Err))
-	case denied != nil:
-		d, ok := errors.AsType[*hooks.DeniedError](denied)
-		if !ok {
-			return denied
-		}
-		if d.Failed {
-			return o.end(anyway, durable.StatusFailed, agent.StopError, false, o.events.describeFailure(hooks.RunStart, d.Hook, d.Reason))
-		}
-		return o.end(anyway, durable.StatusFailed, agent.StopDenied, true, "Blocked by on_run_start hook: "+orNoReason(d.Reason))
+	case run.denied != nil && run.denied.Failed:
+		return o.end(anyway, durable.StatusFailed, agent.StopError, false,
+			o.events.describeFailure(hooks.RunStart, run.denied.Hook, run.denied.Reason))
+	case run.denied != nil:
+		return o.end(anyway, durable.StatusFailed, agent.StopDenied, true, "Blocked by on_run_start hook: "+orNoReason(run.denied.Reason))
 	}
 	if err := o.drain(ctx); err != nil { // observers that are not awaited: they write to the journal, which is the runner's next
 		return err
 	}
 	pass := &durable.Pass{}
 	switch {
-	case isResume(o.own):
+	case factsOf(o.own).resumes():
 		if pass.Input, err = o.resumedInput(ctx, run.Parameters); err != nil {
 			return err
 		}
@@ -321,7 +328,7 @@ func (o *hookedRun) finish(ctx context.Context) error {
 		points = append(points, hooks.RunTimeout)
 	}
 	for _, point := range append(points, hooks.RunFinish) {
-		_, _, err := o.fire(ctx, point, run)
+		_, err := o.fire(ctx, point, run)
 		if ctx.Err() != nil || errors.Is(err, firing.ErrParked) {
 			return err
 		}
@@ -384,7 +391,7 @@ func (o *hookedRun) checkChanges(r policy.Rule, a action.Action) action.Action {
 	if r.Point != hooks.RunStart {
 		return a
 	}
-	if isResume(o.own) {
+	if factsOf(o.own).resumes() {
 		return checkedAction{a, func(p json.RawMessage) error { return checkAgainst(resumeSchema, "parameters", p) }}
 	}
 	return checkedAction{a, func(p json.RawMessage) error { return checkParameters(&o.blueprint.Blueprint, p) }}
@@ -454,10 +461,8 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 	}
 	jobs, err := o.c.jobsOf(ctx, &b, start.Input, durable.Job{
 		IdempotencyKey: once, Session: newSessionID(hookSessionPrefix), Parent: o.about.ID, Root: cmp.Or(o.about.Root, o.about.ID), By: o.about.By,
-		Priority: o.about.Priority, Deadline: deadline, Labels: map[string]string{
-			LabelHook: hookTypes[start.Request.Point], labelSession: sessionBegin, labelParentSession: string(o.about.Session),
-		},
-	}, again)
+		Priority: o.about.Priority, Deadline: deadline,
+	}, facts{hook: hookTypes[start.Request.Point], session: sessionBegin, parentSession: o.about.Session}, again)
 	if err != nil {
 		return "", err
 	}

@@ -79,7 +79,7 @@ func (c *Coordinator) ListRuns(ctx context.Context, f wire.RunFilter) (wire.RunL
 	case f.ParentSession != "":
 		filter.Label = durable.Label{Name: labelParentSession, Value: f.ParentSession}
 	case f.HasHooks:
-		filter.Label = durable.Label{Name: LabelHooks, Value: "yes"}
+		filter.Label = durable.Label{Name: labelHooks, Value: "yes"}
 	}
 	for {
 		page, err := c.store.List(ctx, filter)

@@ -34,9 +34,6 @@ type PipelineOptions struct {
 	Hooks string
 }
 
-// labelPipelines is the demand of runs of pipelines and of their iterations: the identity of PipelineOptions.Dir.
-const labelPipelines = reservedPrefix + "pipelines"
-
 // The names of files in PipelineOptions.Dir, and in the folder of a run below it.
 const (
 	folderIDFile    = "id"

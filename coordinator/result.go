@@ -21,9 +21,6 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
-// labelResult is runnerLabel for a run whose on_result hooks are called before its result is stored.
-const labelResult = reservedPrefix + "result"
-
 // entryResult is the kind of the journal entry with a result that on_result hooks have not seen. Its key is the fingerprint of the
 // commit that would have ended the run, and its runner.
 const entryResult durable.EntryKind = "result_before_hooks"
@@ -47,13 +44,13 @@ type resultStore struct {
 	durable.Store
 }
 
-// HoldsResults implements ResultHolder.
+// HoldsResults implements resultHolder.
 func (resultStore) HoldsResults() {}
 
-// ResultHolder is a store that lets on_result hooks see the result of a run before it is stored.
-type ResultHolder interface{ HoldsResults() }
+// resultHolder is a store that lets on_result hooks see the result of a run before it is stored.
+type resultHolder interface{ HoldsResults() }
 
-// Commit writes to a run. A commit with a result that on_result hooks must see first passes the run on to them instead.
+// Commit writes to a run. Instead of ending a run that has on_result hooks, it turns the run over to them.
 func (s resultStore) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
 	if !c.Update.Status.Ended() {
 		return s.Store.Commit(ctx, l, c)
@@ -62,31 +59,32 @@ func (s resultStore) Commit(ctx context.Context, l durable.Lease, c durable.Comm
 	if err != nil {
 		return err
 	}
-	if r.Labels[labelResult] == "" || r.Phase == KindHooks && r.Owner != "" {
-		return s.Store.Commit(ctx, l, c)
-	}
-	if c.Update.Status == durable.StatusCancelled && r.CancelReason != "" { // what the runner says about it is not shown
-		c.Update.Result, err = json.Marshal(durable.Result{Error: (&durable.CancelledError{Reason: r.CancelReason}).Error()})
-		if err != nil {
-			return err
-		}
-		return s.Store.Commit(ctx, l, c)
-	}
 	key := hex.EncodeToString(c.Fingerprint(l)) + " " + l.Owner
-	if r.Owner != l.Owner || r.Epoch != l.Epoch {
+	switch decided := r.Phase == KindHooks && r.Owner != ""; {
+	case !factsOf(r).holdsResult || decided:
+	case c.Update.Status == durable.StatusCancelled && r.CancelReason != "": // what the runner says about it is not shown
+		c.Update.Result, err = json.Marshal(durable.Result{Error: (&durable.CancelledError{Reason: r.CancelReason}).Error()})
+	case r.Owner == l.Owner && r.Epoch == l.Epoch:
+		c, err = turnToHooks(r, c, key)
+	default:
 		if held, err := s.isHeld(ctx, r, key); err != nil || held { // a repetition
 			return err
-		}
-		return s.Store.Commit(ctx, l, c) // which refuses it, unless it has ended the run
+		} // otherwise the store refuses it, unless it has ended the run
 	}
-	data, err := json.Marshal(heldResult{c.Update.Status, c.Update.Reason, c.Update.Blocked, c.Update.Steps, c.Update.Result})
 	if err != nil {
 		return err
 	}
+	return s.Store.Commit(ctx, l, c)
+}
+
+// turnToHooks returns a commit that, in place of one that ends a run, writes the result to the journal under a key and passes the run on to
+// its on_result hooks: see hookedRun.result.
+func turnToHooks(r durable.Run, c durable.Commit, key string) (durable.Commit, error) {
+	data, err := json.Marshal(heldResult{c.Update.Status, c.Update.Reason, c.Update.Blocked, c.Update.Steps, c.Update.Result})
 	held := durable.Entry{Seq: r.Entries + int64(len(c.Entries)) + 1, Kind: entryResult, Key: key, At: time.Now(), Data: data}
 	c.Entries = append(slices.Clip(c.Entries), held)
 	c.Update = durable.Update{Pass: &durable.Pass{Phase: KindHooks}}
-	return s.Store.Commit(ctx, l, c)
+	return c, err
 }
 
 // isHeld reports whether a run has, or had, a result with a key that its hooks must see.
@@ -133,7 +131,7 @@ func (o *hookedRun) result(ctx context.Context, held *heldResult) error {
 		about.Err = errors.New(r.Error)
 	}
 	before := about
-	run, _, err := o.fire(ctx, hooks.RunResult, about)
+	run, err := o.fire(ctx, hooks.RunResult, about)
 	anyway := context.WithoutCancel(ctx)
 	switch {
 	case ctx.Err() != nil || errors.Is(err, firing.ErrParked):

@@ -17,25 +17,6 @@ import (
 // KindCallback is the kind of the runs that tell a session how a run has ended that it has started.
 const KindCallback durable.Kind = "run_callback"
 
-// The labels of runs in sessions.
-const (
-	// labelSession is sessionBegin for the first run of a session, and sessionResume for the others.
-	labelSession = reservedPrefix + "session"
-	// labelAfter is the run of the session before this one.
-	labelAfter = reservedPrefix + "after"
-	// labelParentSession is the session that has started the session of the run.
-	labelParentSession = reservedPrefix + "parent_session"
-	// labelMode is the execution mode, unless it is AsyncPoll.
-	labelMode = reservedPrefix + "mode"
-	// labelKey is the hash of the idempotency key with which a session was resumed.
-	labelKey = reservedPrefix + "key"
-)
-
-const (
-	sessionBegin  = "begin"
-	sessionResume = "resume"
-)
-
 // kindSession is the kind of the documents about sessions.
 const kindSession = "session"
 
@@ -88,9 +69,9 @@ func (c *Coordinator) Resume(ctx context.Context, id agent.SessionID, r wire.Res
 	if err != nil {
 		return durable.Run{}, err
 	}
-	j := durable.Job{By: by, Labels: map[string]string{}, Deadline: deadlineIn(r.TimeoutSeconds)}
+	key := ""
 	if r.IdempotencyKey != "" {
-		j.Labels[labelKey] = hashKey("resume "+string(id), r.IdempotencyKey)
+		key = hashKey("resume "+string(id), r.IdempotencyKey)
 	}
 	last, err := c.lastRun(ctx, id)
 	if err != nil {
@@ -98,14 +79,14 @@ func (c *Coordinator) Resume(ctx context.Context, id agent.SessionID, r wire.Res
 	}
 	for {
 		// A run with the key that is not listed yet was stored after the last one, so that this one cannot be.
-		first, known, err := c.resumedWith(ctx, id, j.Labels[labelKey])
+		first, known, err := c.resumedWith(ctx, id, key)
 		if err != nil {
 			return durable.Run{}, err
 		}
 		if known {
 			return first, c.checkSameResume(ctx, first, r)
 		}
-		next, stored, err := c.submitAfter(ctx, last, params, j)
+		next, stored, err := c.submitAfter(ctx, last, params, durable.Job{By: by, Deadline: deadlineIn(r.TimeoutSeconds)}, key)
 		if err != nil || stored {
 			return next, err
 		}
@@ -175,7 +156,9 @@ func (c *Coordinator) lastRun(ctx context.Context, id agent.SessionID) (durable.
 
 // submitAfter submits the run of a session that follows another one. If that has another follower, it returns this one, and stored is
 // false: at any time, a session has one last run.
-func (c *Coordinator) submitAfter(ctx context.Context, last durable.Run, params json.RawMessage, j durable.Job) (r durable.Run, stored bool, err error) {
+func (c *Coordinator) submitAfter(
+	ctx context.Context, last durable.Run, params json.RawMessage, j durable.Job, key string,
+) (r durable.Run, stored bool, err error) {
 	if last.Kind != durable.KindAgent {
 		return r, false, &InvalidError{[]FieldError{{
 			"session_id", fmt.Sprintf("session %s is one of %q, which is not autonomous: submit a new run", last.Session, last.Name),
@@ -188,16 +171,11 @@ func (c *Coordinator) submitAfter(ctx context.Context, last durable.Run, params 
 	if err != nil {
 		return r, false, err
 	}
-	labels := map[string]string{labelSession: sessionResume, labelAfter: string(last.ID)}
-	for _, name := range []string{labelParentSession, labelMode} {
-		if value := last.Labels[name]; value != "" {
-			labels[name] = value
-		}
-	}
-	maps.Copy(labels, j.Labels)
-	j.Session, j.After, j.Priority, j.Labels = last.Session, last.ID, last.Priority, labels
+	first := factsOf(last)
+	f := facts{session: sessionResume, after: last.ID, parentSession: first.parentSession, mode: first.mode, key: key}
+	j.Session, j.After, j.Priority = last.Session, last.ID, last.Priority
 	j.IdempotencyKey = hashKey("session", string(last.ID))
-	jobs, err := c.jobsOf(ctx, &b, params, j, true)
+	jobs, err := c.jobsOf(ctx, &b, params, j, f, true)
 	if err != nil {
 		return r, false, err
 	}
@@ -209,8 +187,13 @@ func (c *Coordinator) submitAfter(ctx context.Context, last durable.Run, params 
 	return runs[0], runs[0].ID == jobs[0].ID, nil
 }
 
-// isResume reports whether a run continues a session.
-func isResume(r durable.Run) bool { return r.Labels[labelSession] == sessionResume }
+// modeOf returns the execution mode of a request, as facts have it.
+func modeOf(r wire.RunRequest) wire.ExecutionMode {
+	if r.ExecutionMode == wire.AsyncPoll {
+		return ""
+	}
+	return r.ExecutionMode
+}
 
 // checkSession checks the parent session and the execution mode of a request.
 func (c *Coordinator) checkSession(ctx context.Context, m *mistakes, r wire.RunRequest) error {
@@ -236,18 +219,6 @@ func (c *Coordinator) checkSession(ctx context.Context, m *mistakes, r wire.RunR
 		m.add("parent_session_id", "session %s is one of %q, which is not autonomous: it cannot be called back", parent.Session, parent.Name)
 	}
 	return nil
-}
-
-// callbackJob returns the job that tells the parent session how the run of a job has ended.
-func callbackJob(j durable.Job) durable.Job {
-	back := durable.Job{
-		ID: agent.NewRunID(), Kind: KindCallback, Name: j.Name, Version: j.Version, Session: agent.SessionID(j.Labels[labelParentSession]),
-		Parent: j.ID, Root: cmp.Or(j.Root, j.ID), Priority: j.Priority, By: j.By, After: j.ID,
-	}
-	if j.IdempotencyKey != "" {
-		back.IdempotencyKey = hashKey("callback", j.IdempotencyKey)
-	}
-	return back
 }
 
 // callbackRunner executes runs of KindCallback.
@@ -304,7 +275,7 @@ func (r *callbackRunner) Execute(ctx context.Context, about durable.Run) error {
 func (c *Coordinator) ensureResume(ctx context.Context, callback durable.Run) error {
 	last, err := c.lastRun(ctx, callback.Session)
 	for err == nil {
-		if isResume(last) && last.Phase == KindHooks && last.Attempts == 0 && !last.Status.Ended() {
+		if factsOf(last).resumes() && last.Phase == KindHooks && last.Attempts == 0 && !last.Status.Ended() {
 			next, known, err := c.follower(ctx, last)
 			if err != nil || !known {
 				return err
@@ -313,7 +284,7 @@ func (c *Coordinator) ensureResume(ctx context.Context, callback durable.Run) er
 			continue
 		}
 		var stored bool
-		if last, stored, err = c.submitAfter(ctx, last, json.RawMessage(`{}`), durable.Job{By: callback.By}); stored {
+		if last, stored, err = c.submitAfter(ctx, last, json.RawMessage(`{}`), durable.Job{By: callback.By}, ""); stored {
 			return nil
 		}
 	}
@@ -421,7 +392,7 @@ func (o *hookedRun) resumedInput(ctx context.Context, params json.RawMessage) ([
 
 // conversation returns the state in which the last run of a session before another one has ended that has begun.
 func (c *Coordinator) conversation(ctx context.Context, r durable.Run) (agent.State, error) {
-	for id := agent.RunID(r.Labels[labelAfter]); id != ""; {
+	for id := factsOf(r).after; id != ""; {
 		s, err := durable.Load(ctx, c.store, id)
 		if err == nil {
 			return s, nil
@@ -436,7 +407,7 @@ func (c *Coordinator) conversation(ctx context.Context, r durable.Run) (agent.St
 		if err != nil {
 			return agent.State{}, err
 		}
-		id = agent.RunID(before.Labels[labelAfter])
+		id = factsOf(before).after
 	}
 	return agent.NewState(), nil
 }
@@ -482,7 +453,7 @@ func (c *Coordinator) ListSessions(ctx context.Context, f wire.SessionFilter) (w
 				return out, nil
 			}
 			filter.Before = first.ID
-			if !isOurs(first) || first.Labels[labelSession] != sessionBegin {
+			if !isOurs(first) || factsOf(first).session != sessionBegin {
 				continue
 			}
 			looked++

@@ -14,25 +14,19 @@ import (
 	"github.com/grapnel-go/grapnel/internal/version"
 )
 
-// labelTrace is the span that has submitted a run, as the W3C header traceparent has it. The spans of the run, of the runs that its
-// hooks start, and of the runs that call them are in its trace, in whatever process.
-const labelTrace = reservedPrefix + "traceparent"
-
 const traceHeader = "traceparent"
 
-// addTrace adds the span in ctx to the labels of a run that is submitted, if there is one.
-func addTrace(ctx context.Context, labels map[string]string) {
-	if !trace.SpanContextFromContext(ctx).IsValid() {
-		return
-	}
+// traceOf returns the span in ctx as facts have it: the spans of a run that is submitted, of the runs that its hooks start, and of the runs
+// that call them are in its trace, in whatever process.
+func traceOf(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)
-	labels[labelTrace] = carrier[traceHeader]
+	return carrier[traceHeader]
 }
 
 // withTrace returns ctx with the span that has submitted a run.
 func withTrace(ctx context.Context, r durable.Run) context.Context {
-	parent := r.Labels[labelTrace]
+	parent := factsOf(r).trace
 	if parent == "" {
 		return ctx
 	}

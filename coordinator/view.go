@@ -31,10 +31,11 @@ func viewOf(r durable.Run) wire.Run {
 			demands[name] = value
 		}
 	}
+	f := factsOf(r)
 	v := wire.Run{
 		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Version: r.Version, Type: wire.Autonomous, Status: StatusOf(r), Blocked: r.Blocked,
-		HasHooks: r.Labels[LabelHooks] != "", Hook: r.Labels[LabelHook], ParentRunID: r.Parent, Demands: demands, Labels: labels,
-		ParentSessionID: agent.SessionID(r.Labels[labelParentSession]), ExecutionMode: cmp.Or(wire.ExecutionMode(r.Labels[labelMode]), wire.AsyncPoll),
+		HasHooks: f.hasHooks, Hook: f.hook, ParentRunID: r.Parent, Demands: demands, Labels: labels,
+		ParentSessionID: f.parentSession, ExecutionMode: cmp.Or(f.mode, wire.AsyncPoll),
 		SubmittedBy: r.By, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(),
 	}
 	switch r.Kind {
@@ -171,7 +172,7 @@ func (c *Coordinator) findRun(ctx context.Context, id agent.RunID) (durable.Run,
 // isOurs reports whether a run is one of a blueprint.
 func isOurs(r durable.Run) bool {
 	if r.Kind == durable.KindPipeline {
-		return r.Demands[labelPipelines] != "" && r.Labels[labelSession] != ""
+		return r.Demands[labelPipelines] != "" && factsOf(r).session != ""
 	}
 	return r.Demands[labelRunner] == runnerLabel
 }
