@@ -1,12 +1,10 @@
 package coordinator
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/grapnel-go/grapnel/agent"

@@ -21,9 +21,6 @@ const (
 	Admin Role = "admin"
 )
 
-// Roles are all roles.
-var Roles = []Role{Viewer, Operator, RunnerRole, Admin}
-
 // Token is what is stored about a token: not the token itself.
 type Token struct {
 	// Name says whose it is. It is the name under which changes are recorded.
