@@ -155,7 +155,7 @@ func (s *story) putChart(p *markup.Page, now time.Time) {
 		p.Put("</svg></div>\n")
 	}
 	for _, l := range lanes {
-		p.Put(`<div class="lane" role="listitem"><p class="name">%s<span>%s</span></p><svg height="28">`, cut(l.name, lineLen), cut(l.about, lineLen))
+		p.Put(`<div class="lane" role="listitem"><p class="name">%s<span>%s</span></p><svg height="28">`, cutText(l.name, lineLen), cutText(l.about, lineLen))
 		for _, d := range l.marks {
 			from, to := a.at(d.from), a.at(d.at)
 			if d.kind == running {
@@ -165,7 +165,7 @@ func (s *story) putChart(p *markup.Page, now time.Time) {
 				p.Put(`<rect class="took %s" x="%s" y="11" width="%s" height="6" rx="3"/>`, string(d.kind), x(from), x(to-from))
 			}
 			p.Put(`<a href="#%s" aria-label="%s"><svg x="%s" y="6" width="16" height="16" class="mark %s" overflow="visible"><use href="#i-%s" x="-8"/></svg></a>`,
-				d.id(), line(d.title+": "+d.words+" "+cmp.Or(d.reason, d.err)), x(to), string(d.kind), string(d.kind))
+				d.id(), firstLine(d.title+": "+d.words+" "+cmp.Or(d.reason, d.err)), x(to), string(d.kind), string(d.kind))
 		}
 		p.Put("</svg></div>\n")
 	}

@@ -133,7 +133,7 @@ func (v *view) putNavigation(p *markup.Page) {
 	}
 	p.Put(`</ul></nav>
 <form method="post" action="%s" class="who"><p><b>%s</b> %s</p><button>Sign out</button></form></header>
-`, prefix+"sign-out", cut(v.who.Name, lineLen), string(v.who.Role))
+`, prefix+"sign-out", cutText(v.who.Name, lineLen), string(v.who.Role))
 }
 
 // The pages where people answer.

@@ -52,7 +52,7 @@ func (h *Handler) showRun(w http.ResponseWriter, r *http.Request, v *view) {
 		h.fail(w, r, v, "reading a run", err)
 		return
 	}
-	v.title, v.part = line(p.run.AgentName)+" "+shortID(p.run.RunID), partRuns
+	v.title, v.part = firstLine(p.run.AgentName)+" "+shortID(p.run.RunID), partRuns
 	if until == 0 {
 		v.live = fmt.Sprintf("%s/live?after=%d", runPath(p.run.RunID), p.story.last)
 	}
@@ -121,7 +121,7 @@ func (p *runPage) put() {
 	if s := p.story; s.dropped > 0 {
 		first := s.dropped + 1
 		p.Put(`<p class="more"><a href="?until=%s">Earlier steps</a> <span class="dim">%s before these</span></p>
-`, first, plural(s.dropped, "step"))
+`, first, countOf(s.dropped, "step"))
 	}
 	p.Put(`<div id="entries">` + "\n")
 	for _, e := range p.story.entries {
@@ -165,8 +165,8 @@ func putStatus(p *markup.Page, status string) {
 func (p *runPage) putHead(out *markup.Page) {
 	r := p.run
 	out.Put(`<div id="head"><p class="path"><a href="%s">Runs</a> / <code>%s</code></p>
-<div class="title"><h1>%s</h1>`, prefix+"runs", cut(string(r.RunID), lineLen), cut(r.AgentName, lineLen))
-	out.PutIf(r.Version != "", `<span class="dim">v%s</span>`, cut(r.Version, lineLen))
+<div class="title"><h1>%s</h1>`, prefix+"runs", cutText(string(r.RunID), lineLen), cutText(r.AgentName, lineLen))
+	out.PutIf(r.Version != "", `<span class="dim">v%s</span>`, cutText(r.Version, lineLen))
 	putStatus(out, statusOf(r.Run))
 	out.Put("</div>\n")
 	if text := inputLine(r.Parameters); text != "" {
@@ -182,7 +182,7 @@ func inputLine(parameters json.RawMessage) string {
 	if text := string(parameters); text == "" || text == "{}" || text == "null" {
 		return ""
 	}
-	return line(approval.Arguments(parameters).Preview())
+	return firstLine(approval.Arguments(parameters).Preview())
 }
 
 // putVerdict says why the run is as it is.
@@ -191,7 +191,7 @@ func (p *runPage) putVerdict(out *markup.Page) {
 	card := func(kind verdict, title, reason string) {
 		out.Put(`<section class="verdict %s">%s<div><h2>%s</h2>
 `, string(kind), icon(kind), title)
-		out.PutIf(reason != "", "<p class=\"why text\">%s</p>\n", cut(reason, reasonLen))
+		out.PutIf(reason != "", "<p class=\"why text\">%s</p>\n", cutText(reason, reasonLen))
 	}
 	end := func() { out.Put("</div></section>\n") }
 	switch {
@@ -200,7 +200,7 @@ func (p *runPage) putVerdict(out *markup.Page) {
 		if d == nil {
 			card(denied, "Blocked", r.Reason)
 		} else {
-			card(denied, "Blocked by "+cut(d.title, lineLen), d.reason)
+			card(denied, "Blocked by "+cutText(d.title, lineLen), d.reason)
 		}
 		out.Put("<p>")
 		out.PutIf(p.story.steps == 0, "Nothing ran. ")
@@ -255,34 +255,34 @@ func (p *runPage) putWaits(out *markup.Page) {
 func (v *view) putWait(out *markup.Page, i approval.Item) {
 	out.Put(`<section class="verdict asked">%s<div><h2>%s</h2>
 <pre tabindex="0">%s</pre>
-`, icon(asked), waitTitle(i), cut(i.Preview, lineLen*4))
+`, icon(asked), waitTitle(i), cutText(i.Preview, lineLen*4))
 	for _, q := range i.Questions {
 		out.Put(`<p class="text">%s <span class="dim">asked by %s</span></p>
-`, cut(cmp.Or(q.Reason, "no reason was given"), reasonLen), cut(cmp.Or(q.AskedBy, "the agent"), lineLen))
+`, cutText(cmp.Or(q.Reason, "no reason was given"), reasonLen), cutText(cmp.Or(q.AskedBy, "the agent"), lineLen))
 	}
 	out.Put("<p>")
 	if v.isOperator() {
 		out.Put(`<a class="button" href="%s?%s">Answer</a> `, waitPath, url.Values{"run": {string(i.Run)}, "wait": {i.Wait}}.Encode())
 	}
-	out.Put(`<span class="dim">asked %s`, ago(i.Asked, v.now))
+	out.Put(`<span class="dim">asked %s`, formatWhen(i.Asked, v.now))
 	if !i.Deadline.IsZero() {
 		left := "its time has passed"
 		if d := i.Deadline.Sub(v.now); d > 0 {
 			left = formatDuration(d.Round(time.Minute)) + " left"
 		}
-		out.Put(" · %s, then %s", left, cut(i.OnTimeout, lineLen))
+		out.Put(" · %s, then %s", left, cutText(i.OnTimeout, lineLen))
 	}
-	out.PutIf(i.Needs != "", " · %s", cut(i.Needs, lineLen))
+	out.PutIf(i.Needs != "", " · %s", cutText(i.Needs, lineLen))
 	out.PutIf(!v.isOperator(), " · an operator can answer")
 	out.Put("</span></p></div></section>\n")
 }
 
 // waitTitle says in words what a question is about.
 func waitTitle(i approval.Item) string {
-	tool := "“" + line(i.Tool) + "”"
+	tool := "“" + firstLine(i.Tool) + "”"
 	switch {
 	case i.Gate != nil:
-		return tool + " waits for a " + line(i.Gate.Kind)
+		return tool + " waits for a " + firstLine(i.Gate.Kind)
 	case i.Kind == string(durable.WaitInput):
 		return tool + " asks for input"
 	case i.Kind == string(durable.WaitDoubt):
@@ -299,15 +299,15 @@ func (p *runPage) putFacts(out *markup.Page) {
 	link := func(name string, id agent.RunID) {
 		out.Put("<div><dt>%s</dt><dd><a href=\"%s\"><code>%s</code></a></dd></div>\n", name, runPath(id), shortID(id))
 	}
-	fact("Began", ago(r.CreatedAt, p.now))
+	fact("Began", formatWhen(r.CreatedAt, p.now))
 	if isEnded(r.Status) {
 		fact("Took", formatDuration(r.UpdatedAt.Sub(r.CreatedAt)))
 	}
 	if at := r.Pipeline; at != nil && at.Stage != "" {
-		fact("Stage", cut(at.Stage, lineLen))
+		fact("Stage", cutText(at.Stage, lineLen))
 		fact("Iteration", fmt.Sprintf("%d of at most %d", at.Iteration, at.MaxIterations))
 		if at.Decision != "" {
-			fact("Decided", line(at.Decision+" "+at.Why))
+			fact("Decided", firstLine(at.Decision+" "+at.Why))
 		}
 	}
 	if s.steps > 0 {
@@ -322,19 +322,19 @@ func (p *runPage) putFacts(out *markup.Page) {
 		fact("Cost", cost)
 	}
 	if r.SubmittedBy != "" {
-		fact("By", cut(r.SubmittedBy, lineLen))
+		fact("By", cutText(r.SubmittedBy, lineLen))
 	}
 	if r.Runner != "" {
-		fact("Runner", cut(r.Runner, lineLen))
+		fact("Runner", cutText(r.Runner, lineLen))
 	}
 	if r.ParentRunID != "" {
-		link(cmp.Or(line(r.Hook)+" hook of", "Parent"), r.ParentRunID)
+		link(cmp.Or(firstLine(r.Hook)+" hook of", "Parent"), r.ParentRunID)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
-		fact(cut(name, lineLen), cut(r.Labels[name], lineLen))
+		fact(cutText(name, lineLen), cutText(r.Labels[name], lineLen))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Demands)) {
-		fact("needs "+cut(name, lineLen), cut(r.Demands[name], lineLen))
+		fact("needs "+cutText(name, lineLen), cutText(r.Demands[name], lineLen))
 	}
 	out.Put("</dl>\n")
 }
@@ -343,7 +343,7 @@ func isEnded(s wire.Status) bool {
 	return s == wire.Completed || s == wire.Failed || s == wire.Stopped
 }
 
-func shortID(id agent.RunID) string { return cut(string(id[:min(len(id), 12)]), lineLen) }
+func shortID(id agent.RunID) string { return cutText(string(id[:min(len(id), 12)]), lineLen) }
 
 // putParameters shows the parameters, and how hooks changed them.
 func (p *runPage) putParameters(out *markup.Page) {
@@ -366,14 +366,14 @@ func (p *runPage) putParameters(out *markup.Page) {
 
 // putText shows long text. It is cut, but not escaped again: its invisible characters are escapes already.
 func putText(out *markup.Page, text string) {
-	out.Put("<pre tabindex=\"0\">%s</pre>\n", cut(text, longText))
+	out.Put("<pre tabindex=\"0\">%s</pre>\n", cutText(text, longText))
 }
 
 // putDiff shows how arguments differ.
 func putDiff(out *markup.Page, before, after string) {
 	text := approval.Diff(approval.Arguments(before), approval.Arguments(after))
 	out.Put("<pre class=\"diff\" tabindex=\"0\">")
-	for one := range strings.Lines(cut(text, longText)) {
+	for one := range strings.Lines(cutText(text, longText)) {
 		tag := map[byte]markup.HTML{'-': "del", '+': "ins"}[one[0]]
 		if tag == "" {
 			tag = "span"
@@ -402,7 +402,7 @@ func (p *runPage) putResult(out *markup.Page) {
 func (p *runPage) putPasses(out *markup.Page) {
 	out.Put("<div id=\"passes\">")
 	for _, name := range slices.Sorted(maps.Keys(p.story.passes)) {
-		out.Put("<p class=\"dim\">%s: passed %s</p>\n", cut(name, lineLen), times(p.story.passes[name]))
+		out.Put("<p class=\"dim\">%s: passed %s</p>\n", cutText(name, lineLen), times(p.story.passes[name]))
 	}
 	out.Put("</div>\n")
 }
@@ -439,7 +439,7 @@ func (s *story) putEntry(out *markup.Page, e entry, status wire.Status) {
 		d.putContent(out)
 		out.Put("</article>\n")
 	default:
-		out.Put("<p class=\"note\" id=\"n-%s\">%s</p>\n", e.seq, cut(e.note, reasonLen))
+		out.Put("<p class=\"note\" id=\"n-%s\">%s</p>\n", e.seq, cutText(e.note, reasonLen))
 	}
 }
 
@@ -452,20 +452,20 @@ func (s *story) putStep(out *markup.Page, at *step) {
 		out.Put("</div>\n")
 	}
 	out.Put("<header><h3>Step %s", at.key.step+1)
-	out.PutIf(at.agent != "", " <span class=\"dim\">sub-agent %s</span>", cut(at.agent, lineLen))
+	out.PutIf(at.agent != "", " <span class=\"dim\">sub-agent %s</span>", cutText(at.agent, lineLen))
 	out.Put("</h3><p class=\"dim\">")
 	if n := at.usage; n.InputTokens+n.OutputTokens > 0 {
 		out.Put("%s in · %s out", formatTokens(n.InputTokens), formatTokens(n.OutputTokens))
 		out.PutIf(n.CostUSD != nil, " · $%s", strconv.FormatFloat(lo.FromPtr(n.CostUSD), 'f', 4, 64))
 	}
 	out.PutIf(at.tookMS > 0, " · %s", formatDuration(time.Duration(at.tookMS)*time.Millisecond))
-	out.PutIf(at.model != "", " · %s", cut(at.model, lineLen))
+	out.PutIf(at.model != "", " · %s", cutText(at.model, lineLen))
 	out.Put("</p></header>\n")
 	if strings.TrimSpace(at.text) != "" {
-		out.Put("<p class=\"text\">%s</p>\n", cut(at.text, longText))
+		out.Put("<p class=\"text\">%s</p>\n", cutText(at.text, longText))
 	}
 	for _, note := range at.notes {
-		out.Put("<p class=\"note\">%s</p>\n", cut(note, reasonLen))
+		out.Put("<p class=\"note\">%s</p>\n", cutText(note, reasonLen))
 	}
 	for _, d := range at.other {
 		d.put(out)
@@ -473,7 +473,7 @@ func (s *story) putStep(out *markup.Page, at *step) {
 	for _, c := range at.calls {
 		c.put(out)
 	}
-	out.PutIf(at.err != "", "<p class=\"text bad\">%s</p>\n", cut(at.err, reasonLen))
+	out.PutIf(at.err != "", "<p class=\"text bad\">%s</p>\n", cutText(at.err, reasonLen))
 	out.Put("</article>\n")
 }
 
@@ -540,15 +540,15 @@ func (c *call) outcome() string {
 // put shows a call: what the model asked for, who decided what, and what came of it.
 func (c *call) put(out *markup.Page) {
 	out.Put(`<div class="call c-%s"><p class="cmd"><code class="tool">%s</code> <code>%s</code></p>
-`, string(c.look()), cut(c.tool, lineLen), line(approval.Arguments(c.original).Preview()))
+`, string(c.look()), cutText(c.tool, lineLen), firstLine(approval.Arguments(c.original).Preview()))
 	rewritten := false
 	for _, d := range c.decisions {
 		d.put(out)
 		rewritten = rewritten || d.after != ""
 	}
 	for _, a := range c.answers {
-		out.Put(`<p class="answer"><b>%s</b> by %s`, cut(a.Verdict, lineLen), cut(cmp.Or(a.Identity, a.By, "a person"), lineLen))
-		out.PutIf(a.Reason != "", `: <span class="text">%s</span>`, cut(a.Reason, reasonLen))
+		out.Put(`<p class="answer"><b>%s</b> by %s`, cutText(a.Verdict, lineLen), cutText(cmp.Or(a.Identity, a.By, "a person"), lineLen))
+		out.PutIf(a.Reason != "", `: <span class="text">%s</span>`, cutText(a.Reason, reasonLen))
 		out.Put("</p>\n")
 	}
 	if c.arguments != c.original && !rewritten {
@@ -556,16 +556,16 @@ func (c *call) put(out *markup.Page) {
 		putDiff(out, c.original, c.arguments)
 	}
 	for _, name := range c.subagents {
-		out.Put("<p class=\"dim\">sub-agent %s</p>\n", cut(name, lineLen))
+		out.Put("<p class=\"dim\">sub-agent %s</p>\n", cutText(name, lineLen))
 	}
 	if text := c.outcome(); text != "" {
 		out.Put(`<p class="outcome">%s <span>%s</span></p>
-`, icon(c.look()), cut(text, reasonLen))
+`, icon(c.look()), cutText(text, reasonLen))
 	}
 	if d := c.done; d != nil && !d.Denied && strings.TrimSpace(d.Text) != "" {
 		lines := strings.Count(strings.TrimRight(d.Text, "\n"), "\n") + 1
 		if lines > 6 || len(d.Text) > 600 {
-			out.Put("<details><summary>Result <span class=\"dim\">%s</span></summary>\n", plural(lines, "line"))
+			out.Put("<details><summary>Result <span class=\"dim\">%s</span></summary>\n", countOf(lines, "line"))
 			putText(out, d.Text)
 			out.Put("</details>\n")
 		} else {
@@ -589,24 +589,24 @@ func (d *decision) put(out *markup.Page) {
 
 // putContent shows who decided what, and why.
 func (d *decision) putContent(out *markup.Page) {
-	out.Put(`<p class="what">%s <span>%s: <b>%s</b> <span class="dim">%s`, icon(d.kind), cut(d.title, lineLen), cut(d.words, lineLen),
+	out.Put(`<p class="what">%s <span>%s: <b>%s</b> <span class="dim">%s`, icon(d.kind), cutText(d.title, lineLen), cutText(d.words, lineLen),
 		d.at.UTC().Format(clock))
 	out.PutIf(d.kind != running, ", %s", formatDuration(d.at.Sub(d.from)))
 	out.Put("</span></span></p>\n")
-	out.PutIf(d.reason != "", "<p class=\"text\">%s</p>\n", cut(d.reason, reasonLen))
-	out.PutIf(d.err != "", "<p class=\"text bad\">%s</p>\n", cut(d.err, reasonLen))
+	out.PutIf(d.reason != "", "<p class=\"text\">%s</p>\n", cutText(d.reason, reasonLen))
+	out.PutIf(d.err != "", "<p class=\"text bad\">%s</p>\n", cutText(d.err, reasonLen))
 	if d.after != "" && d.after != d.before {
 		putDiff(out, d.before, d.after)
 	}
 	if len(d.facts) > 0 {
 		out.Put("<details><summary>Because</summary><dl class=\"because\">\n")
 		for _, f := range d.facts {
-			out.Put("<dt><code>%s</code></dt><dd><code>%s</code></dd>\n", cut(f.Name, reasonLen), cut(f.Value, reasonLen))
+			out.Put("<dt><code>%s</code></dt><dd><code>%s</code></dd>\n", cutText(f.Name, reasonLen), cutText(f.Value, reasonLen))
 		}
 		out.Put("</dl></details>\n")
 	}
 	if o := d.origin; o != nil && o.File != "" {
-		out.Put("<p class=\"dim\">rule <code>%s</code> in <code>%s:%s</code></p>\n", cut(o.Rule, lineLen), cut(o.File, lineLen), o.Line)
+		out.Put("<p class=\"dim\">rule <code>%s</code> in <code>%s:%s</code></p>\n", cutText(o.Rule, lineLen), cutText(o.File, lineLen), o.Line)
 	}
 	if d.run != "" {
 		out.Put("<p>its run <a href=\"%s\"><code>%s</code></a></p>\n", runPath(d.run), shortID(d.run))

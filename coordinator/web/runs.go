@@ -171,7 +171,7 @@ func inputText(stored []byte) string {
 			text += part.Text
 		}
 		if text != "" {
-			return line(text)
+			return firstLine(text)
 		}
 	}
 	return inputLine(stored)
@@ -181,11 +181,11 @@ func inputText(stored []byte) string {
 func (r row) reason() string {
 	switch {
 	case r.why != "":
-		return line(r.why)
+		return firstLine(r.why)
 	case r.Reason != "":
-		return line(r.Reason)
+		return firstLine(r.Reason)
 	case len(r.Changes)+len(r.FailedHooks) > 0:
-		return line(strings.Join(slices.Concat(r.FailedHooks, r.Changes), "; "))
+		return firstLine(strings.Join(slices.Concat(r.FailedHooks, r.Changes), "; "))
 	}
 	return ""
 }
@@ -226,7 +226,7 @@ func (h *Handler) showRuns(w http.ResponseWriter, r *http.Request, v *view) {
 <label class="wide"><span class="hide">Text, label or run ID</span><input type="search" name="q" value="%s" placeholder="Text, label or run ID" autocomplete="off" data-slash></label>
 <button>Search</button></form></div>
 <nav class="tabs" aria-label="Which runs"><ul>
-`, prefix+"runs", cut(q.tab, lineLen), cut(q.name, lineLen), cut(q.text, lineLen))
+`, prefix+"runs", cutText(q.tab, lineLen), cutText(q.name, lineLen), cutText(q.text, lineLen))
 	for _, t := range tabs {
 		v.Put(`<li><a href="%s"`, query{tab: t.name, name: q.name, text: q.text}.address("runs"))
 		v.PutIf(t.name == q.tab, ` aria-current="page"`)
@@ -286,7 +286,7 @@ func (v *view) putRow(p *markup.Page, r row) {
 		took = formatDuration(r.UpdatedAt.Sub(r.CreatedAt))
 	}
 	p.Put(`<li id="r-%s"><a class="row" data-key href="%s"><span class="what"><b>%s</b> <span class="input">%s</span>`,
-		cut(string(r.RunID), lineLen), runPath(r.RunID), cut(r.AgentName, lineLen), r.input)
+		cutText(string(r.RunID), lineLen), runPath(r.RunID), cutText(r.AgentName, lineLen), r.input)
 	look := "s-" + statusOf(r.Run)
 	if r.Status == wire.Completed { // it says what hooks did
 		look = lo.Ternary(len(r.FailedHooks) > 0, "failed", "dim")
@@ -295,10 +295,10 @@ func (v *view) putRow(p *markup.Page, r row) {
 	p.Put("</span>")
 	putStatus(p, statusOf(r.Run))
 	p.Put(`<span class="badges">%s</span><span class="took">%s</span><span class="when">%s</span></a></li>
-`, badges(r.Run), took, ago(r.CreatedAt, v.now))
+`, badges(r.Run), took, formatWhen(r.CreatedAt, v.now))
 }
 
-// badges show what hooks around a run did.
+// badges returns a mark for each thing that hooks around a run did.
 func badges(r wire.Run) markup.HTML {
 	var p markup.Page
 	badge := func(kind verdict, n int, word string) {
@@ -374,7 +374,7 @@ func (v *view) putOverview(p *markup.Page, o overview) {
 		}
 		p.Put(`<li><a class="row" data-key href="%s"><span class="what"><b>%s</b> <code class="input">%s</code><span class="why s-waiting">%s</span></span>`+
 			`<span class="status s-waiting"><i aria-hidden="true"></i>%s</span><span class="badges"></span><span class="took"></span><span class="when">%s</span></a></li>
-`, runPath(i.Run), waitTitle(i), line(i.Preview), line(reason), line(i.AgentText()), ago(i.Asked, v.now))
+`, runPath(i.Run), waitTitle(i), firstLine(i.Preview), firstLine(reason), firstLine(i.AgentText()), formatWhen(i.Asked, v.now))
 	}
 	p.Put("</ul>\n")
 	p.PutIf(o.moreWaits, "<p class=\"more\"><a href=\"%s\">All runs that wait</a></p>\n", query{tab: "waiting"}.address("runs"))

@@ -17,9 +17,9 @@ const (
 	lineLen   = 200
 )
 
-// cut returns text from outside in the form that people see: invisible characters are escapes, and the end of long text
+// cutText returns text from outside in the form that people see: invisible characters are escapes, and the end of long text
 // is missing.
-func cut(text string, most int) string {
+func cutText(text string, most int) string {
 	rest := 0
 	if len(text) > most {
 		end := most
@@ -36,8 +36,8 @@ func cut(text string, most int) string {
 	return text
 }
 
-// line returns the beginning of text on one line.
-func line(text string) string {
+// firstLine returns the beginning of text on one line.
+func firstLine(text string) string {
 	long := len(text) > 4*lineLen
 	if long {
 		text = text[:4*lineLen]
@@ -80,8 +80,8 @@ func formatAge(d time.Duration) string {
 	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
 }
 
-// ago returns a time element with the age of an event.
-func ago(at, now time.Time) markup.HTML {
+// formatWhen returns a time element with the age of an event.
+func formatWhen(at, now time.Time) markup.HTML {
 	var p markup.Page
 	p.Put(`<time datetime="%s" title="%s">%s</time>`, at.UTC().Format(time.RFC3339), at.UTC().Format("2006-01-02 15:04:05 UTC"), formatAge(now.Sub(at)))
 	return markup.HTML(p.String())
@@ -95,8 +95,8 @@ func formatTokens(n int64) string {
 	return strconv.FormatFloat(float64(n)/1000, 'f', 1, 64) + "k"
 }
 
-// plural returns a number with a noun.
-func plural(n int, noun string) string {
+// countOf returns a number with a noun.
+func countOf(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

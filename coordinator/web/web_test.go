@@ -167,7 +167,7 @@ func TestSignIn(t *testing.T) {
 	code := r.pages.NewCode()
 	page := r.get(web.SignInPath(code))
 	assert.Contains(t, page.body, `value="`+code+`"`)
-	assert.Empty(t, page.Cookies(), "an address alone signs nobody in")
+	assert.Empty(t, page.Cookies(), "an address alone signs no person in")
 	got := r.signIn(code)
 	require.Equal(t, http.StatusSeeOther, got.StatusCode)
 	assert.Equal(t, "/ui/", got.Header.Get("Location"))
@@ -196,7 +196,7 @@ func TestSignIn(t *testing.T) {
 	}
 	r.cookie = stolen
 	r.do(http.MethodPost, "/ui/sign-out", nil)
-	assert.Equal(t, http.StatusSeeOther, r.get("/ui/").StatusCode, "the session is gone for whoever has the cookie")
+	assert.Equal(t, http.StatusSeeOther, r.get("/ui/").StatusCode, "the session is gone for all who have the cookie")
 }
 
 // A session has the rights of its token, and ends with it.
@@ -241,7 +241,7 @@ func TestOtherSites(t *testing.T) {
 		}
 	}
 	page := r.get("/ui/")
-	require.Equal(t, http.StatusOK, page.StatusCode, "nobody was signed out")
+	require.Equal(t, http.StatusOK, page.StatusCode, "no person was signed out")
 	policy := page.Header.Get("Content-Security-Policy")
 	for _, want := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "require-trusted-types-for 'script'", "frame-ancestors 'none'"} {
 		assert.Contains(t, policy, want)

@@ -159,8 +159,8 @@ func set[T any](t *tx, variable *T, value T) {
 	*variable = value
 }
 
-// put sets the value of a key until the transaction is undone.
-func put[K comparable, V any](t *tx, values map[K]V, key K, value V) {
+// setKey sets the value of a key until the transaction is undone.
+func setKey[K comparable, V any](t *tx, values map[K]V, key K, value V) {
 	old, found := values[key]
 	t.undo = append(t.undo, func() {
 		if found {

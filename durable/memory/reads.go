@@ -111,8 +111,8 @@ func (v view) ready(keys []durable.Key) (all []*run) {
 	return all
 }
 
-// Polled implements store.Rows.
-func (v view) Polled(keys ...durable.Key) (map[durable.Key]time.Time, error) {
+// LastPolls implements store.Rows.
+func (v view) LastPolls(keys ...durable.Key) (map[durable.Key]time.Time, error) {
 	all := map[durable.Key]time.Time{}
 	for _, q := range v.queues {
 		if slices.Contains(keys, q.key) {

@@ -35,9 +35,9 @@ func (t *tx) AddRuns(runs ...store.NewRun) error {
 		input := bytes.Clone(r.Input)
 		added := &run{Run: cloneRun(r.Run), payload: store.Payload{Input: input, Submitted: input}, waits: cloneWaits(r.Waits)}
 		set(t, &t.runs, append(t.runs, added))
-		put(t, t.byID, r.ID, added)
+		setKey(t, t.byID, r.ID, added)
 		if r.IdempotencyKey != "" {
-			put(t, t.byKey, r.IdempotencyKey, added)
+			setKey(t, t.byKey, r.IdempotencyKey, added)
 		}
 	}
 	return nil
@@ -120,7 +120,7 @@ func (t *tx) PutChecker(waits ...store.Wait) error {
 
 // PutToken implements store.Tx.
 func (t *tx) PutToken(hash [32]byte, k store.Token) error {
-	put(t, t.tokens, hash, k)
+	setKey(t, t.tokens, hash, k)
 	return nil
 }
 
@@ -160,7 +160,7 @@ func (t *tx) AddDocument(d durable.Document) error {
 		next.versions = slices.Clip(old.versions)
 	}
 	next.versions = append(next.versions, cloneDocument(d))
-	put(t, t.documents, id, next)
+	setKey(t, t.documents, id, next)
 	return nil
 }
 
@@ -245,6 +245,6 @@ func (t *tx) PruneQueues() error {
 
 // PutSetting implements store.Tx.
 func (t *tx) PutSetting(name string, value []byte) error {
-	put(t, t.settings, name, bytes.Clone(value))
+	setKey(t, t.settings, name, bytes.Clone(value))
 	return nil
 }

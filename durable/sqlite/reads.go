@@ -174,8 +174,8 @@ func (v *view) Services(keys ...durable.Key) (map[durable.Key]durable.Service, e
 	return lo.SliceToMap(all, func(s served) (durable.Key, durable.Service) { return s.key, s.Service }), err
 }
 
-// Polled implements store.Rows.
-func (v *view) Polled(keys ...durable.Key) (map[durable.Key]time.Time, error) {
+// LastPolls implements store.Rows.
+func (v *view) LastPolls(keys ...durable.Key) (map[durable.Key]time.Time, error) {
 	all, err := scanAll(v, newSelection(selectPolled, listKeys(keys)), func(s *served) []any { return []any{key{&s.key}, micros{&s.LastPoll}} })
 	return lo.SliceToMap(all, func(s served) (durable.Key, time.Time) { return s.key, s.LastPoll }), err
 }

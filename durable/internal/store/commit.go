@@ -103,7 +103,7 @@ func (t tx) applyCommit(r Run, c durable.Commit) error {
 	if err := t.put(r); err != nil {
 		return err
 	}
-	return t.add(jobs)
+	return t.storeRuns(jobs)
 }
 
 // append stores what a Commit adds to a run.

@@ -231,7 +231,7 @@ func (s *Store) RecordPoll(ctx context.Context, keys ...durable.Key) error {
 	keys = uniqueKeys(keys)
 	_, err := s.idle.Do(ctx, "poll "+setOf(keys), func() (_ struct{}, share bool, err error) {
 		old, err := readRows(ctx, s, doing, func(rows Rows) (old []durable.Key, err error) {
-			polled, err := rows.Polled(keys...)
+			polled, err := rows.LastPolls(keys...)
 			for key, at := range polled {
 				if at.Before(rows.Now().Add(-pollPrecision)) || at.After(rows.Now().Add(Skew)) {
 					old = append(old, key)
@@ -268,13 +268,13 @@ const reconcileAtOnce = 1000
 func (s *Store) Reconcile(ctx context.Context) (done durable.Reconciled, err error) {
 	done.Done = true
 	_, err = s.idle.Do(ctx, "reconcile", func() (_ struct{}, idle bool, err error) {
-		done, err = s.reconcile(ctx)
+		done, err = s.reconcileAll(ctx)
 		return struct{}{}, !done.Changed(), err
 	})
 	return done, err
 }
 
-func (s *Store) reconcile(ctx context.Context) (done durable.Reconciled, err error) {
+func (s *Store) reconcileAll(ctx context.Context) (done durable.Reconciled, err error) {
 	counts := map[Cause]*int{Expired: &done.Expired, Overdue: &done.Overdue, Due: &done.Due, Unstarted: &done.Late, Late: &done.Late}
 	due, err := readRows(ctx, s, "looking for runs to reconcile", func(rows Rows) (map[Cause][]agent.RunID, error) {
 		return rows.Due(reconcileAtOnce)

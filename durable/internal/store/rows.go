@@ -122,8 +122,8 @@ type Rows interface { //nolint:interfacebloat // one method for each question to
 	Due(limit int) (map[Cause][]agent.RunID, error)
 	Queues() ([]durable.Needs, error)
 	Services(keys ...durable.Key) (map[durable.Key]durable.Service, error)
-	// Polled returns when workers last polled queues; zero for never. Unknown queues are left out.
-	Polled(keys ...durable.Key) (map[durable.Key]time.Time, error)
+	// LastPolls returns when workers last polled queues; zero for never. Unknown queues are left out.
+	LastPolls(keys ...durable.Key) (map[durable.Key]time.Time, error)
 	Owed(retry time.Duration, limit int) ([]durable.Offer, error)
 	Payload(id agent.RunID) (Payload, error)
 	Entries(id agent.RunID, after int64) ([]durable.Entry, error)

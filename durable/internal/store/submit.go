@@ -78,8 +78,8 @@ func (t tx) runsOf(jobs []durable.Job, ending agent.RunID) (all []durable.Run, a
 	return all, added, nil
 }
 
-// add stores new runs.
-func (t tx) add(runs []NewRun) error {
+// storeRuns stores new runs.
+func (t tx) storeRuns(runs []NewRun) error {
 	if slices.ContainsFunc(runs, func(r NewRun) bool { return r.Status == durable.StatusReady }) {
 		t.Notify()
 	}
@@ -108,7 +108,7 @@ func (s *Store) Submit(ctx context.Context, jobs ...durable.Job) (runs []durable
 			return err
 		}
 		runs = all
-		return t.add(added)
+		return t.storeRuns(added)
 	})
 	return unlessFailed(runs, err)
 }
