@@ -98,7 +98,7 @@ func ParseBlueprint(text []byte) (*wire.Blueprint, error) {
 		text, b = rest, &wire.Blueprint{}
 	}
 	var checked mistakes
-	checkBlueprint(b, &checked)
+	checkMembers(b, &checked)
 	m = append(m, lo.Reject(checked, func(f FieldError, _ int) bool { return m.cover(f.Field) })...)
 	return b, m.err()
 }
@@ -167,8 +167,8 @@ func fieldError(below string, err error) FieldError {
 	return FieldError{lo.CoalesceOrEmpty(strings.Trim(below+"."+field, "."), "body"), wrong.Message}
 }
 
-// check adds what is wrong with the members.
-func checkBlueprint(b *wire.Blueprint, m *mistakes) {
+// checkMembers adds what is wrong with the members.
+func checkMembers(b *wire.Blueprint, m *mistakes) {
 	if !blueprintName.MatchString(b.Name) {
 		m.add("name", "%q: expected 1 to 128 letters and digits, with . _ - between them", b.Name)
 	}

@@ -405,7 +405,7 @@ func (c *Coordinator) jobsOf(
 	}
 	j.ID = cmp.Or(j.ID, agent.NewRunID())
 	f.hasHooks, f.holdsResult, f.trace = len(points) > 0, points.result(), traceOf(ctx)
-	demands, labels := demandsOf(&b.Blueprint), f.labels(j.Labels)
+	demands, labels := demandsOf(&b.Blueprint), f.addTo(j.Labels)
 	if b.Type == wire.Pipeline {
 		own, err := c.pipelineJob(&b.Blueprint, j.ID, params)
 		if err != nil {
@@ -435,7 +435,7 @@ func (c *Coordinator) jobsOf(
 func jobAfter(j durable.Job, kind durable.Kind, what string, session agent.SessionID, trace string) durable.Job {
 	after := durable.Job{
 		ID: agent.NewRunID(), Kind: kind, Name: j.Name, Version: j.Version, Session: session, Parent: j.ID, Root: cmp.Or(j.Root, j.ID),
-		Priority: j.Priority, By: j.By, After: j.ID, Labels: facts{trace: trace}.labels(nil),
+		Priority: j.Priority, By: j.By, After: j.ID, Labels: facts{trace: trace}.addTo(nil),
 	}
 	if j.IdempotencyKey != "" {
 		after.IdempotencyKey = hashKey(what, j.IdempotencyKey)

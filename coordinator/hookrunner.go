@@ -61,7 +61,7 @@ func (r *hookRunner) Execute(ctx context.Context, about durable.Run) error {
 	case about.Phase == KindHooks && o.held != nil:
 		err = o.result(ctx, o.held)
 	case about.Phase == KindHooks:
-		err = o.start(ctx)
+		err = o.begin(ctx)
 	default:
 		err = o.finish(ctx)
 	}
@@ -262,8 +262,8 @@ func (o *hookedRun) fire(ctx context.Context, point hooks.PointName, about hooks
 	return fired{}, cmp.Or(err, firing.ErrParked)
 }
 
-// start calls the hooks before a run, and passes the run on.
-func (o *hookedRun) start(ctx context.Context) error {
+// begin calls the hooks before a run, and passes the run on.
+func (o *hookedRun) begin(ctx context.Context) error {
 	if factsOf(o.own).resumes() {
 		ok, err := o.takeCallbacks(ctx, o.entries)
 		if err != nil {

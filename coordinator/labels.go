@@ -72,8 +72,8 @@ func factsOf(r durable.Run) facts {
 // resumes reports whether the run continues a session.
 func (f facts) resumes() bool { return f.session == sessionResume }
 
-// labels returns the labels of a run with these facts and labels of its request.
-func (f facts) labels(more map[string]string) map[string]string {
+// addTo returns the labels of a run with these facts and the labels of its request.
+func (f facts) addTo(more map[string]string) map[string]string {
 	yes := map[bool]string{true: "yes"}
 	all := map[string]string{
 		labelHooks: yes[f.hasHooks], labelResult: yes[f.holdsResult], LabelHook: f.hook, labelSession: f.session, labelAfter: string(f.after),

@@ -148,7 +148,7 @@ const (
 	maxNamePart = 200
 )
 
-// check adds what is wrong with the members. Whether its files are correct is checked when the blueprint is stored.
+// checkPipelineFiles adds what is wrong with the members. Whether its files are correct is checked when the blueprint is stored.
 func checkPipelineFiles(p *wire.PipelineFiles, m *mistakes) {
 	if p == nil || len(p.Files) == 0 {
 		m.add("pipeline.files", `missing: add the texts of the files by their paths, such as {"pipeline.yaml": "…"}`)

@@ -35,7 +35,7 @@ func (a *api) addEvents() {
 	add(a, route(http.MethodGet, "/runs/{id}/events", "list-events",
 		"Read a run's events: its own, its end, and its later hooks' events", wire.Viewer),
 		func(ctx context.Context, in *eventsInput) (eventList, error) {
-			all, err := a.listEvents(ctx, in.ID, in.After, in.Limit)
+			all, err := a.eventViews(ctx, in.ID, in.After, in.Limit)
 			return eventList{listOf(all)}, err
 		})
 
@@ -72,8 +72,8 @@ func eventView(e durable.Event) wire.EventView {
 	return v
 }
 
-// listEvents returns at most limit events after the one with a number, in the order of the stream. They are numbered from one.
-func (a *api) listEvents(ctx context.Context, id agent.RunID, after int64, limit int) (all []wire.EventView, err error) {
+// eventViews returns at most limit events after the one with a number, in the order of the stream. They are numbered from one.
+func (a *api) eventViews(ctx context.Context, id agent.RunID, after int64, limit int) (all []wire.EventView, err error) {
 	d, err := a.Run(ctx, id)
 	if err != nil {
 		return nil, err

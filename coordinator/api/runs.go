@@ -30,7 +30,7 @@ func (a *api) addRuns() {
 			if err := a.record(ctx, "", in.Body.AgentName); err != nil {
 				return wire.Submitted{}, err
 			}
-			return submitted(a.Submit(ctx, in.Body, identityOf(ctx).Name))
+			return newSubmitted(a.Submit(ctx, in.Body, identityOf(ctx).Name))
 		})
 
 	add(a, route(http.MethodGet, "/runs", "list-runs", "List runs, newest first", wire.Viewer),
@@ -52,8 +52,8 @@ func (a *api) addRuns() {
 	})
 }
 
-// submitted is the response for a run that was submitted: the same with and without hooks.
-func submitted(r durable.Run, err error) (wire.Submitted, error) {
+// newSubmitted returns the response for a run that was submitted: the same with and without hooks.
+func newSubmitted(r durable.Run, err error) (wire.Submitted, error) {
 	out := wire.Submitted{RunID: r.ID, SessionID: r.Session, Status: wire.Pending}
 	if status := coordinator.StatusOf(r); r.Status.Ended() || status == wire.Running {
 		out.Status = status
@@ -71,7 +71,7 @@ func (a *api) addSessions() {
 		"Submit the next run of a session, in which its agent continues the conversation", wire.Operator, withStatusCreated),
 		func(ctx context.Context, in *resumeInput) (wire.Submitted, error) {
 			in.Body.IdempotencyKey = cmp.Or(in.Body.IdempotencyKey, in.Key)
-			return submitted(a.Resume(ctx, in.ID, in.Body, identityOf(ctx).Name))
+			return newSubmitted(a.Resume(ctx, in.ID, in.Body, identityOf(ctx).Name))
 		})
 
 	add(a, route(http.MethodGet, "/sessions", "list-sessions", "List sessions, the newest first", wire.Viewer),

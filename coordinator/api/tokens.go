@@ -245,16 +245,16 @@ func (a *api) identify(ctx context.Context, token string) (wire.Token, error) {
 	if !strings.HasPrefix(token, tokenPrefix) {
 		return wire.Token{}, errToken
 	}
-	about, err := tokenByHash(ctx, a.store, hashToken(token))
+	about, err := findToken(ctx, a.store, hashToken(token))
 	if errors.Is(err, durable.ErrNotFound) {
 		err = errToken
 	}
 	return about, err
 }
 
-// tokenByHash returns the valid token with a hash. It returns durable.ErrNotFound for one that is unknown, was revoked or
+// findToken returns the valid token with a hash. It returns durable.ErrNotFound for one that is unknown, was revoked or
 // has expired.
-func tokenByHash(ctx context.Context, store durable.Store, hash string) (about wire.Token, err error) {
+func findToken(ctx context.Context, store durable.Store, hash string) (about wire.Token, err error) {
 	d, err := store.Document(ctx, kindToken, hash, 0)
 	if err == nil {
 		err = json.Unmarshal(d.Data, &about)

@@ -181,8 +181,8 @@ func (s *OperatorStore) Waivers(ctx context.Context, all bool) ([]durable.Waiver
 	return out.Waivers, err
 }
 
-// queues returns the queues of the coordinator.
-func (s *OperatorStore) queues(ctx context.Context) ([]wire.Queue, error) {
+// listQueues returns the queues of the coordinator.
+func (s *OperatorStore) listQueues(ctx context.Context) ([]wire.Queue, error) {
 	var out struct {
 		Queues []wire.Queue `json:"queues"`
 	}
@@ -192,7 +192,7 @@ func (s *OperatorStore) queues(ctx context.Context) ([]wire.Queue, error) {
 
 // Queues returns the needs of all runs.
 func (s *OperatorStore) Queues(ctx context.Context) (all []durable.Needs, err error) {
-	list, err := s.queues(ctx)
+	list, err := s.listQueues(ctx)
 	for _, q := range list {
 		all = append(all, q.Needs)
 	}
@@ -201,7 +201,7 @@ func (s *OperatorStore) Queues(ctx context.Context) (all []durable.Needs, err er
 
 // QueueServices returns how queues are served.
 func (s *OperatorStore) QueueServices(ctx context.Context, keys ...durable.Key) (map[durable.Key]durable.Service, error) {
-	list, err := s.queues(ctx)
+	list, err := s.listQueues(ctx)
 	all := map[durable.Key]durable.Service{}
 	for _, q := range list {
 		if key := q.Key(); slices.Contains(keys, key) {
