@@ -160,7 +160,7 @@ var layers = map[string]layer{
 	"durable/internal/store": {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: values},
 	"durable/memory":         {Ours: []string{"agent", "durable", "durable/internal/store"}},
 	"durable/sqlite":         {Ours: []string{"agent", "durable", "durable/internal/store"}, Modules: append(values, "modernc.org/sqlite")},
-	"durable/postgres":       {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: append(values, "github.com/jackc/pgx/v5")},
+	"durable/postgres":       {Ours: []string{"agent", "durable", "durable/internal/store"}, Modules: append(values, "github.com/jackc/pgx/v5")},
 	"durable/temporal": {Ours: []string{"agent", "durable"}, Modules: append(values,
 		"connectrpc.com/connect", "google.golang.org/protobuf")}, // gRPC without Temporal's SDK: docs/adr/0010
 

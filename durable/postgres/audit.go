@@ -1,63 +1,57 @@
 package postgres
 
 import (
-	"context"
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/samber/lo"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
-// batchRecord adds audit records in a batch. A record without a time gets that of the database.
-func batchRecord(b *pgx.Batch, records ...durable.AuditRecord) {
-	if len(records) == 0 {
-		return
-	}
-	var args []any
-	query := insertRecords(records, " FROM ", func(v any) string {
-		args = append(args, v)
-		return fmt.Sprintf("$%d", len(args))
-	})
-	b.Queue(query, args...)
+// AddAudit implements store.Tx.
+func (t *tx) AddAudit(records ...durable.AuditRecord) error {
+	t.records = append(t.records, records...)
+	return t.err
 }
 
-// insertRecords returns the statement that adds audit records. From is the beginning of its FROM clause.
-func insertRecords(records []durable.AuditRecord, from string, arg func(any) string) string {
-	answers := lo.Map(records, func(r durable.AuditRecord, _ int) durable.Answer { return lo.FromPtr(r.Answer) })
-	return `INSERT INTO audit (at, kind, run, subject, who, wait, about, more, ends, data)
-		SELECT coalesce(n.at, clock_timestamp()), n.kind, n.run, n.subject, n.who, n.wait, n.about, n.more, n.ends, n.data` + from + `unnest(` +
-		arg(lo.Map(records, func(r durable.AuditRecord, _ int) *time.Time { return orNull(r.At) })) + `::timestamptz[], ` +
-		arg(lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.Kind) })) + `::text[], ` +
-		arg(lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.Run) })) + `::text[], ` +
-		arg(lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.Subject) })) + `::text[], ` +
-		arg(lo.Map(records, func(r durable.AuditRecord, _ int) text { return text(r.By) })) + `::text[], ` +
-		arg(lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Wait) })) + `::text[], ` +
-		arg(lo.Map(answers, func(a durable.Answer, _ int) text { return text(a.Subject) })) + `::text[], ` +
-		arg(lo.Map(answers, func(a durable.Answer, _ int) bool { return a.More })) + `::boolean[], ` +
-		arg(lo.Map(answers, func(a durable.Answer, _ int) bool { return a.Ends })) + `::boolean[], ` +
-		arg(lo.Map(answers, func(a durable.Answer, _ int) []byte { return orNil(a.Data) })) + `::bytea[])
-		WITH ORDINALITY n (at, kind, run, subject, who, wait, about, more, ends, data, place) ORDER BY n.place`
+func insertRecords(b *pgx.Batch, records []durable.AuditRecord) {
+	answers := column(records, func(r durable.AuditRecord) durable.Answer { return lo.FromPtr(r.Answer) })
+	b.Queue(`INSERT INTO audit (at, kind, run, subject, who, wait, about, more, ends, data)
+		SELECT n.at, n.kind, n.run, n.subject, n.who, n.wait, n.about, n.more, n.ends, nullif(n.data, '') FROM unnest(
+			$1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[], $9::boolean[], $10::bytea[])
+		WITH ORDINALITY n (at, kind, run, subject, who, wait, about, more, ends, data, place) ORDER BY n.place`,
+		timesOf(records, func(r durable.AuditRecord) time.Time { return r.At }),
+		textsOf(records, func(r durable.AuditRecord) durable.AuditKind { return r.Kind }),
+		textsOf(records, func(r durable.AuditRecord) agent.RunID { return r.Run }),
+		textsOf(records, func(r durable.AuditRecord) string { return r.Subject }),
+		textsOf(records, func(r durable.AuditRecord) string { return r.By }),
+		textsOf(answers, func(a durable.Answer) string { return a.Wait }),
+		textsOf(answers, func(a durable.Answer) string { return a.Subject }),
+		column(answers, func(a durable.Answer) bool { return a.More }),
+		column(answers, func(a durable.Answer) bool { return a.Ends }),
+		column(answers, func(a durable.Answer) []byte { return a.Data }))
 }
 
-// AuditRecords returns audit records: see durable.Store.
-func (s *Store) AuditRecords(ctx context.Context, f durable.AuditFilter) (all []durable.AuditRecord, err error) {
-	err = s.call(ctx, "list audit records", func(ctx context.Context) error {
-		query, args := auditQuery(f)
-		rows, err := s.pool.Query(ctx, query, args...)
-		if err != nil {
-			return err
+// Audit implements store.Rows.
+func (t *tx) Audit(f durable.AuditFilter) ([]durable.AuditRecord, error) {
+	sql, args := auditQuery(f)
+	return read(t, func(row pgx.CollectableRow) (r durable.AuditRecord, err error) {
+		var a durable.Answer
+		err = row.Scan(&r.Seq, when{&r.At}, (*text)(&r.Kind), (*text)(&r.Run), (*text)(&r.Subject), (*text)(&r.By),
+			(*text)(&a.Wait), (*text)(&a.Subject), &a.More, &a.Ends, &a.Data)
+		if r.Kind == durable.AuditAnswer {
+			a.At, a.By = r.At, r.By
+			r.Answer = &a
 		}
-		all, err = pgx.CollectRows(rows, scanRecord)
-		return err
-	})
-	return all, err
+		return r, err
+	}, sql, args...)
 }
 
 // auditQuery returns the query of a list of audit records. The filter decides which index it reads: that of the run, of the
@@ -65,8 +59,8 @@ func (s *Store) AuditRecords(ctx context.Context, f durable.AuditFilter) (all []
 // listQuery.
 func auditQuery(f durable.AuditFilter) (query string, args []any) {
 	l := &listing{}
-	l.limit = l.arg(lo.Ternary(f.Limit > 0, f.Limit, durable.DefaultLimit))
-	before := l.arg(lo.Ternary(f.Before > 0, f.Before, math.MaxInt64)) + "::bigint"
+	l.limit = l.arg(cmp.Or(max(f.Limit, 0), durable.DefaultLimit))
+	before := l.arg(cmp.Or(max(f.Before, 0), math.MaxInt64)) + "::bigint"
 	order := "a.num DESC"
 	by := func(column, value string) {
 		l.and("(" + column + ", a.num) >= (" + value + ", 0) AND (" + column + ", a.num) < (" + value + ", " + before + ")")
@@ -100,74 +94,91 @@ func auditQuery(f durable.AuditFilter) (query string, args []any) {
 		strings.Join(l.where, " AND ") + " ORDER BY " + order + " LIMIT " + l.limit, l.args
 }
 
-func scanRecord(row pgx.CollectableRow) (r durable.AuditRecord, err error) {
-	var a durable.Answer
-	err = row.Scan(&r.Seq, when{&r.At}, (*text)(&r.Kind), (*text)(&r.Run), (*text)(&r.Subject), (*text)(&r.By),
-		(*text)(&a.Wait), (*text)(&a.Subject), &a.More, &a.Ends, &a.Data)
-	if r.Kind == durable.AuditAnswer {
-		a.At, a.By = r.At, r.By
-		r.Answer = &a
+// lockName makes transactions that change the same thing wait for each other. The statements that follow see what it waited for.
+func (t *tx) lockName(name string) error {
+	if !t.writes {
+		return nil
 	}
-	return r, err
+	var done []struct{}
+	return t.send(false, query(&done, pgx.RowToStructByPos[struct{}], `SELECT FROM pg_advisory_xact_lock(hashtextextended('grapnel/' || current_schema() || $1, 0))`,
+		fmt.Sprintf("/%x", name)))
 }
 
-// AddWaiver stores a waiver: see durable.Store. If the reply of the database was lost, a repeated call returns ErrExists once the
-// waiver is stored.
-func (s *Store) AddWaiver(ctx context.Context, w durable.Waiver) error {
-	return s.call(ctx, "add waiver "+w.ID, func(ctx context.Context) error {
-		var b pgx.Batch
-		b.Queue(`INSERT INTO waivers (id, at, who, expires, revoked, revoked_by, data) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-			text(w.ID), orNull(w.Created), text(w.By), orNull(w.Expires), orNull(w.Revoked), text(w.RevokedBy), w.Data)
-		batchRecord(&b, durable.AuditRecord{Kind: durable.AuditWaiver, Subject: w.ID, By: w.By})
-		err := s.batch(ctx, &b)
-		if said, ok := errors.AsType[*pgconn.PgError](err); ok && said.ConstraintName == "waivers_pkey" {
-			return durable.ErrExists
-		}
-		return err
-	})
+// Waivers implements store.Rows.
+func (t *tx) Waivers() ([]durable.Waiver, error) {
+	if err := t.lockName("waivers"); err != nil {
+		return nil, err
+	}
+	return read(t, func(row pgx.CollectableRow) (w durable.Waiver, err error) {
+		return w, row.Scan((*text)(&w.ID), (*text)(&w.By), when{&w.Created}, when{&w.Expires}, when{&w.Revoked}, (*text)(&w.RevokedBy), &w.Data)
+	}, `SELECT id, who, at, expires, revoked, revoked_by, data FROM waivers ORDER BY at NULLS FIRST, id`)
 }
 
-// RevokeWaiver revokes a waiver: see durable.Store. Repeating the call is safe.
-func (s *Store) RevokeWaiver(ctx context.Context, id, by string) error {
-	return s.call(ctx, "revoke waiver "+id, func(ctx context.Context) error {
-		var (
-			b     pgx.Batch
-			there bool
-		)
-		b.Queue(`WITH w AS (
-				UPDATE waivers SET revoked = clock_timestamp(), revoked_by = $2 WHERE id = $1 AND revoked IS NULL RETURNING id, revoked
-			)
-			INSERT INTO audit (at, kind, run, subject, who, wait, about, more, ends)
-			SELECT w.revoked, $3, '', w.id, $2, '', '', false, false FROM w`, text(id), text(by), text(durable.AuditWaiverRevoked))
-		b.Queue(`SELECT true FROM waivers WHERE id = $1`, text(id)).QueryRow(scanOptional(&there))
-		if err := s.batch(ctx, &b); err != nil || there {
-			return err
-		}
-		return durable.ErrNotFound
-	})
+// PutWaiver implements store.Tx.
+func (t *tx) PutWaiver(w durable.Waiver) error {
+	return t.write(`INSERT INTO waivers (id, at, who, expires, revoked, revoked_by, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
+		ON CONFLICT (id) DO UPDATE SET at = excluded.at, who = excluded.who, expires = excluded.expires, revoked = excluded.revoked,
+			revoked_by = excluded.revoked_by, data = excluded.data`,
+		text(w.ID), orNull(w.Created), text(w.By), orNull(w.Expires), orNull(w.Revoked), text(w.RevokedBy), w.Data)
 }
 
-// waiversQuery reads the waivers in force, or all of them.
-const waiversQuery = `SELECT id, who, at, expires, revoked, revoked_by, data FROM waivers`
+// documentColumns are the columns that scanDocument reads.
+const documentColumns = `kind, name, version, at, who, data`
 
-// Waivers returns waivers: see durable.Store.
-func (s *Store) Waivers(ctx context.Context, all bool) (waivers []durable.Waiver, err error) {
-	err = s.call(ctx, "list waivers", func(ctx context.Context) error {
-		query := waiversQuery
-		if !all {
-			query += ` WHERE revoked IS NULL AND expires > now()`
-		}
-		rows, err := s.pool.Query(ctx, query+` ORDER BY at NULLS FIRST, id`)
-		if err != nil {
-			return err
-		}
-		waivers, err = pgx.CollectRows(rows, scanWaiver)
-		return err
-	})
-	return waivers, err
+func documentTargets(d *durable.Document, name *[]byte, more ...any) []any {
+	return append([]any{(*text)(&d.Kind), name, &d.Version, when{&d.At}, (*text)(&d.By), &d.Data}, more...)
 }
 
-func scanWaiver(row pgx.CollectableRow) (w durable.Waiver, err error) {
-	err = row.Scan((*text)(&w.ID), (*text)(&w.By), when{&w.Created}, when{&w.Expires}, when{&w.Revoked}, (*text)(&w.RevokedBy), &w.Data)
-	return w, err
+// Document implements store.Rows.
+func (t *tx) Document(kind, name string, version int64) (store.Version, error) {
+	if err := t.lockName("document/" + kind + "\x00" + name); err != nil {
+		return store.Version{}, err
+	}
+	which := `$3 = 0 ORDER BY version DESC LIMIT 1`
+	if version != 0 {
+		which = `version = $3`
+	}
+	v, found, err := readOne(t, func(row pgx.CollectableRow) (v store.Version, err error) {
+		err = row.Scan(documentTargets(&v.Document, new([]byte), &v.Newest)...)
+		v.Name = name
+		return v, err
+	}, `SELECT `+documentColumns+`, coalesce((SELECT version FROM documents WHERE kind = $1 AND name = $2 AND newest), 0)
+		FROM documents WHERE kind = $1 AND name = $2 AND `+which, text(kind), []byte(name), version)
+	if err == nil && !found {
+		err = fmt.Errorf("document %q of kind %q: %w", name, kind, durable.ErrNotFound)
+	}
+	return v, err
+}
+
+// Documents implements store.Rows.
+func (t *tx) Documents(kind, after string, limit int) ([]durable.Document, error) {
+	return read(t, func(row pgx.CollectableRow) (d durable.Document, err error) {
+		var name []byte
+		err = row.Scan(documentTargets(&d, &name)...)
+		d.Name = string(name)
+		return d, err
+	}, `SELECT `+documentColumns+` FROM documents WHERE kind = $1 AND name > $2 AND newest ORDER BY name LIMIT $3`, text(kind), []byte(after), limit)
+}
+
+// AddDocument implements store.Tx.
+func (t *tx) AddDocument(d durable.Document) error {
+	_ = t.DropDocument(d.Kind, d.Name)
+	return t.write(`INSERT INTO documents (kind, name, version, newest, at, who, data) VALUES ($1, $2, $3, true, $4, $5, $6)`,
+		text(d.Kind), []byte(d.Name), d.Version, d.At, text(d.By), d.Data)
+}
+
+// DropDocument implements store.Tx.
+func (t *tx) DropDocument(kind, name string) error {
+	return t.write(`UPDATE documents SET newest = false WHERE kind = $1 AND name = $2 AND newest`, text(kind), []byte(name))
+}
+
+// Setting implements store.Rows.
+func (t *tx) Setting(name string) ([]byte, error) {
+	value, _, err := readOne(t, pgx.RowTo[[]byte], `SELECT value FROM settings WHERE name = $1`, name)
+	return value, err
+}
+
+// PutSetting implements store.Tx.
+func (t *tx) PutSetting(name string, value []byte) error {
+	return t.write(`INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Changes returns a channel that receives a value after changes: see durable.Store. The first call opens a connection of its
-// own, beside the pool, which listens for all channels of the store until Close; the call returns when it listens, or has
-// failed to. A lost connection is opened again, and every channel then receives a value.
-func (s *Store) Changes(ctx context.Context) <-chan struct{} { return s.changes.add(ctx) }
+// Changes implements store.DB. The first call opens a connection of its own, beside the pool, which listens for all channels of the
+// store until Close; the call returns when it listens, or has failed to. A lost connection is opened again, and every channel then
+// receives a value.
+func (d *db) Changes(ctx context.Context) <-chan struct{} { return d.changes.add(ctx) }
 
 // changes passes the notifications of one schema on to channels.
 type changes struct {

@@ -2,13 +2,11 @@ package postgres
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"time"
 
-	"github.com/samber/lo"
-
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
 // claimQuery returns the query that leases the best ready runs among some heads: the IDs of ready runs in the order of claims. It
@@ -70,9 +68,6 @@ const (
 	firstRuns = 128
 )
 
-// idleAtOnce is how many claims of a process run at once, so that their commits wait for the disk together.
-const idleAtOnce = 4
-
 const (
 	// maxDepth is how many heads of each queue Claim reads at most.
 	maxDepth = 1 << 15
@@ -80,14 +75,10 @@ const (
 	claimAtOnce = 1000
 )
 
-// Claim leases ready runs: see durable.Store. If the reply of the database was lost, the runs become ready again when their
-// leases expire, or the same owner acquires them.
-func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys ...durable.Key) (all []durable.Run, err error) {
-	if limit <= 0 || len(keys) == 0 {
-		return nil, nil
-	}
-	keys = lo.Uniq(keys)
-	set, depth := setOf(keys), 8
+// Claim implements store.DB. If the reply of the database was lost, the runs become ready again when their leases expire, or the same
+// owner acquires them.
+func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key) (all []durable.Run, err error) {
+	depth := 8
 	for depth < min(limit, claimAtOnce)+4 {
 		depth *= 8
 	}
@@ -102,11 +93,8 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 			runs   []durable.Run
 			heads  int
 		)
-		err := s.call(ctx, "claim runs", func(ctx context.Context) error {
-			_, err := s.idle.Do(ctx, "claim "+set, func() (_ struct{}, empty bool, err error) {
-				runs, heads, err = s.claimHeads(ctx, query, owner, ttl, atOnce, keys)
-				return struct{}{}, heads == 0, err
-			})
+		err := d.call(ctx, "claiming runs", func(ctx context.Context) (err error) {
+			runs, heads, err = d.claimHeads(ctx, query, owner, ttl, atOnce, keys)
 			return err
 		})
 		if err != nil {
@@ -130,32 +118,29 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 	}
 }
 
-// setOf returns a text for keys in an order.
-func setOf(keys []durable.Key) string { return string(slices.Concat(keyValues(keys)...)) }
-
 // claimHeads leases some of the first ready runs by a query, and returns how many heads it has seen.
-func (s *Store) claimHeads(
+func (d *db) claimHeads(
 	ctx context.Context, query, owner string, ttl time.Duration, limit int, keys []durable.Key,
 ) (runs []durable.Run, heads int, err error) {
-	rows, err := s.pool.Query(ctx, query, keyValues(keys), text(owner), ttl, limit)
+	rows, err := d.pool.Query(ctx, query, keyValues(keys), text(owner), ttl, limit)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		if rows.RawValues()[0] == nil { // each was skipped
-			columns := make([]any, len(rows.FieldDescriptions()))
-			columns[len(columns)-1] = &heads
-			if err := rows.Scan(columns...); err != nil {
-				return nil, 0, err
-			}
-			continue
+		var r store.Run
+		targets := runTargets(&r, &heads)
+		skipped := rows.RawValues()[0] == nil // each was
+		if skipped {
+			targets = make([]any, len(targets))
+			targets[len(targets)-1] = &heads
 		}
-		r, err := scanRun(rows, &heads)
-		if err != nil {
+		if err := rows.Scan(targets...); err != nil {
 			return nil, 0, err
 		}
-		runs = append(runs, r)
+		if !skipped {
+			runs = append(runs, r.Run)
+		}
 	}
 	return runs, heads, rows.Err()
 }

@@ -19,21 +19,21 @@
 //
 // # Many processes
 //
-// Every change of a run locks its row, in one transaction that is sent as one message; an Answer takes three, and a Reconcile
-// that finds something to do four. So if many processes want the same thing, exactly one gets it. Reads wait for no lock. Claim
-// reads the first ready runs of each queue and skips those that another process is claiming, so its cost depends neither on the
-// number of ready runs nor on that of waiting ones.
+// Every change of a run locks its row. So if many processes want the same thing, exactly one gets it. Plain commits, claims and
+// submissions are one message to the database each, other changes two or three. Reads wait for no lock. Claim reads the first ready runs
+// of each queue and skips those that another process is claiming, so its cost depends neither on the number of ready runs nor on that of
+// waiting ones.
 //
 // Transactions that make a run ready or send a signal notify the other processes (NOTIFY, on a channel named after the schema).
 // PostgreSQL commits such transactions one after the other, so the steps of runs do not notify. Changes listens on one
 // connection for all its callers, beside the pool.
 //
-// Commits of concurrent runs of a process share transactions when more of them come than the database can take at once. A Commit
-// whose context ends then returns with its transaction.
+// Plain commits of concurrent runs of a process share statements when more of them come than the database can take at once. A Commit
+// whose context ends then returns with its statement.
 //
 // Leases, deadlines and all times that a store sets use the clock of the database, so the clocks of the processes may
-// differ. If the database clock is set back, leases last longer by that amount and runs become ready later; TakeOver does
-// not wait for a lease. The store keeps times given by callers to the microsecond.
+// differ. The times of new runs may be earlier by the time that a reply takes. If the database clock is set back, leases last longer by
+// that amount and runs become ready later; TakeOver does not wait for a lease. The store keeps times given by callers to the microsecond.
 //
 // # Durability
 //

@@ -55,7 +55,7 @@ func Example() { //nolint:testableexamples // TestExample looks at what it says,
 	// The output is:
 	//	held by machine a
 	//	taken over with epoch 2
-	//	commit to run run_1: another process has claimed the run: this process must not write to it
+	//	run "run_1", epoch 1: another process has claimed the run: this process must not write to it
 }
 
 // TestExample runs the example where there is a server.
@@ -78,5 +78,5 @@ func TestExample(t *testing.T) {
 	got, err := os.ReadFile(said.Name())
 	require.NoError(t, err)
 	assert.Equal(t, "held by machine a\ntaken over with epoch 2\n"+
-		"commit to run run_1: another process has claimed the run: this process must not write to it\n", string(got))
+		`run "run_1", epoch 1: another process has claimed the run: this process must not write to it`+"\n", string(got))
 }

@@ -1,59 +1,49 @@
 package postgres
 
-import "github.com/jackc/pgx/v5/pgxpool"
+import (
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
 
 // Pool returns the connections of a store.
-func (s *Store) Pool() *pgxpool.Pool { return s.pool }
+func (s *Store) Pool() *pgxpool.Pool { return s.db.pool }
 
 // Queries whose plans are looked at.
-const (
+var (
+	ClaimByQueue     = claimByQueue
+	ClaimFirst       = claimFirst
 	OwedQuery        = owedQuery
 	SignalsQuery     = signalsQuery
 	ServedQuery      = servedQuery
-	PolledQuery      = polledQuery
+	PutPoll          = putPoll
 	EventsQuery      = eventsQuery
 	PruneQueuesQuery = pruneQueuesQuery
 	EntriesQuery     = entriesQuery
 	WaitsQuery       = waitsQuery
-	TokenQuery       = tokenQuery
 	PruneQuery       = pruneQuery
 	ChecksQuery      = checksQuery
-	WatchQuery       = watchQuery
+	DueQuery         = dueQuery
+	OpenQuery        = openQuery
+	AuditQuery       = auditQuery
+	ListQuery        = listQuery
 )
 
-// Opening is the query of a list of open waits, and Auditing that of a list of audit records.
-var (
-	Opening  = openQuery
-	Auditing = auditQuery
-)
-
-// Listing is the query of a list.
-var Listing = listQuery
-
-// Looking is the query with which Reconcile looks for work, and Locking are those with which it finds it, by the column of the time.
-func Locking() map[string]string {
-	all := map[string]string{}
-	for c := range causes {
-		all[causeTimes[c]] = lockQuery(c)
-	}
-	return all
-}
-
-// Looking returns the query with which Reconcile looks for work.
-func Looking() string { return lookQuery() }
-
-// GroupsAtOnce is the maximum number of transactions with plain commits.
+// GroupsAtOnce is the maximum number of statements with steps.
 const GroupsAtOnce = groupsAtOnce
 
-// Queued returns the number of plain commits that wait for their group.
+// Queued returns the number of steps that wait for their group.
 func (s *Store) Queued() int {
-	s.commits.mu.Lock()
-	defer s.commits.mu.Unlock()
-	return len(s.commits.waiting)
+	s.db.steps.mu.Lock()
+	defer s.db.steps.mu.Unlock()
+	return len(s.db.steps.waiting)
 }
 
-// ClaimByQueue and ClaimFirst are the queries of claims.
-var (
-	ClaimByQueue = claimByQueue
-	ClaimFirst   = claimFirst
-)
+// Clock estimates the time of the database.
+type Clock struct{ clock }
+
+// Set records a time that the database has told.
+func (c *Clock) Set(told time.Time) { c.set(told) }
+
+// Now returns an estimate.
+func (c *Clock) Now() (at time.Time, known bool) { return c.now() }

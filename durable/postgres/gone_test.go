@@ -42,7 +42,7 @@ func TestADatabaseThatIsGoneForAWhile(t *testing.T) {
 		withoutPassword(t, at, err)
 	}
 	err := s.Commit(t.Context(), l, commit(durable.Update{}, entry(4)))
-	require.ErrorContains(t, err, "commit to run r: ")
+	require.ErrorContains(t, err, "writing to a journal: ")
 	require.ErrorContains(t, err, "failed to connect")
 	_, err = postgres.Open(t.Context(), at, postgres.Options{})
 	require.ErrorContains(t, err, "open the postgres store: ")
@@ -105,7 +105,7 @@ func TestAConnectionThatIsKilled(t *testing.T) {
 	go func() { done <- s.Commit(t.Context(), l, commit(u, entry(2))) }()
 	kill(t, s)
 	err := <-done
-	require.ErrorContains(t, err, "commit to run r: FATAL: terminating connection due to administrator command")
+	require.ErrorContains(t, err, "writing to a journal: FATAL: terminating connection due to administrator command")
 	unlock()
 	assert.Equal(t, before, everything(t, s), "nothing was done")
 
@@ -147,7 +147,7 @@ func TestACallThatIsCancelled(t *testing.T) {
 
 	err := hasty.Commit(t.Context(), l, commit(durable.Update{}, entry(1)))
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "commit to run r: the database did not answer within 1.5s: ")
+	require.ErrorContains(t, err, "writing to a journal: the database did not answer within 1.5s: ")
 	_, err = hasty.Run(t.Context(), "r")
 	require.NoError(t, err, "readers do not wait")
 	unlock()

@@ -1,37 +1,14 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/durable"
 )
-
-// List returns the runs that match a filter: see durable.Store.
-func (s *Store) List(ctx context.Context, f durable.Filter) (all []durable.Run, err error) {
-	err = s.call(ctx, "list runs", func(ctx context.Context) error {
-		var before *int64
-		if f.Before != "" {
-			err := s.pool.QueryRow(ctx, `SELECT num FROM runs WHERE id = $1`, text(f.Before)).Scan(&before)
-			if err != nil {
-				return fmt.Errorf("page behind run %s: %w", f.Before, notFound(err))
-			}
-		}
-		query, args := listQuery(f, before)
-		rows, err := s.pool.Query(ctx, query, args...)
-		if err != nil {
-			return err
-		}
-		all, err = pgx.CollectRows(rows, collectRun)
-		return err
-	})
-	return all, err
-}
 
 // listing is a query of a list while it is composed. It contains only the conditions of the filter, so that the database can
 // use an index in the order of the list.

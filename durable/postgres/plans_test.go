@@ -96,21 +96,18 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		"claim":        {postgres.ClaimByQueue(8), []any{keys, "one", time.Hour, 3}, "runs_queue", 60},
 		"claim first":  {postgres.ClaimFirst, []any{keys, "one", time.Hour, 3}, "runs_ready", 300},
 		"served":       {postgres.ServedQuery, []any{keys}, "runs_queue", 80},
-		"polled":       {postgres.PolledQuery, []any{keys, time.Minute}, "queues_key_key", 10},
+		"polled":       {postgres.PutPoll, []any{keys}, "queues_key_key", 10},
 		"owed":         {postgres.OwedQuery, []any{time.Minute, 10}, "runs_owed", 60},
 		"owed again":   {postgres.OwedQuery, []any{time.Minute, 10}, "runs_offered", 60},
 		"signals":      {postgres.SignalsQuery, []any{"owner 3"}, "runs_owner", 50},
 		"entries":      {postgres.EntriesQuery, []any{"run 50001", int64(5)}, "entries_pkey", 6},
 		"events":       {postgres.EventsQuery, []any{"run 50001", int64(5), 3}, "events_pkey", 6},
 		"waits":        {postgres.WaitsQuery, []any{"run 50011"}, "waits_run", 2},
-		"token":        {postgres.TokenQuery, []any{[]byte("no such token")}, "waits_token", 2},
-		"watch":        {postgres.WatchQuery, []any{"checker 1", time.Minute, []int64{50_061, 50_161}}, "waits_pkey", 2},
 		"prune":        {postgres.PruneQuery, []any{time.Now().Add(-23 * time.Hour), 50}, "runs_ended", 200},
 		"prune queues": {postgres.PruneQueuesQuery, nil, "runs_queue", 4000},
 	}
-	for column, sql := range postgres.Locking() {
-		queries["reconcile "+column] = query{sql, []any{1000}, "runs_" + column, 20}
-		queries["look "+column] = query{postgres.Looking(), nil, "runs_" + column, 20}
+	for _, column := range []string{"expires", "answer_by", "not_before", "start_by", "deadline"} {
+		queries["due "+column] = query{postgres.DueQuery, []any{1000}, "runs_" + column, 100}
 	}
 	for name, checks := range map[string]struct {
 		owner string
@@ -123,7 +120,7 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		"of people": {"checker 1", []string{"approval"}, []string{""}, 300},
 		"none":      {"checker 1", []string{"file"}, []string{"", "host 7"}, 3},
 	} {
-		queries["checks "+name] = query{postgres.ChecksQuery, []any{checks.owner, time.Minute, 20, checks.kinds, checks.hosts, []int64{1}}, "waits_checker", checks.most}
+		queries["checks "+name] = query{postgres.ChecksQuery, []any{checks.owner, 20, checks.kinds, checks.hosts}, "waits_checker", checks.most}
 	}
 	after := &durable.Wait{Run: "run 50001", ID: "wait", Asked: time.Now().Add(-24*time.Hour + 50*time.Second)}
 	for name, list := range map[string]struct {
@@ -142,7 +139,7 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		list.filter.Limit = 20
 		for behind, after := range map[string]*durable.Wait{"": nil, ", a page behind": after} {
 			list.filter.After = after
-			sql, args := postgres.Opening(list.filter)
+			sql, args := postgres.OpenQuery(list.filter)
 			queries["open "+name+behind] = query{sql, args, list.index, list.most}
 		}
 	}
@@ -163,7 +160,7 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		list.filter.Limit = 20
 		for behind, before := range map[string]int64{"": 0, ", a page behind": 60_000} {
 			list.filter.Before = before
-			sql, args := postgres.Auditing(list.filter)
+			sql, args := postgres.AuditQuery(list.filter)
 			queries["audit "+name+behind] = query{sql, args, list.index, list.most}
 		}
 	}
@@ -196,7 +193,7 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 	} {
 		list.filter.Limit = 20
 		for behind, before := range map[string]*int64{"": nil, ", a page behind": new(int64(60_000))} {
-			sql, args := postgres.Listing(list.filter, before)
+			sql, args := postgres.ListQuery(list.filter, before)
 			queries["list "+name+behind] = query{sql, args, list.index, list.most}
 		}
 	}
@@ -220,7 +217,7 @@ func TestAListReadsNoOtherStatus(t *testing.T) {
 	s := openClosed(t, parts.Postgres(t), postgres.Options{Conns: 1})
 	fill(t, s, 70_000)
 	pages := func(f durable.Filter) (n int) {
-		sql, args := postgres.Listing(f, nil)
+		sql, args := postgres.ListQuery(f, nil)
 		var plan []struct {
 			Plan struct {
 				Hit  int `json:"Shared Hit Blocks"`

@@ -36,7 +36,7 @@ func openEmpty(url string) func(t *testing.T) durable.Store {
 	return func(t *testing.T) durable.Store {
 		t.Helper()
 		s := open(t, url, postgres.Options{})
-		_, err := s.Pool().Exec(t.Context(), `DELETE FROM runs; DELETE FROM switches; DELETE FROM queues; DELETE FROM audit;
+		_, err := s.Pool().Exec(t.Context(), `DELETE FROM runs; DELETE FROM settings; DELETE FROM queues; DELETE FROM audit;
 			DELETE FROM waivers; DELETE FROM documents`)
 		require.NoError(t, err)
 		return s

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -10,87 +9,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/samber/lo"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Queues returns the needs of all runs that are stored: see durable.Store.
-func (s *Store) Queues(ctx context.Context) (all []durable.Needs, err error) {
-	err = s.call(ctx, "read the queues", func(ctx context.Context) error {
-		all, err = s.listed.Do(ctx, "", func() (read []durable.Needs, share bool, err error) {
-			rows, err := s.pool.Query(ctx, `SELECT kind, name, demands FROM queues`)
-			if err != nil {
-				return nil, false, err
-			}
-			read, err = pgx.CollectRows(rows, scanNeeds)
-			return read, true, err
-		})
-		return err
-	})
-	return slices.Clone(all), err
-}
-
-const (
-	// polledAge is how old the recorded time of the last poll may get before it is recorded again.
-	polledAge   = 20 * time.Second
-	polledQuery = `UPDATE queues SET polled = now() WHERE id IN (
-		SELECT q.id FROM unnest($1::bytea[]) k CROSS JOIN LATERAL (
-			SELECT id FROM queues WHERE key = k AND (polled IS NULL OR polled < now() - $2::interval) LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
-		) q)`
-	servedQuery = `SELECT q.key, q.polled, r.backlog, r.oldest FROM ` + queuesOfKeys + `
-		CROSS JOIN LATERAL (SELECT count(*) AS backlog, min(ready) AS oldest FROM runs WHERE queue = q.id AND status = 'ready') r`
-)
-
-// queuesOfKeys are the queues q with the keys $1. It looks up each key: the planner would rather read all queues.
-const queuesOfKeys = `unnest($1::bytea[]) k CROSS JOIN LATERAL (SELECT id, key, polled FROM queues WHERE key = k LIMIT 1) q`
-
-// RecordPoll records that a worker looks for runs: see durable.Store. Repeating the call is safe.
-func (s *Store) RecordPoll(ctx context.Context, keys ...durable.Key) error {
-	return s.call(ctx, "record a poll", func(ctx context.Context) error {
-		_, err := s.idle.Do(ctx, "poll "+setOf(keys), func() (_ struct{}, share bool, err error) {
-			_, err = s.pool.Exec(ctx, polledQuery, keyValues(keys), polledAge)
-			return struct{}{}, true, err
-		})
-		return err
-	})
-}
-
-// QueueServices returns how queues are served: see durable.Store.
-func (s *Store) QueueServices(ctx context.Context, keys ...durable.Key) (all map[durable.Key]durable.Service, err error) {
-	err = s.call(ctx, "read how queues are served", func(ctx context.Context) error {
-		all = map[durable.Key]durable.Service{}
-		rows, err := s.pool.Query(ctx, servedQuery, keyValues(keys))
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var (
-				key     []byte
-				service durable.Service
-			)
-			if err := rows.Scan(&key, when{&service.LastPoll}, &service.Backlog, when{&service.Oldest}); err != nil {
-				return err
-			}
-			all[durable.Key(key)] = service
-		}
-		return rows.Err()
-	})
-	return all, err
-}
-
-func keyValues(keys []durable.Key) [][]byte {
-	return lo.Map(keys, func(k durable.Key, _ int) []byte { return k[:] })
-}
-
-func queueKey(j durable.Job) []byte {
-	key := j.Needs().Key()
-	return key[:]
-}
-
 // queues remembers which queues the database has, so that few calls store one. Prune may delete a queue that is remembered:
-// then the run cannot be stored, and the call is repeated.
+// then a run cannot be stored, and the call is repeated.
 type queues struct {
 	mu    sync.Mutex
 	known map[durable.Key]bool
@@ -99,47 +24,134 @@ type queues struct {
 // maxQueues limits the memory of queues.
 const maxQueues = 10_000
 
-// add stores the queues of jobs that are not known.
-func (q *queues) add(b *pgx.Batch, jobs []durable.Job) {
+func (q *queues) has(key durable.Key) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	missing := lo.UniqBy(lo.Filter(jobs, func(j durable.Job, _ int) bool { return !q.known[j.Needs().Key()] }),
-		func(j durable.Job) durable.Key { return j.Needs().Key() })
-	if len(missing) == 0 {
+	return q.known[key]
+}
+
+// record remembers queues that a call has stored. If a queue was missing, it forgets all.
+func (q *queues) record(stored []durable.Key, err error) {
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	missing := ok && (said.Code == missingValue || said.Code == missingRow)
+	if !missing && (err != nil || len(stored) == 0) {
 		return
 	}
-	slices.SortFunc(missing, func(x, y durable.Job) int { return bytes.Compare(queueKey(x), queueKey(y)) }) // no deadlock
-	b.Queue(`INSERT INTO queues (key, kind, name, demands)
-		SELECT k, kind, name, demands FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[]) n (k, kind, name, demands) ON CONFLICT (key) DO NOTHING`,
-		lo.Map(missing, func(j durable.Job, _ int) []byte { return queueKey(j) }),
-		lo.Map(missing, func(j durable.Job, _ int) text { return text(j.Needs().Kind) }),
-		lo.Map(missing, func(j durable.Job, _ int) text { return text(j.Needs().Name) }),
-		lo.Map(missing, func(j durable.Job, _ int) string { return pairsText(j.Needs().Demands) }))
-}
-
-// remember records that the queues of jobs are stored.
-func (q *queues) remember(jobs []durable.Job) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.known == nil || len(q.known) > maxQueues {
+	if missing || q.known == nil || len(q.known) > maxQueues {
 		q.known = map[durable.Key]bool{}
 	}
-	for _, j := range jobs {
-		q.known[j.Needs().Key()] = true
+	if !missing {
+		for _, key := range stored {
+			q.known[key] = true
+		}
 	}
 }
 
-// explain returns the error of a statement that stores runs in terms of package durable. It forgets all queues if one of them
-// was missing.
-func (q *queues) explain(err error) error {
-	said, ok := errors.AsType[*pgconn.PgError](err)
-	switch {
-	case ok && said.Code == "23505" && said.ConstraintName == "runs_id_key":
-		return durable.ErrExists
-	case ok && (said.Code == missingValue || said.Code == missingRow):
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.known = nil
+// addQueue stores a queue that is not known.
+func (t *tx) addQueue(n durable.Needs) {
+	key := n.Key()
+	if !slices.Contains(t.stored, key) && !t.queues.has(key) {
+		t.needs, t.stored = append(t.needs, n), append(t.stored, key)
 	}
-	return err
+}
+
+func insertQueues(b *pgx.Batch, needs []durable.Needs) {
+	key := func(n durable.Needs) []byte { k := n.Key(); return k[:] }
+	slices.SortFunc(needs, func(x, y durable.Needs) int { return bytes.Compare(key(x), key(y)) }) // no deadlock
+	b.Queue(`INSERT INTO queues (key, kind, name, demands)
+		SELECT n.* FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[]) n ON CONFLICT (key) DO NOTHING`,
+		column(needs, key), textsOf(needs, func(n durable.Needs) durable.Kind { return n.Kind }),
+		textsOf(needs, func(n durable.Needs) string { return n.Name }), column(needs, func(n durable.Needs) string { return pairsText(n.Demands) }))
+}
+
+// Queues implements store.Rows.
+func (t *tx) Queues() ([]durable.Needs, error) {
+	return read(t, func(row pgx.CollectableRow) (n durable.Needs, err error) {
+		return n, row.Scan((*text)(&n.Kind), (*text)(&n.Name), pairs{&n.Demands})
+	}, `SELECT kind, name, demands FROM queues`)
+}
+
+// queuesOfKeys are the queues q with the keys $1. It looks up each key: the planner would rather read all queues.
+const queuesOfKeys = `unnest($1::bytea[]) k CROSS JOIN LATERAL (SELECT id, key, polled FROM queues WHERE key = k LIMIT 1) q`
+
+const (
+	servedQuery = `SELECT q.key, q.polled, r.backlog, r.oldest FROM ` + queuesOfKeys + `
+		CROSS JOIN LATERAL (SELECT count(*) AS backlog, min(ready) AS oldest FROM runs WHERE queue = q.id AND status = 'ready') r`
+	// putPoll records polls. It does not wait for other processes, which record one, too.
+	putPoll = `UPDATE queues SET polled = clock_timestamp() WHERE id IN (
+		SELECT q.id FROM unnest($1::bytea[]) k CROSS JOIN LATERAL (
+			SELECT id FROM queues WHERE key = k LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
+		) q)`
+	// pruneQueuesQuery deletes the queues without runs. It skips a queue for which another session is storing a run.
+	pruneQueuesQuery = `DELETE FROM queues WHERE id IN (
+		SELECT q.id FROM queues q LEFT JOIN LATERAL (SELECT true AS used FROM runs r WHERE r.queue = q.id LIMIT 1) r ON true
+		WHERE r.used IS NULL FOR UPDATE OF q SKIP LOCKED)`
+)
+
+// Services implements store.Rows.
+func (t *tx) Services(keys ...durable.Key) (map[durable.Key]durable.Service, error) {
+	all := map[durable.Key]durable.Service{}
+	_, err := read(t, func(row pgx.CollectableRow) (s durable.Service, err error) {
+		var key []byte
+		err = row.Scan(&key, when{&s.LastPoll}, &s.Backlog, when{&s.Oldest})
+		all[durable.Key(key)] = s
+		return s, err
+	}, servedQuery, keyValues(keys))
+	return all, err
+}
+
+// Polled implements store.Rows.
+func (t *tx) Polled(keys ...durable.Key) (map[durable.Key]time.Time, error) {
+	all := map[durable.Key]time.Time{}
+	_, err := read(t, func(row pgx.CollectableRow) (at time.Time, err error) {
+		var key []byte
+		err = row.Scan(&key, when{&at})
+		all[durable.Key(key)] = at
+		return at, err
+	}, `SELECT q.key, q.polled FROM `+queuesOfKeys, keyValues(keys))
+	return all, err
+}
+
+// PutPoll implements store.Tx.
+func (t *tx) PutPoll(keys ...durable.Key) error { return t.write(putPoll, keyValues(keys)) }
+
+// PruneQueues implements store.Tx.
+func (t *tx) PruneQueues() error { return t.write(pruneQueuesQuery) }
+
+func keyValues(keys []durable.Key) [][]byte {
+	return column(keys, func(k durable.Key) []byte { return k[:] })
+}
+
+// owedQuery reads the owed offers: those that were never made, those made too long ago, and of both the oldest. The column
+// offered is when an offer may be made again, as PutOffers computes it; the second condition on it restores when the offer
+// was made. It excludes few runs: those that became ready less than $1 ago.
+const owedQuery = `WITH owed AS (
+		(SELECT num, ready FROM runs WHERE status = 'ready' AND offered IS NULL ORDER BY ready, num LIMIT $2)
+		UNION ALL
+		(SELECT num, ready FROM runs WHERE status = 'ready' AND offered IS NOT NULL AND offered < now()
+			AND greatest(offered - interval '1 hour', ready + (offered - ready) / 2) < now() - $1::interval ORDER BY offered LIMIT $2)
+	)
+	SELECT r.id, r.offer_seq, q.key, r.priority FROM (SELECT num, ready FROM owed ORDER BY ready, num LIMIT $2) o
+	JOIN runs r ON r.num = o.num JOIN queues q ON q.id = r.queue ORDER BY o.ready, o.num`
+
+// Owed implements store.Rows.
+func (t *tx) Owed(retry time.Duration, limit int) ([]durable.Offer, error) {
+	return read(t, func(row pgx.CollectableRow) (o durable.Offer, err error) {
+		var key []byte
+		err = row.Scan((*text)(&o.Run), &o.Seq, &key, &o.Priority)
+		copy(o.Key[:], key)
+		return o, err
+	}, owedQuery, retry, limit)
+}
+
+// PutOffers implements store.Tx. The next pause is as long as the run has been ready, and at most an hour. It locks the runs in order,
+// so that calls do not wait for each other.
+func (t *tx) PutOffers(offers ...durable.OfferID) error {
+	return t.write(`UPDATE runs r SET offered = now() + least(greatest(now() - r.ready, interval '0'), interval '1 hour') FROM (
+			SELECT r.num FROM unnest($1::text[], $2::bigint[]) o (id, seq) JOIN runs r ON r.id = o.id
+			WHERE r.offer_seq = o.seq AND r.status = 'ready' ORDER BY r.num FOR NO KEY UPDATE OF r
+		) o WHERE r.num = o.num`,
+		textsOf(offers, func(o durable.OfferID) agent.RunID { return o.Run }), column(offers, func(o durable.OfferID) int64 { return o.Seq }))
 }

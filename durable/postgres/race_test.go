@@ -88,7 +88,7 @@ func TestHowManyConnections(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Run(t.Context(), "r")
 	conn.Release() // or the store would not close
-	require.ErrorContains(t, err, "run r: the database did not answer within 1.5s")
+	require.ErrorContains(t, err, "reading a run: the database did not answer within 1.5s")
 	_, err = s.Run(t.Context(), "r")
 	require.ErrorIs(t, err, durable.ErrNotFound)
 }

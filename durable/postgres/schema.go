@@ -69,7 +69,7 @@ func ensureTables(ctx context.Context, t pgx.Tx, schema string) error {
 	}
 	if hasDigest {
 		var found string
-		err := ignoreNoRows(t.QueryRow(ctx, `SELECT digest FROM schema_digest`).Scan(&found))
+		err := t.QueryRow(ctx, `SELECT coalesce(max(digest), '') FROM schema_digest`).Scan(&found)
 		if err == nil && found != digest {
 			err = errOtherSchema
 		}

@@ -47,7 +47,7 @@ CREATE TABLE runs (
 	ended           timestamptz, -- null while the run has not ended
 	ready           timestamptz, -- since when the run has been ready; null while it is not
 	offer_seq       bigint NOT NULL DEFAULT 0, -- how often the run has become ready
-	offered         timestamptz, -- when the newest offer may be repeated: see offers.go; null while it is owed
+	offered         timestamptz, -- when the newest offer may be repeated: see queues.go; null while it is owed
 	any_wait        boolean NOT NULL DEFAULT false, -- the run is ready when one of its waits has happened
 	answer_by       timestamptz, -- the first deadline of its open waits
 
@@ -163,7 +163,6 @@ CREATE TABLE waits (
 	answer        bytea
 );
 CREATE INDEX waits_run ON waits (run, place);
-CREATE INDEX waits_token ON waits (token) WHERE token IS NOT NULL;
 CREATE INDEX waits_child ON waits (child) WHERE child <> '';
 
 -- For lists of open waits, each in its order. A wait's ID may be too long for an index.
@@ -175,7 +174,7 @@ CREATE INDEX waits_deadline ON waits (deadline) WHERE answered IS NULL AND deadl
 CREATE INDEX waits_checker ON waits (checker, kind, host, asked, run_id) WHERE answered IS NULL;
 CREATE INDEX waits_checked_until ON waits (kind, host, checked_until) WHERE answered IS NULL AND checked_until IS NOT NULL;
 
--- Further tokens of waits, and the tokens of waits that their run has no more.
+-- The tokens of waits, also of waits that their run has no more.
 CREATE TABLE tokens (
 	token   bytea PRIMARY KEY, -- the token's SHA-256
 	run     bigint NOT NULL REFERENCES runs ON DELETE CASCADE,
@@ -226,18 +225,9 @@ CREATE TABLE documents (
 );
 CREATE UNIQUE INDEX documents_newest ON documents (kind, name) WHERE newest;
 
-CREATE TABLE switches (
-	name   text PRIMARY KEY,
-	is_on  boolean NOT NULL,
-	reason text NOT NULL,
-	by     text NOT NULL,
-	since  timestamptz
-);
-
--- The ID of the key that last encrypted data: see durable.Encrypt.
-CREATE TABLE encryption (
-	single boolean PRIMARY KEY CHECK (single),
-	key_id text NOT NULL
+CREATE TABLE settings (
+	name  text PRIMARY KEY,
+	value bytea
 );
 
 -- Open compares the digest of these statements.

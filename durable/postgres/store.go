@@ -18,7 +18,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/internal/coalesce"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
 // Options configure a store. The zero value is the default.
@@ -42,17 +42,21 @@ func (o Options) timeout() time.Duration { return lo.CoalesceOrEmpty(o.Timeout, 
 // Store keeps runs in a PostgreSQL database. It is safe for concurrent use, by any
 // number of processes.
 type Store struct {
+	durable.Store
+
+	db *db
+}
+
+// db keeps the rows.
+type db struct {
 	pool    *pgxpool.Pool
 	schema  string
 	timeout time.Duration
 	queues  queues
-	commits commitQueue
+	clock   clock
+	steps   stepQueue
 	changes *changes
-	idle    *coalesce.Group[struct{}]        // of calls that idle workers make, and that found nothing to do
-	listed  *coalesce.Group[[]durable.Needs] // of calls of Queues
 }
-
-var _ durable.Store = (*Store)(nil)
 
 // Open opens the store in a database after creating its schema if it does not exist; processes that do so at the same time
 // wait for each other. The URL is a postgres URL such as postgres://user@host:5432/database, or a list such as host=...
@@ -70,10 +74,8 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the postgres store: %w", err)
 	}
-	return &Store{
-		pool: pool, schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema()),
-		idle: coalesce.NewGroup[struct{}](idleAtOnce), listed: coalesce.NewGroup[[]durable.Needs](1),
-	}, nil
+	d := &db{pool: pool, schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema())}
+	return &Store{store.New(d), d}, nil
 }
 
 // parse parses a URL. It hides the parser's error, because that quotes the URL, and a parser cannot know which part of an
@@ -138,17 +140,17 @@ func (o Options) session(timeout time.Duration) pgconn.AfterConnectFunc {
 // password, but the parser reads it as a path.
 var strayAt = regexp.MustCompile(`^[a-z]+://[^/?#]*[/?#].*@`)
 
-// Close waits for running calls and closes the connections and the channels of Changes.
-func (s *Store) Close() error {
-	s.changes.closeAll()
-	s.pool.Close()
+// Close implements store.DB. It waits for running calls.
+func (d *db) Close() error {
+	d.changes.closeAll()
+	d.pool.Close()
 	return nil
 }
 
 // String names the store. It does not show the password.
 func (s *Store) String() string {
-	c := s.pool.Config().ConnConfig
-	return fmt.Sprintf("postgres store %s on %s:%d/%s", s.schema, c.Host, c.Port, c.Database)
+	c := s.db.pool.Config().ConnConfig
+	return fmt.Sprintf("postgres store %s on %s:%d/%s", s.db.schema, c.Host, c.Port, c.Database)
 }
 
 // GoString returns what String returns, so that %#v does not show the password either.
@@ -159,8 +161,8 @@ func (s *Store) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
 // call runs one call and retries it where that is safe: when nothing was sent, and when the database rolled the call back
 // in favour of another.
-func (s *Store) call(ctx context.Context, what string, f func(ctx context.Context) error) error {
-	within, cancel := context.WithTimeout(ctx, s.timeout)
+func (d *db) call(ctx context.Context, what string, f func(ctx context.Context) error) error {
+	within, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	err := f(within)
 	for again := 0; again < 3 && err != nil && within.Err() == nil && hadNoEffect(err); again++ {
@@ -173,7 +175,7 @@ func (s *Store) call(ctx context.Context, what string, f func(ctx context.Contex
 		if !errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
 		}
-		return fmt.Errorf("%s: the database did not answer within %s: %w", what, s.timeout, err)
+		return fmt.Errorf("%s: the database did not answer within %s: %w", what, d.timeout, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)
 }
@@ -201,8 +203,3 @@ const (
 	missingValue = "23502"
 	missingRow   = "23503"
 )
-
-// batch sends several statements at once. They form one transaction.
-func (s *Store) batch(ctx context.Context, b *pgx.Batch) error {
-	return s.pool.SendBatch(ctx, b).Close()
-}

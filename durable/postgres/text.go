@@ -4,10 +4,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/samber/lo"
 )
 
 // text is a string of any bytes in a column of type text. PostgreSQL accepts no zero byte and only UTF-8 there, and the
@@ -19,11 +19,16 @@ const escaped = `\x`
 
 // TextValue returns the stored form.
 func (t text) TextValue() (pgtype.Text, error) {
-	s := string(t)
+	return pgtype.Text{String: stored(t), Valid: true}, nil
+}
+
+// stored returns the stored form of a string.
+func stored[S ~string](of S) string {
+	s := string(of)
 	if strings.HasPrefix(s, escaped) || strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
 		s = escaped + hex.EncodeToString([]byte(s))
 	}
-	return pgtype.Text{String: s, Valid: true}, nil
+	return s
 }
 
 // ScanText decodes the stored form.
@@ -42,6 +47,23 @@ func (t *text) ScanText(v pgtype.Text) error {
 }
 
 // texts returns the stored forms of strings.
-func texts[S ~string](all []S) []text {
-	return lo.Map(all, func(s S, _ int) text { return text(s) })
+func texts[S ~string](all []S) []string { return column(all, stored[S]) }
+
+// column returns a value of each row, for unnest.
+func column[R, V any](rows []R, value func(R) V) []V {
+	all := make([]V, len(rows))
+	for i, r := range rows {
+		all[i] = value(r)
+	}
+	return all
+}
+
+// textsOf returns the stored form of a string of each row.
+func textsOf[R any, S ~string](rows []R, value func(R) S) []string {
+	return column(rows, func(r R) string { return stored(value(r)) })
+}
+
+// timesOf returns the stored form of a time of each row.
+func timesOf[R any](rows []R, value func(R) time.Time) []*time.Time {
+	return column(rows, func(r R) *time.Time { return orNull(value(r)) })
 }

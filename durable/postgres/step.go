@@ -1,0 +1,226 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
+)
+
+// Steps of concurrent runs share statements, so that they wait for the disk together. A step that finds fewer than groupsAtOnce
+// statements under way is sent at once, by its caller. Steps that come meanwhile wait and form the next group. A step that does not
+// fit changes nothing. When a statement fails, each step of the group is sent again alone: it changes nothing twice.
+
+const (
+	// groupsAtOnce is the maximum number of statements with steps: some wait for the disk, or for a lock of a run, while others are
+	// computed.
+	groupsAtOnce = 2
+	// maxGroup is the maximum number of steps in a statement.
+	maxGroup = 64
+)
+
+// queuedStep is a step that waits for its group. The fields below over are set when over is closed.
+type queuedStep struct {
+	store.Step
+
+	over chan struct{}
+
+	done bool
+	err  error // of the statement
+}
+
+// stepQueue holds the steps that wait. It is empty when fewer than groupsAtOnce statements are under way.
+type stepQueue struct {
+	mu       sync.Mutex
+	waiting  []*queuedStep
+	underWay int // statements
+}
+
+// join adds a step to the queue. It returns nil if the caller must send it: then it counts as a statement under way.
+func (q *stepQueue) join(s store.Step) *queuedStep {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.underWay < groupsAtOnce {
+		q.underWay++
+		return nil
+	}
+	w := &queuedStep{Step: s, over: make(chan struct{})}
+	q.waiting = append(q.waiting, w)
+	return w
+}
+
+// leave removes a step from the queue, and reports whether it was there.
+func (q *stepQueue) leave(w *queuedStep) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.waiting, w)
+	if i >= 0 {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+	}
+	return i >= 0
+}
+
+// next ends a statement under way. If steps wait, it returns the group of the next one.
+func (q *stepQueue) next() []*queuedStep {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := min(len(q.waiting), maxGroup)
+	if n == 0 {
+		q.underWay--
+		return nil
+	}
+	group := slices.Clone(q.waiting[:n])
+	q.waiting = slices.Delete(q.waiting, 0, n)
+	return group
+}
+
+// Step implements store.DB.
+func (d *db) Step(ctx context.Context, s store.Step) (done bool, err error) {
+	err = d.call(ctx, "writing to a journal", func(ctx context.Context) error {
+		done, err = d.join(ctx, s)
+		return err
+	})
+	return done, err
+}
+
+// join makes a step, alone or in a group.
+func (d *db) join(ctx context.Context, s store.Step) (done bool, err error) {
+	w := d.steps.join(s)
+	if w == nil {
+		defer func() {
+			if group := d.steps.next(); group != nil {
+				go d.sendGroups(context.WithoutCancel(ctx), group)
+			}
+		}()
+		return d.stepAlone(ctx, s)
+	}
+	select {
+	case <-w.over:
+	case <-ctx.Done():
+		if d.steps.leave(w) {
+			return false, ctx.Err()
+		}
+		<-w.over // a step that is sent ends with its group
+	}
+	if w.err != nil {
+		return d.stepAlone(ctx, s)
+	}
+	return w.done, nil
+}
+
+func (d *db) stepAlone(ctx context.Context, s store.Step) (bool, error) {
+	done, err := d.makeSteps(ctx, []store.Step{s})
+	return len(done) > 0, err
+}
+
+// sendGroups sends a group, and then those that have formed meanwhile.
+func (d *db) sendGroups(ctx context.Context, group []*queuedStep) {
+	for ; group != nil; group = d.steps.next() {
+		d.sendGroup(ctx, group)
+	}
+}
+
+func (d *db) sendGroup(ctx context.Context, group []*queuedStep) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	// Statements that lock runs in the same order do not wait for each other in a circle.
+	slices.SortStableFunc(group, func(x, y *queuedStep) int { return cmp.Compare(x.Lease.Run, y.Lease.Run) })
+	done, err := d.makeSteps(ctx, column(group, func(w *queuedStep) store.Step { return w.Step }))
+	for _, place := range done {
+		group[place].done = true
+	}
+	for _, w := range group {
+		w.err = err
+		close(w.over)
+	}
+}
+
+// stepsQuery makes steps, and returns the places of those that fit. Nothing but the ID may find a run: see claimQuery. A step changes
+// no indexed column, unless the status is another.
+const stepsQuery = `WITH n AS MATERIALIZED (
+		SELECT n.* FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[],
+			$10::text[], $11::boolean[], $12::bigint[]) WITH ORDINALITY
+			n (run, owner, epoch, before, appended, entries, events, handled, status, reason, blocked, steps, place)
+	),
+	r AS (
+		UPDATE runs r SET entries = r.entries + n.entries, events = r.events + n.events, appended = n.appended, handled = greatest(r.handled, n.handled),
+			updated = clock_timestamp(),
+			status = CASE WHEN n.status = '' THEN r.status ELSE n.status END, reason = CASE WHEN n.status = '' THEN r.reason ELSE n.reason END,
+			blocked = CASE WHEN n.status = '' THEN r.blocked ELSE n.blocked END, steps = CASE WHEN n.status = '' THEN r.steps ELSE n.steps END
+		FROM n WHERE r.id = n.run AND r.epoch = n.epoch AND (r.owner = n.owner) IS TRUE AND (r.expires IS NOT NULL) IS TRUE
+			AND r.entries = coalesce(n.before, r.entries) AND r.appended IS DISTINCT FROM n.appended
+		RETURNING r.num, n.place, r.events - n.events AS events
+	)`
+
+// The parts of a step that adds entries, and of one that adds events.
+var (
+	stepEntries = `, e AS (
+		INSERT INTO entries (run, seq, kind, key, at, data) SELECT r.num, e.seq, e.kind, e.key, e.at, e.data
+		FROM unnest($13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::timestamptz[], $18::bytea[]) e (place, seq, kind, key, at, data)
+			JOIN r ON r.place = e.place
+	)`
+	stepEvents = `, v AS (
+		INSERT INTO events (run, seq, at, name, data) SELECT r.num, r.events + v.seq, v.at, v.name, v.data
+		FROM unnest($19::bigint[], $20::bigint[], $21::timestamptz[], $22::text[], $23::bytea[]) v (place, seq, at, name, data)
+			JOIN r ON r.place = v.place
+	)`
+	// stepEventsAlone is stepEvents without the arguments of stepEntries.
+	stepEventsAlone = strings.NewReplacer("$19", "$13", "$20", "$14", "$21", "$15", "$22", "$16", "$23", "$17").Replace(stepEvents)
+)
+
+// makeSteps makes steps, and returns the places of those that fit.
+func (d *db) makeSteps(ctx context.Context, steps []store.Step) (done []int, err error) {
+	status := func(s store.Step) durable.Status { return s.Commit.Update.Status }
+	args := []any{
+		textsOf(steps, func(s store.Step) agent.RunID { return s.Lease.Run }),
+		textsOf(steps, func(s store.Step) string { return s.Lease.Owner }),
+		column(steps, func(s store.Step) int64 { return s.Lease.Epoch }),
+		column(steps, func(s store.Step) *int64 {
+			if len(s.Commit.Entries) == 0 {
+				return nil
+			}
+			return new(s.Commit.Entries[0].Seq - 1)
+		}),
+		column(steps, func(s store.Step) []byte { return s.Appended }),
+		column(steps, func(s store.Step) int64 { return int64(len(s.Commit.Entries)) }),
+		column(steps, func(s store.Step) int64 { return int64(len(s.Commit.Events)) }),
+		column(steps, func(s store.Step) int64 { return s.Commit.HandledSignals }),
+		textsOf(steps, status),
+		textsOf(steps, func(s store.Step) agent.StopReason { return s.Commit.Update.Reason }),
+		column(steps, func(s store.Step) bool { return s.Commit.Update.Blocked }),
+		column(steps, func(s store.Step) int64 { return int64(s.Commit.Update.Steps) }),
+	}
+	var entries []durable.Entry
+	var events []durable.Event
+	var entryPlaces, eventPlaces []int64
+	for i, s := range steps {
+		for _, e := range s.Commit.Entries {
+			entries, entryPlaces = append(entries, e), append(entryPlaces, int64(i+1))
+		}
+		for k, e := range s.Commit.Events {
+			e.Seq = int64(k + 1)
+			events, eventPlaces = append(events, e), append(eventPlaces, int64(i+1))
+		}
+	}
+	sql := stepsQuery
+	if len(entries) > 0 {
+		sql, args = sql+stepEntries, append(append(args, entryPlaces), entryColumns(entries)...)
+	}
+	if len(events) > 0 {
+		sql += lo.Ternary(len(entries) > 0, stepEvents, stepEventsAlone)
+		args = append(append(args, eventPlaces), eventColumns(events)...)
+	}
+	rows, err := d.pool.Query(ctx, sql+` SELECT r.place::int - 1 FROM r`, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int])
+}

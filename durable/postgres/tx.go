@@ -1,0 +1,284 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
+)
+
+// tx reads, locks and writes rows. Writes are sent with the next read, or with the end of the transaction. It begins a transaction
+// in the database only for a lock, or to read what it has written: other writes are one message, and other reads need no transaction.
+type tx struct {
+	*db
+
+	ctx    context.Context
+	writes bool // it is a call of Write
+	conn   *pgxpool.Conn
+	begun  bool
+	err    error // of the database
+	now    time.Time
+
+	// The writes that were not sent, in the order in which they are.
+	needs   []durable.Needs // of queues
+	added   []store.NewRun
+	batch   []*pgx.QueuedQuery
+	put     []store.Run
+	records []durable.AuditRecord
+	notify  bool
+
+	stored  []durable.Key                // queues that were sent
+	waits   map[agent.RunID][]store.Wait // of locked runs, until they are read
+	awaited map[agent.RunID]bool         // whether runs wait for the end of a locked run
+
+	// Most idempotency keys are new. The first attempt presumes that of all, and looks for none.
+	presumes, presumed bool
+}
+
+// Read implements store.DB.
+func (d *db) Read(ctx context.Context, doing string, f func(store.Rows) error) error {
+	return d.attempt(ctx, doing, false, func(t *tx) error { return f(t) })
+}
+
+// Write implements store.DB.
+func (d *db) Write(ctx context.Context, doing string, f func(store.Tx) error) error {
+	return d.attempt(ctx, doing, true, func(t *tx) error { return f(t) })
+}
+
+// attempt calls f until the database accepts what it does. An error of f itself is returned unchanged.
+func (d *db) attempt(ctx context.Context, doing string, writes bool, f func(*tx) error) (refused error) {
+	presumes := true
+	err := d.call(ctx, doing, func(ctx context.Context) error {
+		for {
+			t := &tx{db: d, ctx: ctx, writes: writes, presumes: presumes, waits: map[agent.RunID][]store.Wait{}, awaited: map[agent.RunID]bool{}}
+			refused = t.run(f)
+			if t.presumed && (refused != nil || violates(t.err, "runs_idempotency_key")) {
+				presumes = false
+				continue
+			}
+			d.queues.record(t.stored, t.err)
+			return t.err
+		}
+	})
+	switch {
+	case err != nil:
+		return err
+	case errors.Is(refused, errTaken):
+		return fmt.Errorf("%s: %w", doing, durable.ErrExists)
+	}
+	return refused
+}
+
+// errTaken is returned when an ID is taken.
+var errTaken = errors.New("the ID is taken")
+
+// run calls f and ends the transaction. It returns an error of f itself.
+func (t *tx) run(f func(*tx) error) (refused error) {
+	defer t.release()
+	refused = f(t)
+	if refused == nil {
+		_ = t.send(true)
+	}
+	switch {
+	case violates(t.err, "runs_id_key"), violates(t.err, "waivers_pkey"):
+		t.err = nil
+		return errTaken
+	case t.err != nil:
+		return nil
+	}
+	return refused
+}
+
+// violates reports whether a constraint has rejected a write.
+func violates(err error, constraint string) bool {
+	said, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && said.ConstraintName == constraint
+}
+
+// release undoes a transaction that has not ended, and gives the connection back.
+func (t *tx) release() {
+	if t.conn == nil {
+		return
+	}
+	if t.begun && t.ctx.Err() == nil {
+		_, _ = t.conn.Exec(t.ctx, `rollback`)
+	}
+	t.conn.Release()
+}
+
+// write adds a statement to those that are not sent.
+func (t *tx) write(sql string, args ...any) error {
+	t.batch = append(t.batch, &pgx.QueuedQuery{SQL: sql, Arguments: args})
+	return t.err
+}
+
+// send sends the writes that are not sent, and then reads. With last, it ends the transaction.
+func (t *tx) send(last bool, reads ...*pgx.QueuedQuery) error {
+	if t.err != nil {
+		return t.err
+	}
+	var b pgx.Batch
+	if !last && t.conn == nil {
+		if t.conn, t.err = t.pool.Acquire(t.ctx); t.err != nil {
+			return t.err
+		}
+		b.Queue(`begin`)
+	}
+	t.queueRows(&b, last)
+	b.QueuedQueries = append(b.QueuedQueries, reads...)
+	if last && t.begun {
+		b.Queue(`commit`)
+	}
+	switch {
+	case b.Len() == 0:
+	case t.conn == nil:
+		t.err = t.pool.SendBatch(t.ctx, &b).Close()
+	default:
+		t.begun = true
+		t.err = t.conn.SendBatch(t.ctx, &b).Close()
+	}
+	t.begun = t.begun && (t.err != nil || !last)
+	return t.err
+}
+
+// queueRows queues the writes that are not sent.
+func (t *tx) queueRows(b *pgx.Batch, last bool) {
+	if len(t.needs) > 0 {
+		insertQueues(b, t.needs)
+	}
+	if len(t.added) > 0 {
+		insertRuns(b, t.added)
+	}
+	b.QueuedQueries = append(b.QueuedQueries, t.batch...)
+	if len(t.put) > 0 {
+		updateRuns(b, t.put)
+	}
+	if len(t.records) > 0 {
+		insertRecords(b, t.records)
+	}
+	if last && t.notify {
+		b.Queue(`SELECT pg_notify(current_schema(), '')`)
+	}
+	t.needs, t.added, t.batch, t.put, t.records = nil, nil, nil, nil, nil
+}
+
+// isClean reports whether the transaction has neither written nor locked a row.
+func (t *tx) isClean() bool {
+	return t.conn == nil && len(t.needs)+len(t.added)+len(t.batch)+len(t.put)+len(t.records) == 0
+}
+
+// query returns a query whose rows are added to all.
+func query[T any](all *[]T, scan pgx.RowToFunc[T], sql string, args ...any) *pgx.QueuedQuery {
+	q := &pgx.QueuedQuery{SQL: sql, Arguments: args}
+	q.Query(func(rows pgx.Rows) (err error) {
+		*all, err = pgx.AppendRows(*all, rows, scan)
+		return err
+	})
+	return q
+}
+
+// read returns the rows of a query.
+func read[T any](t *tx, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
+	if t.err != nil || !t.isClean() {
+		return all, t.send(false, query(&all, scan, sql, args...))
+	}
+	rows, err := t.pool.Query(t.ctx, sql, args...)
+	if err == nil {
+		all, err = pgx.CollectRows(rows, scan)
+	}
+	t.err = err
+	return all, err
+}
+
+// readOne returns the row of a query; the zero value if there is none.
+func readOne[T any](t *tx, scan pgx.RowToFunc[T], sql string, args ...any) (v T, found bool, err error) {
+	all, err := read(t, scan, sql, args...)
+	if len(all) == 0 {
+		return v, false, err
+	}
+	return all[0], true, err
+}
+
+const clockQuery = `SELECT clock_timestamp()`
+
+func scanTime(row pgx.CollectableRow) (at time.Time, err error) { return at, row.Scan(when{&at}) }
+
+// Now implements store.Rows: the time of the newest lock. Without a lock, an estimate will do.
+func (t *tx) Now() time.Time {
+	known := !t.now.IsZero()
+	if !known {
+		t.now, known = t.clock.now()
+	}
+	if !known {
+		t.now, _, _ = readOne(t, scanTime, clockQuery)
+		t.clock.set(t.now)
+	}
+	return t.now
+}
+
+// lock locks the runs r of a condition with an argument, and then reads the time, the waits of these runs, and more.
+func (t *tx) lock(where string, arg any, more ...*pgx.QueuedQuery) (runs []store.Run, err error) {
+	var now []time.Time
+	var waits []store.Wait
+	err = t.send(false, append([]*pgx.QueuedQuery{
+		query(&runs, scanRun, `SELECT `+runColumns+` FROM runs r WHERE `+where+` ORDER BY r.id FOR NO KEY UPDATE OF r`, arg),
+		query(&now, scanTime, clockQuery),
+		query(&waits, scanWait, `SELECT `+waitColumns+` FROM waits w WHERE w.run IN (SELECT r.num FROM runs r WHERE `+where+`) ORDER BY w.place`, arg),
+	}, more...)...)
+	if err != nil {
+		return nil, err
+	}
+	t.now = now[0]
+	t.clock.set(t.now)
+	for _, r := range runs {
+		t.waits[r.ID] = nil
+	}
+	for _, w := range waits {
+		if of, locked := t.waits[w.Run]; locked {
+			t.waits[w.Run] = append(of, w)
+		}
+	}
+	return runs, nil
+}
+
+const openChild = `w.child <> '' AND w.answered IS NULL`
+
+// Lock implements store.Tx. It also looks for runs that wait for these: others begin to wait only after the lock.
+func (t *tx) Lock(ids ...agent.RunID) (map[agent.RunID]store.Run, error) {
+	var awaited []string
+	runs, err := t.lock(`r.id = ANY ($1)`, texts(ids),
+		query(&awaited, pgx.RowTo[string], `SELECT w.child FROM waits w WHERE w.child = ANY ($1) AND `+openChild, texts(ids)))
+	for _, id := range ids {
+		t.awaited[id] = slices.Contains(awaited, stored(id))
+	}
+	return byID(runs), err
+}
+
+// LockWaiters implements store.Tx.
+func (t *tx) LockWaiters(child agent.RunID) ([]store.Run, error) {
+	if awaited, locked := t.awaited[child]; locked && !awaited {
+		return nil, t.err
+	}
+	return t.lock(`r.num IN (SELECT w.run FROM waits w WHERE w.child = $1 AND `+openChild+`)`, text(child))
+}
+
+// Waits implements store.Rows.
+func (t *tx) Waits(id agent.RunID) ([]store.Wait, error) {
+	if waits, read := t.waits[id]; read && t.err == nil {
+		delete(t.waits, id)
+		return waits, nil
+	}
+	return read(t, scanWait, waitsQuery, text(id))
+}
+
+// Notify implements store.Tx.
+func (t *tx) Notify() { t.notify = true }
