@@ -436,6 +436,9 @@ func inDoubt(t *testing.T, at string) []string {
 	store, err := openAt(t.Context(), at)
 	require.NoError(t, err)
 	defer store.Close()
+	// What the killed process has sent may still be under way: this call waits for its locks.
+	_, err = store.Renew(t.Context(), durable.Lease{Run: crashRun}, time.Hour)
+	require.Error(t, err)
 	s, err := durable.Load(t.Context(), store, crashRun)
 	if errors.Is(err, durable.ErrNotFound) || errors.Is(err, durable.ErrNotBegun) {
 		return nil
