@@ -102,8 +102,8 @@ func (t *tx) Services(keys ...durable.Key) (map[durable.Key]durable.Service, err
 	return all, err
 }
 
-// Polled implements store.Rows.
-func (t *tx) Polled(keys ...durable.Key) (map[durable.Key]time.Time, error) {
+// LastPolls implements store.Rows.
+func (t *tx) LastPolls(keys ...durable.Key) (map[durable.Key]time.Time, error) {
 	all := map[durable.Key]time.Time{}
 	_, err := read(t, func(row pgx.CollectableRow) (at time.Time, err error) {
 		var key []byte
