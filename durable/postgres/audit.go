@@ -42,7 +42,7 @@ func insertRecords(b *pgx.Batch, records []durable.AuditRecord) {
 // Audit implements store.Rows.
 func (t *tx) Audit(f durable.AuditFilter) ([]durable.AuditRecord, error) {
 	sql, args := auditQuery(f)
-	return read(t, func(row pgx.CollectableRow) (r durable.AuditRecord, err error) {
+	return readAll(t, func(row pgx.CollectableRow) (r durable.AuditRecord, err error) {
 		var a durable.Answer
 		err = row.Scan(&r.Seq, when{&r.At}, (*text)(&r.Kind), (*text)(&r.Run), (*text)(&r.Subject), (*text)(&r.By),
 			(*text)(&a.Wait), (*text)(&a.Subject), &a.More, &a.Ends, &a.Data)
@@ -109,14 +109,14 @@ func (t *tx) Waivers() ([]durable.Waiver, error) {
 	if err := t.lockName("waivers"); err != nil {
 		return nil, err
 	}
-	return read(t, func(row pgx.CollectableRow) (w durable.Waiver, err error) {
+	return readAll(t, func(row pgx.CollectableRow) (w durable.Waiver, err error) {
 		return w, row.Scan((*text)(&w.ID), (*text)(&w.By), when{&w.Created}, when{&w.Expires}, when{&w.Revoked}, (*text)(&w.RevokedBy), &w.Data)
 	}, `SELECT id, who, at, expires, revoked, revoked_by, data FROM waivers ORDER BY at NULLS FIRST, id`)
 }
 
 // PutWaiver implements store.Tx.
 func (t *tx) PutWaiver(w durable.Waiver) error {
-	return t.write(`INSERT INTO waivers (id, at, who, expires, revoked, revoked_by, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
+	return t.enqueue(`INSERT INTO waivers (id, at, who, expires, revoked, revoked_by, data) VALUES ($1, $2, $3, $4, $5, $6, $7)
 		ON CONFLICT (id) DO UPDATE SET at = excluded.at, who = excluded.who, expires = excluded.expires, revoked = excluded.revoked,
 			revoked_by = excluded.revoked_by, data = excluded.data`,
 		text(w.ID), orNull(w.Created), text(w.By), orNull(w.Expires), orNull(w.Revoked), text(w.RevokedBy), w.Data)
@@ -152,7 +152,7 @@ func (t *tx) Document(kind, name string, version int64) (store.Version, error) {
 
 // Documents implements store.Rows.
 func (t *tx) Documents(kind, after string, limit int) ([]durable.Document, error) {
-	return read(t, func(row pgx.CollectableRow) (d durable.Document, err error) {
+	return readAll(t, func(row pgx.CollectableRow) (d durable.Document, err error) {
 		var name []byte
 		err = row.Scan(documentTargets(&d, &name)...)
 		d.Name = string(name)
@@ -163,13 +163,13 @@ func (t *tx) Documents(kind, after string, limit int) ([]durable.Document, error
 // AddDocument implements store.Tx.
 func (t *tx) AddDocument(d durable.Document) error {
 	_ = t.DropDocument(d.Kind, d.Name)
-	return t.write(`INSERT INTO documents (kind, name, version, newest, at, who, data) VALUES ($1, $2, $3, true, $4, $5, $6)`,
+	return t.enqueue(`INSERT INTO documents (kind, name, version, newest, at, who, data) VALUES ($1, $2, $3, true, $4, $5, $6)`,
 		text(d.Kind), []byte(d.Name), d.Version, d.At, text(d.By), d.Data)
 }
 
 // DropDocument implements store.Tx.
 func (t *tx) DropDocument(kind, name string) error {
-	return t.write(`UPDATE documents SET newest = false WHERE kind = $1 AND name = $2 AND newest`, text(kind), []byte(name))
+	return t.enqueue(`UPDATE documents SET newest = false WHERE kind = $1 AND name = $2 AND newest`, text(kind), []byte(name))
 }
 
 // Setting implements store.Rows.
@@ -180,5 +180,5 @@ func (t *tx) Setting(name string) ([]byte, error) {
 
 // PutSetting implements store.Tx.
 func (t *tx) PutSetting(name string, value []byte) error {
-	return t.write(`INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
+	return t.enqueue(`INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
 }

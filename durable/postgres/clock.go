@@ -29,8 +29,8 @@ func (c *clock) set(told time.Time) {
 	c.advance(told)
 }
 
-// now returns an estimate of the time, unless the database must be asked.
-func (c *clock) now() (at time.Time, known bool) {
+// estimate returns an estimate of the time, unless the database must be asked.
+func (c *clock) estimate() (at time.Time, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()

@@ -46,4 +46,4 @@ type Clock struct{ clock }
 func (c *Clock) Set(told time.Time) { c.set(told) }
 
 // Now returns an estimate.
-func (c *Clock) Now() (at time.Time, known bool) { return c.now() }
+func (c *Clock) Now() (at time.Time, known bool) { return c.estimate() }

@@ -68,7 +68,7 @@ func insertQueues(b *pgx.Batch, needs []durable.Needs) {
 
 // Queues implements store.Rows.
 func (t *tx) Queues() ([]durable.Needs, error) {
-	return read(t, func(row pgx.CollectableRow) (n durable.Needs, err error) {
+	return readAll(t, func(row pgx.CollectableRow) (n durable.Needs, err error) {
 		return n, row.Scan((*text)(&n.Kind), (*text)(&n.Name), pairs{&n.Demands})
 	}, `SELECT kind, name, demands FROM queues`)
 }
@@ -93,7 +93,7 @@ const (
 // Services implements store.Rows.
 func (t *tx) Services(keys ...durable.Key) (map[durable.Key]durable.Service, error) {
 	all := map[durable.Key]durable.Service{}
-	_, err := read(t, func(row pgx.CollectableRow) (s durable.Service, err error) {
+	_, err := readAll(t, func(row pgx.CollectableRow) (s durable.Service, err error) {
 		var key []byte
 		err = row.Scan(&key, when{&s.LastPoll}, &s.Backlog, when{&s.Oldest})
 		all[durable.Key(key)] = s
@@ -105,7 +105,7 @@ func (t *tx) Services(keys ...durable.Key) (map[durable.Key]durable.Service, err
 // LastPolls implements store.Rows.
 func (t *tx) LastPolls(keys ...durable.Key) (map[durable.Key]time.Time, error) {
 	all := map[durable.Key]time.Time{}
-	_, err := read(t, func(row pgx.CollectableRow) (at time.Time, err error) {
+	_, err := readAll(t, func(row pgx.CollectableRow) (at time.Time, err error) {
 		var key []byte
 		err = row.Scan(&key, when{&at})
 		all[durable.Key(key)] = at
@@ -115,10 +115,10 @@ func (t *tx) LastPolls(keys ...durable.Key) (map[durable.Key]time.Time, error) {
 }
 
 // PutPoll implements store.Tx.
-func (t *tx) PutPoll(keys ...durable.Key) error { return t.write(putPoll, keyValues(keys)) }
+func (t *tx) PutPoll(keys ...durable.Key) error { return t.enqueue(putPoll, keyValues(keys)) }
 
 // PruneQueues implements store.Tx.
-func (t *tx) PruneQueues() error { return t.write(pruneQueuesQuery) }
+func (t *tx) PruneQueues() error { return t.enqueue(pruneQueuesQuery) }
 
 func keyValues(keys []durable.Key) [][]byte {
 	return column(keys, func(k durable.Key) []byte { return k[:] })
@@ -138,7 +138,7 @@ const owedQuery = `WITH owed AS (
 
 // Owed implements store.Rows.
 func (t *tx) Owed(retry time.Duration, limit int) ([]durable.Offer, error) {
-	return read(t, func(row pgx.CollectableRow) (o durable.Offer, err error) {
+	return readAll(t, func(row pgx.CollectableRow) (o durable.Offer, err error) {
 		var key []byte
 		err = row.Scan((*text)(&o.Run), &o.Seq, &key, &o.Priority)
 		copy(o.Key[:], key)
@@ -149,7 +149,7 @@ func (t *tx) Owed(retry time.Duration, limit int) ([]durable.Offer, error) {
 // PutOffers implements store.Tx. The next pause is as long as the run has been ready, and at most an hour. It locks the runs in order,
 // so that calls do not wait for each other.
 func (t *tx) PutOffers(offers ...durable.OfferID) error {
-	return t.write(`UPDATE runs r SET offered = now() + least(greatest(now() - r.ready, interval '0'), interval '1 hour') FROM (
+	return t.enqueue(`UPDATE runs r SET offered = now() + least(greatest(now() - r.ready, interval '0'), interval '1 hour') FROM (
 			SELECT r.num FROM unnest($1::text[], $2::bigint[]) o (id, seq) JOIN runs r ON r.id = o.id
 			WHERE r.offer_seq = o.seq AND r.status = 'ready' ORDER BY r.num FOR NO KEY UPDATE OF r
 		) o WHERE r.num = o.num`,

@@ -74,7 +74,7 @@ func byID(runs []store.Run) map[agent.RunID]store.Run {
 
 // Runs implements store.Rows.
 func (t *tx) Runs(ids ...agent.RunID) (map[agent.RunID]store.Run, error) {
-	runs, err := read(t, scanRun, `SELECT `+runColumns+` FROM runs r WHERE r.id = ANY ($1)`, texts(ids))
+	runs, err := readAll(t, scanRun, `SELECT `+runColumns+` FROM runs r WHERE r.id = ANY ($1)`, texts(ids))
 	return byID(runs), err
 }
 
@@ -84,7 +84,7 @@ func (t *tx) RunsByKey(keys ...string) (map[string]store.Run, error) {
 		t.presumed = true
 		return map[string]store.Run{}, nil
 	}
-	runs, err := read(t, scanRun, `SELECT `+runColumns+` FROM runs r WHERE r.idempotency_key = ANY ($1)`, texts(keys))
+	runs, err := readAll(t, scanRun, `SELECT `+runColumns+` FROM runs r WHERE r.idempotency_key = ANY ($1)`, texts(keys))
 	all := map[string]store.Run{}
 	for _, r := range runs {
 		all[r.IdempotencyKey] = r
@@ -106,7 +106,7 @@ func (t *tx) List(f durable.Filter) ([]durable.Run, error) {
 		before = &num
 	}
 	sql, args := listQuery(f, before)
-	return read(t, func(row pgx.CollectableRow) (durable.Run, error) {
+	return readAll(t, func(row pgx.CollectableRow) (durable.Run, error) {
 		r, err := scanRun(row)
 		return r.Run, err
 	}, sql, args...)
@@ -180,7 +180,7 @@ func insertRuns(b *pgx.Batch, runs []store.NewRun) {
 			textsOf(labels, func(l label) string { return l.value }))
 	}
 	if len(waits) > 0 {
-		b.Queue(insertWaits, waitArguments(placed(waits))...)
+		b.Queue(insertWaits, waitArguments(placeWaits(waits))...)
 	}
 }
 
@@ -202,7 +202,7 @@ func (t *tx) PutRun(old, r store.Run) error {
 	if old.Phase != r.Phase {
 		key := r.Needs().Key()
 		t.addQueue(r.Needs())
-		_ = t.write(`UPDATE runs SET phase = $2, demands = $3, queue = (SELECT id FROM queues WHERE key = $4) WHERE id = $1`,
+		_ = t.enqueue(`UPDATE runs SET phase = $2, demands = $3, queue = (SELECT id FROM queues WHERE key = $4) WHERE id = $1`,
 			text(r.ID), text(r.Phase), phaseDemands(r), key[:])
 	}
 	i := slices.IndexFunc(t.put, func(other store.Run) bool { return other.ID == r.ID })
@@ -267,13 +267,13 @@ func (t *tx) Payload(id agent.RunID) (store.Payload, error) {
 
 // PutResult implements store.Tx.
 func (t *tx) PutResult(id agent.RunID, result []byte) error {
-	return t.write(`INSERT INTO payloads (run, result) SELECT num, $2::bytea FROM runs WHERE id = $1
+	return t.enqueue(`INSERT INTO payloads (run, result) SELECT num, $2::bytea FROM runs WHERE id = $1
 		ON CONFLICT (run) DO UPDATE SET result = excluded.result`, text(id), result)
 }
 
 // PutInput implements store.Tx.
 func (t *tx) PutInput(id agent.RunID, input []byte) error {
-	return t.write(`INSERT INTO payloads AS p (run, input, replaced) SELECT num, $2::bytea, true FROM runs WHERE id = $1
+	return t.enqueue(`INSERT INTO payloads AS p (run, input, replaced) SELECT num, $2::bytea, true FROM runs WHERE id = $1
 		ON CONFLICT (run) DO UPDATE SET submitted = CASE WHEN p.replaced THEN p.submitted ELSE p.input END, input = excluded.input, replaced = true`,
 		text(id), input)
 }
@@ -284,7 +284,7 @@ const entriesQuery = `SELECT e.seq, e.kind, e.key, e.at, e.data FROM entries e
 
 // Entries implements store.Rows.
 func (t *tx) Entries(id agent.RunID, after int64) ([]durable.Entry, error) {
-	return read(t, func(row pgx.CollectableRow) (e durable.Entry, err error) {
+	return readAll(t, func(row pgx.CollectableRow) (e durable.Entry, err error) {
 		return e, row.Scan(&e.Seq, (*text)(&e.Kind), (*text)(&e.Key), when{&e.At}, &e.Data)
 	}, entriesQuery, text(id), after)
 }
@@ -295,7 +295,7 @@ const eventsQuery = `SELECT e.seq, e.at, e.name, e.data FROM events e
 
 // Events implements store.Rows.
 func (t *tx) Events(id agent.RunID, after int64, limit int) ([]durable.Event, error) {
-	return read(t, func(row pgx.CollectableRow) (durable.Event, error) {
+	return readAll(t, func(row pgx.CollectableRow) (durable.Event, error) {
 		e := durable.Event{Run: id}
 		err := row.Scan(&e.Seq, when{&e.At}, (*text)(&e.Name), &e.Data)
 		return e, err
@@ -304,7 +304,7 @@ func (t *tx) Events(id agent.RunID, after int64, limit int) ([]durable.Event, er
 
 // AddEntries implements store.Tx.
 func (t *tx) AddEntries(id agent.RunID, entries []durable.Entry) error {
-	return t.write(`INSERT INTO entries (run, seq, kind, key, at, data) SELECT r.num, n.*
+	return t.enqueue(`INSERT INTO entries (run, seq, kind, key, at, data) SELECT r.num, n.*
 		FROM runs r, unnest($2::bigint[], $3::text[], $4::text[], $5::timestamptz[], $6::bytea[]) n WHERE r.id = $1`,
 		append([]any{text(id)}, entryColumns(entries)...)...)
 }
@@ -321,7 +321,7 @@ func entryColumns(entries []durable.Entry) []any {
 
 // AddEvents implements store.Tx.
 func (t *tx) AddEvents(id agent.RunID, events []durable.Event) error {
-	return t.write(`INSERT INTO events (run, seq, at, name, data) SELECT r.num, n.*
+	return t.enqueue(`INSERT INTO events (run, seq, at, name, data) SELECT r.num, n.*
 		FROM runs r, unnest($2::bigint[], $3::timestamptz[], $4::text[], $5::bytea[]) n WHERE r.id = $1`,
 		append([]any{text(id)}, eventColumns(events)...)...)
 }
@@ -337,7 +337,7 @@ func eventColumns(events []durable.Event) []any {
 
 // AddSignal implements store.Tx.
 func (t *tx) AddSignal(s durable.Signal) error {
-	return t.write(`INSERT INTO signals (run, seq, kind, text, by, at) SELECT num, $2, $3, $4, $5, $6 FROM runs WHERE id = $1`,
+	return t.enqueue(`INSERT INTO signals (run, seq, kind, text, by, at) SELECT num, $2, $3, $4, $5, $6 FROM runs WHERE id = $1`,
 		text(s.Run), s.Seq, text(s.Kind), text(s.Text), text(s.By), s.At)
 }
 
@@ -348,7 +348,7 @@ const signalsQuery = `SELECT r.id, r.paused, r.cancel_reason, s.seq, s.kind, s.t
 
 // Signals implements store.Rows.
 func (t *tx) Signals(owner string) (all []store.Signalled, err error) {
-	_, err = read(t, func(row pgx.CollectableRow) (struct{}, error) {
+	_, err = readAll(t, func(row pgx.CollectableRow) (struct{}, error) {
 		var r store.Signalled
 		var s durable.Signal
 		var seq *int64
@@ -371,7 +371,7 @@ const clearAudit = `cleared AS (UPDATE audit a SET data = NULL FROM gone WHERE a
 
 // DeleteRun implements store.Tx.
 func (t *tx) DeleteRun(id agent.RunID) error {
-	return t.write(`WITH gone AS (DELETE FROM runs WHERE id = $1 RETURNING id), `+clearAudit+` SELECT FROM gone`, text(id))
+	return t.enqueue(`WITH gone AS (DELETE FROM runs WHERE id = $1 RETURNING id), `+clearAudit+` SELECT FROM gone`, text(id))
 }
 
 // pruneQuery deletes some of the runs that ended before a time, and returns their number. It skips runs that another process is
@@ -416,7 +416,7 @@ var dueQuery = func() (sql string) {
 // Due implements store.Rows.
 func (t *tx) Due(limit int) (map[store.Cause][]agent.RunID, error) {
 	all := map[store.Cause][]agent.RunID{}
-	_, err := read(t, func(row pgx.CollectableRow) (c store.Cause, err error) {
+	_, err := readAll(t, func(row pgx.CollectableRow) (c store.Cause, err error) {
 		var id agent.RunID
 		err = row.Scan((*int)(&c), (*text)(&id))
 		all[c] = append(all[c], id)

@@ -19,11 +19,11 @@ const escaped = `\x`
 
 // TextValue returns the stored form.
 func (t text) TextValue() (pgtype.Text, error) {
-	return pgtype.Text{String: stored(t), Valid: true}, nil
+	return pgtype.Text{String: storedText(t), Valid: true}, nil
 }
 
-// stored returns the stored form of a string.
-func stored[S ~string](of S) string {
+// storedText returns the stored form of a string.
+func storedText[S ~string](of S) string {
 	s := string(of)
 	if strings.HasPrefix(s, escaped) || strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s) {
 		s = escaped + hex.EncodeToString([]byte(s))
@@ -47,7 +47,7 @@ func (t *text) ScanText(v pgtype.Text) error {
 }
 
 // texts returns the stored forms of strings.
-func texts[S ~string](all []S) []string { return column(all, stored[S]) }
+func texts[S ~string](all []S) []string { return column(all, storedText[S]) }
 
 // column returns a value of each row, for unnest.
 func column[R, V any](rows []R, value func(R) V) []V {
@@ -60,7 +60,7 @@ func column[R, V any](rows []R, value func(R) V) []V {
 
 // textsOf returns the stored form of a string of each row.
 func textsOf[R any, S ~string](rows []R, value func(R) S) []string {
-	return column(rows, func(r R) string { return stored(value(r)) })
+	return column(rows, func(r R) string { return storedText(value(r)) })
 }
 
 // timesOf returns the stored form of a time of each row.

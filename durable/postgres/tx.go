@@ -115,8 +115,8 @@ func (t *tx) release() {
 	t.conn.Release()
 }
 
-// write adds a statement to those that are not sent.
-func (t *tx) write(sql string, args ...any) error {
+// enqueue adds a statement to those that are not sent.
+func (t *tx) enqueue(sql string, args ...any) error {
 	t.batch = append(t.batch, &pgx.QueuedQuery{SQL: sql, Arguments: args})
 	return t.err
 }
@@ -186,8 +186,8 @@ func query[T any](all *[]T, scan pgx.RowToFunc[T], sql string, args ...any) *pgx
 	return q
 }
 
-// read returns the rows of a query.
-func read[T any](t *tx, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
+// readAll returns the rows of a query.
+func readAll[T any](t *tx, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
 	if t.err != nil || !t.isClean() {
 		return all, t.send(false, query(&all, scan, sql, args...))
 	}
@@ -201,7 +201,7 @@ func read[T any](t *tx, scan pgx.RowToFunc[T], sql string, args ...any) (all []T
 
 // readOne returns the row of a query; the zero value if there is none.
 func readOne[T any](t *tx, scan pgx.RowToFunc[T], sql string, args ...any) (v T, found bool, err error) {
-	all, err := read(t, scan, sql, args...)
+	all, err := readAll(t, scan, sql, args...)
 	if len(all) == 0 {
 		return v, false, err
 	}
@@ -216,7 +216,7 @@ func scanTime(row pgx.CollectableRow) (at time.Time, err error) { return at, row
 func (t *tx) Now() time.Time {
 	known := !t.now.IsZero()
 	if !known {
-		t.now, known = t.clock.now()
+		t.now, known = t.clock.estimate()
 	}
 	if !known {
 		t.now, _, _ = readOne(t, scanTime, clockQuery)
@@ -225,8 +225,8 @@ func (t *tx) Now() time.Time {
 	return t.now
 }
 
-// lock locks the runs r of a condition with an argument, and then reads the time, the waits of these runs, and more.
-func (t *tx) lock(where string, arg any, more ...*pgx.QueuedQuery) (runs []store.Run, err error) {
+// lockWhere locks the runs r of a condition with an argument, and then reads the time, the waits of these runs, and more.
+func (t *tx) lockWhere(where string, arg any, more ...*pgx.QueuedQuery) (runs []store.Run, err error) {
 	var now []time.Time
 	var waits []store.Wait
 	err = t.send(false, append([]*pgx.QueuedQuery{
@@ -255,10 +255,10 @@ const openChild = `w.child <> '' AND w.answered IS NULL`
 // Lock implements store.Tx. It also looks for runs that wait for these: others begin to wait only after the lock.
 func (t *tx) Lock(ids ...agent.RunID) (map[agent.RunID]store.Run, error) {
 	var awaited []string
-	runs, err := t.lock(`r.id = ANY ($1)`, texts(ids),
+	runs, err := t.lockWhere(`r.id = ANY ($1)`, texts(ids),
 		query(&awaited, pgx.RowTo[string], `SELECT w.child FROM waits w WHERE w.child = ANY ($1) AND `+openChild, texts(ids)))
 	for _, id := range ids {
-		t.awaited[id] = slices.Contains(awaited, stored(id))
+		t.awaited[id] = slices.Contains(awaited, storedText(id))
 	}
 	return byID(runs), err
 }
@@ -268,7 +268,7 @@ func (t *tx) LockWaiters(child agent.RunID) ([]store.Run, error) {
 	if awaited, locked := t.awaited[child]; locked && !awaited {
 		return nil, t.err
 	}
-	return t.lock(`r.num IN (SELECT w.run FROM waits w WHERE w.child = $1 AND `+openChild+`)`, text(child))
+	return t.lockWhere(`r.num IN (SELECT w.run FROM waits w WHERE w.child = $1 AND `+openChild+`)`, text(child))
 }
 
 // Waits implements store.Rows.
@@ -277,7 +277,7 @@ func (t *tx) Waits(id agent.RunID) ([]store.Wait, error) {
 		delete(t.waits, id)
 		return waits, nil
 	}
-	return read(t, scanWait, waitsQuery, text(id))
+	return readAll(t, scanWait, waitsQuery, text(id))
 }
 
 // Notify implements store.Tx.

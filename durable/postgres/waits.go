@@ -57,7 +57,7 @@ func partialText(answers []durable.Answer) string {
 		return ""
 	}
 	b, err := json.Marshal(column(answers, func(a durable.Answer) partialAnswer {
-		return partialAnswer{a.At.UTC().Truncate(time.Microsecond), a.More, a.Ends, stored(a.By), a.Data}
+		return partialAnswer{a.At.UTC().Truncate(time.Microsecond), a.More, a.Ends, storedText(a.By), a.Data}
 	}))
 	if err != nil {
 		panic(err) // only a year of five digits cannot be written
@@ -95,7 +95,7 @@ type placedWait struct {
 	place int64
 }
 
-func placed(waits []store.Wait) []placedWait {
+func placeWaits(waits []store.Wait) []placedWait {
 	places := map[agent.RunID]int64{}
 	return column(waits, func(w store.Wait) placedWait {
 		places[w.Run]++
@@ -144,7 +144,7 @@ const insertWaits = `INSERT INTO waits (run, run_id, place, id, kind, subject, t
 // PutWaits implements store.Tx. Waits that stay keep their rows, and with them the claims that PutChecker has stored meanwhile.
 func (t *tx) PutWaits(id agent.RunID, old, waits []store.Wait) error {
 	var changed, added []placedWait
-	for _, w := range placed(waits) {
+	for _, w := range placeWaits(waits) {
 		w.Run = id
 		if slices.ContainsFunc(old, func(o store.Wait) bool { return o.ID == w.ID }) {
 			changed = append(changed, w)
@@ -153,24 +153,24 @@ func (t *tx) PutWaits(id agent.RunID, old, waits []store.Wait) error {
 		}
 	}
 	if len(changed) < len(old) {
-		_ = t.write(`DELETE FROM waits WHERE run = (SELECT num FROM runs WHERE id = $1) AND id <> ALL ($2)`, text(id),
+		_ = t.enqueue(`DELETE FROM waits WHERE run = (SELECT num FROM runs WHERE id = $1) AND id <> ALL ($2)`, text(id),
 			textsOf(changed, func(w placedWait) string { return w.ID }))
 	}
 	if len(changed) > 0 {
-		_ = t.write(`UPDATE waits w SET place = n.place, kind = n.kind, subject = n.subject, tool = n.tool, asked = n.asked, deadline = n.deadline,
+		_ = t.enqueue(`UPDATE waits w SET place = n.place, kind = n.kind, subject = n.subject, tool = n.tool, asked = n.asked, deadline = n.deadline,
 				child = n.child, host = n.host, token = n.token, data = n.data, partial = n.partial, answered = n.answered, ends = n.ends, who = n.who,
 				answer = n.answer
 			FROM `+newWaits+` WHERE w.run = r.num AND w.id = n.id`, waitArguments(changed)...)
 	}
 	if len(added) > 0 {
-		_ = t.write(insertWaits, waitArguments(added)...)
+		_ = t.enqueue(insertWaits, waitArguments(added)...)
 	}
 	return t.err
 }
 
 // PutChecker implements store.Tx.
 func (t *tx) PutChecker(waits ...store.Wait) error {
-	return t.write(`UPDATE waits w SET checker = n.checker, checked_until = n.until
+	return t.enqueue(`UPDATE waits w SET checker = n.checker, checked_until = n.until
 		FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) n (run, id, checker, until) JOIN runs r ON r.id = n.run
 		WHERE w.run = r.num AND w.id = n.id`,
 		textsOf(waits, func(w store.Wait) agent.RunID { return w.Run }), textsOf(waits, func(w store.Wait) string { return w.ID }),
@@ -186,7 +186,7 @@ func (t *tx) Token(hash [32]byte) (store.Token, bool, error) {
 
 // PutToken implements store.Tx.
 func (t *tx) PutToken(hash [32]byte, k store.Token) error {
-	return t.write(`INSERT INTO tokens (token, run, wait, subject) SELECT $1, num, $3, $4 FROM runs WHERE id = $2
+	return t.enqueue(`INSERT INTO tokens (token, run, wait, subject) SELECT $1, num, $3, $4 FROM runs WHERE id = $2
 		ON CONFLICT (token) DO UPDATE SET run = excluded.run, wait = excluded.wait, subject = excluded.subject`,
 		hash[:], text(k.Run), text(k.Wait), text(k.Subject))
 }
@@ -222,7 +222,7 @@ func (t *tx) Checks(owner string, kinds []durable.WaitKind, hosts []string, limi
 	if err := t.lockName("checks"); err != nil {
 		return nil, err
 	}
-	return read(t, scanWait, checksQuery, text(owner), limit, texts(kinds), texts(hosts))
+	return readAll(t, scanWait, checksQuery, text(owner), limit, texts(kinds), texts(hosts))
 }
 
 // isOpen is the condition that the wait w has no decision and its run waits, or waited until a deadline passed. It looks up the
@@ -233,7 +233,7 @@ const isOpen = `w.answered IS NULL
 // OpenWaits implements store.Rows. Waits that began in the same microsecond are in the order of their runs.
 func (t *tx) OpenWaits(f durable.WaitFilter) ([]durable.Wait, error) {
 	sql, args := openQuery(f)
-	return read(t, func(row pgx.CollectableRow) (durable.Wait, error) {
+	return readAll(t, func(row pgx.CollectableRow) (durable.Wait, error) {
 		w, err := scanWait(row)
 		return w.Wait, err
 	}, sql, args...)
