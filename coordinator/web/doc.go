@@ -1,6 +1,7 @@
 // Package web serves the control room: pages on which people see what waits, what runs and what failed, and why each
 // decision about a run was made.
 //
+//	c, err := coordinator.New(coordinator.Options{Store: store})
 //	pages := web.New(web.Options{Coordinator: api.Reader{Coordinator: c}, Store: store})
 //	handler := api.Handler(c, api.Options{Pages: pages})
 //
