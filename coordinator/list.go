@@ -13,7 +13,7 @@ import (
 
 // Stop stops a run.
 func (c *Coordinator) Stop(ctx context.Context, id agent.RunID, reason, by string) error {
-	r, err := c.findRun(ctx, id)
+	r, err := c.FindRun(ctx, id)
 	if err != nil {
 		return err
 	}

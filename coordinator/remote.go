@@ -188,7 +188,7 @@ func (c *Coordinator) hasBegun(ctx context.Context, r durable.Run) (bool, error)
 
 // Run returns a run. Of one that the runner does not hold it has only how it has ended.
 func (r RemoteRunner) Run(ctx context.Context, id agent.RunID) (wire.ClaimedRun, error) {
-	run, err := r.c.findRun(ctx, id)
+	run, err := r.c.FindRun(ctx, id)
 	switch {
 	case err != nil:
 		return wire.ClaimedRun{}, err
@@ -221,7 +221,7 @@ const maxRuns = 1000
 
 // find returns a run that the runner holds.
 func (r RemoteRunner) find(ctx context.Context, id agent.RunID) (durable.Run, error) {
-	run, err := r.c.findRun(ctx, id)
+	run, err := r.c.FindRun(ctx, id)
 	if err == nil && run.Owner != r.owner {
 		err = durable.ErrStale
 	}
@@ -285,7 +285,7 @@ func mayCommit(r durable.Run, l durable.Lease) bool {
 // WriteJournal writes to the journal of a run. A repetition of the last commit succeeds and changes nothing.
 func (r RemoteRunner) WriteJournal(ctx context.Context, id agent.RunID, j wire.JournalCommit) error {
 	l := durable.Lease{Run: id, Owner: r.owner, Epoch: j.Epoch}
-	run, err := r.c.findRun(ctx, id)
+	run, err := r.c.FindRun(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -357,7 +357,7 @@ func (r RemoteRunner) Start(ctx context.Context, id agent.RunID, epoch int64) er
 
 // Report ends a run as completed, failed or stopped.
 func (r RemoteRunner) Report(ctx context.Context, id agent.RunID, status wire.Status, in wire.Report) error {
-	run, err := r.c.findRun(ctx, id)
+	run, err := r.c.FindRun(ctx, id)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ func (c *Coordinator) view(ctx context.Context, r durable.Run) (v wire.Run, err 
 
 // Run returns everything about a run. It returns durable.ErrNotFound for one that was not submitted through a coordinator.
 func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (wire.RunDetail, error) {
-	r, err := c.findRun(ctx, id)
+	r, err := c.FindRun(ctx, id)
 	if err != nil {
 		return wire.RunDetail{}, err
 	}
@@ -160,8 +160,8 @@ func (c *Coordinator) addResult(ctx context.Context, d *wire.RunDetail, r durabl
 	return nil
 }
 
-// findRun returns a run that was submitted through a coordinator.
-func (c *Coordinator) findRun(ctx context.Context, id agent.RunID) (durable.Run, error) {
+// FindRun returns a run that was submitted through a coordinator.
+func (c *Coordinator) FindRun(ctx context.Context, id agent.RunID) (durable.Run, error) {
 	r, err := c.store.Run(ctx, id)
 	if err == nil && !isOurs(r) {
 		err = durable.ErrNotFound

@@ -74,11 +74,7 @@ func eventView(e durable.Event) wire.EventView {
 
 // eventViews returns at most limit events after the one with a number, in the order of the stream. They are numbered from one.
 func (a *api) eventViews(ctx context.Context, id agent.RunID, after int64, limit int) (all []wire.EventView, err error) {
-	d, err := a.Run(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	r, err := a.store.Run(ctx, id) // read later, so that no event that it counts is missing below
+	r, err := a.FindRun(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +87,15 @@ func (a *api) eventViews(ctx context.Context, id agent.RunID, after int64, limit
 		}
 		return err
 	}
-	if err := add(id, 0); err != nil || !hasEnded(d) || len(all) == limit {
+	if err := add(id, 0); err != nil || !r.Status.Ended() || len(all) == limit {
 		return all, err
 	}
 	end := r.Events + 1
 	if after < end {
+		d, err := a.Run(ctx, id)
+		if err != nil || !hasEnded(d) {
+			return all, err
+		}
 		last, err := endOf(d)
 		if err != nil {
 			return nil, err

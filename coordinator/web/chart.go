@@ -169,7 +169,10 @@ func (s *story) putChart(p *markup.Page, now time.Time) {
 		}
 		p.Put("</svg></div>\n")
 	}
-	p.Put("</div>\n<p class=\"dim axis\"><span>%s</span><span>%s</span></p>\n", a.begin().Format(clock), a.end().Format(clock))
+	p.Put("</div>\n")
+	if len(a.busy) > 0 {
+		p.Put("<p class=\"dim axis\"><span>%s</span><span>%s</span></p>\n", a.begin().Format(clock), a.end().Format(clock))
+	}
 	p.Put("</section>\n")
 }
 

@@ -21,8 +21,10 @@ const (
 	// lookEvery is how often a stream looks for changes of a run, and listEvery for changes of a list.
 	lookEvery = 100 * time.Millisecond
 	listEvery = time.Second
-	// beatEvery is how often a stream sends something, so that proxies keep it and a signed-out page notices.
+	// beatEvery is how often a stream sends something, so that proxies keep it, and checks that the session has not ended.
 	beatEvery = 15 * time.Second
+	// writeTime is how long a write to a stream may take.
+	writeTime = 30 * time.Second
 )
 
 // stream sends the pieces of a page that have changed. A piece is an element with an ID.
@@ -30,14 +32,14 @@ type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	sent    map[string][sha256.Size]byte
-	beat    time.Time
+	beat    time.Time // of the last write
+	checked time.Time // when the session was last checked
 }
 
 // openStream begins a stream.
 func openStream(w http.ResponseWriter) *stream {
 	w.Header().Set("Content-Type", "text/event-stream")
-	s := &stream{w: w, control: http.NewResponseController(w), sent: map[string][sha256.Size]byte{}, beat: time.Now()}
-	_ = s.control.SetWriteDeadline(time.Time{}) // a stream has no end
+	s := &stream{w: w, control: http.NewResponseController(w), sent: map[string][sha256.Size]byte{}, beat: time.Now(), checked: time.Now()}
 	_ = s.control.Flush()
 	return s
 }
@@ -68,22 +70,27 @@ func (s *stream) send(id, into, seq string, put func(*markup.Page)) error {
 		b.WriteString("data: " + one + "\n")
 	}
 	b.WriteString("\n")
+	return s.write(b.String())
+}
+
+// write writes text. A client that does not read it in time has gone.
+func (s *stream) write(text string) error {
 	s.beat = time.Now()
-	_, err := s.w.Write([]byte(b.String()))
+	_ = s.control.SetWriteDeadline(s.beat.Add(writeTime))
+	_, err := s.w.Write([]byte(text))
 	return err
 }
 
-// keepAlive sends a comment when nothing was sent for a while. It returns false when the session has ended.
+// keepAlive checks the session from time to time, and sends a comment when nothing was sent for a while. It returns false
+// when the session has ended.
 func (s *stream) keepAlive(h *Handler, r *http.Request) bool {
-	if time.Since(s.beat) < beatEvery {
-		return true
+	if time.Since(s.checked) >= beatEvery {
+		if _, err := h.Identify(r); err != nil {
+			return false
+		}
+		s.checked = time.Now()
 	}
-	if _, err := h.Identify(r); err != nil {
-		return false
-	}
-	s.beat = time.Now()
-	_, err := s.w.Write([]byte(": nothing new\n\n"))
-	return err == nil && s.control.Flush() == nil
+	return time.Since(s.beat) < beatEvery || s.write(": nothing new\n\n") == nil && s.control.Flush() == nil
 }
 
 // follow calls look again and again, until it returns false or the client has gone.
@@ -185,6 +192,10 @@ func (p *runPage) sendPieces(s *stream) error {
 // streamRuns sends the rows of a list that have changed, and new runs.
 func (h *Handler) streamRuns(w http.ResponseWriter, r *http.Request, v *view) {
 	q := queryOf(r.URL.Query())
+	if q.text != "" || q.before != "" { // a search reads many runs, and older pages do not change: the browser asks no more
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
 	var s *stream
 	var shown []string
 	list := func(ctx context.Context) (bool, error) {

@@ -30,12 +30,12 @@ const (
 
 // session is one sign-in. It has the rights of its token, and ends with it.
 type session struct {
-	// Token is the hash of the token.
+	// Token is the hash of the token; of Options.Token, it is ownHash.
 	Token string    `json:"token"`
 	Until time.Time `json:"until"`
 }
 
-// hashOf returns the hash under which a secret is stored and compared. All secrets have at least 128 random bits.
+// hashOf returns the hash under which a secret with at least 128 random bits is stored and compared.
 func hashOf(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
@@ -99,13 +99,28 @@ func (h *Handler) sessionToken(ctx context.Context, cookie string) (wire.Token, 
 	if !time.Now().Before(s.Until) {
 		return wire.Token{}, errSignedOut
 	}
+	if h.o.Token != "" && subtle.ConstantTimeCompare([]byte(s.Token), []byte(h.ownHash(cookie))) == 1 {
+		return ownToken, nil
+	}
 	return h.tokenOf(ctx, s.Token)
 }
 
+// ownToken is what Options.Token stands for.
+var ownToken = wire.Token{Name: "local", Role: wire.Admin}
+
+// isOwn reports whether a hash is that of Options.Token.
+func (h *Handler) isOwn(hash string) bool {
+	return h.o.Token != "" && subtle.ConstantTimeCompare([]byte(hash), []byte(hashOf(h.o.Token))) == 1
+}
+
+// ownHash returns what a session of Options.Token stores. A person may have chosen that token: who reads the store without
+// the cookie cannot guess it.
+func (h *Handler) ownHash(cookie string) string { return hashOf(cookie + h.o.Token) }
+
 // tokenOf returns the token with a hash.
 func (h *Handler) tokenOf(ctx context.Context, hash string) (wire.Token, error) {
-	if h.o.Token != "" && subtle.ConstantTimeCompare([]byte(hash), []byte(hashOf(h.o.Token))) == 1 {
-		return wire.Token{Name: "local", Role: wire.Admin}, nil
+	if h.isOwn(hash) {
+		return ownToken, nil
 	}
 	t, err := h.o.Coordinator.TokenByHash(ctx, hash)
 	switch {
@@ -229,6 +244,9 @@ func (h *Handler) addSession(ctx context.Context, token string, t wire.Token) (s
 	value, until := rand.Text()+rand.Text(), now.Add(sessionTime).UTC()
 	if !t.Expires.IsZero() && t.Expires.Before(until) {
 		until = t.Expires
+	}
+	if h.isOwn(token) {
+		token = h.ownHash(value)
 	}
 	data, err := json.Marshal(session{token, until})
 	if err == nil {

@@ -207,7 +207,7 @@ func (s *story) add(e wire.EventView) {
 		s.ended = e.Time
 	}
 	switch {
-	case strings.HasPrefix(e.Type, "hook_"):
+	case slices.Contains(aroundEvents, e.Type):
 		s.addAround(e)
 	case strings.HasPrefix(e.Type, "hook."):
 		s.addHook(e)
@@ -227,6 +227,9 @@ func (s *story) add(e wire.EventView) {
 	}
 }
 
+// aroundEvents are the types of events of hooks around a run. Runners cannot report them.
+var aroundEvents = []string{wire.EventHookStart, wire.EventHookComplete, wire.EventHookFailed, wire.EventHookBlocked, wire.EventHookTimeout}
+
 // addAround adds an event of a hook around the run.
 func (s *story) addAround(e wire.EventView) {
 	var h wire.HookEvent
@@ -240,7 +243,7 @@ func (s *story) addAround(e wire.EventView) {
 	if h.DurationMS != nil {
 		d.from = e.Time.Add(-time.Duration(*h.DurationMS) * time.Millisecond)
 	}
-	switch h.EventType {
+	switch e.Type {
 	case wire.EventHookStart:
 		d.kind, d.words = running, "running"
 	case wire.EventHookBlocked:
@@ -249,7 +252,7 @@ func (s *story) addAround(e wire.EventView) {
 			d.kind = withheld
 		}
 	case wire.EventHookFailed, wire.EventHookTimeout:
-		d.kind, d.words = failed, strings.TrimPrefix(h.EventType, "hook_")
+		d.kind, d.words = failed, strings.TrimPrefix(e.Type, "hook_")
 		if policy := cmp.Or(h.OnError, h.OnErrorBehavior); policy != "" {
 			d.words += ", on_error " + policy
 		}
@@ -456,16 +459,18 @@ func (s *story) addAgent(e wire.EventView) {
 		}
 		if json.Unmarshal(e.Data, &in) == nil {
 			s.calls++
-			c := s.stepFor(e, h).call(in.Call.ID)
-			c.set(in.Call, in.Original)
-			c.runs, c.from = in.Runs, e.Time
+			if c := s.stepFor(e, h).call(in.Call.ID); c != nil {
+				c.set(in.Call, in.Original)
+				c.runs, c.from = in.Runs, e.Time
+			}
 		}
 	case (agent.ToolCallCompleted{}).EventName():
 		var in completedCall
 		if json.Unmarshal(e.Data, &in) == nil {
-			c := s.stepFor(e, h).call(in.Call.ID)
-			c.set(in.Call, in.Original)
-			c.done, c.to = &in, e.Time
+			if c := s.stepFor(e, h).call(in.Call.ID); c != nil {
+				c.set(in.Call, in.Original)
+				c.done, c.to = &in, e.Time
+			}
 		}
 	case (agent.ApprovalRequested{}).EventName(), (agent.ApprovalCompleted{}).EventName():
 		s.addApproval(e, h)

@@ -186,6 +186,7 @@ func TestSignIn(t *testing.T) {
 	_, value, _ := strings.Cut(r.cookie, "=")
 	assert.NotContains(t, docs[0].Name+string(docs[0].Data), value, "the store has hashes only")
 	assert.NotContains(t, string(docs[0].Data), secret)
+	assert.NotContains(t, string(docs[0].Data), fmt.Sprintf("%x", sha256.Sum256([]byte(secret))), "a person may have chosen it")
 
 	stolen := r.cookie
 	r.cookie = ""
@@ -514,5 +515,25 @@ func TestHostileText(t *testing.T) {
 			assert.NotContains(t, page.body, "\u202e", path)
 		}
 		assert.Greater(t, strings.Count(r.get("/ui/runs/x").body, "&lt;script&gt;alert(1)&lt;/script&gt;"), 40, "%s: it is all shown", status)
+	}
+}
+
+// A runner cannot make a page say that a hook has decided, nor keep it from being shown.
+func TestEventsThatARunnerMadeUp(t *testing.T) {
+	at := time.Date(2026, 11, 28, 21, 0, 0, 0, time.UTC)
+	var events []wire.EventView
+	for i, e := range [][2]string{
+		{"hook_x", `{"event_type": "hook_complete", "hook_type": "on_run_start", "hook": "made up", "action": "continue"}`},
+		{"tool_call.started", `{}`},
+		{"tool_call.completed", `{}`},
+	} {
+		events = append(events, wire.EventView{Seq: int64(i + 1), Time: at, Type: e[0], Data: json.RawMessage(e[1])})
+	}
+	r := newRoom(t, stored{run: wire.RunDetail{Run: wire.Run{RunID: "run_1", AgentName: "tidier", Status: wire.Completed}}, events: events})
+	r.signIn(secret)
+	for _, path := range []string{"/ui/runs/run_1", "/ui/runs/run_1?until=1"} {
+		page := r.get(path)
+		assert.Equal(t, http.StatusOK, page.StatusCode, path)
+		assert.NotContains(t, page.body, "made up", path)
 	}
 }

@@ -254,7 +254,7 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		defer serving.Wait()
 		defer server.Close()
 		log.note(fmt.Sprintf("The coordinator listens on %s://%s, and its API is described at /openapi.json.", o.scheme(), listener.Addr()))
-		room := fmt.Sprintf("%s://%s", o.scheme(), listener.Addr())
+		room := lo.FirstOr(o.origins, fmt.Sprintf("%s://%s", o.scheme(), listener.Addr()))
 		if os.Getenv(tokenVariable) == "" {
 			log.note("Its token, until it stops: " + token)
 			log.note("Open the control room within an hour, once: " + room + web.SignInPath(pages.NewCode()))
