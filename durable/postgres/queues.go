@@ -151,7 +151,7 @@ func (t *tx) Owed(retry time.Duration, limit int) ([]durable.Offer, error) {
 func (t *tx) PutOffers(offers ...durable.OfferID) error {
 	return t.enqueue(`UPDATE runs r SET offered = now() + least(greatest(now() - r.ready, interval '0'), interval '1 hour') FROM (
 			SELECT r.num FROM unnest($1::text[], $2::bigint[]) o (id, seq) JOIN runs r ON r.id = o.id
-			WHERE r.offer_seq = o.seq AND r.status = 'ready' ORDER BY r.num FOR NO KEY UPDATE OF r
+			WHERE r.offer_seq = o.seq AND r.status = 'ready' ORDER BY r.id FOR NO KEY UPDATE OF r
 		) o WHERE r.num = o.num`,
 		textsOf(offers, func(o durable.OfferID) agent.RunID { return o.Run }), column(offers, func(o durable.OfferID) int64 { return o.Seq }))
 }

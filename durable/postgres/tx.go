@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,11 +62,12 @@ func (d *db) attempt(ctx context.Context, doing string, writes bool, f func(*tx)
 		for {
 			t := &tx{db: d, ctx: ctx, writes: writes, presumes: presumes, waits: map[agent.RunID][]store.Wait{}, awaited: map[agent.RunID]bool{}}
 			refused = t.run(f)
-			if t.presumed && (refused != nil || violates(t.err, "runs_idempotency_key")) {
+			isTaken := violates(t.err, "runs_idempotency_key") // by another process, meanwhile
+			if t.presumed && (refused != nil || isTaken) || isTaken && ctx.Err() == nil {
 				presumes = false
 				continue
 			}
-			d.queues.record(t.stored, t.err)
+			d.queues.record(t.stored, cmp.Or(t.err, refused))
 			return t.err
 		}
 	})
@@ -219,8 +221,9 @@ func (t *tx) Now() time.Time {
 		t.now, known = t.clock.estimate()
 	}
 	if !known {
-		t.now, _, _ = readOne(t, scanTime, clockQuery)
-		t.clock.set(t.now)
+		if t.now, _, _ = readOne(t, scanTime, clockQuery); t.err == nil {
+			t.clock.set(t.now)
+		}
 	}
 	return t.now
 }
@@ -268,7 +271,13 @@ func (t *tx) LockWaiters(child agent.RunID) ([]store.Run, error) {
 	if awaited, locked := t.awaited[child]; locked && !awaited {
 		return nil, t.err
 	}
-	return t.lockWhere(`r.num IN (SELECT w.run FROM waits w WHERE w.child = $1 AND `+openChild+`)`, text(child))
+	runs, err := t.lockWhere(`r.num IN (SELECT w.run FROM waits w WHERE w.child = $1 AND `+openChild+`)`, text(child))
+	for _, r := range runs {
+		if len(t.waits[r.ID]) == 0 { // it waits for something else now, which the condition has not found
+			delete(t.waits, r.ID)
+		}
+	}
+	return runs, err
 }
 
 // Waits implements store.Rows.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,17 +37,23 @@ func (t tx) isSatisfied(r Run) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	var children []agent.RunID
+	known := map[agent.RunID]Run{}
+	var others []agent.RunID
 	for _, w := range waits {
-		if w.Child != "" && w.Answer == nil {
-			children = append(children, w.Child)
+		switch child, locked := t.runs[w.Child]; {
+		case w.Child == "" || w.Answer != nil:
+		case locked:
+			known[w.Child] = child
+		default:
+			others = append(others, w.Child)
 		}
 	}
-	var runs map[agent.RunID]Run
-	if len(children) > 0 {
-		runs, err = t.Runs(children...)
+	if len(others) == 0 || r.isSatisfied(waits, known) { // an end wakes many runs: it reads nothing for each
+		return r.isSatisfied(waits, known), nil
 	}
-	return r.isSatisfied(waits, runs), err
+	runs, err := t.Runs(others...)
+	maps.Copy(known, runs)
+	return r.isSatisfied(waits, known), err
 }
 
 // giveUp ends the lease of a run that has not ended.
