@@ -12,7 +12,8 @@ import (
 // ownEvents are the types of events that only the coordinator writes, so that no runner can claim that a hook has decided or that
 // a run has ended.
 var ownEvents = []string{
-	wire.EventHookStart, wire.EventHookComplete, wire.EventHookFailed, wire.EventHookBlocked, wire.EventHookTimeout, wire.EventRunStart, wire.EventRunCompleted, wire.EventRunFailed, wire.EventRunStopped,
+	wire.EventHookStart, wire.EventHookComplete, wire.EventHookFailed, wire.EventHookBlocked, wire.EventHookTimeout,
+	wire.EventRunStart, wire.EventRunCompleted, wire.EventRunFailed, wire.EventRunStopped,
 }
 
 // checkCommit returns an *InvalidError that lists what a runner cannot write about a run.

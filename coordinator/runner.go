@@ -197,7 +197,10 @@ func (r *commandRunner) build(ctx context.Context, about durable.Run) (durable.R
 	cmd, known := r.options.Commands[b.Name]
 	switch {
 	case b.Command != nil:
-		cmd = command.Command{Argv: b.Command.Argv, Dir: b.Command.Dir, Env: b.Command.Env, Timeout: time.Duration(b.Command.TimeoutSeconds) * time.Second, Repeat: b.Command.Repeat}
+		cmd = command.Command{
+			Argv: b.Command.Argv, Dir: b.Command.Dir, Env: b.Command.Env,
+			Timeout: time.Duration(b.Command.TimeoutSeconds) * time.Second, Repeat: b.Command.Repeat,
+		}
 	case !known:
 		return nil, fmt.Errorf("run %s: this runner has no command %q", about.ID, b.Name)
 	}

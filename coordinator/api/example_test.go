@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,7 +21,7 @@ func Example() {
 	}
 	handler := api.Handler(c, api.Options{Token: "secret"})
 	for _, token := range []string{"secret", "guessed"} {
-		r := httptest.NewRequest(http.MethodGet, "http://localhost/runs", nil)
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodGet, "http://localhost/runs", nil)
 		r.Header.Set("Authorization", "Bearer "+token)
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)

@@ -90,7 +90,7 @@ func (a *api) addStored() {
 		out.Data, err = get(ctx, in.ID)
 		return out, err
 	})
-	add(a, read("/runs/{id}/result", "get-result", "Read what a run has ended with", wire.Viewer), func(ctx context.Context, in *runInput) (out data, err error) {
+	add(a, read("/runs/{id}/result", "get-result", "Read what a run ended with", wire.Viewer), func(ctx context.Context, in *runInput) (out data, err error) {
 		out.Data, err = a.store.Result(ctx, in.ID)
 		return out, err
 	})
@@ -98,7 +98,8 @@ func (a *api) addStored() {
 	add(a, read("/waits", "list-waits", "List what runs wait for, oldest first", wire.Operator),
 		func(ctx context.Context, in *wire.WaitFilter) (waits, error) {
 			f := durable.WaitFilter{
-				Kinds: lo.Map(in.Kinds, func(k string, _ int) durable.WaitKind { return durable.WaitKind(k) }), Run: in.Run, Expired: in.Expired, Limit: in.Limit,
+				Kinds: lo.Map(in.Kinds, func(k string, _ int) durable.WaitKind { return durable.WaitKind(k) }), Run: in.Run, Expired: in.Expired,
+				Limit: in.Limit,
 			}
 			if in.AfterWait != "" {
 				f.After = &durable.Wait{Asked: in.AfterAsked, Run: in.AfterRun, ID: in.AfterWait}
@@ -189,7 +190,7 @@ func (a *api) addSteering() {
 
 	type answerInput struct {
 		ID       agent.RunID `path:"id"`
-		Question string      `path:"question" doc:"What is asked: the id of a wait of the run. An answer to anything that the run does not ask any more is refused."`
+		Question string      `path:"question" doc:"What is asked: the id of a wait of the run. An answer to what the run does not ask any more is refused."`
 		// The author is the token, and covers has the IDs of the questions that the answer is about.
 		Body agent.Approval
 	}

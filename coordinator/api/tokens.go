@@ -43,7 +43,7 @@ const tokenPrefix = "grp_"
 func (a *api) addTokens() {
 	type tokenInput struct {
 		Body struct {
-			Name       string    `json:"name" pattern:"^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$" patternDescription:"1 to 128 letters and digits, with . _ - between them" doc:"Whose it is."`
+			Name       string    `json:"name" pattern:"^[A-Za-z0-9]([A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$" patternDescription:"1 to 128 letters and digits, with . _ - between them" doc:"Whose it is."` //nolint:lll // a tag
 			Role       wire.Role `json:"role" enum:"viewer,operator,runner,admin"`
 			TTLSeconds int64     `json:"ttl_seconds,omitempty" minimum:"0" maximum:"9000000000" doc:"How long it is valid; absent means until it is revoked."`
 		}

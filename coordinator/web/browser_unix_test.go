@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/action"
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/web"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -102,7 +101,7 @@ func TestPagesInABrowser(t *testing.T) {
 func TestPagesWithoutJavaScript(t *testing.T) {
 	b, r := parts.Chromium(t), newRoom(t, nil)
 	b.Size(390, 800, true)
-	id := agent.RunID(r.submit(wire.RunRequest{AgentName: "plain", Parameters: []byte(`{"month": "May"}`)}))
+	id := r.submit(wire.RunRequest{AgentName: "plain", Parameters: []byte(`{"month": "May"}`)})
 	b.Do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
 	b.Open(r.url + web.SignInPath(r.pages.NewCode()))
 	press := func(selector string) {

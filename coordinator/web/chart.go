@@ -164,7 +164,8 @@ func (s *story) putChart(p *markup.Page, now time.Time) {
 			if to-from > .5 {
 				p.Put(`<rect class="took %s" x="%s" y="11" width="%s" height="6" rx="3"/>`, string(d.kind), x(from), x(to-from))
 			}
-			p.Put(`<a href="#%s" aria-label="%s"><svg x="%s" y="6" width="16" height="16" class="mark %s" overflow="visible"><use href="#i-%s" x="-8"/></svg></a>`,
+			p.Put(`<a href="#%s" aria-label="%s"><svg x="%s" y="6" width="16" height="16" class="mark %s" overflow="visible">`+
+				`<use href="#i-%s" x="-8"/></svg></a>`,
 				d.id(), firstLine(d.title+": "+d.words+" "+cmp.Or(d.reason, d.err)), x(to), string(d.kind), string(d.kind))
 		}
 		p.Put("</svg></div>\n")

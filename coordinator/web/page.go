@@ -78,7 +78,8 @@ func (v *view) isOperator() bool { return v.who.Role == wire.Operator || v.who.R
 const sprite = `<svg width="0" height="0" class="sprite" aria-hidden="true"><defs>
 <symbol id="i-denied" viewBox="0 0 16 16"><path fill="currentColor" d="M5 0h6l5 5v6l-5 5H5l-5-5V5z"/><path class="cut" d="M5 5l6 6m0-6l-6 6"/></symbol>
 <symbol id="i-withheld" viewBox="0 0 16 16"><rect fill="currentColor" width="16" height="16" rx="3"/><path class="cut" d="M4 8h8"/></symbol>
-<symbol id="i-asked" viewBox="0 0 16 16"><circle fill="currentColor" cx="8" cy="8" r="8"/><path class="cut" d="M5.8 6.2c0-3 4.4-3 4.4-.2 0 1.7-2.2 1.5-2.2 3.200M8 11.600v.6"/></symbol>
+<symbol id="i-asked" viewBox="0 0 16 16"><circle fill="currentColor" cx="8" cy="8" r="8"/>
+<path class="cut" d="M5.8 6.2c0-3 4.4-3 4.4-.2 0 1.7-2.2 1.5-2.2 3.200M8 11.600v.6"/></symbol>
 <symbol id="i-rewrote" viewBox="0 0 16 16"><path fill="currentColor" d="M8 0l8 8-8 8-8-8z"/><path class="cut" d="M4.5 9c1.5-3 2.5-3 3.5-1s2 2 3.5-1"/></symbol>
 <symbol id="i-failed" viewBox="0 0 16 16"><path fill="currentColor" d="M8 0l8 15H0z"/><path class="cut" d="M8 5.500v4M8 12v.6"/></symbol>
 <symbol id="i-shadow" viewBox="0 0 16 16"><circle class="dash" cx="8" cy="8" r="7"/><path class="line" d="M5.5 5.500l5 5m0-5l-5 5"/></symbol>
@@ -87,7 +88,8 @@ const sprite = `<svg width="0" height="0" class="sprite" aria-hidden="true"><def
 </defs></svg>`
 
 // logo is the anchor of the name.
-const logo = `<svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true" class="logo"><path d="M10 3v14M4 9c0 5 3 8 6 8s6-3 6-8M2 11l2-2.500L6.5 11M13.5 11L16 8.500l2 2.500M8 3h4"/></svg>`
+const logo = `<svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true" class="logo">
+<path d="M10 3v14M4 9c0 5 3 8 6 8s6-3 6-8M2 11l2-2.500L6.5 11M13.5 11L16 8.500l2 2.500M8 3h4"/></svg>`
 
 // render returns the page around its content.
 func (v *view) render() string {

@@ -499,14 +499,10 @@ func (c *call) look() verdict {
 func (c *call) outcome() string {
 	d := c.done
 	if d == nil {
-		switch c.look() {
-		case asked:
+		if c.look() == asked {
 			return "waits for an answer"
 		}
-		if c.runs {
-			return "running"
-		}
-		return ""
+		return lo.Ternary(c.runs, "running", "")
 	}
 	by := cmp.Or(d.DecidedBy, "a hook")
 	words := "ok"

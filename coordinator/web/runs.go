@@ -166,12 +166,12 @@ func inputText(stored []byte) string {
 	}
 	if json.Unmarshal(stored, &in) == nil && len(in.Messages) > 0 {
 		m := in.Messages[len(in.Messages)-1]
-		text := m.Text
+		text := []string{m.Text}
 		for _, part := range m.Parts {
-			text += part.Text
+			text = append(text, part.Text)
 		}
-		if text != "" {
-			return firstLine(text)
+		if all := strings.Join(text, ""); all != "" {
+			return firstLine(all)
 		}
 	}
 	return inputLine(stored)
@@ -223,7 +223,8 @@ func (h *Handler) showRuns(w http.ResponseWriter, r *http.Request, v *view) {
 	}
 	v.Put(`<div class="title"><h1>Runs</h1><form class="search" role="search" action="%s"><input type="hidden" name="show" value="%s">
 <label><span class="hide">Agent</span><input name="name" value="%s" placeholder="Agent" autocomplete="off" spellcheck="false" size="10"></label>
-<label class="wide"><span class="hide">Text, label or run ID</span><input type="search" name="q" value="%s" placeholder="Text, label or run ID" autocomplete="off" data-slash></label>
+<label class="wide"><span class="hide">Text, label or run ID</span>
+<input type="search" name="q" value="%s" placeholder="Text, label or run ID" autocomplete="off" data-slash></label>
 <button>Search</button></form></div>
 <nav class="tabs" aria-label="Which runs"><ul>
 `, prefix+"runs", cutText(q.tab, lineLen), cutText(q.name, lineLen), cutText(q.text, lineLen))
@@ -303,7 +304,8 @@ func badges(r wire.Run) markup.HTML {
 	var p markup.Page
 	badge := func(kind verdict, n int, word string) {
 		if n > 0 {
-			p.Put(`<span class="count %s" title="%s">%s<span class="hide">%s</span>%s</span>`, string(kind), fmt.Sprintf("%d %s", n, word), icon(kind), word+" ", n)
+			p.Put(`<span class="count %s" title="%s">%s<span class="hide">%s</span>%s</span>`,
+				string(kind), fmt.Sprintf("%d %s", n, word), icon(kind), word+" ", n)
 		}
 	}
 	held := lo.CountBy(r.Changes, func(c string) bool { return strings.Contains(c, " withheld the result: ") })
@@ -373,7 +375,8 @@ func (v *view) putOverview(p *markup.Page, o overview) {
 			reason = i.Questions[0].Reason
 		}
 		p.Put(`<li><a class="row" data-key href="%s"><span class="what"><b>%s</b> <code class="input">%s</code><span class="why s-waiting">%s</span></span>`+
-			`<span class="status s-waiting"><i aria-hidden="true"></i>%s</span><span class="badges"></span><span class="took"></span><span class="when">%s</span></a></li>
+			`<span class="status s-waiting"><i aria-hidden="true"></i>%s</span><span class="badges"></span><span class="took"></span>`+
+			`<span class="when">%s</span></a></li>
 `, runPath(i.Run), waitTitle(i), firstLine(i.Preview), firstLine(reason), firstLine(i.AgentText()), formatWhen(i.Asked, v.now))
 	}
 	p.Put("</ul>\n")

@@ -223,7 +223,7 @@ func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	h.setCookie(w, r, cookie, sessionTime)
 	h.o.Log.InfoContext(r.Context(), "control room: signed in", "name", t.Name, "role", t.Role)
-	http.Redirect(w, r, back, http.StatusSeeOther)
+	http.Redirect(w, r, back, http.StatusSeeOther) //nolint:gosec // backOf returns paths below /ui/ only
 }
 
 // addSession stores a session and returns the value of its cookie. It deletes sessions that have ended.

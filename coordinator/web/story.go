@@ -354,8 +354,8 @@ func kindOf(outcome string, h hookEvent) verdict {
 // stepFor returns the step that an event belongs to, and adds it if it is new.
 func (s *story) stepFor(e wire.EventView, at head) *step {
 	key := stepKey{at.Run, at.Step}
-	for i := len(s.entries) - 1; i >= 0; i-- {
-		if known := s.entries[i].step; known != nil && known.key == key {
+	for _, one := range slices.Backward(s.entries) {
+		if known := one.step; known != nil && known.key == key {
 			return known
 		}
 	}
@@ -423,8 +423,8 @@ func (s *story) addSubagent(e wire.EventView) {
 	if e.Type != "subagent.started" {
 		return
 	}
-	for i := len(s.entries) - 1; i >= 0; i-- { // these events do not name their step
-		if at := s.entries[i].step; at != nil && at.key.run == sub.Run {
+	for _, one := range slices.Backward(s.entries) { // these events do not name their step
+		if at := one.step; at != nil && at.key.run == sub.Run {
 			if c := at.call(sub.CallID); c != nil {
 				c.subagents = append(c.subagents, cmp.Or(sub.Agent, string(sub.Subagent)))
 			}
@@ -528,9 +528,9 @@ func (u *usage) plus(more usage) {
 	case more.CostUSD == nil:
 		u.CostUSD = nil
 	case first:
-		u.CostUSD = lo.ToPtr(*more.CostUSD)
+		u.CostUSD = new(*more.CostUSD)
 	case u.CostUSD != nil:
-		u.CostUSD = lo.ToPtr(*u.CostUSD + *more.CostUSD)
+		u.CostUSD = new(*u.CostUSD + *more.CostUSD)
 	}
 }
 
@@ -581,11 +581,12 @@ func (s *story) addNote(e wire.EventView, h head) {
 	case json.Unmarshal(in.Error, &told) == nil:
 		why = told.Text
 	}
-	note := ""
+	var note string
 	switch e.Type {
 	case "inference.retrying":
 		at := s.stepFor(e, h)
-		at.notes = append(at.notes, fmt.Sprintf("attempt %d failed: %s; trying again in %s", in.Attempt, why, formatDuration(time.Duration(in.WaitMS)*time.Millisecond)))
+		wait := formatDuration(time.Duration(in.WaitMS) * time.Millisecond)
+		at.notes = append(at.notes, fmt.Sprintf("attempt %d failed: %s; trying again in %s", in.Attempt, why, wait))
 		return
 	case "inference.fell_back":
 		at := s.stepFor(e, h)

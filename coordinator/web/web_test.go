@@ -98,7 +98,7 @@ func (r *room) work() {
 	go func() { ended <- worker.Run(ctx) }()
 	r.t.Cleanup(func() {
 		stop()
-		<-ended
+		assert.NoError(r.t, <-ended)
 	})
 }
 
@@ -370,7 +370,7 @@ func TestPageOfARun(t *testing.T) {
 		RunID: "run_1", AgentName: "tidier", Version: "3", Type: wire.Autonomous, Status: wire.Completed, SubmittedBy: "ann",
 		Ending: wire.Ending{Changes: []string{"on_result hook names (command sh) withheld the result: it has a name"}},
 		Labels: map[string]string{"team": "finance"}, ParentRunID: "run_0", Hook: "on_run_start",
-	}, Parameters: json.RawMessage(`{"month":"June"}`), OriginalParameters: json.RawMessage(`{"month":"May"}`), ResultText: lo.ToPtr("Done.")}
+	}, Parameters: json.RawMessage(`{"month":"June"}`), OriginalParameters: json.RawMessage(`{"month":"May"}`), ResultText: new("Done.")}
 	r := newRoom(t, stored{run: run, events: told("")})
 	r.signIn(secret)
 	page := r.get("/ui/runs/run_1")
@@ -448,14 +448,14 @@ func fill(v reflect.Value, text string) {
 			fill(v.Elem(), text)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Field(i).CanSet() {
-				fill(v.Field(i), text)
+		for _, field := range v.Fields() {
+			if field.CanSet() {
+				fill(field, text)
 			}
 		}
 	case reflect.Slice:
 		if v.Type().Elem().Kind() == reflect.Uint8 {
-			data, _ := json.Marshal(map[string]string{text: text}) //nolint:errchkjson // texts
+			data, _ := json.Marshal(map[string]string{text: text})
 			v.SetBytes(data)
 			return
 		}

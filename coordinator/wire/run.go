@@ -133,7 +133,7 @@ type Ending struct {
 	FailedHooks []string `json:"failed_hooks,omitempty"`
 }
 
-// runFilter are the parameters of a list of runs.
+// RunFilter has the parameters of a list of runs.
 type RunFilter struct {
 	Status        []string  `query:"status" doc:"Only these statuses." enum:"pending,hooking,running,waiting,completed,failed,stopped"`
 	AgentName     string    `query:"agent_name" doc:"Only runs of this blueprint."`

@@ -75,7 +75,7 @@ type SessionList struct {
 	Next string `json:"next,omitempty"`
 }
 
-// sessionFilter are the parameters of a list of sessions.
+// SessionFilter has the parameters of a list of sessions.
 type SessionFilter struct {
 	Status        []string  `query:"status" doc:"Only these statuses of the last run." enum:"pending,hooking,running,waiting,completed,failed,stopped"`
 	AgentName     string    `query:"agent_name" doc:"Only sessions of this blueprint."`

@@ -100,7 +100,8 @@ func (t *tx) lockName(name string) error {
 		return nil
 	}
 	var done []struct{}
-	return t.send(false, query(&done, pgx.RowToStructByPos[struct{}], `SELECT FROM pg_advisory_xact_lock(hashtextextended('grapnel/' || current_schema() || $1, 0))`,
+	return t.send(false, query(&done, pgx.RowToStructByPos[struct{}],
+		`SELECT FROM pg_advisory_xact_lock(hashtextextended('grapnel/' || current_schema() || $1, 0))`,
 		fmt.Sprintf("/%x", name)))
 }
 

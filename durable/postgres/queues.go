@@ -61,7 +61,8 @@ func insertQueues(b *pgx.Batch, needs []durable.Needs) {
 	key := func(n durable.Needs) []byte { k := n.Key(); return k[:] }
 	slices.SortFunc(needs, func(x, y durable.Needs) int { return bytes.Compare(key(x), key(y)) }) // no deadlock
 	b.Queue(`INSERT INTO queues (key, kind, name, demands)
-		SELECT n.* FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[]) n ON CONFLICT (key) DO NOTHING`,
+		SELECT n.key, n.kind, n.name, n.demands FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[]) n (key, kind, name, demands)
+		ON CONFLICT (key) DO NOTHING`,
 		column(needs, key), textsOf(needs, func(n durable.Needs) durable.Kind { return n.Kind }),
 		textsOf(needs, func(n durable.Needs) string { return n.Name }), column(needs, func(n durable.Needs) string { return pairsText(n.Demands) }))
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -126,7 +127,7 @@ func insertRuns(b *pgx.Batch, runs []store.NewRun) {
 	b.Queue(`INSERT INTO runs (id, session, kind, name, version, parent, root, labels, priority, idempotency_key, submitted_by, not_before, start_by,
 			deadline, created, updated, phase, demands, queue, status, reason, steps, ready, offer_seq, owner, epoch, attempts, expires)
 		SELECT n.id, n.session, n.kind, n.name, n.version, n.parent, n.root, n.labels, n.priority, nullif(n.idempotency_key, ''), n.submitted_by,
-			n.not_before, n.start_by, n.deadline, n.created, n.created, n.phase, n.demands, (SELECT q.id FROM queues q WHERE q.key = n.queue),
+			n.not_before, n.start_by, n.deadline, n.created, n.created AS updated, n.phase, n.demands, (SELECT q.id FROM queues q WHERE q.key = n.queue),
 			n.status, '', 0, n.ready, n.offer_seq, n.owner, n.epoch, n.attempts, n.expires
 		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::smallint[], $10::text[], $11::text[],
 			$12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::timestamptz[], $16::text[], $17::text[], $18::bytea[], $19::text[],
@@ -405,15 +406,13 @@ var (
 	dueTimes = [...]string{store.Expired: "expires", store.Overdue: "answer_by", store.Due: "not_before", store.Unstarted: "start_by", store.Late: "deadline"}
 )
 
-// dueQuery returns the query for the first $1 runs of each store.Cause.
-var dueQuery = func() (sql string) {
+// dueQuery reads the first $1 runs of each store.Cause.
+var dueQuery = func() string {
+	var all []string
 	for c, condition := range dueConditions {
-		if c > 0 {
-			sql += ` UNION ALL `
-		}
-		sql += fmt.Sprintf(`(SELECT %d, r.id FROM runs r WHERE %s ORDER BY r.%s LIMIT $1)`, c, condition, dueTimes[c])
+		all = append(all, fmt.Sprintf(`(SELECT %d, r.id FROM runs r WHERE %s ORDER BY r.%s LIMIT $1)`, c, condition, dueTimes[c]))
 	}
-	return sql
+	return strings.Join(all, ` UNION ALL `)
 }()
 
 // Due implements store.Rows.

@@ -146,7 +146,8 @@ func (d *db) sendGroup(ctx context.Context, group []*queuedStep) {
 // stepsQuery makes steps, and returns the places of those that fit. Nothing but the ID may find a run: see claimQuery. A step changes
 // no indexed column, unless the status is another.
 const stepsQuery = `WITH n AS MATERIALIZED (
-		SELECT n.* FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[],
+		SELECT n.run, n.owner, n.epoch, n.before, n.appended, n.entries, n.events, n.handled, n.status, n.reason, n.blocked, n.steps, n.place
+		FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[],
 			$10::text[], $11::boolean[], $12::bigint[]) WITH ORDINALITY
 			n (run, owner, epoch, before, appended, entries, events, handled, status, reason, blocked, steps, place)
 	),

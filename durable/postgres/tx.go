@@ -22,8 +22,8 @@ import (
 type tx struct {
 	*db
 
-	ctx    context.Context
-	writes bool // it is a call of Write
+	ctx    context.Context //nolint:containedctx // a transaction is one call
+	writes bool            // it is a call of Write
 	conn   *pgxpool.Conn
 	begun  bool
 	err    error // of the database

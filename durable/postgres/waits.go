@@ -137,7 +137,8 @@ func waitArguments(waits []placedWait) []any {
 	}
 }
 
-const insertWaits = `INSERT INTO waits (run, run_id, place, id, kind, subject, tool, asked, deadline, child, host, token, data, partial, answered, ends, who, answer)
+const insertWaits = `INSERT INTO waits (run, run_id, place, id, kind, subject, tool, asked, deadline, child, host, token, data, partial,
+		answered, ends, who, answer)
 	SELECT r.num, r.id, n.place, n.id, n.kind, n.subject, n.tool, n.asked, n.deadline, n.child, n.host, n.token, n.data, n.partial, n.answered, n.ends,
 		n.who, n.answer FROM ` + newWaits
 

@@ -226,7 +226,7 @@ func (d *db) runGroup(ctx context.Context) error {
 func (d *db) execute(ctx context.Context, query string) error {
 	stmt, err := d.writes.prepare(ctx, query)
 	if err == nil {
-		_, err = stmt.ExecContext(ctx)
+		_, err = stmt.ExecContext(ctx) //nolint:sqlclosecheck // it stays for the next transaction
 	}
 	return err
 }

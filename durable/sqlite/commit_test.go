@@ -89,7 +89,7 @@ func addSteps(t *tx, id agent.RunID, n int) error {
 
 // committedSteps returns the steps of all runs without the transaction that runs.
 func committedSteps(s *Store) (n int) {
-	if err := s.db.readers.QueryRow(`SELECT sum(steps) FROM runs`).Scan(&n); err != nil {
+	if err := s.db.readers.QueryRowContext(context.Background(), `SELECT sum(steps) FROM runs`).Scan(&n); err != nil {
 		panic(err)
 	}
 	return n

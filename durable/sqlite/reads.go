@@ -39,7 +39,7 @@ func (v *view) query(s selection) (*sql.Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stmt.QueryContext(v.ctx, s.args...)
+	return stmt.QueryContext(v.ctx, s.args...) //nolint:sqlclosecheck // it stays for the next query
 }
 
 // selection is a query with its arguments. Once says that it is one of many, so that it is not prepared.
@@ -218,7 +218,7 @@ const (
 		FROM runs r INDEXED BY runs_held LEFT JOIN signals s ON s.run = r.n AND s.seq > r.handled
 		WHERE r.owner = ?1 AND r.owner <> '' AND (r.cancel_reason <> '' OR r.paused <> 0 OR r.signals > r.handled)
 		ORDER BY r.n, s.seq`
-	selectToken   = `SELECT r.id, t.wait, t.subject FROM tokens t JOIN runs r ON r.n = t.run WHERE t.token = ?`
+	selectToken   = `SELECT r.id, t.wait, t.subject FROM tokens t JOIN runs r ON r.n = t.run WHERE t.token = ?` //nolint:gosec // no credential
 	selectSetting = `SELECT value FROM settings WHERE name = ?`
 	selectWaivers = `SELECT id, at, who, expires, revoked, revoked_by, data FROM waivers`
 

@@ -27,7 +27,7 @@ func (t *tx) exec(query string, args ...any) (int64, error) {
 	if err != nil {
 		return 0, t.fail(err)
 	}
-	result, err := stmt.ExecContext(t.ctx, args...)
+	result, err := stmt.ExecContext(t.ctx, args...) //nolint:sqlclosecheck // it stays for the next transaction
 	if err != nil {
 		return 0, t.fail(err)
 	}
