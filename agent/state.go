@@ -410,7 +410,7 @@ func (s State) record(reply *Step, results []*ToolResult, started time.Time, fai
 	kept, usage := was.begin(reply)
 	kept.message, kept.finish, kept.model, kept.id, kept.failure = reply.Message, reply.FinishReason, reply.Model, reply.ID, failure
 	kept.index, kept.at = toInt32(was.steps.Len()-was.first), toInt32(was.messages.Len())
-	kept.started, kept.took = started.Round(0).Local(), time.Since(started)
+	kept.started, kept.took = started.Round(0).Local(), time.Since(started) //nolint:gosmopolitan // StartTime is local
 	kept.answers = make([]messageBody, len(results))
 	failures := was.failures
 	if failure != nil || slices.ContainsFunc(results, func(r *ToolResult) bool { return r.Status == ToolFailed }) {

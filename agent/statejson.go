@@ -200,7 +200,8 @@ func (r *ToolResult) form() resultJSON {
 // record returns the step. It also sets the messages that answer its calls, which are views of its results.
 func (f *stepJSON) record(messages []Message) StepRecord {
 	b := &stepBody{answers: make([]messageBody, len(f.Results))}
-	b.index, b.started, b.took, b.failure = toInt32(f.Index), f.Started.Local(), time.Duration(f.Duration), f.Failure
+	b.started = f.Started.Local() //nolint:gosmopolitan // StartTime is local
+	b.index, b.took, b.failure = toInt32(f.Index), time.Duration(f.Duration), f.Failure
 	b.finish, b.model, b.id = f.FinishReason, f.Model, f.ID
 	if f.Usage != nil && *f.Usage != noStepUsage {
 		b.usage = f.Usage

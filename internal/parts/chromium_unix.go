@@ -52,10 +52,11 @@ func Chromium(t testing.TB) *Browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "chromium")
+	dir, err := os.MkdirTemp("", "chromium") //nolint:usetesting // the cleanup of t.TempDir fails if Chromium still writes to it
 	if err != nil {
 		t.Fatal(err)
 	}
+	//nolint:gosec,noctx // the command is one of the test parts; the cleanup ends it, after the test's context
 	cmd := exec.Command(path, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe",
 		"--user-data-dir="+filepath.Join(dir, "profile"), "about:blank")
 	cmd.ExtraFiles = []*os.File{fromHere, toHere} // 3 and 4
@@ -71,8 +72,11 @@ func Chromium(t testing.TB) *Browser {
 	}()
 	t.Cleanup(func() {
 		_ = toBrowser.Close() // it ends then
-		ended := make(chan error, 1)
-		go func() { ended <- cmd.Wait() }()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = cmd.Wait() // only its end matters
+		}()
 		select {
 		case <-ended:
 		case <-time.After(10 * time.Second):
@@ -245,6 +249,7 @@ func (b *Browser) Axe() (findings []string) {
 		Missing(b.t, "the npm package axe-core is not installed: install Node.js with npm and run make parts")
 	}
 	b.Eval(string(script)+"\n;null", nil)
-	b.Eval(`axe.run({resultTypes: ["violations"]}).then(r => r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + n.html.slice(0, 200) + " " + (n.any[0]?.message ?? ""))))`, &findings)
+	b.Eval(`axe.run({resultTypes: ["violations"]}).then(r => r.violations.flatMap(v => v.nodes.map(
+		n => v.id + ": " + n.html.slice(0, 200) + " " + (n.any[0]?.message ?? ""))))`, &findings)
 	return findings
 }

@@ -61,7 +61,8 @@ func (w *walker) printedNames(c ctx, k call) []string {
 		roots, tests := findRoots(args)
 		return findNames(roots, tests)
 	case "git":
-		if len(args) > 0 && args[0].Is("ls-files") && onlyFlags(flagsOf(args[1:]), "cdmosz", "cached modified others exclude-standard deleted") && staysBelow(args) {
+		if len(args) > 0 && args[0].Is("ls-files") &&
+			onlyFlags(flagsOf(args[1:]), "cdmosz", "cached modified others exclude-standard deleted") && staysBelow(args) {
 			return []string{"**"}
 		}
 		if len(args) > 1 && args[0].Is("diff") && hasFunc(args, func(a Word) bool { return a.Is("--name-only") }) &&
@@ -86,7 +87,8 @@ func (w *walker) printedNames(c ctx, k call) []string {
 		if options >= 0 && options == len(args)-1 && onlyFlags(args[:options], "vEFPiwxz", "") {
 			return c.in.names
 		}
-		if options >= 0 && onlyFlags(args[:options], "rlLEFPiwsI", "") && hasFunc(args[:options], func(a Word) bool { return strings.ContainsAny(a.Text, "lL") }) {
+		if options >= 0 && onlyFlags(args[:options], "rlLEFPiwsI", "") &&
+			hasFunc(args[:options], func(a Word) bool { return strings.ContainsAny(a.Text, "lL") }) {
 			return below(args[options+1:])
 		}
 	}
@@ -101,7 +103,8 @@ func flagsOf(words []Word) []Word {
 // staysBelow reports whether all words are known and none leads to a folder above.
 func staysBelow(words []Word) bool {
 	return !hasFunc(words, func(a Word) bool {
-		return a.Kind == Partial || strings.Contains(a.Text, "../") || strings.HasSuffix(a.Text, "..") || strings.HasPrefix(a.Text, ":") || strings.HasPrefix(a.Text, "/")
+		return a.Kind == Partial || strings.Contains(a.Text, "../") || strings.HasSuffix(a.Text, "..") ||
+			strings.HasPrefix(a.Text, ":") || strings.HasPrefix(a.Text, "/")
 	})
 }
 
@@ -128,7 +131,7 @@ func below(folders []Word) []string {
 	}
 	var names []string
 	for _, f := range folders {
-		if !isPlace(f) && !(f.Kind == Pattern && isSoundPattern(f.Text)) {
+		if !isPlace(f) && (f.Kind != Pattern || !isSoundPattern(f.Text)) {
 			return nil
 		}
 		names = append(names, strings.TrimSuffix(f.Text, "/")+"/**")
@@ -153,7 +156,7 @@ func lsNames(args []Word) []string {
 		names = []string{"*"}
 	}
 	for _, o := range operands {
-		if !isPlace(o) && !(o.Kind == Pattern && !o.here && isSoundPattern(o.Text) && !strings.HasPrefix(o.Text, "-")) {
+		if !isPlace(o) && (o.Kind != Pattern || o.here || !isSoundPattern(o.Text) || strings.HasPrefix(o.Text, "-")) {
 			return nil
 		}
 		if itself || o.Kind == Pattern || len(operands) > 1 || !staysBelow([]Word{o}) {
@@ -338,7 +341,8 @@ func temporaryName(c ctx, args []Word) string {
 			dir = o.value.raw
 		}
 	}
-	if g.doubt || len(g.operands) > 1 || g.has("u", "dry-run", "suffix") || !isPlace(literalWord(dir, Pos{})) || !isKnown(dir) || len(g.operands) == 1 && !isPlace(g.operands[0]) {
+	if g.doubt || len(g.operands) > 1 || g.has("u", "dry-run", "suffix") || !isPlace(literalWord(dir, Pos{})) || !isKnown(dir) ||
+		len(g.operands) == 1 && !isPlace(g.operands[0]) {
 		return ""
 	}
 	if !inDir {
@@ -362,7 +366,8 @@ func namedWords(names []string, split bool, source string, pos Pos) []Word {
 func foundIn(word Word, mark, name string, split bool) Word {
 	before, after, _ := strings.Cut(word.raw, mark)
 	whole := !strings.ContainsAny(before+after, `*?[](){}!\`) && !strings.Contains(after, mark) && isKnown(word.raw)
-	if strings.HasPrefix(name, "**") && before != "" && !strings.HasSuffix(before, "/") || strings.HasSuffix(name, "**") && after != "" && after[0] != '/' || !whole {
+	if strings.HasPrefix(name, "**") && before != "" && !strings.HasSuffix(before, "/") ||
+		strings.HasSuffix(name, "**") && after != "" && after[0] != '/' || !whole {
 		return makeWord(strings.ReplaceAll(word.raw, mark, unknown), false, false, word.Source, word.Pos)
 	}
 	found := makeWord(before+name+after, true, true, word.Source, word.Pos)

@@ -31,18 +31,8 @@ func (p *pythonReader) computes() bool {
 	if !ok {
 		return false
 	}
-	own := map[string]bool{}
-	for i, t := range tokens {
-		if i > 0 && t.kind == 'n' && tokens[i-1].text == "def" {
-			own[t.text] = true
-		}
-	}
-	at := func(i int) pythonToken {
-		if i < 0 || i >= len(tokens) {
-			return pythonToken{kind: '+', text: "\n"}
-		}
-		return tokens[i]
-	}
+	own := definedFunctions(tokens)
+	at := func(i int) pythonToken { return tokenAt(tokens, i) }
 	importing, from := false, false
 	for i := 0; i < len(tokens); i++ {
 		t := tokens[i]
@@ -51,14 +41,8 @@ func (p *pythonReader) computes() bool {
 			importing, from = false, false
 		case importing && t.text == "*":
 			return false
-		case t.kind == 'f':
-			if !p.formatted(t.text) {
-				return false
-			}
-		case t.kind == 's':
-			if formatsAttribute().MatchString(t.text) {
-				return false
-			}
+		case t.kind == 'f' && !p.formatted(t.text), t.kind == 's' && formatsAttribute().MatchString(t.text):
+			return false
 		case t.kind != 'n':
 		case strings.Contains(t.text, "__"):
 			return false
@@ -70,12 +54,8 @@ func (p *pythonReader) computes() bool {
 		case t.text == "import":
 			importing = true
 		case importing && (t.text == "as" || at(i-1).text == "as"):
-		case importing && from:
-			if !inWords(pythonNames, t.text) && !inWords(pythonAttributes, t.text) {
-				return false
-			}
 		case importing:
-			if !inWords(pythonModules, t.text) || at(i+1).text == "." {
+			if !mayImport(t.text, at(i+1), from) {
 				return false
 			}
 		case at(i-1).text == "." && at(i-1).kind == '+':
@@ -94,6 +74,33 @@ func (p *pythonReader) computes() bool {
 		}
 	}
 	return true
+}
+
+// definedFunctions returns the names of the functions that the code defines.
+func definedFunctions(tokens []pythonToken) map[string]bool {
+	names := map[string]bool{}
+	for i, t := range tokens {
+		if i > 0 && t.kind == 'n' && tokens[i-1].text == "def" {
+			names[t.text] = true
+		}
+	}
+	return names
+}
+
+// tokenAt returns the token with an index. Before the first and after the last token are ends of lines.
+func tokenAt(tokens []pythonToken, i int) pythonToken {
+	if i < 0 || i >= len(tokens) {
+		return pythonToken{kind: '+', text: "\n"}
+	}
+	return tokens[i]
+}
+
+// mayImport reports whether code that only computes may import a name: a module or, if from is true, a name of a module.
+func mayImport(name string, next pythonToken, from bool) bool {
+	if from {
+		return inWords(pythonNames, name) || inWords(pythonAttributes, name)
+	}
+	return inWords(pythonModules, name) && next.text != "."
 }
 
 // open reads the arguments of open, and returns their number of tokens: ('a.json'), ("a", "rb"), ('a', encoding='utf-8').
@@ -208,31 +215,32 @@ func inWords(list, name string) bool { return strings.Contains(list, " "+name+" 
 
 // The names that code may use. Each list begins and ends with a blank.
 const (
-	pythonModules = " json math sys re collections itertools statistics datetime decimal fractions string textwrap time random hashlib base64 struct functools " +
-		"pprint unicodedata calendar heapq bisect zlib binascii colorsys cmath numbers html "
+	pythonModules = " json math sys re collections itertools statistics datetime decimal fractions string textwrap time random hashlib base64 struct " +
+		"functools pprint unicodedata calendar heapq bisect zlib binascii colorsys cmath numbers html "
 	// pythonNames holds keywords, and builtins that only compute.
-	pythonNames = " for in if else elif while not and or is None True False lambda def return with as try except finally raise pass break continue assert del " +
-		"abs all any ascii bin bool bytearray bytes chr complex dict divmod enumerate filter float format frozenset hash hex int isinstance issubclass iter len list map " +
-		"max min next oct ord pow print range repr reversed round set slice sorted str sum tuple zip Exception ValueError KeyError IndexError TypeError StopIteration " +
-		"ZeroDivisionError exit quit Counter defaultdict OrderedDict namedtuple deque datetime date timedelta timezone Decimal Fraction dumps loads load sqrt chain " +
-		"product permutations combinations reduce partial mean median pprint sleep "
+	pythonNames = " for in if else elif while not and or is None True False lambda def return with as try except finally raise pass break continue assert " +
+		"del abs all any ascii bin bool bytearray bytes chr complex dict divmod enumerate filter float format frozenset hash hex int isinstance issubclass " +
+		"iter len list map max min next oct ord pow print range repr reversed round set slice sorted str sum tuple zip Exception ValueError KeyError " +
+		"IndexError TypeError StopIteration ZeroDivisionError exit quit Counter defaultdict OrderedDict namedtuple deque datetime date timedelta timezone " +
+		"Decimal Fraction dumps loads load sqrt chain product permutations combinations reduce partial mean median pprint sleep "
 	// pythonOthers holds builtins that may do more. They must not be used under another name, either.
-	pythonOthers = " exec eval compile open getattr setattr delattr globals locals vars dir input breakpoint object super type property classmethod staticmethod " +
-		"memoryview callable help copyright credits license class async await yield global nonlocal import from "
-	pythonAttributes = " loads load dumps get items keys values append extend insert pop sort reverse index count split rsplit splitlines strip lstrip rstrip join replace " +
-		"format lower upper title capitalize swapcase startswith endswith find rfind isdigit isalpha isalnum isspace isnumeric encode decode hex zfill ljust rjust " +
-		"center partition rpartition update add discard union intersection difference issubset issuperset most_common elements setdefault clear copy removeprefix " +
-		"removesuffix expandtabs translate maketrans casefold sub subn match search findall finditer group groups groupdict start end span escape fullmatch " +
-		"IGNORECASE MULTILINE DOTALL I M S X VERBOSE sqrt floor ceil trunc pi e tau inf nan log log2 log10 log1p exp sin cos tan asin acos atan atan2 sinh cosh tanh " +
-		"degrees radians pow gcd lcm factorial comb perm isclose isnan isinf hypot dist prod fsum fabs mean median stdev pstdev mode variance quantiles fmean Counter " +
-		"defaultdict OrderedDict namedtuple deque popleft appendleft rotate chain from_iterable product permutations combinations combinations_with_replacement " +
-		"accumulate groupby islice cycle repeat zip_longest takewhile dropwhile starmap pairwise batched reduce partial lru_cache cache datetime date time timedelta " +
-		"timezone utc UTC now today utcnow strftime strptime fromtimestamp utcfromtimestamp isoformat fromisoformat timestamp total_seconds year month day hour minute " +
-		"second weekday isoweekday days seconds monotonic perf_counter sleep Decimal Fraction quantize numerator denominator limit_denominator as_integer_ratio is_integer " +
-		"random randint randrange choice choices shuffle sample seed uniform gauss hexdigest digest md5 sha1 sha224 sha256 sha384 sha512 blake2b new b64encode b64decode " +
-		"urlsafe_b64encode urlsafe_b64decode b32encode b32decode pack unpack calcsize hexlify unhexlify crc32 adler32 compress decompress stdin stdout stderr argv exit " +
-		"version version_info maxsize byteorder float_info buffer read readline readlines write flush close ascii_letters ascii_lowercase ascii_uppercase digits " +
-		"punctuation whitespace printable name category normalize dedent indent fill wrap shorten pprint pformat JSONDecodeError isocalendar monthrange month_name " +
-		"day_name isleap heappush heappop heapify nlargest nsmallest bisect bisect_left bisect_right bit_length bit_count to_bytes from_bytes real imag conjugate args " +
-		"unescape "
+	pythonOthers = " exec eval compile open getattr setattr delattr globals locals vars dir input breakpoint object super type property classmethod " +
+		"staticmethod memoryview callable help copyright credits license class async await yield global nonlocal import from "
+	pythonAttributes = " loads load dumps get items keys values append extend insert pop sort reverse index count split rsplit splitlines strip lstrip " +
+		"rstrip join replace format lower upper title capitalize swapcase startswith endswith find rfind isdigit isalpha isalnum isspace isnumeric encode " +
+		"decode hex zfill ljust rjust center partition rpartition update add discard union intersection difference issubset issuperset most_common " +
+		"elements setdefault clear copy removeprefix removesuffix expandtabs translate maketrans casefold sub subn match search findall finditer group " +
+		"groups groupdict start end span escape fullmatch IGNORECASE MULTILINE DOTALL I M S X VERBOSE sqrt floor ceil trunc pi e tau inf nan log log2 " +
+		"log10 log1p exp sin cos tan asin acos atan atan2 sinh cosh tanh degrees radians pow gcd lcm factorial comb perm isclose isnan isinf hypot dist " +
+		"prod fsum fabs mean median stdev pstdev mode variance quantiles fmean Counter defaultdict OrderedDict namedtuple deque popleft appendleft rotate " +
+		"chain from_iterable product permutations combinations combinations_with_replacement accumulate groupby islice cycle repeat zip_longest takewhile " +
+		"dropwhile starmap pairwise batched reduce partial lru_cache cache datetime date time timedelta timezone utc UTC now today utcnow strftime " +
+		"strptime fromtimestamp utcfromtimestamp isoformat fromisoformat timestamp total_seconds year month day hour minute second weekday isoweekday days " +
+		"seconds monotonic perf_counter sleep Decimal Fraction quantize numerator denominator limit_denominator as_integer_ratio is_integer random randint " +
+		"randrange choice choices shuffle sample seed uniform gauss hexdigest digest md5 sha1 sha224 sha256 sha384 sha512 blake2b new b64encode b64decode " +
+		"urlsafe_b64encode urlsafe_b64decode b32encode b32decode pack unpack calcsize hexlify unhexlify crc32 adler32 compress decompress stdin stdout " +
+		"stderr argv exit version version_info maxsize byteorder float_info buffer read readline readlines write flush close ascii_letters ascii_lowercase " +
+		"ascii_uppercase digits punctuation whitespace printable name category normalize dedent indent fill wrap shorten pprint pformat JSONDecodeError " +
+		"isocalendar monthrange month_name day_name isleap heappush heappop heapify nlargest nsmallest bisect bisect_left bisect_right bit_length " +
+		"bit_count to_bytes from_bytes real imag conjugate args unescape "
 )

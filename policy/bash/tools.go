@@ -35,8 +35,8 @@ func wrapperOf(name string) (tool, bool) {
 		"valgrind", "ltrace", "perf", "heaptrack", "time", "gtime", "nice", "ionice", "stdbuf", "timeout", "strace", "chroot", "unshare", "nsenter",
 		"hyperfine", "chronic", "ifne", "proxychains", "proxychains4", "viddy", "pee", "mispipe", "run0", "nix-shell", "sem":
 		return plainWrapper(name), true
-	case "xterm", "uxterm", "rxvt", "urxvt", "x-terminal-emulator", "konsole", "alacritty", "kitty", "foot", "gnome-terminal", "xfce4-terminal", "mate-terminal",
-		"lxterminal", "terminator", "tilix", "wezterm", "ghostty", "st":
+	case "xterm", "uxterm", "rxvt", "urxvt", "x-terminal-emulator", "konsole", "alacritty", "kitty", "foot", "gnome-terminal", "xfce4-terminal",
+		"mate-terminal", "lxterminal", "terminator", "tilix", "wezterm", "ghostty", "st":
 		return tool{special: walkWindow}, true
 	case "bazel", "bazelisk", "buck2":
 		return tool{special: walkLabels}, true

@@ -88,10 +88,10 @@ func TestOrdinaryLines(t *testing.T) {
 	if os.Getenv("GRAPNEL_SHELL_REPORT") != "" {
 		parts.Recordings(t)
 		for _, l := range append(lines(t, "shell-dangerous.jsonl"), lines(t, "shell-benign.jsonl")...) {
-			switch {
-			case l.Label == "benign" || l.Label == "benign_lookalike":
+			switch l.Label {
+			case "benign", "benign_lookalike":
 				ordinary["recorded"] = append(ordinary["recorded"], l.Cmd)
-			case l.Label == "dangerous" || l.Label == "evasive" || l.Label == "unparseable":
+			case "dangerous", "evasive", "unparseable":
 				dangerous["recorded"] = append(dangerous["recorded"], l.Cmd)
 			}
 		}

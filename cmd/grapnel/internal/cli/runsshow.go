@@ -196,13 +196,7 @@ func (r *runs) show(ctx context.Context, k *openedStore, about durable.Run, asJS
 	if known {
 		r.writeWrapped("", "  ", fmt.Sprintf("in %s: grapnel run %s", d.Dir, d.summary()))
 	}
-	for _, d := range out.Decisions {
-		line := decisionLine(d)
-		if d.Preview != "" {
-			line = timeline.Clean(shorten(d.Preview, mostPreview)) + ": " + line
-		}
-		r.writeWrapped("", "  ", line)
-	}
+	r.showDecisions(out.Decisions)
 	r.showHooks(out)
 	r.showChildren(out.Children, now)
 	if begun {
@@ -218,6 +212,17 @@ func (r *runs) show(ctx context.Context, k *openedStore, about durable.Run, asJS
 		fmt.Fprintln(r.std.out, "It was interrupted before its input was accepted.")
 	}
 	return nil
+}
+
+// showDecisions shows the answers about a run.
+func (r *runs) showDecisions(decisions []approval.Decision) {
+	for _, d := range decisions {
+		line := decisionLine(d)
+		if d.Preview != "" {
+			line = timeline.Clean(shorten(d.Preview, mostPreview)) + ": " + line
+		}
+		r.writeWrapped("", "  ", line)
+	}
 }
 
 // questions returns the questions that a run without an agent waits for.
