@@ -497,8 +497,14 @@ func TestWorkerMetrics(t *testing.T) {
 	c := employ(t, store, func(k *durable.Keeper) *agent.Agent { return w.agent(t, k) },
 		durable.WorkerOptions{Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}, durable.Options{})
 	c.next(t, durable.WorkerReleased)
-	c.stop()
 	var all metricdata.ResourceMetrics
+	require.Eventually(t, func() bool { // the worker looks at its queues beside its runs
+		err := reader.Collect(t.Context(), &all)
+		return err == nil && slices.ContainsFunc(all.ScopeMetrics, func(s metricdata.ScopeMetrics) bool {
+			return slices.ContainsFunc(s.Metrics, func(m metricdata.Metrics) bool { return m.Name == "grapnel.queue.age" })
+		})
+	}, time.Minute, time.Millisecond)
+	c.stop()
 	require.NoError(t, reader.Collect(t.Context(), &all))
 	names := map[string]bool{}
 	for _, scope := range all.ScopeMetrics {

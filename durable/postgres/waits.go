@@ -212,7 +212,7 @@ const checksQuery = `WITH places AS (SELECT kind, host FROM unnest($3::text[]) k
 		) w
 	),
 	picked AS (SELECT w.num FROM (TABLE mine UNION ALL TABLE lapsed) w ORDER BY w.own DESC, w.asked, w.run_id, w.id LIMIT $2)
-	SELECT ` + waitColumns + ` FROM picked p CROSS JOIN LATERAL (SELECT w.* FROM waits w WHERE w.num = p.num LIMIT 1) w`
+	SELECT ` + waitColumns + ` FROM picked p CROSS JOIN LATERAL (SELECT ` + waitColumns + ` FROM waits w WHERE w.num = p.num LIMIT 1) w`
 
 // isChecked is the condition that the run of the wait w waits for it. It looks up the run: the planner might join all runs to
 // an EXISTS.

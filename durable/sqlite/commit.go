@@ -224,9 +224,9 @@ func (d *db) runGroup(ctx context.Context) error {
 
 // execute executes a statement without parameters on the writer.
 func (d *db) execute(ctx context.Context, query string) error {
-	stmt, err := d.writes.prepare(ctx, query)
+	stmt, err := d.writes.prepare(ctx, query) //nolint:sqlclosecheck // it stays open for the next transaction
 	if err == nil {
-		_, err = stmt.ExecContext(ctx) //nolint:sqlclosecheck // it stays for the next transaction
+		_, err = stmt.ExecContext(ctx)
 	}
 	return err
 }

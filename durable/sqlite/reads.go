@@ -35,11 +35,11 @@ func (v *view) query(s selection) (*sql.Rows, error) {
 	if s.once {
 		return v.conn.QueryContext(v.ctx, s.text, s.args...)
 	}
-	stmt, err := v.prepare(v.ctx, s.text)
+	stmt, err := v.prepare(v.ctx, s.text) //nolint:sqlclosecheck // it stays open for the next query
 	if err != nil {
 		return nil, err
 	}
-	return stmt.QueryContext(v.ctx, s.args...) //nolint:sqlclosecheck // it stays for the next query
+	return stmt.QueryContext(v.ctx, s.args...)
 }
 
 // selection is a query with its arguments. Once says that it is one of many, so that it is not prepared.

@@ -23,11 +23,11 @@ type tx struct {
 
 // exec executes a statement and returns the number of changed rows.
 func (t *tx) exec(query string, args ...any) (int64, error) {
-	stmt, err := t.prepare(t.ctx, query)
+	stmt, err := t.prepare(t.ctx, query) //nolint:sqlclosecheck // it stays open for the next transaction
 	if err != nil {
 		return 0, t.fail(err)
 	}
-	result, err := stmt.ExecContext(t.ctx, args...) //nolint:sqlclosecheck // it stays for the next transaction
+	result, err := stmt.ExecContext(t.ctx, args...)
 	if err != nil {
 		return 0, t.fail(err)
 	}
