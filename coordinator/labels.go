@@ -35,7 +35,7 @@ const (
 	labelTrace         = reservedPrefix + "traceparent"
 )
 
-// sessionBegin is the labelSession of the first run of a session, and sessionResume that of the others.
+// A session's first run has the labelSession sessionBegin, later runs have sessionResume.
 const (
 	sessionBegin  = "begin"
 	sessionResume = "resume"

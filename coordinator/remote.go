@@ -198,7 +198,7 @@ func (r RemoteRunner) Run(ctx context.Context, id agent.RunID) (wire.ClaimedRun,
 	return wire.ClaimedRun{RunID: id, Stored: durable.Run{ID: id, Kind: run.Kind, Name: run.Name, Status: run.Status, Epoch: run.Epoch}}, nil
 }
 
-// Blueprint returns a version of a blueprint of which the runner holds a run. Others are durable.ErrNotFound: they may hold secrets.
+// Blueprint returns a blueprint version if the runner holds a run of it. Otherwise it returns durable.ErrNotFound: a blueprint may hold secrets.
 func (r RemoteRunner) Blueprint(ctx context.Context, name string, version int64) (wire.Stored, error) {
 	f := durable.Filter{Status: []durable.Status{durable.StatusRunning}, Name: name, Limit: maxRuns}
 	for {

@@ -135,7 +135,7 @@ func TestCallbacks(t *testing.T) {
 			AgentName: name, ParentSessionID: parent.Session, ExecutionMode: wire.AsyncCallback, IdempotencyKey: name,
 		}).ID)
 	}
-	b.submitWith(wire.RunRequest{AgentName: "good", ParentSessionID: parent.Session}) // of which it is not told
+	b.submitWith(wire.RunRequest{AgentName: "good", ParentSessionID: parent.Session}) // the parent is not told about this run
 	b.work(parent.ID)
 	s, err := b.c.Session(t.Context(), parent.Session)
 	require.NoError(t, err)

@@ -16,8 +16,8 @@ import (
 
 const traceHeader = "traceparent"
 
-// traceOf returns the span in ctx as facts have it: the spans of a run that is submitted, of the runs that its hooks start, and of the runs
-// that call them are in its trace, in whatever process.
+// traceOf returns the span in ctx as facts store it. The run, runs that its hooks start, and runs that call its hooks join this trace, in
+// every process.
 func traceOf(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, carrier)

@@ -50,7 +50,7 @@ type Options struct {
 	Pages Pages
 }
 
-// Pages are pages with a sign-in of their own, such as those of package web.
+// Pages serves pages that sign people in themselves, such as package web.
 type Pages interface {
 	http.Handler
 	// Identify returns the token that the author of a request has signed in with, or an error if there is none.

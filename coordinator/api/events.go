@@ -22,7 +22,7 @@ import (
 // heartbeat is how often a stream without events sends a comment, so that proxies keep the connection.
 const heartbeat = 15 * time.Second
 
-// addEvents adds the events of a run: its own, its end, and those of the hooks after it.
+// addEvents adds a run's events: its own, its end, and events of hooks that run after it.
 func (a *api) addEvents() {
 	type eventsInput struct {
 		ID    agent.RunID `path:"id"`

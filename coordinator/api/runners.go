@@ -20,7 +20,7 @@ func (a *api) runner(ctx context.Context, name string) coordinator.RemoteRunner 
 	return a.RemoteRunner(identityOf(ctx).Name + "/" + name)
 }
 
-// heldInput is a request of a runner about a run that it has. Huma sets only fields of the struct itself and of exported ones.
+// heldInput is a runner's request about a run that it holds. Huma sets only fields of the struct itself and of exported ones.
 type heldInput[B any] struct {
 	Runner string      `header:"Grapnel-Runner" required:"true" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner."`
 	ID     agent.RunID `path:"id"`

@@ -108,7 +108,7 @@ func (h *Handler) sessionToken(ctx context.Context, cookie string) (wire.Token, 
 // ownToken is what Options.Token stands for.
 var ownToken = wire.Token{Name: "local", Role: wire.Admin}
 
-// isOwn reports whether a hash is that of Options.Token.
+// isOwn reports whether Options.Token has this hash.
 func (h *Handler) isOwn(hash string) bool {
 	return h.o.Token != "" && subtle.ConstantTimeCompare([]byte(hash), []byte(hashOf(h.o.Token))) == 1
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// verdict is the kind of a decision. Its value is the name of its icon and of its colour.
+// verdict is the kind of a decision. It also names its icon and colour.
 type verdict string
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/markup"
 )
 
-// The longest text that pages show, in bytes: of a result or arguments, of a reason, and of a line in a list.
+// The most bytes that pages show for a result or arguments, for a reason, and for a line in a list.
 const (
 	longText  = 8 << 10
 	reasonLen = 2 << 10

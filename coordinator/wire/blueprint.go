@@ -53,7 +53,7 @@ type Blueprint struct {
 type Command struct {
 	// Argv is the program and its arguments. No shell reads them. Required.
 	Argv []string `json:"argv"`
-	// Dir is the working directory on the machine of the runner; empty means that of the runner.
+	// Dir is the working directory on the runner's machine. Empty means the runner's own.
 	Dir string `json:"dir,omitempty"`
 	// Env is the environment of the program. It gets nothing of the environment of the runner.
 	Env map[string]string `json:"env,omitempty"`
