@@ -72,14 +72,7 @@ func Handler(c *coordinator.Coordinator, o Options) http.Handler {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	mux := http.NewServeMux()
-	config := huma.DefaultConfig("Grapnel coordinator", o.Version)
-	config.DocsPath, config.SchemasPath = "", ""
-	config.Formats = map[string]huma.Format{"application/json": strictFormat, "json": strictFormat}
-	config.CreateHooks = nil // no links to schemas in responses
-	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
-	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
-	a := &api{Coordinator: c, store: c.Store(), log: o.Log, token: o.Token, rates: newRates(o.Rate), huma: humago.New(mux, config)}
-	a.huma.UseMiddleware(a.authorize)
+	a := &api{Coordinator: c, store: c.Store(), log: o.Log, token: o.Token, rates: newRates(o.Rate), mux: mux, version: o.Version}
 	a.addBlueprints()
 	a.addRuns()
 	a.addSessions()
@@ -88,6 +81,10 @@ func Handler(c *coordinator.Coordinator, o Options) http.Handler {
 	a.addTokens()
 	a.addAudit()
 	a.addStored()
+	document := a.lazily(a.describe)
+	for _, name := range []string{"openapi.json", "openapi.yaml", "openapi-3.0.json", "openapi-3.0.yaml"} {
+		mux.HandleFunc("GET /"+name, document)
+	}
 	if o.Pages != nil {
 		mux.Handle("/ui/", o.Pages)
 		mux.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusSeeOther))
@@ -97,6 +94,47 @@ func Handler(c *coordinator.Coordinator, o Options) http.Handler {
 	})))
 	mux.HandleFunc("GET /healthz", a.health)
 	return guard(mux, o.Origins)
+}
+
+// newAPI returns an API without operations.
+func (a *api) newAPI(mux *http.ServeMux) huma.API {
+	config := huma.DefaultConfig("Grapnel coordinator", a.version)
+	config.DocsPath, config.SchemasPath = "", ""
+	config.Formats = map[string]huma.Format{"application/json": strictFormat, "json": strictFormat}
+	config.CreateHooks = nil // no links to schemas in responses
+	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
+	out := humago.New(mux, config)
+	out.UseMiddleware(func(ctx huma.Context, next func(huma.Context)) { a.authorize(out, ctx, next) })
+	return out
+}
+
+// lazily returns a handler for operations that are registered by the first request: describing the types of all operations takes longer than
+// most commands that use a coordinator in their own process.
+func (a *api) lazily(register func(to huma.API)) http.HandlerFunc {
+	handler := sync.OnceValue(func() http.Handler {
+		mux := http.NewServeMux()
+		register(a.newAPI(mux))
+		return mux
+	})
+	return func(w http.ResponseWriter, r *http.Request) { handler().ServeHTTP(w, r) }
+}
+
+// register adds an operation.
+func (a *api) register(o huma.Operation, register func(to huma.API)) {
+	a.operations = append(a.operations, register)
+	a.mux.HandleFunc(o.Method+" "+o.Path, a.lazily(register))
+}
+
+// describe registers all operations, for the document.
+func (a *api) describe(to huma.API) {
+	for _, register := range a.operations {
+		register(to)
+	}
+	for _, path := range []string{"/blueprints", "/blueprints/check"} {
+		to.OpenAPI().Paths[path].Post.RequestBody.Content["application/json"].Schema = to.OpenAPI().Components.Schemas.
+			Schema(reflect.TypeFor[wire.Blueprint](), true, "")
+	}
 }
 
 // schemaName names a type in the OpenAPI document. Types of the engine begin with Durable.
@@ -223,7 +261,10 @@ type api struct {
 
 	store durable.Store
 	log   *slog.Logger
-	huma  huma.API
+	mux   *http.ServeMux
+	// operations register the operations.
+	operations []func(to huma.API)
+	version    string
 	// token is Options.Token.
 	token string
 	rates rates
@@ -272,15 +313,19 @@ type reply[B any] struct{ Body B }
 
 // add adds an operation that returns a body.
 func add[I, B any](a *api, o huma.Operation, do func(ctx context.Context, in *I) (B, error)) {
-	huma.Register(a.huma, o, func(ctx context.Context, in *I) (*reply[B], error) {
-		out, err := do(ctx, in)
-		return &reply[B]{out}, a.problem(o, err)
+	a.register(o, func(to huma.API) {
+		huma.Register(to, o, func(ctx context.Context, in *I) (*reply[B], error) {
+			out, err := do(ctx, in)
+			return &reply[B]{out}, a.problem(o, err)
+		})
 	})
 }
 
 // addQuiet adds an operation that returns no body.
 func addQuiet[I any](a *api, o huma.Operation, do func(ctx context.Context, in *I) error) {
-	huma.Register(a.huma, o, func(ctx context.Context, in *I) (*struct{}, error) { return nil, a.problem(o, do(ctx, in)) })
+	a.register(o, func(to huma.API) {
+		huma.Register(to, o, func(ctx context.Context, in *I) (*struct{}, error) { return nil, a.problem(o, do(ctx, in)) })
+	})
 }
 
 // problem converts the error of an operation to a response.

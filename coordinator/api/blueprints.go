@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"net/http"
-	"reflect"
 
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
@@ -30,10 +29,6 @@ func (a *api) addBlueprints() {
 	addQuiet(a, route(http.MethodPost, "/blueprints/check", "check-blueprint", "List all mistakes in a blueprint, and store nothing",
 		wire.Admin, withoutAudit),
 		func(ctx context.Context, in *checkInput) error { return a.CheckBlueprint(ctx, in.RawBody, in.With...) })
-	for _, path := range []string{"/blueprints", "/blueprints/check"} {
-		a.huma.OpenAPI().Paths[path].Post.RequestBody.Content["application/json"].Schema = a.huma.OpenAPI().Components.Schemas.
-			Schema(reflect.TypeFor[wire.Blueprint](), true, "")
-	}
 
 	type listInput struct {
 		After string `query:"after" doc:"Only blueprints whose names follow this one."`

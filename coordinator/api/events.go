@@ -44,8 +44,7 @@ func (a *api) addEvents() {
 		Last string      `header:"Last-Event-ID" doc:"The id of the last event that was received: the stream continues after it."`
 	}
 	o := route(http.MethodGet, "/runs/{id}/stream", "stream-events", "Stream the events of a run (server-sent events)", wire.Viewer)
-	o.Responses = map[string]*huma.Response{"200": {Description: "Events", Content: map[string]*huma.MediaType{"text/event-stream": {}}}}
-	huma.Register(a.huma, o, func(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
+	follow := func(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
 		if _, err := a.Run(ctx, in.ID); err != nil {
 			return nil, a.problem(o, err)
 		}
@@ -61,6 +60,11 @@ func (a *api) addEvents() {
 				a.log.Error("streaming events", "run", in.ID, "error", err)
 			}
 		}}, nil
+	}
+	a.register(o, func(to huma.API) {
+		o := o
+		o.Responses = map[string]*huma.Response{"200": {Description: "Events", Content: map[string]*huma.MediaType{"text/event-stream": {}}}}
+		huma.Register(to, o, follow)
 	})
 }
 

@@ -155,32 +155,32 @@ func identityOf(ctx context.Context) wire.Token {
 }
 
 // authorize refuses requests whose token does not allow the operation.
-func (a *api) authorize(ctx huma.Context, next func(huma.Context)) {
+func (a *api) authorize(to huma.API, ctx huma.Context, next func(huma.Context)) {
 	needed, _ := ctx.Operation().Metadata[roleKey].(wire.Role)
 	token, ok := strings.CutPrefix(ctx.Header("Authorization"), "Bearer ")
 	if !ok {
 		ctx.SetHeader("WWW-Authenticate", "Bearer")
-		a.refuse(ctx, http.StatusUnauthorized, "missing token: send it as Authorization: Bearer TOKEN")
+		a.refuse(to, ctx, http.StatusUnauthorized, "missing token: send it as Authorization: Bearer TOKEN")
 		return
 	}
 	about, err := a.identify(ctx.Context(), strings.TrimSpace(token))
 	switch {
 	case errors.Is(err, errToken):
 		ctx.SetHeader("WWW-Authenticate", "Bearer")
-		a.refuse(ctx, http.StatusUnauthorized, err.Error())
+		a.refuse(to, ctx, http.StatusUnauthorized, err.Error())
 	case err != nil:
 		a.logError("looking a token up", err)
-		a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer: try again")
+		a.refuse(to, ctx, http.StatusServiceUnavailable, "the store does not answer: try again")
 	case needed == "" || !allows(about.Role, needed):
-		a.refuse(ctx, http.StatusForbidden, missingRole(about, needed))
+		a.refuse(to, ctx, http.StatusForbidden, missingRole(about, needed))
 	case about.Role != wire.RunnerRole && !a.rates.allow(about.ID):
 		ctx.SetHeader("Retry-After", "1")
-		a.refuse(ctx, http.StatusTooManyRequests, "the token of "+about.Name+" has sent too many requests: wait a second")
+		a.refuse(to, ctx, http.StatusTooManyRequests, "the token of "+about.Name+" has sent too many requests: wait a second")
 	default:
 		ctx, err := a.audit(huma.WithValue(ctx, identityKey{}, about))
 		if err != nil {
 			a.logError("recording a request", err)
-			a.refuse(ctx, http.StatusServiceUnavailable, "the store does not answer, and changes must be recorded: try again")
+			a.refuse(to, ctx, http.StatusServiceUnavailable, "the store does not answer, and changes must be recorded: try again")
 			return
 		}
 		next(ctx)
@@ -268,8 +268,8 @@ func findToken(ctx context.Context, store durable.Store, hash string) (about wir
 	return about, nil
 }
 
-func (a *api) refuse(ctx huma.Context, status int, message string) {
-	if err := huma.WriteErr(a.huma, ctx, status, message); err != nil {
+func (a *api) refuse(to huma.API, ctx huma.Context, status int, message string) {
+	if err := huma.WriteErr(to, ctx, status, message); err != nil {
 		a.log.Debug("writing a response", "error", err)
 	}
 }
