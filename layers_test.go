@@ -74,7 +74,7 @@ var layers = map[string]layer{
 	"internal/near":       {Modules: values},
 	"internal/nils":       {},
 	"internal/lazy":       {},
-	"internal/invisible":  {},
+	"internal/invisible":  {Ours: []string{"internal/lazy"}},
 	"internal/version":    {},
 	"internal/markup":     {},
 	"internal/rooted":     {},

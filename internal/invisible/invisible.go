@@ -14,6 +14,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // Text is text without some of its characters.
@@ -44,7 +46,7 @@ func ReplaceOverBreaks(text string, find func(Text) []Match) string {
 
 func replaceSplit(text string, breaks bool, find func(Text) []Match) string {
 	var matches []Match // with indexes in the text
-	readings := []*regexp.Regexp{escapeOnly}
+	readings := []func() *regexp.Regexp{escapeOnly}
 	if strings.ContainsFunc(text, isEscape) {
 		readings = append(readings, longSequence, sequence)
 	}
@@ -81,9 +83,9 @@ func Remove(text string) (Text, bool) { return removeFrom(text, false, sequence)
 // sequence matches a terminal escape sequence. longSequence matches only control sequences and strings, such as titles.
 // escapeOnly matches nothing.
 var (
-	sequence     = regexp.MustCompile(`^(?:` + long + `|\x1b(?:[0-Z\\^-~]|[ -/]+[0-~]))`)
-	longSequence = regexp.MustCompile(`^(?:` + long + `)`)
-	escapeOnly   = regexp.MustCompile(`^$`)
+	sequence     = lazy.Regexp(`^(?:` + long + `|\x1b(?:[0-Z\\^-~]|[ -/]+[0-~]))`)
+	longSequence = lazy.Regexp(`^(?:` + long + `)`)
+	escapeOnly   = lazy.Regexp(`^$`)
 )
 
 const long = `(?:\x1b\[|\x{9b})[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x{9d})[^\x07` + begins + `\x{9c}]{0,999}(?:\x07|\x1b\\|\x{9c})|` +
@@ -101,7 +103,7 @@ func isEscape(r rune) bool {
 	return false
 }
 
-func removeFrom(text string, breaks bool, escape *regexp.Regexp) (Text, bool) {
+func removeFrom(text string, breaks bool, escape func() *regexp.Regexp) (Text, bool) {
 	if !hasAny(text, breaks) {
 		return Text{}, false
 	}
@@ -112,7 +114,7 @@ func removeFrom(text string, breaks bool, escape *regexp.Regexp) (Text, bool) {
 		switch isBreak := IsBreak(r) || r == '\r' && i+1 < len(text) && text[i+1] == '\n'; {
 		case r == utf8.RuneError && size == 1:
 		case isEscape(r):
-			size = max(size, len(escape.FindString(text[i:min(len(text), i+1100)])))
+			size = max(size, len(escape().FindString(text[i:min(len(text), i+1100)])))
 			i, removed = i+size, true
 			continue
 		case isBreak && breaks, !isBreak && IsInvisible(r):
