@@ -71,9 +71,6 @@
 //   - action implements the actions of rules: run a command, ask a web service, a tool, an agent, a pipeline,
 //     a model or a person.
 //   - policy/bash determines what running a line of bash may do. It imports no other package of this module.
-//   - policy/condition implements the language of conditions.
-//   - policy/provenance says who brought a value into a run, so that a policy can distinguish a request of
-//     the user from a request in a web page.
 //   - policy/tools describes a tool's effects and the roles of its arguments, whatever their names are.
 //   - policy/library has policies that are ready to use.
 //   - policy/policytest runs the test cases of policies and explains decisions.

@@ -27,7 +27,7 @@
 // order and are treated alike. A decision that the rule's point does not support is an error when the file is loaded,
 // as it would not compile in Go.
 //
-// Package policy/condition evaluates conditions, package action performs actions. A condition that cannot be evaluated
+// Package policy/internal/condition evaluates conditions, package action performs actions. A condition that cannot be evaluated
 // fails the hook, and a control that fails denies.
 //
 // # Strictness

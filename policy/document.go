@@ -9,9 +9,9 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/lazy"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
-	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/provenance"
 	"github.com/grapnel-go/grapnel/policy/library"
-	"github.com/grapnel-go/grapnel/policy/provenance"
 )
 
 // document is a policy: a file with all its includes.

@@ -12,7 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/near"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
-	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/condition"
 )
 
 // entry is one rule or action in a file.

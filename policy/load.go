@@ -19,9 +19,9 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
-	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/provenance"
 	"github.com/grapnel-go/grapnel/policy/library"
-	"github.com/grapnel-go/grapnel/policy/provenance"
 	"github.com/grapnel-go/grapnel/policy/tools"
 )
 
@@ -55,8 +55,6 @@ type Layer struct {
 type Options struct {
 	// Host performs actions.
 	Host action.Host
-	// Functions are additional functions for conditions.
-	Functions []condition.Function
 	// Variables override the policies' own variables of these names, for tests.
 	Variables map[string]any
 	// Now, unless nil, returns the current time for conditions.
@@ -243,7 +241,7 @@ func (l *loader) language(d *document, entries []*entry) *condition.Language {
 	}
 	language, err := condition.New(condition.Options{
 		Variables: d.variables, Actions: ids, Workspace: l.options.Dir,
-		Functions: append(d.provenance(), l.options.Functions...),
+		Functions: d.provenance(),
 	})
 	if err != nil {
 		d.place.Wrong("%w", err)

@@ -8,7 +8,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/condition"
 )
 
 // actionResults holds the results of the actions at one firing of a point, for the rules behind them.

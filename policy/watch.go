@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/policy/condition"
-	"github.com/grapnel-go/grapnel/policy/provenance"
+	"github.com/grapnel-go/grapnel/policy/internal/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/provenance"
 )
 
 // Judgement is the result of evaluating a rule's condition.

@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
-
-	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // Bash evaluates some strings twice. In arithmetic it takes a variable's value as an expression and expands the array
@@ -17,9 +15,9 @@ import (
 const maxEvaluations = 8
 
 var (
-	integer = lazy.Regexp(`^[-+]?[0-9]*$`)
+	integer = lazyRegexp(`^[-+]?[0-9]*$`)
 	// expressionWords matches an expression's names and numbers; 0x1f and 16#ff are numbers, not names.
-	expressionWords = lazy.Regexp(`[0-9][0-9A-Za-z_@#]*|[A-Za-z_][A-Za-z0-9_]*`)
+	expressionWords = lazyRegexp(`[0-9][0-9A-Za-z_@#]*|[A-Za-z_][A-Za-z0-9_]*`)
 )
 
 // isNumber reports whether the variable is known to be a number or empty.
@@ -205,7 +203,7 @@ func parameterIndex(name string) (int, bool) {
 	return n, true
 }
 
-var numericDate = lazy.Regexp(`^\+(%-?[sNYymdHMSjuwVCGk]|[0-9-])+$`)
+var numericDate = lazyRegexp(`^\+(%-?[sNYymdHMSjuwVCGk]|[0-9-])+$`)
 
 // printsNumbers reports whether a substitution's output consists of numbers and blanks: $(wc -l < x), $(date +%s),
 // $(seq 3).
@@ -339,7 +337,7 @@ func listsNumbers(st *state, word *syntax.Word) bool {
 	return false
 }
 
-var numericSequence = lazy.Regexp(`^\{-?[0-9]+\.\.-?[0-9]+(\.\.-?[0-9]+)?\}$`)
+var numericSequence = lazyRegexp(`^\{-?[0-9]+\.\.-?[0-9]+(\.\.-?[0-9]+)?\}$`)
 
 // index walks an array index. Bash does not evaluate the indexes of associative arrays.
 func (w *walker) index(c ctx, name string, x syntax.ArithmExpr) {

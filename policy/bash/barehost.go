@@ -3,8 +3,6 @@ package bash
 import (
 	"net/netip"
 	"strings"
-
-	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // An unknown program may reach a host that its words name without a scheme. A word counts as a host if it is an
@@ -41,11 +39,11 @@ func bareHost(text string) (name, port string, found bool) {
 }
 
 var (
-	plainUser  = lazy.Regexp(`^[A-Za-z0-9._-]*$`)
-	hostName   = lazy.Regexp(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)+$`)
-	anyHost    = lazy.Regexp(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?\.?(:[0-9]+)?$`)
-	oldAddress = lazy.Regexp(`^(0x[0-9a-f]{7,8}|[0-9a-fx]+(\.[0-9a-fx]+)*\.0x[0-9a-f]+(\.[0-9a-fx]+)*|0x[0-9a-f]+(\.[0-9a-fx]+)+)$`)
-	saysHost   = lazy.Regexp(`(?i)(^|[_-])(hosts?|hostname|servers?|url|uri|endpoint|proxy|registry|addr|connect|peer|upstream|brokers?|keyserver|dsn)$`)
+	plainUser  = lazyRegexp(`^[A-Za-z0-9._-]*$`)
+	hostName   = lazyRegexp(`^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)+$`)
+	anyHost    = lazyRegexp(`^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_])?\.?(:[0-9]+)?$`)
+	oldAddress = lazyRegexp(`^(0x[0-9a-f]{7,8}|[0-9a-fx]+(\.[0-9a-fx]+)*\.0x[0-9a-f]+(\.[0-9a-fx]+)*|0x[0-9a-f]+(\.[0-9a-fx]+)+)$`)
+	saysHost   = lazyRegexp(`(?i)(^|[_-])(hosts?|hostname|servers?|url|uri|endpoint|proxy|registry|addr|connect|peer|upstream|brokers?|keyserver|dsn)$`)
 )
 
 // isRegistryDomain reports whether label is a top-level domain in which names are registered, or one reserved for

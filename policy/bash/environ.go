@@ -2,8 +2,6 @@ package bash
 
 import (
 	"strings"
-
-	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // environment checks an assigned variable. Some variables change what programs run or reach.
@@ -50,7 +48,7 @@ func (w *walker) environmentFiles(c ctx, name string, value Word, command int) {
 }
 
 // harmlessValue matches numbers and values that switch something on or off.
-var harmlessValue = lazy.Regexp(`^(|[0-9]+|true|false|yes|no|on|off|TRUE|FALSE)$`)
+var harmlessValue = lazyRegexp(`^(|[0-9]+|true|false|yes|no|on|off|TRUE|FALSE)$`)
 
 // namesNoFile reports whether a variable never holds the name of a file or host.
 func namesNoFile(name string) bool {
@@ -131,10 +129,10 @@ func variableFamily(name string) variable {
 }
 
 // runsCommands matches variables in these families whose values are shell text.
-var runsCommands = lazy.Regexp(`_(COMMAND|SSH|RSH|DIFF|ASKPASS|PAGER|EDITOR|BROWSER|WRAPPER|CMD)$`)
+var runsCommands = lazyRegexp(`_(COMMAND|SSH|RSH|DIFF|ASKPASS|PAGER|EDITOR|BROWSER|WRAPPER|CMD)$`)
 
 // harmlessVariable matches variables in these families that neither run nor reach anything.
-var harmlessVariable = lazy.Regexp(`^(GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|GIT_(TERMINAL_PROMPT|MERGE_AUTOEDIT|OPTIONAL_LOCKS|LFS_SKIP_SMUDGE|` +
+var harmlessVariable = lazyRegexp(`^(GIT_(AUTHOR|COMMITTER)_(NAME|EMAIL|DATE)|GIT_(TERMINAL_PROMPT|MERGE_AUTOEDIT|OPTIONAL_LOCKS|LFS_SKIP_SMUDGE|` +
 	`ADVICE|REFLOG_ACTION|CEILING_DIRECTORIES)|NODE_(ENV|NO_WARNINGS)|PYTHON(UNBUFFERED|DONTWRITEBYTECODE|IOENCODING|HASHSEED|UTF8|FAULTHANDLER|OPTIMIZE|` +
 	`VERBOSE|MALLOC|ASYNCIODEBUG|TRACEMALLOC|LEGACYWINDOWSSTDIO|NOUSERSITE|SAFEPATH)|CARGO_(TERM_.*|INCREMENTAL|NET_OFFLINE|BUILD_JOBS)|` +
 	`PIP_(NO_INPUT|DISABLE_PIP_VERSION_CHECK|NO_CACHE_DIR|QUIET|VERBOSE|ROOT_USER_ACTION)|NPM_CONFIG_(YES|LOGLEVEL|FUND|AUDIT|PROGRESS|COLOR|UPDATE_NOTIFIER)|` +
@@ -146,7 +144,7 @@ func isHarmlessProgram(text string) bool {
 	return harmlessProgram().MatchString(strings.TrimSpace(text))
 }
 
-var harmlessProgram = lazy.Regexp(`^(|:|true|false|cat|more|less( +-[A-Za-z]+)*|vi|vim|nvim|nano|emacs|ed|` +
+var harmlessProgram = lazyRegexp(`^(|:|true|false|cat|more|less( +-[A-Za-z]+)*|vi|vim|nvim|nano|emacs|ed|` +
 	`(/usr)?/bin/(true|false|cat|less|sh|bash|dash|zsh)|sh|bash|zsh|gcc|cc|g\+\+|c\+\+|clang|clang\+\+|cpp|ld|ar|as|nm|ranlib|strip|objcopy|gfortran|make|gmake|` +
 	`rustc|rustdoc|python|python3|node|pkg-config|ccache +(gcc|g\+\+|clang|clang\+\+))$`)
 
@@ -183,10 +181,10 @@ func isHarmlessSetting(name, text string) bool {
 }
 
 var (
-	harmlessGoFlags       = lazy.Regexp(`^( *-(mod=(mod|vendor|readonly)|count=[0-9]+|v|race|trimpath|tags=[A-Za-z0-9_,]+|p=[0-9]+|buildvcs=(true|false|auto)))+ *$`)
-	harmlessFlags         = lazy.Regexp(`^-?[A-Za-z]+$`)
-	harmlessJobs          = lazy.Regexp(`^-?-?(j *[0-9]*|s|k|jobs=[0-9]+)$`)
-	harmlessCompilerFlags = lazy.Regexp(`^( *-(O[0-3sgz]?|g[0-3]?|W[a-z][a-z0-9-]*(=[a-z0-9]+)?|w|std=[a-z0-9+]+|D[A-Za-z0-9_]+(=[A-Za-z0-9_]*)?|f(PIC|pic|PIE|no-[a-z-]+|sanitize=[a-z,]+)|` +
+	harmlessGoFlags       = lazyRegexp(`^( *-(mod=(mod|vendor|readonly)|count=[0-9]+|v|race|trimpath|tags=[A-Za-z0-9_,]+|p=[0-9]+|buildvcs=(true|false|auto)))+ *$`)
+	harmlessFlags         = lazyRegexp(`^-?[A-Za-z]+$`)
+	harmlessJobs          = lazyRegexp(`^-?-?(j *[0-9]*|s|k|jobs=[0-9]+)$`)
+	harmlessCompilerFlags = lazyRegexp(`^( *-(O[0-3sgz]?|g[0-3]?|W[a-z][a-z0-9-]*(=[a-z0-9]+)?|w|std=[a-z0-9+]+|D[A-Za-z0-9_]+(=[A-Za-z0-9_]*)?|f(PIC|pic|PIE|no-[a-z-]+|sanitize=[a-z,]+)|` +
 		`m(64|32|arch=native)|pthread|static|s|l[a-z0-9]+))+ *$`)
-	harmlessNodeOptions = lazy.Regexp(`^( *--(max-old-space-size=[0-9]+|no-warnings|no-deprecation|trace-warnings|enable-source-maps|unhandled-rejections=[a-z]+))+ *$`)
+	harmlessNodeOptions = lazyRegexp(`^( *--(max-old-space-size=[0-9]+|no-warnings|no-deprecation|trace-warnings|enable-source-maps|unhandled-rejections=[a-z]+))+ *$`)
 )

@@ -3,8 +3,6 @@ package bash
 import (
 	"slices"
 	"strings"
-
-	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // walkGit walks the programs that git settings and sub-commands start.
@@ -217,7 +215,7 @@ func gitRuns(key string) byte {
 }
 
 // harmlessGitNames matches the last parts of settings whose values are names, numbers or booleans.
-var harmlessGitNames = lazy.Regexp(`^(name|email|signingkey|useconfigonly|ui|status|branch|diff|interactive|grep|default|autosetupremote|followtags|` +
+var harmlessGitNames = lazyRegexp(`^(name|email|signingkey|useconfigonly|ui|status|branch|diff|interactive|grep|default|autosetupremote|followtags|` +
 	`rebase|ff|octopus|autostash|autosquash|updaterefs|prune|prunetags|all|parallel|autosetupmerge|autosetuprebase|date|decorate|follow|` +
 	`abbrevcommit|showsignature|showuntrackedfiles|short|relativepaths|sort|gpgsign|verbose|status|cleanup|pretty|numbered|signoff|subjectprefix|showpatch|showstat|` +
 	`enabled|autoupdate|auto|autodetach|threads|windowmemory|conflictstyle|renames|renamelimit|stat|log|algorithm|context|colormoved|colormovedws|mnemonicprefix|noprefix|` +

@@ -4,8 +4,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // gitLoss describes how a git sub-command loses something: always, or with one of the risky options.
@@ -157,9 +155,9 @@ func isPathspec(a Word) bool {
 }
 
 var (
-	notReference = lazy.Regexp(`^[./:~]|[*?\[\\\s]|/$|//|/\.|\.lock$`)
+	notReference = lazyRegexp(`^[./:~]|[*?\[\\\s]|/$|//|/\.|\.lock$`)
 	// fileName matches names with a file extension, but not versions such as v1.2, 1.x and v1.0.0-rc.1.
-	fileName = lazy.Regexp(`[^/.]\.([a-wyzA-WYZ]|[A-Za-z][A-Za-z0-9_]{1,9})$|` +
+	fileName = lazyRegexp(`[^/.]\.([a-wyzA-WYZ]|[A-Za-z][A-Za-z0-9_]{1,9})$|` +
 		`(^|/)([A-Z][a-z]+file|README|LICENSE|LICENCE|CHANGELOG|CHANGES|AUTHORS|CONTRIBUTING|COPYING|NOTICE|NEWS|TODO|CODEOWNERS|VERSION)$`)
 )
 
@@ -246,14 +244,14 @@ func (w *walker) effect(k call, e Effect) {
 // protectsGit matches settings with which git checks something, or keeps lost commits. The value switches them on or
 // off, except for settings that needsCare matches.
 var (
-	protectsGit = lazy.Regexp(`^(core\.(hookspath|protectntfs|protecthfs|logallrefupdates)|(commit|tag|push)\.(gpgsign|forcesignannotated)|gpg\..*|` +
+	protectsGit = lazyRegexp(`^(core\.(hookspath|protectntfs|protecthfs|logallrefupdates)|(commit|tag|push)\.(gpgsign|forcesignannotated)|gpg\..*|` +
 		`merge\.verifysignatures|(receive|fetch|transfer)\.(fsckobjects|fsck\..*|deny.*)|fsck\..*|http\.(.*\.)?(sslverify|ssl.*|schannel.*)|` +
 		`clean\.requireforce|safe\..*|protocol\.(.*\.)?allow|gc\.(.*\.)?(reflogexpire.*|pruneexpire)|remote\..*\.(mirror|push))$`)
-	needsCare  = lazy.Regexp(`^(core\.hookspath|gpg\.|fsck\.|(receive|fetch)\.fsck\.|safe\.|protocol\.|gc\.|remote\.|http\..*ssl(ca|backend|cert|key))`)
-	switchedOn = lazy.Regexp(`(?i)^(true|yes|on|1|always|if-asked)$`)
+	needsCare  = lazyRegexp(`^(core\.hookspath|gpg\.|fsck\.|(receive|fetch)\.fsck\.|safe\.|protocol\.|gc\.|remote\.|http\..*ssl(ca|backend|cert|key))`)
+	switchedOn = lazyRegexp(`(?i)^(true|yes|on|1|always|if-asked)$`)
 
 	// symbolicHead matches references that are always symbolic.
-	symbolicHead = lazy.Regexp(`^(HEAD|refs/remotes/[^/]+/HEAD)$`)
+	symbolicHead = lazyRegexp(`^(HEAD|refs/remotes/[^/]+/HEAD)$`)
 )
 
 // gitSettingEffects records the effect of changing a git setting, on the line or persistently. A nil value is removed

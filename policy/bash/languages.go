@@ -3,8 +3,6 @@ package bash
 import (
 	"slices"
 	"strings"
-
-	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // language describes an interpreter and its options; the mark "!" means code on the line.
@@ -166,7 +164,7 @@ func (w *walker) code(c ctx, k call, l language, code string) bool {
 }
 
 // printsJSON matches JavaScript that prints part of a file: console.log(require('./package.json').version).
-var printsJSON = lazy.Regexp(`^ *(console\.log\( *)?require\(['"](\.{1,2}/[A-Za-z0-9_./-]+\.json)['"]\)(\.[A-Za-z0-9_]+|\[['"][^'"\\]*['"]\])* *\)? *;? *$`)
+var printsJSON = lazyRegexp(`^ *(console\.log\( *)?require\(['"](\.{1,2}/[A-Za-z0-9_./-]+\.json)['"]\)(\.[A-Za-z0-9_]+|\[['"][^'"\\]*['"]\])* *\)? *;? *$`)
 
 // withoutNumbers removes the values of -0, -l, -C, -W and -T from clusters, so that the options after them can be
 // parsed: perl -l0ne x, ruby -W0e x.
@@ -186,7 +184,7 @@ func withoutNumbers(args []Word) []Word {
 	return short
 }
 
-var clusterNumbers = lazy.Regexp(`^(-[acfhlnpsStTuUvwWX0C]*?[0lCWT])(?:[0-9]+|x[0-9A-Fa-f]+|[IOEioDASL]+)([acfhlnpsStTuUvwWXeE0].*)?$`)
+var clusterNumbers = lazyRegexp(`^(-[acfhlnpsStTuUvwWX0C]*?[0lCWT])(?:[0-9]+|x[0-9A-Fa-f]+|[IOEioDASL]+)([acfhlnpsStTuUvwWXeE0].*)?$`)
 
 // joinCode joins the code from several options: perl -e 'a' -e 'b'.
 func joinCode(a, b string) string {

@@ -1,12 +1,12 @@
 package bash
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/samber/lo"
-
-	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // Some programs print names of files that exist: ls, find, git ls-files. The walker follows such names as patterns:
@@ -305,8 +305,8 @@ func printsCommit(sub string, args []Word) bool {
 }
 
 var (
-	commitWord = lazy.Regexp(`^(--?[a-z-]+|[A-Za-z0-9_][A-Za-z0-9_./@{}^~-]*)$`)
-	dateFormat = lazy.Regexp(`^(-u|-I|-Is|-Iseconds|\+([A-Za-z0-9_.:-]|%[YmdHMSsFTjyNuVaAbBeIpZz])*)$`)
+	commitWord = lazyRegexp(`^(--?[a-z-]+|[A-Za-z0-9_][A-Za-z0-9_./@{}^~-]*)$`)
+	dateFormat = lazyRegexp(`^(-u|-I|-Is|-Iseconds|\+([A-Za-z0-9_.:-]|%[YmdHMSsFTjyNuVaAbBeIpZz])*)$`)
 )
 
 // atStart reports whether the shell is in the directory in which the line starts, and git has no settings for another
@@ -373,4 +373,9 @@ func foundIn(word Word, mark, name string, split bool) Word {
 	found := makeWord(before+name+after, true, true, word.Source, word.Pos)
 	found.Split = split
 	return found
+}
+
+// lazyRegexp returns a function that compiles the pattern when it is first called, so that programs that do not need it start faster.
+func lazyRegexp(pattern string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }

@@ -3,8 +3,6 @@ package bash
 import (
 	"slices"
 	"strings"
-
-	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // maxPython is the maximum length in bytes of Python code that is read.
@@ -208,7 +206,7 @@ func pythonString(text string) (value, rest string, ok bool) {
 }
 
 // formatsAttribute matches text from which the method format would read an attribute: {0.name}, {0[name]}.
-var formatsAttribute = lazy.Regexp(`\{[^{}:!]*[.\[]`)
+var formatsAttribute = lazyRegexp(`\{[^{}:!]*[.\[]`)
 
 // inWords reports whether the list contains the name.
 func inWords(list, name string) bool { return strings.Contains(list, " "+name+" ") }

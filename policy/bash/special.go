@@ -5,8 +5,6 @@ import (
 	"strings"
 
 	"github.com/samber/lo"
-
-	"github.com/grapnel-go/grapnel/internal/lazy"
 )
 
 // walkTee records the files that tee writes: tee -a log.
@@ -333,7 +331,7 @@ func walkDig(w *walker, c ctx, k call, _ given) {
 }
 
 // dnsWord matches record types, classes and numbers: dig -p 53 x.example mx.
-var dnsWord = lazy.Regexp(`(?i)^([0-9]+|a|aaaa|afsdb|any|apl|axfr|caa|cdnskey|cds|cert|ch|chaos|cname|csync|dhcid|dlv|dname|dnskey|ds|hinfo|hip|hs|https|in|` +
+var dnsWord = lazyRegexp(`(?i)^([0-9]+|a|aaaa|afsdb|any|apl|axfr|caa|cdnskey|cds|cert|ch|chaos|cname|csync|dhcid|dlv|dname|dnskey|ds|hinfo|hip|hs|https|in|` +
 	`ipseckey|ixfr=?[0-9]*|key|kx|loc|mx|naptr|none|ns|nsec|nsec3|nsec3param|null|openpgpkey|ptr|rp|rrsig|sig|smimea|soa|spf|srv|` +
 	`sshfp|svcb|ta|tkey|tlsa|tsig|txt|uri|zonemd|(type|class)[0-9]+)$`)
 
@@ -714,8 +712,8 @@ func isHarmlessEd(text string) bool {
 }
 
 var (
-	typesEd    = lazy.Regexp(`^[0-9,;.$%+ -]*[aic]$`)
-	harmlessEd = lazy.Regexp(`^[0-9,;.$%+ -]*([pnldjqQhHPu=]|wq?|s/[^/\\]*/[^/\\]*/[gp0-9]*)?$`)
+	typesEd    = lazyRegexp(`^[0-9,;.$%+ -]*[aic]$`)
+	harmlessEd = lazyRegexp(`^[0-9,;.$%+ -]*([pnldjqQhHPu=]|wq?|s/[^/\\]*/[^/\\]*/[gp0-9]*)?$`)
 )
 
 // doubtfulCode handles programs whose options may run code in ways that no table describes. Every option is opaque.

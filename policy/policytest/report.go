@@ -10,7 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/fire"
 	"github.com/grapnel-go/grapnel/policy"
-	"github.com/grapnel-go/grapnel/policy/provenance"
+	"github.com/grapnel-go/grapnel/policy/internal/provenance"
 )
 
 // Report is the result of firing an event: the decision, the rule that made it, and the reasons. Facts, reasons and

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/condition"
 )
 
 var update = flag.Bool("update", false, "write docs/conditions.md again")
@@ -26,13 +26,13 @@ var update = flag.Bool("update", false, "write docs/conditions.md again")
 func TestTheManualIsPublished(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments|parser.PackageClauseOnly)
 	require.NoError(t, err)
-	want, path := manual(file.Doc), filepath.Join("..", "..", "docs", "conditions.md")
+	want, path := manual(file.Doc), filepath.Join("..", "..", "..", "docs", "conditions.md")
 	if *update {
 		require.NoError(t, os.WriteFile(path, want, 0o600))
 	}
 	page, err := os.ReadFile(path)
 	require.NoError(t, err)
-	assert.Equal(t, string(want), string(page), "docs/conditions.md is stale: run go test ./policy/condition -run Published -update")
+	assert.Equal(t, string(want), string(page), "docs/conditions.md is stale: run go test ./policy/internal/condition -run Published -update")
 }
 
 // The first conditions in the package comment compile.
@@ -56,8 +56,8 @@ func manual(c *ast.CommentGroup) []byte {
 	doc := new(comment.Parser).Parse(c.Text())
 	printer := comment.Printer{HeadingLevel: 2, HeadingID: func(*comment.Heading) string { return "" }}
 	var page bytes.Buffer
-	page.WriteString("# Conditions\n\n<!-- Written from policy/condition/doc.go: edit that file, then run " +
-		"go test ./policy/condition -run Published -update -->\n")
+	page.WriteString("# Conditions\n\n<!-- Written from policy/internal/condition/doc.go: edit that file, then run " +
+		"go test ./policy/internal/condition -run Published -update -->\n")
 	for _, block := range doc.Content {
 		page.WriteByte('\n')
 		code, isCode := block.(*comment.Code)

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/condition"
 )
 
 // mostMemory is the maximum that an evaluation that stops at the default cost may allocate in total, about four times

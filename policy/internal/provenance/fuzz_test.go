@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/grapnel-go/grapnel/policy/provenance"
+	"github.com/grapnel-go/grapnel/policy/internal/provenance"
 )
 
 // Everything that the user wrote is from the user, as a whole and word by word, and nothing panics.

@@ -17,7 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
-	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/condition"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 

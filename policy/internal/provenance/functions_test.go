@@ -9,7 +9,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
-	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/condition"
 )
 
 func TestFunctions(t *testing.T) {

@@ -3,7 +3,7 @@ package provenance_test
 import (
 	"fmt"
 
-	"github.com/grapnel-go/grapnel/policy/provenance"
+	"github.com/grapnel-go/grapnel/policy/internal/provenance"
 )
 
 func Example() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grapnel-go/grapnel/policy/provenance"
+	"github.com/grapnel-go/grapnel/policy/internal/provenance"
 )
 
 // A step costs only its own size, however long the transcript is: each step reads an answer of about 1 kB and looks

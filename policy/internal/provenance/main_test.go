@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/policy/provenance"
+	"github.com/grapnel-go/grapnel/policy/internal/provenance"
 )
 
 // talk is a conversation under construction.

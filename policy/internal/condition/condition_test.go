@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/condition"
 )
 
 func languageOf(t testing.TB, o condition.Options) *condition.Language {

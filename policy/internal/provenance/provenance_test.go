@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/hooks/hookstest"
-	"github.com/grapnel-go/grapnel/policy/provenance"
+	"github.com/grapnel-go/grapnel/policy/internal/provenance"
 )
 
 // The user's values are found in other forms, but similar values are not.

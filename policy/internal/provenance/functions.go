@@ -12,7 +12,7 @@ import (
 	"cel.dev/cel-go/common/types/traits"
 	"github.com/samber/lo"
 
-	"github.com/grapnel-go/grapnel/policy/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/condition"
 )
 
 // Functions returns the functions for conditions. Values are strings, numbers, and lists and maps of these. An empty
