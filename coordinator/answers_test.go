@@ -144,13 +144,14 @@ func TestTimeoutThatContinues(t *testing.T) {
 func TestTimeoutHooks(t *testing.T) {
 	for name, c := range map[string]struct {
 		report  string
-		stopped bool
+		stopped string // why a person has stopped it
 		told    []string
 	}{
-		"stopped":             {"stopped", false, []string{"RunTimeout", "RunFinish"}},
-		"failed":              {"failed", false, []string{"RunFailed", "RunTimeout", "RunFinish"}},
-		"completed":           {"completed", false, []string{"RunFinish"}},
-		"stopped by a person": {"stopped", true, []string{"RunFinish"}},
+		"stopped":             {"stopped", "", []string{"RunTimeout", "RunFinish"}},
+		"failed":              {"failed", "", []string{"RunFailed", "RunTimeout", "RunFinish"}},
+		"completed":           {"completed", "", []string{"RunFinish"}},
+		"stopped by a person": {"stopped", "enough", []string{"RunFinish"}},
+		"any reason is text":  {"stopped", "the deadline has passed", []string{"RunFinish"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,8 +162,8 @@ func TestTimeoutHooks(t *testing.T) {
 			r := b.submitWith(wire.RunRequest{AgentName: "job", TimeoutSeconds: 1})
 			p := b.plain(s, wire.RunnerRole)
 			run := p.claim("r1").Runs[0]
-			if c.stopped {
-				require.NoError(t, b.c.Stop(t.Context(), r.ID, "enough", "ann"))
+			if c.stopped != "" {
+				require.NoError(t, b.c.Stop(t.Context(), r.ID, c.stopped, "ann"))
 			}
 			require.Eventually(t, func() bool { return time.Now().After(r.Deadline) }, time.Minute, 10*time.Millisecond)
 			require.Less(t, p.report("r1", r.ID, c.report, map[string]any{"epoch": run.Epoch}), 300)

@@ -206,7 +206,7 @@ func TestStartWithin(t *testing.T) {
 	require.NoError(t, err)
 	defer b.run(b.hooksWorker())()
 	d := b.await(r.ID)
-	assert.Equal(t, wire.Failed, d.Status)
+	assert.Equal(t, []any{wire.Failed, durable.CancelStartBy}, []any{d.Status, d.CancelCause})
 	request := <-told
 	assert.Equal(t, agent.StatusFailed, request.Status)
 	assert.Equal(t, *d.Error, request.Error)

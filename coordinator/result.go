@@ -62,8 +62,8 @@ func (s resultStore) Commit(ctx context.Context, l durable.Lease, c durable.Comm
 	key := hex.EncodeToString(c.Fingerprint(l)) + " " + l.Owner
 	switch decided := r.Phase == KindHooks && r.Owner != ""; {
 	case !factsOf(r).holdsResult || decided:
-	case c.Update.Status == durable.StatusCancelled && r.CancelReason != "": // what the runner says about it is not shown
-		c.Update.Result, err = json.Marshal(durable.Result{Error: (&durable.CancelledError{Reason: r.CancelReason}).Error()})
+	case c.Update.Status == durable.StatusCancelled && r.CancelCause != "": // what the runner says about it is not shown
+		c.Update.Result, err = json.Marshal(durable.Result{Error: (&durable.CancelledError{Reason: r.CancelReason, Cause: r.CancelCause}).Error()})
 	case r.Owner == l.Owner && r.Epoch == l.Epoch:
 		c, err = turnToHooks(r, c, key)
 	default:

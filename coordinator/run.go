@@ -20,7 +20,7 @@ func StatusOf(r durable.Run) wire.Status {
 	case durable.StatusStopped:
 		return wire.Stopped
 	case durable.StatusCancelled:
-		if missedStart(r) {
+		if r.CancelCause == durable.CancelStartBy {
 			return wire.Failed
 		}
 		return wire.Stopped
@@ -37,19 +37,10 @@ func StatusOf(r durable.Run) wire.Status {
 	return wire.Pending
 }
 
-// missedStart reports whether a run was cancelled because nothing took it in time.
-func missedStart(r durable.Run) bool {
-	return r.Status == durable.StatusCancelled && r.Attempts == 0 && !r.StartBy.IsZero() && !r.Updated.Before(r.StartBy)
-}
-
-// deadlineReason is the CancelReason of a run whose deadline has passed, as stores set it.
-const deadlineReason = "the deadline has passed"
-
 // timedOut reports whether a run has ended because its time was over, whatever its runner has reported then.
 func timedOut(r durable.Run) bool {
-	late := r.Status != durable.StatusCompleted && !r.Deadline.IsZero() && !r.Updated.Before(r.Deadline) &&
-		(r.CancelReason == "" || r.CancelReason == deadlineReason)
-	return r.Reason == agent.StopTimeLimit || late || missedStart(r)
+	late := r.Status != durable.StatusCompleted && !r.Deadline.IsZero() && !r.Updated.Before(r.Deadline)
+	return r.Reason == agent.StopTimeLimit || r.CancelCause == durable.CancelStartBy || late && r.CancelCause != durable.CancelRequest
 }
 
 // failureOf returns why a run has failed or was stopped.

@@ -33,7 +33,8 @@ func viewOf(r durable.Run) wire.Run {
 	}
 	f := factsOf(r)
 	v := wire.Run{
-		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Version: r.Version, Type: wire.Autonomous, Status: StatusOf(r), Blocked: r.Blocked,
+		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Version: r.Version, Type: wire.Autonomous,
+		Status: StatusOf(r), Blocked: r.Blocked, CancelCause: r.CancelCause,
 		HasHooks: f.hasHooks, Hook: f.hook, ParentRunID: r.Parent, Demands: demands, Labels: labels,
 		ParentSessionID: f.parentSession, ExecutionMode: cmp.Or(f.mode, wire.AsyncPoll),
 		SubmittedBy: r.By, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(),

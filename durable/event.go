@@ -55,6 +55,19 @@ const (
 	SignalContext SignalKind = "context"
 )
 
+// CancelCause is why a run was cancelled.
+type CancelCause string
+
+// The causes of a cancellation.
+const (
+	// CancelRequest: a signal requested it.
+	CancelRequest CancelCause = "request"
+	// CancelDeadline: the run's Deadline passed.
+	CancelDeadline CancelCause = "deadline"
+	// CancelStartBy: the run's StartBy passed before a process took the run.
+	CancelStartBy CancelCause = "start_by"
+)
+
 // Signal is a message to a run other than an answer to a question.
 type Signal struct {
 	Run agent.RunID `json:"run"`
@@ -63,6 +76,8 @@ type Signal struct {
 	Kind SignalKind `json:"kind"`
 	// Text is the reason, or the added context. An encrypted store encrypts added context.
 	Text string `json:"text,omitempty"`
+	// Cause is why the run is cancelled. Signals sets it; a sent SignalCancel always has CancelRequest.
+	Cause CancelCause `json:"cause,omitempty"`
 	// By is who sent the signal.
 	By string `json:"by,omitempty"`
 	// At is when the store recorded it. It is zero for pause and cancel.

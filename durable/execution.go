@@ -30,8 +30,8 @@ func (k *Keeper) Open(ctx context.Context, r Run) (context.Context, *Execution) 
 	inside, stop := lease.hold(ctx)
 	x := &Execution{lease: lease, signals: &runSignals{cancel: lease.cancelRun}, entries: r.Entries}
 	leave := k.signals.follow(r.ID, x.signals)
-	if r.CancelReason != "" {
-		lease.cancelRun(&CancelledError{Reason: r.CancelReason})
+	if r.CancelCause != "" {
+		lease.cancelRun(&CancelledError{r.CancelReason, r.CancelCause})
 	}
 	x.stop = sync.OnceFunc(func() {
 		stop()

@@ -133,7 +133,7 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 	fail := func(err error) mo.Result[agent.State] {
 		return mo.Err[agent.State](fmt.Errorf("resuming run %s: %w", id, err))
 	}
-	if about.Paused && about.CancelReason == "" {
+	if about.Paused && about.CancelCause == "" {
 		return fail(ErrPaused)
 	}
 	if about.Phase != "" {
@@ -149,7 +149,7 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 		maps.DeleteFunc(c.onceResults, func(name string, _ []byte) bool { return again(name) })
 	}
 	if errors.Is(err, ErrNotBegun) {
-		if about.Status == StatusWaiting && about.CancelReason == "" {
+		if about.Status == StatusWaiting && about.CancelCause == "" {
 			return fail(errStartsLater)
 		}
 		return k.start(ctx, a, about, c)
@@ -166,9 +166,9 @@ func (k *Keeper) Execute(ctx context.Context, a *agent.Agent, about Run) mo.Resu
 		now = about.Updated
 	}
 	s = agent.Checkpoint(s).WithExpired(now)
-	if about.CancelReason != "" {
+	if about.CancelCause != "" {
 		cancelled, cancel := context.WithCancelCause(ctx)
-		cancel(&CancelledError{Reason: about.CancelReason})
+		cancel(&CancelledError{about.CancelReason, about.CancelCause})
 		ctx = cancelled
 	} else if s.Waiting() {
 		return mo.TupleToResult(s, k.keepWaiting(context.WithoutCancel(ctx), lease, s))
@@ -200,8 +200,8 @@ func (k *Keeper) start(ctx context.Context, a *agent.Agent, about Run, c *claim)
 		return mo.Err[agent.State](&agent.RunError{Err: fmt.Errorf("starting run %s: %w", about.ID, err)})
 	}
 	switch {
-	case about.CancelReason != "":
-		return end(StatusCancelled, agent.StopUser, &CancelledError{Reason: about.CancelReason})
+	case about.CancelCause != "":
+		return end(StatusCancelled, agent.StopUser, &CancelledError{about.CancelReason, about.CancelCause})
 	case len(input) == 0:
 		return end(StatusFailed, agent.StopError, ErrNotBegun)
 	}

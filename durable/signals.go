@@ -9,8 +9,11 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// CancelledError is the cause of a cancellation by request: see SignalCancel.
-type CancelledError struct{ Reason string }
+// CancelledError is the cause of a context whose run was cancelled: see Run.CancelCause.
+type CancelledError struct {
+	Reason string
+	Cause  CancelCause
+}
 
 func (e *CancelledError) Error() string { return "cancelled: " + e.Reason }
 
@@ -137,7 +140,7 @@ func (r *signalReceiver) deliver(signals []Signal) {
 		switch {
 		case run == nil:
 		case s.Kind == SignalCancel:
-			run.cancel(&CancelledError{Reason: s.Text})
+			run.cancel(&CancelledError{s.Text, s.Cause})
 		case s.Kind == SignalPause:
 			paused[s.Run] = true
 		default:

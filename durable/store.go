@@ -215,6 +215,8 @@ type Run struct {
 	Paused bool `json:"paused,omitempty"`
 	// CancelReason is the reason of a requested cancellation; empty when none is requested.
 	CancelReason string `json:"cancel_reason,omitempty"`
+	// CancelCause is why the cancellation was requested; empty when none is requested.
+	CancelCause CancelCause `json:"cancel_cause,omitempty"`
 	// Demands, Labels, Priority and IdempotencyKey are those of the job.
 	Demands        map[string]string `json:"demands,omitempty"`
 	Labels         map[string]string `json:"labels,omitempty"`

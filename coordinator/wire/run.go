@@ -71,6 +71,8 @@ type Run struct {
 	Status    Status `json:"status"`
 	// Blocked is set if a hook has blocked the run; its status is failed.
 	Blocked bool `json:"blocked,omitempty"`
+	// CancelCause is why the run is or was cancelled.
+	CancelCause durable.CancelCause `json:"cancel_cause,omitempty" enum:"request,deadline,start_by"`
 	Ending
 	// HasHooks is set if the blueprint has hooks around its runs. Hook is the type of the hook that has started the run.
 	HasHooks bool   `json:"has_hooks,omitempty"`

@@ -118,7 +118,7 @@ func newQuestion(ctx context.Context, store durable.AnswerStore, w durable.Wait)
 // of the decision about another call.
 func (q *question) isOver() bool {
 	waits := q.about.Status == durable.StatusWaiting || q.about.Status == durable.StatusReady // the deadline may have passed
-	return q.kept.Answer == nil && (!waits || q.about.CancelReason != "" ||
+	return q.kept.Answer == nil && (!waits || q.about.CancelCause != "" ||
 		lo.SomeBy(q.batch, func(sibling durable.Wait) bool { return sibling.Answer != nil && sibling.Answer.Ends }))
 }
 

@@ -50,7 +50,7 @@ func describe(r *random, s durable.Store, id agent.RunID) []string {
 	result, err := s.Result(r.ctx, id)
 	require.NoError(r, err)
 	lines := []string{
-		fmt.Sprintf("status %s, reason %q, blocked %v, paused %v, cancelled %q", run.Status, run.Reason, run.Blocked, run.Paused, run.CancelReason),
+		fmt.Sprintf("status %s, reason %q, blocked %v, paused %v, cancelled %q by %q", run.Status, run.Reason, run.Blocked, run.Paused, run.CancelReason, run.CancelCause),
 		fmt.Sprintf("job %s %q %q %v %v %d %q %q %q",
 			run.Kind, run.Name, run.Parent, run.Labels, run.Demands, run.Priority, run.IdempotencyKey, run.Root, input),
 		fmt.Sprintf("phase %q, submitted %q", run.Phase, submitted),

@@ -240,6 +240,7 @@ var faults = map[string]string{
 	"expired waiver":           "waivers/in_force",
 	"waiver order":             "waivers/in_force",
 	"last reason":              "signal/cancel_is_a_request",
+	"cancel cause":             "reconcile/a_deadline_cancels",
 	"cancel held":              "signal/cancel_of_a_waiting_run_that_a_process_holds",
 	"cancel wakes":             "signal/cancel_makes_a_started_run_ready",
 	"cancel pending":           "signal/cancel_makes_a_started_run_ready",

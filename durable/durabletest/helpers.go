@@ -2,6 +2,7 @@ package durabletest
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -271,7 +272,7 @@ func readSignals(t *testing.T, s durable.Store, owner string) map[agent.RunID][]
 		if i > 0 && signals[i-1].Run != g.Run {
 			require.NotContains(t, all, g.Run, "the signals of a run are together")
 		}
-		all[g.Run] = append(all[g.Run], string(g.Kind)+" "+g.Text)
+		all[g.Run] = append(all[g.Run], strings.TrimSpace(string(g.Kind)+" "+string(g.Cause))+" "+g.Text)
 	}
 	return all
 }

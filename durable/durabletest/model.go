@@ -191,7 +191,7 @@ func (m model) giveUp(r *modelRun, delay time.Duration) {
 	r.clearOwner()
 	r.Updated = m.at
 	switch {
-	case r.CancelReason != "" && m.broken != "release cancelled":
+	case r.CancelCause != "" && m.broken != "release cancelled":
 		m.setStatus(r, durable.StatusReady)
 	case r.Paused && m.broken != "release paused":
 		m.setStatus(r, durable.StatusWaiting)

@@ -188,7 +188,7 @@ func (m model) pass(r *modelRun, p durable.Pass) {
 		r.Attempts = 0
 	}
 	switch {
-	case r.Paused && (r.CancelReason == "" || m.broken == "pass cancelled") && m.broken != "pass paused":
+	case r.Paused && (r.CancelCause == "" || m.broken == "pass cancelled") && m.broken != "pass paused":
 		m.setStatus(r, durable.StatusWaiting)
 	case m.broken != "pass running":
 		m.setStatus(r, durable.StatusReady)
@@ -244,9 +244,12 @@ func (m model) Events(ctx context.Context, id agent.RunID, after int64, limit in
 }
 
 // cancel requests the end of a run. One that has never started, and that no process holds, ends.
-func (m model) cancel(r *modelRun, reason string) {
-	if r.CancelReason == "" || m.broken == "last reason" {
-		r.CancelReason, r.Updated = cmp.Or(reason, "cancelled"), m.at
+func (m model) cancel(r *modelRun, cause durable.CancelCause, reason string) {
+	if r.CancelCause == "" || m.broken == "last reason" {
+		r.CancelCause, r.CancelReason, r.Updated = cause, cmp.Or(reason, "cancelled"), m.at
+	}
+	if m.broken == "cancel cause" {
+		r.CancelCause = durable.CancelRequest
 	}
 	m.changed = true
 	switch {
@@ -270,7 +273,7 @@ func (m model) Signal(ctx context.Context, id agent.RunID, g durable.Signal) err
 	}
 	switch g.Kind {
 	case durable.SignalCancel:
-		m.cancel(r, g.Text)
+		m.cancel(r, durable.CancelRequest, g.Text)
 	case durable.SignalPause:
 		m.pause(r)
 	case durable.SignalResume:
@@ -301,7 +304,7 @@ func (m model) pause(r *modelRun) {
 	}
 	r.Paused, r.Updated = true, m.at
 	switch {
-	case r.isHeld(), r.CancelReason != "" && m.broken != "pause cancelled":
+	case r.isHeld(), r.CancelCause != "" && m.broken != "pause cancelled":
 	case r.Status == durable.StatusPending && m.broken != "pause pending", r.Status == durable.StatusReady && m.broken != "pause ready":
 		m.setStatus(r, durable.StatusWaiting)
 	}
@@ -345,8 +348,8 @@ func (m model) Signals(ctx context.Context, owner string) ([]durable.Signal, err
 		if r.Paused && m.broken != "pause signal" {
 			all = append(all, durable.Signal{Run: r.ID, Kind: durable.SignalPause})
 		}
-		if r.CancelReason != "" && m.broken != "cancel signal" {
-			all = append(all, durable.Signal{Run: r.ID, Kind: durable.SignalCancel, Text: r.CancelReason})
+		if r.CancelCause != "" && m.broken != "cancel signal" {
+			all = append(all, durable.Signal{Run: r.ID, Kind: durable.SignalCancel, Text: r.CancelReason, Cause: r.CancelCause})
 		}
 	}
 	return all, nil

@@ -297,12 +297,13 @@ func (m model) Reconcile(ctx context.Context) (durable.Reconciled, error) {
 	unstarted := each("start by", func(r *modelRun) bool {
 		return passed(r.StartBy) && (r.Attempts == 0 || m.broken == "start by started") && (!r.isHeld() || m.broken == "start by held")
 	}, func(r *modelRun) {
-		r.CancelReason, r.Reason, r.Updated = cmp.Or(r.CancelReason, "it did not start in time"), agent.StopUser, m.at
+		r.CancelCause, r.CancelReason = cmp.Or(r.CancelCause, durable.CancelStartBy), cmp.Or(r.CancelReason, "it did not start in time")
+		r.Reason, r.Updated = agent.StopUser, m.at
 		m.end(r, durable.StatusCancelled)
 	})
 	late := each("deadline", func(r *modelRun) bool {
-		return passed(r.Deadline) && (r.CancelReason == "" || m.broken == "deadline again")
-	}, func(r *modelRun) { m.cancel(r, "the deadline has passed") })
+		return passed(r.Deadline) && (r.CancelCause == "" || m.broken == "deadline again")
+	}, func(r *modelRun) { m.cancel(r, durable.CancelDeadline, "the deadline has passed") })
 	out.Late = late + unstarted
 	out.Done = max(out.Expired, out.Overdue, out.Due, late, unstarted) < modelBatch || m.broken == "reconcile done"
 	return out, nil

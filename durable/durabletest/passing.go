@@ -157,7 +157,7 @@ var passing = map[string]part{
 		for _, r := range claimed {
 			assert.Equal(t, "enough", r.CancelReason)
 		}
-		assert.Equal(t, []string{"cancel enough"}, readSignals(t, s, "two")["cancelled"])
+		assert.Equal(t, []string{"cancel request enough"}, readSignals(t, s, "two")["cancelled"])
 	},
 	"a cancellation before the next process begins ends it": func(t *testing.T, s durable.Store) {
 		for _, id := range []agent.RunID{"ready", "paused"} {

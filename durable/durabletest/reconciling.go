@@ -127,10 +127,11 @@ var reconciling = map[string]part{
 		requireStatus(t, s, durable.StatusCancelled, "ready", "pending")
 		assert.Equal(t, agent.StopUser, getRun(t, s, "ready").Reason)
 		for _, id := range []agent.RunID{"held", "waiting", "ready", "pending"} {
-			assert.Equal(t, "the deadline has passed", getRun(t, s, id).CancelReason, id)
+			r := getRun(t, s, id)
+			assert.Equal(t, []any{durable.CancelDeadline, "the deadline has passed"}, []any{r.CancelCause, r.CancelReason}, id)
 		}
 		assert.Empty(t, getRun(t, s, "ended").CancelReason)
-		assert.Equal(t, []string{"cancel the deadline has passed"}, readSignals(t, s, "one")["held"])
+		assert.Equal(t, []string{"cancel deadline the deadline has passed"}, readSignals(t, s, "one")["held"])
 		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s), "each run once")
 		writeUpdate(t, s, l, durable.Update{Status: durable.StatusCancelled})
 	},
@@ -140,7 +141,8 @@ var reconciling = map[string]part{
 		beginAs(t, s, j, "one", hour)
 		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
 		assert.False(t, reconcileAll(t, s).Changed())
-		assert.Equal(t, "enough", getRun(t, s, "r").CancelReason)
+		r := getRun(t, s, "r")
+		assert.Equal(t, []any{durable.CancelRequest, "enough"}, []any{r.CancelCause, r.CancelReason})
 	},
 	"a run that did not start in time": func(t *testing.T, s durable.Store) {
 		ready, paused, started, given, held := newJob("ready"), newJob("paused"), newJob("started"), newJob("given back"), newJob("held")
@@ -160,7 +162,8 @@ var reconciling = map[string]part{
 		requireStatus(t, s, durable.StatusCancelled, "ready", "paused")
 		for _, id := range []agent.RunID{"ready", "paused"} {
 			r := getRun(t, s, id)
-			assert.Equal(t, []any{agent.StopUser, "it did not start in time", 0, ""}, []any{r.Reason, r.CancelReason, r.Attempts, r.Owner}, id)
+			assert.Equal(t, []any{agent.StopUser, durable.CancelStartBy, "it did not start in time", 0, ""},
+				[]any{r.Reason, r.CancelCause, r.CancelReason, r.Attempts, r.Owner}, id)
 			assert.False(t, r.Paused, id)
 			assert.ErrorIs(t, second(s.Acquire(t.Context(), id, "one", hour, durable.TakeOver)), durable.ErrEnded)
 		}

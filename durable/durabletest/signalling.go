@@ -14,15 +14,16 @@ import (
 var signalling = map[string]part{
 	"cancel is a request to the holder": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
+		assert.Empty(t, getRun(t, s, "r").CancelCause)
+		require.NoError(t, s.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalCancel, Text: "enough", Cause: durable.CancelDeadline}))
 		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("another reason")))
 		r := getRun(t, s, "r")
-		assert.Equal(t, []any{durable.StatusRunning, "enough", "one"}, []any{r.Status, r.CancelReason, r.Owner})
+		assert.Equal(t, []any{durable.StatusRunning, "enough", durable.CancelRequest, "one"}, []any{r.Status, r.CancelReason, r.CancelCause, r.Owner})
 		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
 		_, err := s.Renew(t.Context(), l, hour)
 		require.NoError(t, err)
 		assert.Equal(t, "enough", getRun(t, s, "r").CancelReason)
-		assert.Equal(t, []string{"cancel enough"}, readSignals(t, s, "one")["r"])
+		assert.Equal(t, []string{"cancel request enough"}, readSignals(t, s, "one")["r"])
 		releaseRun(t, s, l)
 		requireStatus(t, s, durable.StatusReady, "r")
 	},
@@ -50,7 +51,7 @@ var signalling = map[string]part{
 		stale(t, s, l)
 		assert.True(t, before.Ready.Equal(getRun(t, s, "ready").Ready), "it was ready already")
 		assert.ElementsMatch(t, ids, runIDs(claimRuns(t, s, 10, testerKey())))
-		assert.Equal(t, []string{"cancel enough"}, readSignals(t, s, "two")["pending"])
+		assert.Equal(t, []string{"cancel request enough"}, readSignals(t, s, "two")["pending"])
 	},
 	"cancel ends a run that has never started": func(t *testing.T, s durable.Store) {
 		pending := newJob("pending")
@@ -82,7 +83,7 @@ var signalling = map[string]part{
 		l := acquireRun(t, s, "r", "one", durable.TakeFree)
 		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
 		requireStatus(t, s, durable.StatusWaiting, "r")
-		assert.Equal(t, []string{"pause ", "cancel enough"}, readSignals(t, s, "one")["r"])
+		assert.Equal(t, []string{"pause ", "cancel request enough"}, readSignals(t, s, "one")["r"])
 		releaseRun(t, s, l)
 		requireStatus(t, s, durable.StatusReady, "r")
 		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("again")))
@@ -176,10 +177,10 @@ var signalling = map[string]part{
 		sendSignal(t, s, "r", durable.SignalContext, "text")
 		sendSignal(t, s, "r", durable.SignalPause, "")
 		for range 2 {
-			assert.Equal(t, []string{"context text", "pause ", "cancel enough"}, readSignals(t, s, "one")["r"])
+			assert.Equal(t, []string{"context text", "pause ", "cancel request enough"}, readSignals(t, s, "one")["r"])
 		}
 		writeCommit(t, s, l, durable.Commit{HandledSignals: 1})
-		assert.Equal(t, []string{"pause ", "cancel enough"}, readSignals(t, s, "one")["r"])
+		assert.Equal(t, []string{"pause ", "cancel request enough"}, readSignals(t, s, "one")["r"])
 		signals, err := s.Signals(t.Context(), "one")
 		require.NoError(t, err)
 		for _, g := range signals {
@@ -187,7 +188,7 @@ var signalling = map[string]part{
 			assert.True(t, g.At.IsZero())
 		}
 		sendSignal(t, s, "r", durable.SignalResume, "")
-		assert.Equal(t, []string{"cancel enough"}, readSignals(t, s, "one")["r"])
+		assert.Equal(t, []string{"cancel request enough"}, readSignals(t, s, "one")["r"])
 	},
 	"of all runs of one owner": func(t *testing.T, s durable.Store) {
 		for id, owner := range map[agent.RunID]string{"a": "one", "b": "one", "c": "two", "d": "one"} {
@@ -208,7 +209,7 @@ var signalling = map[string]part{
 		l := beginAs(t, s, newJob("r"), "one", gone)
 		sendSignal(t, s, "r", durable.SignalContext, "text")
 		sendSignal(t, s, "r", durable.SignalCancel, "enough")
-		assert.Equal(t, []string{"context text", "cancel enough"}, readSignals(t, s, "one")["r"])
+		assert.Equal(t, []string{"context text", "cancel request enough"}, readSignals(t, s, "one")["r"])
 		releaseRun(t, s, l)
 		assert.Empty(t, readSignals(t, s, "one"))
 	},
@@ -217,6 +218,6 @@ var signalling = map[string]part{
 		sendSignal(t, s, "r", durable.SignalContext, "text")
 		sendSignal(t, s, "r", durable.SignalPause, "")
 		sendSignal(t, s, "r", durable.SignalCancel, "enough")
-		assert.Equal(t, []string{"context text", "pause ", "cancel enough"}, readSignals(t, s, "one")["r"])
+		assert.Equal(t, []string{"context text", "pause ", "cancel request enough"}, readSignals(t, s, "one")["r"])
 	},
 }

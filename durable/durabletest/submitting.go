@@ -261,7 +261,7 @@ func testTexts(t *testing.T, s durable.Store) {
 		}, "%q", text)
 		sameEntries(t, []durable.Entry{{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: testTime()}}, readJournal(t, s, id))
 		assert.Equal(t, []string{text}, eventNames(t, s, id))
-		assert.Equal(t, []string{"context " + text, "cancel " + text}, readSignals(t, s, text)[id])
+		assert.Equal(t, []string{"context " + text, "cancel request " + text}, readSignals(t, s, text)[id])
 		q := readWaits(t, s, id)
 		require.Len(t, q, 1, "%q", text)
 		assert.Equal(t, []string{text, text, text, text, text, "c" + text, text},

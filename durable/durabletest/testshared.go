@@ -165,10 +165,10 @@ func checkShared(t *testing.T, a, b durable.Store) {
 	assert.Equal(t, "enough", getRun(t, a, "r").CancelReason)
 
 	require.NoError(t, b.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalContext, Text: "text"}))
-	assert.Equal(t, []string{"context text", "cancel enough"}, readSignals(t, a, "one")["r"])
+	assert.Equal(t, []string{"context text", "cancel request enough"}, readSignals(t, a, "one")["r"])
 	writeCommit(t, a, l, durable.Commit{Events: []durable.Event{newEvent("e")}, HandledSignals: 1})
 	assert.Equal(t, []string{"e"}, eventNames(t, b, "r"))
-	assert.Equal(t, []string{"cancel enough"}, readSignals(t, b, "one")["r"])
+	assert.Equal(t, []string{"cancel request enough"}, readSignals(t, b, "one")["r"])
 	submitJobs(t, a, keyedJob("keyed", "k"))
 	assert.Equal(t, agent.RunID("keyed"), submitJobs(t, b, keyedJob("other", "k"))[0].ID)
 	assert.Equal(t, queueKeys(t, a), queueKeys(t, b))

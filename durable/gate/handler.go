@@ -115,7 +115,7 @@ func (h *handler) find(ctx context.Context, token string) (*callback.Gate, error
 	if err != nil {
 		return nil, err
 	}
-	waits := run.Status == durable.StatusWaiting && run.CancelReason == ""
+	waits := run.Status == durable.StatusWaiting && run.CancelCause == ""
 	return &callback.Gate{
 		About: callback.About{Hook: q.By, Agent: agentOf(q), Reason: q.Reason},
 		Used:  wait.Answer != nil || !waits || about.Answer() != nil,

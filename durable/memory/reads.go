@@ -194,7 +194,7 @@ func (v view) Signals(owner string) (all []store.Signalled, _ error) {
 			continue
 		}
 		added := slices.DeleteFunc(slices.Clone(r.signals), func(s durable.Signal) bool { return s.Seq <= r.Handled })
-		all = append(all, store.Signalled{Run: r.ID, Paused: r.Paused, CancelReason: r.CancelReason, Added: added})
+		all = append(all, store.Signalled{Run: r.ID, Paused: r.Paused, CancelReason: r.CancelReason, CancelCause: r.CancelCause, Added: added})
 	}
 	return all, nil
 }

@@ -27,7 +27,7 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 		`INSERT INTO queues (key, kind, name, demands) SELECT sha256(i::text::bytea), 'agent', 'agent ' || i, ''
 		FROM generate_series(0, 999) i WHERE $1::int > 0`,
 		`INSERT INTO runs (id, session, kind, name, parent, root, status, reason, steps, entries, created, updated, ended, owner, expires, ready, answer_by,
-			queue, labels, blocked, epoch, attempts, offer_seq, offered, not_before, deadline, start_by, cancel_reason, handled, signals)
+			queue, labels, blocked, epoch, attempts, offer_seq, offered, not_before, deadline, start_by, cancel_cause, handled, signals)
 		SELECT 'run ' || i, 'session ' || i / 5, CASE WHEN i % 5000 = 3 THEN 'command' ELSE 'agent' END, 'agent ' || i % 1000,
 			CASE WHEN i % 20 = 0 THEN 'run ' || i - 1 ELSE '' END, '', status, '', 10, 10, at, at,
 			CASE WHEN status IN ('completed', 'failed') THEN at END, CASE status WHEN 'running' THEN 'owner ' || i % 7 ELSE '' END,

@@ -17,7 +17,7 @@ import (
 )
 
 // runColumns are the columns that scanRun reads, of a table or alias named r.
-const runColumns = `r.id, r.session, r.kind, r.name, r.version, r.parent, r.root, r.status, r.reason, r.blocked, r.paused, r.cancel_reason,
+const runColumns = `r.id, r.session, r.kind, r.name, r.version, r.parent, r.root, r.status, r.reason, r.blocked, r.paused, r.cancel_reason, r.cancel_cause,
 	CASE WHEN r.phase = '' THEN (SELECT q.demands FROM queues q WHERE q.id = r.queue) ELSE r.demands END, r.labels, r.priority, r.idempotency_key,
 	r.steps, r.attempts, r.entries, r.events, r.created, r.updated, r.ready, r.not_before, r.start_by, r.deadline, r.submitted_by, r.answer_by,
 	r.owner, r.epoch, r.expires, r.phase, r.any_wait, r.offer_seq, r.offered, r.signals, r.handled, r.appended`
@@ -30,7 +30,7 @@ func scanRun(row pgx.CollectableRow) (r store.Run, err error) {
 func runTargets(r *store.Run, more ...any) []any {
 	return append([]any{
 		(*text)(&r.ID), (*text)(&r.Session), (*text)(&r.Kind), (*text)(&r.Name), (*text)(&r.Version), (*text)(&r.Parent), (*text)(&r.Root),
-		(*text)(&r.Status), (*text)(&r.Reason), &r.Blocked, &r.Paused, (*text)(&r.CancelReason),
+		(*text)(&r.Status), (*text)(&r.Reason), &r.Blocked, &r.Paused, (*text)(&r.CancelReason), (*text)(&r.CancelCause),
 		pairs{&r.Demands}, pairs{&r.Labels}, &r.Priority, (*text)(&r.IdempotencyKey),
 		&r.Steps, &r.Attempts, &r.Entries, &r.Events, when{&r.Created}, when{&r.Updated}, when{&r.Ready}, when{&r.NotBefore}, when{&r.StartBy},
 		when{&r.Deadline}, (*text)(&r.By), when{&r.AnswerBy}, (*text)(&r.Owner), &r.Epoch, when{&r.Expires}, (*text)(&r.Phase),
@@ -218,13 +218,14 @@ func (t *tx) PutRun(old, r store.Run) error {
 // updateRuns stores what can change of runs. Equal values in indexed columns change no index.
 func updateRuns(b *pgx.Batch, runs []store.Run) {
 	b.Queue(`UPDATE runs r SET status = n.status, reason = n.reason, blocked = n.blocked, paused = n.paused, cancel_reason = n.cancel_reason,
+			cancel_cause = n.cancel_cause,
 			steps = n.steps, attempts = n.attempts, entries = n.entries, events = n.events, signals = n.signals, handled = n.handled,
 			appended = n.appended, updated = n.updated, ended = n.ended, ready = n.ready, offer_seq = n.offer_seq, offered = n.offered,
 			any_wait = n.any_wait, answer_by = n.answer_by, owner = n.owner, epoch = n.epoch, expires = n.expires, not_before = n.not_before
-		FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[],
-			$11::bigint[], $12::bigint[], $13::bytea[], $14::timestamptz[], $15::timestamptz[], $16::timestamptz[], $17::bigint[], $18::timestamptz[],
-			$19::boolean[], $20::timestamptz[], $21::text[], $22::bigint[], $23::timestamptz[], $24::timestamptz[])
-			n (id, status, reason, blocked, paused, cancel_reason, steps, attempts, entries, events, signals, handled, appended, updated, ended,
+		FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::bigint[],
+			$11::bigint[], $12::bigint[], $13::bigint[], $14::bytea[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[], $18::bigint[], $19::timestamptz[],
+			$20::boolean[], $21::timestamptz[], $22::text[], $23::bigint[], $24::timestamptz[], $25::timestamptz[])
+			n (id, status, reason, blocked, paused, cancel_reason, cancel_cause, steps, attempts, entries, events, signals, handled, appended, updated, ended,
 				ready, offer_seq, offered, any_wait, answer_by, owner, epoch, expires, not_before)
 		WHERE r.id = n.id`,
 		textsOf(runs, func(r store.Run) agent.RunID { return r.ID }),
@@ -233,6 +234,7 @@ func updateRuns(b *pgx.Batch, runs []store.Run) {
 		column(runs, func(r store.Run) bool { return r.Blocked }),
 		column(runs, func(r store.Run) bool { return r.Paused }),
 		textsOf(runs, func(r store.Run) string { return r.CancelReason }),
+		textsOf(runs, func(r store.Run) durable.CancelCause { return r.CancelCause }),
 		column(runs, func(r store.Run) int64 { return int64(r.Steps) }),
 		column(runs, func(r store.Run) int64 { return int64(r.Attempts) }),
 		column(runs, func(r store.Run) int64 { return r.Entries }),
@@ -343,9 +345,9 @@ func (t *tx) AddSignal(s durable.Signal) error {
 }
 
 // signalsQuery reads what an owner must learn about its runs, with one row for each signal.
-const signalsQuery = `SELECT r.id, r.paused, r.cancel_reason, s.seq, s.kind, s.text, s.by, s.at
+const signalsQuery = `SELECT r.id, r.paused, r.cancel_reason, r.cancel_cause, s.seq, s.kind, s.text, s.by, s.at
 	FROM runs r LEFT JOIN signals s ON s.run = r.num AND s.seq > r.handled
-	WHERE r.owner = $1 AND r.owner <> '' AND (r.paused OR r.cancel_reason <> '' OR r.signals > r.handled) ORDER BY r.num, s.seq`
+	WHERE r.owner = $1 AND r.owner <> '' AND (r.paused OR r.cancel_cause <> '' OR r.signals > r.handled) ORDER BY r.num, s.seq`
 
 // Signals implements store.Rows.
 func (t *tx) Signals(owner string) (all []store.Signalled, err error) {
@@ -353,7 +355,7 @@ func (t *tx) Signals(owner string) (all []store.Signalled, err error) {
 		var r store.Signalled
 		var s durable.Signal
 		var seq *int64
-		err := row.Scan((*text)(&r.Run), &r.Paused, (*text)(&r.CancelReason), &seq, (*text)(&s.Kind), (*text)(&s.Text), (*text)(&s.By), when{&s.At})
+		err := row.Scan((*text)(&r.Run), &r.Paused, (*text)(&r.CancelReason), (*text)(&r.CancelCause), &seq, (*text)(&s.Kind), (*text)(&s.Text), (*text)(&s.By), when{&s.At})
 		if len(all) == 0 || all[len(all)-1].Run != r.Run {
 			all = append(all, r)
 		}
@@ -401,7 +403,7 @@ var (
 		store.Overdue:   `r.answer_by <= now() AND r.answer_by IS NOT NULL AND r.status = 'waiting' AND r.expires IS NULL AND NOT r.paused`,
 		store.Due:       `r.not_before <= now() AND r.status = 'pending'`,
 		store.Unstarted: `r.start_by <= now() AND r.start_by IS NOT NULL AND r.ended IS NULL AND r.attempts = 0 AND (r.expires IS NULL OR r.expires <= now())`,
-		store.Late:      `r.deadline <= now() AND r.deadline IS NOT NULL AND r.ended IS NULL AND r.cancel_reason = ''`,
+		store.Late:      `r.deadline <= now() AND r.deadline IS NOT NULL AND r.ended IS NULL AND r.cancel_cause = ''`,
 	}
 	dueTimes = [...]string{store.Expired: "expires", store.Overdue: "answer_by", store.Due: "not_before", store.Unstarted: "start_by", store.Late: "deadline"}
 )

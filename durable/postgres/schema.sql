@@ -36,6 +36,7 @@ CREATE TABLE runs (
 	blocked         boolean NOT NULL DEFAULT false,
 	paused          boolean NOT NULL DEFAULT false,
 	cancel_reason   text NOT NULL DEFAULT '',
+	cancel_cause    text COLLATE "C" NOT NULL DEFAULT '',
 	steps           bigint NOT NULL,
 	attempts        bigint NOT NULL DEFAULT 0,
 	entries         bigint NOT NULL DEFAULT 0, -- the last entry's number
@@ -76,7 +77,7 @@ CREATE INDEX runs_owner ON runs (owner) WHERE owner <> '';
 CREATE INDEX runs_expires ON runs (expires) WHERE expires IS NOT NULL;
 CREATE INDEX runs_answer_by ON runs (answer_by) WHERE answer_by IS NOT NULL AND status = 'waiting' AND expires IS NULL AND NOT paused;
 CREATE INDEX runs_not_before ON runs (not_before) WHERE status = 'pending';
-CREATE INDEX runs_deadline ON runs (deadline) WHERE deadline IS NOT NULL AND ended IS NULL AND cancel_reason = '';
+CREATE INDEX runs_deadline ON runs (deadline) WHERE deadline IS NOT NULL AND ended IS NULL AND cancel_cause = '';
 CREATE INDEX runs_start_by ON runs (start_by) WHERE start_by IS NOT NULL AND ended IS NULL AND attempts = 0;
 CREATE INDEX runs_owed ON runs (ready, num) WHERE status = 'ready' AND offered IS NULL;
 CREATE INDEX runs_offered ON runs (offered) WHERE status = 'ready' AND offered IS NOT NULL;

@@ -127,7 +127,7 @@ const (
 		UNION ALL SELECT 3, id FROM (SELECT id FROM runs INDEXED BY runs_unstarted WHERE start_by IS NOT NULL AND start_by <= ?1
 			AND attempts = 0 AND (owner = '' OR expires <= ?1 OR leased > ?2) AND status IN ` + live + ` ORDER BY start_by LIMIT ?3)
 		UNION ALL SELECT 4, id FROM (SELECT id FROM runs INDEXED BY runs_late
-			WHERE deadline IS NOT NULL AND deadline <= ?1 AND cancel_reason = '' AND status IN ` + live + ` ORDER BY deadline LIMIT ?3)`
+			WHERE deadline IS NOT NULL AND deadline <= ?1 AND cancel_cause = '' AND status IN ` + live + ` ORDER BY deadline LIMIT ?3)`
 )
 
 // Due implements store.Rows.
@@ -214,9 +214,9 @@ const (
 	selectEntries = `SELECT seq, kind, key, at, data FROM entries WHERE run = ` + numberOf + ` AND seq > ?2 ORDER BY seq`
 	selectEvents  = `SELECT ?1, seq, at, name, data FROM events WHERE run = ` + numberOf + ` AND seq > ?2 ORDER BY seq LIMIT ?3`
 	selectWaits   = `SELECT ` + waitColumns + ` FROM runs r JOIN waits w ON w.run = r.n WHERE r.id = ? ORDER BY w.place`
-	selectSignals = `SELECT r.id, r.cancel_reason, r.paused, s.seq, s.kind, s.text, s.who, s.at
+	selectSignals = `SELECT r.id, r.cancel_reason, r.cancel_cause, r.paused, s.seq, s.kind, s.text, s.who, s.at
 		FROM runs r INDEXED BY runs_held LEFT JOIN signals s ON s.run = r.n AND s.seq > r.handled
-		WHERE r.owner = ?1 AND r.owner <> '' AND (r.cancel_reason <> '' OR r.paused <> 0 OR r.signals > r.handled)
+		WHERE r.owner = ?1 AND r.owner <> '' AND (r.cancel_cause <> '' OR r.paused <> 0 OR r.signals > r.handled)
 		ORDER BY r.n, s.seq`
 	selectToken   = `SELECT r.id, t.wait, t.subject FROM tokens t JOIN runs r ON r.n = t.run WHERE t.token = ?` //nolint:gosec // no credential
 	selectSetting = `SELECT value FROM settings WHERE name = ?`
@@ -268,7 +268,7 @@ func (v *view) Signals(owner string) (all []store.Signalled, err error) {
 		at             time.Time
 	}
 	rows, err := scanAll(v, newSelection(selectSignals, owner), func(r *row) []any {
-		return []any{&r.Run, &r.CancelReason, &r.Paused, &r.seq, &r.kind, &r.text, &r.by, micros{&r.at}}
+		return []any{&r.Run, &r.CancelReason, &r.CancelCause, &r.Paused, &r.seq, &r.kind, &r.text, &r.by, micros{&r.at}}
 	})
 	for _, r := range rows {
 		if n := len(all); n == 0 || all[n-1].Run != r.Run {

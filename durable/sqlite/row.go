@@ -107,15 +107,15 @@ func listKeys(keys []durable.Key) string {
 }
 
 // stored are the columns of runs that runFields has.
-const stored = `id, session, kind, name, version, parent, root, phase, status, reason, blocked, paused, cancel_reason, priority,
-	idempotency_key, submitted_by, steps, attempts, entries, events, signals, handled, created, updated, ready, not_before, start_by, deadline,
+const stored = `id, session, kind, name, version, parent, root, phase, status, reason, blocked, paused, cancel_reason,
+	cancel_cause, priority, idempotency_key, submitted_by, steps, attempts, entries, events, signals, handled, created, updated, ready, not_before, start_by, deadline,
 	any_wait, answer_by, offer_seq, offered, appended, owner, epoch, leased, expires`
 
 // runFields returns the fields of a run in the order of stored.
 func runFields(r *store.Run) []any {
 	return []any{
 		&r.ID, &r.Session, &r.Kind, &r.Name, &r.Version, &r.Parent, &r.Root, &r.Phase, &r.Status, &r.Reason, &r.Blocked, &r.Paused,
-		&r.CancelReason, &r.Priority, &r.IdempotencyKey, &r.By, &r.Steps, &r.Attempts, &r.Entries, &r.Events, &r.Signals, &r.Handled,
+		&r.CancelReason, &r.CancelCause, &r.Priority, &r.IdempotencyKey, &r.By, &r.Steps, &r.Attempts, &r.Entries, &r.Events, &r.Signals, &r.Handled,
 		micros{&r.Created}, micros{&r.Updated}, micros{&r.Ready}, micros{&r.NotBefore}, micros{&r.StartBy}, micros{&r.Deadline}, &r.AnyWait,
 		micros{&r.AnswerBy}, &r.Offer, micros{&r.Offered}, &r.Appended, &r.Owner, &r.Epoch, micros{&r.Leased}, micros{&r.Expires},
 	}

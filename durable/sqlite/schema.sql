@@ -35,6 +35,7 @@ CREATE TABLE runs (
     blocked         INTEGER NOT NULL DEFAULT 0,
     paused          INTEGER NOT NULL DEFAULT 0,
     cancel_reason   TEXT    NOT NULL DEFAULT '',
+    cancel_cause    TEXT    NOT NULL DEFAULT '',
     steps           INTEGER NOT NULL DEFAULT 0,
     attempts        INTEGER NOT NULL DEFAULT 0,
     entries         INTEGER NOT NULL DEFAULT 0, -- the last entry's number
@@ -75,7 +76,7 @@ CREATE INDEX runs_owed ON runs (offered, ready) WHERE status = 'ready';
 CREATE INDEX runs_held ON runs (owner, expires, leased) WHERE owner <> '';
 CREATE INDEX runs_overdue ON runs (answer_by) WHERE status = 'waiting' AND owner = '' AND paused = 0 AND answer_by IS NOT NULL;
 CREATE INDEX runs_due ON runs (not_before) WHERE status = 'pending';
-CREATE INDEX runs_late ON runs (deadline) WHERE deadline IS NOT NULL AND cancel_reason = ''
+CREATE INDEX runs_late ON runs (deadline) WHERE deadline IS NOT NULL AND cancel_cause = ''
     AND status IN ('pending', 'ready', 'running', 'waiting');
 CREATE INDEX runs_unstarted ON runs (start_by) WHERE start_by IS NOT NULL AND attempts = 0
     AND status IN ('pending', 'ready', 'running', 'waiting');

@@ -221,7 +221,7 @@ func (t tx) passOn(r *Run, p durable.Pass) error {
 		return err
 	}
 	next := durable.StatusReady
-	if r.Paused && r.CancelReason == "" {
+	if r.Paused && r.CancelCause == "" {
 		next = durable.StatusWaiting
 	}
 	t.free(r, next)

@@ -59,7 +59,7 @@ func (t tx) isSatisfied(r Run) (bool, error) {
 // giveUp ends the lease of a run that has not ended.
 func (t tx) giveUp(r *Run, delay time.Duration) error {
 	switch {
-	case r.CancelReason != "":
+	case r.CancelCause != "":
 		t.free(r, durable.StatusReady)
 	case r.Paused:
 		t.free(r, durable.StatusWaiting)
@@ -321,13 +321,13 @@ func (t tx) pass(c Cause, ids []agent.RunID) (changed int, err error) {
 		case Overdue, Due:
 			t.free(&r, durable.StatusReady)
 		case Unstarted:
-			if r.CancelReason == "" {
-				r.CancelReason = "it did not start in time"
+			if r.CancelCause == "" {
+				r.CancelCause, r.CancelReason = durable.CancelStartBy, "it did not start in time"
 			}
 			r.Reason = agent.StopUser
 			err = t.end(&r, durable.StatusCancelled)
 		case Late:
-			err = t.cancel(&r, "the deadline has passed")
+			err = t.cancel(&r, durable.CancelDeadline, "the deadline has passed")
 		}
 		if err == nil {
 			err = t.put(r)

@@ -71,6 +71,7 @@ type Signalled struct {
 	Run          agent.RunID
 	Paused       bool
 	CancelReason string
+	CancelCause  durable.CancelCause
 	// Added is the added context that the run has not handled, in order.
 	Added []durable.Signal
 }
@@ -220,7 +221,7 @@ func (c Cause) Is(r Run, now time.Time) bool {
 	case Unstarted:
 		return r.Attempts == 0 && !r.IsHeld(now) && HasPassed(r.StartBy, now)
 	case Late:
-		return r.CancelReason == "" && HasPassed(r.Deadline, now)
+		return r.CancelCause == "" && HasPassed(r.Deadline, now)
 	}
 	return false
 }

@@ -23,7 +23,7 @@ func (s *Store) Signal(ctx context.Context, id agent.RunID, g durable.Signal) er
 		t.Notify()
 		switch g.Kind {
 		case durable.SignalCancel:
-			return t.cancel(r, g.Text)
+			return t.cancel(r, durable.CancelRequest, g.Text)
 		case durable.SignalPause:
 			t.pause(r)
 			return nil
@@ -34,17 +34,17 @@ func (s *Store) Signal(ctx context.Context, id agent.RunID, g durable.Signal) er
 		}
 		r.Signals++
 		r.Updated = t.Now()
-		g.Run, g.Seq, g.At = id, r.Signals, t.Now()
+		g.Run, g.Seq, g.At, g.Cause = id, r.Signals, t.Now(), ""
 		return t.AddSignal(g)
 	})
 }
 
 // cancel requests the end of a run that has not ended. If no process holds it, it ends when it has never started, and is ready
 // otherwise, so that a worker ends it.
-func (t tx) cancel(r *Run, reason string) error {
+func (t tx) cancel(r *Run, cause durable.CancelCause, reason string) error {
 	t.Notify()
-	if r.CancelReason == "" {
-		r.CancelReason, r.Updated = cmp.Or(reason, "cancelled"), t.Now()
+	if r.CancelCause == "" {
+		r.CancelCause, r.CancelReason, r.Updated = cause, cmp.Or(reason, "cancelled"), t.Now()
 	}
 	switch {
 	case r.IsHeld(t.Now()):
@@ -63,7 +63,7 @@ func (t tx) pause(r *Run) {
 		return
 	}
 	r.Paused, r.Updated = true, t.Now()
-	if !r.IsHeld(t.Now()) && r.CancelReason == "" && (r.Status == durable.StatusPending || r.Status == durable.StatusReady) {
+	if !r.IsHeld(t.Now()) && r.CancelCause == "" && (r.Status == durable.StatusPending || r.Status == durable.StatusReady) {
 		t.setStatus(r, durable.StatusWaiting)
 	}
 }
@@ -80,7 +80,7 @@ func (t tx) resume(r *Run) error {
 	satisfied, err := t.isSatisfied(*r)
 	switch {
 	case err != nil:
-	case r.CancelReason != "":
+	case r.CancelCause != "":
 		t.free(r, durable.StatusReady)
 	case r.Attempts == 0 && r.NotBefore.After(t.Now()):
 		t.free(r, durable.StatusPending)
@@ -102,8 +102,8 @@ func (s *Store) Signals(ctx context.Context, owner string) ([]durable.Signal, er
 			if r.Paused {
 				all = append(all, durable.Signal{Run: r.Run, Kind: durable.SignalPause})
 			}
-			if r.CancelReason != "" {
-				all = append(all, durable.Signal{Run: r.Run, Kind: durable.SignalCancel, Text: r.CancelReason})
+			if r.CancelCause != "" {
+				all = append(all, durable.Signal{Run: r.Run, Kind: durable.SignalCancel, Text: r.CancelReason, Cause: r.CancelCause})
 			}
 		}
 		return all, err

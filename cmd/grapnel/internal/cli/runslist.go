@@ -377,7 +377,7 @@ func (l listed) standing(now time.Time) string {
 	switch {
 	case l.Status.Ended():
 		return l.ending()
-	case l.CancelReason != "":
+	case l.CancelCause != "":
 		return "will be cancelled: " + l.CancelReason
 	case l.Paused && l.Status == durable.StatusWaiting:
 		return "paused"

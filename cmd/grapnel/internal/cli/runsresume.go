@@ -218,7 +218,7 @@ func (k *openedStore) resume(ctx context.Context, o *resuming, v *view, about du
 	}
 	s, err := durable.Load(ctx, k.store, about.ID)
 	if errors.Is(err, durable.ErrNotBegun) { // the keeper records that the run cannot continue
-		if submitted, err := k.isSubmitted(ctx, about); err != nil || submitted && about.CancelReason == "" {
+		if submitted, err := k.isSubmitted(ctx, about); err != nil || submitted && about.CancelCause == "" {
 			return cmp.Or(err, newSubmittedError(about))
 		}
 		_, err = k.keeper.Resume(ctx, nil, about.ID, o.take).Get()
@@ -245,7 +245,7 @@ func (k *openedStore) resume(ctx context.Context, o *resuming, v *view, about du
 	in := newInput(v.std)
 	ctx, release := k.suspendable(ctx, v, in.restore)
 	defer release()
-	if about.CancelReason == "" && agent.Checkpoint(s).WithExpired(time.Now()).Waiting() {
+	if about.CancelCause == "" && agent.Checkpoint(s).WithExpired(time.Now()).Waiting() {
 		if s, err = k.answerHere(ctx, in, v, s); err != nil {
 			return interruptedOr(ctx, err)
 		}
