@@ -217,13 +217,14 @@ var layers = map[string]layer{
 		"action", "agent", "coordinator/wire", "durable", "durable/command", "hooks", "pipeline", "policy", "registry", "telemetry", "toolexec",
 		"internal/firing", "internal/runctx", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version", "internal/yamlfile",
 	}, Modules: core},
-	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/wire", "durable", "durable/approval", "internal/strictjson"}, Modules: []string{
+	"coordinator/internal/cause": {},
+	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/internal/cause", "coordinator/wire", "durable", "durable/approval", "internal/strictjson"}, Modules: []string{
 		"github.com/danielgtaylor/huma/v2", "github.com/samber/lo", "golang.org/x/time",
 	}},
 	"coordinator/web": {Ours: []string{
 		"agent", "coordinator/wire", "durable", "durable/approval", "hooks", "internal/invisible", "internal/markup",
 	}, Modules: values},
-	"coordinator/client": {Ours: []string{"agent", "coordinator/wire", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
+	"coordinator/client": {Ours: []string{"agent", "coordinator/internal/cause", "coordinator/wire", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {
 		Ours: []string{
 			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/internal/condition", "policy/library", "policy/internal/provenance", "internal/invisible", "internal/near", "policy/tools",

@@ -22,6 +22,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/internal/cause"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
@@ -316,7 +317,7 @@ func add[I, B any](a *api, o huma.Operation, do func(ctx context.Context, in *I)
 	a.register(o, func(to huma.API) {
 		huma.Register(to, o, func(ctx context.Context, in *I) (*reply[B], error) {
 			out, err := do(ctx, in)
-			return &reply[B]{out}, a.problem(o, err)
+			return &reply[B]{out}, a.problem(ctx, o, err)
 		})
 	})
 }
@@ -324,12 +325,12 @@ func add[I, B any](a *api, o huma.Operation, do func(ctx context.Context, in *I)
 // addQuiet adds an operation that returns no body.
 func addQuiet[I any](a *api, o huma.Operation, do func(ctx context.Context, in *I) error) {
 	a.register(o, func(to huma.API) {
-		huma.Register(to, o, func(ctx context.Context, in *I) (*struct{}, error) { return nil, a.problem(o, do(ctx, in)) })
+		huma.Register(to, o, func(ctx context.Context, in *I) (*struct{}, error) { return nil, a.problem(ctx, o, do(ctx, in)) })
 	})
 }
 
 // problem converts the error of an operation to a response.
-func (a *api) problem(o huma.Operation, err error) error {
+func (a *api) problem(ctx context.Context, o huma.Operation, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -343,6 +344,7 @@ func (a *api) problem(o huma.Operation, err error) error {
 	if status, ok := errors.AsType[huma.StatusError](err); ok {
 		return status
 	}
+	cause.Set(ctx, err)
 	for known, status := range map[error]int{
 		durable.ErrNotFound: http.StatusNotFound, durable.ErrConflict: http.StatusConflict, durable.ErrExists: http.StatusConflict,
 		durable.ErrEnded: http.StatusConflict, durable.ErrStale: http.StatusConflict, coordinator.ErrKeyUsed: http.StatusConflict,

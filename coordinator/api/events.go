@@ -46,7 +46,7 @@ func (a *api) addEvents() {
 	o := route(http.MethodGet, "/runs/{id}/stream", "stream-events", "Stream the events of a run (server-sent events)", wire.Viewer)
 	follow := func(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
 		if _, err := a.Run(ctx, in.ID); err != nil {
-			return nil, a.problem(o, err)
+			return nil, a.problem(ctx, o, err)
 		}
 		from, err := parsePosition(in.Last)
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/internal/cause"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
@@ -94,7 +95,7 @@ func (e *Error) Is(target error) bool {
 }
 
 // maxResponse is the maximum size of a response.
-const maxResponse = 64 << 20
+const maxResponse = 512 << 20
 
 // patience is how often a request is sent that the coordinator refuses because the token has sent too many.
 const patience = 10
@@ -125,6 +126,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	to.Path, to.RawPath = "", ""
 	to = *to.JoinPath(c.base.Path, path)
 	to.RawQuery = query.Encode()
+	ctx, failure := cause.Into(ctx)
 	r, err := http.NewRequestWithContext(ctx, method, to.String(), body)
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
@@ -143,6 +145,8 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 	switch {
+	case *failure != nil:
+		return *failure
 	case err != nil:
 		return fmt.Errorf("%s %s: reading the response: %w", method, path, err)
 	case len(text) > maxResponse:

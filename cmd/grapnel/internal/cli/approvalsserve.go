@@ -61,7 +61,7 @@ func (r *runs) serveInbox(ctx context.Context, k *openedStore, o *serving) error
 	if err != nil {
 		return err
 	}
-	server := approval.Server{Store: k.store, Address: o.listen, Options: approval.Options{People: people, Waivers: true, Log: log}}
+	server := approval.Server{Store: k.direct, Address: o.listen, Options: approval.Options{People: people, Waivers: true, Log: log}}
 	if o.linkBase != "" {
 		base, err := url.Parse(o.linkBase)
 		if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
@@ -76,7 +76,7 @@ func (r *runs) serveInbox(ctx context.Context, k *openedStore, o *serving) error
 	own := "http://" + listener.Addr().String()
 	links := approval.Links(lo.CoalesceOrEmpty(o.linkBase, own))
 	fmt.Fprintf(r.std.out, "%s/approvals/sign-in?token=%s\n", own, token)
-	announcer := approval.Announcer{Store: k.store, Log: log}
+	announcer := approval.Announcer{Store: k.direct, Log: log}
 	if o.webhook != "" {
 		announcer.Notify = append(announcer.Notify, approval.Webhook{URL: o.webhook, Links: links})
 	}
@@ -85,7 +85,7 @@ func (r *runs) serveInbox(ctx context.Context, k *openedStore, o *serving) error
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	go logPeople(ctx, people)
-	go durable.MeasureApprovals(ctx, k.store, nil, func(err error) { log.ErrorContext(ctx, "measuring what waits failed", "error", err) })
+	go durable.MeasureApprovals(ctx, k.direct, nil, func(err error) { log.ErrorContext(ctx, "measuring what waits failed", "error", err) })
 	announced := make(chan error, 1)
 	go func() {
 		if len(announcer.Notify) == 0 {

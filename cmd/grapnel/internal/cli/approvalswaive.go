@@ -138,7 +138,7 @@ func (r *runs) waive(c *cobra.Command, k *openedStore, o *waiving, args []string
 		writeEffect(r.std.out, s, effect)
 	}
 	if !o.dryRun {
-		if err := k.store.AddWaiver(ctx, w); err != nil {
+		if err := k.direct.AddWaiver(ctx, w); err != nil {
 			return err
 		}
 	}
@@ -273,7 +273,7 @@ func (r *runs) revoke(ctx context.Context, k *openedStore, id string) error {
 	case len(found) > 1:
 		return &usageError{fmt.Errorf("%q is the beginning of %d waivers: write more of its ID", id, len(found))}
 	}
-	if err := k.store.RevokeWaiver(ctx, found[0].ID, identityName()); err != nil {
+	if err := k.direct.RevokeWaiver(ctx, found[0].ID, identityName()); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.std.out, "Waiver %s is revoked.\n", found[0].ID)

@@ -50,16 +50,7 @@ func (r *runs) withCoordinator(ctx context.Context, do func(k *openedStore, c *c
 		return err
 	}
 	return r.with(ctx, !at.server(), func(k *openedStore) error {
-		var c *client.Client
-		if at.server() {
-			c, err = client.New(client.Options{URL: at.at, Token: os.Getenv(tokenVariable)})
-		} else {
-			c, err = localClient(k)
-		}
-		if err != nil {
-			return &usageError{err}
-		}
-		err = do(k, c)
+		err := do(k, k.client)
 		if refused, ok := errors.AsType[*client.Error](err); ok && len(refused.Errors) > 0 {
 			return &usageError{refused}
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
+	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/registry"
 )
@@ -23,9 +24,16 @@ import (
 // openedStore is an open store, with the keeper that records runs in it.
 type openedStore struct {
 	address storeAddress
-	store   durable.Store
-	stored  durable.Store // the same without decryption, for lists, which need no key
-	keeper  *durable.Keeper
+	// client uses the coordinator at the address, or one in this process on the store. store is what it reads.
+	client *client.Client
+	store  *client.OperatorStore
+	// direct is the store itself, for commands that execute runs, maintain the store, or record a name that a flag gives: a coordinator
+	// records the name of the token, and offers operators no more than store. locked is the same without decryption, for lists, which need
+	// no key.
+	direct, locked durable.Store
+	keeper         *durable.Keeper
+	// served reports whether the coordinator executes the runs, not this process.
+	served bool
 
 	// waits reports whether questions park the run, because no person is asked at the terminal.
 	waits bool
@@ -51,18 +59,26 @@ func openStore(ctx context.Context, at string, create bool) (*openedStore, error
 	if err != nil {
 		return nil, err
 	}
-	store, stored, err := p.open(ctx, create)
+	k := &openedStore{address: p, served: p.server()}
+	if k.served {
+		k.client, err = p.openServer(create)
+	} else if k.direct, k.locked, err = p.open(ctx, create); err == nil {
+		k.client, err = localClient(k.direct)
+	}
 	if err != nil {
 		return nil, err
 	}
-	k := &openedStore{address: p, store: store, stored: stored, keeper: durable.Keep(store, keeperOptions())}
+	if k.store = k.client.OperatorStore(); k.served {
+		k.direct, k.locked = k.store, k.store
+	}
+	k.keeper = durable.Keep(k.direct, keeperOptions())
 	k.going, k.suspend = context.WithCancel(context.WithoutCancel(ctx))
 	return k, nil
 }
 
 func (k *openedStore) close() error {
 	k.suspend()
-	if err := k.store.Close(); err != nil {
+	if err := errors.Join(k.store.Close(), k.direct.Close()); err != nil {
 		return fmt.Errorf("closing the store: %w", err)
 	}
 	return nil
@@ -212,14 +228,14 @@ func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command,
 		return err
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
-	if id, err := k.store.KeyID(ctx); err == nil && id != "" && os.Getenv(keyVariable) == "" {
+	if id, err := k.direct.KeyID(ctx); err == nil && id != "" && os.Getenv(keyVariable) == "" {
 		return explainError(&durable.DecryptError{Of: "the store", Key: id}) // plain data is not written beside encrypted data
 	}
 	k.waits = f.noWait
 	in := newInput(v.std)
 	ctx, release := k.suspendable(ctx, v, in.restore)
 	defer release()
-	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules, k.parks(in), k.store, nil, nil, "", false})
+	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules, k.parks(in), k.direct, nil, nil, "", false})
 	if err != nil {
 		return interruptedOr(ctx, err)
 	}

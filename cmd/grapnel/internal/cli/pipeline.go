@@ -242,7 +242,7 @@ be approved, only rejected. CARD names what was asked: without it, the command s
 					err := k.newUnnamedGateError(c, args[0], gates, verdict == agent.Approve)
 					return &usageError{fmt.Errorf("session %q, which is %s: %w", args[0], status.Status, err)}
 				}
-				if err := durable.Approve(c.Context(), k.store, g.run, g.Wait, answer); err != nil {
+				if err := durable.Approve(c.Context(), k.direct, g.run, g.Wait, answer); err != nil {
 					return err
 				}
 				_, err = fmt.Fprintf(p.std.out, "Answered the gate of %s: %s.\n", timeline.Clean(g.Hook), word)
@@ -354,7 +354,7 @@ func (p *pipelines) newAbort() *cobra.Command {
 				if about.Status.Ended() {
 					return &usageError{fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
 				}
-				err := k.store.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: userName()})
+				err := k.direct.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: userName()})
 				if err == nil {
 					err = k.cancelBelow(c.Context(), about.ID)
 				}
@@ -405,7 +405,7 @@ func (k *openedStore) cancelBelow(ctx context.Context, run agent.RunID) error {
 				continue
 			}
 			signal := durable.Signal{Kind: durable.SignalCancel, Text: "the pipeline was cancelled", By: userName()}
-			if err := errors.Join(k.store.Signal(ctx, below.ID, signal), k.cancelBelow(ctx, below.ID)); err != nil {
+			if err := errors.Join(k.direct.Signal(ctx, below.ID, signal), k.cancelBelow(ctx, below.ID)); err != nil {
 				return err
 			}
 		}
@@ -427,7 +427,7 @@ continues it.`,
 				if about.Status.Ended() {
 					return &usageError{fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
 				}
-				err := k.store.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalPause, By: userName()})
+				err := k.direct.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalPause, By: userName()})
 				return p.confirm(c.Context(), k, about, err, "will pause after its iteration", "is paused")
 			})
 		},
@@ -484,7 +484,7 @@ func (k *openedStore) findServed(ctx context.Context, id string) (durable.Run, e
 
 // findSession returns the newest run of the session with a name in this folder, or the run of a blueprint with an ID.
 func (k *openedStore) findSession(ctx context.Context, name string) (durable.Run, error) {
-	if k.address.server() || strings.HasPrefix(name, "run_") {
+	if k.served || strings.HasPrefix(name, "run_") {
 		return k.findServed(ctx, name)
 	}
 	found, err := k.store.List(ctx, durable.Filter{

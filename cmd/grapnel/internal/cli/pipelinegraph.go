@@ -178,7 +178,7 @@ func rebuildSession(ctx context.Context, out io.Writer, k *openedStore, about du
 		return &usageError{fmt.Errorf("session %q: %w", name, err)}
 	}
 	defer unlock()
-	if err := pipeline.Rebuild(ctx, k.store, about); err != nil {
+	if err := pipeline.Rebuild(ctx, k.direct, about); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(out, "The files of session %s are in %s.\n", name, dir)

@@ -69,7 +69,7 @@ func (k *openedStore) listSessions(ctx context.Context) ([]sessionReport, error)
 			if err != nil {
 				return nil, err
 			}
-			if served := k.address.server() && (isServed(about) || about.Labels[pipeline.LabelDetached] != ""); !here && !served {
+			if served := k.served && (isServed(about) || about.Labels[pipeline.LabelDetached] != ""); !here && !served {
 				continue
 			}
 			status, err := pipeline.StatusOf(ctx, k.store, about)

@@ -130,7 +130,7 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 	defer unlock()
 	r := &runs{std: p.std, at: p.at}
 	return r.with(ctx, true, func(k *openedStore) error {
-		stored, err := k.store.Submit(ctx, job)
+		stored, err := k.direct.Submit(ctx, job)
 		if err != nil {
 			return err
 		}
@@ -340,7 +340,7 @@ func (p *pipelines) resume(ctx context.Context, k *openedStore, about durable.Ru
 		if !about.Paused {
 			kind = durable.SignalContext
 		}
-		if err := k.store.Signal(ctx, about.ID, durable.Signal{Kind: kind, Text: text, By: userName()}); err != nil {
+		if err := k.direct.Signal(ctx, about.ID, durable.Signal{Kind: kind, Text: text, By: userName()}); err != nil {
 			return err
 		}
 	}
@@ -358,7 +358,7 @@ func (p *pipelines) resume(ctx context.Context, k *openedStore, about durable.Ru
 	}
 	defer unlock()
 	if restart {
-		if err := pipeline.RestartStage(ctx, k.store, k.keeper, about); err != nil {
+		if err := pipeline.RestartStage(ctx, k.direct, k.keeper, about); err != nil {
 			return err
 		}
 	}
@@ -371,9 +371,9 @@ func (p *pipelines) resume(ctx context.Context, k *openedStore, about durable.Ru
 // freeSession releases the runs of a session that a process has left behind. The caller has the lock of the session.
 func (k *openedStore) freeSession(ctx context.Context, about durable.Run) error {
 	if about.Owner != "" {
-		lease, err := k.store.Acquire(ctx, about.ID, k.keeper.Owner(), time.Minute, durable.TakeOver)
+		lease, err := k.direct.Acquire(ctx, about.ID, k.keeper.Owner(), time.Minute, durable.TakeOver)
 		if err == nil {
-			err = k.store.Release(ctx, lease, 0)
+			err = k.direct.Release(ctx, lease, 0)
 		}
 		if err != nil && !errors.Is(err, durable.ErrEnded) {
 			return err
@@ -425,13 +425,13 @@ func (s *sessionRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	keeper := durable.Keep(s.kept.store, durable.Options{Events: events.Stored, Again: again})
+	keeper := durable.Keep(s.kept.direct, durable.Options{Events: events.Stored, Again: again})
 	watch, stop, err := s.watchGates(ctx, keeper.Owner(), folder)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	runners := pipeline.Runners(s.kept.store, keeper, pipeline.Options{
+	runners := pipeline.Runners(s.kept.direct, keeper, pipeline.Options{
 		Pipelines: s.names, Host: pipelineHost(), Events: events.Stored, Again: again,
 		GateHost: func(session durable.Run) string { return cmp.Or(session.Demands[sessionDemand], folder) },
 		Agents: func(ctx context.Context, stage pipeline.AgentStage) (*agent.Agent, func() error, error) {
@@ -443,7 +443,7 @@ func (s *sessionRun) run(ctx context.Context) error {
 	for kind, runner := range runners {
 		runners[kind] = &cuttable{runner, cut, false}
 	}
-	w, err := durable.NewWorker(s.kept.store, durable.WorkerOptions{
+	w, err := durable.NewWorker(s.kept.direct, durable.WorkerOptions{
 		Runners: runners, Labels: map[string]string{sessionDemand: s.key(), folderDemand: folder},
 		Poll: 200 * time.Millisecond, Watch: watch, Observe: s.observe,
 	})
@@ -585,14 +585,14 @@ func (s *sessionRun) watchGates(ctx context.Context, owner, folder string) (watc
 		return nil, nil, errors.Join(fmt.Errorf("storing the address of callbacks: %w", err), listener.Close())
 	}
 	server := &http.Server{
-		Handler: gate.Handler(s.kept.store, gate.HandlerOptions{}), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		Handler: gate.Handler(s.kept.direct, gate.HandlerOptions{}), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
 		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
 	}
 	go func() { _ = server.Serve(listener) }() // it ends with stop
 	host, err := os.Hostname()
 	var w *gate.Watcher
 	if err == nil {
-		w, err = gate.NewWatcher(s.kept.store, gate.Options{
+		w, err = gate.NewWatcher(s.kept.direct, gate.Options{
 			Host: pipelineHost(), Hosts: []string{s.key(), folder, host}, Owner: owner, Callbacks: "http://" + listener.Addr().String(), Key: key,
 		})
 	}
@@ -758,7 +758,7 @@ func (s *sessionRun) askAbout(ctx context.Context, g openGate) bool {
 		if !known {
 			continue
 		}
-		err = durable.Approve(ctx, s.kept.store, g.run, g.Wait, agent.Approval{Verdict: verdict, By: userName(), Identity: identityName()})
+		err = durable.Approve(ctx, s.kept.direct, g.run, g.Wait, agent.Approval{Verdict: verdict, By: userName(), Identity: identityName()})
 		if err != nil && s.isOpen(ctx, g) { // otherwise it was answered elsewhere
 			s.note(explainError(err).Error())
 			<-asking.Done() // such as a gate whose time is over: the session goes on, and may have other gates
@@ -898,7 +898,7 @@ func (s *sessionRun) finish(ctx context.Context) error {
 
 // buildAgent builds the agent of a stage.
 func (s *sessionRun) buildAgent(ctx context.Context, keeper *durable.Keeper, stage pipeline.AgentStage) (*agent.Agent, func() error, error) {
-	return buildStage(ctx, keeper, s.kept.store, stage, func(registry.Definition) error { return nil })
+	return buildStage(ctx, keeper, s.kept.direct, stage, func(registry.Definition) error { return nil })
 }
 
 // buildStage builds the agent of a stage for one iteration, if check accepts its definition.

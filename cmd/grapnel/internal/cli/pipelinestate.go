@@ -39,7 +39,7 @@ func (k *openedStore) report(ctx context.Context, s pipeline.Status) (r sessionR
 	if s.Status.Ended() {
 		return r, nil
 	}
-	served := k.address.server() || s.Session == string(s.Run)
+	served := k.served || s.Session == string(s.Run)
 	if r.Alive = served || isLocked(s.Dir); !r.Alive {
 		if r.Alive, err = k.isExecuted(ctx, s.Run); err != nil {
 			return r, err

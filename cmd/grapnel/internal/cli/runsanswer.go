@@ -117,7 +117,7 @@ func (r *runs) answer(c *cobra.Command, o *answering, args []string, answer agen
 		if err := k.record(ctx, c, v, about, args[1:], o, answer); err != nil {
 			return err
 		}
-		if o.noResume || k.address.server() { // the coordinator goes on with it
+		if o.noResume || k.served { // the coordinator goes on with it
 			return nil
 		}
 		s, err := durable.Load(ctx, k.store, about.ID)
@@ -163,7 +163,7 @@ func (k *openedStore) record(
 			return err
 		}
 	}
-	recorded, err := durable.Decide(ctx, k.store, w, answer)
+	recorded, err := durable.Decide(ctx, k.direct, w, answer)
 	if invalid, ok := errors.AsType[*agent.ArgumentsError](err); ok {
 		lines := lo.Map(invalid.Problems, func(p agent.ArgumentProblem, _ int) string { return "\n  " + p.String() })
 		what := lo.Ternary(w.Kind == durable.WaitInput, "the input does not fit what the tool %s asks for", "the arguments do not fit the tool %s")
@@ -176,7 +176,7 @@ func (k *openedStore) record(
 		agent.Approve: "approved", agent.RejectAndEnd: "rejected, and the run ends", agent.RejectAndContinue: "rejected, and the run continues",
 	}
 	by := ", by " + answer.By
-	if k.address.server() { // which records the name of the token
+	if k.served { // which records the name of the token
 		by = ""
 	}
 	text := fmt.Sprintf("Recorded for %s (%s): %s%s.", i.Call.Name, i.CallID(), what[answer.Verdict], by)

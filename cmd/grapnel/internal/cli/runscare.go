@@ -49,7 +49,7 @@ func (k *openedStore) cancel(ctx context.Context, o *answering, v *view, id, rea
 	} else {
 		reason += ", by " + o.by
 	}
-	if err := k.store.Signal(ctx, about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: o.by}); err != nil {
+	if err := k.direct.Signal(ctx, about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: o.by}); err != nil {
 		return err
 	}
 	if about, err = k.store.Run(ctx, about.ID); err != nil {
@@ -59,7 +59,7 @@ func (k *openedStore) cancel(ctx context.Context, o *answering, v *view, id, rea
 		v.note(short(about.ID) + " is cancelled.")
 		return nil
 	}
-	if k.address.server() {
+	if k.served {
 		v.note(short(about.ID) + " will be cancelled: the coordinator ends it.")
 		return nil
 	}
@@ -188,7 +188,7 @@ func (r *runs) newDelete() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := k.store.Delete(c.Context(), about.ID); err != nil {
+				if err := k.direct.Delete(c.Context(), about.ID); err != nil {
 					return err
 				}
 				fmt.Fprintf(r.std.err, "Removed %s.\n", about.ID)
@@ -211,7 +211,7 @@ func (r *runs) newPrune() *cobra.Command {
 				return &usageError{err}
 			}
 			return r.with(c.Context(), false, func(k *openedStore) error {
-				n, err := k.store.Prune(c.Context(), before)
+				n, err := k.direct.Prune(c.Context(), before)
 				if n > 0 || err == nil {
 					fmt.Fprintf(r.std.err, "Runs removed: %d.\n", n)
 				}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"time"
 
@@ -22,11 +21,12 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
+	"github.com/grapnel-go/grapnel/durable"
 )
 
 // checkFlags are the flags of "grapnel runs check".
 type checkFlags struct {
-	server, since string
+	since         string
 	ended, asJSON bool
 }
 
@@ -47,24 +47,10 @@ no contradiction: they are listed on standard error.`,
 		Example: `  GRAPNEL_TOKEN=grp_… grapnel runs check --server http://127.0.0.1:8420
   grapnel runs check --store backup.db --ended`,
 		RunE: func(c *cobra.Command, args []string) error {
-			if o.server == "" || c.Flag("store").Changed && !c.Flag("server").Changed {
-				return r.with(c.Context(), false, func(k *openedStore) error {
-					cl, err := localClient(k)
-					if err != nil {
-						return err
-					}
-					return r.check(c.Context(), cl, &o, args)
-				})
-			}
-			cl, err := client.New(client.Options{URL: o.server, Token: os.Getenv(tokenVariable)})
-			if err != nil {
-				return &usageError{fmt.Errorf("--server: %w", err)}
-			}
-			return r.check(c.Context(), cl, &o, args)
+			return r.with(c.Context(), false, func(k *openedStore) error { return r.check(c.Context(), k.client, &o, args) })
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.server, "server", os.Getenv(serverVariable), "the `URL` of the coordinator (default: $"+serverVariable+")")
 	f.StringVar(&o.since, "since", "", "only runs created since this `time`: a duration such as 12h or 7d, or an RFC 3339 time")
 	f.BoolVar(&o.ended, "ended", false, "a run that has not ended is a problem, too")
 	f.BoolVar(&o.asJSON, "json", false, "write the problems as a JSON array")
@@ -72,8 +58,8 @@ no contradiction: they are listed on standard error.`,
 }
 
 // localClient returns a client of a coordinator in this process, on a store.
-func localClient(k *openedStore) (*client.Client, error) {
-	c, err := coordinator.New(coordinator.Options{Store: k.store, Host: hookHost(true)})
+func localClient(store durable.Store) (*client.Client, error) {
+	c, err := coordinator.New(coordinator.Options{Store: store, Host: hookHost(true)})
 	if err != nil {
 		return nil, err
 	}

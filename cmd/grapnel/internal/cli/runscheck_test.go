@@ -65,7 +65,7 @@ func TestRunsCheck(t *testing.T) {
 
 	code, written := execute(t, []string{"runs", "check", "--server", "ftp://x"})
 	assert.Equal(t, exitUsage, code)
-	assert.Contains(t, written, "--server: ")
+	assert.Contains(t, written, "ftp://…: expected")
 	code, written = execute(t, []string{"runs", "check", "--server", server.URL, "run_unknown"})
 	assert.Equal(t, exitFailed, code, written)
 	assert.Contains(t, written, "no such run")

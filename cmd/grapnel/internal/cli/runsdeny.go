@@ -41,7 +41,7 @@ their next call; a call that already runs is not stopped. The models see the rea
 			return r.with(c.Context(), args[0] == "on", func(k *openedStore) error {
 				if args[0] != "show" {
 					sw := durable.Switch{On: args[0] == "on", Reason: reason, By: by, Since: time.Now().UTC()}
-					if err := k.store.SetDenyTools(c.Context(), sw); err != nil {
+					if err := k.direct.SetDenyTools(c.Context(), sw); err != nil {
 						return err
 					}
 				}

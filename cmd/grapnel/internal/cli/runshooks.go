@@ -248,11 +248,7 @@ func (r *runs) writeWrapped(begin, next, text string) {
 
 // parameters adds the parameters of a run of a blueprint: as they were submitted, and as the hooks before the run have left them.
 func (r *runs) parameters(ctx context.Context, k *openedStore, out *shownRun) error {
-	c, err := clientOf(k)
-	if err != nil {
-		return err
-	}
-	d, err := c.Run(ctx, out.ID)
+	d, err := k.client.Run(ctx, out.ID)
 	if errors.Is(err, durable.ErrNotFound) {
 		return nil // a run of another kind
 	}
@@ -262,14 +258,6 @@ func (r *runs) parameters(ctx context.Context, k *openedStore, out *shownRun) er
 	}
 	out.Parameters, out.Submitted = d.Parameters, d.OriginalParameters
 	return nil
-}
-
-// clientOf returns a client of the coordinator that is used in the place of a store, or of one in this process on the store.
-func clientOf(k *openedStore) (*client.Client, error) {
-	if k.address.server() {
-		return client.New(client.Options{URL: k.address.at, Token: os.Getenv(tokenVariable)})
-	}
-	return localClient(k)
 }
 
 // isTerminal reports whether a file is a terminal.

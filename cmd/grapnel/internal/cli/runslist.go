@@ -345,7 +345,7 @@ func (k *openedStore) listRuns(ctx context.Context, found ...durable.Run) ([]lis
 		if about.Status != durable.StatusWaiting {
 			continue
 		}
-		questions, err := k.stored.Waits(ctx, about.ID)
+		questions, err := k.locked.Waits(ctx, about.ID)
 		if err != nil {
 			return nil, err
 		}

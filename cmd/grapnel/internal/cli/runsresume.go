@@ -73,7 +73,7 @@ ended.`,
 				if redo {
 					redoing := keeperOptions()
 					redoing.Again = action.Kept
-					k.keeper = durable.Keep(k.store, redoing)
+					k.keeper = durable.Keep(k.direct, redoing)
 				}
 				if all {
 					return k.resumeAll(ctx, &o, v)
@@ -164,7 +164,7 @@ func (k *openedStore) resumeAll(ctx context.Context, o *resuming, v *view) error
 // ready returns the ready runs that the command line has begun, the oldest first.
 func (k *openedStore) ready(ctx context.Context) (found []durable.Run, err error) {
 	for done := false; !done; {
-		r, err := k.store.Reconcile(ctx)
+		r, err := k.direct.Reconcile(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +189,7 @@ func (k *openedStore) unpause(ctx context.Context, v *view, about durable.Run) (
 	if !about.Paused {
 		return about, nil
 	}
-	if err := k.store.Signal(ctx, about.ID, durable.Signal{Kind: durable.SignalResume, By: userName()}); err != nil {
+	if err := k.direct.Signal(ctx, about.ID, durable.Signal{Kind: durable.SignalResume, By: userName()}); err != nil {
 		return about, err
 	}
 	v.note(short(about.ID) + " is no longer paused.")
@@ -289,7 +289,7 @@ func (k *openedStore) answerHere(ctx context.Context, in *input, v *view, s agen
 			return s, err
 		}
 		answer.By = userName()
-		switch err := durable.Approve(ctx, k.store, s.Run().ID, i.ID, answer); {
+		switch err := durable.Approve(ctx, k.direct, s.Run().ID, i.ID, answer); {
 		case errors.As(err, new(*durable.NotOpenError)):
 			v.note("Another person has already answered about " + i.CallID() + " meanwhile.")
 		case err != nil:
@@ -316,7 +316,7 @@ func (k *openedStore) rebuild(ctx context.Context, in *input, v *view, d definit
 	if err != nil {
 		return nil, err
 	}
-	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules, k.parks(in), k.store, nil, nil, "", false})
+	m, err := build(ctx, file, watchers{v.observer(), k.approver(in, v), k.keeper, tracesRuns(ctx), o.rules, k.parks(in), k.direct, nil, nil, "", false})
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (r *runs) signal(ctx context.Context, id string, s durable.Signal, sent str
 				return err
 			}
 		}
-		if err := k.store.Signal(ctx, about.ID, s); err != nil {
+		if err := k.direct.Signal(ctx, about.ID, s); err != nil {
 			return err
 		}
 		fmt.Fprintf(r.std.err, sent+"\n", short(about.ID))

@@ -214,7 +214,7 @@ func (r *runs) submit(ctx context.Context, o *submitting, job durable.Job) error
 		return &usageError{err}
 	}
 	return r.with(ctx, true, func(k *openedStore) error {
-		stored, err := k.store.Submit(ctx, job)
+		stored, err := k.direct.Submit(ctx, job)
 		if err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ const justReady = 3 * time.Second
 
 // await waits until a run ends, writes its result, and returns its exit code.
 func (r *runs) await(ctx context.Context, k *openedStore, id agent.RunID, asJSON bool) error {
-	changes := k.store.Changes(ctx)
+	changes := k.direct.Changes(ctx)
 	told := ""
 	for {
 		about, err := k.store.Run(ctx, id)

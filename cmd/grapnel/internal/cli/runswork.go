@@ -178,9 +178,9 @@ func (r *runs) work(ctx context.Context, o *working, paths []string) error {
 		return err
 	}
 	return r.with(ctx, true, func(k *openedStore) (err error) {
-		keeper := durable.Keep(k.store, durable.Options{Events: events.Stored, Lease: o.lease})
+		keeper := durable.Keep(k.direct, durable.Options{Events: events.Stored, Lease: o.lease})
 		job := &workCommand{log: &workLog{std: r.std, asJSON: o.asJSON}, grace: o.grace}
-		built, err := job.buildAgents(ctx, keeper, k.store, d)
+		built, err := job.buildAgents(ctx, keeper, k.direct, d)
 		defer func() { err = errors.Join(err, built.close()) }()
 		if err != nil {
 			return err
@@ -201,17 +201,17 @@ func (r *runs) work(ctx context.Context, o *working, paths []string) error {
 		var scheduler durable.Scheduler
 		if !o.once { // which claims in the store
 			var closeScheduler func() error
-			if scheduler, closeScheduler, err = openScheduler(ctx, k.store, os.Getenv); err != nil {
+			if scheduler, closeScheduler, err = openScheduler(ctx, k.direct, os.Getenv); err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, closeScheduler()) }()
 		}
-		watch, stop, err := o.gates.watch(ctx, k.store, keeper.Owner(), o, job.log)
+		watch, stop, err := o.gates.watch(ctx, k.direct, keeper.Owner(), o, job.log)
 		if err != nil {
 			return &usageError{err}
 		}
 		defer stop()
-		return job.run(ctx, k.store, o, durable.WorkerOptions{
+		return job.run(ctx, k.direct, o, durable.WorkerOptions{
 			Watch:     watch,
 			Scheduler: scheduler, Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease,
 			Poll: o.poll, Grace: o.grace, Retain: retain, Observe: job.log.observe,

@@ -212,7 +212,7 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		}
 		log := &workLog{std: r.std, asJSON: o.asJSON}
 		settings := coordinator.Options{
-			Store: k.store, Host: host, Env: o.env, Pipelines: coordinator.PipelineOptions{Dir: folder, Hooks: globalHooks()}, Observe: log.observeHook,
+			Store: k.direct, Host: host, Env: o.env, Pipelines: coordinator.PipelineOptions{Dir: folder, Hooks: globalHooks()}, Observe: log.observeHook,
 		}
 		if !o.noRunner { // else the runners know the names
 			known := newRegistry()
@@ -242,7 +242,7 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		if token == "" {
 			token = rand.Text()
 		}
-		pages := web.New(web.Options{Coordinator: api.Reader{Coordinator: c}, Store: k.store, Token: token, Origins: o.origins, Log: logger})
+		pages := web.New(web.Options{Coordinator: api.Reader{Coordinator: c}, Store: k.direct, Token: token, Origins: o.origins, Log: logger})
 		server := &http.Server{
 			Handler: otelhttp.NewHandler(api.Handler(c, api.Options{
 				Version: version.Read(), Token: token, Origins: o.origins, Rate: o.rate, People: people, Log: logger, Pages: pages,
@@ -269,18 +269,18 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 			options.Pipelines = &pipeline.Options{
 				Events: events.Stored,
 				Agents: func(ctx context.Context, s pipeline.AgentStage) (*agent.Agent, func() error, error) {
-					return buildStage(ctx, keeper, k.store, s, o.checkDefinition)
+					return buildStage(ctx, keeper, k.direct, s, o.checkDefinition)
 				},
 			}
 			runners, labels = c.Runners(keeper, options), c.Labels(options, nil)
 		}
 		maps.Copy(runners, c.HookRunners(keeper))
-		watcher, err := gate.NewWatcher(k.store, gate.Options{Host: host, Owner: keeper.Owner()})
+		watcher, err := gate.NewWatcher(k.direct, gate.Options{Host: host, Owner: keeper.Owner()})
 		if err != nil {
 			return err
 		}
 		job := &workCommand{log: log, grace: o.grace}
-		return job.run(ctx, k.store, &working{grace: o.grace}, durable.WorkerOptions{
+		return job.run(ctx, k.direct, &working{grace: o.grace}, durable.WorkerOptions{
 			Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease, Grace: o.grace, Watch: watcher.Run, Observe: log.observe,
 		})
 	})

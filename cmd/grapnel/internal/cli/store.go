@@ -139,10 +139,6 @@ func shellWord(text string) string {
 // open opens the store. Stored is the same store without decryption. If its file does not exist, open creates it when
 // create is set or the address is the default.
 func (p storeAddress) open(ctx context.Context, create bool) (store, stored durable.Store, err error) {
-	if p.server() {
-		store, err := p.openServer(create)
-		return store, store, err
-	}
 	keys, err := storeKeys()
 	if err != nil {
 		return nil, nil, &usageError{err}
@@ -162,8 +158,8 @@ func (p storeAddress) open(ctx context.Context, create bool) (store, stored dura
 	return store, stored, nil
 }
 
-// openServer returns the runs of a coordinator, as an operator sees them.
-func (p storeAddress) openServer(create bool) (durable.Store, error) {
+// openServer returns a client of the coordinator.
+func (p storeAddress) openServer(create bool) (*client.Client, error) {
 	if create {
 		return nil, &usageError{fmt.Errorf("%s is a coordinator: this command executes or stores runs itself and needs a store", p)}
 	}
@@ -175,7 +171,7 @@ func (p storeAddress) openServer(create bool) (durable.Store, error) {
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	return c.OperatorStore(), nil
+	return c, nil
 }
 
 func (p storeAddress) prepare(create bool) error {
