@@ -189,7 +189,8 @@ func (p *runPage) sendPieces(s *stream) error {
 	return nil
 }
 
-// streamRuns sends the rows of a list that have changed, and new runs.
+// streamRuns sends the rows of a list that have changed, and new runs. It begins with all rows if the page shows others, because
+// something happened before the browser connected.
 func (h *Handler) streamRuns(w http.ResponseWriter, r *http.Request, v *view) {
 	q := queryOf(r.URL.Query())
 	if q.text != "" || q.before != "" { // a search reads many runs, and older pages do not change: the browser asks no more
@@ -207,6 +208,9 @@ func (h *Handler) streamRuns(w http.ResponseWriter, r *http.Request, v *view) {
 		switch {
 		case s == nil:
 			s = openStream(w)
+			if q.shown != hashRows(rows) {
+				err = s.send("rows", "", "", func(out *markup.Page) { v.putRows(out, "rows", rows) })
+			}
 			for i, one := range rows {
 				s.note(ids[i], func(out *markup.Page) { v.putRow(out, one) })
 			}

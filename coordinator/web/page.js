@@ -18,8 +18,8 @@
 				const list = byID(into.replace("^", ""));
 				if (into[0] === "^") list.prepend(piece);
 				else list.append(piece);
-				for (const id of ["none", "nothing"]) byID(id)?.remove();
 			}
+			if (!known || (piece.id === "rows" && piece.firstElementChild)) for (const id of ["none", "nothing"]) byID(id)?.remove();
 		}
 		age();
 	}

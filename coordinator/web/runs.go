@@ -2,6 +2,8 @@ package web
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -55,16 +57,17 @@ type row struct {
 // query says which runs a list has.
 type query struct {
 	tab, name, text, before string
+	shown                   string // the hash of the rows that the page of a stream shows
 }
 
 func queryOf(values url.Values) query {
-	return query{values.Get("show"), strings.TrimSpace(values.Get("name")), strings.TrimSpace(values.Get("q")), values.Get("before")}
+	return query{values.Get("show"), strings.TrimSpace(values.Get("name")), strings.TrimSpace(values.Get("q")), values.Get("before"), values.Get("shown")}
 }
 
 // address returns the address of a page below the list of runs.
 func (q query) address(path string) string {
 	values := url.Values{}
-	for name, value := range map[string]string{"show": q.tab, "name": q.name, "q": q.text, "before": q.before} {
+	for name, value := range map[string]string{"show": q.tab, "name": q.name, "q": q.text, "before": q.before, "shown": q.shown} {
 		if value != "" {
 			values.Set(name, value)
 		}
@@ -219,7 +222,9 @@ func (h *Handler) showRuns(w http.ResponseWriter, r *http.Request, v *view) {
 	}
 	v.title, v.part = "Runs", partRuns
 	if q.before == "" && q.text == "" {
-		v.live = q.address("runs/live")
+		live := q
+		live.shown = hashRows(rows)
+		v.live = live.address("runs/live")
 	}
 	v.Put(`<div class="title"><h1>Runs</h1><form class="search" role="search" action="%s"><input type="hidden" name="show" value="%s">
 <label><span class="hide">Agent</span><input name="name" value="%s" placeholder="Agent" autocomplete="off" spellcheck="false" size="10"></label>
@@ -297,6 +302,16 @@ func (v *view) putRow(p *markup.Page, r row) {
 	putStatus(p, statusOf(r.Run))
 	p.Put(`<span class="badges">%s</span><span class="took">%s</span><span class="when">%s</span></a></li>
 `, badges(r.Run), took, formatWhen(r.CreatedAt, v.now))
+}
+
+// hashRows returns a hash over what rows show, whatever the time is.
+func hashRows(rows []row) string {
+	var p markup.Page
+	for _, r := range rows {
+		(&view{now: r.CreatedAt}).putRow(&p, r)
+	}
+	sum := sha256.Sum256([]byte(p.String()))
+	return hex.EncodeToString(sum[:8])
 }
 
 // badges returns a mark for each thing that hooks around a run did.

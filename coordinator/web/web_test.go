@@ -1,10 +1,12 @@
 package web_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io"
 	"maps"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"net/url"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -297,6 +300,35 @@ func TestListOfRuns(t *testing.T) {
 	}
 	assert.Equal(t, "/ui/runs/"+string(first), r.get("/ui/runs?q="+string(first)).Header.Get("Location"))
 	assert.Contains(t, r.get("/ui/").body, string(gated), "what runs")
+}
+
+// A run that is submitted after the page was made and before its stream begins comes with the stream.
+func TestRunBetweenPageAndStream(t *testing.T) {
+	r := newRoom(t, nil)
+	r.signIn(secret)
+	for _, between := range []bool{true, false} {
+		var want []agent.RunID
+		_, live, _ := strings.Cut(r.get("/ui/runs").body, `data-live="`)
+		live, _, _ = strings.Cut(live, `"`)
+		if between {
+			want = append(want, r.submit(wire.RunRequest{AgentName: "plain"}))
+		}
+		in, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+html.UnescapeString(live), nil)
+		require.NoError(t, err)
+		in.Header.Set("Cookie", r.cookie)
+		out, err := r.client.Do(in)
+		require.NoError(t, err)
+		defer out.Body.Close()
+		last := r.submit(wire.RunRequest{AgentName: "plain"})
+		var sent []agent.RunID
+		for lines := bufio.NewScanner(out.Body); lines.Scan() && !slices.Contains(sent, last); {
+			if _, rest, ok := strings.Cut(lines.Text(), `href="/ui/runs/`); ok {
+				id, _, _ := strings.Cut(rest, `"`)
+				sent = append(sent, agent.RunID(id))
+			}
+		}
+		assert.Equal(t, append(want, last), sent)
+	}
 }
 
 // told are the events of a run with decisions of every kind, as a store has them.
