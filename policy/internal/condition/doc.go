@@ -9,24 +9,6 @@
 // Conditions are typed and checked when a policy is loaded, their cost is bounded, and values are never inserted into
 // the expression's text.
 //
-// A program compiles a condition for a point and tests it in a hook:
-//
-//	language, err := condition.New(condition.Options{Variables: map[string]any{"workspace": "/srv/app"}})
-//	// …
-//	outside, err := language.Compile(`tool == "write_file" && !path.within(args.path, workspace)`, hooks.PreToolUse)
-//	// …
-//
-//	stay := hooks.On(hooks.AtPreToolUse, "stay", func(ctx context.Context, c hooks.ToolContext) hooks.Result {
-//		yes, err := outside.Test(ctx, condition.Of(c))
-//		switch {
-//		case err != nil:
-//			return c.Fail(err) // such as a call without a path: a control that fails denies
-//		case yes:
-//			return c.Deny("stay in the workspace")
-//		}
-//		return c.Pass()
-//	})
-//
 // # The language
 //
 // The operators and macros are those of CEL:
