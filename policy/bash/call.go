@@ -208,6 +208,7 @@ const maxCalls = 2
 // callFunction walks the bodies that a name may have, with the call's arguments as $1 and so on. Invariant:
 // afterwards, the state is valid whichever body ran, and local variables have their outer values.
 func (w *walker) callFunction(c ctx, k call, f function) {
+	before := len(w.out.Commands)
 	for i, body := range f.bodies {
 		w.markCalled(body)
 		if w.running == nil {
@@ -235,6 +236,9 @@ func (w *walker) callFunction(c ctx, k call, f function) {
 			c.st.join(before)
 		}
 		w.running[body]--
+	}
+	if !f.maybe {
+		w.emptiesAfter(c, before, k.redirs, k.index)
 	}
 }
 

@@ -40,9 +40,7 @@ func (w *walker) stmt(c ctx, s *syntax.Stmt) {
 			c.out = nil
 		}
 	}
-	if s.Cmd == nil {
-		w.empties(c, nil, redirs, -1)
-	}
+	before := len(w.out.Commands)
 	switch x := s.Cmd.(type) {
 	case *syntax.BinaryCmd:
 		if x.Op == syntax.Pipe || x.Op == syntax.PipeAll {
@@ -89,6 +87,7 @@ func (w *walker) stmt(c ctx, s *syntax.Stmt) {
 	default:
 		w.opaque(c, c.src.offset(s.Pos()), -1, OpaqueSyntax, "a construct of another shell")
 	}
+	w.emptiesAfter(c, before, redirs, -1)
 	if _, binary := s.Cmd.(*syntax.BinaryCmd); !binary {
 		c.st.cdOK, c.st.cdFail = nil, nil
 	}

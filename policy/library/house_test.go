@@ -148,14 +148,14 @@ func TestSecrets(t *testing.T) {
 	t.Chdir(dir)
 	many := t.TempDir()
 	for i := range 201 {
-		require.NoError(t, os.WriteFile(filepath.Join(many, "f"+strconv.Itoa(i)), nil, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(many, "f"+strconv.Itoa(i)+".json"), nil, 0o600))
 	}
 	s := shipped(t, "secrets", nil)
 	judged(t, s, map[string][][2]string{
 		"library:secrets/file":        {{"read_file", `{"path":".env"}`}, {"read_file", `{"path":"deploy/prod.pem"}`}, {"Read", `{"file_path":"/home/x/.ssh/id_rsa"}`}},
 		"library:secrets/files":       {{"read_many", `{"paths":["a",".env.production"]}`}, {"resource", `{"uri":["file:///x/.env"]}`}},
 		"library:secrets/shell-file":  {{"bash", "cat .env"}, {"bash", "cp ~/.aws/credentials ."}, {"bash", "source .env"}, {"bash", "base64 < server.key"}, {"bash", "cat .e*"}, {"bash", "cat *"}, {"bash", "for f in p*; do cat \"$f\"; done"}},
-		"library:secrets/shell-code":  {{"bash", "cat " + many + "/*"}, {"bash", "find " + many + " -type f | xargs cat"}},
+		"library:secrets/shell-code":  {{"bash", "cat " + many + "/*"}, {"bash", "cat " + many + "/*.json"}, {"bash", "find " + many + " -type f | xargs cat"}},
 		"library:secrets/shell-store": {{"bash", "gh auth token"}, {"bash", "kubectl get secret x -o yaml"}, {"bash", "pass show mail"}},
 		"":                            {{"read_file", `{"path":".env.example"}`}, {"read_file", `{"path":"main.go"}`}, {"bash", "find " + many + " -name '*.go' | xargs cat"}, {"bash", "cat id_rsa.pub"}, {"bash", "ls"}, {"bash", "cat *.go */*"}, {"bash", "cat " + many + "/f1*"}, {"fetch", `{"url":["https://x.example/.env"]}`}, {"fetch", `{"files":[{"url":"https://x.example/.env"}]}`}},
 	})

