@@ -158,7 +158,8 @@ func (r *matchReader) argument(path string, n yamlfile.Node) hooks.Matcher {
 		if n.Raw() == present {
 			return checkMatcher(r.at, n, hooks.Argument(path, func(string) bool { return true }))
 		}
-		return checkMatcher(r.at, n, hooks.ArgumentMatching(path, n.Raw()))
+		text, _ := n.ComparedValue().(string)
+		return checkMatcher(r.at, n, hooks.ArgumentMatching(path, text))
 	case yamlfile.ListNode:
 		if len(n.Items()) == 0 {
 			n.Wrong("match: an empty list matches nothing (rule: matching)")

@@ -31,6 +31,8 @@ func TestScalarsThatYAMLChanges(t *testing.T) {
 			"1e3":          `or 1000 for the number`,
 			"1E-2":         `or 0.01 for the number`,
 			"1e100":        `write "1e100" for the text`,
+			"1e400":        `unquoted, 1e400 is a number that is too large: write "1e400" for the text`,
+			"-1.5E+999":    `write "-1.5E+999" for the text`,
 			"-0":           `or 0 for the number`,
 			"012":          `put it in quotes if it is text`,
 			"0o14":         `put it in quotes if it is text`,

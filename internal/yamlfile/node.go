@@ -2,6 +2,7 @@ package yamlfile
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -235,7 +236,11 @@ func (n Node) reportChanged() {
 		if lower := strings.ToLower(written); lower != written {
 			n.Wrong("unquoted, %s is %s: write %q for the text, or %s", written, lower, written, lower)
 		}
-	case TextNode, AbsentNode:
+	case TextNode:
+		if _, err := strconv.ParseFloat(written, 64); n.y.Style == 0 && errors.Is(err, strconv.ErrRange) {
+			n.Wrong("unquoted, %s is a number that is too large: write %q for the text", written, written)
+		}
+	case AbsentNode:
 	}
 }
 
