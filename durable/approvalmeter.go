@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -43,9 +44,6 @@ func newApprovalMeter(store Inbox, p metric.MeterProvider) *approvalMeter {
 	if p == nil {
 		p = otel.GetMeterProvider()
 	}
-	if x, ok := store.(*encrypted); ok {
-		store = x.Store // only times are read, which are not encrypted
-	}
 	meter := p.Meter(semconv.Scope, metric.WithInstrumentationVersion(version.Read()))
 	age, _ := meter.Float64Gauge(semconv.MetricApprovalAge, metric.WithUnit("s"), // fails only for invalid names
 		metric.WithDescription("How long the oldest open approval, call in doubt or request for input has waited for a person."))
@@ -60,7 +58,7 @@ func (m *approvalMeter) measure(ctx context.Context) error {
 	}
 	for _, kind := range peopleKinds {
 		oldest, err := m.store.OpenWaits(ctx, WaitFilter{Kinds: []WaitKind{kind}, Limit: 1})
-		if err != nil {
+		if _, encrypted := errors.AsType[*DecryptError](err); err != nil && !encrypted { // times are not encrypted
 			return fmt.Errorf("measuring the age of waits of kind %s: %w", kind, err)
 		}
 		age := time.Duration(0)

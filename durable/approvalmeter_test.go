@@ -52,11 +52,9 @@ func waiting(t *testing.T, s durable.Store, id agent.RunID, kind durable.WaitKin
 func TestMeasureApprovals(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "runs.db")
-	plain := openPlain(t, path)
-	defer plain.Close()
-	store := encrypt(t, plain, durable.Encryption{Key: keyA})
+	store := openEncrypted(t, path, durable.Encryption{Key: keyA})
 	reader := sdkmetric.NewManualReader()
-	measure := durable.ApprovalMeter(encrypt(t, plain, durable.Encryption{Key: keyB}), sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
+	measure := durable.ApprovalMeter(openEncrypted(t, path, durable.Encryption{Key: keyB}), sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)))
 	require.NoError(t, measure(t.Context()))
 	assert.Equal(t, map[string]float64{"approval": 0, "doubt": 0, "input": 0}, agesIn(t, reader))
 

@@ -213,7 +213,7 @@ func TestSubagentsThatWait(t *testing.T) {
 			f, store := newFamily(), openStore(t)
 			f.asks = time.Hour
 			if encrypted {
-				store = encrypt(t, store, durable.Encryption{Key: key})
+				store = openEncrypted(t, tempFile(t), durable.Encryption{Key: key})
 			}
 			process := func() (*durable.Keeper, *agent.Agent) {
 				k := durable.Keep(store, durable.Options{})

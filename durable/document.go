@@ -36,7 +36,7 @@ type Document struct {
 	// At is when the version was stored, by the clock of the store; By is who stored it.
 	At time.Time
 	By string
-	// Data is the content. Encrypt encrypts it; kind, name and By stay readable.
+	// Data is the content. Encryption encrypts it; kind, name and By stay readable.
 	Data []byte
 }
 

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,43 +16,35 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 )
 
 var keyA, keyB = bytes.Repeat([]byte{1}, 32), bytes.Repeat([]byte{2}, 32)
 
-func openPlain(t testing.TB, path string) durable.Store {
+func openFile(t testing.TB, path string, e *durable.Encryption) durable.Store {
 	t.Helper()
-	s, err := sqlite.Open(t.Context(), path, sqlite.Options{Sync: sqlite.SyncNormal})
+	s, err := sqlite.Open(t.Context(), path, sqlite.Options{Sync: sqlite.SyncNormal, Encryption: e})
 	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, s.Close()) })
 	return s
 }
 
-func encrypt(t testing.TB, s durable.Store, e durable.Encryption) durable.Store {
+func openPlain(t testing.TB, path string) durable.Store { t.Helper(); return openFile(t, path, nil) }
+
+func openEncrypted(t testing.TB, path string, e durable.Encryption) durable.Store {
 	t.Helper()
-	x, err := durable.Encrypt(s, e)
-	require.NoError(t, err)
-	return x
+	return openFile(t, path, &e)
 }
 
-func TestEncryptedIsAStore(t *testing.T) {
-	t.Parallel()
-	durabletest.TestStore(t, func(t *testing.T) durable.Store {
-		t.Helper()
-		return encrypt(t, openPlain(t, filepath.Join(t.TempDir(), "runs.db")), durable.Encryption{Key: keyA})
-	})
-}
+// tempFile returns the path of a file that is not there.
+func tempFile(t testing.TB) string { t.Helper(); return filepath.Join(t.TempDir(), "runs.db") }
 
-func TestEncryptedSurvives(t *testing.T) {
-	durabletest.TestShared(t, func(t *testing.T) func(*testing.T) durable.Store {
-		t.Helper()
-		path := filepath.Join(t.TempDir(), "runs.db")
-		return func(t *testing.T) durable.Store {
-			t.Helper()
-			return encrypt(t, openPlain(t, path), durable.Encryption{Key: keyA})
-		}
-	})
+// keyOf returns the ID of the key that a store was encrypted with.
+func keyOf(t testing.TB, path string) string {
+	t.Helper()
+	refused, ok := errors.AsType[*durable.DecryptError](second(openPlain(t, path).Submit(t.Context(), durable.Job{})))
+	require.True(t, ok)
+	return refused.Key
 }
 
 // tell writes a text into an entry, a question and an answer of a run, and an answer
@@ -92,10 +83,10 @@ func heard(ctx context.Context, s durable.Store, id agent.RunID) (texts []string
 
 func TestSecretIsNowhereInTheFiles(t *testing.T) {
 	const secret = "the launch code is 0000"
-	found := func(t *testing.T, wrap func(durable.Store) durable.Store) (open, closed int) {
+	found := func(t *testing.T, e *durable.Encryption) (open, closed int) {
 		t.Helper()
-		path := filepath.Join(t.TempDir(), "runs.db")
-		s := wrap(openPlain(t, path))
+		path := tempFile(t)
+		s := openFile(t, path, e)
 		tell(t, s, "r", secret)
 		count := func() (n int) {
 			files, err := filepath.Glob(path + "*")
@@ -111,20 +102,19 @@ func TestSecretIsNowhereInTheFiles(t *testing.T) {
 		require.NoError(t, s.Close())
 		return open, count()
 	}
-	open, closed := found(t, func(s durable.Store) durable.Store { return s })
+	open, closed := found(t, nil)
 	assert.GreaterOrEqual(t, open, 6, "without encryption it is there: this test sees it")
 	assert.GreaterOrEqual(t, closed, 6)
-	open, closed = found(t, func(s durable.Store) durable.Store { return encrypt(t, s, durable.Encryption{Key: keyA}) })
+	open, closed = found(t, &durable.Encryption{Key: keyA})
 	assert.Zero(t, open, "main file and -wal")
 	assert.Zero(t, closed)
 }
 
 func TestKeysCanBeChanged(t *testing.T) {
-	s := openPlain(t, filepath.Join(t.TempDir(), "runs.db"))
-	defer s.Close()
-	old := encrypt(t, s, durable.Encryption{Key: keyA})
-	both := encrypt(t, s, durable.Encryption{Key: keyB, Old: [][]byte{keyA}})
-	newer := encrypt(t, s, durable.Encryption{Key: keyB})
+	path := tempFile(t)
+	old := openEncrypted(t, path, durable.Encryption{Key: keyA})
+	both := openEncrypted(t, path, durable.Encryption{Key: keyB, Old: [][]byte{keyA}})
+	newer := openEncrypted(t, path, durable.Encryption{Key: keyB})
 	tell(t, old, "old", "hello")
 	tell(t, both, "new", "hello")
 
@@ -150,19 +140,20 @@ func TestKeysCanBeChanged(t *testing.T) {
 }
 
 func TestPlainDataIsRefusedUnlessAllowed(t *testing.T) {
-	s := openPlain(t, filepath.Join(t.TempDir(), "runs.db"))
-	defer s.Close()
-	tell(t, s, "r", "hello")
-	strict := encrypt(t, s, durable.Encryption{Key: keyA})
+	path := tempFile(t)
+	tell(t, openPlain(t, path), "r", "hello")
+	strict := openEncrypted(t, path, durable.Encryption{Key: keyA})
 	_, err := strict.Entries(t.Context(), "r", 0)
 	require.EqualError(t, err, `decrypting entry 1 of run "r": not encrypted: set AllowPlain if it was written before encryption was switched on`)
-	_, err = strict.Waits(t.Context(), "r")
+	waits, err := strict.Waits(t.Context(), "r")
 	require.ErrorContains(t, err, `decrypting wait "c" of run "r": not encrypted`)
 	require.ErrorContains(t, err, `decrypting an answer to wait "c" of run "r": not encrypted`)
+	require.Len(t, waits, 2, "what is not encrypted")
+	assert.Equal(t, []any{"d", []byte(nil), []byte(nil)}, []any{waits[1].ID, waits[1].Data, waits[1].Answer.Data})
 	_, err = strict.WaitByToken(t.Context(), [32]byte{1})
 	require.ErrorContains(t, err, "not encrypted")
 
-	lenient := encrypt(t, s, durable.Encryption{Key: keyA, AllowPlain: true})
+	lenient := openEncrypted(t, path, durable.Encryption{Key: keyA, AllowPlain: true})
 	texts, err := heard(t.Context(), lenient, "r")
 	require.NoError(t, err)
 	assert.Len(t, texts, 6)
@@ -191,9 +182,8 @@ func TestTamperedDataIsRefused(t *testing.T) {
 		"an answer that ends the run":   {"UPDATE waits SET ends = 1 WHERE id = 'c'", "an answer to wait \"c\" of run \"r\": " + changed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "runs.db")
-			s := encrypt(t, openPlain(t, path), durable.Encryption{Key: keyA})
-			defer s.Close()
+			path := tempFile(t)
+			s := openEncrypted(t, path, durable.Encryption{Key: keyA})
 			tell(t, s, "r", "approve")
 			tell(t, s, "other", "approve")
 			texts, err := heard(t.Context(), s, "r")
@@ -222,7 +212,7 @@ func TestKeysThatAreNone(t *testing.T) {
 		"long":      {Key: append(bytes.Clone(keyA), 1)},
 		"short old": {Key: keyA, Old: [][]byte{keyB[:31]}},
 	} {
-		_, err := durable.Encrypt(nil, e)
+		_, err := sqlite.Open(t.Context(), tempFile(t), sqlite.Options{Encryption: &e})
 		require.ErrorContains(t, err, "expected 32 random bytes", name)
 		for _, key := range [][]byte{e.Key, keyA, keyB} {
 			if len(key) > 0 {
@@ -232,24 +222,20 @@ func TestKeysThatAreNone(t *testing.T) {
 	}
 }
 
-func ExampleEncrypt() {
+func ExampleEncryption() {
 	dir, err := os.MkdirTemp("", "grapnel")
 	if err != nil {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
 	ctx := context.Background()
-	plain, err := sqlite.Open(ctx, filepath.Join(dir, "runs.db"), sqlite.Options{Sync: sqlite.SyncNormal})
-	if err != nil {
-		panic(err)
-	}
-	defer plain.Close()
-
+	path := filepath.Join(dir, "runs.db")
 	key := []byte("32 bytes, random ones in earnest") // crypto/rand makes them
-	store, err := durable.Encrypt(plain, durable.Encryption{Key: key})
+	store, err := sqlite.Open(ctx, path, sqlite.Options{Encryption: &durable.Encryption{Key: key}})
 	if err != nil {
 		panic(err)
 	}
+	defer store.Close()
 	lease, err := store.Begin(ctx, durable.Job{ID: "r1"}, "me", time.Minute)
 	if err != nil {
 		panic(err)
@@ -260,58 +246,50 @@ func ExampleEncrypt() {
 
 	read, err := store.Entries(ctx, "r1", 0)
 	fmt.Printf("%s %v\n", read[0].Data, err)
-	kept, err := plain.Entries(ctx, "r1", 0)
-	fmt.Println(strings.Contains(string(kept[0].Data), "secret"), err)
 
-	_, err = durable.Encrypt(plain, durable.Encryption{Key: []byte("too short")})
+	plain, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer plain.Close()
+	_, err = plain.Entries(ctx, "r1", 0)
+	fmt.Println(err)
+
+	_, err = sqlite.Open(ctx, path, sqlite.Options{Encryption: &durable.Encryption{Key: []byte("too short")}})
 	fmt.Println(err)
 
 	// Output:
 	// a secret <nil>
-	// false <nil>
+	// decrypting entry 1 of run "r1": encrypted with key b90faf3b60c0b906, which is not configured: add that key
 	// encrypting a store: key 0 has 9 bytes: expected 32 random bytes
 }
 
 // Without a key, encrypted data is an error that names its key, and plain data is read as it is.
-func TestRequirePlain(t *testing.T) {
-	inner := openStore(t)
-	encrypted, err := durable.Encrypt(inner, durable.Encryption{Key: make([]byte, 32)})
-	require.NoError(t, err)
-	secret, err := encrypted.Submit(t.Context(), durable.Job{Input: []byte("secret")})
-	require.NoError(t, err)
-	plain := durable.RequirePlain(inner)
-	_, err = plain.Input(t.Context(), secret[0].ID)
+func TestDataWithoutAKey(t *testing.T) {
+	path := tempFile(t)
+	plain := openPlain(t, path)
+	require.NoError(t, second(plain.Submit(t.Context(), durable.Job{ID: "open", Input: []byte("open")})))
+	encrypted := openEncrypted(t, path, durable.Encryption{Key: keyA})
+	require.NoError(t, second(encrypted.Submit(t.Context(), durable.Job{ID: "secret", Input: []byte("secret")})))
+	_, err := plain.Input(t.Context(), "secret")
 	refused, ok := errors.AsType[*durable.DecryptError](err)
 	require.True(t, ok, "%v", err)
 	assert.NotEmpty(t, refused.Key)
 	assert.Contains(t, refused.Error(), "encrypted with key "+refused.Key)
-
-	open, err := inner.Submit(t.Context(), durable.Job{Input: []byte("open")})
+	input, err := plain.Input(t.Context(), "open")
 	require.NoError(t, err)
-	for _, s := range []durable.Store{inner, plain} {
-		input, err := s.Input(t.Context(), open[0].ID)
-		require.NoError(t, err)
-		assert.Equal(t, "open", string(input))
-	}
+	assert.Equal(t, "open", string(input))
 }
 
 // Without a key, plain data is not written beside encrypted data, by whatever method.
 func TestPlainDataIsNotWrittenBesideEncryptedData(t *testing.T) {
-	inner := openStore(t)
-	for range 2 {
-		_, err := durable.RequirePlain(inner).Submit(t.Context(), durable.Job{ID: "before"})
-		if err == nil {
-			continue // the store has no data yet
-		}
-		require.ErrorIs(t, err, durable.ErrExists)
-	}
-	encrypted, err := durable.Encrypt(inner, durable.Encryption{Key: make([]byte, 32)})
-	require.NoError(t, err)
+	path := tempFile(t)
+	require.NoError(t, second(openPlain(t, path).Submit(t.Context(), durable.Job{ID: "before"})), "the store has no encrypted data yet")
+	encrypted := openEncrypted(t, path, durable.Encryption{Key: keyA})
 	lease, err := encrypted.Begin(t.Context(), durable.Job{ID: "r"}, "one", time.Hour)
 	require.NoError(t, err)
-	id, err := inner.KeyID(t.Context())
-	require.NoError(t, err)
-	plain := durable.RequirePlain(inner)
+	id := keyOf(t, path)
+	plain := openPlain(t, path)
 	for name, err := range map[string]error{
 		"submit":   second(plain.Submit(t.Context(), durable.Job{})),
 		"begin":    second(plain.Begin(t.Context(), durable.Job{}, "one", time.Hour)),
@@ -329,13 +307,9 @@ func TestPlainDataIsNotWrittenBesideEncryptedData(t *testing.T) {
 	require.NoError(t, plain.Signal(t.Context(), "r", durable.Signal{Kind: durable.SignalCancel}), "it has no data")
 
 	// Another key takes the place of the first.
-	other, err := durable.Encrypt(inner, durable.Encryption{Key: bytes.Repeat([]byte{1}, 32), Old: [][]byte{make([]byte, 32)}})
-	require.NoError(t, err)
-	_, err = other.Submit(t.Context(), durable.Job{})
-	require.NoError(t, err)
-	now, err := inner.KeyID(t.Context())
-	require.NoError(t, err)
-	assert.NotEqual(t, id, now)
+	other := openEncrypted(t, path, durable.Encryption{Key: keyB, Old: [][]byte{keyA}})
+	require.NoError(t, second(other.Submit(t.Context(), durable.Job{})))
+	assert.NotEqual(t, id, keyOf(t, path))
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -347,17 +321,8 @@ func TestPlainContextThatLooksEncoded(t *testing.T) {
 	_, err := store.Acquire(t.Context(), run.ID, "one", time.Hour, durable.TakeFree)
 	require.NoError(t, err)
 	require.NoError(t, store.Signal(t.Context(), run.ID, durable.Signal{Kind: durable.SignalContext, Text: "stop"}))
-	signals, err := durable.RequirePlain(store).Signals(t.Context(), "one")
+	signals, err := store.Signals(t.Context(), "one")
 	require.NoError(t, err)
 	require.Len(t, signals, 1)
 	assert.Equal(t, "stop", signals[0].Text)
-}
-
-// A store that requires plain data is a store like any other.
-func TestRequirePlainIsAStore(t *testing.T) {
-	t.Parallel()
-	durabletest.TestStore(t, func(t *testing.T) durable.Store {
-		t.Helper()
-		return durable.RequirePlain(openPlain(t, filepath.Join(t.TempDir(), "runs.db")))
-	})
 }

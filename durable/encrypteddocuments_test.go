@@ -29,9 +29,8 @@ func putVersions(t *testing.T, s durable.Store) {
 }
 
 func TestDocumentsAreEncrypted(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "runs.db")
-	inner := openPlain(t, path)
-	s := encrypt(t, inner, durable.Encryption{Key: keyA})
+	path := tempFile(t)
+	s := openEncrypted(t, path, durable.Encryption{Key: keyA})
 	putVersions(t, s)
 	l, err := s.Begin(t.Context(), durable.Job{ID: "r", Input: []byte("secret input")}, "one", time.Hour)
 	require.NoError(t, err)
@@ -46,7 +45,7 @@ func TestDocumentsAreEncrypted(t *testing.T) {
 	require.Len(t, all, 2)
 	assert.Equal(t, "secret b", string(all[1].Data))
 
-	plain := durable.RequirePlain(inner)
+	plain := openPlain(t, path)
 	for name, err := range map[string]error{
 		"document": second(plain.Document(t.Context(), "k", "a", 0)), "list": second(plain.ListDocuments(t.Context(), "k", "", 1)),
 		"put":   second(plain.PutDocument(t.Context(), durable.Document{Kind: "k", Name: "c"})),
@@ -82,9 +81,8 @@ func TestTamperedDocumentsAreRefused(t *testing.T) {
 		"a later version in place of a first": {"data = (SELECT data FROM documents WHERE name = 'a' AND version = 2)", "name = 'a' AND version = 3", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "runs.db")
-			s := encrypt(t, openPlain(t, path), durable.Encryption{Key: keyA})
-			defer s.Close()
+			path := tempFile(t)
+			s := openEncrypted(t, path, durable.Encryption{Key: keyA})
 			putVersions(t, s)
 			db, err := sql.Open("sqlite", path)
 			require.NoError(t, err)

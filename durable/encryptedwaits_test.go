@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -34,9 +33,8 @@ func TestEncryptedAnswersAndWaivers(t *testing.T) {
 		"a waiver that is not encrypted": {`UPDATE waivers SET data = x'7b7d'`, `waiver "w": not encrypted`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "runs.db")
-			s := encrypt(t, openPlain(t, path), durable.Encryption{Key: keyA})
-			defer s.Close()
+			path := tempFile(t)
+			s := openEncrypted(t, path, durable.Encryption{Key: keyA})
 			l, err := s.Begin(t.Context(), durable.Job{ID: "r"}, "one", time.Hour)
 			require.NoError(t, err)
 			wait := durable.Wait{ID: "c", Kind: durable.WaitFile, Subject: "hash", Data: []byte(secret)}
@@ -117,18 +115,14 @@ func TestEncryptedInput(t *testing.T) {
 	for name, approver := range map[string]capability.Capability{"parked": capability.UseApproval(agent.ParkApprover), "in memory": answering(given)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			path := filepath.Join(t.TempDir(), "runs.db")
-			plain := openPlain(t, path)
-			defer plain.Close()
-			store := encrypt(t, plain, durable.Encryption{Key: keyA})
+			path := tempFile(t)
+			store := openEncrypted(t, path, durable.Encryption{Key: keyA})
 			k := durable.Keep(store, durable.Options{})
 			a := asksForName(t, k, approver)
 			s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 			require.NoError(t, err)
 			id := s.Run().ID
-			key, err := plain.KeyID(t.Context())
-			require.NoError(t, err)
-			require.NotEmpty(t, key)
+			key := keyOf(t, path)
 			assertHidden(t, path)
 			if s.Parked() {
 				open, err := store.OpenWaits(t.Context(), durable.WaitFilter{Kinds: []durable.WaitKind{durable.WaitInput}})
@@ -139,11 +133,10 @@ func TestEncryptedInput(t *testing.T) {
 				asked, _ := i.Questions.Asked()
 				assert.Equal(t, secrets[0], asked.Message)
 
-				without := durable.RequirePlain(plain)
-				refused, ok := errors.AsType[*durable.DecryptError](without.Answer(t.Context(), id, durable.Answers(durable.Answer{Wait: open[0].ID, Data: []byte("{}")})))
+				refused, ok := errors.AsType[*durable.DecryptError](openPlain(t, path).Answer(t.Context(), id, durable.Answers(durable.Answer{Wait: open[0].ID, Data: []byte("{}")})))
 				require.True(t, ok, "no plain answer is recorded")
 				assert.Equal(t, key, refused.Key)
-				other := encrypt(t, plain, durable.Encryption{Key: keyB})
+				other := openEncrypted(t, path, durable.Encryption{Key: keyB})
 				_, err = other.OpenWaits(t.Context(), durable.WaitFilter{})
 				_, ok = errors.AsType[*durable.DecryptError](err)
 				require.True(t, ok, "another key does not read the question: %v", err)
@@ -164,9 +157,7 @@ func TestEncryptedInput(t *testing.T) {
 			told := answersOf(t, store)
 			require.Len(t, told, 1)
 			assert.Equal(t, answer, told[0].Input)
-			again, err := plain.KeyID(t.Context())
-			require.NoError(t, err)
-			assert.Equal(t, key, again)
+			assert.Equal(t, key, keyOf(t, path))
 		})
 	}
 }

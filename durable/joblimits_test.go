@@ -120,8 +120,7 @@ func TestTimeLimitsDoNotCountWaiting(t *testing.T) {
 
 // Limits are stored with the input, in every store and encrypted too, and do not change the input.
 func TestLimitsAreStoredWithTheInput(t *testing.T) {
-	encrypted, err := durable.Encrypt(openStore(t), durable.Encryption{Key: make([]byte, 32)})
-	require.NoError(t, err)
+	encrypted := openEncrypted(t, tempFile(t), durable.Encryption{Key: keyA})
 	limits := agent.Limits{Steps: 7, Tokens: 1_000_000, Cost: 0.25, Time: 90 * time.Second}
 	for name, store := range map[string]durable.Store{"plain": openStore(t), "encrypted": encrypted} {
 		t.Run(name, func(t *testing.T) {

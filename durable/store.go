@@ -29,11 +29,6 @@ type Store interface {
 	Audits
 	Documents
 
-	// KeyID returns the ID of the key that SetKeyID has recorded; empty when there is none. Encrypt records the ID of the
-	// key that it writes with, so that a process without a key does not write plain data beside encrypted data.
-	KeyID(ctx context.Context) (string, error)
-	// SetKeyID records the ID of a key in place of the one before.
-	SetKeyID(ctx context.Context, id string) error
 	// Close releases the resources of the store.
 	Close() error
 }
@@ -47,7 +42,8 @@ type Reader interface {
 	// Entries returns the journal of a run after the entry with the given number, in order; after
 	// zero, all of it.
 	Entries(ctx context.Context, id agent.RunID, after int64) ([]Entry, error)
-	// Waits returns what a run waits for, in order, including what has happened.
+	// Waits returns what a run waits for, in order, including what has happened. Without the key of their data, it returns the waits
+	// without it and a *DecryptError.
 	Waits(ctx context.Context, id agent.RunID) ([]Wait, error)
 }
 

@@ -13,7 +13,8 @@ type Inbox interface {
 	Reader
 
 	// OpenWaits returns the waits without a decision that a filter selects, of runs that wait, or that are ready because a
-	// deadline has passed. The oldest come first, those of one time in the order of runs and IDs.
+	// deadline has passed. The oldest come first, those of one time in the order of runs and IDs. See Reader.Waits
+	// for data without a key.
 	OpenWaits(ctx context.Context, f WaitFilter) ([]Wait, error)
 	// WaitByToken finds the wait that a token was made for, by the SHA-256 of the token, which it returns as TokenHash. It
 	// returns ErrTokenSpent, with only the run, ID and subject of the wait, when the run does not have that wait any more, until

@@ -71,23 +71,20 @@ type dialect struct {
 }
 
 var (
-	sqliteFull      = backend{"sqlite-full", "SQLite, full sync", openSQLite(sqlite.SyncFull, "full")}
-	sqliteNormal    = backend{"sqlite-normal", "SQLite, normal sync", openSQLite(sqlite.SyncNormal, "normal")}
-	sqliteEncrypted = backend{"sqlite-encrypted", "SQLite, full sync, encrypted", func(t *testing.T) benchStore {
-		t.Helper()
-		p := openSQLite(sqlite.SyncFull, "full")(t)
-		encrypted, err := durable.Encrypt(p.Store, durable.Encryption{Key: bytes.Repeat([]byte{1}, 32)})
-		require.NoError(t, err)
-		return benchStore{encrypted, p.bare}
-	}}
+	sqliteFull      = backend{"sqlite-full", "SQLite, full sync", openSQLite(sqlite.SyncFull, "full", nil)}
+	sqliteNormal    = backend{"sqlite-normal", "SQLite, normal sync", openSQLite(sqlite.SyncNormal, "normal", nil)}
+	sqliteEncrypted = backend{
+		"sqlite-encrypted", "SQLite, full sync, encrypted",
+		openSQLite(sqlite.SyncFull, "full", &durable.Encryption{Key: bytes.Repeat([]byte{1}, 32)}),
+	}
 )
 
 // openSQLite opens a file with the settings of the store for both of its sides.
-func openSQLite(sync sqlite.Sync, pragma string) func(t *testing.T) benchStore {
+func openSQLite(sync sqlite.Sync, pragma string, e *durable.Encryption) func(t *testing.T) benchStore {
 	return func(t *testing.T) benchStore {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "runs.db")
-		store, err := sqlite.Open(t.Context(), path, sqlite.Options{Sync: sync})
+		store, err := sqlite.Open(t.Context(), path, sqlite.Options{Sync: sync, Encryption: e})
 		require.NoError(t, err)
 		t.Cleanup(func() { require.NoError(t, store.Close()) })
 		dsn := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "_busy_timeout=10000&_foreign_keys=1&_dqs=0" +

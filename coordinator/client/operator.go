@@ -227,9 +227,6 @@ func (s *OperatorStore) SetDenyTools(ctx context.Context, deny durable.Switch) e
 	return s.c.call(ctx, http.MethodPut, "/deny-tools", nil, nil, map[string]any{"on": deny.On, "reason": deny.Reason}, nil)
 }
 
-// KeyID returns the empty string: the coordinator encrypts and decrypts.
-func (*OperatorStore) KeyID(context.Context) (string, error) { return "", nil }
-
 // Changes returns a channel that is closed when ctx is done or the store is closed: callers look for themselves now and then.
 func (s *OperatorStore) Changes(ctx context.Context) <-chan struct{} {
 	out := make(chan struct{})

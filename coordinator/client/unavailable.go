@@ -81,12 +81,6 @@ func (*Store) Signal(context.Context, agent.RunID, durable.Signal) error { retur
 // SetDenyTools returns ErrUnavailable.
 func (*Store) SetDenyTools(context.Context, durable.Switch) error { return ErrUnavailable }
 
-// KeyID returns ErrUnavailable.
-func (*Store) KeyID(context.Context) (string, error) { return "", ErrUnavailable }
-
-// SetKeyID returns ErrUnavailable.
-func (*Store) SetKeyID(context.Context, string) error { return ErrUnavailable }
-
 // Delete returns ErrUnavailable.
 func (*Store) Delete(context.Context, agent.RunID) error { return ErrUnavailable }
 

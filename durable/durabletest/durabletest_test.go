@@ -282,7 +282,6 @@ var faults = map[string]string{
 	"close":                    "closed_with_the_store",
 	"delete held":              "end/delete_refuses",
 	"prune running":            "end/prune_deletes_runs",
-	"key ID":                   "switch/the_ID_of_a_key",
 	"switch":                   "switch/is_what_it_was_set_to",
 }
 

@@ -137,17 +137,6 @@ var switching = map[string]part{
 		require.NoError(t, err)
 		assert.Equal(t, durable.Switch{}, sw)
 	},
-	"the ID of a key is the last one": func(t *testing.T, s durable.Store) {
-		before, err := s.KeyID(t.Context()) // an encrypted store has not written yet
-		require.NoError(t, err)
-		assert.Empty(t, before)
-		for _, id := range []string{"a1", "b2", "b2"} {
-			require.NoError(t, s.SetKeyID(t.Context(), id))
-			got, err := s.KeyID(t.Context())
-			require.NoError(t, err)
-			assert.Equal(t, id, got)
-		}
-	},
 	"is what it was set to": func(t *testing.T, s durable.Store) {
 		for _, want := range []durable.Switch{
 			{On: true, Reason: "it's 🔥", By: "ops", Since: testTime()},

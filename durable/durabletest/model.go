@@ -26,7 +26,6 @@ type modelData struct {
 	runs      []*modelRun // in the order of creation
 	queues    []modelQueue
 	deny      durable.Switch
-	keyID     string
 	records   []durable.AuditRecord
 	waivers   []durable.Waiver
 	documents []*modelDocument
@@ -394,29 +393,6 @@ func (m model) SetDenyTools(ctx context.Context, s durable.Switch) error {
 	m.deny = s
 	if m.broken == "switch" {
 		m.deny.Reason = ""
-	}
-	return nil
-}
-
-// KeyID implements durable.Store.
-func (m model) KeyID(ctx context.Context) (string, error) {
-	done, err := m.lock(ctx)
-	defer done()
-	if err != nil {
-		return "", err
-	}
-	return m.keyID, nil
-}
-
-// SetKeyID implements durable.Store.
-func (m model) SetKeyID(ctx context.Context, id string) error {
-	done, err := m.lock(ctx)
-	defer done()
-	if err != nil {
-		return err
-	}
-	if m.keyID == "" || m.broken != "key ID" {
-		m.keyID = id
 	}
 	return nil
 }

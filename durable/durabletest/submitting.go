@@ -179,8 +179,6 @@ var submitting = map[string]part{
 			"delete":          s.Delete(ctx, "p"),
 			"prune":           second(s.Prune(ctx, time.Now().Add(hour))),
 			"deny tools":      second(s.DenyTools(ctx)),
-			"key ID":          second(s.KeyID(ctx)),
-			"set key ID":      s.SetKeyID(ctx, "id"),
 			"set deny tools":  s.SetDenyTools(ctx, durable.Switch{On: true}),
 			"owed":            second(s.Owed(ctx, hour, 10)),
 			"polled":          s.RecordPoll(ctx, testerKey()),

@@ -15,10 +15,15 @@ import (
 
 // New returns an empty store. It is safe for concurrent use.
 func New() durable.Store {
-	return store.New(&db{
+	s, _ := store.New(newDB(), nil) // fails only for invalid keys
+	return s
+}
+
+func newDB() *db {
+	return &db{
 		byID: map[agent.RunID]*run{}, byKey: map[string]*run{}, tokens: map[[32]byte]store.Token{}, documents: map[documentID]*document{},
 		settings: map[string][]byte{},
-	})
+	}
 }
 
 // db keeps the rows.

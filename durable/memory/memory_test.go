@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"bytes"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func open(*testing.T) durable.Store { return memory.New() }
 
 func TestStore(t *testing.T) { durabletest.TestStore(t, open) }
+
+func TestEncryptedIsAStore(t *testing.T) {
+	durabletest.TestStore(t, func(t *testing.T) durable.Store {
+		t.Helper()
+		s, err := memory.NewEncrypted(durable.Encryption{Key: bytes.Repeat([]byte{1}, 32)})
+		require.NoError(t, err)
+		return s
+	})
+}
 
 func TestRandom(t *testing.T) { durabletest.TestRandom(t, open) }
 

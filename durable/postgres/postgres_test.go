@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"crypto/rand"
 	"fmt"
 	"testing"
@@ -23,19 +24,25 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(parts.Tests{M: m}) }
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	durabletest.TestStore(t, openEmpty(parts.Postgres(t)))
+	durabletest.TestStore(t, openEmpty(parts.Postgres(t), postgres.Options{}))
+}
+
+func TestEncryptedIsAStore(t *testing.T) {
+	t.Parallel()
+	e := durable.Encryption{Key: bytes.Repeat([]byte{1}, 32)}
+	durabletest.TestStore(t, openEmpty(parts.Postgres(t), postgres.Options{Schema: schema(), Encryption: &e}))
 }
 
 func TestRandom(t *testing.T) {
 	t.Parallel()
-	durabletest.TestRandom(t, openEmpty(parts.Postgres(t)))
+	durabletest.TestRandom(t, openEmpty(parts.Postgres(t), postgres.Options{}))
 }
 
 // openEmpty opens the store in a database and empties it: a new schema takes a tenth of a second each time.
-func openEmpty(url string) func(t *testing.T) durable.Store {
+func openEmpty(url string, o postgres.Options) func(t *testing.T) durable.Store {
 	return func(t *testing.T) durable.Store {
 		t.Helper()
-		s := open(t, url, postgres.Options{})
+		s := open(t, url, o)
 		_, err := s.Pool().Exec(t.Context(), `DELETE FROM runs; DELETE FROM settings; DELETE FROM queues; DELETE FROM audit;
 			DELETE FROM waivers; DELETE FROM documents`)
 		require.NoError(t, err)

@@ -33,6 +33,8 @@ type Options struct {
 	// Timeout is the time limit of one call, including the wait for a connection. Zero means 30 seconds. An earlier
 	// deadline of the context takes precedence.
 	Timeout time.Duration
+	// Encryption, unless nil, has the keys with which the store encrypts data.
+	Encryption *durable.Encryption
 }
 
 func (o Options) schema() string { return lo.CoalesceOrEmpty(o.Schema, "grapnel") }
@@ -42,10 +44,13 @@ func (o Options) timeout() time.Duration { return lo.CoalesceOrEmpty(o.Timeout, 
 // Store keeps runs in a PostgreSQL database. It is safe for concurrent use, by any
 // number of processes.
 type Store struct {
-	durable.Store
+	*machine
 
 	db *db
 }
+
+// machine has the rules.
+type machine = store.Store
 
 // db keeps the rows.
 type db struct {
@@ -67,15 +72,18 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	d := &db{schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema())}
+	s, err := store.New(d, o.Encryption)
+	if err != nil {
+		return nil, err
+	}
 	if err := o.createSchema(ctx, config.ConnConfig); err != nil {
 		return nil, fmt.Errorf("open the postgres store: %w", err)
 	}
-	pool, err := pgxpool.NewWithConfig(ctx, config)
-	if err != nil {
+	if d.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, fmt.Errorf("open the postgres store: %w", err)
 	}
-	d := &db{pool: pool, schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema())}
-	return &Store{store.New(d), d}, nil
+	return &Store{s, d}, nil
 }
 
 // parse parses a URL. It hides the parser's error, because that quotes the URL, and a parser cannot know which part of an

@@ -1,6 +1,10 @@
 package sqlite
 
-import "time"
+import (
+	"time"
+
+	"github.com/grapnel-go/grapnel/durable"
+)
 
 // Options configure a store. The zero Options are the defaults.
 type Options struct {
@@ -8,6 +12,8 @@ type Options struct {
 	Sync Sync
 	// Wait is the maximum time that a call waits for other writing processes. Zero means ten seconds.
 	Wait time.Duration
+	// Encryption, unless nil, has the keys with which the store encrypts data.
+	Encryption *durable.Encryption
 	// Now is the clock, for tests. Nil means time.Now.
 	Now func() time.Time
 }

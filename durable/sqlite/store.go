@@ -60,10 +60,14 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if d.now == nil {
 		d.now = time.Now
 	}
+	s, err := store.New(d, o.Encryption)
+	if err != nil {
+		return nil, err
+	}
 	if err := d.connect(ctx, o.Sync); err != nil {
 		return nil, errors.Join(d.explain(ctx, "opening it", err), d.disconnect())
 	}
-	return &Store{store.New(d), d}, nil
+	return &Store{s, d}, nil
 }
 
 func (d *db) connect(ctx context.Context, sync Sync) (err error) {

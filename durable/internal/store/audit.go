@@ -26,7 +26,13 @@ func (t tx) record(r durable.AuditRecord) error {
 
 // AuditRecords implements durable.Store.
 func (s *Store) AuditRecords(ctx context.Context, f durable.AuditFilter) ([]durable.AuditRecord, error) {
-	return readRows(ctx, s, "reading the audit log", func(rows Rows) ([]durable.AuditRecord, error) { return rows.Audit(f) })
+	records, err := readRows(ctx, s, "reading the audit log", func(rows Rows) ([]durable.AuditRecord, error) { return rows.Audit(f) })
+	for _, r := range records {
+		if a := r.Answer; err == nil && a != nil && len(a.Data) > 0 { // the run may have been deleted
+			a.Data, err = s.keys.open(a.Data, answerPlace(r.Run, *a))
+		}
+	}
+	return unlessFailed(records, err)
 }
 
 // waiver returns the waiver with an ID.
@@ -41,7 +47,8 @@ func waiver(rows Rows, id string) (durable.Waiver, bool, error) {
 
 // AddWaiver implements durable.Store.
 func (s *Store) AddWaiver(ctx context.Context, w durable.Waiver) error {
-	return s.write(ctx, "adding a waiver", func(t tx) error {
+	w.Data = s.keys.seal(w.Data, waiverPlace(w))
+	return s.writeData(ctx, "adding a waiver", func(t tx) error {
 		_, found, err := waiver(t, w.ID)
 		if err != nil || found {
 			return cmp.Or(err, fmt.Errorf("waiver %q: %w", w.ID, durable.ErrExists))
@@ -75,7 +82,7 @@ func (s *Store) RevokeWaiver(ctx context.Context, id, by string) error {
 
 // Waivers implements durable.Store.
 func (s *Store) Waivers(ctx context.Context, all bool) ([]durable.Waiver, error) {
-	return readRows(ctx, s, "reading the waivers", func(rows Rows) ([]durable.Waiver, error) {
+	waivers, err := readRows(ctx, s, "reading the waivers", func(rows Rows) ([]durable.Waiver, error) {
 		waivers, err := rows.Waivers()
 		if !all {
 			waivers = slices.DeleteFunc(waivers, func(w durable.Waiver) bool { return !w.Revoked.IsZero() || !w.Expires.After(rows.Now()) })
@@ -83,6 +90,7 @@ func (s *Store) Waivers(ctx context.Context, all bool) ([]durable.Waiver, error)
 		slices.SortStableFunc(waivers, func(a, b durable.Waiver) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) })
 		return waivers, err
 	})
+	return openAll(s.keys, waivers, err, func(w *durable.Waiver) (*[]byte, place) { return &w.Data, waiverPlace(*w) })
 }
 
 // addVersion stores the next version of a document.
@@ -94,8 +102,22 @@ func (t tx) addVersion(d durable.Document) (durable.Document, error) {
 	if last.Newest != d.Version {
 		return durable.Document{}, fmt.Errorf("document %q of kind %q: %w", d.Name, d.Kind, durable.ErrConflict)
 	}
+	data := d.Data
+	d.Data = t.keys.seal(data, documentPlace(d, d.Version))
 	d.Version, d.At = last.Version+1, t.Now()
-	return d, t.AddDocument(d)
+	err = t.AddDocument(d)
+	d.Data = data
+	return d, err
+}
+
+// openDocument decrypts the data of a version, which replaced the version before it or, after a deletion, none.
+func (k *keyring) openDocument(d *durable.Document) error {
+	data, err := k.open(d.Data, documentPlace(*d, d.Version-1))
+	if err != nil {
+		data, err = k.open(d.Data, documentPlace(*d, 0))
+	}
+	d.Data = data
+	return err
 }
 
 // PutDocument implements durable.Store.
@@ -103,7 +125,7 @@ func (s *Store) PutDocument(ctx context.Context, d durable.Document) (stored dur
 	if err := d.Check(); err != nil {
 		return durable.Document{}, err
 	}
-	err = s.write(ctx, "storing a document", func(t tx) (err error) {
+	err = s.writeData(ctx, "storing a document", func(t tx) (err error) {
 		stored, err = t.addVersion(d)
 		return err
 	})
@@ -117,16 +139,20 @@ func (s *Store) Document(ctx context.Context, kind, name string, version int64) 
 		if err == nil && version == 0 && v.Newest == 0 {
 			err = fmt.Errorf("document %q of kind %q: %w", name, kind, durable.ErrNotFound)
 		}
-		if err != nil {
-			return durable.Document{}, err
+		if err == nil {
+			err = s.keys.openDocument(&v.Document)
 		}
-		return v.Document, nil
+		return unlessFailed(v.Document, err)
 	})
 }
 
 // ListDocuments implements durable.Store.
 func (s *Store) ListDocuments(ctx context.Context, kind, after string, limit int) ([]durable.Document, error) {
-	return readRows(ctx, s, "listing documents", func(rows Rows) ([]durable.Document, error) { return rows.Documents(kind, after, max(limit, 0)) })
+	all, err := readRows(ctx, s, "listing documents", func(rows Rows) ([]durable.Document, error) { return rows.Documents(kind, after, max(limit, 0)) })
+	for i := range all {
+		err = cmp.Or(err, s.keys.openDocument(&all[i]))
+	}
+	return unlessFailed(all, err)
 }
 
 // DeleteDocument implements durable.Store.
@@ -143,11 +169,8 @@ func (s *Store) DeleteDocument(ctx context.Context, kind, name string) error {
 	})
 }
 
-// The names of settings.
-const (
-	denySetting = "deny_tools"
-	keySetting  = "key_id"
-)
+// denySetting is the name of the setting with the switch.
+const denySetting = "deny_tools"
 
 // DenyTools implements durable.Store.
 func (s *Store) DenyTools(ctx context.Context) (durable.Switch, error) {
@@ -167,17 +190,4 @@ func (s *Store) SetDenyTools(ctx context.Context, deny durable.Switch) error {
 		return err
 	}
 	return s.write(ctx, "setting the switch that denies tools", func(t tx) error { return t.PutSetting(denySetting, value) })
-}
-
-// KeyID implements durable.Store.
-func (s *Store) KeyID(ctx context.Context) (string, error) {
-	return readRows(ctx, s, "reading the ID of the key", func(rows Rows) (string, error) {
-		value, err := rows.Setting(keySetting)
-		return string(value), err
-	})
-}
-
-// SetKeyID implements durable.Store.
-func (s *Store) SetKeyID(ctx context.Context, id string) error {
-	return s.write(ctx, "recording the ID of the key", func(t tx) error { return t.PutSetting(keySetting, []byte(id)) })
 }

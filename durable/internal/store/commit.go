@@ -16,7 +16,11 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 	if err := c.Check(); err != nil {
 		return fmt.Errorf("run %q: %w", l.Run, err)
 	}
-	printed, repeatable := c.Fingerprint(l), isRepeatable(c)
+	if err := s.CheckKey(ctx); err != nil {
+		return err
+	}
+	printed, repeatable := s.keys.print(c.Fingerprint(l)), isRepeatable(c)
+	c.Entries, c.Events = sealAll(s.keys, c.Entries, entryOf(l.Run)), sealAll(s.keys, c.Events, eventOf(l.Run))
 	if c.Jobs, err = prepareJobs(c.Jobs); err != nil {
 		return err
 	}
@@ -126,7 +130,8 @@ func (t tx) append(r *Run, c durable.Commit) error {
 		}
 	}
 	for _, record := range c.Records {
-		record.Run = r.ID
+		record.Run, record.Answer = r.ID, cloneAnswer(record.Answer)
+		record.Answer.Data = t.keys.seal(record.Answer.Data, answerPlace(r.ID, *record.Answer))
 		if err := t.record(record); err != nil {
 			return err
 		}
@@ -149,7 +154,7 @@ func (t tx) update(r *Run, u durable.Update) error {
 		return t.passOn(r, *u.Pass)
 	case u.Status.Ended():
 		if len(u.Result) > 0 {
-			if err := t.PutResult(r.ID, u.Result); err != nil {
+			if err := t.PutResult(r.ID, t.keys.seal(u.Result, resultPlace(r.ID))); err != nil {
 				return err
 			}
 		}
@@ -180,6 +185,7 @@ func (t tx) ask(r *Run, u durable.Update) error {
 				w.Answer.At = t.Now()
 			}
 		}
+		t.keys.sealWait(&w.Wait)
 		if k := findWait(old, w.ID); k >= 0 {
 			w.keep(old[k])
 		}
@@ -212,7 +218,7 @@ func (w *Wait) keep(old Wait) {
 func (t tx) passOn(r *Run, p durable.Pass) error {
 	r.Phase, r.Attempts, r.AnyWait = p.Phase, 0, false
 	if p.Input != nil {
-		if err := t.PutInput(r.ID, p.Input); err != nil {
+		if err := t.PutInput(r.ID, t.keys.seal(p.Input, inputPlace(r.ID))); err != nil {
 			return err
 		}
 	}

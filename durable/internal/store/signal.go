@@ -16,6 +16,13 @@ func (s *Store) Signal(ctx context.Context, id agent.RunID, g durable.Signal) er
 	default:
 		return fmt.Errorf("signal to run %q: unknown kind %q", id, g.Kind)
 	}
+	g.Run = id
+	if hasText(g) {
+		if err := s.CheckKey(ctx); err != nil {
+			return err
+		}
+		g.Text = s.keys.sealText(g.Text, signalPlace(g))
+	}
 	return s.change(ctx, "sending a signal", id, func(t tx, r *Run) (err error) {
 		if r.Status.Ended() {
 			return nil
@@ -34,9 +41,14 @@ func (s *Store) Signal(ctx context.Context, id agent.RunID, g durable.Signal) er
 		}
 		r.Signals++
 		r.Updated = t.Now()
-		g.Run, g.Seq, g.At, g.Cause = id, r.Signals, t.Now(), ""
+		g.Seq, g.At, g.Cause = r.Signals, t.Now(), ""
 		return t.AddSignal(g)
 	})
+}
+
+// hasText reports whether the signal adds text to a conversation.
+func hasText(g durable.Signal) bool {
+	return g.Kind == durable.SignalContext || g.Kind == durable.SignalResume && g.Text != ""
 }
 
 // cancel requests the end of a run that has not ended. If no process holds it, it ends when it has never started, and is ready
@@ -91,21 +103,27 @@ func (t tx) resume(r *Run) error {
 }
 
 // Signals implements durable.Store.
-func (s *Store) Signals(ctx context.Context, owner string) ([]durable.Signal, error) {
+func (s *Store) Signals(ctx context.Context, owner string) (all []durable.Signal, err error) {
 	if owner == "" {
 		return nil, ctx.Err()
 	}
-	return readRows(ctx, s, "reading signals", func(rows Rows) (all []durable.Signal, err error) {
-		runs, err := rows.Signals(owner)
-		for _, r := range runs {
-			all = append(all, r.Added...)
-			if r.Paused {
-				all = append(all, durable.Signal{Run: r.Run, Kind: durable.SignalPause})
+	runs, err := readRows(ctx, s, "reading signals", func(rows Rows) ([]Signalled, error) { return rows.Signals(owner) })
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range runs {
+		for _, g := range r.Added {
+			if g.Text, err = s.keys.openText(g.Text, signalPlace(g)); err != nil {
+				return nil, err
 			}
-			if r.CancelCause != "" {
-				all = append(all, durable.Signal{Run: r.Run, Kind: durable.SignalCancel, Text: r.CancelReason, Cause: r.CancelCause})
-			}
+			all = append(all, g)
 		}
-		return all, err
-	})
+		if r.Paused {
+			all = append(all, durable.Signal{Run: r.Run, Kind: durable.SignalPause})
+		}
+		if r.CancelCause != "" {
+			all = append(all, durable.Signal{Run: r.Run, Kind: durable.SignalCancel, Text: r.CancelReason, Cause: r.CancelCause})
+		}
+	}
+	return all, nil
 }

@@ -16,6 +16,7 @@ import (
 // Store is a durable.Store over rows.
 type Store struct {
 	db     DB
+	keys   *keyring
 	idle   *coalesce.Group[struct{}]        // of calls that idle workers make, and that found nothing to do
 	queues *coalesce.Group[[]durable.Needs] // of calls of Queues
 }
@@ -25,9 +26,10 @@ var _ durable.Store = (*Store)(nil)
 // idleAtOnce is how many equal claims run at once, so that they can share a commit.
 const idleAtOnce = 4
 
-// New returns the store over a database.
-func New(db DB) *Store {
-	return &Store{db, coalesce.NewGroup[struct{}](idleAtOnce), coalesce.NewGroup[[]durable.Needs](1)}
+// New returns the store over a database. A nil Encryption means that nothing is encrypted.
+func New(db DB, e *durable.Encryption) (*Store, error) {
+	keys, err := newKeyring(e)
+	return &Store{db, keys, coalesce.NewGroup[struct{}](idleAtOnce), coalesce.NewGroup[[]durable.Needs](1)}, err
 }
 
 // Changes implements durable.Store.
@@ -40,6 +42,7 @@ func (s *Store) Close() error { return s.db.Close() }
 type tx struct {
 	Tx
 
+	keys *keyring
 	// runs are the locked runs, and waits the waits that were read, as they are stored.
 	runs  map[agent.RunID]Run
 	waits map[agent.RunID][]Wait
@@ -48,8 +51,38 @@ type tx struct {
 // write calls f in a transaction, perhaps again.
 func (s *Store) write(ctx context.Context, doing string, f func(t tx) error) error {
 	return s.db.Write(ctx, doing, func(rows Tx) error {
-		return f(tx{rows, map[agent.RunID]Run{}, map[agent.RunID][]Wait{}})
+		return f(tx{rows, s.keys, map[agent.RunID]Run{}, map[agent.RunID][]Wait{}})
 	})
+}
+
+// writeData is write for a transaction that writes data.
+func (s *Store) writeData(ctx context.Context, doing string, f func(t tx) error) error {
+	if err := s.CheckKey(ctx); err != nil {
+		return err
+	}
+	return s.write(ctx, doing, f)
+}
+
+// keySetting is the name of the setting with the ID of the key.
+const keySetting = "key_id"
+
+// CheckKey returns a *durable.DecryptError if the store has encrypted data and no key. Otherwise, it records the ID of its key, so
+// that no process without that key writes plain data beside encrypted data. Methods that write data call it first.
+func (s *Store) CheckKey(ctx context.Context) error {
+	if s.keys.recorded.Load() {
+		return nil
+	}
+	value, err := readRows(ctx, s, "reading the ID of the key", func(rows Rows) ([]byte, error) { return rows.Setting(keySetting) })
+	id := string(value)
+	switch {
+	case err != nil:
+	case s.keys.isEmpty() && id != "":
+		err = &durable.DecryptError{Of: "the store", Key: id, Why: "its data is encrypted, and plain data must not be written to it: configure key " + id}
+	case !s.keys.isEmpty() && id != s.keys.first.String():
+		err = s.write(ctx, "recording the ID of the key", func(t tx) error { return t.PutSetting(keySetting, []byte(s.keys.first.String())) })
+	}
+	s.keys.recorded.Store(err == nil)
+	return err
 }
 
 // unlessFailed returns what a call returns: a value only without an error.
@@ -179,43 +212,47 @@ func (s *Store) List(ctx context.Context, f durable.Filter) ([]durable.Run, erro
 
 // Entries implements durable.Store.
 func (s *Store) Entries(ctx context.Context, id agent.RunID, after int64) ([]durable.Entry, error) {
-	return readRowsOf(ctx, s, "reading a journal", id, func(rows Rows) ([]durable.Entry, bool, error) {
+	all, err := readRowsOf(ctx, s, "reading a journal", id, func(rows Rows) ([]durable.Entry, bool, error) {
 		all, err := rows.Entries(id, after)
 		return all, len(all) == 0, err
 	})
+	return openAll(s.keys, all, err, entryOf(id))
 }
 
 // Events implements durable.Store.
 func (s *Store) Events(ctx context.Context, id agent.RunID, after int64, limit int) ([]durable.Event, error) {
-	return readRowsOf(ctx, s, "reading events", id, func(rows Rows) ([]durable.Event, bool, error) {
+	all, err := readRowsOf(ctx, s, "reading events", id, func(rows Rows) ([]durable.Event, bool, error) {
 		all, err := rows.Events(id, after, max(limit, 0))
 		return all, len(all) == 0, err
 	})
+	return openAll(s.keys, all, err, eventOf(id))
 }
 
-func (s *Store) payload(ctx context.Context, doing string, id agent.RunID) (Payload, error) {
-	return readRowsOf(ctx, s, doing, id, func(rows Rows) (Payload, bool, error) {
+// payload returns a large value of a run, which may be missing.
+func (s *Store) payload(ctx context.Context, doing string, id agent.RunID, p place, of func(Payload) []byte) ([]byte, error) {
+	data, err := readRowsOf(ctx, s, doing, id, func(rows Rows) ([]byte, bool, error) {
 		p, err := rows.Payload(id)
-		return p, p.Input == nil && p.Submitted == nil && p.Result == nil, err
+		return of(p), p.Input == nil && p.Submitted == nil && p.Result == nil, err
 	})
+	if err != nil || len(data) == 0 {
+		return data, err
+	}
+	return s.keys.open(data, p)
 }
 
 // Input implements durable.Store.
 func (s *Store) Input(ctx context.Context, id agent.RunID) ([]byte, error) {
-	p, err := s.payload(ctx, "reading the input of a run", id)
-	return p.Input, err
+	return s.payload(ctx, "reading the input of a run", id, inputPlace(id), func(p Payload) []byte { return p.Input })
 }
 
 // SubmittedInput implements durable.Store.
 func (s *Store) SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error) {
-	p, err := s.payload(ctx, "reading the submitted input of a run", id)
-	return p.Submitted, err
+	return s.payload(ctx, "reading the submitted input of a run", id, inputPlace(id), func(p Payload) []byte { return p.Submitted })
 }
 
 // Result implements durable.Store.
 func (s *Store) Result(ctx context.Context, id agent.RunID) ([]byte, error) {
-	p, err := s.payload(ctx, "reading the result of a run", id)
-	return p.Result, err
+	return s.payload(ctx, "reading the result of a run", id, resultPlace(id), func(p Payload) []byte { return p.Result })
 }
 
 // Delete implements durable.Store.

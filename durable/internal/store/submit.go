@@ -53,6 +53,9 @@ func (t tx) runsOf(jobs []durable.Job, ending agent.RunID) (all []durable.Run, a
 			all = append(all, known.Run)
 			continue
 		}
+		if j.Input != nil {
+			j.Input = t.keys.seal(j.Input, inputPlace(j.ID))
+		}
 		r := NewRun{Input: j.Input, Run: Run{Run: durable.Run{
 			ID: j.ID, Session: j.Session, Kind: j.Kind, Name: j.Name, Version: j.Version, Parent: j.Parent, Root: j.Root, Phase: j.Phase,
 			Demands: orNil(j.Demands), Labels: orNil(j.Labels), Priority: j.Priority, IdempotencyKey: j.IdempotencyKey, By: j.By,
@@ -102,7 +105,7 @@ func (s *Store) Submit(ctx context.Context, jobs ...durable.Job) (runs []durable
 	if jobs, err = prepareJobs(jobs); err != nil || len(jobs) == 0 {
 		return nil, err
 	}
-	err = s.write(ctx, "submitting jobs", func(t tx) error {
+	err = s.writeData(ctx, "submitting jobs", func(t tx) error {
 		all, added, err := t.runsOf(jobs, "")
 		if err != nil {
 			return err
@@ -118,7 +121,7 @@ func (s *Store) Begin(ctx context.Context, j durable.Job, owner string, ttl time
 	if j, err = j.PrepareToBegin(); err != nil {
 		return durable.Lease{}, err
 	}
-	err = s.write(ctx, "beginning a run", func(t tx) error {
+	err = s.writeData(ctx, "beginning a run", func(t tx) error {
 		_, added, err := t.runsOf([]durable.Job{j}, "")
 		switch {
 		case err != nil:

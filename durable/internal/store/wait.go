@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +13,51 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
+
+// answersIn returns the answers of a wait, to change them.
+func answersIn(w *durable.Wait) (all []*durable.Answer) {
+	for i := range w.Partial {
+		all = append(all, &w.Partial[i])
+	}
+	if w.Answer != nil {
+		all = append(all, w.Answer)
+	}
+	return all
+}
+
+// sealWait encrypts the data of a wait and its answers in place.
+func (k *keyring) sealWait(w *durable.Wait) {
+	w.Data = k.seal(w.Data, waitPlace(*w))
+	for _, a := range answersIn(w) {
+		a.Data = k.seal(a.Data, answerPlace(w.Run, *a))
+	}
+}
+
+// openWait decrypts the data of a wait and its answers in place. It removes data that it cannot decrypt.
+func (k *keyring) openWait(w *durable.Wait) error {
+	var errs []error
+	open := func(data []byte, p place) []byte {
+		if w.IsAfter() && len(data) == 0 { // this package has made it
+			return data
+		}
+		plain, err := k.open(data, p)
+		errs = append(errs, err)
+		return plain
+	}
+	w.Data = open(w.Data, waitPlace(*w))
+	for _, a := range answersIn(w) {
+		a.Data = open(a.Data, answerPlace(w.Run, *a))
+	}
+	return errors.Join(errs...)
+}
+
+// openWaits decrypts the data of waits and their answers in place. It removes data that it cannot decrypt.
+func (k *keyring) openWaits(waits []durable.Wait, err error) ([]durable.Wait, error) {
+	for i := range waits {
+		err = cmp.Or(err, k.openWait(&waits[i]))
+	}
+	return waits, err
+}
 
 // withoutClaims returns waits without their claims.
 func withoutClaims(waits []Wait) []durable.Wait {
@@ -28,12 +74,13 @@ func (s *Store) Waits(ctx context.Context, id agent.RunID) ([]durable.Wait, erro
 		waits, err := rows.Waits(id)
 		return waits, len(waits) == 0, err
 	})
-	return withoutClaims(waits), err
+	return s.keys.openWaits(withoutClaims(waits), err)
 }
 
 // OpenWaits implements durable.Store.
 func (s *Store) OpenWaits(ctx context.Context, f durable.WaitFilter) ([]durable.Wait, error) {
-	return readRows(ctx, s, "listing waits", func(rows Rows) ([]durable.Wait, error) { return rows.OpenWaits(f) })
+	waits, err := readRows(ctx, s, "listing waits", func(rows Rows) ([]durable.Wait, error) { return rows.OpenWaits(f) })
+	return s.keys.openWaits(waits, err)
 }
 
 // WaitByToken implements durable.Store.
@@ -53,7 +100,8 @@ func (s *Store) WaitByToken(ctx context.Context, hash [32]byte) (durable.Wait, e
 		}
 		w := waits[i].Wait
 		w.TokenHash = hash
-		return w, nil
+		err = s.keys.openWait(&w)
+		return unlessFailed(w, err)
 	})
 }
 
@@ -105,12 +153,19 @@ func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait string, hash 
 
 // Answer implements durable.Store.
 func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerFunc) error {
+	if err := s.CheckKey(ctx); err != nil {
+		return err
+	}
 	return s.change(ctx, "answering", id, func(t tx, r *Run) error {
 		waits, err := t.waitsOf(id)
 		if err != nil {
 			return err
 		}
-		answers, err := form(withoutClaims(cloneWaits(waits)), t.Now()) // which may change them
+		plain, err := t.keys.openWaits(withoutClaims(cloneWaits(waits)), nil)
+		if err != nil {
+			return err
+		}
+		answers, err := form(plain, t.Now()) // which may change them
 		if err != nil {
 			return err
 		}
@@ -123,6 +178,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerF
 				return fmt.Errorf("run %q, wait %q: %w", id, a.Wait, durable.ErrAnswered)
 			}
 			a.At, a.Subject = t.Now(), w.Subject
+			a.Data = t.keys.seal(a.Data, answerPlace(id, a))
 			if a.More {
 				w.Partial = append(w.Partial, a)
 			} else {
@@ -195,7 +251,7 @@ func (s *Store) ClaimChecks(
 			return t.PutChecker(claims...)
 		})
 	}
-	all = withoutClaims(found)
+	all, err = s.keys.openWaits(withoutClaims(found), err)
 	slices.SortFunc(all, CompareWaits)
 	return unlessFailed(all, err)
 }

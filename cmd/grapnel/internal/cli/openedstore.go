@@ -28,10 +28,9 @@ type openedStore struct {
 	client *client.Client
 	store  *client.OperatorStore
 	// direct is the store itself, for commands that execute runs, maintain the store, or record a name that a flag gives: a coordinator
-	// records the name of the token, and offers operators no more than store. locked is the same without decryption, for lists, which need
-	// no key.
-	direct, locked durable.Store
-	keeper         *durable.Keeper
+	// records the name of the token, and offers operators no more than store.
+	direct durable.Store
+	keeper *durable.Keeper
 	// served reports whether the coordinator executes the runs, not this process.
 	served bool
 
@@ -62,14 +61,14 @@ func openStore(ctx context.Context, at string, create bool) (*openedStore, error
 	k := &openedStore{address: p, served: p.server()}
 	if k.served {
 		k.client, err = p.openServer(create)
-	} else if k.direct, k.locked, err = p.open(ctx, create); err == nil {
+	} else if k.direct, err = p.open(ctx, create); err == nil {
 		k.client, err = localClient(k.direct)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if k.store = k.client.OperatorStore(); k.served {
-		k.direct, k.locked = k.store, k.store
+		k.direct = k.store
 	}
 	k.keeper = durable.Keep(k.direct, keeperOptions())
 	k.going, k.suspend = context.WithCancel(context.WithoutCancel(ctx))
@@ -228,9 +227,6 @@ func runKept(ctx context.Context, f keptFlags, o *options, given *cobra.Command,
 		return err
 	}
 	defer func() { err = errors.Join(err, k.close()) }()
-	if id, err := k.direct.KeyID(ctx); err == nil && id != "" && os.Getenv(keyVariable) == "" {
-		return explainError(&durable.DecryptError{Of: "the store", Key: id}) // plain data is not written beside encrypted data
-	}
 	k.waits = f.noWait
 	in := newInput(v.std)
 	ctx, release := k.suspendable(ctx, v, in.restore)

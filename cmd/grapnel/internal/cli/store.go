@@ -136,26 +136,25 @@ func shellWord(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// open opens the store. Stored is the same store without decryption. If its file does not exist, open creates it when
-// create is set or the address is the default.
-func (p storeAddress) open(ctx context.Context, create bool) (store, stored durable.Store, err error) {
+// open opens the store. If its file does not exist, open creates it when create is set or the address is the default.
+func (p storeAddress) open(ctx context.Context, create bool) (durable.Store, error) {
 	keys, err := storeKeys()
 	if err != nil {
-		return nil, nil, &usageError{err}
+		return nil, &usageError{err}
 	}
 	if err := p.prepare(create); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if stored, err = p.connect(ctx); err != nil {
-		return nil, nil, err
+	store, err := p.connect(ctx, keys)
+	if err != nil {
+		return nil, &usageError{err}
 	}
-	if keys == nil {
-		return durable.RequirePlain(stored), stored, nil
+	if create { // the command stores runs
+		if err := explainError(store.CheckKey(ctx)); err != nil {
+			return nil, errors.Join(err, store.Close())
+		}
 	}
-	if store, err = durable.Encrypt(stored, *keys); err != nil {
-		return nil, nil, errors.Join(&usageError{err}, stored.Close())
-	}
-	return store, stored, nil
+	return store, nil
 }
 
 // openServer returns a client of the coordinator.
@@ -190,19 +189,17 @@ func (p storeAddress) prepare(create bool) error {
 	return nil
 }
 
-func (p storeAddress) connect(ctx context.Context) (durable.Store, error) {
+// keyedStore is a store that knows whether it needs a key.
+type keyedStore interface {
+	durable.Store
+	CheckKey(ctx context.Context) error
+}
+
+func (p storeAddress) connect(ctx context.Context, keys *durable.Encryption) (keyedStore, error) {
 	if p.database() {
-		store, err := postgres.Open(ctx, p.at, postgres.Options{})
-		if err != nil {
-			return nil, &usageError{err}
-		}
-		return store, nil
+		return postgres.Open(ctx, p.at, postgres.Options{Encryption: keys})
 	}
-	store, err := sqlite.Open(ctx, p.at, sqlite.Options{})
-	if err != nil {
-		return nil, &usageError{err}
-	}
-	return store, nil
+	return sqlite.Open(ctx, p.at, sqlite.Options{Encryption: keys})
 }
 
 // storeKeys returns the encryption keys from the environment; nil when none are set.
