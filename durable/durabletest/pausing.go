@@ -120,6 +120,22 @@ var pausing = map[string]part{
 		releaseRun(t, s, l)
 		requireStatus(t, s, durable.StatusReady, "r")
 	},
+	"a run that must not start yet": func(t *testing.T, s durable.Store) {
+		j := newJob("r")
+		j.NotBefore = later()
+		submitJobs(t, s, j)
+		pauseRun(t, s, "r")
+		l := acquireRun(t, s, "r", "one", durable.TakeFree)
+		resumeRun(t, s, "r")
+		releaseRun(t, s, l)
+		requireStatus(t, s, durable.StatusPending, "r")
+		pauseRun(t, s, "r")
+		l = acquireRun(t, s, "r", "one", durable.TakeFree)
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
+		expireLease(t, s, l)
+		resumeRun(t, s, "r")
+		requireStatus(t, s, durable.StatusWaiting, "r")
+	},
 	"resume without a pause": func(t *testing.T, s durable.Store) {
 		pending := newJob("pending")
 		pending.NotBefore = later()

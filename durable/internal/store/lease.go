@@ -56,40 +56,50 @@ func (t tx) isSatisfied(r Run) (bool, error) {
 	return r.isSatisfied(waits, known), err
 }
 
-// giveUp ends the lease of a run that has not ended.
-func (t tx) giveUp(r *Run, delay time.Duration) error {
+// place returns the status of a live run that no process holds. Delayed is set when its last process has delayed it.
+func (t tx) place(r Run, delayed bool) (durable.Status, error) {
 	switch {
 	case r.CancelCause != "":
-		t.free(r, durable.StatusReady)
+		return durable.StatusReady, nil
 	case r.Paused:
-		t.free(r, durable.StatusWaiting)
-	case r.Status == durable.StatusRunning && delay > 0:
-		r.NotBefore = t.Now().Add(delay)
-		t.free(r, durable.StatusPending)
-	case r.Status == durable.StatusRunning, r.IsOverdue(t.Now()):
-		t.free(r, durable.StatusReady)
-	default:
-		satisfied, err := t.isSatisfied(*r)
-		if err != nil {
-			return err
+		return durable.StatusWaiting, nil
+	case r.Status == durable.StatusWaiting && !r.IsOverdue(t.Now()):
+		if satisfied, err := t.isSatisfied(r); err != nil || !satisfied {
+			return durable.StatusWaiting, err
 		}
-		next := r.Status
-		if satisfied {
-			next = durable.StatusReady
-		}
-		t.free(r, next)
 	}
+	if delayed || r.Attempts == 0 && r.NotBefore.After(t.Now()) {
+		return durable.StatusPending, nil
+	}
+	return durable.StatusReady, nil
+}
+
+// giveUp ends the lease of a run that has not ended.
+func (t tx) giveUp(r *Run, delay time.Duration) error {
+	delayed := r.Status == durable.StatusRunning && delay > 0
+	next, err := t.place(*r, delayed)
+	if err != nil {
+		return err
+	}
+	if delayed && next == durable.StatusPending {
+		r.NotBefore = t.Now().Add(delay)
+	}
+	t.free(r, next)
 	return nil
 }
 
-// wake makes a waiting run ready that no process holds, if it has nothing to wait for.
+// wake places a waiting run that no process holds, if it has nothing to wait for.
 func (t tx) wake(r *Run) error {
-	if r.Status != durable.StatusWaiting || r.IsHeld(t.Now()) || r.Paused {
+	if r.Status != durable.StatusWaiting || r.IsHeld(t.Now()) || r.Paused && r.CancelCause == "" {
 		return nil
 	}
 	satisfied, err := t.isSatisfied(*r)
-	if err == nil && satisfied {
-		t.free(r, durable.StatusReady)
+	if err != nil || !satisfied {
+		return err
+	}
+	next, err := t.place(*r, false)
+	if err == nil {
+		t.free(r, next)
 	}
 	return err
 }

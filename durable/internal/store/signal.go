@@ -89,15 +89,9 @@ func (t tx) resume(r *Run) error {
 	if r.Status != durable.StatusWaiting || r.IsHeld(t.Now()) {
 		return nil
 	}
-	satisfied, err := t.isSatisfied(*r)
-	switch {
-	case err != nil:
-	case r.CancelCause != "":
-		t.free(r, durable.StatusReady)
-	case r.Attempts == 0 && r.NotBefore.After(t.Now()):
-		t.free(r, durable.StatusPending)
-	case satisfied, r.IsOverdue(t.Now()):
-		t.free(r, durable.StatusReady)
+	next, err := t.place(*r, false)
+	if err == nil && next != r.Status {
+		t.free(r, next)
 	}
 	return err
 }
