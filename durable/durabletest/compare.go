@@ -1,7 +1,11 @@
 package durabletest
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -10,169 +14,354 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// compare requires that the store and the model have the same runs.
-func (r *random) compare() {
-	for time.Now().Truncate(time.Microsecond).Compare(r.model.at) <= 0 {
-		time.Sleep(time.Microsecond) // each call of the model has a time of its own
-	}
-	for _, f := range []durable.Filter{
-		{}, {Status: []durable.Status{durable.StatusReady}}, {Name: "x"}, {Label: durable.Label{Name: "team", Value: "red"}}, {Blocked: true},
-	} {
-		got, err := r.store.List(r.ctx, f)
-		require.NoError(r, err)
-		want, err := r.model.List(r.ctx, f)
-		require.NoError(r, err)
-		require.Equal(r, runIDs(want), runIDs(got), "list %+v", f)
-	}
-	for _, id := range randomIDs {
-		if r.model.findRun(id) != nil {
-			require.Equal(r, describe(r, r.model, id), describe(r, r.store, id), "run %q", id)
-		}
-	}
-	for _, owner := range randomOwners {
-		require.Equal(r, describeSignals(r, r.model, owner), describeSignals(r, r.store, owner), "signals for %q", owner)
-	}
-	require.ElementsMatch(r, describeOffers(r, r.model), describeOffers(r, r.store), "owed offers")
-	require.Equal(r, describeServed(r, r.model), describeServed(r, r.store), "backlog")
-	require.Equal(r, describeOpenWaits(r, r.model), describeOpenWaits(r, r.store), "open waits")
-	require.Equal(r, describeRecords(r, r.model), describeRecords(r, r.store), "audit records and waivers")
-	require.Equal(r, describeDocuments(r, r.model), describeDocuments(r, r.store), "documents")
+// state is what callers see of a store, and what later calls depend on.
+type state struct {
+	rows      []*row // in the order of creation
+	records   []durable.AuditRecord
+	waivers   []waiver
+	documents map[string]document
 }
 
-// describe returns what two stores must agree on: not the times of their clocks.
-func describe(r *random, s durable.Store, id agent.RunID) []string {
-	run, err := s.Run(r.ctx, id)
-	require.NoError(r, err)
-	input, err := s.Input(r.ctx, id)
-	require.NoError(r, err)
-	submitted, err := s.SubmittedInput(r.ctx, id)
-	require.NoError(r, err)
-	result, err := s.Result(r.ctx, id)
-	require.NoError(r, err)
-	lines := []string{
-		fmt.Sprintf("status %s, reason %q, blocked %v, paused %v, cancelled %q by %q", run.Status, run.Reason, run.Blocked, run.Paused, run.CancelReason, run.CancelCause),
-		fmt.Sprintf("job %s %q %q %v %v %d %q %q %q",
-			run.Kind, run.Name, run.Parent, run.Labels, run.Demands, run.Priority, run.IdempotencyKey, run.Root, input),
-		fmt.Sprintf("phase %q, submitted %q", run.Phase, submitted),
-		fmt.Sprintf("steps %d, attempts %d, entries %d, events %d, result %q", run.Steps, run.Attempts, run.Entries, run.Events, result),
-		fmt.Sprintf("owner %q, epoch %d, ready %v", run.Owner, run.Epoch, !run.Ready.IsZero()),
-		fmt.Sprintf("not before %v, start by %v, deadline %v, answer by %v",
-			describeTime(run.NotBefore), describeTime(run.StartBy), describeTime(run.Deadline), describeTime(run.AnswerBy)),
+// row is what callers see of a run.
+type row struct {
+	durable.Run
+	hidden
+
+	input, submitted, result string
+	waits                    []durable.Wait
+	entries                  []durable.Entry
+	events                   []durable.Event
+}
+
+// hidden is what earlier calls have set, and what callers see only by what later calls do.
+type hidden struct {
+	anyWait       bool // Update.AnyWait
+	last          []byte
+	offer         int64
+	offered       bool
+	sent, handled int64
+	signals       []durable.Signal
+	claims        map[string]checkClaim // by wait
+	// delayed and passed are set during the call that delays the run or passes it on.
+	delayed, passed bool
+}
+
+// checkClaim is a claim of ClaimChecks.
+type checkClaim struct {
+	owner string
+	until time.Time
+}
+
+type waiver struct {
+	id, revokedBy string
+	expires       time.Time
+}
+
+// document has the versions of a document.
+type document struct {
+	versions [][]byte
+	deleted  bool
+}
+
+func (d document) newest() int64 {
+	if d.deleted {
+		return 0
 	}
-	waits, err := s.Waits(r.ctx, id)
+	return int64(len(d.versions))
+}
+
+func (s *state) clone() *state {
+	c := &state{nil, slices.Clone(s.records), slices.Clone(s.waivers), maps.Clone(s.documents)}
+	for _, r := range s.rows {
+		r := *r
+		r.delayed, r.passed, r.waits = false, false, slices.Clone(r.waits)
+		c.rows = append(c.rows, &r)
+	}
+	return c
+}
+
+// first returns the first selected run, or nil.
+func (s *state) first(selects func(r *row) bool) *row {
+	if i := slices.IndexFunc(s.rows, selects); i >= 0 {
+		return s.rows[i]
+	}
+	return nil
+}
+
+func (s *state) find(id agent.RunID) *row { return s.first(func(r *row) bool { return r.ID == id }) }
+
+func (s *state) findWaiver(id string) *waiver {
+	if i := slices.IndexFunc(s.waivers, func(w waiver) bool { return w.id == id }); i >= 0 {
+		return &s.waivers[i]
+	}
+	return nil
+}
+
+func (r *row) findWait(id string) *durable.Wait {
+	if i := slices.IndexFunc(r.waits, func(w durable.Wait) bool { return w.ID == id }); i >= 0 {
+		return &r.waits[i]
+	}
+	return nil
+}
+
+// claimable returns the ready runs with the keys, in the order of claims.
+func (s *state) claimable(keys []durable.Key) (ready []*row) {
+	for _, r := range s.rows {
+		if r.Status == durable.StatusReady && slices.Contains(keys, r.Needs().Key()) {
+			ready = append(ready, r)
+		}
+	}
+	slices.SortStableFunc(ready, func(a, b *row) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Ready.Compare(b.Ready)) })
+	return ready
+}
+
+// placesOf returns what decides the places of ready runs in the order of claims.
+func placesOf(rows []*row) []string {
+	places := []string{}
+	for _, r := range rows {
+		places = append(places, fmt.Sprintf("priority %d, ready %v", r.Priority, r.Ready))
+	}
+	return places
+}
+
+// compareWaits orders waits by the time at which they began, then by run and ID.
+func compareWaits(a, b durable.Wait) int {
+	return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.Run, b.Run), cmp.Compare(a.ID, b.ID))
+}
+
+// read returns a run as callers see it.
+func (r *random) read(id agent.RunID) *row {
+	run, err := r.store.Run(r.ctx, id)
 	require.NoError(r, err)
-	for _, w := range waits {
-		lines = append(lines,
-			fmt.Sprintf("%s wait %q by %v, child %q, host %q, token %d", w.Kind, w.ID, describeTime(w.Deadline), w.Child, w.Host, w.TokenHash[0]))
+	got := &row{Run: run}
+	for text, read := range map[*string]func() ([]byte, error){
+		&got.input:     func() ([]byte, error) { return r.store.Input(r.ctx, id) },
+		&got.submitted: func() ([]byte, error) { return r.store.SubmittedInput(r.ctx, id) },
+		&got.result:    func() ([]byte, error) { return r.store.Result(r.ctx, id) },
+	} {
+		data, err := read()
+		require.NoError(r, err)
+		*text = string(data)
+	}
+	got.waits, err = r.store.Waits(r.ctx, id)
+	require.NoError(r, err)
+	got.entries, err = r.store.Entries(r.ctx, id, 0)
+	require.NoError(r, err)
+	got.events, err = r.store.Events(r.ctx, id, 0, 1000)
+	require.NoError(r, err)
+	return got
+}
+
+// compare requires that the store has the state that a call must leave. Times that the call sets are those of the store from then on.
+func (r *random) compare(want *state) {
+	for i, run := range want.rows {
+		got, before := r.read(run.ID), r.state.find(run.ID)
+		require.Equal(r, run.describe(before), got.describe(before), "run %q", run.ID)
+		got.hidden = run.hidden
+		want.rows[i] = got
+	}
+	r.state = want
+	r.compareLists()
+	r.compareSignals()
+	r.compareOffers()
+	r.compareWaits()
+	r.compareRecords()
+	r.compareDocuments()
+	for last := time.Now().Truncate(time.Microsecond); time.Now().Truncate(time.Microsecond).Equal(last); {
+		time.Sleep(time.Microsecond) // each call has a time of its own
+	}
+}
+
+// describe returns all that callers see of a run, with its times as they were before the call.
+func (r *row) describe(before *row) []string {
+	if before == nil {
+		before = &row{}
+	}
+	lines := []string{
+		fmt.Sprintf("status %s, reason %q, blocked %v, paused %v, cancelled by %q: %q",
+			r.Status, r.Reason, r.Blocked, r.Paused, r.CancelCause, r.CancelReason),
+		fmt.Sprintf("job %s %q %q %v %v %d %q %q %q",
+			r.Kind, r.Name, r.Parent, r.Labels, r.Demands, r.Priority, r.IdempotencyKey, r.Root, r.input),
+		fmt.Sprintf("phase %q, submitted %q", r.Phase, r.submitted),
+		fmt.Sprintf("steps %d, attempts %d, entries %d, events %d, result %q", r.Steps, r.Attempts, r.Entries, r.Events, r.result),
+		fmt.Sprintf("owner %q, epoch %d, expires %s, ready %s", r.Owner, r.Epoch, describeTime(r.Expires, before.Expires), describeTime(r.Ready, before.Ready)),
+		fmt.Sprintf("created %s, updated %s", describeTime(r.Created, before.Created), describeTime(r.Updated, before.Updated)),
+		fmt.Sprintf("not before %s, start by %s, deadline %s, answer by %s", describeTime(r.NotBefore, before.NotBefore),
+			describeTime(r.StartBy, before.StartBy), describeTime(r.Deadline, before.Deadline), describeTime(r.AnswerBy, before.AnswerBy)),
+	}
+	for _, w := range r.waits {
+		lines = append(lines, fmt.Sprintf("%s wait %q by %s, child %q, host %q, token %d",
+			w.Kind, w.ID, describeTime(w.Deadline, time.Time{}), w.Child, w.Host, w.TokenHash[0]))
 		for i, a := range w.Answers() {
 			lines = append(lines, fmt.Sprintf("answer %d to wait %q: %q by %q, more %v, ends %v", i, w.ID, a.Data, a.By, a.More, a.Ends))
 		}
 	}
-	entries, err := s.Entries(r.ctx, id, 0)
-	require.NoError(r, err)
-	for _, e := range entries {
-		lines = append(lines, fmt.Sprintf("entry %d %q", e.Seq, e.Data))
+	for i, e := range r.entries {
+		lines = append(lines, fmt.Sprintf("entry %d %d %q", i, e.Seq, e.Data))
 	}
-	events, err := s.Events(r.ctx, id, 0, 1000)
-	require.NoError(r, err)
-	for _, e := range events {
-		lines = append(lines, fmt.Sprintf("event %d %q", e.Seq, e.Name))
+	for _, e := range r.events {
+		lines = append(lines, fmt.Sprintf("event %q", e.Name))
 	}
 	return lines
 }
 
-// describeTime returns a time to the day: those that a store sets are an hour from now.
-func describeTime(t time.Time) string {
+// describeTime returns a time by its relation to the value before the call.
+func describeTime(t, before time.Time) string {
 	switch {
 	case t.IsZero():
 		return "never"
+	case t.Equal(before):
+		return "as before"
 	case t.Equal(longAgo()):
 		return "long ago"
 	case t.Equal(later()):
 		return "later"
 	}
-	return "soon"
+	return "new"
 }
 
-func describeSignals(r *random, s durable.Store, owner string) map[agent.RunID][]string {
-	signals, err := s.Signals(r.ctx, owner)
-	require.NoError(r, err)
-	all := map[agent.RunID][]string{}
-	for _, g := range signals {
-		line := fmt.Sprintf("%d %s %q", g.Seq, g.Kind, g.Text)
-		all[g.Run] = append(all[g.Run], line)
-	}
-	return all
-}
-
-func describeOffers(r *random, s durable.Store) []string {
-	offers, err := s.Owed(r.ctx, hour, 100)
-	require.NoError(r, err)
-	lines := []string{}
-	for _, o := range offers {
-		lines = append(lines, fmt.Sprintf("%s %d %x %d", o.Run, o.Seq, o.Key, o.Priority))
-	}
-	return lines
-}
-
-func describeServed(r *random, s durable.Store) map[string]int {
-	backlog := map[string]int{}
-	for _, name := range randomNames {
-		all, err := s.QueueServices(r.ctx, keyOf(durable.Job{Name: name}))
+func (r *random) compareLists() {
+	for _, f := range []durable.Filter{
+		{}, {Status: []durable.Status{durable.StatusReady}}, {Name: "x"}, {Label: durable.Label{Name: "team", Value: "red"}}, {Blocked: true},
+	} {
+		got, err := r.store.List(r.ctx, f)
 		require.NoError(r, err)
-		for _, service := range all {
-			if service.Backlog > 0 { // a store may forget a queue that no run has any more
-				backlog[name] = service.Backlog
+		ids := []agent.RunID{}
+		for _, run := range slices.Backward(r.state.rows) {
+			if (f.Status == nil || run.Status == f.Status[0]) && (f.Name == "" || run.Name == f.Name) &&
+				(f.Label.Name == "" || run.Labels[f.Label.Name] == f.Label.Value) && (!f.Blocked || run.Blocked) {
+				ids = append(ids, run.ID)
 			}
 		}
+		require.Equal(r, ids, runIDs(got), "list %+v", f)
 	}
-	return backlog
 }
 
-func describeOpenWaits(r *random, s durable.Store) [][]string {
-	var lists [][]string
+func (r *random) compareSignals() {
+	for _, owner := range randomOwners {
+		want, got := []string{}, []string{}
+		for _, run := range r.state.rows {
+			if run.Owner != owner {
+				continue
+			}
+			for _, g := range run.signals {
+				if g.Seq > run.handled {
+					want = append(want, fmt.Sprintf("%s %d %s %q", run.ID, g.Seq, g.Kind, g.Text))
+				}
+			}
+			if run.Paused {
+				want = append(want, fmt.Sprintf("%s 0 %s %q", run.ID, durable.SignalPause, ""))
+			}
+			if run.CancelCause != "" {
+				want = append(want, fmt.Sprintf("%s 0 %s%s %q", run.ID, durable.SignalCancel, run.CancelCause, run.CancelReason))
+			}
+		}
+		signals, err := r.store.Signals(r.ctx, owner)
+		require.NoError(r, err)
+		byRun := map[agent.RunID][]string{}
+		for _, g := range signals {
+			byRun[g.Run] = append(byRun[g.Run], fmt.Sprintf("%s %d %s%s %q", g.Run, g.Seq, g.Kind, g.Cause, g.Text))
+		}
+		for _, run := range r.state.rows {
+			got = append(got, byRun[run.ID]...)
+		}
+		require.Equal(r, want, got, "signals for %q", owner)
+	}
+}
+
+func (r *random) compareOffers() {
+	want, backlog := []durable.Offer{}, map[durable.Key]int{}
+	for _, run := range r.state.rows {
+		if run.Status != durable.StatusReady {
+			continue
+		}
+		backlog[run.Needs().Key()]++
+		if !run.offered {
+			want = append(want, durable.Offer{OfferID: durable.OfferID{Run: run.ID, Seq: run.offer}, Key: run.Needs().Key(), Priority: run.Priority})
+		}
+	}
+	owed, err := r.store.Owed(r.ctx, hour, 100)
+	require.NoError(r, err)
+	require.ElementsMatch(r, want, owed, "owed offers")
+	services, err := r.store.QueueServices(r.ctx, randomKeys()...)
+	require.NoError(r, err)
+	for _, key := range randomKeys() {
+		require.Equal(r, backlog[key], services[key].Backlog, "backlog")
+	}
+}
+
+func (r *random) compareWaits() {
 	after := newWait("2")
 	after.Run = "b"
 	for _, f := range []durable.WaitFilter{
 		{}, {Kinds: []durable.WaitKind{durable.WaitFile, durable.WaitApproval}}, {Run: "a"}, {Expired: true}, {Limit: 2}, {After: &after},
 	} {
-		all, err := s.OpenWaits(r.ctx, f)
+		got, err := r.store.OpenWaits(r.ctx, f)
 		require.NoError(r, err)
-		lists = append(lists, waitNames(all))
+		var want []durable.Wait
+		for _, run := range r.state.rows {
+			for _, w := range run.waits {
+				waits := run.Status == durable.StatusWaiting || run.Status == durable.StatusReady && hasPassed(run.AnswerBy)
+				if waits && w.Answer == nil && (f.Kinds == nil || slices.Contains(f.Kinds, w.Kind)) && (f.Run == "" || f.Run == run.ID) &&
+					(!f.Expired || hasPassed(w.Deadline)) && (f.After == nil || compareWaits(*f.After, w) < 0) {
+					want = append(want, w)
+				}
+			}
+		}
+		slices.SortFunc(want, compareWaits)
+		if f.Limit > 0 {
+			want = want[:min(f.Limit, len(want))]
+		}
+		require.Equal(r, waitNames(want), waitNames(got), "open waits %+v", f)
 	}
-	return lists
 }
 
-func describeRecords(r *random, s durable.Store) (lines []string) {
-	records, err := s.AuditRecords(r.ctx, durable.AuditFilter{})
+func (r *random) compareRecords() {
+	records, err := r.store.AuditRecords(r.ctx, durable.AuditFilter{Limit: 1000})
 	require.NoError(r, err)
-	for _, record := range records {
-		line := fmt.Sprintf("%s of run %q, %q by %q", record.Kind, record.Run, record.Subject, record.By)
-		if a := record.Answer; a != nil {
-			line += fmt.Sprintf(": %q %q %q more %v, ends %v", a.Wait, a.Subject, a.Data, a.More, a.Ends)
+	slices.Reverse(records)
+	describe := func(records []durable.AuditRecord) []string {
+		lines := []string{}
+		for _, record := range records {
+			line := fmt.Sprintf("%s of run %q, %q by %q", record.Kind, record.Run, record.Subject, record.By)
+			if a := record.Answer; a != nil {
+				line += fmt.Sprintf(": %q %q %q more %v, ends %v", a.Wait, a.Subject, a.Data, a.More, a.Ends)
+			}
+			lines = append(lines, line)
 		}
-		lines = append(lines, line)
+		return lines
 	}
+	require.Equal(r, describe(r.state.records), describe(records), "audit records")
 	for _, all := range []bool{true, false} {
-		waivers, err := s.Waivers(r.ctx, all)
+		waivers, err := r.store.Waivers(r.ctx, all)
 		require.NoError(r, err)
-		for _, w := range waivers {
-			lines = append(lines, fmt.Sprintf("waiver %q by %q, revoked %v by %q, %q", w.ID, w.By, !w.Revoked.IsZero(), w.RevokedBy, w.Data))
+		want, got := []waiver{}, []waiver{}
+		for _, w := range r.state.waivers {
+			if all || w.revokedBy == "" && !hasPassed(w.expires) {
+				want = append(want, w)
+			}
 		}
+		slices.SortFunc(want, func(a, b waiver) int { return cmp.Compare(a.id, b.id) })
+		for _, w := range waivers {
+			got = append(got, waiver{w.ID, w.RevokedBy, w.Expires.UTC()})
+		}
+		require.Equal(r, want, got, "waivers")
 	}
-	return lines
 }
 
-func describeDocuments(r *random, s durable.Store) (lines []string) {
-	all, err := s.ListDocuments(r.ctx, "blueprint", "", 10)
+func (r *random) compareDocuments() {
+	got, err := r.store.ListDocuments(r.ctx, "blueprint", "", 10)
 	require.NoError(r, err)
-	for _, d := range all {
-		lines = append(lines, fmt.Sprintf("document %q %d by %q: %q", d.Name, d.Version, d.By, d.Data))
-		for version := range d.Version {
-			old, err := s.Document(r.ctx, d.Kind, d.Name, version+1)
+	names := []string{}
+	for _, d := range got {
+		names = append(names, d.Name)
+		for i, data := range r.state.documents[d.Name].versions {
+			old, err := r.store.Document(r.ctx, d.Kind, d.Name, int64(i)+1)
 			require.NoError(r, err)
-			lines = append(lines, fmt.Sprintf("version %d: %q", old.Version, old.Data))
+			require.True(r, bytes.Equal(data, old.Data), "version %d of document %q: %q", i+1, d.Name, old.Data)
 		}
+		require.Equal(r, r.state.documents[d.Name].newest(), d.Version, "document %q", d.Name)
 	}
-	return lines
+	want := slices.DeleteFunc(slices.Sorted(maps.Keys(r.state.documents)), func(name string) bool { return r.state.documents[name].newest() == 0 })
+	require.Equal(r, append([]string{}, want...), names, "documents")
 }

@@ -14,21 +14,6 @@ import (
 	"github.com/grapnel-go/grapnel/durable/durabletest"
 )
 
-func TestStore(t *testing.T) {
-	durabletest.TestStore(t, func(*testing.T) durable.Store { return durabletest.NewModel("") })
-}
-
-func TestShared(t *testing.T) {
-	durabletest.TestShared(t, func(*testing.T) func(*testing.T) durable.Store {
-		m := durabletest.NewModel("")
-		return func(*testing.T) durable.Store { return m }
-	})
-}
-
-func TestRandom(t *testing.T) {
-	durabletest.TestRandom(t, func(*testing.T) durable.Store { return durabletest.NewModel("") })
-}
-
 // faults are ways to break the contract, with the part of the suite that detects each.
 var faults = map[string]string{
 	"context":                  "submit/a_cancelled_context_changes",

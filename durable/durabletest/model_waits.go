@@ -143,11 +143,6 @@ func (m model) AddToken(ctx context.Context, id agent.RunID, wait string, tokenH
 	return nil
 }
 
-// compareWaits orders waits by the time at which they began, those of one time by run and ID.
-func compareWaits(a, b durable.Wait) int {
-	return cmp.Or(a.Asked.Compare(b.Asked), cmp.Compare(a.Run, b.Run), cmp.Compare(a.ID, b.ID))
-}
-
 // OpenWaits implements durable.Store.
 func (m model) OpenWaits(ctx context.Context, f durable.WaitFilter) ([]durable.Wait, error) {
 	done, err := m.lock(ctx)

@@ -16,16 +16,17 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
+	"github.com/grapnel-go/grapnel/durable/memory"
 )
 
-func openModel(*testing.T) durable.Store { return durabletest.NewModel("") }
+func openMemory(*testing.T) durable.Store { return memory.New() }
 
 func TestEmbedded(t *testing.T) {
-	durabletest.TestScheduler(t, func(_ *testing.T, s durable.Store) durable.Scheduler { return durable.NewEmbedded(s, 0) }, openModel)
+	durabletest.TestScheduler(t, func(_ *testing.T, s durable.Store) durable.Scheduler { return durable.NewEmbedded(s, 0) }, openMemory)
 }
 
 func TestQueueScheduler(t *testing.T) {
-	durabletest.TestScheduler(t, func(_ *testing.T, s durable.Store) durable.Scheduler { return newQueue(s, "") }, openModel)
+	durabletest.TestScheduler(t, func(_ *testing.T, s durable.Store) durable.Scheduler { return newQueue(s, "") }, openMemory)
 }
 
 // schedulerFaults are ways to break the contract of a scheduler, with the part of TestScheduler that detects each.
@@ -66,7 +67,7 @@ func TestBrokenScheduler(t *testing.T) {
 		t.Skip("run by TestSchedulerFaults")
 	}
 	durabletest.SetPatience(2 * time.Second)
-	durabletest.TestScheduler(t, func(_ *testing.T, s durable.Store) durable.Scheduler { return newQueue(s, fault) }, openModel)
+	durabletest.TestScheduler(t, func(_ *testing.T, s durable.Store) durable.Scheduler { return newQueue(s, fault) }, openMemory)
 }
 
 // queue is a scheduler with a queue in memory. It keeps the contract except for the rule that broken names.

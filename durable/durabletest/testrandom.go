@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +16,8 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// TestRandom compares a store with a model of the contract: both get the same random calls, and after each call their runs
-// must be equal. Open returns an empty store for each of the sequences of calls, and TestRandom closes it. The flags of
+// TestRandom makes random calls to a store, and compares what callers see of its runs after each call with what the table of
+// transitions allows. Open returns an empty store for each of the sequences of calls, and TestRandom closes it. The flags of
 // package rapid set the number of sequences and replay one of them. Without -rapid.seed, the sequences are always the same.
 func TestRandom(t *testing.T, open func(t *testing.T) durable.Store) {
 	if seed := flag.Lookup("rapid.seed"); seed.Value.String() == seed.DefValue {
@@ -29,26 +27,70 @@ func TestRandom(t *testing.T, open func(t *testing.T) durable.Store) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := open(t)
 		defer func() { assert.NoError(t, s.Close(), "close the store") }()
-		r := &random{T: rt, ctx: t.Context(), store: s, model: newModel("")}
+		r := &random{T: rt, ctx: t.Context(), store: s, state: &state{documents: map[string]document{}}}
 		actions := r.actions()
 		for range rapid.IntRange(1, 80).Draw(rt, "calls") {
 			name := rapid.SampledFrom(actionNames).Draw(rt, "call")
 			actions[name]()
-			r.compare()
 		}
 	})
 }
 
-// random makes the same calls to a store and to a model.
+// random makes calls to a store.
 type random struct {
 	*rapid.T
 
 	ctx    context.Context //nolint:containedctx // of the test
 	store  durable.Store
-	model  model
+	state  *state
 	leases []durable.Lease
 	events int // how many have been written
 }
+
+// call is a call of a store, with those arguments that its transition needs.
+type call struct {
+	event string // a key of transitions
+	run   agent.RunID
+	// do makes the call.
+	do func() (any, error)
+
+	lease   durable.Lease // what is not known before a call is empty
+	ttl     time.Duration // or a delay
+	take    durable.Take
+	jobs    []durable.Job
+	keys    []durable.Key
+	limit   int
+	claimed []agent.RunID
+	commit  durable.Commit
+	answers []durable.Answer
+	signal  durable.Signal
+	wait    string
+	token   [32]byte
+	more    bool // AddToken
+	kinds   []durable.WaitKind
+	hosts   []string
+	number  int64
+	name    string
+	expires time.Time
+}
+
+// make makes a call, and compares what it returns and changes with what its transition allows.
+func (r *random) make(c *call) {
+	got, err := c.do()
+	next := r.state.clone()
+	want, wantErr := next.apply(c)
+	require.Equal(r, kindOf(wantErr), kindOf(err), "%s: got error %v, want %v", c.event, err, wantErr)
+	if err == nil {
+		require.Equal(r, want, got, "%s", c.event)
+		if l, ok := want.(durable.Lease); ok {
+			r.leases = append(r.leases, l)
+		}
+	}
+	r.compare(next)
+}
+
+// withoutResult returns what a call without a result returns.
+func withoutResult(err error) (any, error) { return nil, err }
 
 // The values that the calls choose from are few, so that calls meet each other's runs.
 var (
@@ -74,24 +116,27 @@ func (r *random) id() agent.RunID { return draw(r, "id", randomIDs...) }
 
 func (r *random) actions() map[string]func() {
 	return map[string]func(){
-		"submit": r.trySubmit, "begin": r.tryBegin, "acquire": r.tryAcquire, "claim": r.tryClaim, "commit": r.tryCommit,
-		"suspend": r.suspend, "renew": r.tryRenew,
-		"release": r.tryRelease, "answer": r.tryAnswer, "signal": r.trySignal, "reconcile": r.tryReconcile, "offered": r.tryRecordOffers,
-		"token": r.trySetToken, "watch": r.tryClaimChecks, "waiver": r.tryWaiver,
-		"pass": r.tryPass, "document": r.tryDocument,
-		"end": func() {
-			l := r.lease()
-			r.same("end", r.store.Commit(r.ctx, l, durable.Commit{Update: endUpdate()}), r.model.Commit(r.ctx, l, durable.Commit{Update: endUpdate()}))
+		"submit": r.submit, "begin": r.begin, "acquire": r.acquire, "claim": r.claim, "commit": r.commit, "suspend": r.suspend,
+		"renew":   func() { r.renew(r.lease(), draw(r, "ttl", randomTTLs...)) },
+		"release": func() { r.release(r.lease(), draw(r, "delay", 0, 0, hour)) },
+		"answer":  r.answer, "signal": r.signal, "offered": r.recordOffers, "token": r.setToken, "watch": r.claimChecks, "waiver": r.waive,
+		"document": r.changeDocument,
+		"pass": func() {
+			r.write(r.lease(), passTo(draw(r, "phase", "", phaseKind), draw(r, "input", nil, nil, []byte("another"), []byte{})))
+		},
+		"end": func() { r.write(r.lease(), durable.Commit{Update: endUpdate()}) },
+		"reconcile": func() {
+			r.make(&call{event: "reconcile", do: func() (any, error) {
+				done, err := r.store.Reconcile(r.ctx)
+				return []bool{done.Changed(), done.Done}, err
+			}})
 		},
 		"delete": func() {
 			id := r.id()
-			r.same("delete", r.store.Delete(r.ctx, id), r.model.Delete(r.ctx, id))
+			r.make(&call{event: "delete", run: id, do: func() (any, error) { return withoutResult(r.store.Delete(r.ctx, id)) }})
 		},
 		"prune": func() {
-			n, err := r.store.Prune(r.ctx, later())
-			want, _ := r.model.Prune(r.ctx, later())
-			r.same("prune", err, nil)
-			require.Equal(r, want, n, "pruned runs")
+			r.make(&call{event: "prune", do: func() (any, error) { return r.store.Prune(r.ctx, later()) }})
 		},
 	}
 }
@@ -110,20 +155,16 @@ func (r *random) job() durable.Job {
 		j.StartBy = time.Time{}
 	}
 	j.Phase = draw(r, "phase", "", "", "", phaseKind)
-	if others := r.model.otherRuns(j.ID); len(others) > 0 && j.NotBefore.IsZero() && draw(r, "after another", false, false, true) {
+	var others []agent.RunID
+	for _, run := range r.state.rows {
+		if run.ID != j.ID {
+			others = append(others, run.ID)
+		}
+	}
+	if len(others) > 0 && j.NotBefore.IsZero() && draw(r, "after another", false, false, true) {
 		j.After = draw(r, "after", others...)
 	}
 	return j
-}
-
-// otherRuns returns the runs except one.
-func (m model) otherRuns(id agent.RunID) (ids []agent.RunID) {
-	for _, r := range m.runs {
-		if r.ID != id {
-			ids = append(ids, r.ID)
-		}
-	}
-	return ids
 }
 
 func (r *random) jobs(most int) (jobs []durable.Job) {
@@ -133,42 +174,63 @@ func (r *random) jobs(most int) (jobs []durable.Job) {
 	return jobs
 }
 
-func (r *random) trySubmit() {
+func (r *random) submit() {
 	jobs := r.jobs(3)
-	runs, err := r.store.Submit(r.ctx, jobs...)
-	want, wantErr := r.model.Submit(r.ctx, jobs...)
-	r.same(fmt.Sprintf("submit %+v", jobs), err, wantErr)
-	require.Equal(r, runIDs(want), runIDs(runs), "submitted runs")
+	r.make(&call{event: "submit", jobs: jobs, do: func() (any, error) {
+		runs, err := r.store.Submit(r.ctx, jobs...)
+		return runIDs(runs), err
+	}})
 }
 
-func (r *random) tryBegin() {
-	j, owner, ttl := r.job(), draw(r, "owner", randomOwners...), draw(r, "ttl", randomTTLs...)
-	l, err := r.store.Begin(r.ctx, j, owner, ttl)
-	want, wantErr := r.model.Begin(r.ctx, j, owner, ttl)
-	r.keep("begin", l, want, err, wantErr)
-}
-
-func (r *random) tryAcquire() {
-	id, owner, ttl := r.id(), draw(r, "owner", randomOwners...), draw(r, "ttl", randomTTLs...)
-	take := draw(r, "take", durable.TakeFree, durable.TakeFree, durable.TakeOver)
-	l, err := r.store.Acquire(r.ctx, id, owner, ttl, take)
-	want, wantErr := r.model.Acquire(r.ctx, id, owner, ttl, take)
-	r.keep("acquire", l, want, err, wantErr)
-}
-
-// keep compares leases and keeps them for later calls.
-func (r *random) keep(what string, got, want durable.Lease, err, wantErr error) {
-	r.same(what, err, wantErr)
-	require.Equal(r, []any{want.Run, want.Owner, want.Epoch}, []any{got.Run, got.Owner, got.Epoch}, "lease")
-	if err == nil {
-		r.leases = append(r.leases, want)
+// makeToLease makes a call that returns a lease.
+func (r *random) makeToLease(c *call, do func() (durable.Lease, error)) {
+	c.do = func() (any, error) {
+		l, err := do()
+		l.Expires = time.Time{}
+		return l, err
 	}
+	r.make(c)
+}
+
+func (r *random) drawOwner() durable.Lease {
+	return durable.Lease{Owner: draw(r, "owner", randomOwners...)}
+}
+
+func (r *random) begin() {
+	j, l, ttl := r.job(), r.drawOwner(), draw(r, "ttl", randomTTLs...)
+	r.makeToLease(&call{event: "begin", run: j.ID, jobs: []durable.Job{j}, lease: l, ttl: ttl}, func() (durable.Lease, error) {
+		return r.store.Begin(r.ctx, j, l.Owner, ttl)
+	})
+}
+
+func (r *random) acquire() {
+	id, l, ttl := r.id(), r.drawOwner(), draw(r, "ttl", randomTTLs...)
+	take := draw(r, "take", durable.TakeFree, durable.TakeFree, durable.TakeOver)
+	r.makeToLease(&call{event: "acquire", run: id, lease: l, ttl: ttl, take: take}, func() (durable.Lease, error) {
+		return r.store.Acquire(r.ctx, id, l.Owner, ttl, take)
+	})
+}
+
+func (r *random) renew(l durable.Lease, ttl time.Duration) {
+	r.makeToLease(&call{event: "renew", run: l.Run, lease: l, ttl: ttl}, func() (durable.Lease, error) { return r.store.Renew(r.ctx, l, ttl) })
+}
+
+func (r *random) release(l durable.Lease, delay time.Duration) {
+	r.make(&call{event: "release", run: l.Run, lease: l, ttl: delay, do: func() (any, error) {
+		return withoutResult(r.store.Release(r.ctx, l, delay))
+	}})
+}
+
+func (r *random) write(l durable.Lease, c durable.Commit) {
+	r.make(&call{event: "commit", run: l.Run, lease: l, commit: c, jobs: c.Jobs, do: func() (any, error) {
+		return withoutResult(r.store.Commit(r.ctx, l, c))
+	}})
 }
 
 // lease chooses a lease, which may be stale.
 func (r *random) lease() durable.Lease {
 	var held []durable.Lease
-	for _, run := range r.model.runs {
+	for _, run := range r.state.rows {
 		if run.Owner != "" {
 			held = append(held, run.Lease())
 		}
@@ -182,35 +244,30 @@ func (r *random) lease() durable.Lease {
 	return durable.Lease{Run: r.id(), Owner: "one", Epoch: 1}
 }
 
-func (r *random) tryClaim() {
-	owner, ttl, limit := draw(r, "owner", randomOwners...), draw(r, "ttl", randomTTLs...), rapid.IntRange(0, 3).Draw(r.T, "limit")
-	var keys []durable.Key
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(randomNames), 1, 2, rapid.ID).Draw(r.T, "names") {
+// randomKeys returns the keys of all queues.
+func randomKeys() []durable.Key {
+	keys := []durable.Key{phaseKey()}
+	for _, name := range randomNames {
 		keys = append(keys, keyOf(durable.Job{Name: name}))
 	}
-	if draw(r, "in a phase", false, true) {
-		keys = append(keys, phaseKey())
-	}
-	runs, err := r.store.Claim(r.ctx, owner, ttl, limit, keys...)
-	r.same("claim", err, nil)
+	return keys
+}
 
-	// Runs that became ready in one call have the same place in the order: the model claims those that the store chose.
-	place := func(run *modelRun) string { return fmt.Sprintf("priority %d, ready %v", run.Priority, run.Ready) }
-	var want, got []string
-	for _, run := range r.model.claimable(keys)[:min(limit, len(r.model.claimable(keys)))] {
-		want = append(want, place(run))
+func (r *random) claim() {
+	c := &call{event: "claim", lease: r.drawOwner(), ttl: draw(r, "ttl", randomTTLs...), limit: rapid.IntRange(0, 3).Draw(r.T, "limit")}
+	c.keys = rapid.SliceOfNDistinct(rapid.SampledFrom(randomKeys()), 1, 3, rapid.ID).Draw(r.T, "keys")
+	c.do = func() (any, error) {
+		runs, err := r.store.Claim(r.ctx, c.lease.Owner, c.ttl, c.limit, c.keys...)
+		var rows []*row
+		for _, run := range runs {
+			before := r.state.find(run.ID)
+			require.NotNil(r, before, "run %q", run.ID)
+			rows, c.claimed = append(rows, before), append(c.claimed, run.ID)
+			r.leases = append(r.leases, run.Lease())
+		}
+		return placesOf(rows), err
 	}
-	for _, id := range runIDs(runs) {
-		run := r.model.findRun(id)
-		require.NotNil(r, run, "run %q", id)
-		got = append(got, place(run))
-	}
-	require.Equal(r, want, got, "claimed runs")
-	for _, run := range runs {
-		l, err := r.model.Acquire(r.ctx, run.ID, owner, ttl, durable.TakeFree)
-		require.NoError(r, err)
-		r.keep("claim", run.Lease(), l, nil, nil)
-	}
+	r.make(c)
 }
 
 func (r *random) drawWaits() (all []durable.Wait) {
@@ -246,22 +303,20 @@ func (r *random) suspend() {
 	l := r.lease()
 	c := durable.Commit{Update: waitUpdate(1, r.drawWaits()...)}
 	c.Update.AnyWait = draw(r, "any", false, true)
-	r.same("commit", r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
+	r.write(l, c)
 	switch draw(r, "then", "release", "release", "expire", "keep") {
 	case "release":
-		r.same("release", r.store.Release(r.ctx, l, 0), r.model.Release(r.ctx, l, 0))
+		r.release(l, 0)
 	case "expire":
-		got, err := r.store.Renew(r.ctx, l, gone)
-		want, wantErr := r.model.Renew(r.ctx, l, gone)
-		r.keep("renew", got, want, err, wantErr)
+		r.renew(l, gone)
 	}
 }
 
-func (r *random) tryCommit() {
+func (r *random) commit() {
 	l := r.lease()
 	c := durable.Commit{Update: r.update(), HandledSignals: rapid.Int64Range(0, 2).Draw(r.T, "handled")}
 	next := int64(1)
-	if run := r.model.findRun(l.Run); run != nil {
+	if run := r.state.find(l.Run); run != nil {
 		next += run.Entries
 	}
 	if draw(r, "number", "next", "next", "next", "other") == "other" {
@@ -281,57 +336,47 @@ func (r *random) tryCommit() {
 		a := newAnswer(draw(r, "call", "c", "d"))
 		c.Records = append(c.Records, durable.AuditRecord{At: testTime(), Kind: durable.AuditAnswer, Subject: "bash", By: "ann", Answer: &a})
 	}
-	r.same(fmt.Sprintf("commit %+v", c), r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
+	r.write(l, c)
 }
 
-func (r *random) tryPass() {
-	l := r.lease()
-	c := passTo(draw(r, "phase", "", phaseKind), draw(r, "input", nil, nil, []byte("another"), []byte{}))
-	r.same("pass", r.store.Commit(r.ctx, l, c), r.model.Commit(r.ctx, l, c))
-}
-
-func (r *random) tryDocument() {
-	name := draw(r, "name", "d", "e")
+func (r *random) changeDocument() {
+	c := &call{event: "put a document", name: draw(r, "name", "d", "e")}
 	if draw(r, "delete", false, false, true) {
-		r.same("delete a document", r.store.DeleteDocument(r.ctx, "blueprint", name), r.model.DeleteDocument(r.ctx, "blueprint", name))
+		c.event, c.do = "delete a document", func() (any, error) { return withoutResult(r.store.DeleteDocument(r.ctx, "blueprint", c.name)) }
+		r.make(c)
 		return
 	}
-	d := newDocument(name, rapid.Int64Range(0, 3).Draw(r.T, "version"))
+	c.number = rapid.Int64Range(0, 3).Draw(r.T, "version")
 	if draw(r, "newest", true, true, false) {
-		d.Version = r.model.findDocument(d.Kind, name).newest()
+		c.number = r.state.documents[c.name].newest()
 	}
-	_, err := r.store.PutDocument(r.ctx, d)
-	r.same("put a document", err, second(r.model.PutDocument(r.ctx, d)))
+	c.do = func() (any, error) {
+		return withoutResult(second(r.store.PutDocument(r.ctx, newDocument(c.name, c.number))))
+	}
+	r.make(c)
 }
 
-func (r *random) tryRenew() {
-	l, ttl := r.lease(), draw(r, "ttl", randomTTLs...)
-	got, err := r.store.Renew(r.ctx, l, ttl)
-	want, wantErr := r.model.Renew(r.ctx, l, ttl)
-	r.keep("renew", got, want, err, wantErr)
-}
-
-func (r *random) tryRelease() {
-	l, delay := r.lease(), draw(r, "delay", 0, 0, hour)
-	r.same("release", r.store.Release(r.ctx, l, delay), r.model.Release(r.ctx, l, delay))
-}
-
-func (r *random) tryAnswer() {
+func (r *random) answer() {
 	id, calls := r.id(), []string{"1", "2", "3"}
-	if asked := r.model.withWaits(); len(asked) > 0 && draw(r, "asked", true, true, true, false) {
-		run := draw(r, "run", asked...)
-		id, calls = run.ID, nil
-		for _, w := range run.waits {
+	var asked []agent.RunID
+	for _, run := range r.state.rows {
+		if len(run.waits) > 0 {
+			asked = append(asked, run.ID)
+		}
+	}
+	if len(asked) > 0 && draw(r, "asked", true, true, true, false) {
+		id, calls = draw(r, "run", asked...), nil
+		for _, w := range r.state.find(id).waits {
 			calls = append(calls, w.ID)
 		}
 	}
-	var answers []durable.Answer
+	c := &call{event: "answer", run: id}
 	for _, call := range rapid.SliceOfNDistinct(rapid.SampledFrom(calls), 1, min(2, len(calls)), rapid.ID).Draw(r.T, "answers") {
 		a := newAnswer(call)
 		a.Ends = draw(r, "ends", false, false, false, true)
 		a.Wait = draw(r, "named", a.Wait, a.Wait, a.Wait, a.Wait, a.Subject)
 		a.More, a.By = draw(r, "more", false, false, true), draw(r, "by", "", "ann")
-		answers = append(answers, a)
+		c.answers = append(c.answers, a)
 	}
 	form := func(waits []durable.Wait, _ time.Time) ([]durable.Answer, error) { // refuses a third answer
 		for _, w := range waits {
@@ -339,108 +384,79 @@ func (r *random) tryAnswer() {
 				return nil, durable.ErrConflict
 			}
 		}
-		return answers, nil
+		return c.answers, nil
 	}
-	err, want := r.store.Answer(r.ctx, id, form), r.model.Answer(r.ctx, id, form)
-	r.same("answer", err, want)
+	c.do = func() (any, error) { return withoutResult(r.store.Answer(r.ctx, id, form)) }
+	r.make(c)
 }
 
-func (r *random) trySetToken() {
-	id, wait := r.id(), draw(r, "wait", "1", "2", "3")
-	token := [32]byte{draw[byte](r, "token", 1, 2, 3)}
-	if draw(r, "add", false, false, true) {
-		r.same("add token", r.store.AddToken(r.ctx, id, wait, token), r.model.AddToken(r.ctx, id, wait, token))
-		return
+func (r *random) setToken() {
+	c := &call{event: "token", run: r.id(), wait: draw(r, "wait", "1", "2", "3"), token: [32]byte{draw[byte](r, "token", 1, 2, 3)}}
+	c.more = draw(r, "add", false, false, true)
+	set := r.store.SetToken
+	if c.more {
+		set = r.store.AddToken
 	}
-	r.same("token", r.store.SetToken(r.ctx, id, wait, token), r.model.SetToken(r.ctx, id, wait, token))
+	c.do = func() (any, error) { return withoutResult(set(r.ctx, c.run, c.wait, c.token)) }
+	r.make(c)
 }
 
-func (r *random) tryClaimChecks() {
-	owner, ttl, limit := draw(r, "owner", randomOwners...), draw(r, "ttl", gone, hour), draw(r, "limit", 3, 3, 3, 1, 0)
-	kinds, hosts := draw(r, "kinds", watched, watched, []durable.WaitKind{durable.WaitFile}), draw(r, "hosts", []string{"h"}, []string{"h"}, nil)
-	got, err := r.store.ClaimChecks(r.ctx, owner, ttl, limit, kinds, hosts...)
-	want, wantErr := r.model.ClaimChecks(r.ctx, owner, ttl, limit, kinds, hosts...)
-	r.same("watch", err, wantErr)
-	require.Equal(r, waitNames(want), waitNames(got), "waits to watch")
+func (r *random) claimChecks() {
+	c := &call{event: "watch", lease: r.drawOwner(), ttl: draw(r, "ttl", gone, hour), limit: draw(r, "limit", 3, 3, 3, 1, 0)}
+	c.kinds, c.hosts = draw(r, "kinds", watched, watched, []durable.WaitKind{durable.WaitFile}), draw(r, "hosts", []string{"h"}, []string{"h"}, nil)
+	c.do = func() (any, error) {
+		got, err := r.store.ClaimChecks(r.ctx, c.lease.Owner, c.ttl, c.limit, c.kinds, c.hosts...)
+		return waitNames(got), err
+	}
+	r.make(c)
 }
 
-func (r *random) tryWaiver() {
+func (r *random) waive() {
 	w := newWaiver(draw(r, "waiver", "1", "2", "3"))
 	w.Expires = draw(r, "expires", longAgo(), later())
+	c := &call{event: "add a waiver", name: w.ID, expires: w.Expires, do: func() (any, error) { return withoutResult(r.store.AddWaiver(r.ctx, w)) }}
 	if draw(r, "revoke", false, true) {
-		r.same("revoke a waiver", r.store.RevokeWaiver(r.ctx, w.ID, "ops"), r.model.RevokeWaiver(r.ctx, w.ID, "ops"))
-		return
+		c.event, c.do = "revoke a waiver", func() (any, error) { return withoutResult(r.store.RevokeWaiver(r.ctx, w.ID, "ops")) }
 	}
-	r.same("add a waiver", r.store.AddWaiver(r.ctx, w), r.model.AddWaiver(r.ctx, w))
+	r.make(c)
 }
 
-func (r *random) trySignal() {
+func (r *random) signal() {
 	g := durable.Signal{
 		Kind: draw(r, "kind", durable.SignalCancel, durable.SignalContext,
 			durable.SignalPause, durable.SignalPause, durable.SignalResume, durable.SignalResume),
 		Text: draw(r, "text", "", "text"), By: "ops",
 	}
 	id := r.id()
-	r.same("signal", r.store.Signal(r.ctx, id, g), r.model.Signal(r.ctx, id, g))
+	r.make(&call{event: string(g.Kind), run: id, signal: g, do: func() (any, error) { return withoutResult(r.store.Signal(r.ctx, id, g)) }})
 }
 
-func (r *random) tryReconcile() {
-	got, err := r.store.Reconcile(r.ctx)
-	want, wantErr := r.model.Reconcile(r.ctx)
-	r.same("reconcile", err, wantErr)
-	require.Equal(r, []bool{want.Changed(), want.Done}, []bool{got.Changed(), got.Done}, "reconciled: got %+v, want %+v", got, want)
-}
-
-func (r *random) tryRecordOffers() {
-	id := durable.OfferID{Run: r.id(), Seq: rapid.Int64Range(0, 3).Draw(r.T, "number")}
-	if run := r.model.findRun(id.Run); run != nil && rapid.Bool().Draw(r.T, "newest") {
-		id.Seq = run.offer
+func (r *random) recordOffers() {
+	o := durable.OfferID{Run: r.id(), Seq: rapid.Int64Range(0, 3).Draw(r.T, "number")}
+	if run := r.state.find(o.Run); run != nil && rapid.Bool().Draw(r.T, "newest") {
+		o.Seq = run.offer
 	}
-	r.same("offered", r.store.RecordOffers(r.ctx, id), r.model.RecordOffers(r.ctx, id))
+	r.make(&call{event: "offered", run: o.Run, number: o.Seq, do: func() (any, error) { return withoutResult(r.store.RecordOffers(r.ctx, o)) }})
 }
 
-// same compares the kinds of errors.
-func (r *random) same(what string, got, want error) {
-	kind := func(err error) string {
-		for _, known := range []error{
-			durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered, durable.ErrConflict,
-		} {
-			if errors.Is(err, known) {
-				return known.Error()
-			}
-		}
-		switch {
-		case err == nil:
-			return ""
-		case errors.As(err, new(*durable.HeldError)):
-			return "held"
-		case errors.As(err, new(*durable.SeqError)):
-			return "number"
-		case strings.Contains(err.Error(), "leased at once"):
-			return "invalid job"
-		}
-		return err.Error()
-	}
-	require.Equal(r, kind(want), kind(got), "%s: got error %v, want %v", what, got, want)
-}
-
-// claimable returns the ready runs with the keys, in the order of claims.
-func (m model) claimable(keys []durable.Key) (ready []*modelRun) {
-	for _, r := range m.runs {
-		if r.Status == durable.StatusReady && slices.Contains(keys, r.Needs().Key()) {
-			ready = append(ready, r)
+// kindOf returns the kind of an error.
+func kindOf(err error) string {
+	for _, known := range []error{
+		durable.ErrNotFound, durable.ErrExists, durable.ErrEnded, durable.ErrStale, durable.ErrAnswered, durable.ErrConflict,
+	} {
+		if errors.Is(err, known) {
+			return known.Error()
 		}
 	}
-	m.sortReady(ready)
-	return ready
-}
-
-// withWaits returns the runs that have waits.
-func (m model) withWaits() (runs []*modelRun) {
-	for _, r := range m.runs {
-		if len(r.waits) > 0 {
-			runs = append(runs, r)
-		}
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, new(*durable.HeldError)):
+		return errHeld.Error()
+	case errors.As(err, new(*durable.SeqError)):
+		return errNumber.Error()
+	case strings.Contains(err.Error(), "leased at once"):
+		return errInvalid.Error()
 	}
-	return runs
+	return err.Error()
 }
