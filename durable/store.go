@@ -68,7 +68,7 @@ type Holder interface {
 	// on may be repeated, until another Commit changes the run: if all its values are equal, it changes nothing
 	// and succeeds. A store whose replies can be lost
 	// also takes any other Commit for a repetition of the last one if all its values are equal and
-	// it has entries, events, or jobs with IDs: see Commit.Fingerprint. Callers that may repeat a Commit give its
+	// it has entries, events, records, a document, or jobs with IDs: see Commit.Fingerprint. Callers that may repeat a Commit give its
 	// jobs IDs. Stores call Commit.Check first.
 	Commit(ctx context.Context, l Lease, c Commit) error
 	// Renew extends a lease to ttl from now. It returns ErrStale when the lease is not the newest.
@@ -109,7 +109,7 @@ type Queue interface {
 	// Reconcile makes runs ready whose lease has expired, whose open waits have passed their
 	// deadline, or whose NotBefore has come. It cancels runs whose Deadline has passed, as SignalCancel
 	// does, and those that did not start by StartBy and that no process holds. It handles at most a few
-	// thousand runs; Done is false when there may be more.
+	// thousand runs; Done is false when there may be more. It may leave runs that another call is changing to the next one.
 	Reconcile(ctx context.Context) (Reconciled, error)
 	// Owed returns at most limit offers of ready runs, those that are owed longest first: offers that
 	// RecordOffers has not recorded, and those that it last recorded long enough ago. That is as long as the

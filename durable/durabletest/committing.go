@@ -108,6 +108,15 @@ var committing = map[string]part{
 			stale(t, s, l)
 		}
 	},
+	"a commit that adds nothing is no repetition": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		c := durable.Commit{Update: durable.Update{Status: durable.StatusRunning, Steps: 3}}
+		for range 2 {
+			require.NoError(t, s.Commit(t.Context(), l, c))
+		}
+		require.NoError(t, s.Release(t.Context(), l, 0))
+		require.ErrorIs(t, s.Commit(t.Context(), l, c), durable.ErrStale)
+	},
 	"an end may be repeated": func(t *testing.T, s durable.Store) {
 		for name, c := range map[string]durable.Commit{
 			"nothing else": {Update: endUpdate()},

@@ -15,6 +15,9 @@ import (
 // Lock implements store.Tx: the database is locked.
 func (t *tx) Lock(ids ...agent.RunID) (map[agent.RunID]store.Run, error) { return t.Runs(ids...) }
 
+// LockFree implements store.Tx.
+func (t *tx) LockFree(ids ...agent.RunID) (map[agent.RunID]store.Run, error) { return t.Runs(ids...) }
+
 // LockWaiters implements store.Tx.
 func (t *tx) LockWaiters(child agent.RunID) (all []store.Run, _ error) {
 	for _, r := range t.runs {

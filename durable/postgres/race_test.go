@@ -71,6 +71,28 @@ func TestADeadlock(t *testing.T) {
 	assert.Equal(t, []durable.Entry{entry(1)}, journal(t, s, "child"))
 }
 
+// Reconcile does not wait for a run that another transaction changes.
+func TestReconcileSkipsLockedRuns(t *testing.T) {
+	s := openClosed(t, parts.Postgres(t), postgres.Options{})
+	later := time.Now().Add(time.Hour)
+	_, err := s.Submit(t.Context(), durable.Job{ID: "locked", NotBefore: later}, durable.Job{ID: "free", NotBefore: later})
+	require.NoError(t, err)
+	_, err = s.Pool().Exec(t.Context(), `UPDATE runs SET not_before = now() - interval '1 s'`)
+	require.NoError(t, err)
+	other, err := s.Pool().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), `SELECT FROM runs WHERE id = 'locked' FOR UPDATE`)
+	require.NoError(t, err)
+	done, err := s.Reconcile(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, durable.Reconciled{Due: 1, Done: true}, done)
+	assert.Equal(t, []agent.RunID{"free"}, ready(t, s))
+	require.NoError(t, other.Rollback(t.Context()))
+	done, err = s.Reconcile(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, durable.Reconciled{Due: 1, Done: true}, done)
+}
+
 func TestHowManyConnections(t *testing.T) {
 	at := parts.Postgres(t)
 	assert.Equal(t, int32(3), openClosed(t, at, postgres.Options{Conns: 3}).Pool().Config().MaxConns)

@@ -228,12 +228,13 @@ func (t *tx) Now() time.Time {
 	return t.now
 }
 
-// lockWhere locks the runs r of a condition with an argument, and then reads the time, the waits of these runs, and more.
-func (t *tx) lockWhere(where string, arg any, more ...*pgx.QueuedQuery) (runs []store.Run, err error) {
+// lockWhere locks the runs r of a condition with an argument, and then reads the time, the waits of these runs, and more. Others is
+// what it does about runs that other transactions have locked; empty means that it waits.
+func (t *tx) lockWhere(where string, arg any, others string, more ...*pgx.QueuedQuery) (runs []store.Run, err error) {
 	var now []time.Time
 	var waits []store.Wait
 	err = t.send(false, append([]*pgx.QueuedQuery{
-		query(&runs, scanRun, `SELECT `+runColumns+` FROM runs r WHERE `+where+` ORDER BY r.id FOR NO KEY UPDATE OF r`, arg),
+		query(&runs, scanRun, `SELECT `+runColumns+` FROM runs r WHERE `+where+` ORDER BY r.id FOR NO KEY UPDATE OF r `+others, arg),
 		query(&now, scanTime, clockQuery),
 		query(&waits, scanWait, `SELECT `+waitColumns+` FROM waits w WHERE w.run IN (SELECT r.num FROM runs r WHERE `+where+`) ORDER BY w.place`, arg),
 	}, more...)...)
@@ -256,12 +257,19 @@ func (t *tx) lockWhere(where string, arg any, more ...*pgx.QueuedQuery) (runs []
 const openChild = `w.child <> '' AND w.answered IS NULL`
 
 // Lock implements store.Tx. It also looks for runs that wait for these: others begin to wait only after the lock.
-func (t *tx) Lock(ids ...agent.RunID) (map[agent.RunID]store.Run, error) {
+func (t *tx) Lock(ids ...agent.RunID) (map[agent.RunID]store.Run, error) { return t.lock("", ids) }
+
+// LockFree implements store.Tx.
+func (t *tx) LockFree(ids ...agent.RunID) (map[agent.RunID]store.Run, error) {
+	return t.lock("SKIP LOCKED", ids)
+}
+
+func (t *tx) lock(others string, ids []agent.RunID) (map[agent.RunID]store.Run, error) {
 	var awaited []string
-	runs, err := t.lockWhere(`r.id = ANY ($1)`, texts(ids),
+	runs, err := t.lockWhere(`r.id = ANY ($1)`, texts(ids), others,
 		query(&awaited, pgx.RowTo[string], `SELECT w.child FROM waits w WHERE w.child = ANY ($1) AND `+openChild, texts(ids)))
-	for _, id := range ids {
-		t.awaited[id] = slices.Contains(awaited, storedText(id))
+	for _, r := range runs {
+		t.awaited[r.ID] = slices.Contains(awaited, storedText(r.ID))
 	}
 	return byID(runs), err
 }
@@ -271,7 +279,7 @@ func (t *tx) LockWaiters(child agent.RunID) ([]store.Run, error) {
 	if awaited, locked := t.awaited[child]; locked && !awaited {
 		return nil, t.err
 	}
-	runs, err := t.lockWhere(`r.num IN (SELECT w.run FROM waits w WHERE w.child = $1 AND `+openChild+`)`, text(child))
+	runs, err := t.lockWhere(`r.num IN (SELECT w.run FROM waits w WHERE w.child = $1 AND `+openChild+`)`, text(child), "")
 	for _, r := range runs {
 		if len(t.waits[r.ID]) == 0 { // it waits for something else now, which the condition has not found
 			delete(t.waits, r.ID)

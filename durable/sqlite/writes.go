@@ -47,6 +47,9 @@ func (t *tx) Notify() { t.notifies = true }
 // Lock implements store.Tx: there is one writer.
 func (t *tx) Lock(ids ...agent.RunID) (map[agent.RunID]store.Run, error) { return t.Runs(ids...) }
 
+// LockFree implements store.Tx.
+func (t *tx) LockFree(ids ...agent.RunID) (map[agent.RunID]store.Run, error) { return t.Runs(ids...) }
+
 const selectWaiters = `SELECT ` + runColumns + ` FROM runs
 	WHERE n IN (SELECT run FROM waits INDEXED BY waits_by_child WHERE child = ?1 AND child <> '' AND answered IS NULL) ORDER BY n`
 

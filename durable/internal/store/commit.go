@@ -53,10 +53,9 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 	})
 }
 
-// isRepeatable reports whether an equal Commit right after this one is this one again: equal jobs without an ID are different ones,
-// unless something else tells.
+// isRepeatable reports whether an equal Commit right after this one is this one again.
 func isRepeatable(c durable.Commit) bool {
-	return len(c.Jobs) == 0 || len(c.Entries)+len(c.Events) > 0 || c.ReleasesLease() || c.Document != nil ||
+	return len(c.Entries)+len(c.Events)+len(c.Records) > 0 || c.ReleasesLease() || c.Document != nil ||
 		slices.ContainsFunc(c.Jobs, func(j durable.Job) bool { return j.ID != "" })
 }
 

@@ -314,11 +314,13 @@ func (s *Store) reconcileAll(ctx context.Context) (done durable.Reconciled, err 
 	return done, err
 }
 
-// pass changes runs to which a cause still applies, and counts them.
+// pass changes runs to which a cause still applies, and counts them. It keeps many runs locked, so it does not wait for others.
 func (t tx) pass(c Cause, ids []agent.RunID) (changed int, err error) {
-	if _, err := t.lockAll(ids...); err != nil {
+	runs, err := t.LockFree(ids...)
+	if err != nil {
 		return 0, err
 	}
+	maps.Copy(t.runs, runs)
 	for _, id := range ids {
 		r, found := t.runs[id] // an earlier run of the same cause may have changed it
 		if !found || !c.Is(r, t.Now()) {

@@ -153,6 +153,8 @@ type Tx interface { //nolint:interfacebloat // one method for each change of a t
 
 	// Lock is Runs, and keeps other transactions from changing the runs until this one ends.
 	Lock(ids ...agent.RunID) (map[agent.RunID]Run, error)
+	// LockFree is Lock, except that it leaves out runs that other transactions have locked.
+	LockFree(ids ...agent.RunID) (map[agent.RunID]Run, error)
 	// LockWaiters locks the runs with an open wait for a child.
 	LockWaiters(child agent.RunID) ([]Run, error)
 
