@@ -116,10 +116,10 @@ func (r *random) id() agent.RunID { return draw(r, "id", randomIDs...) }
 
 func (r *random) actions() map[string]func() {
 	return map[string]func(){
-		"submit": r.submit, "begin": r.begin, "acquire": r.acquire, "claim": r.claim, "commit": r.commit, "suspend": r.suspend,
-		"renew":   func() { r.renew(r.lease(), draw(r, "ttl", randomTTLs...)) },
-		"release": func() { r.release(r.lease(), draw(r, "delay", 0, 0, hour)) },
-		"answer":  r.answer, "signal": r.signal, "offered": r.recordOffers, "token": r.setToken, "watch": r.claimChecks, "waiver": r.waive,
+		"submit": r.trySubmit, "begin": r.tryBegin, "acquire": r.tryAcquire, "claim": r.tryClaim, "commit": r.tryCommit, "suspend": r.trySuspend,
+		"renew":   func() { r.tryRenew(r.lease(), draw(r, "ttl", randomTTLs...)) },
+		"release": func() { r.tryRelease(r.lease(), draw(r, "delay", 0, 0, hour)) },
+		"answer":  r.tryAnswer, "signal": r.trySignal, "offered": r.tryRecordOffers, "token": r.trySetToken, "watch": r.tryClaimChecks, "waiver": r.waive,
 		"document": r.changeDocument,
 		"pass": func() {
 			r.write(r.lease(), passTo(draw(r, "phase", "", phaseKind), draw(r, "input", nil, nil, []byte("another"), []byte{})))
@@ -174,7 +174,7 @@ func (r *random) jobs(most int) (jobs []durable.Job) {
 	return jobs
 }
 
-func (r *random) submit() {
+func (r *random) trySubmit() {
 	jobs := r.jobs(3)
 	r.make(&call{event: "submit", jobs: jobs, do: func() (any, error) {
 		runs, err := r.store.Submit(r.ctx, jobs...)
@@ -196,14 +196,14 @@ func (r *random) drawOwner() durable.Lease {
 	return durable.Lease{Owner: draw(r, "owner", randomOwners...)}
 }
 
-func (r *random) begin() {
+func (r *random) tryBegin() {
 	j, l, ttl := r.job(), r.drawOwner(), draw(r, "ttl", randomTTLs...)
 	r.makeToLease(&call{event: "begin", run: j.ID, jobs: []durable.Job{j}, lease: l, ttl: ttl}, func() (durable.Lease, error) {
 		return r.store.Begin(r.ctx, j, l.Owner, ttl)
 	})
 }
 
-func (r *random) acquire() {
+func (r *random) tryAcquire() {
 	id, l, ttl := r.id(), r.drawOwner(), draw(r, "ttl", randomTTLs...)
 	take := draw(r, "take", durable.TakeFree, durable.TakeFree, durable.TakeOver)
 	r.makeToLease(&call{event: "acquire", run: id, lease: l, ttl: ttl, take: take}, func() (durable.Lease, error) {
@@ -211,11 +211,11 @@ func (r *random) acquire() {
 	})
 }
 
-func (r *random) renew(l durable.Lease, ttl time.Duration) {
+func (r *random) tryRenew(l durable.Lease, ttl time.Duration) {
 	r.makeToLease(&call{event: "renew", run: l.Run, lease: l, ttl: ttl}, func() (durable.Lease, error) { return r.store.Renew(r.ctx, l, ttl) })
 }
 
-func (r *random) release(l durable.Lease, delay time.Duration) {
+func (r *random) tryRelease(l durable.Lease, delay time.Duration) {
 	r.make(&call{event: "release", run: l.Run, lease: l, ttl: delay, do: func() (any, error) {
 		return withoutResult(r.store.Release(r.ctx, l, delay))
 	}})
@@ -253,7 +253,7 @@ func randomKeys() []durable.Key {
 	return keys
 }
 
-func (r *random) claim() {
+func (r *random) tryClaim() {
 	c := &call{event: "claim", lease: r.drawOwner(), ttl: draw(r, "ttl", randomTTLs...), limit: rapid.IntRange(0, 3).Draw(r.T, "limit")}
 	c.keys = rapid.SliceOfNDistinct(rapid.SampledFrom(randomKeys()), 1, 3, rapid.ID).Draw(r.T, "keys")
 	c.do = func() (any, error) {
@@ -299,20 +299,20 @@ func (r *random) update() durable.Update {
 }
 
 // suspend lets a run wait for answers. Its holder may keep the lease.
-func (r *random) suspend() {
+func (r *random) trySuspend() {
 	l := r.lease()
 	c := durable.Commit{Update: waitUpdate(1, r.drawWaits()...)}
 	c.Update.AnyWait = draw(r, "any", false, true)
 	r.write(l, c)
 	switch draw(r, "then", "release", "release", "expire", "keep") {
 	case "release":
-		r.release(l, 0)
+		r.tryRelease(l, 0)
 	case "expire":
-		r.renew(l, gone)
+		r.tryRenew(l, gone)
 	}
 }
 
-func (r *random) commit() {
+func (r *random) tryCommit() {
 	l := r.lease()
 	c := durable.Commit{Update: r.update(), HandledSignals: rapid.Int64Range(0, 2).Draw(r.T, "handled")}
 	next := int64(1)
@@ -356,7 +356,7 @@ func (r *random) changeDocument() {
 	r.make(c)
 }
 
-func (r *random) answer() {
+func (r *random) tryAnswer() {
 	id, calls := r.id(), []string{"1", "2", "3"}
 	var asked []agent.RunID
 	for _, run := range r.state.rows {
@@ -390,7 +390,7 @@ func (r *random) answer() {
 	r.make(c)
 }
 
-func (r *random) setToken() {
+func (r *random) trySetToken() {
 	c := &call{event: "token", run: r.id(), wait: draw(r, "wait", "1", "2", "3"), token: [32]byte{draw[byte](r, "token", 1, 2, 3)}}
 	c.more = draw(r, "add", false, false, true)
 	set := r.store.SetToken
@@ -401,7 +401,7 @@ func (r *random) setToken() {
 	r.make(c)
 }
 
-func (r *random) claimChecks() {
+func (r *random) tryClaimChecks() {
 	c := &call{event: "watch", lease: r.drawOwner(), ttl: draw(r, "ttl", gone, hour), limit: draw(r, "limit", 3, 3, 3, 1, 0)}
 	c.kinds, c.hosts = draw(r, "kinds", watched, watched, []durable.WaitKind{durable.WaitFile}), draw(r, "hosts", []string{"h"}, []string{"h"}, nil)
 	c.do = func() (any, error) {
@@ -421,7 +421,7 @@ func (r *random) waive() {
 	r.make(c)
 }
 
-func (r *random) signal() {
+func (r *random) trySignal() {
 	g := durable.Signal{
 		Kind: draw(r, "kind", durable.SignalCancel, durable.SignalContext,
 			durable.SignalPause, durable.SignalPause, durable.SignalResume, durable.SignalResume),
@@ -431,7 +431,7 @@ func (r *random) signal() {
 	r.make(&call{event: string(g.Kind), run: id, signal: g, do: func() (any, error) { return withoutResult(r.store.Signal(r.ctx, id, g)) }})
 }
 
-func (r *random) recordOffers() {
+func (r *random) tryRecordOffers() {
 	o := durable.OfferID{Run: r.id(), Seq: rapid.Int64Range(0, 3).Draw(r.T, "number")}
 	if run := r.state.find(o.Run); run != nil && rapid.Bool().Draw(r.T, "newest") {
 		o.Seq = run.offer

@@ -199,7 +199,7 @@ var transitions = map[string]struct {
 		},
 		nil,
 	},
-	"reconcile": {nil, func(s *state, _ *row, _ *call) any { return s.reconcile() }, nil},
+	"reconcile": {nil, func(s *state, _ *row, _ *call) any { return s.passTime() }, nil},
 	"delete": {
 		[]need{known, unheld},
 		func(s *state, r *row, _ *call) any {
@@ -213,7 +213,7 @@ var transitions = map[string]struct {
 		s.remove(func(r *row) bool { return r.Status.Ended() })
 		return n - len(s.rows)
 	}, nil},
-	"watch": {nil, claimChecks, nil},
+	"watch": {nil, giveChecks, nil},
 	"add a waiver": {
 		[]need{{func(s *state, _ *row, c *call) bool { return s.findWaiver(c.name) == nil }, durable.ErrExists}},
 		func(s *state, _ *row, c *call) any {
@@ -541,8 +541,8 @@ func (s *state) cancel(r *row, cause durable.CancelCause, reason string) any {
 	return nil
 }
 
-// reconcile changes the runs that time changes. It returns whether it changed any, and that nothing is left.
-func (s *state) reconcile() []bool {
+// passTime changes the runs that time changes. It returns whether it changed any, and that nothing is left.
+func (s *state) passTime() []bool {
 	changed := false
 	for _, cause := range causes {
 		for _, r := range s.rows {
@@ -567,8 +567,8 @@ func (s *state) remove(selects func(r *row) bool) {
 	s.rows = slices.DeleteFunc(s.rows, selects)
 }
 
-// claimChecks gives an owner waits to watch, and returns them.
-func claimChecks(s *state, _ *row, c *call) any {
+// giveChecks gives an owner waits to watch, and returns them.
+func giveChecks(s *state, _ *row, c *call) any {
 	var own, free []durable.Wait
 	for _, r := range s.rows {
 		for _, w := range r.waits {

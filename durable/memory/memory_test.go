@@ -30,13 +30,6 @@ func TestEncryptedIsAStore(t *testing.T) {
 	})
 }
 
-func TestShared(t *testing.T) {
-	durabletest.TestShared(t, func(*testing.T) func(*testing.T) durable.Store {
-		s := memory.New()
-		return func(*testing.T) durable.Store { return s }
-	})
-}
-
 func TestRandom(t *testing.T) { durabletest.TestRandom(t, open) }
 
 // A lease expires by the clock of a bubble.
