@@ -5,18 +5,18 @@ import "slices"
 // empties records the files that a command without output replaces: : > f, cat /dev/null > f.
 func (w *walker) empties(c ctx, words []Word, redirs []Redirect, index int) {
 	if printsNothing(c, words) {
-		w.emptied(c, redirs, index)
+		w.recordEmpty(c, redirs, index)
 	}
 }
 
 // emptiesAfter works like empties for a group or a function that ran the commands from the given one on.
 func (w *walker) emptiesAfter(c ctx, from int, redirs []Redirect, index int) {
 	if len(redirs) > 0 && !slices.ContainsFunc(w.out.Commands[from:], func(k Command) bool { return k.Kind != Function && !printsNothing(ctx{}, k.Words) }) {
-		w.emptied(c, redirs, index)
+		w.recordEmpty(c, redirs, index)
 	}
 }
 
-func (w *walker) emptied(c ctx, redirs []Redirect, index int) {
+func (w *walker) recordEmpty(c ctx, redirs []Redirect, index int) {
 	for _, r := range redirs {
 		if (r.Op == ">" || r.Op == ">|" || r.Op == "&>") && (r.FD == "" || r.FD == "1") {
 			w.file(c, r.Target, Empties, index)
