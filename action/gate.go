@@ -197,7 +197,7 @@ func (g Gate) awaitHere(ctx context.Context, webhook *sender, h Host, r *Request
 		}
 	}
 	if late, ok := errors.AsType[*Error](err); ok && late.Fault == FaultTimeout && ctx.Err() == nil && limit.Err() != nil {
-		return g.afterTimeout(err)
+		return g.afterTimeout()
 	}
 	return what, err
 }
@@ -205,12 +205,16 @@ func (g Gate) awaitHere(ctx context.Context, webhook *sender, h Host, r *Request
 // maxWait returns how long the gate waits for an answer.
 func (g Gate) maxWait() time.Duration { return cmp.Or(g.Timeout, defaultGateTimeout) }
 
-// afterTimeout returns the answer when no answer came in time. Without OnTimeout, it returns the error.
-func (g Gate) afterTimeout(err error) (callback.Answer, error) {
-	if g.OnTimeout == "" {
-		return callback.Answer{}, err
+// afterTimeout returns the answer when no answer came in time. Without OnTimeout, it returns an error.
+func (g Gate) afterTimeout() (callback.Answer, error) {
+	text := fmt.Sprintf("no answer within %s", g.maxWait())
+	if g.By == GateFile {
+		text = fmt.Sprintf("no answer in %s within %s", g.File, g.maxWait())
 	}
-	return callback.Say(g.OnTimeout, fmt.Sprintf("no answer within %s", g.maxWait()))
+	if g.OnTimeout == "" {
+		return callback.Answer{}, newFault(g.Type(), FaultTimeout, "%s", text)
+	}
+	return callback.Say(g.OnTimeout, text)
 }
 
 // reason returns the sentence that tells the person why the gate asks.

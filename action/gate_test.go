@@ -196,11 +196,12 @@ func TestGateOnTimeout(t *testing.T) {
 		answer, err := ready(t, g, action.Host{Dir: t.TempDir()}).Do(t.Context(), guarded(t)).Get()
 		if want == "" {
 			assert.Equal(t, action.FaultTimeout, faultOf(t, err))
+			assert.ErrorContains(t, err, "no answer in never within 20ms")
 			continue
 		}
 		require.NoError(t, err)
 		assert.Equal(t, want, answer.Decision.Decision)
-		assert.Equal(t, "no answer within 20ms", answer.Decision.Reason)
+		assert.Equal(t, "no answer in never within 20ms", answer.Decision.Reason)
 	}
 	// A run that is cancelled meanwhile has not waited too long.
 	ctx, cancel := context.WithCancel(t.Context())
@@ -222,6 +223,10 @@ func TestGateFile(t *testing.T) {
 		done <- a.Do(t.Context(), r)
 	}()
 	<-looked
+	bad := filepath.Join(dir, "bad")
+	require.NoError(t, os.WriteFile(bad, []byte("perhaps"), 0o600))
+	_, err := ready(t, action.Gate{By: action.GateFile, File: "bad", Existing: true, Every: time.Millisecond}, action.Host{Dir: dir}).Do(t.Context(), guarded(t)).Get()
+	assert.ErrorContains(t, err, bad)
 	require.Eventually(t, func() bool { // whenever it begins to look, the file changes after that
 		require.NoError(t, os.WriteFile(file, []byte(`{"action":"reject","message":"`+strings.Repeat("n", time.Now().Nanosecond()%100+1)+`"}`), 0o600))
 		select {

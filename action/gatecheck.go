@@ -71,18 +71,18 @@ func (f *fileCheck) checkFile() (*callback.Answer, error) {
 		if err != nil {
 			return nil, newFault(f.gate.Type(), FaultStart, "%w", err)
 		}
-		return f.gate.read(string(text))
+		return f.gate.read(f.path, string(text))
 	default:
 		f.last = now
 	}
 	return nil, nil
 }
 
-// read parses an answer. Empty text approves.
-func (g Gate) read(text string) (*callback.Answer, error) {
+// read parses an answer from a file or a command. Empty text approves.
+func (g Gate) read(from, text string) (*callback.Answer, error) {
 	what, err := callback.Parse(cmp.Or(strings.TrimSpace(text), "approve"))
 	if err != nil {
-		return nil, &Error{g.Type(), FaultAnswer, err}
+		return nil, newFault(g.Type(), FaultAnswer, "%s: %w", from, err)
 	}
 	return &what, nil
 }
@@ -101,7 +101,7 @@ func (g Gate) checkCommand(ctx context.Context, run program, r *Request) (*callb
 	case o.truncated:
 		return nil, newFault(g.Type(), FaultTooMuch, "%s printed more than %d bytes, the limit for an answer", run.argv[0], DefaultMaxBytes)
 	case o.code == 0:
-		return g.read(o.output)
+		return g.read(run.argv[0], o.output)
 	case o.code == 1:
 		return nil, nil
 	}

@@ -60,7 +60,7 @@ func (g Gate) awaitStored(ctx context.Context, place runctx.Place, h Host, r *Re
 	a, err := place.Park(ctx, r.IdempotencyKey, q)
 	switch {
 	case errors.Is(err, runctx.ErrExpired):
-		return g.afterTimeout(newFault(g.Type(), FaultTimeout, "no answer within %s", g.maxWait()))
+		return g.afterTimeout()
 	case err != nil:
 		return callback.Answer{}, &Error{g.Type(), FaultCancelled, err}
 	case a.Author == agent.AuthorEvent && a.Verdict == gateFailed:

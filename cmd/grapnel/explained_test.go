@@ -147,7 +147,7 @@ func explainedRuns() []explained {
 			list: `no such model`, show: []string{`no such model`},
 		}, {
 			name: "out-of-steps", blueprint: `"agent": {"tools": ["shell"], "guards": {"steps": 1}}`, params: `{"prompt": "echo six"}`, status: wire.Stopped,
-			list: `1 of at most 1 steps taken.*steps_limit`, show: []string{`1 of at most 1 steps taken`},
+			list: `1 of at most 1 steps taken \(steps_limit\)`, show: []string{`1 of at most 1 steps taken`},
 		}, {
 			name: "stage-fails", status: wire.Failed,
 			blueprint: `"pipeline": {"files": {"pipeline.yaml": "name: p\nstages:\n  - {name: check, command: {argv: [sh, -c, 'exit 6']}, termination: {type: fixed, iterations: 1}}\n"}}`,

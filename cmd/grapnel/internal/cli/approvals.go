@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -243,7 +244,7 @@ func describeWait(d *approval.Detail, now time.Time) string {
 		line("deadline", d.Deadline.Local().Format("2006-01-02 15:04:05")+lo.Ternary(d.Expired, ", expired", "")+"; then: "+d.OnTimeout)
 	}
 	if d.Gate != nil {
-		line("waits for", d.Gate.Kind+" "+string(d.Gate.Data))
+		line("waits for", d.Gate.Kind+" "+cmp.Or(gateFile(*d.Gate), string(d.Gate.Data)))
 		line("host", d.Host)
 	}
 	block := func(title, text string) {

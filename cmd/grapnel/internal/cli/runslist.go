@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -52,6 +53,8 @@ type listedCall struct {
 	// Kind is what the run waits for, and Child the run whose end it waits for.
 	Kind  durable.WaitKind `json:"kind"`
 	Child agent.RunID      `json:"child,omitempty"`
+	// File is the file that a gate waits for.
+	File string `json:"file,omitempty"`
 }
 
 // waitTexts are what a run waits for, before the name of the call.
@@ -84,7 +87,31 @@ func (c listedCall) name() string {
 	case c.Tool == "":
 		return c.Call
 	}
-	return c.Tool + " (" + c.Call + ")"
+	name := c.Tool + " (" + c.Call + ")"
+	if c.File != "" {
+		name += ": " + timeline.Clean(c.File)
+	}
+	return name
+}
+
+// fileOf returns the file that a wait's gate waits for; empty for other waits and for data that cannot be read.
+func fileOf(w durable.Wait) string {
+	about, err := durable.InterventionOf(w)
+	if q, isGate := durable.GateOf(w, about); err == nil && isGate {
+		return gateFile(*q.Gate)
+	}
+	return ""
+}
+
+// gateFile returns the file that a gate waits for; empty for other gates.
+func gateFile(g agent.Gate) string {
+	var at struct {
+		Path string `json:"path"`
+	}
+	if json.Unmarshal(g.Data, &at) != nil {
+		return ""
+	}
+	return at.Path
 }
 
 // filtering are the flags that select runs.
@@ -351,7 +378,7 @@ func (k *openedStore) listRuns(ctx context.Context, found ...durable.Run) ([]lis
 		}
 		for _, q := range questions {
 			if q.Answer == nil {
-				all[i].Waiting = append(all[i].Waiting, listedCall{q.Subject, q.ID, q.Tool, q.Kind, q.Child})
+				all[i].Waiting = append(all[i].Waiting, listedCall{q.Subject, q.ID, q.Tool, q.Kind, q.Child, fileOf(q)})
 			}
 		}
 	}

@@ -26,13 +26,14 @@ func TestDescribeWaits(t *testing.T) {
 	t.Parallel()
 	pay := listedCall{Call: "c1", Tool: "pay", Kind: durable.WaitApproval}
 	for want, calls := range map[string][]listedCall{
-		"waits for approval of pay (c1)":                  {pay},
-		"waits for a decision whether to repeat pay (c1)": {{Call: "c1", Tool: "pay", Kind: durable.WaitDoubt}},
-		"waits for input for order (c2)":                  {{Call: "c2", Tool: "order", Kind: durable.WaitInput}},
-		"waits for a file about deploy (c3#window)":       {{Call: "c3#window", Tool: "deploy", Kind: durable.WaitFile}},
-		"waits for the end of run r2":                     {{Call: "child", Tool: "x", Kind: durable.WaitChild, Child: "r2"}},
-		"waits for approval of gate":                      {{Call: "gate", Kind: durable.WaitApproval}},
-		"waits for moon x (c)":                            {{Call: "c", Tool: "x", Kind: "moon"}},
+		"waits for approval of pay (c1)":                       {pay},
+		"waits for a decision whether to repeat pay (c1)":      {{Call: "c1", Tool: "pay", Kind: durable.WaitDoubt}},
+		"waits for input for order (c2)":                       {{Call: "c2", Tool: "order", Kind: durable.WaitInput}},
+		"waits for a file about deploy (c3#window)":            {{Call: "c3#window", Tool: "deploy", Kind: durable.WaitFile}},
+		"waits for a file about deploy (c3#window): /srv/open": {{Call: "c3#window", Tool: "deploy", Kind: durable.WaitFile, File: "/srv/open"}},
+		"waits for the end of run r2":                          {{Call: "child", Tool: "x", Kind: durable.WaitChild, Child: "r2"}},
+		"waits for approval of gate":                           {{Call: "gate", Kind: durable.WaitApproval}},
+		"waits for moon x (c)":                                 {{Call: "c", Tool: "x", Kind: "moon"}},
 		"waits for approval of pay (c1), pay (c4), and for a decision whether to repeat send (c2)": {
 			pay, {Call: "c2", Tool: "send", Kind: durable.WaitDoubt}, {Call: "c4", Tool: "pay", Kind: durable.WaitApproval},
 		},

@@ -185,7 +185,7 @@ func TestVerdicts(t *testing.T) {
 	assert.Contains(t, run(agenttest.Say("hi"), capability.UseHooks(denyInput)), "denied: the input was not accepted, by no-input: not today\n")
 	assert.Contains(t, run(agenttest.Say("hi"), capability.UseHooks(denyInput)), "✗ no-input denies the input: not today\n")
 	assert.Contains(t, run(agenttest.Say("hi"), capability.UseHooks(stopStep)), "stopped: enough, by brake (hook)\n")
-	assert.Contains(t, run(agenttest.Call("nothing", "{}"), capability.UseGuards{Steps: 1}), "(steps_limit)\n")
+	assert.Contains(t, run(agenttest.Call("nothing", "{}"), capability.UseGuards{Steps: 1}), "stopped: 1 of at most 1 steps taken (steps_limit)\n")
 }
 
 // A stored run says why a call did not run, or what happened to its result.

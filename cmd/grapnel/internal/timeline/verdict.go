@@ -9,6 +9,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // Verdict describes how a run ended and what ended it: "stopped: after 20 steps, by steps (steps_limit)".
@@ -60,7 +61,7 @@ func orReason(message string, reason agent.StopReason) string {
 }
 
 func byWhom(by string) string {
-	if by == "" {
+	if by == "" || reserved.HoldsPart(by) {
 		return ""
 	}
 	return ", by " + by
