@@ -210,6 +210,7 @@ func TestGateOnTimeout(t *testing.T) {
 	assert.Equal(t, action.FaultCancelled, faultOf(t, err))
 }
 
+// AP-64
 func TestGateFile(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "answer")
@@ -241,6 +242,7 @@ func TestGateFile(t *testing.T) {
 	}, 20*time.Second, 20*time.Millisecond)
 }
 
+// AP-65
 func TestGateCommand(t *testing.T) {
 	bash(t)
 	for text, want := range map[string]struct {

@@ -88,7 +88,7 @@ func changed(p *agent.Prepared, change func(c *agent.ToolCall)) *agent.Prepared 
 	return &q
 }
 
-// In a run with a control, no call runs that the controls did not judge as it is, whatever middleware inside or outside
+// LH-53: in a run with a control, no call runs that the controls did not judge as it is, whatever middleware inside or outside
 // of the hooks makes of it.
 func TestNoCallRunsUnjudged(t *testing.T) {
 	var earlier agent.State // of another run of an equal agent
@@ -215,7 +215,7 @@ func TestNoCallRunsOutOfTurn(t *testing.T) {
 	}
 }
 
-// Middleware may repeat an allowed call while the run executes it, and a sub-agent's calls are judged by the parent's
+// IP-104: middleware may repeat an allowed call while the run executes it, and a sub-agent's calls are judged by the parent's
 // controls alone.
 func TestUnjudgedCallsOfSubagents(t *testing.T) {
 	var paid []int

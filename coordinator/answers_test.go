@@ -129,7 +129,7 @@ func TestFinishAnswers(t *testing.T) {
 	}
 }
 
-// A hook that took too long is no completed one, also when on_timeout says that the run goes on.
+// CO-28: a hook that took too long is no completed one, also when on_timeout says that the run goes on.
 func TestTimeoutThatContinues(t *testing.T) {
 	b := newBench(t)
 	b.create(startHook(`{"type": "command", "argv": ["sleep", "60"], "timeout_seconds": 1, "on_error": "block", "on_timeout": "continue"}`))
@@ -173,7 +173,7 @@ func TestTimeoutHooks(t *testing.T) {
 	}
 }
 
-// The events of a run as JSON are those of its stream: its own, its end, and those of the hooks after it. Pages join without gaps.
+// CO-28, CO-36: the events of a run as JSON are those of its stream: its own, its end, and those of the hooks after it. Pages join without gaps.
 func TestEventsAreThoseOfTheStream(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["false"]}, "hooks": {
@@ -228,7 +228,7 @@ func (b *bench) stream(id agent.RunID, last string) (types, ids []string) {
 	return types, ids
 }
 
-// Each call of a hook names the run that it has started, from its beginning on: a hook that is asked again starts another one.
+// CO-18: each call of a hook names the run that it has started, from its beginning on: a hook that is asked again starts another one.
 func TestCallsNameTheirRuns(t *testing.T) {
 	b := newBench(t, withFuncs(map[string]action.Body{"change": changeOnce(`{"n":0}`, `{"n":1}`)}))
 	b.create(exampleAgent("asked"), startHook(`[{"type": "agent", "agent_name": "asked", "on_error": "block"},
@@ -252,7 +252,7 @@ func TestCallsNameTheirRuns(t *testing.T) {
 	assert.ElementsMatch(t, lo.Map(children, func(r durable.Run, _ int) agent.RunID { return r.ID }), []agent.RunID{runs[0], runs[2]})
 }
 
-// Hooks that are not awaited have their own time: another hook that waits for its run does not end them, each is called once, and the run
+// X-10: hooks that are not awaited have their own time: another hook that waits for its run does not end them, each is called once, and the run
 // that one has started has its time limit.
 func TestAsyncHooksHaveTheirOwnTime(t *testing.T) {
 	var called atomic.Int32
@@ -356,7 +356,7 @@ func TestResultHookSeesErrors(t *testing.T) {
 	assert.Equal(t, []string{"hook_start", "hook_complete"}, eventTypes(d))
 }
 
-// A run that a person stops has ended with the reason of that person, whatever its runner says about it.
+// CO-34: a run that a person stops has ended with the reason of that person, whatever its runner says about it.
 func TestRunnersDoNotExplainStops(t *testing.T) {
 	b := newBench(t)
 	b.create(jobWith(`"on_result": {"type": "command", "argv": ["echo", "{\"action\": \"continue\"}"], "on_error": "block"}`))

@@ -103,7 +103,7 @@ func (p *payer) refused(w durable.Wait, by string) {
 	assert.Equal(p.t, by, told.Answers[0].By, "its author can tell that it counted")
 }
 
-// On resume the hook asks the same call with another field: an answer to the earlier question does not count.
+// LH-66, LH-71: on resume the hook asks the same call with another field: an answer to the earlier question does not count.
 func TestAnswerCountsForTheSameQuestionOnly(t *testing.T) {
 	t.Parallel()
 	for name, later := range map[string]agent.Question{
@@ -137,7 +137,7 @@ func TestAnswerCountsForTheSameQuestionOnly(t *testing.T) {
 	}
 }
 
-// The answer to one hook's question, sent again, does not answer another hook's question about the same call.
+// LH-66: the answer to one hook's question, sent again, does not answer another hook's question about the same call.
 func TestAnOldAnswerIsNotForAnotherControl(t *testing.T) {
 	t.Parallel()
 	var phase atomic.Bool
@@ -181,7 +181,7 @@ func (s *dying) Commit(ctx context.Context, l durable.Lease, c durable.Commit) e
 	return s.Store.Commit(ctx, l, c)
 }
 
-// After a crash, the old approval of the call does not answer whether the call is repeated.
+// LH-66: after a crash, the old approval of the call does not answer whether the call is repeated.
 func TestAnOldAnswerIsNotForDoubt(t *testing.T) {
 	t.Parallel()
 	p := newPayer(t, hooks.On(hooks.AtPreToolUse, "ask", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("pay?") }))
@@ -230,7 +230,7 @@ func TestAnswersAtOnceNameTheirCards(t *testing.T) {
 	assert.Len(t, lo.Uniq(cards), 3, "each answer is about another question")
 }
 
-// The model makes the same call with the same id in a later step: the approval of the earlier one does not count for it.
+// LH-66: the model makes the same call with the same id in a later step: the approval of the earlier one does not count for it.
 func TestAnOldAnswerIsNotForALaterStep(t *testing.T) {
 	t.Parallel()
 	p := newPayer(t, hooks.On(hooks.AtPreToolUse, "ask", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.Ask("pay?") }))

@@ -98,7 +98,7 @@ func TestSessionFilesAreNoLinks(t *testing.T) {
 	}
 }
 
-// Names that are not UTF-8, and names with quotes and line breaks, are one text each, as git writes them.
+// AP-53: names that are not UTF-8, and names with quotes and line breaks, are one text each, as git writes them.
 func TestChangedFilesOfAnyName(t *testing.T) {
 	b := newBench(t)
 	for _, name := range []string{"old\xff", "old\xfe"} {
@@ -111,7 +111,7 @@ func TestChangedFilesOfAnyName(t *testing.T) {
 	assert.Equal(t, []string{"normal", `"a\nb"`, `"new\377"`, `"ä \"x\""`}, b.lines("../changed"))
 }
 
-// Submodules and nested repositories count, and what they ignore does not.
+// AP-53: submodules and nested repositories count, and what they ignore does not.
 func TestChangedFilesOfNestedRepositories(t *testing.T) {
 	b := newBench(t)
 	for name, text := range map[string]string{

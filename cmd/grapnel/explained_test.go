@@ -194,7 +194,7 @@ func serveExplained(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// The document's first day: each run that was blocked, has failed or was rewritten is explained by "grapnel runs list" and "grapnel runs
+// CO-08, CO-09, CO-24: the document's first day: each run that was blocked, has failed or was rewritten is explained by "grapnel runs list" and "grapnel runs
 // show" alone.
 func TestRunsAreExplained(t *testing.T) {
 	t.Parallel()

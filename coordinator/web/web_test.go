@@ -263,6 +263,7 @@ func TestOtherSites(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, r.get("/ui/runs?show=nothing").StatusCode)
 }
 
+// CO-31
 func TestListOfRuns(t *testing.T) {
 	r := newRoom(t, nil)
 	r.signIn(secret)
@@ -396,7 +397,7 @@ func text(body string) string {
 	return spaces.ReplaceAllString(strings.NewReplacer("&#34;", `"`, "&#39;", "'", "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(tags.ReplaceAllString(body, " ")), " ")
 }
 
-// The page of a run says who decided what about it, and why, in the words of "grapnel runs show".
+// CO-31: the page of a run says who decided what about it, and why, in the words of "grapnel runs show".
 func TestPageOfARun(t *testing.T) {
 	run := wire.RunDetail{Run: wire.Run{
 		RunID: "run_1", AgentName: "tidier", Version: "3", Type: wire.Autonomous, Status: wire.Completed, SubmittedBy: "ann",

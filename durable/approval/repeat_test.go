@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable/approval"
 )
 
-// The same answer again, while the run waits and after it has gone on, is refused as used, and says whose answer counted.
+// AP-31: the same answer again, while the run waits and after it has gone on, is refused as used, and says whose answer counted.
 func TestTheSameAnswerAgain(t *testing.T) {
 	d := park(t, scenario{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", carol)}})
 	post := func() answer { return postJSON(t, d.link(0), `{"verdict":"approve","by":"ann",%s}`, d.seen(0)) }
@@ -43,7 +43,7 @@ func TestTheSameAnswerAgain(t *testing.T) {
 	assert.Len(t, d.ran, 2)
 }
 
-// A card of one call does not decide another, and a question that is not on the card decides nothing.
+// LH-66: a card of one call does not decide another, and a question that is not on the card decides nothing.
 func TestAnAnswerToAnotherCard(t *testing.T) {
 	d := park(t, scenario{question: soon, calls: []agent.ToolCall{call("c1", carol), call("c2", carol)}})
 	assert.NotEqual(t, d.card(0), d.card(1), "equal calls are two questions")

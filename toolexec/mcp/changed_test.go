@@ -22,7 +22,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
 
-// A person approves a call of a tool, and after a restart the server offers another tool under its name: the person is asked again.
+// LH-71: a person approves a call of a tool, and after a restart the server offers another tool under its name: the person is asked again.
 func TestTheToolChangesAfterItsApproval(t *testing.T) {
 	const schema = `{"type":"object","properties":{"from":{"type":"string"},"to":{"type":"string"}}}`
 	for name, after := range map[string]struct {
