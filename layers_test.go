@@ -154,7 +154,7 @@ var layers = map[string]layer{
 	"durable":                {Ours: []string{"agent", "internal/coalesce", "internal/runctx", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
 	"durable/command":        {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
 	"durable/waiver":         {Ours: []string{"agent", "durable", "hooks"}, Modules: values},
-	"durable/approval":       {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/markup", "internal/process", "internal/strictjson", "internal/yamlfile"}, Modules: values},
+	"durable/approval":       {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/process", "internal/strictjson", "internal/yamlfile"}, Modules: values},
 	"durable/gate":           {Ours: []string{"agent", "action", "durable", "internal/callback"}, Modules: values},
 	"durable/durabletest":    {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
 	"durable/internal/store": {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: values},
@@ -218,11 +218,11 @@ var layers = map[string]layer{
 		"internal/firing", "internal/runctx", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version", "internal/yamlfile",
 	}, Modules: core},
 	"coordinator/internal/cause": {},
-	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/internal/cause", "coordinator/wire", "durable", "durable/approval", "internal/strictjson"}, Modules: []string{
+	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/internal/cause", "coordinator/wire", "durable", "internal/strictjson"}, Modules: []string{
 		"github.com/danielgtaylor/huma/v2", "github.com/samber/lo", "golang.org/x/time",
 	}},
 	"coordinator/web": {Ours: []string{
-		"agent", "coordinator/wire", "durable", "durable/approval", "hooks", "internal/invisible", "internal/markup",
+		"agent", "coordinator", "coordinator/wire", "durable", "durable/approval", "hooks", "internal/inputform", "internal/invisible", "internal/markup",
 	}, Modules: values},
 	"coordinator/client": {Ours: []string{"agent", "coordinator/internal/cause", "coordinator/wire", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {

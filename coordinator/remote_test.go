@@ -17,6 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/web"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
@@ -24,7 +25,7 @@ import (
 // serve serves the API of the coordinator.
 func (b *bench) serve() *httptest.Server {
 	b.t.Helper()
-	s := httptest.NewServer(api.Handler(b.c, api.Options{}))
+	s := httptest.NewServer(api.Handler(b.c, api.Options{Pages: web.New(web.Options{Coordinator: api.Local{Coordinator: b.c}, Store: b.store})}))
 	b.t.Cleanup(s.Close)
 	return s
 }

@@ -89,9 +89,8 @@ func TestTwoPeopleApprove(t *testing.T) {
 	server := p.next("approvals", "serve", "--people", "people.yaml")
 	server.cmd.Env = append(server.cmd.Env, "OTEL_METRICS_EXPORTER=console")
 	server.start()
-	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/approvals/`)
-	server.expect("/approvals/sign-in?token=")
-	inbox := address.FindString(server.written())
+	server.expect("/ui/sign-in?code=")
+	inbox := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(server.written()) + "/approvals/"
 	var waits []struct{ Wait string }
 	require.NoError(t, json.Unmarshal([]byte(p.outputOf("approvals", "show", id, "--json")), &waits))
 	wait := inbox + "wait?" + url.Values{"run": {id}, "wait": {waits[0].Wait}}.Encode()

@@ -25,7 +25,6 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator/internal/cause"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/durable/approval"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -44,18 +43,8 @@ type Options struct {
 	// Rate, unless zero, is the highest number of requests a second that each token may send, with twice as many at once. It does
 	// not apply to runners.
 	Rate float64
-	// People may sign in to the pages at /approvals/ with tokens of their own. Nil means none: then only programs with the token of an
-	// operator or admin answer what runs wait for.
-	People *approval.People
-	// Pages are the pages at /ui/, to which / leads. Who is signed in there is signed in at /approvals/. Nil means none.
-	Pages Pages
-}
-
-// Pages serves pages that sign people in themselves, such as package web.
-type Pages interface {
-	http.Handler
-	// Identify returns the token that the author of a request has signed in with, or an error if there is none.
-	Identify(r *http.Request) (wire.Token, error)
+	// Pages serves /ui/, to which / leads, and /approvals/, such as package web does. Nil means none.
+	Pages http.Handler
 }
 
 // maxBody is the maximum size of the body of a request, and maxJournal that of a commit of a runner.
@@ -87,14 +76,12 @@ func Handler(c *coordinator.Coordinator, o Options) http.Handler {
 		mux.HandleFunc("GET /"+name, document)
 	}
 	if o.Pages != nil {
-		mux.Handle("/ui/", o.Pages)
-		mux.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusSeeOther))
+		for _, path := range []string{"/ui/", "/approvals/", "GET /{$}"} {
+			mux.Handle(path, o.Pages)
+		}
 	}
-	mux.Handle("/approvals/", a.pages(o, approval.Handler(a.store, approval.Options{
-		Log: o.Log, Origins: o.Origins, People: o.People, Waivers: true, Identify: identifyApprover, Record: a.recordPage,
-	})))
 	mux.HandleFunc("GET /healthz", a.health)
-	return guard(mux, o.Origins)
+	return Guard(mux, o.Origins)
 }
 
 // newAPI returns an API without operations.
@@ -150,8 +137,9 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
-// guard refuses requests for other hosts and from other sites, and forbids storing responses.
-func guard(next http.Handler, origins []string) http.Handler {
+// Guard refuses requests for other hosts than this machine and those of origins, and requests from pages of other sites. It
+// forbids storing responses.
+func Guard(next http.Handler, origins []string) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	hosts := map[string]bool{}
 	for _, origin := range origins {

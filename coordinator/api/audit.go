@@ -61,14 +61,16 @@ func (a *api) record(ctx context.Context, run agent.RunID, detail string) error 
 	if target.runner != "" {
 		detail = strings.TrimSpace("runner " + target.runner + " " + detail)
 	}
-	now := time.Now().UTC()
-	entry := wire.AuditEntry{
-		ID: now.Format(auditTime) + "-" + rand.Text()[:8], Time: now, By: by.Name, TokenID: by.ID, Operation: target.operation, Path: target.path,
-		Run: run, Detail: detail,
-	}
-	data, err := json.Marshal(entry)
+	return addEntry(ctx, a.store, wire.AuditEntry{By: by.Name, TokenID: by.ID, Operation: target.operation, Path: target.path, Run: run, Detail: detail})
+}
+
+// addEntry adds an entry to the audit log, with a new ID.
+func addEntry(ctx context.Context, store durable.Store, e wire.AuditEntry) error {
+	e.Time = time.Now().UTC()
+	e.ID = e.Time.Format(auditTime) + "-" + rand.Text()[:8]
+	data, err := json.Marshal(e)
 	if err == nil {
-		_, err = a.store.PutDocument(ctx, durable.Document{Kind: kindAudit, Name: entry.ID, By: by.Name, Data: data})
+		_, err = store.PutDocument(ctx, durable.Document{Kind: kindAudit, Name: e.ID, By: e.By, Data: data})
 	}
 	if err != nil {
 		return fmt.Errorf("writing to the audit log: %w", err)

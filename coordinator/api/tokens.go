@@ -10,16 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/durable/approval"
 )
 
 // allows reports whether a role may do what needs another one.
@@ -185,51 +182,6 @@ func (a *api) authorize(to huma.API, ctx huma.Context, next func(huma.Context)) 
 		}
 		next(ctx)
 	}
-}
-
-// pages returns the pages where people answer, with the token of each request in its context.
-func (a *api) pages(o Options, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := context.WithValue(r.Context(), auditTargetKey{}, auditTarget{operation: answerOperation, path: "/approvals/"}) // a link is a secret
-		if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-			about, err := a.identify(ctx, strings.TrimSpace(token))
-			if err != nil && !errors.Is(err, errToken) {
-				a.logError("looking a token up", err)
-				writeProblem(w, http.StatusServiceUnavailable, "the store does not answer: try again")
-				return
-			}
-			ctx = context.WithValue(ctx, identityKey{}, about)
-		} else if o.Pages != nil {
-			about, err := o.Pages.Identify(r)
-			if err != nil && o.People == nil && r.Method == http.MethodGet && (r.URL.Path == "/approvals/" || r.URL.Path == "/approvals/wait") {
-				http.Redirect(w, r, "/ui/sign-in?"+url.Values{"back": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
-				return
-			}
-			ctx = context.WithValue(ctx, identityKey{}, about)
-		}
-		next.ServeHTTP(w, r.WithContext(ctx))
-	})
-}
-
-// identifyApprover returns who answers what a run waits for: the name of a token of an operator or admin.
-func identifyApprover(r *http.Request) (approval.Principal, error) {
-	about := identityOf(r.Context())
-	if !allows(about.Role, wire.Operator) {
-		return approval.Principal{}, approval.ErrUnidentified
-	}
-	return approval.Principal{Name: about.Name, Roles: []string{string(about.Role)}}, nil
-}
-
-// recordPage writes to the audit log what a person does on a page.
-func (a *api) recordPage(ctx context.Context, author *approval.Principal, run agent.RunID, what string) error {
-	by := identityOf(ctx)
-	switch {
-	case author == nil:
-		by, what = wire.Token{}, what+" by a link"
-	case author.Name != by.Name: // who is signed in has no token of the coordinator
-		by = wire.Token{Name: author.Name}
-	}
-	return a.record(context.WithValue(ctx, identityKey{}, by), run, what)
 }
 
 // missingRole says that an operation needs another role.

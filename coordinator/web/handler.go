@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -13,9 +14,11 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/internal/markup"
 )
 
-// Coordinator is what the pages read. An api.Reader is one.
+// Coordinator is what the pages show and change. An api.Local is one.
 type Coordinator interface {
 	// ListRuns returns a page of runs, newest first.
 	ListRuns(ctx context.Context, f wire.RunFilter) (wire.RunList, error)
@@ -25,15 +28,27 @@ type Coordinator interface {
 	ListEvents(ctx context.Context, id agent.RunID, after int64, limit int) ([]wire.EventView, error)
 	// TokenByHash returns the valid token with a hash; durable.ErrNotFound for an unknown one.
 	TokenByHash(ctx context.Context, hash string) (wire.Token, error)
+	// Session returns a session; durable.ErrNotFound for an unknown one.
+	Session(ctx context.Context, id agent.SessionID) (wire.Session, error)
+	// Submit submits a run, Resume the next run of a session, and Stop stops one.
+	Submit(ctx context.Context, r wire.RunRequest, by string) (durable.Run, error)
+	Resume(ctx context.Context, id agent.SessionID, r wire.ResumeRequest, by string) (durable.Run, error)
+	Stop(ctx context.Context, id agent.RunID, reason, by string) error
+	// AddAuditEntry adds an entry to the audit log, and sets its time.
+	AddAuditEntry(ctx context.Context, e wire.AuditEntry) error
 }
 
 // Options configures the pages.
 type Options struct {
-	// Coordinator and Store are what the pages read. Sessions are documents in the store. Both are required.
+	// Coordinator is what the pages show. Nil means that there is only the inbox of Store.
 	Coordinator Coordinator
-	Store       durable.Store
-	// Token is the token of api.Options: people may sign in with it, as admins. Empty means none.
+	// Store has the runs, and the sessions as documents. Required.
+	Store durable.Store
+	// Token is the token of api.Options: people may sign in with it, as admins, or as the one of People who has it. NewCode needs
+	// it. Empty means none.
 	Token string
+	// People may sign in to the inbox with tokens of their own. Nil means none.
+	People *approval.People
 	// Origins are the origins of api.Options: their cookies need HTTPS if they do.
 	Origins []string
 	// Log receives failures, and who signs in. Nil disables logging.
@@ -42,10 +57,11 @@ type Options struct {
 
 // Handler serves the control room. New returns one.
 type Handler struct {
-	o      Options
-	mux    *http.ServeMux
-	code   code
-	secure map[string]bool // hosts of Options.Origins with HTTPS
+	o       Options
+	mux     *http.ServeMux
+	answers http.Handler // of package approval
+	code    code
+	secure  map[string]bool // hosts of Options.Origins with HTTPS
 }
 
 // prefix is the path of all pages.
@@ -54,8 +70,8 @@ const (
 	signInPath = prefix + "sign-in"
 )
 
-// New returns the pages, to be served at /ui/. The handler around them must refuse requests from other sites and for
-// other hosts, as api.Handler does.
+// New returns the pages, to be served at /ui/, and what is at /approvals/: links to one question, and the inbox for programs.
+// The handler around them must refuse requests from other sites and for other hosts, as api.Handler and api.Guard do.
 func New(o Options) *Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -70,13 +86,30 @@ func New(o Options) *Handler {
 	h.mux.HandleFunc("GET "+signInPath, h.showSignIn)
 	h.mux.HandleFunc("POST "+signInPath, h.signIn)
 	h.mux.HandleFunc("POST "+prefix+"sign-out", h.signOut)
-	for path, page := range map[string]func(http.ResponseWriter, *http.Request, *view){
-		"{$}": h.showOverview, "live": h.streamOverview,
-		"runs": h.showRuns, "runs/live": h.streamRuns,
-		"runs/{id}": h.showRun, "runs/{id}/live": h.streamRun,
-		"": h.showNothing,
-	} {
-		h.mux.Handle("GET "+prefix+path, h.signedIn(page))
+	h.answers = approval.Handler(o.Store, approval.Options{
+		Log: o.Log, Origins: o.Origins, Waivers: true, Identify: identifyAuthor, Record: h.recordAnswer, Page: h.showAnswer,
+	})
+	h.mux.HandleFunc(linksPath, h.serveLinks)
+	h.mux.Handle("GET /{$}", http.RedirectHandler(prefix, http.StatusSeeOther))
+	type page = func(http.ResponseWriter, *http.Request, *view)
+	inbox := map[string]page{
+		"GET inbox": h.showInbox, "GET inbox/live": h.streamInbox, "GET inbox/wait": h.answersAt("wait"), "POST inbox/wait": h.answersAt("wait"),
+		"POST inbox/waiver": h.answersAt("waiver"), "GET ": h.showNothing,
+	}
+	room := map[string]page{
+		"GET {$}": h.showOverview, "GET live": h.streamOverview, "GET runs": h.showRuns, "GET runs/live": h.streamRuns,
+		"GET runs/{id}": h.showRun, "GET runs/{id}/live": h.streamRun, "GET sessions/{id}": h.showSession,
+		"POST runs/{id}/stop": h.operation("stop-run", h.stopRun), "POST runs/{id}/again": h.operation("submit-run", h.repeatRun),
+		"POST sessions/{id}/resume": h.operation("resume-session", h.resumeSession),
+	}
+	if o.Coordinator == nil {
+		room = map[string]page{"GET {$}": h.showNothing}
+	}
+	for forAll, pages := range map[bool]map[string]page{true: inbox, false: room} {
+		for at, p := range pages {
+			method, path, _ := strings.Cut(at, " ")
+			h.mux.Handle(method+" "+prefix+path, h.signedIn(p, forAll))
+		}
 	}
 	return h
 }
@@ -113,18 +146,21 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// signedIn returns a page for people who are signed in. Others are sent to sign in first.
-func (h *Handler) signedIn(page func(http.ResponseWriter, *http.Request, *view)) http.Handler {
+// signedIn returns a page for people who are signed in. Others are sent to sign in first. Unless it is for all, approvers are
+// sent to the inbox.
+func (h *Handler) signedIn(page func(http.ResponseWriter, *http.Request, *view), forAll bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, err := h.Identify(r)
-		v := &view{who: who, now: time.Now()}
+		who, err := h.identify(r)
+		v := &view{who: who, now: time.Now(), key: rand.Text()}
 		switch {
 		case errors.Is(err, errSignedOut):
 			at := signInPath
 			if r.URL.Path != prefix {
-				at += "?" + url.Values{"back": {r.URL.RequestURI()}}.Encode()
+				at = signInBack(r.URL.RequestURI())
 			}
 			http.Redirect(w, r, at, http.StatusSeeOther)
+		case err == nil && !forAll && who.Role == approver:
+			http.Redirect(w, r, inboxPath, http.StatusSeeOther)
 		case err != nil:
 			h.fail(w, r, v, "identifying who sends a request", err)
 		default:
@@ -153,7 +189,8 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, v *view, doing st
 		h.logError(r, doing, err)
 	}
 	v.title, v.live = title, ""
-	v.Put("<h1>%s</h1>\n<p>%s <a href=\"%s\">All runs</a></p>\n", title, text, prefix+"runs")
+	v.Page = markup.Page{}
+	v.Put("<h1>%s</h1>\n<p>%s <a href=\"%s\">Start</a></p>\n", title, text, prefix)
 	reply(w, status, v.render())
 }
 

@@ -85,7 +85,7 @@ func (s *stream) write(text string) error {
 // when the session has ended.
 func (s *stream) keepAlive(h *Handler, r *http.Request) bool {
 	if time.Since(s.checked) >= beatEvery {
-		if _, err := h.Identify(r); err != nil {
+		if _, err := h.identify(r); err != nil {
 			return false
 		}
 		s.checked = time.Now()

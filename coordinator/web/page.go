@@ -56,8 +56,9 @@ func serveAsset(w http.ResponseWriter, r *http.Request) {
 
 // The parts of the control room, as its navigation names them.
 const (
-	partNow  = "Now"
-	partRuns = "Runs"
+	partNow   = "Now"
+	partRuns  = "Runs"
+	partInbox = "Inbox"
 )
 
 // view is one page for one person.
@@ -66,11 +67,16 @@ type view struct {
 
 	title string
 	part  string
-	who   wire.Token
+	who   person
 	now   time.Time
+	// key is the idempotency key of the forms on the page.
+	key string
 	// live is the address of the page's stream; empty for none.
 	live string
 }
+
+// readsRuns reports whether the person may see runs, and not the inbox alone.
+func (v *view) readsRuns() bool { return v.who.Role != "" && v.who.Role != approver }
 
 func (v *view) isOperator() bool { return v.who.Role == wire.Operator || v.who.Role == wire.Admin }
 
@@ -128,18 +134,12 @@ func (v *view) putNavigation(p *markup.Page) {
 		p.PutIf(current, ` aria-current="page"`)
 		p.Put(">%s</a></li>\n", name)
 	}
-	link(partNow, prefix, v.part == partNow)
-	link(partRuns, prefix+"runs", v.part == partRuns)
-	if v.isOperator() {
-		link("Inbox", inboxPath, false)
+	if v.readsRuns() {
+		link(partNow, prefix, v.part == partNow)
+		link(partRuns, prefix+"runs", v.part == partRuns)
 	}
+	link(partInbox, inboxPath, v.part == partInbox)
 	p.Put(`</ul></nav>
 <form method="post" action="%s" class="who"><p><b>%s</b> %s</p><button>Sign out</button></form></header>
 `, prefix+"sign-out", cutText(v.who.Name, lineLen), string(v.who.Role))
 }
-
-// The pages where people answer.
-const (
-	inboxPath = "/approvals/"
-	waitPath  = "/approvals/wait"
-)

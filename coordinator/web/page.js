@@ -24,16 +24,21 @@
 		age();
 	}
 
-	// What a person opened stays open, and the focus stays where it is.
+	// What a person opened stays open, what they typed stays there, and the focus stays where it is.
 	function replace(known, piece) {
 		const details = piece.querySelectorAll("details");
 		known.querySelectorAll("details").forEach((old, i) => {
 			if (details[i]) details[i].open = old.open;
 		});
+		for (const field of known.querySelectorAll("textarea[id], input[id]")) {
+			const next = piece.querySelector("#" + CSS.escape(field.id));
+			if (next) [next.value, next.checked] = [field.value, field.checked];
+		}
 		const active = document.activeElement;
-		const at = known.contains(active) && active.getAttribute("href");
+		const same = (e) => (active.id ? e.id === active.id : e.getAttribute("href") === active.getAttribute("href"));
+		const isInside = known.contains(active) && (active.id || active.getAttribute("href"));
 		known.replaceWith(piece);
-		if (at) [...piece.querySelectorAll("a")].find((a) => a.getAttribute("href") === at)?.focus({ preventScroll: true });
+		if (isInside) [piece, ...piece.querySelectorAll("a, [id]")].find(same)?.focus({ preventScroll: true });
 	}
 
 	function age() {
@@ -68,7 +73,7 @@
 	document.addEventListener("visibilitychange", listen);
 	listen();
 
-	const places = { n: "/ui/", r: "/ui/runs", i: "/approvals/" };
+	const places = { n: "/ui/", r: "/ui/runs", i: "/ui/inbox" };
 	let go = false;
 	document.addEventListener("keydown", (e) => {
 		if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select")) return;
@@ -78,9 +83,17 @@
 			e.preventDefault();
 			search.focus();
 		} else if (e.key === "j" || e.key === "k") {
-			const rows = [...document.querySelectorAll("[data-key], .lanes a")];
-			const at = rows.indexOf(document.activeElement) + (e.key === "j" ? 1 : -1);
+			const rows = [...document.querySelectorAll("[data-key], [data-card], .lanes a")];
+			const now = document.activeElement.closest("[data-card]") ?? document.activeElement;
+			const at = rows.indexOf(now) + (e.key === "j" ? 1 : -1);
 			rows[Math.max(0, Math.min(at, rows.length - 1))]?.focus();
+		} else if (e.key === "y" || e.key === "n") { // Enter confirms
+			const card = document.activeElement.closest("[data-card]");
+			const to = card?.querySelector(e.key === "y" ? "[value=approve]" : "[data-reason]");
+			if (to) {
+				e.preventDefault();
+				to.focus();
+			}
 		}
 		go = e.key === "g";
 	});

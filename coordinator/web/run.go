@@ -37,7 +37,7 @@ type runPage struct {
 	*view
 
 	run      wire.RunDetail
-	waits    []approval.Item
+	waits    []card
 	children []row // the newest runs that hooks of this one have started
 	story    *story
 }
@@ -82,8 +82,19 @@ func (h *Handler) readState(ctx context.Context, p *runPage, id agent.RunID) (er
 		return err
 	}
 	p.waits = nil
-	if p.run.Status == wire.Waiting {
-		p.waits, _, err = approval.Inbox(ctx, h.o.Store, durable.WaitFilter{Run: id})
+	if p.run.Status != wire.Waiting {
+		return nil
+	}
+	waits, err := h.o.Store.OpenWaits(ctx, durable.WaitFilter{Run: id, Kinds: approval.InboxKinds(), Limit: cardsShown})
+	for _, w := range waits {
+		c, err := h.newCard(ctx, p.view, w, runPath(id))
+		if err != nil {
+			return err
+		}
+		if c.Question != nil {
+			c.input = "" // it is above
+			p.waits = append(p.waits, c)
+		}
 	}
 	return err
 }
@@ -168,6 +179,7 @@ func (p *runPage) putHead(out *markup.Page) {
 <div class="title"><h1>%s</h1>`, prefix+"runs", cutText(string(r.RunID), lineLen), cutText(r.AgentName, lineLen))
 	out.PutIf(r.Version != "", `<span class="dim">v%s</span>`, cutText(r.Version, lineLen))
 	putStatus(out, statusOf(r.Run))
+	p.putVerbs(out)
 	out.Put("</div>\n")
 	if text := inputLine(r.Parameters); text != "" {
 		out.Put("<p class=\"input\">%s</p>\n", text)
@@ -246,49 +258,9 @@ func (p *runPage) putWaits(out *markup.Page) {
 		out.PutIf(len(other) == 0, "It is paused, or waits for an event.")
 		out.Put("</p></div></section>\n")
 	}
-	for _, i := range p.waits {
-		p.putWait(out, i)
+	for _, c := range p.waits {
+		p.putCard(out, c)
 	}
-}
-
-// putWait shows one question.
-func (v *view) putWait(out *markup.Page, i approval.Item) {
-	out.Put(`<section class="verdict asked">%s<div><h2>%s</h2>
-<pre tabindex="0">%s</pre>
-`, icon(asked), waitTitle(i), cutText(i.Preview, lineLen*4))
-	for _, q := range i.Questions {
-		out.Put(`<p class="text">%s <span class="dim">asked by %s</span></p>
-`, cutText(cmp.Or(q.Reason, "no reason was given"), reasonLen), cutText(cmp.Or(q.AskedBy, "the agent"), lineLen))
-	}
-	out.Put("<p>")
-	if v.isOperator() {
-		out.Put(`<a class="button" href="%s?%s">Answer</a> `, waitPath, url.Values{"run": {string(i.Run)}, "wait": {i.Wait}}.Encode())
-	}
-	out.Put(`<span class="dim">asked %s`, formatWhen(i.Asked, v.now))
-	if !i.Deadline.IsZero() {
-		left := "its time has passed"
-		if d := i.Deadline.Sub(v.now); d > 0 {
-			left = formatDuration(d.Round(time.Minute)) + " left"
-		}
-		out.Put(" · %s, then %s", left, cutText(i.OnTimeout, lineLen))
-	}
-	out.PutIf(i.Needs != "", " · %s", cutText(i.Needs, lineLen))
-	out.PutIf(!v.isOperator(), " · an operator can answer")
-	out.Put("</span></p></div></section>\n")
-}
-
-// waitTitle says in words what a question is about.
-func waitTitle(i approval.Item) string {
-	tool := "“" + firstLine(i.Tool) + "”"
-	switch {
-	case i.Gate != nil:
-		return tool + " waits for a " + firstLine(i.Gate.Kind)
-	case i.Kind == string(durable.WaitInput):
-		return tool + " asks for input"
-	case i.Kind == string(durable.WaitDoubt):
-		return "Run " + tool + " again?"
-	}
-	return "May " + tool + " run?"
 }
 
 // putFacts shows the figures of a run.
@@ -320,6 +292,9 @@ func (p *runPage) putFacts(out *markup.Page) {
 			cost = fmt.Sprintf("$%.4f", *s.usage.CostUSD)
 		}
 		fact("Cost", cost)
+	}
+	if r.SessionID != "" {
+		out.Put("<div><dt>Session</dt><dd><a href=\"%s\"><code>%s</code></a></dd></div>\n", sessionPath(r.SessionID), cutText(string(r.SessionID[:min(len(r.SessionID), 12)]), lineLen))
 	}
 	if r.SubmittedBy != "" {
 		fact("By", cutText(r.SubmittedBy, lineLen))
@@ -371,9 +346,13 @@ func putText(out *markup.Page, text string) {
 
 // putDiff shows how arguments differ.
 func putDiff(out *markup.Page, before, after string) {
-	text := approval.Diff(approval.Arguments(before), approval.Arguments(after))
+	putLines(out, cutText(approval.Diff(approval.Arguments(before), approval.Arguments(after)), longText))
+}
+
+// putLines shows a diff.
+func putLines(out *markup.Page, text string) {
 	out.Put("<pre class=\"diff\" tabindex=\"0\">")
-	for one := range strings.Lines(cutText(text, longText)) {
+	for one := range strings.Lines(text) {
 		tag := map[byte]markup.HTML{'-': "del", '+': "ins"}[one[0]]
 		if tag == "" {
 			tag = "span"

@@ -334,17 +334,14 @@ func badges(r wire.Run) markup.HTML {
 // overview is what the first page lists.
 type overview struct {
 	waits                   []approval.Item
-	moreWaits               bool
 	running, failed, recent []row
 }
 
 // readOverview reads what waits, what runs, what failed, and what was submitted last.
 func (h *Handler) readOverview(ctx context.Context) (o overview, err error) {
-	var next *durable.Wait
-	if o.waits, next, err = approval.Inbox(ctx, h.o.Store, durable.WaitFilter{Limit: partShown}); err != nil {
+	if o.waits, _, err = approval.Inbox(ctx, h.o.Store, durable.WaitFilter{Limit: partShown}); err != nil {
 		return o, err
 	}
-	o.moreWaits = next != nil
 	for _, part := range []struct {
 		into *[]row
 		f    wire.RunFilter
@@ -395,7 +392,7 @@ func (v *view) putOverview(p *markup.Page, o overview) {
 `, runPath(i.Run), waitTitle(i), firstLine(i.Preview), firstLine(reason), firstLine(i.AgentText()), formatWhen(i.Asked, v.now))
 	}
 	p.Put("</ul>\n")
-	p.PutIf(o.moreWaits, "<p class=\"more\"><a href=\"%s\">All runs that wait</a></p>\n", query{tab: "waiting"}.address("runs"))
+	p.PutIf(len(o.waits) > 0, "<p class=\"more\"><a href=\"%s\">Answer in the inbox</a></p>\n", inboxPath)
 	p.Put("</section>\n")
 	empty := len(o.running)+len(o.failed)+len(o.recent)+len(o.waits) == 0
 	for _, part := range []struct {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
 )
 
 const (
@@ -74,64 +75,72 @@ func (c *code) use(text string) bool {
 // errSignedOut is returned for a request without a valid session.
 var errSignedOut = errors.New("not signed in")
 
-// Identify returns the token of the session that a request belongs to. Its error is errSignedOut if there is none.
-func (h *Handler) Identify(r *http.Request) (wire.Token, error) {
+// identify returns who has the session that a request belongs to. Its error is errSignedOut if there is none.
+func (h *Handler) identify(r *http.Request) (person, error) {
 	cookie, err := r.Cookie(h.cookieName(r))
 	if err != nil {
-		return wire.Token{}, errSignedOut
+		return person{}, errSignedOut
 	}
-	return h.sessionToken(r.Context(), cookie.Value)
+	return h.sessionPerson(r.Context(), cookie.Value)
 }
 
-// sessionToken returns the token of the session with a cookie.
-func (h *Handler) sessionToken(ctx context.Context, cookie string) (wire.Token, error) {
+// sessionPerson returns who has the session with a cookie.
+func (h *Handler) sessionPerson(ctx context.Context, cookie string) (person, error) {
 	d, err := h.o.Store.Document(ctx, kindSession, hashOf(cookie), 0)
 	if errors.Is(err, durable.ErrNotFound) {
-		return wire.Token{}, errSignedOut
+		return person{}, errSignedOut
 	}
 	var s session
 	if err == nil {
 		err = json.Unmarshal(d.Data, &s)
 	}
 	if err != nil {
-		return wire.Token{}, fmt.Errorf("looking a session up: %w", err)
+		return person{}, fmt.Errorf("looking a session up: %w", err)
 	}
 	if !time.Now().Before(s.Until) {
-		return wire.Token{}, errSignedOut
+		return person{}, errSignedOut
 	}
-	if h.o.Token != "" && subtle.ConstantTimeCompare([]byte(s.Token), []byte(h.ownHash(cookie))) == 1 {
-		return ownToken, nil
+	if p, ok := h.findOwn(func(hash string) bool { return isEqual(s.Token, ownHash(cookie, hash)) }); ok {
+		return p, nil
 	}
 	return h.tokenOf(ctx, s.Token)
 }
 
-// ownToken is what Options.Token stands for.
-var ownToken = wire.Token{Name: "local", Role: wire.Admin}
+func isEqual(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// isOwn reports whether Options.Token has this hash.
-func (h *Handler) isOwn(hash string) bool {
-	return h.o.Token != "" && subtle.ConstantTimeCompare([]byte(hash), []byte(hashOf(h.o.Token))) == 1
+// findOwn returns whose token has a hash that a function accepts: Options.Token, or one of Options.People.
+func (h *Handler) findOwn(accept func(hash string) bool) (found person, ok bool) {
+	if h.o.Token != "" && accept(hashOf(h.o.Token)) {
+		found, ok = person{Token: wire.Token{Name: "local", Role: wire.Admin}}, true
+	}
+	if p, listed := h.o.People.FindSum(func(s approval.TokenSum) bool { return accept(hex.EncodeToString(s[:])) }); listed {
+		found, ok = person{Token: wire.Token{Name: p.Name, Role: approver}, roles: p.Roles}, true
+	}
+	return found, ok
 }
 
-// ownHash returns what a session of Options.Token stores. A person may have chosen that token: who reads the store without
-// the cookie cannot guess it.
-func (h *Handler) ownHash(cookie string) string { return hashOf(cookie + h.o.Token) }
+// ownHash returns what a session of a token outside of the coordinator stores. A person may have chosen the token: who
+// reads the store without the cookie cannot guess it.
+func ownHash(cookie, hash string) string { return hashOf(cookie + hash) }
 
-// tokenOf returns the token with a hash.
-func (h *Handler) tokenOf(ctx context.Context, hash string) (wire.Token, error) {
-	if h.isOwn(hash) {
-		return ownToken, nil
+// tokenOf returns whose token has a hash.
+func (h *Handler) tokenOf(ctx context.Context, hash string) (person, error) {
+	if p, ok := h.findOwn(func(own string) bool { return isEqual(own, hash) }); ok {
+		return p, nil
+	}
+	if h.o.Coordinator == nil {
+		return person{}, errSignedOut
 	}
 	t, err := h.o.Coordinator.TokenByHash(ctx, hash)
 	switch {
 	case errors.Is(err, durable.ErrNotFound):
-		return wire.Token{}, errSignedOut
+		return person{}, errSignedOut
 	case err != nil:
-		return wire.Token{}, err
+		return person{}, err
 	case t.Role == wire.RunnerRole: // it reads no runs in the API either
-		return wire.Token{}, errSignedOut
+		return person{}, errSignedOut
 	}
-	return t, nil
+	return person{Token: t}, nil
 }
 
 // cookieName returns the name of the cookie. With HTTPS, browsers keep it to this host.
@@ -147,24 +156,30 @@ func (h *Handler) isSecure(r *http.Request) bool {
 	return r.TLS != nil || h.secure[strings.ToLower(r.Host)]
 }
 
-// setCookie sets the cookie. Without HTTPS, cookies go to every port of the host, so that it is set for our paths alone.
+// setCookie sets the cookie. Without HTTPS, cookies go to every port of the host, so that it is set for our pages alone.
 func (h *Handler) setCookie(w http.ResponseWriter, r *http.Request, value string, life time.Duration) {
-	paths := []string{prefix, inboxPath}
+	path := prefix
 	if h.isSecure(r) {
-		paths = []string{"/"} // as __Host- wants it
+		path = "/" // as __Host- wants it
 	}
-	for _, path := range paths {
-		http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure is false only without HTTPS
-			Name: h.cookieName(r), Value: value, Path: path, MaxAge: int(life.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode,
-			Secure: h.isSecure(r),
-		})
-	}
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure is false only without HTTPS
+		Name: h.cookieName(r), Value: value, Path: path, MaxAge: int(life.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: h.isSecure(r),
+	})
 }
+
+// canSignIn reports whether people can sign in at all.
+func (h *Handler) canSignIn() bool {
+	return h.o.Coordinator != nil || h.o.Token != "" || h.o.People != nil
+}
+
+// signInBack returns the path of the sign-in that leads to a page.
+func signInBack(path string) string { return signInPath + "?" + url.Values{"back": {path}}.Encode() }
 
 // showSignIn serves the form for a code or a token.
 func (h *Handler) showSignIn(w http.ResponseWriter, r *http.Request) {
-	if _, err := h.Identify(r); err == nil {
-		http.Redirect(w, r, prefix, http.StatusSeeOther)
+	if _, err := h.identify(r); err == nil {
+		http.Redirect(w, r, backOf(r.URL.Query()), http.StatusSeeOther) //nolint:gosec // backOf returns paths below /ui/ only
 		return
 	}
 	h.replySignIn(w, http.StatusOK, r.URL.Query().Get("code"), backOf(r.URL.Query()), "")
@@ -174,7 +189,7 @@ func (h *Handler) showSignIn(w http.ResponseWriter, r *http.Request) {
 func backOf(values url.Values) string {
 	back := values.Get("back")
 	at, err := url.Parse(back)
-	if err != nil || at.Scheme != "" || at.Host != "" || !strings.HasPrefix(at.Path, prefix) && !strings.HasPrefix(at.Path, inboxPath) {
+	if err != nil || at.Scheme != "" || at.Host != "" || !strings.HasPrefix(at.Path, prefix) {
 		return prefix
 	}
 	return back
@@ -188,7 +203,7 @@ func (h *Handler) replySignIn(w http.ResponseWriter, status int, code, back, mes
 	v.PutIf(message != "", "<p class=\"text bad\" role=\"alert\">%s</p>\n", message)
 	v.Put(`<p><label for="secret">Code or token</label>
 <input id="secret" name="secret" type="password" required autofocus value="%s" autocomplete="off"></p>
-<p class="dim">“grapnel serve” prints a code that works once. “grapnel tokens create” makes tokens for others.</p>
+<p class="dim">The program that serves this page prints a code that works once. “grapnel tokens create” and “grapnel approvals token” make tokens.</p>
 <input type="hidden" name="back" value="%s">
 <button class="yes">Sign in</button></form>
 `, code, back)
@@ -210,7 +225,7 @@ func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
 	t, err := h.tokenOf(r.Context(), hash)
 	var cookie string
 	if err == nil {
-		cookie, err = h.addSession(r.Context(), hash, t)
+		cookie, err = h.addSession(r.Context(), hash, t.Token)
 	}
 	switch {
 	case errors.Is(err, errSignedOut):
@@ -245,8 +260,8 @@ func (h *Handler) addSession(ctx context.Context, token string, t wire.Token) (s
 	if !t.Expires.IsZero() && t.Expires.Before(until) {
 		until = t.Expires
 	}
-	if h.isOwn(token) {
-		token = h.ownHash(value)
+	if _, ok := h.findOwn(func(own string) bool { return isEqual(own, token) }); ok {
+		token = ownHash(value, token)
 	}
 	data, err := json.Marshal(session{token, until})
 	if err == nil {

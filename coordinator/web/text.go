@@ -80,6 +80,19 @@ func formatAge(d time.Duration) string {
 	return fmt.Sprintf("%d days ago", int(d.Hours()/24))
 }
 
+// formatLeft returns the time until a deadline, in words.
+func formatLeft(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "less than a minute"
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	}
+	return fmt.Sprintf("%d days", int(d.Hours()/24))
+}
+
 // formatWhen returns a time element with the age of an event.
 func formatWhen(at, now time.Time) markup.HTML {
 	var p markup.Page

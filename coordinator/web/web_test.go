@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -46,6 +47,25 @@ type room struct {
 	client *http.Client
 	cookie string
 	decide chan action.Decision // what the hook of the blueprint "gated" decides
+	log    syncedLog
+}
+
+// syncedLog is a log that the server writes and the test reads.
+type syncedLog struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *syncedLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *syncedLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // newRoom starts a coordinator. Fake, unless nil, is what its pages read.
@@ -72,7 +92,7 @@ func newRoom(t *testing.T, fake web.Coordinator) *room {
 		require.NoError(t, err)
 	}
 	if fake == nil {
-		fake = api.Reader{Coordinator: r.c}
+		fake = api.Local{Coordinator: r.c}
 	}
 	r.pages = web.New(web.Options{Coordinator: fake, Store: r.store, Token: secret})
 	server := httptest.NewServer(api.Handler(r.c, api.Options{Token: secret, Pages: r.pages}))
@@ -146,6 +166,27 @@ func (r *room) signIn(secret string) reply {
 	return out
 }
 
+// token makes a token with a role and returns it. Its name is "my-" and the role.
+func (r *room) token(role wire.Role) string {
+	r.t.Helper()
+	admin, err := client.New(client.Options{URL: r.url, Token: secret})
+	require.NoError(r.t, err)
+	token, err := admin.NewToken(r.t.Context(), "my-"+string(role), role, 0)
+	require.NoError(r.t, err)
+	return token
+}
+
+// audit returns the coordinator's audit log.
+func (r *room) audit() []wire.AuditEntry {
+	r.t.Helper()
+	docs, err := r.store.ListDocuments(r.t.Context(), "audit", "", durable.DefaultLimit)
+	require.NoError(r.t, err)
+	return lo.Map(docs, func(d durable.Document, _ int) (e wire.AuditEntry) {
+		require.NoError(r.t, json.Unmarshal(d.Data, &e))
+		return e
+	})
+}
+
 func (r *room) submit(in wire.RunRequest) agent.RunID {
 	r.t.Helper()
 	run, err := r.c.Submit(r.t.Context(), in, "ann")
@@ -157,7 +198,7 @@ func (r *room) submit(in wire.RunRequest) agent.RunID {
 func TestSignIn(t *testing.T) {
 	r := newRoom(t, nil)
 	assert.Equal(t, "/ui/", r.get("/").Header.Get("Location"))
-	for _, path := range []string{"/ui/runs", "/ui/runs/live", "/ui/live", "/ui/runs/x", "/ui/runs/x/live?after=1", "/approvals/", "/approvals/wait?run=x&wait=y"} {
+	for _, path := range []string{"/ui/runs", "/ui/runs/live", "/ui/live", "/ui/runs/x", "/ui/runs/x/live?after=1", "/ui/inbox", "/ui/inbox/live", "/ui/inbox/wait?run=x&wait=y", "/ui/sessions/x"} {
 		got := r.get(path)
 		assert.Equal(t, http.StatusSeeOther, got.StatusCode, path)
 		assert.Equal(t, "/ui/sign-in?"+url.Values{"back": {path}}.Encode(), got.Header.Get("Location"), path)
@@ -174,15 +215,14 @@ func TestSignIn(t *testing.T) {
 	got := r.signIn(code)
 	require.Equal(t, http.StatusSeeOther, got.StatusCode)
 	assert.Equal(t, "/ui/", got.Header.Get("Location"))
-	require.Len(t, got.Cookies(), 2)
-	for i, path := range []string{"/ui/", "/approvals/"} {
-		c := got.Cookies()[i]
-		assert.Equal(t, path, c.Path)
-		assert.True(t, c.HttpOnly)
-		assert.Equal(t, http.SameSiteStrictMode, c.SameSite)
-	}
+	require.Len(t, got.Cookies(), 1)
+	c := got.Cookies()[0]
+	assert.Equal(t, "/ui/", c.Path)
+	assert.True(t, c.HttpOnly)
+	assert.Equal(t, http.SameSiteStrictMode, c.SameSite)
 	assert.Contains(t, r.get("/ui/").body, "<b>local</b> admin")
-	assert.Equal(t, http.StatusOK, r.get("/approvals/").StatusCode, "one sign-in for all pages")
+	assert.Equal(t, http.StatusOK, r.get("/ui/inbox").StatusCode, "one sign-in for all pages")
+	assert.Equal(t, http.StatusUnauthorized, r.do(http.MethodGet, "/approvals/", nil, "Accept", "application/json").StatusCode, "a cookie counts below /ui/ only")
 	docs, err := r.store.ListDocuments(t.Context(), "session", "", 10)
 	require.NoError(t, err)
 	require.Len(t, docs, 1)
@@ -219,7 +259,7 @@ func TestSessionsOfTokens(t *testing.T) {
 		}
 		page := r.get("/ui/")
 		assert.Contains(t, page.body, "<b>my-"+string(role)+"</b> "+string(role))
-		assert.Equal(t, role != wire.Viewer, strings.Contains(page.body, `href="/approvals/"`), role)
+		assert.Equal(t, http.StatusOK, r.get("/ui/inbox").StatusCode, role)
 		tokens, err := admin.Tokens(t.Context())
 		require.NoError(t, err)
 		about, _ := lo.Find(tokens, func(t wire.Token) bool { return t.Name == "my-"+string(role) })
@@ -537,10 +577,10 @@ func TestHostileText(t *testing.T) {
 			page := r.get(path)
 			for _, tag := range tags.FindAllString(page.body, -1) {
 				bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(tag, `""`)
-				assert.Regexp(t, `^</?(!DOCTYPE html|html|head|meta|title|link|script|body|a|b|i|div|header|nav|main|section|article|form|input|label|button|h[1-3]|p|ul|li|dl|dt|dd|pre|code|span|time|del|ins|details|summary|svg|defs|symbol|path|circle|rect|use)( [a-zA-Z0-9-]+(="")?)*/?>$`, bare, path)
+				assert.Regexp(t, `^</?(!DOCTYPE html|html|head|meta|title|link|script|body|a|b|i|div|header|nav|main|section|article|form|input|label|button|textarea|h[1-3]|p|ul|li|dl|dt|dd|pre|code|span|time|del|ins|details|summary|svg|defs|symbol|path|circle|rect|use)( [a-zA-Z0-9-]+(="")?)*/?>$`, bare, path)
 				assert.NotRegexp(t, `(?i)\son\w+=`, bare, path)
 				for _, m := range regexp.MustCompile(`(?:href|action|src)="([^"]*)"`).FindAllStringSubmatch(tag, -1) {
-					assert.Regexp(t, `^(/ui/|/approvals/|#|\?)`, m[1], path)
+					assert.Regexp(t, `^(/ui/|#|\?)`, m[1], path)
 				}
 			}
 			assert.LessOrEqual(t, strings.Count(page.body, "<script"), 1, path)

@@ -44,6 +44,7 @@ type said struct {
 	Wait      string   `json:"wait"`
 	Questions []string `json:"questions"`
 
+	form   url.Values          // as it was sent
 	fields map[string][]string // the input from a form
 	text   *string             // the text of the arguments from a form
 }
@@ -94,7 +95,7 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, find finder) {
 			h.replyFailure(w, r, "showing a question", err)
 			return
 		}
-		answer.said = given
+		answer.Form = given.form
 		h.reply(w, r, answer)
 	case err != nil:
 		h.replyFailure(w, r, "recording a decision", err)
@@ -224,9 +225,10 @@ func readForm(body string) (said, error) {
 	if err != nil {
 		return given, refuse(http.StatusBadRequest, "The body is not a form.")
 	}
+	given.form = values
 	fields := map[string]*string{"verdict": &given.Verdict, "by": &given.By, "reason": &given.Reason, "wait": &given.Wait, "arguments": new(string)}
 	for name, list := range values {
-		if of, ok := strings.CutPrefix(name, inputPrefix); ok {
+		if of, ok := strings.CutPrefix(name, InputField); ok {
 			given.fields = lo.Assign(given.fields, map[string][]string{of: list})
 			continue
 		}

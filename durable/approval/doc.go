@@ -1,5 +1,5 @@
 // Package approval lets people answer a hook's question about a tool call over HTTP, at any later time. It provides a
-// small page, a JSON endpoint, and notifiers that tell people about the question.
+// JSON endpoint, and notifiers that tell people about the question. Package coordinator/web has the pages.
 //
 //	store, err := sqlite.Open(ctx, "runs.db", sqlite.Options{})
 //	// …
@@ -26,9 +26,8 @@
 //
 // # GET shows, POST decides
 //
-// GET and HEAD /approvals/{token} never decide, so programs that open links in advance do no harm. The page has no
-// scripts and loads nothing. A program that sends "Accept: application/json" gets {"question": {…}} instead. POST accepts
-// the page's form, or JSON:
+// GET and HEAD /approvals/{token} never decide, so programs that open links in advance do no harm. The response is
+// {"question": {…}}, or Options.Page shows it to a browser. POST accepts the page's form, or JSON:
 //
 //	{"verdict": "approve", "by": "ann", "reason": "…", "arguments": {…}, "wait": "…", "questions": ["…"]}
 //

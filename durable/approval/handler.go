@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"runtime/debug"
 	"strings"
 
@@ -24,8 +25,10 @@ type Options struct {
 	// answered, and their pages may post decisions. Without them, only names of the loopback and the address of the connection
 	// are accepted in the Host header.
 	Origins []string
-	// People may sign in with a token: on a page, which sets a cookie, or with "Authorization: Bearer …".
+	// People are verified by their tokens, sent as "Authorization: Bearer …".
 	People *People
+	// Page shows a response to a person in a browser. Nil means that everyone gets JSON. Package coordinator/web has pages.
+	Page func(w http.ResponseWriter, r *http.Request, p Page)
 	// Waivers lets people who are verified make waivers: package waiver has the hook that answers with them. A waiver answers
 	// only questions that everyone may answer.
 	Waivers bool
@@ -42,7 +45,7 @@ type Options struct {
 // /approvals/wait?run=…&wait=…. It may be mounted below any path with http.StripPrefix and is safe for concurrent use. It
 // panics if one of Options.Origins is not an origin.
 func Handler(store durable.AnswerStore, o Options) http.Handler {
-	h := &handler{store: store, options: o, cross: http.NewCrossOriginProtection()}
+	h := &handler{store: store, options: o, cross: http.NewCrossOriginProtection(), hosts: map[string]bool{}}
 	if o.Log == nil {
 		h.options.Log = slog.New(slog.DiscardHandler)
 	}
@@ -50,24 +53,24 @@ func Handler(store durable.AnswerStore, o Options) http.Handler {
 		if err := h.cross.AddTrustedOrigin(origin); err != nil {
 			panic("approval: Options.Origins: " + err.Error())
 		}
+		if at, err := url.Parse(origin); err == nil {
+			h.hosts[strings.ToLower(at.Hostname())] = true
+		}
 	}
-	h.addHosts(o.Origins)
 	return h
 }
 
 type handler struct {
-	store    durable.AnswerStore
-	options  Options
-	cross    *http.CrossOriginProtection
-	hosts    map[string]bool // of Options.Origins
-	secure   map[string]bool // those with HTTPS
-	sessions sessions
+	store   durable.AnswerStore
+	options Options
+	cross   *http.CrossOriginProtection
+	hosts   map[string]bool // of Options.Origins
 }
 
 // guards are headers that every response has.
 var guards = map[string]string{
 	"Cache-Control":                "no-store",
-	"Content-Security-Policy":      "default-src 'none'; style-src " + styleHash + "; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+	"Content-Security-Policy":      "default-src 'none'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'",
 	"Cross-Origin-Opener-Policy":   "same-origin",
 	"Cross-Origin-Resource-Policy": "same-origin",
 	"Referrer-Policy":              "no-referrer",
@@ -78,12 +81,10 @@ var guards = map[string]string{
 
 // prefix is the path prefix of all pages. The words below are pages; every other word is the token of a link.
 const (
-	prefix      = "/approvals/"
-	pathInbox   = ""
-	pathWait    = "wait"
-	pathSignIn  = "sign-in"
-	pathSignOut = "sign-out"
-	pathWaiver  = "waiver"
+	prefix     = "/approvals/"
+	pathInbox  = ""
+	pathWait   = "wait"
+	pathWaiver = "waiver"
 )
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -92,7 +93,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer h.recoverPanic(w, r)
 	if !h.isOwnHost(r) {
-		h.reply(w, r, reply{Status: http.StatusMisdirectedRequest, Message: "This server does not answer for the host of the request. " +
+		h.reply(w, r, Page{Status: http.StatusMisdirectedRequest, Message: "This server does not answer for the host of the request. " +
 			"If it is the address of this page, its operator must add it to the origins of the server."})
 		return
 	}
@@ -105,13 +106,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodGet, http.MethodHead:
 	case http.MethodPost:
 		if h.cross.Check(r) != nil {
-			h.reply(w, r, reply{Status: http.StatusForbidden, Message: "The request came from another site. Nothing was decided. " +
+			h.reply(w, r, Page{Status: http.StatusForbidden, Message: "The request came from another site. Nothing was decided. " +
 				"Open the link itself, over HTTPS if it is not on this machine, and decide there."})
 			return
 		}
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
-		h.reply(w, r, reply{Status: http.StatusMethodNotAllowed, Message: "GET shows a question, POST decides it; other methods are not supported."})
+		h.reply(w, r, Page{Status: http.StatusMethodNotAllowed, Message: "GET shows a question, POST decides it; other methods are not supported."})
 		return
 	}
 	who, err := h.identify(r)
@@ -128,23 +129,13 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request, path string) {
 	find := func(ctx context.Context) (*question, error) { return findByToken(ctx, h.store, path) }
 	switch {
 	case !h.identifies(): // there are only links
-	case path == pathSignIn:
-		h.signIn(w, r)
-		return
-	case path == pathSignOut && post:
-		h.signOut(w, r)
-		return
 	case path == pathWaiver && post && h.options.Waivers && author(r.Context()) != nil:
 		h.waive(w, r)
 		return
 	case path == pathInbox, path == pathWait:
 		if author(r.Context()) == nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			answer := reply{Status: http.StatusUnauthorized, Message: "Sign in to see what waits for people.", SignIn: h.options.People != nil}
-			if path == pathWait {
-				answer.back = waitNameOf(r.URL.Query())
-			}
-			h.reply(w, r, answer)
+			h.reply(w, r, Page{Status: http.StatusUnauthorized, Message: "Sign in to see what waits for people."})
 			return
 		}
 		if path == pathInbox {
@@ -187,7 +178,7 @@ func (h *handler) replyQuestion(w http.ResponseWriter, r *http.Request, q *quest
 }
 
 // nothing is the reply for every token that no question has had, whatever the cause.
-var nothing = reply{
+var nothing = Page{
 	Status:  http.StatusNotFound,
 	Message: "Nothing to decide here. The link may be incomplete, or the run was deleted.",
 }
@@ -214,7 +205,7 @@ func (h *handler) replyFailure(w http.ResponseWriter, r *http.Request, doing str
 	if r.Context().Err() == nil {
 		h.options.Log.ErrorContext(r.Context(), "approval: "+doing+" failed", "error", err)
 	}
-	h.reply(w, r, reply{
+	h.reply(w, r, Page{
 		Status:  http.StatusServiceUnavailable,
 		Message: "The store of runs does not respond. Try again in a moment; the page then shows whether your decision was recorded.",
 	})
@@ -228,6 +219,6 @@ func (h *handler) recoverPanic(w http.ResponseWriter, r *http.Request) {
 		panic(p)
 	default:
 		h.options.Log.ErrorContext(r.Context(), "approval: a panic", "panic", p, "stack", string(debug.Stack()))
-		h.reply(w, r, reply{Status: http.StatusInternalServerError, Message: "Internal error. See the server log."})
+		h.reply(w, r, Page{Status: http.StatusInternalServerError, Message: "Internal error. See the server log."})
 	}
 }

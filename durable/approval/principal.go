@@ -39,10 +39,6 @@ func (h *handler) identify(r *http.Request) (*Principal, error) {
 		if p, ok := h.options.People.Find(strings.TrimSpace(token)); ok {
 			return &p, nil
 		}
-		return nil, nil
-	}
-	if cookie, err := r.Cookie(cookieName); err == nil {
-		return h.sessions.author(h.options.People, cookie.Value), nil
 	}
 	return nil, nil
 }

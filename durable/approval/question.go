@@ -68,9 +68,9 @@ func findWait(ctx context.Context, store durable.AnswerStore, run agent.RunID, w
 	return newQuestion(ctx, store, w)
 }
 
-// findDecided returns the reply for a wait that the run no longer has: the decisions in the audit log, so that who has answered
+// findDecided returns the page for a wait that the run no longer has: the decisions in the audit log, so that who has answered
 // finds their own. Only people who are signed in, or have had its link, may see it.
-func (h *handler) findDecided(ctx context.Context, n waitName) (reply, error) {
+func (h *handler) findDecided(ctx context.Context, n waitName) (Page, error) {
 	if n.run == "" || n.wait == "" { // an empty filter selects all runs
 		return nothing, nil
 	}
@@ -94,7 +94,7 @@ func (h *handler) findDecided(ctx context.Context, n waitName) (reply, error) {
 		}
 		f.Before = records[len(records)-1].Seq
 	}
-	return reply{Status: http.StatusConflict, Message: visible(strings.Join(lines, "\n")), Answers: answers}, nil
+	return Page{Status: http.StatusConflict, Message: visible(strings.Join(lines, "\n")), Answers: answers}, nil
 }
 
 func newQuestion(ctx context.Context, store durable.AnswerStore, w durable.Wait) (found *question, err error) {
@@ -127,14 +127,14 @@ func (q *question) isExpired(now time.Time) bool {
 	return q.kept.Answer == nil && !q.kept.Deadline.IsZero() && !now.Before(q.kept.Deadline)
 }
 
-// over is the reply for a question that nothing can be decided about any more.
-var over = reply{
+// over is the page for a question that nothing can be decided about any more.
+var over = Page{
 	Status:  http.StatusConflict,
 	Message: "Nothing to decide here any more: the run has gone on or ended, or is to be cancelled.",
 }
 
-// replyWith returns the reply that shows a question; status is used if the question is still open.
-func (h *handler) replyWith(ctx context.Context, q *question, status int, message string) (reply, error) {
+// replyWith returns the page that shows a question; status is used if the question is still open.
+func (h *handler) replyWith(ctx context.Context, q *question, status int, message string) (Page, error) {
 	if q.isOver() {
 		return over, nil
 	}
@@ -143,23 +143,24 @@ func (h *handler) replyWith(ctx context.Context, q *question, status int, messag
 		message = "The deadline has passed. The answer defined for that case applies: " + verdictNames[q.asked.Questions.OnTimeout()] + "."
 	}
 	who := author(ctx)
-	detail, err := q.detail(ctx, h.store, who != nil)
-	r := reply{Status: status, Message: message, Question: detail, asked: q}
-	if err == nil && detail.Open() {
-		r.cannotApprove, r.cannotReject, err = h.checkAuthor(ctx, q, who)
-		r.canWaive = h.options.Waivers && who != nil && r.cannotApprove == ""
+	p, err := q.page(ctx, h.store, who, who != nil)
+	p.Status, p.Message = status, message
+	if err == nil && p.Question.Open() && p.CannotApprove == "" && who != nil && h.options.Waivers {
+		if s, ok := q.waivable(); ok {
+			p.Waiver = &WaiverForm{Scope: s, Days: waiverDays}
+		}
 	}
-	return r, err
+	return p, err
 }
 
 // checkAuthor returns why answers of the author of a request would not count; empty when they would.
-func (h *handler) checkAuthor(ctx context.Context, q *question, who *Principal) (cannotApprove, cannotReject string, err error) {
+func checkAuthor(ctx context.Context, store durable.AnswerStore, q *question, who *Principal) (cannotApprove, cannotReject string, err error) {
 	for verdict, why := range map[agent.ApprovalVerdict]*string{agent.Approve: &cannotApprove, agent.RejectAndEnd: &cannotReject} {
 		a := agent.Approval{Verdict: verdict}
 		if who != nil {
 			a.Identity, a.Roles = who.Name, who.Roles
 		}
-		err := durable.CheckAnswer(ctx, h.store, q.kept, a)
+		err := durable.CheckAnswer(ctx, store, q.kept, a)
 		denied, ok := errors.AsType[*durable.NotAdmittedError](err)
 		switch {
 		case ok:

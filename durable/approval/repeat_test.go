@@ -68,7 +68,7 @@ func TestAPersonRejectsAGate(t *testing.T) {
 	at := d.url + "/approvals/wait?" + url.Values{"run": {string(w.Run)}, "wait": {w.ID}}.Encode()
 	ann := []string{"Authorization", "Bearer " + c.tokens["ann"]}
 	id := i.Questions[0].ID()
-	assert.Contains(t, do(t, http.MethodGet, at, "", ann...).body, `name="question" value="`+id+`"`)
+	assert.Contains(t, do(t, http.MethodGet, at, "", ann...).body, `"id": "`+id+`"`)
 	form := url.Values{"verdict": {"approve"}, "wait": {w.ID}, "question": {id}}
 	assert.Equal(t, http.StatusForbidden, postOnce(t, at, form, ann...).StatusCode)
 	form.Set("verdict", "reject_and_continue")

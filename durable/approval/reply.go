@@ -2,47 +2,77 @@ package approval
 
 import (
 	"bytes"
-	"crypto/sha256"
-	_ "embed" // for the style
-	"encoding/base64"
+	"context"
 	"encoding/json"
 	"mime"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
 )
 
-// reply is one response, as a page or as JSON.
-type reply struct {
-	Status   int
-	Message  string
+// Page is a response of the handler. Options.Page shows it to people; programs get its first fields as JSON.
+type Page struct {
+	// Status is the HTTP status. Message says what was decided or is wrong.
+	Status  int
+	Message string
+	// Question is the wait; nil when there is nothing to decide.
 	Question *Detail
-	Inbox    *inbox
 	// Answers are the decisions about a question that is not open any more.
 	Answers []Decision
-	// SignIn asks for a token. Forward is the address that a page leads to.
-	SignIn  bool
-	Forward string
+	// Who is the verified author of the request; nil for a link.
+	Who *Principal
+	// Open are the IDs of the questions that a decision answers: the form sends them back as "question".
+	Open []string
+	// CannotApprove and CannotReject say why such an answer of Who would not count. They are empty when it would.
+	CannotApprove, CannotReject string
+	// CanEdit reports whether Who may change the arguments.
+	CanEdit bool
+	// Form has the fields that were sent; nil when none were.
+	Form url.Values
+	// Waiver is the waiver that Who may make; nil for none.
+	Waiver *WaiverForm
 
-	asked *question
-	said  said // values to keep in the form
-	// cannotApprove and cannotReject say why an answer of who would not count; they are empty when it would.
-	cannotApprove, cannotReject string
-	waiving                     *waiving // the waiver in the form
-	canWaive                    bool
-	// action is the address that a decision is posted to; empty for the page itself.
-	action string
-	// back is the wait whose page follows a sign-in; the zero value is the inbox.
-	back waitName
-	who  *Principal // set by handler.reply
-	// canSignIn is set when there is a page for signing in.
-	canSignIn bool
+	inbox *inbox
+	about *question
 }
 
-// replyJSON is the JSON form of a reply.
+// PageOf returns the page about a wait, for a person or, if who is nil, for everyone who has its link. With history, it
+// includes former decisions about like calls.
+func PageOf(ctx context.Context, store durable.AnswerStore, w durable.Wait, who *Principal, history bool) (Page, error) {
+	q, err := newQuestion(ctx, store, w)
+	if err != nil {
+		return Page{}, err
+	}
+	return q.page(ctx, store, who, history)
+}
+
+// page returns the page about a question.
+func (q *question) page(ctx context.Context, store durable.AnswerStore, who *Principal, history bool) (p Page, err error) {
+	if q.isOver() {
+		return over, nil
+	}
+	p = Page{Status: http.StatusOK, Who: who, about: q}
+	if p.Question, err = q.detail(ctx, store, history); err != nil || !p.Question.Open() {
+		return p, err
+	}
+	p.Open = lo.Map(durable.OpenQuestions(q.kept, q.asked), func(one agent.Question, _ int) string { return one.ID() })
+	changed := agent.Approval{Verdict: agent.Approve, Arguments: "{} "}
+	if who != nil {
+		changed.Identity, changed.Roles = who.Name, who.Roles
+	}
+	p.CanEdit = q.asked.Takes(changed)
+	p.CannotApprove, p.CannotReject, err = checkAuthor(ctx, store, q, who)
+	return p, err
+}
+
+// replyJSON is the JSON form of a page.
 type replyJSON struct {
 	Message  string  `json:"message,omitempty"`
 	Question *Detail `json:"question,omitempty"`
@@ -51,46 +81,45 @@ type replyJSON struct {
 	*inbox
 }
 
-func (h *handler) reply(w http.ResponseWriter, r *http.Request, answer reply) {
-	answer.who, answer.canSignIn = author(r.Context()), h.options.People != nil
-	h.logRefusal(r, answer)
+func (h *handler) reply(w http.ResponseWriter, r *http.Request, p Page) {
+	p.Who = author(r.Context())
+	h.logRefusal(r, p)
+	if h.options.Page != nil && !WantsJSON(r) {
+		h.options.Page(w, r, p)
+		return
+	}
 	var body bytes.Buffer
-	if wantsJSON(r) {
-		w.Header().Set("Content-Type", mediaJSON)
-		encoder := json.NewEncoder(&body)
-		encoder.SetIndent("", "  ")
-		if err := encoder.Encode(replyJSON{answer.Message, answer.Question, answer.Answers, answer.Inbox}); err != nil {
-			panic(err) // the reply cannot be encoded
-		}
-	} else {
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		body.WriteString(answer.page())
+	w.Header().Set("Content-Type", mediaJSON)
+	encoder := json.NewEncoder(&body)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(replyJSON{p.Message, p.Question, p.Answers, p.inbox}); err != nil {
+		panic(err) // the page cannot be encoded
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
-	w.WriteHeader(answer.Status)
+	w.WriteHeader(p.Status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body.Bytes()) // the client may have disconnected
 	}
 }
 
 // logRefusal logs an attempt that was refused. The path of a request may be a token and is not logged.
-func (h *handler) logRefusal(r *http.Request, answer reply) {
-	if answer.Status < http.StatusBadRequest || answer.Status >= http.StatusInternalServerError {
+func (h *handler) logRefusal(r *http.Request, p Page) {
+	if p.Status < http.StatusBadRequest || p.Status >= http.StatusInternalServerError {
 		return
 	}
-	reason, _, _ := strings.Cut(answer.Message, "\n")
-	attributes := []any{"method", r.Method, "status", answer.Status, "reason", reason}
-	if answer.who != nil {
-		attributes = append(attributes, "identity", answer.who.Name)
+	reason, _, _ := strings.Cut(p.Message, "\n")
+	attributes := []any{"method", r.Method, "status", p.Status, "reason", reason}
+	if p.Who != nil {
+		attributes = append(attributes, "identity", p.Who.Name)
 	}
-	if q := answer.asked; q != nil {
+	if q := p.about; q != nil {
 		attributes = append(attributes, "run", q.kept.Run, "wait", q.kept.ID)
 	}
 	h.options.Log.WarnContext(r.Context(), "approval: refused", attributes...)
 }
 
-// wantsJSON reports whether the client is a program: it accepts JSON and no HTML, or posts JSON.
-func wantsJSON(r *http.Request) bool {
+// WantsJSON reports whether a request is from a program: it accepts JSON and no HTML, or posts JSON.
+func WantsJSON(r *http.Request) bool {
 	accept := strings.ToLower(strings.Join(r.Header.Values("Accept"), ","))
 	if strings.Contains(accept, "text/html") {
 		return false
@@ -99,38 +128,14 @@ func wantsJSON(r *http.Request) bool {
 	return strings.Contains(accept, mediaJSON) || media == mediaJSON
 }
 
-var (
-	//go:embed style.css
-	styleText string
+// VerdictText returns a verdict in words.
+func VerdictText(v agent.ApprovalVerdict) string { return verdictNames[v] }
 
-	// styleHash allows only this style in the page.
-	styleHash = func() string {
-		sum := sha256.Sum256([]byte(styleText))
-		return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	}()
-)
-
-// verdictNames are the verdicts in words.
 var verdictNames = map[agent.ApprovalVerdict]string{
 	agent.Approve:           "approve",
 	agent.RejectAndEnd:      "reject and end the run",
 	agent.RejectAndContinue: "reject and continue without the call",
 }
 
-// formatTime returns a time in the form that pages show.
+// formatTime returns a time in the form that messages have.
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
-
-// formatAge returns a duration in words.
-func formatAge(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return "less than a minute"
-	case d < time.Hour:
-		return strconv.Itoa(int(d.Minutes())) + " min"
-	case d < 10*time.Hour:
-		return strconv.Itoa(int(d.Hours())) + " h " + strconv.Itoa(int(d.Minutes())%60) + " min"
-	case d < 48*time.Hour:
-		return strconv.Itoa(int(d.Hours())) + " hours"
-	}
-	return strconv.Itoa(int(d.Hours()/24)) + " days"
-}

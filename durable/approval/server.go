@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Server serves Handler on its own address.
+// Server serves Handler, or another one, on its own address.
 //
 //	server := approval.Server{Store: store}
 //	listener, err := server.Listen(ctx)
@@ -27,8 +27,10 @@ import (
 type Server struct {
 	Options
 
-	// Store holds the questions. Required.
+	// Store holds the questions. Required without Handler.
 	Store durable.Store
+	// Handler is what is served. Nil means Handler(Store, Options). Package coordinator/web has one with pages.
+	Handler http.Handler
 	// Address is the host and port to listen on. Empty means a free port of the loopback.
 	Address string
 	// Remote allows an address that other machines can reach. Without TLS, anyone on the network path can then read the
@@ -97,9 +99,12 @@ func (s Server) Serve(ctx context.Context, l net.Listener) error {
 	if at, ok := l.Addr().(*net.TCPAddr); ok && !s.Remote && !at.IP.IsLoopback() {
 		return errors.Join(fmt.Errorf("serving approvals on %s: %w", at, errReachable), l.Close())
 	}
-	timeout := cmp.Or(s.Timeout, defaultTimeout)
+	timeout, handler := cmp.Or(s.Timeout, defaultTimeout), s.Handler
+	if handler == nil {
+		handler = Handler(s.Store, s.Options)
+	}
 	server := &http.Server{
-		Handler: Handler(s.Store, s.Options), MaxHeaderBytes: headerBytes,
+		Handler: handler, MaxHeaderBytes: headerBytes,
 		ReadHeaderTimeout: timeout, ReadTimeout: timeout, WriteTimeout: 2 * timeout, IdleTimeout: 2 * timeout,
 		ErrorLog: s.errorLog(),
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/coordinator/api"
+	"github.com/grapnel-go/grapnel/coordinator/web"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
@@ -27,8 +29,8 @@ func (r *runs) newServeInbox() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve what waits as pages and as JSON, on this machine, and send notices",
-		Long: `Serve the inbox until interrupted, on the loopback. It prints one address, with a token that
-signs in the user of the operating system; the token is only in memory and ends with this process.
+		Long: `Serve the inbox of the control room until interrupted, on the loopback. It prints one address that
+signs in the user of the operating system, once and within an hour.
 The people of --people sign in with their own tokens: see "grapnel approvals token".
 
 With --webhook or --notify, people are told about what waits and has no link yet, such as
@@ -61,21 +63,24 @@ func (r *runs) serveInbox(ctx context.Context, k *openedStore, o *serving) error
 	if err != nil {
 		return err
 	}
-	server := approval.Server{Store: k.direct, Address: o.listen, Options: approval.Options{People: people, Waivers: true, Log: log}}
+	server := approval.Server{Address: o.listen, Options: approval.Options{Log: log}}
+	var origins []string
 	if o.linkBase != "" {
 		base, err := url.Parse(o.linkBase)
 		if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
 			return &usageError{fmt.Errorf("--link-base is %q: it must be an address such as https://desk.example.com", o.linkBase)}
 		}
-		server.Origins = []string{base.Scheme + "://" + base.Host}
+		origins = []string{base.Scheme + "://" + base.Host}
 	}
+	pages := web.New(web.Options{Store: k.direct, Token: token, People: people, Origins: origins, Log: log})
+	server.Handler = api.Guard(pages, origins)
 	listener, err := server.Listen(ctx)
 	if err != nil {
 		return &usageError{err}
 	}
 	own := "http://" + listener.Addr().String()
 	links := approval.Links(lo.CoalesceOrEmpty(o.linkBase, own))
-	fmt.Fprintf(r.std.out, "%s/approvals/sign-in?token=%s\n", own, token)
+	fmt.Fprintln(r.std.out, own+web.SignInPath(pages.NewCode()))
 	announcer := approval.Announcer{Store: k.direct, Log: log}
 	if o.webhook != "" {
 		announcer.Notify = append(announcer.Notify, approval.Webhook{URL: o.webhook, Links: links})

@@ -242,10 +242,10 @@ func (r *runs) serve(ctx context.Context, o *coordinating) error {
 		if token == "" {
 			token = rand.Text()
 		}
-		pages := web.New(web.Options{Coordinator: api.Reader{Coordinator: c}, Store: k.direct, Token: token, Origins: o.origins, Log: logger})
+		pages := web.New(web.Options{Coordinator: api.Local{Coordinator: c}, Store: k.direct, Token: token, People: people, Origins: o.origins, Log: logger})
 		server := &http.Server{
 			Handler: otelhttp.NewHandler(api.Handler(c, api.Options{
-				Version: version.Read(), Token: token, Origins: o.origins, Rate: o.rate, People: people, Log: logger, Pages: pages,
+				Version: version.Read(), Token: token, Origins: o.origins, Rate: o.rate, Log: logger, Pages: pages,
 			}), "grapnel serve"),
 			ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		}

@@ -1,0 +1,354 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/internal/markup"
+)
+
+const (
+	inboxPath = prefix + "inbox"
+	// cardsShown is how many open questions a page shows, and decidedShown how many answers.
+	cardsShown   = 30
+	decidedShown = 50
+	// likeShown is how many former decisions a group shows, of the last likeRead about its tool.
+	likeShown = 3
+	likeRead  = 50
+)
+
+// group are open questions of one rule about calls of one shape.
+type group struct {
+	id, rule, shape string
+	cards           []card
+	// isMine is set when the person may answer one of them.
+	isMine bool
+	// history are the last decisions about like calls.
+	history []approval.Decision
+}
+
+// inboxPage is what the inbox shows: the oldest open questions.
+type inboxPage struct {
+	groups []*group
+	// more is set when there are more questions.
+	more bool
+}
+
+// readInbox reads the oldest open questions, those that the person may answer first.
+func (h *Handler) readInbox(ctx context.Context, v *view, waits []durable.Wait) (p inboxPage, err error) {
+	p.more = len(waits) > cardsShown
+	known := map[string]*group{}
+	for _, w := range waits[:min(len(waits), cardsShown)] {
+		c, err := h.newCard(ctx, v, w, inboxPath)
+		switch {
+		case err != nil:
+			return p, err
+		case c.Question == nil || !c.Question.Open(): // answered meanwhile, or too late
+			continue
+		}
+		rule, shape := ruleOf(c.Question), shapeOf(c.Question)
+		id := "g-" + hashOf(rule + " " + shape)[:12]
+		g := known[id]
+		if g == nil {
+			g = &group{id: id, rule: rule, shape: shape}
+			if g.history, err = h.likeAnswers(ctx, c.Question); err != nil {
+				return p, err
+			}
+			known[id], p.groups = g, append(p.groups, g)
+		}
+		g.cards = append(g.cards, c)
+		g.isMine = g.isMine || c.CannotApprove == "" || c.Question.Gate != nil && c.CannotReject == ""
+	}
+	slices.SortStableFunc(p.groups, func(a, b *group) int { return cmp.Compare(lo.Ternary(a.isMine, 0, 1), lo.Ternary(b.isMine, 0, 1)) })
+	return p, nil
+}
+
+// ruleOf names who asks a question.
+func ruleOf(d *approval.Detail) string {
+	return strings.Join(lo.Uniq(lo.Map(d.Questions, func(q approval.MessageQuestion, _ int) string { return asker(q) })), ", ")
+}
+
+// shapeOf returns the tool of a question with what its calls have in common: the beginning of their only text, or the
+// names of their arguments.
+func shapeOf(d *approval.Detail) string {
+	if isBare(d.Item) {
+		return waitTitle(d.Item)
+	}
+	tool := firstLine(d.Tool)
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(d.Arguments), &object) != nil || len(object) == 0 {
+		return tool
+	}
+	names := slices.Sorted(maps.Keys(object))
+	var only string
+	if len(names) == 1 && json.Unmarshal(object[names[0]], &only) == nil {
+		if first := strings.Fields(only); len(first) > 0 {
+			return tool + " " + firstLine(first[0]) + " …"
+		}
+	}
+	return tool + " " + firstLine(strings.Join(names, ", "))
+}
+
+// likeAnswers returns the last decisions about calls of the same tool that one of the same rules has asked about.
+func (h *Handler) likeAnswers(ctx context.Context, d *approval.Detail) ([]approval.Decision, error) {
+	if d.Tool == "" {
+		return nil, nil
+	}
+	records, err := h.o.Store.AuditRecords(ctx, durable.AuditFilter{Kind: durable.AuditAnswer, Subject: d.Tool, Limit: likeRead})
+	if err != nil {
+		return nil, err
+	}
+	like := lo.Filter(records, func(r durable.AuditRecord, _ int) bool {
+		answered, err := durable.AnsweredOf(r)
+		return err == nil && lo.SomeBy(d.Questions, func(q approval.MessageQuestion) bool { return slices.Contains(answered.AskedBy, q.AskedBy) })
+	})
+	return approval.DecisionsOf(like[:min(len(like), likeShown)]), nil
+}
+
+// openWaits returns the oldest open questions, one more than a page shows.
+func (h *Handler) openWaits(ctx context.Context) ([]durable.Wait, error) {
+	return h.o.Store.OpenWaits(ctx, durable.WaitFilter{Kinds: approval.InboxKinds(), Limit: cardsShown + 1})
+}
+
+// showInbox serves the open questions, or the last answers.
+func (h *Handler) showInbox(w http.ResponseWriter, r *http.Request, v *view) {
+	v.title, v.part = "Inbox", partInbox
+	isDecided := r.URL.Query().Get("show") == "decided"
+	v.Put("<h1>Inbox</h1>\n<nav class=\"tabs\" aria-label=\"Which questions\"><ul>\n")
+	for _, tab := range []struct {
+		title, query string
+		current      bool
+	}{{"Open", "", !isDecided}, {"Decided", "?show=decided", isDecided}} {
+		v.Put(`<li><a href="%s"`, inboxPath+tab.query)
+		v.PutIf(tab.current, ` aria-current="page"`)
+		v.Put(">%s</a></li>\n", tab.title)
+	}
+	v.Put("</ul></nav>\n")
+	if isDecided {
+		h.showDecided(w, r, v)
+		return
+	}
+	waits, err := h.openWaits(r.Context())
+	var p inboxPage
+	if err == nil {
+		p, err = h.readInbox(r.Context(), v, waits)
+	}
+	if err != nil {
+		h.fail(w, r, v, "listing what waits", err)
+		return
+	}
+	v.live = inboxPath + "/live"
+	v.putInbox(&v.Page, p)
+	reply(w, http.StatusOK, v.render())
+}
+
+// putInbox shows the open questions.
+func (v *view) putInbox(out *markup.Page, p inboxPage) {
+	out.Put("<div id=\"groups\">\n")
+	out.PutIf(len(p.groups) == 0, "<p class=\"dim\" id=\"none\">Nothing waits for a person.</p>\n")
+	for _, g := range p.groups {
+		v.putGroup(out, g)
+	}
+	out.PutIf(p.more, "<p class=\"dim\">These are the %s oldest questions. Later ones follow when they are answered.</p>\n", cardsShown)
+	out.Put("</div>\n")
+}
+
+// putGroup shows the open questions of one group.
+func (v *view) putGroup(out *markup.Page, g *group) {
+	out.Put("<section class=\"group\" id=\"%s\"><h2><code>%s</code> <span class=\"dim\">asked by %s", g.id, g.shape, g.rule)
+	out.PutIf(!g.isMine, " · not for you")
+	out.Put("</span></h2>\n<div id=\"%s-all\">\n", g.id)
+	for _, c := range g.cards {
+		v.putCard(out, c)
+	}
+	out.Put("</div>\n")
+	if len(g.history) > 0 {
+		out.Put("<details><summary>Former decisions about like calls</summary>\n")
+		v.putDecisions(out, g.history)
+		out.Put("</details>\n")
+	}
+	out.Put("</section>\n")
+}
+
+// showDecided serves the last answers.
+func (h *Handler) showDecided(w http.ResponseWriter, r *http.Request, v *view) {
+	f := durable.AuditFilter{Kind: durable.AuditAnswer, Limit: decidedShown}
+	f.Before, _ = strconv.ParseInt(r.URL.Query().Get("before"), 10, 64)
+	records, err := h.o.Store.AuditRecords(r.Context(), f)
+	if err != nil {
+		h.fail(w, r, v, "reading what was decided", err)
+		return
+	}
+	all := approval.DecisionsOf(records)
+	v.PutIf(len(all) == 0, "<p class=\"dim\">Nothing was decided yet.</p>\n")
+	tools := lo.SliceToMap(records, func(r durable.AuditRecord) (string, string) { return string(r.Run) + r.At.String(), r.Subject })
+	for _, d := range all {
+		v.Put("<section class=\"card\"><h2>%s</h2>\n", firstLine(tools[string(d.Run)+d.At.String()]))
+		v.putDecisions(&v.Page, []approval.Decision{d})
+		v.Put("</section>\n")
+	}
+	if len(records) == decidedShown {
+		v.Put("<p class=\"more\"><a class=\"button\" href=\"%s\">Older answers</a></p>\n",
+			inboxPath+"?"+url.Values{"show": {"decided"}, "before": {strconv.FormatInt(records[len(records)-1].Seq, 10)}}.Encode())
+	}
+	reply(w, http.StatusOK, v.render())
+}
+
+// streamInbox sends questions that are new, have changed, or were answered.
+func (h *Handler) streamInbox(w http.ResponseWriter, r *http.Request, v *view) {
+	s := openStream(w)
+	var shown map[string]card
+	var last string
+	s.follow(h, r, listEvery, "listing what waits", func(ctx context.Context) (bool, error) {
+		waits, err := h.openWaits(ctx)
+		if err != nil {
+			return false, err
+		}
+		now := stateOf(waits)
+		if now == last {
+			return true, nil
+		}
+		v.now = time.Now()
+		p, err := h.readInbox(ctx, v, waits)
+		if err != nil {
+			return false, err
+		}
+		isFirst, before := shown == nil, shown
+		last, shown = now, map[string]card{}
+		if isFirst { // the page may be older
+			if err := s.send("groups", "", "", func(out *markup.Page) { v.putInbox(out, p) }); err != nil {
+				return false, err
+			}
+		}
+		for _, g := range p.groups {
+			isNew := isFirst
+			if !isFirst && !lo.SomeBy(g.cards, func(c card) bool { return before[c.id()].Question != nil }) {
+				isNew = true
+				if err := s.send(g.id, "groups", "", func(out *markup.Page) { v.putGroup(out, g) }); err != nil {
+					return false, err
+				}
+			}
+			for _, c := range g.cards {
+				shown[c.id()] = c
+				put := func(out *markup.Page) { v.putCard(out, c) }
+				if isNew {
+					s.note(c.id(), put)
+				} else if err := s.send(c.id(), g.id+"-all", "", put); err != nil {
+					return false, err
+				}
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(before)) {
+			if _, still := shown[id]; still {
+				continue
+			}
+			if err := s.send(id, "", "", func(out *markup.Page) { putGone(out, before[id]) }); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	})
+}
+
+// stateOf returns a text that changes when open questions do.
+func stateOf(waits []durable.Wait) string {
+	var b strings.Builder
+	for _, w := range waits {
+		isLate := !w.Deadline.IsZero() && !time.Now().Before(w.Deadline)
+		b.WriteString(string(w.Run) + " " + w.ID + " " + strconv.Itoa(len(w.Partial)) + " " + strconv.FormatBool(isLate) + "\n")
+	}
+	return b.String()
+}
+
+// putGone shows in the place of a card that its question is not open any more.
+func putGone(out *markup.Page, c card) {
+	out.Put("<section class=\"card\" id=\"%s\"><p class=\"dim\">“%s” was answered, or is not asked any more. <a href=\"%s\">What was decided</a></p></section>\n",
+		c.id(), firstLine(c.Question.Tool), inboxPath+"?show=decided")
+}
+
+// answersAt returns a page of package approval for people who are signed in.
+func (h *Handler) answersAt(page string) func(http.ResponseWriter, *http.Request, *view) {
+	return func(w http.ResponseWriter, r *http.Request, v *view) {
+		if v.who.principal() == nil {
+			v.title = "An operator can answer"
+			v.Put("<h1>%s</h1>\n<p>Your token has the role %s. <a href=\"%s\">The run</a></p>\n", v.title, string(v.who.Role), runPath(agent.RunID(r.URL.Query().Get("run"))))
+			reply(w, http.StatusForbidden, v.render())
+			return
+		}
+		h.serveAnswers(w, r, v, linksPath+page)
+	}
+}
+
+// serveAnswers serves a page of package approval for a person, who is the zero value for a link.
+func (h *Handler) serveAnswers(w http.ResponseWriter, r *http.Request, v *view, path string) {
+	in := r.Clone(context.WithValue(r.Context(), viewKey{}, v))
+	in.URL.Path = path
+	h.answers.ServeHTTP(w, in)
+}
+
+type viewKey struct{}
+
+// viewOf returns the view of a request to a page of package approval.
+func viewOf(ctx context.Context) *view {
+	v, ok := ctx.Value(viewKey{}).(*view)
+	if !ok {
+		return &view{now: time.Now()}
+	}
+	return v
+}
+
+// linksPath begins the links in notices. Programs answer below it, too, with a token.
+const linksPath = "/approvals/"
+
+// serveLinks serves links to one question, and programs. A cookie does not count here.
+func (h *Handler) serveLinks(w http.ResponseWriter, r *http.Request) {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	v := &view{now: time.Now()}
+	if ok {
+		var err error
+		if v.who, err = h.tokenOf(r.Context(), hashOf(strings.TrimSpace(token))); err != nil && err != errSignedOut {
+			h.fail(w, r, v, "looking a token up", err)
+			return
+		}
+	} else if rest := strings.TrimPrefix(r.URL.Path, linksPath); r.Method == http.MethodGet && !approval.WantsJSON(r) && (rest == "" || rest == "wait") {
+		at := inboxPath
+		if rest != "" {
+			at += "/wait?" + r.URL.RawQuery
+		}
+		http.Redirect(w, r, at, http.StatusSeeOther)
+		return
+	}
+	h.serveAnswers(w, r, v, r.URL.Path)
+}
+
+// identifyAuthor returns who answers, for package approval.
+func identifyAuthor(r *http.Request) (approval.Principal, error) {
+	if p := viewOf(r.Context()).who.principal(); p != nil {
+		return *p, nil
+	}
+	return approval.Principal{}, approval.ErrUnidentified
+}
+
+// recordAnswer writes an answer to the audit log of the coordinator.
+func (h *Handler) recordAnswer(ctx context.Context, author *approval.Principal, run agent.RunID, what string) error {
+	if h.o.Coordinator == nil {
+		return nil
+	}
+	if author == nil {
+		what += " by a link"
+	}
+	return h.record(ctx, viewOf(ctx).who, "answer", linksPath, run, what)
+}

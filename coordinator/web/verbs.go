@@ -1,0 +1,138 @@
+package web
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/internal/markup"
+)
+
+// record writes to the coordinator's audit log what a person is about to change.
+func (h *Handler) record(ctx context.Context, by person, operation, path string, run agent.RunID, detail string) error {
+	return h.o.Coordinator.AddAuditEntry(ctx, wire.AuditEntry{By: by.Name, TokenID: by.ID, Operation: operation, Path: path, Run: run, Detail: detail})
+}
+
+// verb is what an operator does with a form. It returns the path of the page that shows what it did.
+type verb func(ctx context.Context, v *view, id string, form url.Values) (string, error)
+
+// verbBytes is how long a form may be.
+const verbBytes = 1 << 20
+
+// operation returns the handler of a verb, under the name that it has in the API.
+func (h *Handler) operation(name string, do verb) func(http.ResponseWriter, *http.Request, *view) {
+	return func(w http.ResponseWriter, r *http.Request, v *view) {
+		r.Body = http.MaxBytesReader(w, r.Body, verbBytes)
+		err := r.ParseForm()
+		var at string
+		switch {
+		case err != nil:
+			err = errForm
+		case !v.isOperator():
+			err = errRole
+		default:
+			if err = h.record(r.Context(), v.who, name, r.URL.Path, "", ""); err == nil {
+				at, err = do(r.Context(), v, r.PathValue("id"), r.PostForm)
+			}
+		}
+		status := http.StatusUnprocessableEntity
+		invalid, isInvalid := errors.AsType[*coordinator.InvalidError](err)
+		switch {
+		case err == nil:
+			http.Redirect(w, r, at, http.StatusSeeOther)
+			return
+		case isInvalid:
+			err = invalid
+		case errors.Is(err, errRole):
+			status = http.StatusForbidden
+		case errors.Is(err, durable.ErrEnded):
+			status, err = http.StatusConflict, errEnded
+		case errors.Is(err, coordinator.ErrKeyUsed):
+			status = http.StatusConflict
+		case !errors.Is(err, errForm):
+			h.fail(w, r, v, name, err)
+			return
+		}
+		v.title = "Nothing was changed"
+		v.Put("<h1>%s</h1>\n<p class=\"text bad\" role=\"alert\">%s</p>\n<p>Go back to change what you sent, or to <a href=\"%s\">all runs</a>.</p>\n",
+			v.title, cutText(err.Error(), reasonLen), prefix+"runs")
+		reply(w, status, v.render())
+	}
+}
+
+var (
+	errForm  = errors.New("the form cannot be read, or is too large")
+	errRole  = errors.New("this needs a token with the role operator")
+	errEnded = errors.New("the run has ended already")
+)
+
+// stopRun stops a run.
+func (h *Handler) stopRun(ctx context.Context, v *view, id string, form url.Values) (string, error) {
+	run := agent.RunID(id)
+	return runPath(run), h.o.Coordinator.Stop(ctx, run, strings.TrimSpace(form.Get("reason")), v.who.Name)
+}
+
+// repeatRun submits another run of the blueprint, with the labels of the run.
+func (h *Handler) repeatRun(ctx context.Context, v *view, id string, form url.Values) (string, error) {
+	before, err := h.o.Coordinator.Run(ctx, agent.RunID(id))
+	if err != nil {
+		return "", err
+	}
+	again, err := h.o.Coordinator.Submit(ctx, wire.RunRequest{
+		AgentName: before.AgentName, Parameters: json.RawMessage(form.Get("parameters")), Labels: before.Labels, Demands: before.Demands,
+		IdempotencyKey: form.Get("key"),
+	}, v.who.Name)
+	return runPath(again.ID), err
+}
+
+// resumeSession submits the next run of a session.
+func (h *Handler) resumeSession(ctx context.Context, v *view, id string, form url.Values) (string, error) {
+	prompt := strings.ReplaceAll(form.Get("prompt"), "\r\n", "\n")
+	next, err := h.o.Coordinator.Resume(ctx, agent.SessionID(id), wire.ResumeRequest{Prompt: prompt, IdempotencyKey: form.Get("key")}, v.who.Name)
+	return runPath(next.ID), err
+}
+
+// putVerbs shows what an operator may do with a run.
+func (p *runPage) putVerbs(out *markup.Page) {
+	r := p.run
+	if !p.isOperator() {
+		return
+	}
+	begin := func(name, path string) {
+		out.Put(`<details class="verb"><summary class="button">%s</summary><form method="post" action="%s" class="card" autocomplete="off">
+<input type="hidden" name="key" value="%s">
+`, name, path, p.key)
+	}
+	end := func(name string) { out.Put("<p><button class=\"yes\">%s</button></p></form></details>\n", name) }
+	out.Put("<div class=\"verbs\">")
+	switch ended := isEnded(r.Status); {
+	case !ended:
+		begin("Stop", runPath(r.RunID)+"/stop")
+		out.Put(`<p><label for="stop-why">Reason</label><input id="stop-why" name="reason" maxlength="1000"></p>` + "\n")
+		end("Stop the run")
+	case r.Type == wire.Autonomous && r.Hook == "":
+		begin("Continue", sessionPath(r.SessionID)+"/resume")
+		out.Put(`<p><label for="prompt">What the agent is told next</label><textarea id="prompt" name="prompt" rows="3" required></textarea></p>` + "\n")
+		end("Submit the next run")
+	}
+	if r.Hook == "" {
+		parameters := r.OriginalParameters
+		if len(parameters) == 0 {
+			parameters = r.Parameters
+		}
+		begin("Run again", runPath(r.RunID)+"/again")
+		out.Put(`<p><label for="again">Parameters</label><textarea id="again" name="parameters" rows="6" spellcheck="false" class="code">
+%s</textarea></p>
+`, approval.Arguments(parameters).Text())
+		end("Submit a new run")
+	}
+	out.Put("</div>\n")
+}
