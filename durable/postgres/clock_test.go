@@ -1,13 +1,16 @@
 package postgres_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/durable/postgres"
+	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
 // Estimates follow the database, and go back only if its clock was set back.
@@ -35,4 +38,16 @@ func TestClock(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Equal(t, time.Duration(-1), now(), "the reply is old")
 	})
+}
+
+// A question that the database has not answered tells no time.
+func TestAFailedQuestionForTheTime(t *testing.T) {
+	s := openClosed(t, parts.Postgres(t), postgres.Options{})
+	done, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.ReadNow(done)
+	require.Error(t, err)
+	at, err := s.ReadNow(t.Context())
+	require.NoError(t, err)
+	assert.WithinDuration(t, time.Now(), at, time.Hour)
 }

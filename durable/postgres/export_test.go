@@ -1,9 +1,13 @@
 package postgres
 
 import (
+	"context"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
 // Pool returns the connections of a store.
@@ -38,6 +42,18 @@ func (s *Store) Queued() int {
 	defer s.db.steps.mu.Unlock()
 	return len(s.db.steps.waiting)
 }
+
+// ReadNow returns the time that a read sees.
+func (s *Store) ReadNow(ctx context.Context) (at time.Time, err error) {
+	err = s.db.Read(ctx, "reading the time", func(rows store.Rows) error {
+		at = rows.Now()
+		return nil
+	})
+	return at, err
+}
+
+// Remembers reports whether the store knows that the database has a queue.
+func (s *Store) Remembers(key durable.Key) bool { return s.db.queues.has(key) }
 
 // Clock estimates the time of the database.
 type Clock struct{ clock }

@@ -81,6 +81,7 @@ func TestReconcileSkipsLockedRuns(t *testing.T) {
 	require.NoError(t, err)
 	other, err := s.Pool().Begin(t.Context())
 	require.NoError(t, err)
+	defer func() { _ = other.Rollback(t.Context()) }()
 	_, err = other.Exec(t.Context(), `SELECT FROM runs WHERE id = 'locked' FOR UPDATE`)
 	require.NoError(t, err)
 	done, err := s.Reconcile(t.Context())
@@ -91,6 +92,67 @@ func TestReconcileSkipsLockedRuns(t *testing.T) {
 	done, err = s.Reconcile(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, durable.Reconciled{Due: 1, Done: true}, done)
+}
+
+// whileBlocked begins a transaction that executes a statement, calls f, and commits the transaction when f waits for it.
+func whileBlocked(t *testing.T, s *postgres.Store, statement string, f func() error, then ...string) error {
+	t.Helper()
+	other, err := s.Pool().Begin(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = other.Rollback(t.Context()) }()
+	_, err = other.Exec(t.Context(), statement)
+	require.NoError(t, err)
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	waiting(t, s)
+	for _, statement := range then {
+		_, err = other.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	require.NoError(t, other.Commit(t.Context()))
+	return <-done
+}
+
+// Another process stores an idempotency key after a call has found that no run has it.
+func TestAKeyThatAnotherProcessStores(t *testing.T) {
+	s := openClosed(t, parts.Postgres(t), postgres.Options{})
+	_, err := s.Submit(t.Context(), durable.Job{ID: "known", IdempotencyKey: "known"}, durable.Job{ID: "theirs", IdempotencyKey: "other"})
+	require.NoError(t, err)
+	var runs []durable.Run
+	err = whileBlocked(t, s, `UPDATE runs SET idempotency_key = 'new' WHERE id = 'theirs'`, func() (err error) {
+		runs, err = s.Submit(t.Context(), durable.Job{IdempotencyKey: "known"}, durable.Job{IdempotencyKey: "new"})
+		return err
+	})
+	require.NoError(t, err)
+	assert.Equal(t, []agent.RunID{"known", "theirs"}, ids(runs))
+}
+
+// A run that waits for something else when its child ends goes on waiting.
+func TestAChildThatEndsWhileItsParentAsksAgain(t *testing.T) {
+	s := openClosed(t, parts.Postgres(t), postgres.Options{})
+	p, c := create(t, s, "parent"), create(t, s, "child")
+	require.NoError(t, s.Commit(t.Context(), p, commit(durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{{ID: "c", Child: "child"}}})))
+	require.NoError(t, s.Release(t.Context(), p, 0))
+	err := whileBlocked(t, s, `SELECT FROM runs WHERE id = 'parent' FOR UPDATE`, func() error {
+		return s.Commit(t.Context(), c, commit(durable.Update{Status: durable.StatusCompleted}))
+	}, `UPDATE waits SET child = '' WHERE run_id = 'parent'`)
+	require.NoError(t, err)
+	assert.Equal(t, durable.StatusWaiting, run(t, s, "parent").Status)
+}
+
+// A queue that was undone with its run must be stored with the next one.
+func TestARefusedRunsQueue(t *testing.T) {
+	s := openClosed(t, parts.Postgres(t), postgres.Options{})
+	create(t, s, "r")
+	job := durable.Job{ID: "r", Name: "new"}
+	needs := durable.Needs{Kind: durable.KindAgent, Name: "new"}
+	_, err := s.Submit(t.Context(), job)
+	require.ErrorIs(t, err, durable.ErrExists)
+	assert.False(t, s.Remembers(needs.Key()))
+	job.ID = "s"
+	_, err = s.Submit(t.Context(), job)
+	require.NoError(t, err)
+	assert.True(t, s.Remembers(needs.Key()))
 }
 
 func TestHowManyConnections(t *testing.T) {
