@@ -145,7 +145,7 @@ func lsNames(args []Word) []string {
 	if options < 0 {
 		options = len(args)
 	}
-	if !onlyFlags(args[:options], "1tSrvUXdcu", "") {
+	if !onlyFlags(args[:options], "1tSrvUXdcuaA", "") {
 		return nil
 	}
 	operands := args[options:]
@@ -154,6 +154,9 @@ func lsNames(args []Word) []string {
 	files := !hasFunc(operands, func(a Word) bool { return a.Kind != Pattern || !strings.Contains(baseName(a.Text), ".") }) // *.go names no folders
 	if !itself && (!files || len(operands) == 0) {
 		names = []string{"*"}
+		if hasFunc(args[:options], func(a Word) bool { return strings.ContainsAny(a.Text, "aA") }) {
+			names = append(names, ".*")
+		}
 	}
 	for _, o := range operands {
 		if !isPlace(o) && (o.Kind != Pattern || o.here || !isSoundPattern(o.Text) || strings.HasPrefix(o.Text, "-")) {

@@ -27,6 +27,8 @@ func TestPrintedNamesAreKnown(t *testing.T) {
 		"wc \"$(mktemp -p out y.XXX)\"":                            {"/w/out/y.XXX"},
 		"wc $(go env GOROOT)/VERSION":                              {"/usr/local/go/VERSION"},
 		"wc $(git rev-parse --show-toplevel)/x":                    {"/top/x"},
+		"ls -1A | xargs wc":                                        {"/w/*", "/w/.*"},
+		"wc $(ls -a x)":                                            {"/w/*", "/w/.*"},
 		"wc $(which ls)":                                           {"/usr/bin/ls"},
 		"wc $(go list ./a/...)":                                    {"/w/a/..."},
 	} {
@@ -48,7 +50,7 @@ func TestPrintedNamesAreKnown(t *testing.T) {
 func TestOtherOutputIsUnknown(t *testing.T) {
 	for _, line := range []string{
 		"find -L a | xargs wc", "find $X -type f -exec wc {} +", "find a -printf x/%p | xargs wc", "find a -ls | xargs wc", "{ ls; echo $X; } | xargs wc",
-		"ls -l | xargs wc", "ls -a | xargs wc", "ls -R a | xargs wc", "wc $(cat list)", "./ls | xargs wc", "ls() { echo $X; }; ls | xargs wc", "find a 2>&1 | xargs wc",
+		"ls -l | xargs wc", "ls -R a | xargs wc", "wc $(cat list)", "./ls | xargs wc", "ls() { echo $X; }; ls | xargs wc", "find a 2>&1 | xargs wc",
 		"sort x | xargs wc", "ls | sed s/a/b/ | xargs wc", "wc x$(ls)", "find a -execdir wc {} +", "find a | xargs -I{} wc {}/../$X", "cd a; wc $(git rev-parse --show-toplevel)",
 		"GIT_WORK_TREE=/x; wc $(git rev-parse --show-toplevel)", "wc $(git -C /x rev-parse --show-toplevel)", "TMPDIR=$X; wc $(mktemp)", "wc $(mktemp -u)", "wc $(go list -f '{{.Dir}}')",
 		"GOROOT=$X; wc $(go env GOROOT)", "wc $(which $X)", "find a -exec echo $X \\; | xargs wc",
