@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -20,40 +19,11 @@ import (
 	"github.com/grapnel-go/grapnel/durable/approval"
 )
 
-// peopleVariable names the default of --people.
-const peopleVariable = "GRAPNEL_PEOPLE"
-
-func registerPeople(c *cobra.Command, at *string) {
-	c.Flags().StringVar(at, "people", os.Getenv(peopleVariable),
-		"a `file` of people, with their roles and the hashes of their tokens (default: $"+peopleVariable+")")
-}
-
-// loadPeople reads a file of people; none if no file is named.
-func loadPeople(path string) (*approval.People, error) {
-	if path == "" {
-		return &approval.People{}, nil
-	}
-	people, err := approval.LoadPeople(path)
-	if err != nil {
-		return nil, &usageError{err}
-	}
-	return people, nil
-}
-
-// operator returns the user of the operating system, with the roles that a file of people lists for that name.
-func operator(path string) (approval.Principal, error) {
-	people, err := loadPeople(path)
-	who := approval.Principal{Name: identityName()}
-	if err == nil {
-		if listed, ok := lo.Find(people.All(), func(p approval.Person) bool { return p.Name == who.Name }); ok {
-			who.Roles = listed.Roles
-		}
-	}
-	return who, err
-}
+// approvals are the commands about what runs wait for.
+type approvals struct{ storeCommand }
 
 func newApprovals(std streams) *cobra.Command {
-	r := &runs{std: std}
+	r := &approvals{storeCommand{std: std}}
 	c := &cobra.Command{
 		Use:   "approvals",
 		Short: "List and answer what stored runs wait for, and serve the inbox",
@@ -77,7 +47,7 @@ and serve the same as pages and as an API for people on this machine.`,
 	return c
 }
 
-func (r *runs) newInbox() *cobra.Command {
+func (r *approvals) newInbox() *cobra.Command {
 	var asJSON, expired bool
 	var limit int
 	c := &cobra.Command{
@@ -106,7 +76,7 @@ func (r *runs) newInbox() *cobra.Command {
 	return c
 }
 
-func (r *runs) listItems(k *openedStore, items []approval.Item, more bool) error {
+func (r *approvals) listItems(k *openedStore, items []approval.Item, more bool) error {
 	if len(items) == 0 {
 		fmt.Fprintf(r.std.err, "Nothing waits for a person in %s.\n", k.address)
 		return nil
@@ -138,17 +108,6 @@ func (r *runs) listItems(k *openedStore, items []approval.Item, more bool) error
 	return nil
 }
 
-// mostPreview is the maximum number of characters of what would run in a list.
-const mostPreview = 50
-
-// shorten returns the beginning of a text.
-func shorten(text string, most int) string {
-	if all := []rune(text); len(all) > most {
-		return string(all[:most-1]) + "…"
-	}
-	return text
-}
-
 // whyOf returns the reasons of the questions, with the progress of quorums.
 func whyOf(i approval.Item) string {
 	return strings.Join(lo.Uniq(lo.Map(i.Questions, func(q approval.MessageQuestion, _ int) string {
@@ -160,7 +119,7 @@ func whyOf(i approval.Item) string {
 	})), "; ")
 }
 
-func (r *runs) newShowWait() *cobra.Command {
+func (r *approvals) newShowWait() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:   "show RUN [CARD]",
@@ -275,24 +234,7 @@ func describeWait(d *approval.Detail, now time.Time) string {
 	return b.String()
 }
 
-// decisionLine returns a decision as one line.
-func decisionLine(d approval.Decision) string {
-	by := lo.Ternary(d.Author == agent.AuthorEvent, "the event of ", "")
-	text := fmt.Sprintf("%s by %s%s, %s", d.Verdict, by, lo.CoalesceOrEmpty(d.By, d.Identity, "a person"), d.At.Local().Format("2006-01-02 15:04:05"))
-	switch d.Identity {
-	case "":
-	case d.By:
-		text += " (verified)"
-	default:
-		text += " (verified as " + d.Identity + ")"
-	}
-	if d.Reason != "" {
-		text += ": " + d.Reason
-	}
-	return oneLine(timeline.Clean(text))
-}
-
-func (r *runs) newAnswerWait() *cobra.Command {
+func (r *approvals) newAnswerWait() *cobra.Command {
 	var o answering
 	var approve, reject, goOn bool
 	var arguments, reason string
@@ -332,7 +274,7 @@ is 0 when the answer is recorded, also when more people must answer.`,
 				if err != nil {
 					return err
 				}
-				return k.record(c.Context(), c, newView(r.std, &o.look, false, false), about, args[1:], &o, answer)
+				return k.record(c.Context(), c, newView(r.std, &options{}, false, false), about, args[1:], &o, answer)
 			})
 		},
 	}

@@ -24,7 +24,7 @@ type serving struct {
 	listen, people, webhook, notify, linkBase string
 }
 
-func (r *runs) newServeInbox() *cobra.Command {
+func (r *approvals) newServeInbox() *cobra.Command {
 	var o serving
 	c := &cobra.Command{
 		Use:   "serve",
@@ -57,7 +57,7 @@ unanswered (docs/observability.md).`,
 	return c
 }
 
-func (r *runs) serveInbox(ctx context.Context, k *openedStore, o *serving) error {
+func (r *approvals) serveInbox(ctx context.Context, k *openedStore, o *serving) error {
 	log := slog.New(slog.NewTextHandler(r.std.err, nil))
 	people, token, err := withOperator(o.people, log)
 	if err != nil {
@@ -129,7 +129,7 @@ func withOperator(path string, log *slog.Logger) (*approval.People, string, erro
 	return people, token, nil
 }
 
-func (r *runs) newPersonToken() *cobra.Command {
+func (r *approvals) newPersonToken() *cobra.Command {
 	var person approval.Person
 	var expires string
 	c := &cobra.Command{

@@ -32,7 +32,7 @@ type waiving struct {
 // previewed is the maximum number of recorded answers that the effect of a waiver is computed from.
 const previewed = 10_000
 
-func (r *runs) newWaive() *cobra.Command {
+func (r *approvals) newWaive() *cobra.Command {
 	var o waiving
 	c := &cobra.Command{
 		Use:   "waive [RUN CARD]",
@@ -113,7 +113,7 @@ type coveredJSON struct {
 	By        string `json:"by"`
 }
 
-func (r *runs) waive(c *cobra.Command, k *openedStore, o *waiving, args []string) error {
+func (r *approvals) waive(c *cobra.Command, k *openedStore, o *waiving, args []string) error {
 	ctx := c.Context()
 	if o.until == "" {
 		return &usageError{errors.New("a waiver expires: say when with --until, such as --until 30d")}
@@ -197,7 +197,7 @@ func waiverOf(w durable.Waiver) (waiverJSON, error) {
 	return waiverJSON{Waiver: w, Scope: s}, err
 }
 
-func (r *runs) newWaivers() *cobra.Command {
+func (r *approvals) newWaivers() *cobra.Command {
 	var all, asJSON bool
 	c := &cobra.Command{
 		Use:   "waivers",
@@ -212,7 +212,7 @@ func (r *runs) newWaivers() *cobra.Command {
 	return c
 }
 
-func (r *runs) listWaivers(ctx context.Context, k *openedStore, all, asJSON bool) error {
+func (r *approvals) listWaivers(ctx context.Context, k *openedStore, all, asJSON bool) error {
 	waivers, err := k.store.Waivers(ctx, all)
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func (r *runs) listWaivers(ctx context.Context, k *openedStore, all, asJSON bool
 	return table.Flush()
 }
 
-func (r *runs) newRevoke() *cobra.Command {
+func (r *approvals) newRevoke() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke WAIVER",
 		Short: "Revoke a waiver",
@@ -261,7 +261,7 @@ func (r *runs) newRevoke() *cobra.Command {
 }
 
 // revoke revokes the waiver whose ID begins with a text.
-func (r *runs) revoke(ctx context.Context, k *openedStore, id string) error {
+func (r *approvals) revoke(ctx context.Context, k *openedStore, id string) error {
 	all, err := k.store.Waivers(ctx, true)
 	if err != nil {
 		return err

@@ -23,8 +23,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
+// blueprints are the commands about blueprints.
+type blueprints struct{ storeCommand }
+
 func newBlueprints(std streams) *cobra.Command {
-	r := &runs{std: std}
+	r := &blueprints{storeCommand{std: std}}
 	c := &cobra.Command{
 		Use:   "blueprints",
 		Short: "Store, show and remove the blueprints of a coordinator",
@@ -43,22 +46,7 @@ store, and back. "grapnel runs submit blueprint" submits runs.`,
 	return c
 }
 
-// withCoordinator calls do with a client of the coordinator at --server, or of one in this process on the store.
-func (r *runs) withCoordinator(ctx context.Context, do func(k *openedStore, c *client.Client) error) error {
-	at, err := storeAddressOf(r.at)
-	if err != nil {
-		return err
-	}
-	return r.with(ctx, !at.server(), func(k *openedStore) error {
-		err := do(k, k.client)
-		if refused, ok := errors.AsType[*client.Error](err); ok && len(refused.Errors) > 0 {
-			return &usageError{refused}
-		}
-		return err
-	})
-}
-
-func (r *runs) newApplyBlueprints() *cobra.Command {
+func (r *blueprints) newApplyBlueprints() *cobra.Command {
 	return &cobra.Command{
 		Use:   "apply FILE...",
 		Short: "Store blueprints from files",
@@ -108,7 +96,7 @@ func checkBlueprints(ctx context.Context, c *client.Client, paths []string) (all
 }
 
 // apply stores blueprints. One that is refused is tried again after others, because its hooks may name them.
-func (r *runs) apply(ctx context.Context, c *client.Client, all []*blueprintFile) error {
+func (r *blueprints) apply(ctx context.Context, c *client.Client, all []*blueprintFile) error {
 	for len(all) > 0 {
 		var later []*blueprintFile
 		var wrong []error
@@ -213,7 +201,7 @@ func membersOf(b *wire.Blueprint) (all map[string]json.RawMessage, err error) {
 	return all, err
 }
 
-func (r *runs) newListBlueprints() *cobra.Command {
+func (r *blueprints) newListBlueprints() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
@@ -244,7 +232,7 @@ func (r *runs) newListBlueprints() *cobra.Command {
 }
 
 // writeBlueprints writes blueprints as a table.
-func (r *runs) writeBlueprints(all []wire.Stored) error {
+func (r *blueprints) writeBlueprints(all []wire.Stored) error {
 	if len(all) == 0 {
 		fmt.Fprintln(r.std.err, `grapnel: No blueprints: "grapnel blueprints apply FILE" stores one.`)
 		return nil
@@ -271,7 +259,7 @@ func hookNames(hooks json.RawMessage) (names []string) {
 	return names
 }
 
-func (r *runs) newShowBlueprint() *cobra.Command {
+func (r *blueprints) newShowBlueprint() *cobra.Command {
 	var version int64
 	var to string
 	c := &cobra.Command{
@@ -305,7 +293,7 @@ with the files of its pipeline in the folder NAME beside it. Files that exist ar
 	return c
 }
 
-func (r *runs) newDeleteBlueprint() *cobra.Command {
+func (r *blueprints) newDeleteBlueprint() *cobra.Command {
 	return &cobra.Command{
 		Use:     "delete NAME",
 		Short:   "Remove a blueprint",

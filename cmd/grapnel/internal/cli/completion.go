@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -51,12 +50,6 @@ func registerCompletions(c *cobra.Command) {
 	}
 	for _, child := range c.Commands() {
 		registerCompletions(child)
-	}
-}
-
-func registerCompletion(c *cobra.Command, flag string, values cobra.CompletionFunc) {
-	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
-		panic(fmt.Sprintf("completion of --%s: %v", flag, err)) // two functions for one flag: a programming error
 	}
 }
 

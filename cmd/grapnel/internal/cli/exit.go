@@ -2,8 +2,13 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
@@ -98,4 +103,34 @@ func exitCode(s agent.State, err, cause error) int {
 		return by.code()
 	}
 	return exitFailed
+}
+
+// reportError writes an error unless it was reported already, and returns the exit code.
+func reportError(w io.Writer, err error) int {
+	if err == nil {
+		return exitDone
+	}
+	if ended, ok := errors.AsType[*exitError](err); ok {
+		return ended.code
+	}
+	if isClosedOutput(err) { // as with | head: the reader needs no more output
+		return exitFailed
+	}
+	fmt.Fprintln(w, "grapnel: "+timeline.Clean(err.Error()))
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// isClosedOutput reports whether the only error is that the reader of standard output closed it.
+func isClosedOutput(err error) bool {
+	if joined, ok := errors.AsType[interface {
+		error
+		Unwrap() []error
+	}](err); ok {
+		return len(joined.Unwrap()) > 0 && lo.EveryBy(joined.Unwrap(), isClosedOutput)
+	}
+	path, ok := errors.AsType[*fs.PathError](err)
+	return ok && path.Path == os.Stdout.Name() && errors.Is(path.Err, syscall.EPIPE)
 }

@@ -20,6 +20,9 @@ import (
 	"github.com/grapnel-go/grapnel/registry"
 )
 
+// keyVariable is the environment variable with the key of the store.
+const keyVariable = "GRAPNEL_STORE_KEY"
+
 type hookMaker = registry.Maker[[]hooks.Hook]
 
 // hooks returns the constructors for the names of hooks in agent files.

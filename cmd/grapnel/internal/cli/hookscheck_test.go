@@ -128,7 +128,7 @@ func TestStrictRules(t *testing.T) {
 // A variable in a URL or a header that a hook of a pipeline or a blueprint does not declare is an error at its place.
 func TestHooksCheckFindsUndeclaredVariables(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	const hooks = `hooks:
+	const text = `hooks:
   on_error:
     - type: webhook
       url: "https://hooks.example.com/${HOOK}"
@@ -141,7 +141,7 @@ func TestHooksCheckFindsUndeclaredVariables(t *testing.T) {
 `
 	for kind, head := range map[string]string{"pipeline": "name: p\nstages: [{name: a, agent: a}]\n", "blueprint": "name: p\ntype: autonomous\n"} {
 		path := filepath.Join(t.TempDir(), "p.yaml")
-		require.NoError(t, os.WriteFile(path, []byte(head+hooks), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(head+text), 0o600))
 		var out bytes.Buffer
 		err := (&checking{kind: kind}).run(&out, []string{path})
 		require.ErrorContains(t, err, "p.yaml:6:12: on_error, entry 1: url: HOOK is neither a variable nor a declared secret", kind)

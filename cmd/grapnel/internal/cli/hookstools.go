@@ -61,12 +61,12 @@ Exit codes:
 }
 
 func (f *toolsFlags) run(ctx context.Context, out io.Writer, args []string) error {
-	args, agents := lo.FilterReject(args, func(arg string, _ int) bool { return !isAgentFile(arg) })
+	args, files := lo.FilterReject(args, func(arg string, _ int) bool { return !isAgentFile(arg) })
 	args, err := policiesIn(args, &f.policies, -1)
 	if err != nil {
 		return err
 	}
-	specs, err := toolsIn(ctx, append(agents, args...))
+	specs, err := toolsIn(ctx, append(files, args...))
 	if err != nil {
 		return &usageError{err}
 	}

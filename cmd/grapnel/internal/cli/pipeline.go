@@ -26,13 +26,10 @@ import (
 )
 
 // pipelines is the common part of the commands about pipelines.
-type pipelines struct {
-	std streams
-	at  string // the flag --store
-}
+type pipelines struct{ storeCommand }
 
 func newPipeline(std streams) *cobra.Command {
-	p := &pipelines{std: std}
+	p := &pipelines{storeCommand{std: std}}
 	c := &cobra.Command{
 		Use:   "pipeline",
 		Short: "Check and run pipelines: stages of agents and commands",
@@ -460,8 +457,7 @@ func (p *pipelines) confirm(ctx context.Context, k *openedStore, about durable.R
 
 // withSession opens the store and calls do with the run of a session.
 func (p *pipelines) withSession(ctx context.Context, name string, do func(k *openedStore, about durable.Run) error) error {
-	r := &runs{std: p.std, at: p.at}
-	return r.with(ctx, false, func(k *openedStore) error {
+	return p.with(ctx, false, func(k *openedStore) error {
 		about, err := k.findSession(ctx, name)
 		if err != nil {
 			return err

@@ -24,8 +24,7 @@ awaiting them.`,
 		Example: "  grapnel pipeline list",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			r := &runs{std: p.std, at: p.at}
-			return r.with(c.Context(), false, func(k *openedStore) error {
+			return p.with(c.Context(), false, func(k *openedStore) error {
 				all, err := k.listSessions(c.Context())
 				if err != nil {
 					return err

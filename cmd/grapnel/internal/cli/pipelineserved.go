@@ -33,8 +33,7 @@ func (p *pipelines) startServed(ctx context.Context, path, session string, input
 	if err != nil {
 		return &usageError{err}
 	}
-	r := &runs{std: p.std, at: p.at}
-	return r.withCoordinator(ctx, func(k *openedStore, c *client.Client) error {
+	return p.withCoordinator(ctx, func(k *openedStore, c *client.Client) error {
 		if err := p.storePipeline(ctx, c, loaded.Name, wire.PipelineFiles{File: filepath.Base(path), Files: files}); err != nil {
 			return err
 		}

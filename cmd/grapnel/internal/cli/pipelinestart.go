@@ -128,8 +128,7 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 		return &usageError{fmt.Errorf("session %q: %w", name, err)}
 	}
 	defer unlock()
-	r := &runs{std: p.std, at: p.at}
-	return r.with(ctx, true, func(k *openedStore) error {
+	return p.with(ctx, true, func(k *openedStore) error {
 		stored, err := k.direct.Submit(ctx, job)
 		if err != nil {
 			return err

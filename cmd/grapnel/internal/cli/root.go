@@ -2,29 +2,17 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"math"
 	"os"
 	"regexp"
 	"strings"
-	"syscall"
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/internal/near"
 	"github.com/grapnel-go/grapnel/toolexec/shell"
 )
-
-// streams are the standard streams of a command.
-type streams struct {
-	in       *os.File
-	out, err *os.File
-}
 
 // Main runs the command with its arguments, without the name of the program, and
 // returns its exit code.
@@ -35,36 +23,6 @@ func Main(args []string) int {
 	root := newRoot(std)
 	root.SetArgs(args)
 	return reportError(std.err, root.ExecuteContext(context.Background()))
-}
-
-// reportError writes an error unless it was reported already, and returns the exit code.
-func reportError(w io.Writer, err error) int {
-	if err == nil {
-		return exitDone
-	}
-	if ended, ok := errors.AsType[*exitError](err); ok {
-		return ended.code
-	}
-	if isClosedOutput(err) { // as with | head: the reader needs no more output
-		return exitFailed
-	}
-	fmt.Fprintln(w, "grapnel: "+timeline.Clean(err.Error()))
-	if _, ok := errors.AsType[*usageError](err); ok {
-		return exitUsage
-	}
-	return exitFailed
-}
-
-// isClosedOutput reports whether the only error is that the reader of standard output closed it.
-func isClosedOutput(err error) bool {
-	if joined, ok := errors.AsType[interface {
-		error
-		Unwrap() []error
-	}](err); ok {
-		return len(joined.Unwrap()) > 0 && lo.EveryBy(joined.Unwrap(), isClosedOutput)
-	}
-	path, ok := errors.AsType[*fs.PathError](err)
-	return ok && path.Path == os.Stdout.Name() && errors.Is(path.Err, syscall.EPIPE)
 }
 
 // Root returns the commands, for manual pages and completion scripts.
@@ -106,31 +64,6 @@ Without a key for a model service, it plays a recording that ships with it, and 
 	)
 	registerCompletions(root)
 	return root
-}
-
-const unlimited = math.MaxInt
-
-// takes returns a check for the number of arguments. The first required argument must not be empty. Text completes the
-// error.
-func takes(least, most int, text string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) < least || len(args) > most || least > 0 && args[0] == "" {
-			return &usageError{fmt.Errorf("%s %s", c.CommandPath(), text)}
-		}
-		return nil
-	}
-}
-
-// unknownCommand returns an error that suggests a similar command.
-func unknownCommand(c *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	text := fmt.Sprintf("unknown command %q", args[0])
-	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		text += fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
-	}
-	return &usageError{fmt.Errorf("%s; %q lists the commands", text, c.CommandPath()+" --help")}
 }
 
 // flagName matches the flags in a help text.

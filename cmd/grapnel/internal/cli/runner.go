@@ -21,9 +21,6 @@ import (
 // runnerName matches what the name of a runner cannot have.
 var runnerName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// serverVariable is the environment variable with the address of a coordinator.
-const serverVariable = "GRAPNEL_SERVER"
-
 func newRunner(std streams) *cobra.Command {
 	o := &coordinating{}
 	var server, name string

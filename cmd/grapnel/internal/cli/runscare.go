@@ -17,7 +17,7 @@ import (
 )
 
 func (r *runs) newCancel() *cobra.Command {
-	var o answering
+	var o approving
 	var reason string
 	c := &cobra.Command{
 		Use:   "cancel ID",
@@ -36,7 +36,7 @@ that no process holds is ended at once, unless --no-resume leaves that to anothe
 	return c
 }
 
-func (k *openedStore) cancel(ctx context.Context, o *answering, v *view, id, reason string) error {
+func (k *openedStore) cancel(ctx context.Context, o *approving, v *view, id, reason string) error {
 	about, err := k.find(ctx, id)
 	if err != nil {
 		return err

@@ -1,12 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"strconv"
 	"time"
@@ -17,11 +13,8 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/history"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
-	"github.com/grapnel-go/grapnel/coordinator"
-	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
-	"github.com/grapnel-go/grapnel/durable"
 )
 
 // checkFlags are the flags of "grapnel runs check".
@@ -56,51 +49,6 @@ no contradiction: they are listed on standard error.`,
 	f.BoolVar(&o.asJSON, "json", false, "write the problems as a JSON array")
 	return c
 }
-
-// localClient returns a client of a coordinator in this process, on a store.
-func localClient(store durable.Store) (*client.Client, error) {
-	c, err := coordinator.New(coordinator.Options{Store: store, Host: hookHost(true)})
-	if err != nil {
-		return nil, err
-	}
-	token := rand.Text()
-	return client.New(client.Options{
-		URL: "http://localhost", Token: token,
-		HTTP: &http.Client{Transport: inProcess{api.Handler(c, api.Options{Token: token})}},
-	})
-}
-
-// inProcess sends requests to a handler.
-type inProcess struct{ http.Handler }
-
-// RoundTrip returns the response of the handler when it is complete.
-func (h inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := &recorder{header: http.Header{}, status: http.StatusOK}
-	if r = r.Clone(r.Context()); r.Body == nil {
-		r.Body = http.NoBody
-	}
-	h.ServeHTTP(w, r)
-	return &http.Response{
-		StatusCode: w.status, Header: w.header, Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()), Request: r,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-	}, nil
-}
-
-// recorder keeps a response.
-type recorder struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-// Header returns the header of the response.
-func (w *recorder) Header() http.Header { return w.header }
-
-// WriteHeader sets the status.
-func (w *recorder) WriteHeader(status int) { w.status = status }
-
-// Write adds to the body.
-func (w *recorder) Write(p []byte) (int, error) { return w.body.Write(p) }
 
 // check checks runs, or all of them.
 func (r *runs) check(ctx context.Context, c *client.Client, o *checkFlags, ids []string) error {

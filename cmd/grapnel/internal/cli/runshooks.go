@@ -8,13 +8,11 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/samber/lo"
-	"golang.org/x/term"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
@@ -139,9 +137,6 @@ func (c hookCall) String() string {
 	return oneLine(text)
 }
 
-// oneLine returns a text on one line.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
 // hookCalls returns the hook calls in the run's event log, and how often each hook passed without its own event.
 func (k *openedStore) hookCalls(ctx context.Context, run durable.Run) (all []hookCall, passes map[string]int, err error) {
 	passes = map[string]int{}
@@ -219,10 +214,10 @@ func (r *runs) showHooks(out shownRun) {
 	}
 	fmt.Fprintln(r.std.out, "hooks")
 	for _, c := range out.Hooks {
-		r.writeWrapped("  "+c.At.Local().Format("15:04:05.000")+"  ", "                ", c.String())
+		writeWrapped(r.std.out, "  "+c.At.Local().Format("15:04:05.000")+"  ", "                ", c.String())
 	}
 	for _, name := range slices.Sorted(maps.Keys(out.HookPasses)) {
-		r.writeWrapped("  ", "    ", fmt.Sprintf("%s: passed %s", name, times(out.HookPasses[name])))
+		writeWrapped(r.std.out, "  ", "    ", fmt.Sprintf("%s: passed %s", name, times(out.HookPasses[name])))
 	}
 }
 
@@ -231,19 +226,6 @@ func times(n int) string {
 		return "once"
 	}
 	return fmt.Sprintf("%d times", n)
-}
-
-// writeWrapped writes a text after the beginning of a line. At a terminal, it breaks lines between words.
-func (r *runs) writeWrapped(begin, next, text string) {
-	text = timeline.Clean(text)
-	if !isTerminal(r.std.out) {
-		fmt.Fprintln(r.std.out, begin+text)
-		return
-	}
-	for _, line := range timeline.Wrap(text, widthOf(r.std.out)-len(begin)) {
-		fmt.Fprintln(r.std.out, begin+line)
-		begin = next
-	}
 }
 
 // parameters adds the parameters of a run of a blueprint: as they were submitted, and as the hooks before the run have left them.
@@ -259,9 +241,6 @@ func (r *runs) parameters(ctx context.Context, k *openedStore, out *shownRun) er
 	out.Parameters, out.Submitted = d.Parameters, d.OriginalParameters
 	return nil
 }
-
-// isTerminal reports whether a file is a terminal.
-func isTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
 // isForbidden reports whether a coordinator refused a request because of the role of the token.
 func isForbidden(err error) bool {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/internal/near"
 )
 
 // runKinds are the kinds of stored runs. Programs may have others.
@@ -184,75 +182,6 @@ func (r *runs) newList() *cobra.Command {
 	return c
 }
 
-func textsOf[T ~string](values []T) []string {
-	return lo.Map(values, func(v T, _ int) string { return string(v) })
-}
-
-// oneOf returns the value with a name.
-func oneOf[T ~string](flag, what, text string, values []T) (T, error) {
-	if v := T(text); lo.Contains(values, v) {
-		return v, nil
-	}
-	meant, ok := near.Name(text, textsOf(values))
-	return "", fmt.Errorf("%s: unknown %s %q%s", flag, what, text, lo.Ternary(ok, fmt.Sprintf(" (did you mean %q?)", meant), ""))
-}
-
-// labelOf parses NAME=VALUE.
-func labelOf(flag, text string) (name, value string, err error) {
-	name, value, ok := strings.Cut(text, "=")
-	if !ok || name == "" {
-		return "", "", fmt.Errorf("%s is %q: it must be NAME=VALUE", flag, text)
-	}
-	return name, value, nil
-}
-
-// labelsOf parses a list of NAME=VALUE.
-func labelsOf(flag string, texts []string) (map[string]string, error) {
-	if len(texts) == 0 {
-		return nil, nil
-	}
-	labels := map[string]string{}
-	for _, text := range texts {
-		name, value, err := labelOf(flag, text)
-		if err != nil {
-			return nil, err
-		}
-		if _, twice := labels[name]; twice {
-			return nil, fmt.Errorf("%s: %q is given twice", flag, name)
-		}
-		labels[name] = value
-	}
-	return labels, nil
-}
-
-// instantOf parses a time: RFC 3339, or a duration from now. Direction is -1 for the past and 1 for the future.
-func instantOf(flag, text string, now time.Time, direction int) (time.Time, error) {
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at, nil
-	}
-	age, err := durationOf(text)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%s is %q: it must be a duration such as 12h or 7d, or a time such as %s", flag, text, now.UTC().Format(time.RFC3339))
-	}
-	if direction < 0 {
-		age = -age
-	}
-	return now.Add(age), nil
-}
-
-// durationOf parses a duration that may be in days.
-func durationOf(text string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		n, err := strconv.ParseUint(days, 10, 16)
-		return time.Duration(n) * 24 * time.Hour, err
-	}
-	age, err := time.ParseDuration(text)
-	if err == nil && age < 0 {
-		err = errors.New("it is negative")
-	}
-	return age, err
-}
-
 // hides reports whether a run is one of hooks that the flags do not ask for.
 func (f *filtering) hides(r durable.Run) bool {
 	switch {
@@ -344,7 +273,7 @@ func (r *runs) listRow(row, padded, standing string) {
 		fmt.Fprintln(r.std.out, padded+standing)
 	default:
 		fmt.Fprintln(r.std.out, row)
-		r.writeWrapped("    ", "    ", standing)
+		writeWrapped(r.std.out, "    ", "    ", standing)
 	}
 }
 

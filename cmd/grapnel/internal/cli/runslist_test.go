@@ -1,24 +1,12 @@
 package cli
 
 import (
-	"context"
-	"os"
-	"path/filepath"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/agent/agenttest"
-	"github.com/grapnel-go/grapnel/builder"
-	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/durable/sqlite"
-	"github.com/grapnel-go/grapnel/hooks"
-	"github.com/grapnel-go/grapnel/toolexec"
 )
 
 // A list says what a run waits for, which is not always an approval.
@@ -54,39 +42,5 @@ func TestEnding(t *testing.T) {
 		"a.yaml:2:8: set KEY":           {Run: run(durable.StatusFailed, agent.StopError), Error: "a.yaml:2:8: set KEY\n     2 | model: x\n       |        ^"},
 	} {
 		assert.Equal(t, want, l.ending())
-	}
-}
-
-// An answer after its deadline is refused, so the run is only resumed.
-func TestHowToGoOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		asks := hooks.On(hooks.AtPreToolUse, "push", func(_ context.Context, c hooks.ToolContext) hooks.Result {
-			return c.AskAbout(agent.Question{Reason: "others see it", Within: time.Hour})
-		})
-		push := toolexec.Func("push", "", func(context.Context, struct{}) (string, error) { return "", nil })
-		a := builder.New().WithDriver(agenttest.Script(agenttest.Call("push", "{}"))).
-			With(capability.UseTools(push), capability.UseHooks(asks), capability.UseApproval(agent.ParkApprover)).Build().MustGet()
-		s := a.Run(t.Context(), agent.NewState(), agent.UserText("Push it.")).MustGet()
-		k := &openedStore{address: storeAddress{usual: true}}
-		assert.Contains(t, k.howToGoOn(s), "grapnel runs approve run_")
-		time.Sleep(2 * time.Hour)
-		assert.Contains(t, k.howToGoOn(s), "grapnel runs resume run_")
-		assert.NotContains(t, k.howToGoOn(s), "approve")
-	})
-}
-
-// A word after a bare --durable that names a store is a mistake; other words are the prompt.
-func TestIsStoreName(t *testing.T) {
-	dir := t.TempDir()
-	t.Chdir(dir)
-	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "runs"), sqlite.Options{})
-	require.NoError(t, err)
-	require.NoError(t, store.Close())
-	require.NoError(t, os.WriteFile("notes.txt", []byte("SQLite"), 0o600))
-	for word, want := range map[string]bool{
-		"runs.db": true, "work/x.sqlite": true, "sqlite:runs": true, "postgres://db/runs": true, "runs": true,
-		"pay": false, "notes.txt": false, ".": false, "fix runs.db": false, "": false, "postgres": false,
-	} {
-		assert.Equal(t, want, isStoreName(word), word)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -194,7 +193,7 @@ func (r *runs) show(ctx context.Context, k *openedStore, about durable.Run, asJS
 	now := time.Now()
 	r.showHead(out, now)
 	if known {
-		r.writeWrapped("", "  ", fmt.Sprintf("in %s: grapnel run %s", d.Dir, d.summary()))
+		writeWrapped(r.std.out, "", "  ", fmt.Sprintf("in %s: grapnel run %s", d.Dir, d.summary()))
 	}
 	r.showDecisions(out.Decisions)
 	r.showHooks(out)
@@ -221,7 +220,7 @@ func (r *runs) showDecisions(decisions []approval.Decision) {
 		if d.Preview != "" {
 			line = timeline.Clean(shorten(d.Preview, mostPreview)) + ": " + line
 		}
-		r.writeWrapped("", "  ", line)
+		writeWrapped(r.std.out, "", "  ", line)
 	}
 }
 
@@ -263,7 +262,7 @@ func (r *runs) showChildren(children []listed, now time.Time) {
 		if standing := l.standing(now); standing != "" {
 			text += ": " + standing
 		}
-		r.writeWrapped("  ", "    ", text)
+		writeWrapped(r.std.out, "  ", "    ", text)
 	}
 }
 
@@ -330,16 +329,16 @@ func (r *runs) showHead(out shownRun, now time.Time) {
 	if standing := out.standing(now); standing != "" {
 		title += fmt.Sprintf("  (%s)", standing)
 	}
-	r.writeWrapped("", "  ", title)
+	writeWrapped(r.std.out, "", "  ", title)
 	heard := "last heard of " + timeline.Ago(about.Updated, now)
 	if out.DurationMS > 0 {
 		heard = fmt.Sprintf("took %s, ended %s", timeline.FormatDuration(time.Duration(out.DurationMS)*time.Millisecond), timeline.Ago(about.Updated, now))
 	}
-	r.writeWrapped("", "  ", fmt.Sprintf("%s %s, began %s, %s, %s, %s", about.Kind, about.Name,
+	writeWrapped(r.std.out, "", "  ", fmt.Sprintf("%s %s, began %s, %s, %s, %s", about.Kind, about.Name,
 		about.Created.Local().Format("2006-01-02 15:04:05"), plural(about.Steps, "step"), plural(about.Attempts, "attempt"), heard))
 	show := func(name, value string) {
 		if value != "" {
-			r.writeWrapped("", "  ", strings.TrimPrefix(name+" "+value, " "))
+			writeWrapped(r.std.out, "", "  ", strings.TrimPrefix(name+" "+value, " "))
 		}
 	}
 	show("phase", string(about.Phase))
@@ -372,12 +371,6 @@ func (r *runs) showHead(out shownRun, now time.Time) {
 	}
 }
 
-// labelText returns labels in the order of their names.
-func labelText(labels map[string]string) string {
-	names := slices.Sorted(maps.Keys(labels))
-	return strings.Join(lo.Map(names, func(name string, _ int) string { return name + "=" + labels[name] }), " ")
-}
-
 // givenLabels returns the labels that a user chose. The coordinator and pipelines set the others.
 func givenLabels(labels map[string]string) map[string]string {
 	return lo.OmitBy(labels, func(name, _ string) bool {
@@ -398,7 +391,7 @@ func (r *runs) showResult(out shownRun) {
 	}
 	if result.Error != "" {
 		fmt.Fprintln(r.std.out)
-		r.writeWrapped("", "", result.Error)
+		writeWrapped(r.std.out, "", "", result.Error)
 	}
 	if result.Cut {
 		fmt.Fprintln(r.std.out, "\nThe output was longer than what is stored.")
@@ -418,7 +411,7 @@ func (r *runs) showSteps(k *openedStore, out shownRun, s agent.State, now time.T
 	}
 	if out.Status.Ended() {
 		fmt.Fprintln(r.std.out)
-		r.writeWrapped("", "  ", timeline.Verdict(s, nil))
+		writeWrapped(r.std.out, "", "  ", timeline.Verdict(s, nil))
 		return
 	}
 	if s.Parked() && !out.Paused {

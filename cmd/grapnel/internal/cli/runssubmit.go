@@ -221,7 +221,7 @@ func (r *runs) submit(ctx context.Context, o *submitting, job durable.Job) error
 		about := stored[0]
 		if o.wait {
 			fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", about.ID, k.address, k.address.encrypts())
-			return r.await(ctx, k, about.ID, o.asJSON)
+			return await(ctx, r.std, k, about.ID, o.asJSON)
 		}
 		if o.asJSON {
 			return writeJSON(r.std.out, about)
@@ -251,7 +251,7 @@ func (k *openedStore) lastError(ctx context.Context, about durable.Run) string {
 const justReady = 3 * time.Second
 
 // await waits until a run ends, writes its result, and returns its exit code.
-func (r *runs) await(ctx context.Context, k *openedStore, id agent.RunID, asJSON bool) error {
+func await(ctx context.Context, std streams, k *openedStore, id agent.RunID, asJSON bool) error {
 	changes := k.direct.Changes(ctx)
 	told := ""
 	for {
@@ -260,7 +260,7 @@ func (r *runs) await(ctx context.Context, k *openedStore, id agent.RunID, asJSON
 			return err
 		}
 		if about.Status.Ended() {
-			return r.showEnd(ctx, k, about, asJSON)
+			return showEnd(ctx, std, k, about, asJSON)
 		}
 		all, err := k.listRuns(ctx, about)
 		if err != nil {
@@ -278,7 +278,7 @@ func (r *runs) await(ctx context.Context, k *openedStore, id agent.RunID, asJSON
 		}
 		if now != told {
 			told = now
-			fmt.Fprintf(r.std.err, "grapnel: %s is %s\n", short(id), timeline.Clean(now))
+			fmt.Fprintf(std.err, "grapnel: %s is %s\n", short(id), timeline.Clean(now))
 		}
 		if changes, err = pauseUntil(ctx, changes); err != nil {
 			return err
@@ -302,17 +302,17 @@ func pauseUntil(ctx context.Context, changes <-chan struct{}) (<-chan struct{}, 
 }
 
 // showEnd writes the result of a run that has ended, and returns its exit code.
-func (r *runs) showEnd(ctx context.Context, k *openedStore, about durable.Run, asJSON bool) error {
+func showEnd(ctx context.Context, std streams, k *openedStore, about durable.Run, asJSON bool) error {
 	result, err := durable.ResultOf(ctx, k.store, about.ID)
 	if err != nil {
 		return err
 	}
 	switch {
 	case asJSON:
-		err = writeJSON(r.std.out, shownRun{listed: listed{Run: about}, Result: &result})
+		err = writeJSON(std.out, shownRun{listed: listed{Run: about}, Result: &result})
 	case about.Status == durable.StatusCompleted:
 		text := lo.CoalesceOrEmpty(string(result.Data), strings.TrimSuffix(result.Text, "\n"))
-		_, err = fmt.Fprintln(r.std.out, text)
+		_, err = fmt.Fprintln(std.out, text)
 	}
 	hasAnswer := about.Status != durable.StatusCompleted || about.Kind != durable.KindAgent || strings.TrimSpace(result.Text+string(result.Data)) != ""
 	if about.Status != durable.StatusCompleted || !hasAnswer {
@@ -325,7 +325,7 @@ func (r *runs) showEnd(ctx context.Context, k *openedStore, about durable.Run, a
 		} else if about.Reason != "" {
 			text += ": " + string(about.Reason)
 		}
-		fmt.Fprintln(r.std.err, "grapnel: "+timeline.Clean(text))
+		fmt.Fprintln(std.err, "grapnel: "+timeline.Clean(text))
 	}
 	if err != nil {
 		return fmt.Errorf("writing the result: %w", err)

@@ -50,7 +50,7 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 				if err != nil {
 					return err
 				}
-				return r.reportSubmitted(c.Context(), k, submitted, wait, asJSON)
+				return reportSubmitted(c.Context(), r.std, k, submitted, wait, asJSON)
 			})
 		},
 	}
@@ -70,15 +70,15 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 }
 
 // reportSubmitted writes a run that was submitted, or waits until it has ended and writes its result.
-func (r *runs) reportSubmitted(ctx context.Context, k *openedStore, s wire.Submitted, wait, asJSON bool) error {
+func reportSubmitted(ctx context.Context, std streams, k *openedStore, s wire.Submitted, wait, asJSON bool) error {
 	switch {
 	case wait:
-		fmt.Fprintf(r.std.err, "grapnel: submitted %s in %s%s.\n", timeline.Clean(string(s.RunID)), k.address, k.address.encrypts())
-		return r.await(ctx, k, s.RunID, asJSON)
+		fmt.Fprintf(std.err, "grapnel: submitted %s in %s%s.\n", timeline.Clean(string(s.RunID)), k.address, k.address.encrypts())
+		return await(ctx, std, k, s.RunID, asJSON)
 	case asJSON:
-		return writeJSON(r.std.out, s)
+		return writeJSON(std.out, s)
 	}
-	_, err := fmt.Fprintln(r.std.out, timeline.Clean(string(s.RunID)))
+	_, err := fmt.Fprintln(std.out, timeline.Clean(string(s.RunID)))
 	return err
 }
 

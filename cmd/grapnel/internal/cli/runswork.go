@@ -38,7 +38,7 @@ type working struct {
 	gates        gateFlags
 }
 
-func (r *runs) newWork() *cobra.Command {
+func newWork(r *storeCommand) *cobra.Command {
 	var o working
 	c := &cobra.Command{
 		Use:   "work FILE...",
@@ -64,7 +64,7 @@ its task queues (docs/workers.md).`,
   grapnel runs work commands.yaml --health localhost:8080 --json`,
 		Args: takes(1, unlimited, "needs a file that defines an agent or commands"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return withTelemetry(c.Context(), "", r.std.err, func(ctx context.Context) error { return r.work(ctx, &o, args) })
+			return withTelemetry(c.Context(), "", r.std.err, func(ctx context.Context) error { return work(ctx, r, &o, args) })
 		},
 	}
 	f := c.Flags()
@@ -155,7 +155,7 @@ func (d *definitions) check(kind durable.Kind, name string) error {
 }
 
 // work executes runs until the worker is stopped.
-func (r *runs) work(ctx context.Context, o *working, paths []string) error {
+func work(ctx context.Context, r *storeCommand, o *working, paths []string) error {
 	labels, err := labelsOf("--label", o.labels)
 	switch {
 	case err != nil:

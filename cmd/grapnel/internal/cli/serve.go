@@ -24,7 +24,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 
-	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
 	"github.com/grapnel-go/grapnel/coordinator"
@@ -62,8 +61,11 @@ type coordinating struct {
 	remote bool
 }
 
+// services are the commands of a coordinator and about its sessions and tokens.
+type services struct{ storeCommand }
+
 func newServe(std streams) *cobra.Command {
-	r := &runs{std: std}
+	r := &services{storeCommand{std: std}}
 	o := &coordinating{}
 	c := &cobra.Command{
 		Use:   "serve",
@@ -196,11 +198,8 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.loaded, nil
 }
 
-// tokenVariable is the environment variable with the token of a coordinator.
-const tokenVariable = "GRAPNEL_TOKEN" //nolint:gosec // a name
-
 // serve serves a coordinator until it is stopped.
-func (r *runs) serve(ctx context.Context, o *coordinating) error {
+func (r *services) serve(ctx context.Context, o *coordinating) error {
 	if err := o.check(); err != nil {
 		return &usageError{err}
 	}
@@ -322,11 +321,6 @@ func (o *coordinating) pipelineFolder() (string, error) {
 		return "", &usageError{fmt.Errorf("the default folder for pipelines is unknown (%w): name one with --pipelines", err)}
 	}
 	return filepath.Join(state, "pipelines"), nil
-}
-
-// hookHost returns what performs the actions of the hooks of blueprints. Parks says that gates wait in the store.
-func hookHost(parks bool) action.Host {
-	return action.Host{Secrets: action.Secrets{File: secretsFile()}, Parks: parks}
 }
 
 // runnerOptions returns what the runners of blueprints need.

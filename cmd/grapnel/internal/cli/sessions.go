@@ -18,7 +18,7 @@ import (
 )
 
 func newSessions(std streams) *cobra.Command {
-	r := &runs{std: std}
+	r := &services{storeCommand{std: std}}
 	c := &cobra.Command{
 		Use:   "sessions",
 		Short: "List, show and resume the sessions of a coordinator",
@@ -36,7 +36,7 @@ coordinator ("grapnel serve"), at --server or in its store.`,
 	return c
 }
 
-func (r *runs) newListSessions() *cobra.Command {
+func (r *services) newListSessions() *cobra.Command {
 	var asJSON bool
 	var status, name, parent string
 	var limit int
@@ -93,7 +93,7 @@ func explainSession(id string, err error) error {
 	return err
 }
 
-func (r *runs) newShowSession() *cobra.Command {
+func (r *services) newShowSession() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "show ID",
@@ -123,7 +123,7 @@ func (r *runs) newShowSession() *cobra.Command {
 	return c
 }
 
-func (r *runs) newResumeSession() *cobra.Command {
+func (r *services) newResumeSession() *cobra.Command {
 	var in wire.ResumeRequest
 	var timeout time.Duration
 	var wait, asJSON bool
@@ -149,7 +149,7 @@ prompt is the arguments, or standard input if they end in "-".
 				if err != nil {
 					return explainSession(args[0], err)
 				}
-				return r.reportSubmitted(c.Context(), k, submitted, wait, asJSON)
+				return reportSubmitted(c.Context(), r.std, k, submitted, wait, asJSON)
 			})
 		},
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/signal"
 	"sync"
@@ -83,3 +84,11 @@ func exitOnSignal(before, last func()) (release func()) {
 // program in the middle of a run. Programs that it starts do not inherit this setting, as they would inherit an
 // ignored signal.
 func surviveBrokenPipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// interruptedOr returns the exit of a signal if a signal caused the error, otherwise err.
+func interruptedOr(ctx context.Context, err error) error {
+	if by, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {
+		return &exitError{by.code()}
+	}
+	return err
+}

@@ -23,7 +23,6 @@ import (
 // The environment variables of the store.
 const (
 	storeVariable   = "GRAPNEL_STORE"
-	keyVariable     = "GRAPNEL_STORE_KEY"
 	oldKeysVariable = "GRAPNEL_STORE_OLD_KEYS"
 )
 
@@ -126,14 +125,6 @@ func (p storeAddress) flag() string {
 		return " --store=…"
 	}
 	return " --store=" + shellWord(p.named)
-}
-
-// shellWord quotes a word for a shell.
-func shellWord(text string) string {
-	if text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:@%=,") == "" {
-		return text
-	}
-	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // open opens the store. If its file does not exist, open creates it when create is set or the address is the default.
@@ -275,3 +266,9 @@ func registerServer(c *cobra.Command, at *string) {
 		" (default: $"+serverVariable+", unless $"+storeVariable+" is set)")
 	c.MarkFlagsMutuallyExclusive("store", "server")
 }
+
+// tokenVariable is the environment variable with the token of a coordinator.
+const tokenVariable = "GRAPNEL_TOKEN" //nolint:gosec // a name
+
+// serverVariable is the environment variable with the address of a coordinator.
+const serverVariable = "GRAPNEL_SERVER"

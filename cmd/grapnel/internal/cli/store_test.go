@@ -93,8 +93,8 @@ func TestEveryCommandFindsTheStore(t *testing.T) {
 	}
 	t.Setenv("XDG_STATE_HOME", filepath.Join(dir, "state"))
 	t.Setenv("XDG_CONFIG_HOME", dir)
-	t.Setenv(keyVariable, "")
-	t.Setenv(oldKeysVariable, "")
+	t.Setenv("GRAPNEL_STORE_KEY", "")
+	t.Setenv("GRAPNEL_STORE_OLD_KEYS", "")
 	t.Setenv("GRAPNEL_MODEL", "openai/test-model")
 	t.Setenv("OPENAI_API_KEY", "sk-test-1234")
 	const closed = "127.0.0.1:1" // of the database: nothing listens there
@@ -108,8 +108,8 @@ func TestEveryCommandFindsTheStore(t *testing.T) {
 		"database in variable": {"", url, closed},
 		"flag and variable":    {"flag.txt", "variable.txt", filepath.Join(dir, "flag.txt")},
 		"default":              {"", "", usual},
-		"default by name":      {usualStore, "", usual},
-		"name and variable":    {usualStore, "variable.txt", filepath.Join(dir, "variable.txt")},
+		"default by name":      {"default", "", usual},
+		"name and variable":    {"default", "variable.txt", filepath.Join(dir, "variable.txt")},
 		"another scheme":       {"mysql://ann:secret@host/runs", "", "the store mysql://…: expected a file, sqlite:FILE or a postgres:// URL"},
 		"no file":              {"sqlite:", "", "the store sqlite: names no file"},
 	}
@@ -121,7 +121,7 @@ func TestEveryCommandFindsTheStore(t *testing.T) {
 	for path, args := range storeCommands {
 		for name, form := range forms {
 			t.Run(strings.TrimPrefix(path, "grapnel ")+"/"+name, func(t *testing.T) {
-				t.Setenv(storeVariable, form.variable)
+				t.Setenv("GRAPNEL_STORE", form.variable)
 				all := slices.Concat(strings.Fields(path)[1:], args)
 				if form.flag != "" || path == "grapnel run" {
 					all = append(all, "--store="+form.flag)

@@ -16,7 +16,7 @@ import (
 )
 
 func newTokens(std streams) *cobra.Command {
-	r := &runs{std: std}
+	r := &services{storeCommand{std: std}}
 	c := &cobra.Command{
 		Use:   "tokens",
 		Short: "Make, list and revoke the tokens of a coordinator",
@@ -34,7 +34,7 @@ store has only their hashes. These commands need a token with the role admin in 
 	return c
 }
 
-func (r *runs) newCreateToken() *cobra.Command {
+func (r *services) newCreateToken() *cobra.Command {
 	var role, ttl string
 	c := &cobra.Command{
 		Use:   "create NAME",
@@ -68,7 +68,7 @@ name.`,
 	return c
 }
 
-func (r *runs) newListTokens() *cobra.Command {
+func (r *services) newListTokens() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use:     "list",
@@ -102,7 +102,7 @@ func (r *runs) newListTokens() *cobra.Command {
 	return c
 }
 
-func (r *runs) newRevokeToken() *cobra.Command {
+func (r *services) newRevokeToken() *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke ID",
 		Short:   "Revoke a token: requests with it are refused from now on",

@@ -70,11 +70,3 @@ func newVersion() *cobra.Command {
 	c.Flags().BoolVar(&asJSON, "json", false, "write it as a JSON object")
 	return c
 }
-
-// noArgs rejects arguments like cobra.NoArgs, with the exit code for usage errors.
-func noArgs(c *cobra.Command, args []string) error {
-	if err := cobra.NoArgs(c, args); err != nil {
-		return &usageError{err}
-	}
-	return nil
-}

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"golang.org/x/term"
 
@@ -82,24 +81,6 @@ func (v *view) answer(text string) error {
 		return fmt.Errorf("writing the answer: %w", err)
 	}
 	return nil
-}
-
-func widthOf(f *os.File) int {
-	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
-		return width
-	}
-	return 80
-}
-
-// wantsColour reports whether the output to f has colours.
-func wantsColour(f *os.File, when string) bool {
-	switch when {
-	case "always":
-		return true
-	case "never":
-		return false
-	}
-	return term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // question shows the call that needs approval to the person.

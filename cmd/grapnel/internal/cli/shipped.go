@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/drivers/replay"
@@ -35,17 +34,6 @@ func newShippedAgent(w watchers) (*made, error) {
 	file.Model = agentfile.Replay + ":shipped"
 	m := &made{recording: session}
 	return m, m.build(context.Background(), &parts{}, file, w, replay.Tools(schemas.list...), []capability.Capability{capability.UseCriteria(replay.GoOn)})
-}
-
-// playShipped plays the shipped recording instead of a run for which no model is available, and says so.
-func playShipped(ctx context.Context, rules rules, v *view, why error) error {
-	v.fallback(why, "This is not an answer to your prompt.")
-	m, err := newShippedAgent(watchers{observer: v.observer(), reasons: tracesRuns(ctx), rules: rules})
-	if err != nil {
-		return err
-	}
-	final, err := m.turn(ctx, v, "", agent.RunSettings{}, nil)
-	return m.finish(ctx, v, final, err)
 }
 
 // fallback shows that a recording is played, why, and what to do about it.
