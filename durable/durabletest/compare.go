@@ -97,7 +97,7 @@ func (s *state) findWaiver(id string) *waiver {
 	return nil
 }
 
-func (r *row) findWait(id string) *durable.Wait {
+func (r *row) waitWithID(id string) *durable.Wait {
 	if i := slices.IndexFunc(r.waits, func(w durable.Wait) bool { return w.ID == id }); i >= 0 {
 		return &r.waits[i]
 	}

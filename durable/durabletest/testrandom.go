@@ -298,7 +298,7 @@ func (r *random) update() durable.Update {
 	return u
 }
 
-// suspend lets a run wait for answers. Its holder may keep the lease.
+// trySuspend lets a run wait for answers. Its holder may keep the lease.
 func (r *random) trySuspend() {
 	l := r.lease()
 	c := durable.Commit{Update: waitUpdate(1, r.drawWaits()...)}

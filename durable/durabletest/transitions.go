@@ -67,7 +67,7 @@ var transitions = map[string]struct {
 	change func(s *state, r *row, c *call) any
 	then   func(s *state, r *row)
 }{
-	"submit": {[]need{newIDs}, func(s *state, _ *row, c *call) any { return s.submit(c.jobs) }, nil},
+	"submit": {[]need{newIDs}, func(s *state, _ *row, c *call) any { return s.addRuns(c.jobs) }, nil},
 	"begin": {
 		[]need{
 			{func(_ *state, _ *row, c *call) bool { return c.jobs[0].After == "" }, errInvalid},
@@ -75,7 +75,7 @@ var transitions = map[string]struct {
 			newIDs,
 		},
 		func(s *state, _ *row, c *call) any {
-			s.submit(c.jobs)
+			s.addRuns(c.jobs)
 			r := s.find(c.run)
 			r.offer = 0
 			return r.start(c.lease.Owner, c.ttl)
@@ -93,7 +93,7 @@ var transitions = map[string]struct {
 		func(_ *state, r *row, c *call) any { return r.start(c.lease.Owner, c.ttl) },
 		nil,
 	},
-	"claim": {nil, claim, nil},
+	"claim": {nil, startClaimed, nil},
 	"commit": {
 		[]need{
 			known,
@@ -104,7 +104,7 @@ var transitions = map[string]struct {
 			}, errNumber},
 			newIDs,
 		},
-		commit,
+		applyCommit,
 		nil,
 	},
 	"renew": {
@@ -121,7 +121,7 @@ var transitions = map[string]struct {
 			if r.delayed = c.ttl > 0 && r.Status == durable.StatusRunning && !r.Paused && r.CancelCause == ""; r.delayed {
 				r.NotBefore = time.Now().Add(c.ttl)
 			}
-			r.release()
+			r.endLease()
 			return nil
 		},
 		place,
@@ -133,24 +133,24 @@ var transitions = map[string]struct {
 				return !slices.ContainsFunc(r.waits, func(w durable.Wait) bool { return len(w.Partial) > 1 })
 			}, durable.ErrConflict},
 			{func(_ *state, r *row, c *call) bool {
-				return !slices.ContainsFunc(c.answers, func(a durable.Answer) bool { w := r.findWait(a.Wait); return w != nil && w.Answer != nil })
+				return !slices.ContainsFunc(c.answers, func(a durable.Answer) bool { w := r.waitWithID(a.Wait); return w != nil && w.Answer != nil })
 			}, durable.ErrAnswered},
 			{func(_ *state, r *row, c *call) bool {
-				return r.Status == durable.StatusWaiting && !slices.ContainsFunc(c.answers, func(a durable.Answer) bool { return r.findWait(a.Wait) == nil })
+				return r.Status == durable.StatusWaiting && !slices.ContainsFunc(c.answers, func(a durable.Answer) bool { return r.waitWithID(a.Wait) == nil })
 			}, durable.ErrNotFound},
 		},
-		answer,
+		addAnswers,
 		wake,
 	},
 	"token": {
 		[]need{
 			known,
-			{func(_ *state, r *row, c *call) bool { w := r.findWait(c.wait); return w != nil && w.Answer == nil }, durable.ErrNotFound},
-			{func(_ *state, r *row, c *call) bool { return c.more || r.findWait(c.wait).TokenHash == [32]byte{} }, durable.ErrExists},
+			{func(_ *state, r *row, c *call) bool { w := r.waitWithID(c.wait); return w != nil && w.Answer == nil }, durable.ErrNotFound},
+			{func(_ *state, r *row, c *call) bool { return c.more || r.waitWithID(c.wait).TokenHash == [32]byte{} }, durable.ErrExists},
 		},
 		func(_ *state, r *row, c *call) any {
 			if !c.more {
-				r.findWait(c.wait).TokenHash = c.token
+				r.waitWithID(c.wait).TokenHash = c.token
 			}
 			return nil
 		},
@@ -259,7 +259,7 @@ var causes = []struct {
 	change  func(s *state, r *row)
 }{
 	{func(r *row) bool { return r.Owner != "" && !r.isHeld() }, func(s *state, r *row) {
-		r.release()
+		r.endLease()
 		place(s, r)
 	}},
 	{func(r *row) bool {
@@ -305,7 +305,7 @@ func place(s *state, r *row) {
 	for _, p := range placements {
 		if p.fits(s, r) {
 			if p.status != r.Status {
-				r.release()
+				r.endLease()
 				r.become(p.status)
 			}
 			return
@@ -347,8 +347,8 @@ func (r *row) become(status durable.Status) {
 	}
 }
 
-// release ends the lease.
-func (r *row) release() { r.Owner, r.Expires, r.Updated = "", time.Time{}, time.Now() }
+// endLease ends the lease.
+func (r *row) endLease() { r.Owner, r.Expires, r.Updated = "", time.Time{}, time.Now() }
 
 // start leases the run to an owner. A waiting run stays waiting.
 func (r *row) start(owner string, ttl time.Duration) any {
@@ -393,8 +393,8 @@ func (s *state) withKey(key string) *row {
 	return s.first(func(r *row) bool { return key != "" && r.IdempotencyKey == key })
 }
 
-// submit adds the runs of new jobs, and returns the IDs of all.
-func (s *state) submit(jobs []durable.Job) []agent.RunID {
+// addRuns adds the runs of new jobs, and returns the IDs of all.
+func (s *state) addRuns(jobs []durable.Job) []agent.RunID {
 	ids := []agent.RunID{}
 	for _, j := range jobs {
 		if r := s.withKey(j.IdempotencyKey); r != nil {
@@ -416,9 +416,9 @@ func (s *state) submit(jobs []durable.Job) []agent.RunID {
 	return ids
 }
 
-// claim starts the runs that the store has chosen, and returns where they must have been in the order: runs that became ready at one
+// startClaimed starts the runs that the store has chosen, and returns where they must have been in the order: runs that became ready at one
 // time have the same place.
-func claim(s *state, _ *row, c *call) any {
+func startClaimed(s *state, _ *row, c *call) any {
 	want := placesOf(s.claimable(c.keys))
 	for _, id := range c.claimed {
 		s.find(id).start(c.lease.Owner, c.ttl)
@@ -426,8 +426,8 @@ func claim(s *state, _ *row, c *call) any {
 	return want[:min(c.limit, len(want))]
 }
 
-// commit writes a Commit.
-func commit(s *state, r *row, c *call) any {
+// applyCommit changes the run of a Commit.
+func applyCommit(s *state, r *row, c *call) any {
 	u := c.commit.Update
 	r.Updated = time.Now()
 	r.entries, r.Entries = append(slices.Clip(r.entries), c.commit.Entries...), r.Entries+int64(len(c.commit.Entries))
@@ -453,7 +453,7 @@ func commit(s *state, r *row, c *call) any {
 	case u.Status != "":
 		r.become(u.Status)
 	}
-	s.submit(c.commit.Jobs)
+	s.addRuns(c.commit.Jobs)
 	return nil
 }
 
@@ -463,7 +463,7 @@ func (r *row) ask(u durable.Update) {
 	for i := range waits {
 		w := &waits[i]
 		w.Run = r.ID
-		if old := r.findWait(w.ID); old != nil {
+		if old := r.waitWithID(w.ID); old != nil {
 			w.TokenHash, w.Partial, w.Answer, claims[w.ID] = old.TokenHash, old.Partial, old.Answer, r.claims[w.ID]
 		}
 	}
@@ -487,14 +487,14 @@ func (r *row) pass(p durable.Pass) {
 		r.input = string(p.Input)
 	}
 	r.waits, r.claims, r.AnswerBy, r.Status = nil, nil, time.Time{}, durable.StatusRunning
-	r.release()
+	r.endLease()
 }
 
-// answer records answers to waits.
-func answer(s *state, r *row, c *call) any {
+// addAnswers adds answers to waits.
+func addAnswers(s *state, r *row, c *call) any {
 	r.Updated = time.Now()
 	for _, a := range c.answers {
-		w := r.findWait(a.Wait)
+		w := r.waitWithID(a.Wait)
 		a.Subject = w.Subject
 		if a.More {
 			w.Partial = append(slices.Clip(w.Partial), a)
@@ -511,7 +511,7 @@ func answer(s *state, r *row, c *call) any {
 
 // end ends a run, and wakes the runs that wait for it.
 func (s *state) end(r *row, status durable.Status) {
-	r.release()
+	r.endLease()
 	r.become(status)
 	r.Paused, r.waits, r.claims, r.AnswerBy = false, nil, nil, time.Time{}
 	for _, other := range s.rows {
