@@ -9,8 +9,9 @@
 //		})
 //	}
 //
-// TestRandom compares a store with a model in memory over random sequences of calls. For a store whose data survives a
-// restart or is shared by several processes, run TestShared as well. TestScheduler tests a durable.Scheduler.
+// TestRandom makes random calls, and checks after each that the store has changed what a table of transitions allows. For a
+// store whose data survives a restart or is shared by several processes, run TestShared as well. TestScheduler tests a
+// durable.Scheduler.
 //
 // # Rules
 //

@@ -47,7 +47,6 @@ func TestStore(t *testing.T, open func(t *testing.T) durable.Store) {
 		{"documents", documenting},
 		{"switch", switching},
 		{"at once", racing},
-		{"failed run", failing},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for name, test := range group.parts {

@@ -1,10 +1,11 @@
-package durabletest
+package durable_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
@@ -12,63 +13,62 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/memory"
 )
 
-// failing tests a run whose agent fails after two steps, for several causes: the error and the journal both hold the
-// state after these steps.
-var failing = map[string]part{
-	"of the model": func(t *testing.T, s durable.Store) {
-		failAfterTwo(t, s, s, func(context.Context, agent.State) error { return errors.New("out of paper") })
-		assert.Equal(t, durable.StatusFailed, getRun(t, s, failingRun).Status)
-	},
-	"of a cancelled context": func(t *testing.T, s durable.Store) {
-		ctx, cancel := context.WithCancel(t.Context())
-		failAfterTwoIn(ctx, t, s, s, func(context.Context, agent.State) error {
-			cancel()
-			return context.Cause(ctx)
-		})
-		assert.Equal(t, durable.StatusCancelled, getRun(t, s, failingRun).Status)
-	},
-	"whose lease is lost": func(t *testing.T, s durable.Store) {
-		failAfterTwo(t, s, s, func(_ context.Context, state agent.State) error {
-			acquireRun(t, s, state.Run().ID, "two", durable.TakeOver)
-			return nil
-		})
-		assert.Equal(t, durable.StatusRunning, getRun(t, s, failingRun).Status, "it is another's")
-	},
-	"whose store refuses a reply": func(t *testing.T, s durable.Store) {
-		failAfterTwo(t, s, &refusingStore{s, durable.EntryReply, 3}, nil)
-	},
-	"whose store refuses a call": func(t *testing.T, s durable.Store) {
-		failAfterTwo(t, s, &refusingStore{s, durable.EntryCall, 3}, nil)
-	},
-	"whose store refuses a result": func(t *testing.T, s durable.Store) { // which is committed with the step
-		kept := runToFailure(t.Context(), t, &refusingStore{s, durable.EntryResult, 3}, nil)
-		assert.Contains(t, []int{2, 3}, kept.RunStepCount(), "the step may have been taken by then")
-		assert.Equal(t, 2, loadState(t, s).RunStepCount())
-	},
-	"whose store refuses a step": func(t *testing.T, s durable.Store) {
-		kept := runToFailure(t.Context(), t, &refusingStore{s, durable.EntryStep, 3}, nil)
-		assert.Equal(t, 3, kept.RunStepCount(), "the step was taken")
-		assert.Equal(t, 2, loadState(t, s).RunStepCount())
-	},
-	"whose store refuses the end": func(t *testing.T, s durable.Store) {
-		kept := runToFailure(t.Context(), t, &refusingStore{s, durable.EntryEnd, 1}, nil)
-		assert.Equal(t, 4, kept.RunStepCount())
-		assert.Equal(t, "done", kept.Answer())
-	},
+// An agent fails after two steps: the error and the journal both hold the state after these steps.
+func TestAFailedRun(t *testing.T) {
+	for name, test := range map[string]func(t *testing.T, s durable.Store){
+		"of the model": func(t *testing.T, s durable.Store) {
+			failAfterTwo(t.Context(), t, s, s, func(context.Context, agent.State) error { return errors.New("out of paper") })
+			assert.Equal(t, durable.StatusFailed, failedStatus(t, s))
+		},
+		"of a cancelled context": func(t *testing.T, s durable.Store) {
+			ctx, cancel := context.WithCancel(t.Context())
+			failAfterTwo(ctx, t, s, s, func(context.Context, agent.State) error {
+				cancel()
+				return context.Cause(ctx)
+			})
+			assert.Equal(t, durable.StatusCancelled, failedStatus(t, s))
+		},
+		"whose lease is lost": func(t *testing.T, s durable.Store) {
+			failAfterTwo(t.Context(), t, s, s, func(_ context.Context, state agent.State) error {
+				_, err := s.Acquire(t.Context(), state.Run().ID, "two", time.Hour, durable.TakeOver)
+				return err
+			})
+			assert.Equal(t, durable.StatusRunning, failedStatus(t, s), "it is another's")
+		},
+		"whose store refuses a reply": func(t *testing.T, s durable.Store) {
+			failAfterTwo(t.Context(), t, s, &refusingStore{s, durable.EntryReply, 3}, nil)
+		},
+		"whose store refuses a call": func(t *testing.T, s durable.Store) {
+			failAfterTwo(t.Context(), t, s, &refusingStore{s, durable.EntryCall, 3}, nil)
+		},
+		"whose store refuses a result": func(t *testing.T, s durable.Store) { // which is committed with the step
+			kept := runToFailure(t.Context(), t, &refusingStore{s, durable.EntryResult, 3}, nil)
+			assert.Contains(t, []int{2, 3}, kept.RunStepCount(), "the step may have been taken by then")
+			assert.Equal(t, 2, loadState(t, s).RunStepCount())
+		},
+		"whose store refuses a step": func(t *testing.T, s durable.Store) {
+			kept := runToFailure(t.Context(), t, &refusingStore{s, durable.EntryStep, 3}, nil)
+			assert.Equal(t, 3, kept.RunStepCount(), "the step was taken")
+			assert.Equal(t, 2, loadState(t, s).RunStepCount())
+		},
+		"whose store refuses the end": func(t *testing.T, s durable.Store) {
+			kept := runToFailure(t.Context(), t, &refusingStore{s, durable.EntryEnd, 1}, nil)
+			assert.Equal(t, 4, kept.RunStepCount())
+			assert.Equal(t, "done", kept.Answer())
+		},
+	} {
+		t.Run(name, func(t *testing.T) { test(t, memory.New()) })
+	}
 }
 
 const failingRun agent.RunID = "failing"
 
-func failAfterTwo(t *testing.T, s, written durable.Store, third func(context.Context, agent.State) error) {
-	t.Helper()
-	failAfterTwoIn(t.Context(), t, s, written, third)
-}
-
-// failAfterTwoIn checks the state left by an agent that fails in its third step, because of the store in written or of
+// failAfterTwo checks the state left by an agent that fails in its third step, because of the store in written or of
 // the model function third.
-func failAfterTwoIn(ctx context.Context, t *testing.T, s, written durable.Store, third func(context.Context, agent.State) error) {
+func failAfterTwo(ctx context.Context, t *testing.T, s, written durable.Store, third func(context.Context, agent.State) error) {
 	t.Helper()
 	kept := runToFailure(ctx, t, written, third)
 	good := 0
@@ -80,6 +80,13 @@ func failAfterTwoIn(ctx context.Context, t *testing.T, s, written durable.Store,
 	assert.Equal(t, 2, good, "the steps that the error has")
 	assert.GreaterOrEqual(t, kept.MessageCount(), 5, "the messages that the error has")
 	assert.GreaterOrEqual(t, loadState(t, s).RunStepCount(), 2, "the steps that the journal has")
+}
+
+func failedStatus(t *testing.T, s durable.Store) durable.Status {
+	t.Helper()
+	r, err := s.Run(t.Context(), failingRun)
+	require.NoError(t, err)
+	return r.Status
 }
 
 func loadState(t *testing.T, s durable.Store) agent.State {
@@ -104,7 +111,7 @@ func runToFailure(ctx context.Context, t *testing.T, s durable.Store, third func
 		}
 		return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: fmt.Sprint("c", n), Name: "t", Arguments: "{}"})}, nil
 	})
-	k := durable.Keep(s, durable.Options{Owner: "one", Lease: hour, Patience: -1})
+	k := durable.Keep(s, durable.Options{Owner: "one", Lease: time.Hour, Patience: -1})
 	a, err := agent.New(agent.Config{
 		Name: "tester", Driver: driver, Executor: plainTool{},
 		AroundRun: []agent.Processor{k.AroundRun(), k.AroundRunInside()}, AroundStep: []agent.Processor{k.AroundStep()},
