@@ -1,6 +1,10 @@
 package agent
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/grapnel-go/grapnel/internal/reserved"
+)
 
 // Status says whether a run has begun and how it ended.
 type Status string
@@ -92,6 +96,15 @@ type Signal struct {
 	// Details are values such as currentSteps and maxSteps: see the reasons. Numbers are of type json.Number in a state
 	// that was read from JSON.
 	Details map[string]any `json:"details,omitempty"`
+}
+
+// StoppedBy returns the hook or person that stopped the run. It is empty for the framework's own limits and criteria, such
+// as continuation.Steps, because Message says all about them.
+func (s Signal) StoppedBy() string {
+	if reserved.Holds(s.Source + ".") {
+		return ""
+	}
+	return s.Source
 }
 
 // A SignalError is a stop as an error. It can be the cause of a cancelled context, or the error of a driver, an

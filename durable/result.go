@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // Result is a run's result, stored as JSON: see Update.Result and ResultOf.
@@ -51,8 +50,8 @@ func agentResult(final agent.State, err error) []byte {
 		result.Error = err.Error()
 	case final.Status() != agent.StatusDone && signal.Message != "":
 		result.Error = signal.Message
-		if signal.Source != "" && !reserved.HoldsPart(signal.Source) {
-			result.Error += ", by " + signal.Source
+		if by := signal.StoppedBy(); by != "" {
+			result.Error += ", by " + by
 		}
 	}
 	return result.encode()

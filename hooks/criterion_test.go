@@ -271,6 +271,7 @@ func TestWeightiestReasonNamesTheEnd(t *testing.T) {
 		end := play(t, agenttest.Script().Then(agenttest.Call("echo", `{}`).WithCost(0.1)), []hooks.Hook{afterTool, stepEnd}, tc.more...)
 		assert.Equal(t, tc.want, end.signal().Reason)
 		assert.Equal(t, tc.by, end.signal().Source)
+		assert.Equal(t, lo.Ternary(tc.by == "first", "first", ""), end.signal().StoppedBy())
 		assert.Equal(t, agent.StatusStopped, end.Status())
 		judged := agenttest.Of[agent.Judged](end.recorder)
 		assert.Equal(t, end.signal(), judged[len(judged)-1].Evaluation.Signal)

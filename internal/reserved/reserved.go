@@ -27,8 +27,5 @@ func Holds(name string) bool {
 	return false
 }
 
-// HoldsPart reports whether the name is the framework's part, such as agent or continuation.Steps.
-func HoldsPart(name string) bool { return Holds(name + ".") }
-
 // Advice says which names are allowed.
 const Advice = "it belongs to the framework: use a name that does not begin with agent., hooks., continuation., kit. or grapnel."

@@ -9,13 +9,12 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/internal/reserved"
 )
 
 // Verdict describes how a run ended and what ended it: "stopped: after 20 steps, by steps (steps_limit)".
 func Verdict(s agent.State, err error) string {
 	signal := s.StopSignal().OrEmpty()
-	message, by := oneLine(signal.Message), oneLine(signal.Source)
+	message, by := oneLine(signal.Message), oneLine(signal.StoppedBy())
 	switch s.Status() {
 	case agent.StatusDone:
 		if signal.Reason == agent.StopCompleted {
@@ -61,7 +60,7 @@ func orReason(message string, reason agent.StopReason) string {
 }
 
 func byWhom(by string) string {
-	if by == "" || reserved.HoldsPart(by) {
+	if by == "" {
 		return ""
 	}
 	return ", by " + by
