@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -22,6 +24,16 @@ type NotifierFunc func(ctx context.Context, n Notice) error
 
 // Notify calls f.
 func (f NotifierFunc) Notify(ctx context.Context, n Notice) error { return f(ctx, n) }
+
+// notifySafely calls a notifier and returns its panic as an error.
+func notifySafely(ctx context.Context, x Notifier, n Notice) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the notifier panicked: %v\n\n%s", v, debug.Stack())
+		}
+	}()
+	return x.Notify(ctx, n)
+}
 
 // Notice describes a run that waits for a person.
 type Notice struct {

@@ -128,7 +128,7 @@ func (r *recordedRun) recordWaits(ctx context.Context, s agent.State) error {
 		return nil
 	}
 	for _, n := range r.keeper.options.Notify {
-		if err := n.Notify(ctx, notice); err != nil {
+		if err := notifySafely(ctx, n, notice); err != nil {
 			s.Emit(ctx, NotifyFailed{s.Run(), err})
 		}
 	}
