@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -54,8 +55,8 @@ func (x *keptExecutor) Prepare(ctx context.Context, s agent.State, c *agent.Tool
 	return mo.Ok(p)
 }
 
-// denyBySwitch returns the denied call while the switch is on, else nil. If the switch cannot be read, it stops the
-// run: the call neither runs nor counts as denied.
+// denyBySwitch returns the denied call while the switch is on, or nil while it is off. If the switch cannot be read, it
+// stops the run: the call neither runs nor counts as denied.
 func (x *keptExecutor) denyBySwitch(ctx context.Context, reading *switchReading, p *agent.Prepared, c *agent.ToolCall) *agent.Prepared {
 	began := time.Now()
 	var sw Switch
@@ -68,29 +69,24 @@ func (x *keptExecutor) denyBySwitch(ctx context.Context, reading *switchReading,
 		return nil
 	}
 	reading.setOff(time.Time{})
-	if ctx.Err() != nil { // the loop handles a cancelled run
-		return nil
-	}
 	call := p.Call
 	if call == nil {
 		call = c
 	}
-	if err != nil {
-		why := fmt.Sprintf("the switch that denies all tools cannot be read: %v", err)
-		q := *p
-		q.Disposition, q.Stop = agent.DisposeAnswer, &agent.Signal{Reason: agent.StopError, Message: why, Source: switchName}
-		q.SetQuestions(nil)
-		q.Answer = agent.NotExecuted(call, agent.ReasonRunStopped, "", fmt.Sprintf("tool %q: not executed: %s", call.Name, why))
-		return &q
-	}
-	reason := strings.TrimSpace(sw.Reason)
-	if reason == "" {
-		reason = "all tools are currently denied"
-	}
 	q := *p
 	q.Disposition = agent.DisposeAnswer
 	q.SetQuestions(nil)
-	q.Answer = agent.NotExecuted(call, agent.ReasonDenied, switchName, fmt.Sprintf("tool %q: denied by %s: %s", call.Name, switchName, reason))
+	switch {
+	case err == nil:
+		reason := cmp.Or(strings.TrimSpace(sw.Reason), "all tools are currently denied")
+		q.Answer = agent.NotExecuted(call, agent.ReasonDenied, switchName, fmt.Sprintf("tool %q: denied by %s: %s", call.Name, switchName, reason))
+	case ctx.Err() != nil:
+		q.Answer = agent.NotExecuted(call, agent.ReasonCancelled, "", "not executed: the run was cancelled")
+	default:
+		why := fmt.Sprintf("the switch that denies all tools cannot be read: %v", err)
+		q.Stop = &agent.Signal{Reason: agent.StopError, Message: why, Source: switchName}
+		q.Answer = agent.NotExecuted(call, agent.ReasonRunStopped, "", fmt.Sprintf("tool %q: not executed: %s", call.Name, why))
+	}
 	return &q
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -106,4 +107,68 @@ func TestTheSwitchCannotBeRead(t *testing.T) {
 			}
 		}
 	}
+}
+
+// cutOff cancels the run when its switch is read after a call has run.
+type cutOff struct {
+	durable.Store
+
+	ran    *int
+	now    durable.Switch
+	err    error
+	cancel context.CancelFunc
+}
+
+func (s *cutOff) DenyTools(ctx context.Context) (durable.Switch, error) {
+	if *s.ran == 0 {
+		return s.Store.DenyTools(ctx)
+	}
+	s.cancel()
+	return s.now, s.err
+}
+
+// A call does not run if the run is cancelled while the switch is read, and the switch is on or unknown.
+func TestCancelledWhileTheSwitchIsRead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		now    durable.Switch
+		err    error
+		reason agent.ReasonCode
+	}{
+		"on": {durable.Switch{On: true}, nil, agent.ReasonDenied}, "unknown": {durable.Switch{}, errors.New("the network is down"), agent.ReasonCancelled},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		ran := 0
+		store := &cutOff{Store: openStore(t), ran: &ran, now: c.now, err: c.err, cancel: cancel}
+		counting := capability.Func(func(p capability.Plan) (capability.Plan, error) {
+			return p.WrapExecutor(capability.Inside, "counting", func(inner agent.Executor) agent.Executor { return &countedExecutor{inner, &ran} }), nil
+		})
+		free := toolexec.Func("free", "Does nothing.", func(context.Context, struct{}) (string, error) { return "done", nil })
+		a, err := builder.New().WithDriver(agenttest.Script(agenttest.Call("free", `{}`).Call("free", `{}`), agenttest.Say("Done."))).
+			With(capability.UseTools(free), counting, capability.UseDurability{Keeper: durable.Keep(store, durable.Options{Patience: -1})}).Build().Get()
+		require.NoError(t, err)
+		s, err := a.Run(ctx, agent.NewState(), agent.UserText("go")).Get()
+		if kept, ok := agent.StateOf(err); ok {
+			s = kept
+		}
+		assert.Equal(t, 1, ran, name)
+		last, _ := s.LastStep().Get()
+		reasons := map[int]agent.ReasonCode{}
+		for i, r := range last.Results() {
+			reasons[i] = r.Reason
+		}
+		assert.Equal(t, map[int]agent.ReasonCode{0: "", 1: c.reason}, reasons, name)
+	}
+}
+
+// countedExecutor counts the calls that it executes, whether or not their run is cancelled.
+type countedExecutor struct {
+	agent.Executor
+
+	ran *int
+}
+
+func (x *countedExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prepared) mo.Result[*agent.ToolResult] {
+	*x.ran++
+	return x.Executor.Execute(ctx, s, p)
 }
