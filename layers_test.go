@@ -151,7 +151,7 @@ var layers = map[string]layer{
 	"hooks/hookstest": {Ours: []string{"agent", "hooks", "hooks/fire"}, Modules: core, Test: true},
 
 	// Durable runs.
-	"durable":                {Ours: []string{"agent", "internal/coalesce", "internal/reserved", "internal/runctx", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
+	"durable":                {Ours: []string{"agent", "internal/coalesce", "internal/invisible", "internal/reserved", "internal/runctx", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
 	"durable/command":        {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
 	"durable/waiver":         {Ours: []string{"agent", "durable", "hooks"}, Modules: values},
 	"durable/approval":       {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/process", "internal/strictjson", "internal/yamlfile"}, Modules: values},

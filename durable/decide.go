@@ -13,6 +13,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -312,8 +313,8 @@ func Decide(ctx context.Context, store AnswerStore, w Wait, a agent.Approval) (W
 		return fail(fmt.Errorf("the verdict %q decides nothing: approve or reject the call", a.Verdict))
 	case a.Author != agent.AuthorPerson && a.Author != agent.AuthorEvent:
 		return fail(fmt.Errorf("its author is a %s: only people and events answer", a.Author))
-	case a.By == reservedName:
-		return fail(fmt.Errorf("the name %q stands for a passed deadline: give another name", a.By))
+	case a.Author == agent.AuthorPerson && a.Identity == "" && isReserved(a.By):
+		return w, &NotAdmittedError{w.Run, w.ID, fmt.Sprintf("the name %q stands for a passed deadline: give another name", a.By)}
 	}
 	submitters, err := submittersOf(ctx, store, w.Run)
 	if err != nil {
@@ -333,8 +334,11 @@ func Decide(ctx context.Context, store AnswerStore, w Wait, a agent.Approval) (W
 	return decided, nil
 }
 
-// reservedName is what people read as the author of answers that a passed deadline gave.
-const reservedName = "timeout"
+// isReserved reports whether people read a name as the author of answers that a passed deadline gave.
+func isReserved(name string) bool {
+	shown := strings.Map(func(r rune) rune { return lo.Ternary(invisible.IsShown(r), r, -1) }, name)
+	return strings.EqualFold(strings.TrimSpace(shown), "timeout")
+}
 
 // formAnswers returns the stored wait with that ID and an answer, and the answers to store.
 func formAnswers(waits []Wait, id string, a agent.Approval, submitters []string, now time.Time) (w Wait, answers []Answer, err error) {

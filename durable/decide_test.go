@@ -301,6 +301,7 @@ func TestDecideRefuses(t *testing.T) {
 		says   string
 	}{
 		"the name of a passed deadline": {waits["c"], agent.Approval{Verdict: agent.Approve, By: "timeout"}, nil, `the name "timeout" stands for a passed deadline`},
+		"that name spelled otherwise":   {waits["c"], agent.Approval{Verdict: agent.Approve, By: " Time\u00adOut\n"}, nil, "stands for a passed deadline"},
 		"as a deadline":                 {waits["d"], forged, nil, "only people and events answer"},
 		"a call that has changed":       {changed, approval("ann"), durable.ErrChanged, "now it asks c (pay), d (pay)"},
 		"a question that is not asked":  {waits["c"], another, durable.ErrChanged, ""},

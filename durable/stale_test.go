@@ -246,3 +246,25 @@ func TestAnOldAnswerIsNotForALaterStep(t *testing.T) {
 	require.True(t, p.resume().Waiting())
 	assert.Equal(t, int64(1), p.ran.Load())
 }
+
+// The name of a passed deadline is reserved in free text only: a gate of a hook with that name opens, and a verified person may have it.
+func TestReservedNameIsFreeTextOnly(t *testing.T) {
+	t.Parallel()
+	ask := func(q agent.Question) *payer {
+		return newPayer(t, hooks.On(hooks.AtPreToolUse, "timeout", func(_ context.Context, c hooks.ToolContext) hooks.Result { return c.AskAbout(q) }))
+	}
+	gate := agent.Question{Kind: agent.QuestionGate, Gate: &agent.Gate{Kind: "file"}}
+	for name, c := range map[string]struct {
+		asked  agent.Question
+		answer agent.Approval
+	}{
+		"gate":   {gate, agent.Approval{Verdict: agent.Approve, Author: agent.AuthorEvent, By: "timeout"}},
+		"person": {agent.Question{Approvers: []string{"timeout"}}, agent.Approval{Verdict: agent.Approve, By: "timeout", Identity: "timeout"}},
+	} {
+		p := ask(c.asked)
+		_, err := durable.Decide(t.Context(), p.store, p.park(), c.answer)
+		require.NoError(t, err, name)
+		p.resume()
+		assert.Equal(t, int64(1), p.ran.Load(), name)
+	}
+}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -61,9 +62,6 @@ func (r *refusal) Error() string { return r.message }
 func refuse(status int, format string, args ...any) error {
 	return &refusal{status, fmt.Sprintf(format, args...), false}
 }
-
-// reservedName is what people read as the author of answers that a passed deadline gave.
-const reservedName = "timeout"
 
 // decide handles a posted decision.
 func (h *handler) decide(w http.ResponseWriter, r *http.Request, find finder) {
@@ -275,9 +273,6 @@ func parseDecision(q *question, given said, who *Principal, err error) (agent.Ap
 	}
 	a.By, a.Reason = strings.TrimSpace(given.By), strings.TrimSpace(given.Reason)
 	a.Covers = given.Questions
-	if a.By == reservedName {
-		return a, refuse(http.StatusUnprocessableEntity, "The name %q stands for a passed deadline: give another one. Nothing was decided.", a.By)
-	}
 	if who != nil {
 		a.By, a.Identity, a.Roles = cmp.Or(a.By, who.Name), who.Name, who.Roles
 	}
@@ -341,6 +336,7 @@ func fromForm(q *question, given *said) (verdict string, err error) {
 // isSpeakable reports whether a text is safe to show to people and to a model.
 func isSpeakable(text string, limit int, also string) bool {
 	return len(text) <= limit && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
-		return (unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)) && !strings.ContainsRune(also, r)
+		unsafe := unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || invisible.IsDeceptive(r)
+		return unsafe && !strings.ContainsRune(also, r)
 	})
 }

@@ -142,6 +142,7 @@ func TestWhatIsNoDecision(t *testing.T) {
 		"a name that is a line":  {formType, form("approve", "by", "ann\nroot"), http.StatusUnprocessableEntity},
 		"a long name":            {formType, form("approve", "by", strings.Repeat("x", 201)), http.StatusUnprocessableEntity},
 		"a name backwards":       {formType, form("approve", "by", "\u202enna"), http.StatusUnprocessableEntity},
+		"text only models read":  {formType, form("reject_and_continue", "reason", "no\U000e0041"), http.StatusUnprocessableEntity},
 		"a broken name":          {formType, form("approve", "by", "\xff"), http.StatusUnprocessableEntity},
 		"a long reason":          {formType, form("reject", "reason", strings.Repeat("x", 9000)), http.StatusUnprocessableEntity},
 		"a reason that beeps":    {formType, form("reject", "reason", "\a"), http.StatusUnprocessableEntity},
