@@ -238,35 +238,35 @@ func (r *random) compareLists() {
 }
 
 func (r *random) compareSignals() {
+	byRun := func(a, b durable.Signal) int { return cmp.Compare(a.Run, b.Run) }
 	for _, owner := range randomOwners {
-		want, got := []string{}, []string{}
+		want := []durable.Signal{}
 		for _, run := range r.state.rows {
-			if run.Owner != owner {
-				continue
-			}
-			for _, g := range run.signals {
-				if g.Seq > run.handled {
-					want = append(want, fmt.Sprintf("%s %d %s %q", run.ID, g.Seq, g.Kind, g.Text))
-				}
-			}
-			if run.Paused {
-				want = append(want, fmt.Sprintf("%s 0 %s %q", run.ID, durable.SignalPause, ""))
-			}
-			if run.CancelCause != "" {
-				want = append(want, fmt.Sprintf("%s 0 %s%s %q", run.ID, durable.SignalCancel, run.CancelCause, run.CancelReason))
+			if run.Owner == owner {
+				want = append(want, run.newSignals()...)
 			}
 		}
-		signals, err := r.store.Signals(r.ctx, owner)
+		got, err := r.store.Signals(r.ctx, owner)
 		require.NoError(r, err)
-		byRun := map[agent.RunID][]string{}
-		for _, g := range signals {
-			byRun[g.Run] = append(byRun[g.Run], fmt.Sprintf("%s %d %s%s %q", g.Run, g.Seq, g.Kind, g.Cause, g.Text))
+		for i := range got {
+			got[i].At = time.Time{}
 		}
-		for _, run := range r.state.rows {
-			got = append(got, byRun[run.ID]...)
-		}
-		require.Equal(r, want, got, "signals for %q", owner)
+		slices.SortStableFunc(want, byRun)
+		slices.SortStableFunc(got, byRun)
+		require.Equal(r, want, append([]durable.Signal{}, got...), "signals for %q", owner)
 	}
+}
+
+// newSignals returns the signals that the holder of the run has not handled.
+func (r *row) newSignals() []durable.Signal {
+	all := slices.DeleteFunc(slices.Clone(r.signals), func(g durable.Signal) bool { return g.Seq <= r.handled })
+	if r.Paused {
+		all = append(all, durable.Signal{Run: r.ID, Kind: durable.SignalPause})
+	}
+	if r.CancelCause != "" {
+		all = append(all, durable.Signal{Run: r.ID, Kind: durable.SignalCancel, Text: r.CancelReason, Cause: r.CancelCause})
+	}
+	return all
 }
 
 func (r *random) compareOffers() {

@@ -183,6 +183,13 @@ var pausing = map[string]part{
 			}
 			requireStatus(t, s, durable.StatusReady, id)
 		}
+		l := beginRun(t, s, "answered")
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
+		pauseRun(t, s, "answered")
+		require.NoError(t, s.Signal(t.Context(), "answered", cancelSignal("enough")))
+		expireLease(t, s, l)
+		answerRun(t, s, "answered", "c")
+		requireStatus(t, s, durable.StatusReady, "answered")
 	},
 	"an end clears it": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")

@@ -367,7 +367,7 @@ func (r *row) lease() durable.Lease {
 
 func (r *row) addSignal(g durable.Signal) {
 	r.sent++
-	g.Seq = r.sent
+	g.Run, g.Seq = r.ID, r.sent
 	r.signals = append(slices.Clip(r.signals), g)
 }
 
