@@ -211,6 +211,9 @@ var documenting = map[string]part{
 		d.Name = ""
 		require.ErrorContains(t, s.Commit(t.Context(), l, c), "a kind and a name have")
 		d.Name = "d"
+		taken := c
+		taken.Jobs = []durable.Job{newJob("r")}
+		require.ErrorIs(t, s.Commit(t.Context(), l, taken), durable.ErrExists)
 		stale := l
 		stale.Epoch++
 		require.ErrorIs(t, s.Commit(t.Context(), stale, c), durable.ErrStale)
