@@ -182,7 +182,7 @@ var faults = map[string][]string{
 	"document delete":          {"documents/a_deleted_document", "audit", "return t.DropDocument(kind, name)", "return nil"},
 	"document deleted":         {"documents/a_deleted_document", "audit", "if err == nil && version == 0 && v.Newest == 0 {", "if false {"},
 	"document delete all":      {"documents/a_deleted_document", "audit", "if err == nil && version == 0 && v.Newest == 0 {", "if err == nil && v.Newest == 0 {"},
-	"document delete twice":    {"documents/a_deleted_document", "audit", "case v.Newest == 0:", "case false:"},
+	"document delete twice":    {"documents/a_deleted_document", "audit", "case v.Newest == 0:", "case false && v.Newest == 0:"},
 	"documents deleted":        {"documents/a_deleted_document", "reads", "&& !d.deleted {", "{"},
 	"document numbers":         {"documents/a_document_again", "audit", "d.Version, d.At = last.Version+1", "d.Version, d.At = last.Newest+1"},
 	"document again":           {"documents/a_document_again", "writes", "next.versions = slices.Clip(old.versions)", "next.versions, next.deleted = slices.Clip(old.versions), old.deleted"},
