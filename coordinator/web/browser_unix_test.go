@@ -10,8 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/web"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
@@ -70,7 +72,11 @@ func TestPagesInABrowser(t *testing.T) {
 		hostile(t, wire.Completed), hostile(t, wire.Failed), newRoom(t, nil),
 	} {
 		b.Do("Network.clearBrowserCookies", nil, nil)
-		for _, path := range []string{"/ui/sign-in", "/ui/", "/ui/runs", "/ui/runs/run_1"} {
+		paths := []string{"/ui/sign-in", "/ui/", "/ui/runs", "/ui/runs/run_1", "/ui/inbox"}
+		if r.hostile != nil {
+			paths = append(paths, "/ui/sessions/x", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.link(2))
+		}
+		for _, path := range paths {
 			if path == "/ui/" {
 				enter(b, r)
 			}
@@ -97,6 +103,53 @@ func TestPagesInABrowser(t *testing.T) {
 	}
 }
 
+// key presses a key, and types its text if it has one.
+func key(b *parts.Browser, name, text string) {
+	b.Do("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": name, "text": text}, nil)
+	b.Do("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": name}, nil)
+}
+
+// By keyboard alone: a question is approved, and the next, which appears by itself, is rejected with a reason. What a person
+// types stays while the page changes.
+func TestAnswerByKeyboard(t *testing.T) {
+	b, r := parts.Chromium(t), newRoom(t, nil)
+	b.Size(1280, 800, false)
+	enter(b, r)
+	first := r.ask(agent.Question{Reason: "it publishes"}, "", `{"command":"git push"}`)
+	for _, one := range []string{"g", "i"} {
+		key(b, one, one)
+	}
+	b.Wait(`location.pathname === "/ui/inbox" && document.querySelector("[data-card]") != null && document.readyState === "complete"`)
+	key(b, "j", "j")
+	key(b, "y", "y")
+	b.Wait(`document.activeElement.value === "approve"`)
+	key(b, "Enter", "\r")
+	b.Wait(`location.pathname === "/ui/inbox" && document.querySelector("[data-card]") === null && document.readyState === "complete"`)
+	assert.Equal(t, agent.StatusDone, first.goOn().Status())
+	assert.Len(t, first.ran, 1)
+
+	second := r.ask(agent.Question{Reason: "it deletes", Quorum: 2}, "", `{"command":"rm -rf build"}`)
+	b.Wait(`document.querySelector("[data-card]") != null`)
+	key(b, "j", "j")
+	key(b, "n", "n")
+	b.Wait(`document.activeElement.matches("[data-reason]")`)
+	for _, one := range "no y" {
+		key(b, string(one), string(one))
+	}
+	_, err := durable.Decide(t.Context(), r.store, second.waits[0], agent.Approval{
+		Verdict: agent.Approve, By: "bob", Identity: "bob", Covers: []string{second.notice.Calls[0].Questions[0].ID()},
+	})
+	require.NoError(t, err)
+	b.Wait(`document.querySelector("[data-card]").textContent.includes("1 of 2 approvals")`)
+	b.Wait(`document.activeElement.matches("[data-reason]") && document.activeElement.value === "no y"`)
+	b.Eval(`document.querySelector("[value=reject_and_continue]").focus()`, nil)
+	key(b, "Enter", "\r")
+	b.Wait(`document.querySelector("[data-card]") === null && document.readyState === "complete"`)
+	assert.Equal(t, agent.StatusDone, second.goOn().Status())
+	assert.Empty(t, second.ran)
+	assert.Empty(t, b.Errors())
+}
+
 // The same pages without JavaScript.
 func TestPagesWithoutJavaScript(t *testing.T) {
 	b, r := parts.Chromium(t), newRoom(t, nil)
@@ -113,6 +166,18 @@ func TestPagesWithoutJavaScript(t *testing.T) {
 		}
 	}
 	press("form.signin button")
+	b.Wait(`document.title.startsWith("Now")`)
+	a := r.ask(agent.Question{Reason: "it publishes"}, "", `{"command":"git push"}`)
+	press("nav a[href='/ui/inbox']")
+	b.Wait(`document.title.startsWith("Inbox") && document.querySelector("[data-card]") != null`)
+	press("[data-card] details summary")
+	b.Wait(`document.querySelector("textarea[name=arguments]").checkVisibility()`)
+	b.Eval(`document.querySelector("textarea[name=arguments]").value = '{"command": "git push --dry-run"}'`, nil)
+	press("[value=edit]")
+	b.Wait(`document.querySelector("[data-card]") === null && document.readyState === "complete"`)
+	assert.Equal(t, agent.StatusDone, a.goOn().Status())
+	assert.Equal(t, []string{`{"command":"git push --dry-run"}`}, a.ran)
+	press("nav a[href='/ui/']")
 	b.Wait(`document.title.startsWith("Now")`)
 	press("a.row")
 	b.Wait(`document.querySelector("h1")?.textContent === "plain"`)

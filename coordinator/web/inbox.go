@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -54,6 +55,8 @@ func (h *Handler) readInbox(ctx context.Context, v *view, waits []durable.Wait) 
 	for _, w := range waits[:min(len(waits), cardsShown)] {
 		c, err := h.newCard(ctx, v, w, inboxPath)
 		switch {
+		case errors.Is(err, durable.ErrNotFound): // its run was deleted
+			continue
 		case err != nil:
 			return p, err
 		case c.Question == nil || !c.Question.Open(): // answered meanwhile, or too late
@@ -319,7 +322,7 @@ func (h *Handler) serveLinks(w http.ResponseWriter, r *http.Request) {
 	v := &view{now: time.Now()}
 	if ok {
 		var err error
-		if v.who, err = h.tokenOf(r.Context(), hashOf(strings.TrimSpace(token))); err != nil && err != errSignedOut {
+		if v.who, err = h.tokenOf(r.Context(), hashOf(strings.TrimSpace(token))); err != nil && !errors.Is(err, errSignedOut) {
 			h.fail(w, r, v, "looking a token up", err)
 			return
 		}

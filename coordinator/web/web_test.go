@@ -48,6 +48,8 @@ type room struct {
 	cookie string
 	decide chan action.Decision // what the hook of the blueprint "gated" decides
 	log    syncedLog
+	// hostile waits with hostile text: see hostile.
+	hostile *asked
 }
 
 // syncedLog is a log that the server writes and the test reads.
@@ -412,11 +414,16 @@ hook_blocked {"event_type":"hook_blocked","hook":"agent.tidier/names","hook_type
 type stored struct {
 	web.Coordinator
 
-	run    wire.RunDetail
-	events []wire.EventView
+	run     wire.RunDetail
+	events  []wire.EventView
+	session wire.Session
 }
 
 func (s stored) Run(context.Context, agent.RunID) (wire.RunDetail, error) { return s.run, nil }
+
+func (s stored) Session(context.Context, agent.SessionID) (wire.Session, error) {
+	return s.session, nil
+}
 
 func (s stored) ListRuns(context.Context, wire.RunFilter) (wire.RunList, error) {
 	return wire.RunList{Runs: []wire.Run{s.run.Run}}, nil
@@ -565,7 +572,16 @@ func hostile(t *testing.T, status wire.Status) *room {
 		require.NoError(t, err)
 		events[i].Data = changed
 	}
-	return newRoom(t, stored{run: run, events: events})
+	session := wire.Session{SessionID: agent.SessionID(bad), AgentName: bad, ParentSessionID: agent.SessionID(bad), Status: status, Runs: []wire.Run{run.Run}, Children: []wire.Run{run.Run}}
+	r := newRoom(t, stored{run: run, events: events, session: session})
+	quoted, err := json.Marshal(map[string]string{bad: bad})
+	require.NoError(t, err)
+	r.hostile = r.ask(agent.Question{Reason: bad, Rule: bad}, string(quoted), string(quoted), string(quoted), `{"to":"`+evil+`"}`)
+	_, err = durable.Decide(t.Context(), r.store, r.hostile.waits[1], agent.Approval{
+		Verdict: agent.RejectAndContinue, By: bad, Identity: bad, Reason: bad, Covers: []string{r.hostile.notice.Calls[1].Questions[0].ID()},
+	})
+	require.NoError(t, err)
+	return r
 }
 
 // Whatever a model, tool, hook or user writes anywhere is text on every page and in every stream.
@@ -573,11 +589,11 @@ func TestHostileText(t *testing.T) {
 	for _, status := range []wire.Status{wire.Completed, wire.Failed, wire.Stopped, wire.Waiting, wire.Pending} {
 		r := hostile(t, status)
 		r.signIn(secret)
-		for _, path := range []string{"/ui/", "/ui/runs", "/ui/runs/x", "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
+		for _, path := range []string{"/ui/", "/ui/runs", "/ui/runs/x", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.at(2), r.hostile.link(0), "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
 			page := r.get(path)
 			for _, tag := range tags.FindAllString(page.body, -1) {
 				bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(tag, `""`)
-				assert.Regexp(t, `^</?(!DOCTYPE html|html|head|meta|title|link|script|body|a|b|i|div|header|nav|main|section|article|form|input|label|button|textarea|h[1-3]|p|ul|li|dl|dt|dd|pre|code|span|time|del|ins|details|summary|svg|defs|symbol|path|circle|rect|use)( [a-zA-Z0-9-]+(="")?)*/?>$`, bare, path)
+				assert.Regexp(t, `^</?(!DOCTYPE html|html|head|meta|title|link|script|body|a|b|i|div|header|nav|main|section|article|form|fieldset|legend|select|option|input|label|button|textarea|h[1-3]|p|ul|li|dl|dt|dd|pre|code|span|time|del|ins|details|summary|svg|defs|symbol|path|circle|rect|use)( [a-zA-Z0-9-]+(="")?)*/?>$`, bare, path)
 				assert.NotRegexp(t, `(?i)\son\w+=`, bare, path)
 				for _, m := range regexp.MustCompile(`(?:href|action|src)="([^"]*)"`).FindAllStringSubmatch(tag, -1) {
 					assert.Regexp(t, `^(/ui/|#|\?)`, m[1], path)
@@ -589,6 +605,54 @@ func TestHostileText(t *testing.T) {
 		}
 		assert.Greater(t, strings.Count(r.get("/ui/runs/x").body, "&lt;script&gt;alert(1)&lt;/script&gt;"), 40, "%s: it is all shown", status)
 	}
+}
+
+// What an operator does with a run on its page is done as with the API, and recorded. Others cannot do it.
+func TestVerbs(t *testing.T) {
+	r := newRoom(t, nil)
+	id := r.submit(wire.RunRequest{AgentName: "plain", Parameters: json.RawMessage(`{"n": 1}`), Labels: map[string]string{"team": "finance"}})
+	at := "/ui/runs/" + string(id)
+	r.signIn(r.token(wire.Viewer))
+	assert.NotContains(t, r.get(at).body, `class="verb"`)
+	assert.Equal(t, http.StatusForbidden, r.do(http.MethodPost, at+"/stop", nil).StatusCode)
+	r.cookie = ""
+	r.signIn(r.token(wire.Operator))
+	page := r.get(at).body
+	assert.Contains(t, page, `action="`+at+`/stop"`)
+	key := regexp.MustCompile(`name="key" value="(\w+)"`).FindStringSubmatch(page)
+	require.Len(t, key, 2)
+	assert.Equal(t, http.StatusForbidden, r.do(http.MethodPost, at+"/stop", nil, "Origin", "https://evil.example").StatusCode)
+	got := r.do(http.MethodPost, at+"/stop", url.Values{"reason": {"no longer wanted"}})
+	require.Equal(t, http.StatusSeeOther, got.StatusCode, got.body)
+	assert.Equal(t, at, got.Header.Get("Location"))
+	again := url.Values{"key": key[1:], "parameters": {`{"n": 2}`}}
+	got = r.do(http.MethodPost, at+"/again", again)
+	require.Equal(t, http.StatusSeeOther, got.StatusCode, got.body)
+	next := got.Header.Get("Location")
+	assert.NotEqual(t, at, next)
+	assert.Equal(t, next, r.do(http.MethodPost, at+"/again", again).Header.Get("Location"), "a form that is sent twice submits one run")
+	shown := r.get(next)
+	assert.Contains(t, text(shown.body), `"n": 2`)
+	assert.Contains(t, text(shown.body), "finance")
+	again.Set("parameters", `{"n": 3}`)
+	assert.Equal(t, http.StatusConflict, r.do(http.MethodPost, at+"/again", again).StatusCode)
+	got = r.do(http.MethodPost, at+"/again", url.Values{"parameters": {`[`}})
+	assert.Equal(t, http.StatusUnprocessableEntity, got.StatusCode)
+	assert.Contains(t, got.body, "Nothing was changed")
+	r.work()
+	require.Eventually(t, func() bool { return strings.Contains(r.get(next).body, "s-completed") }, time.Minute, 10*time.Millisecond)
+	assert.Equal(t, http.StatusConflict, r.do(http.MethodPost, next+"/stop", nil).StatusCode)
+	assert.NotContains(t, r.get(next).body, next+"/stop")
+
+	session := regexp.MustCompile(`href="(/ui/sessions/[^"]+)"`).FindStringSubmatch(shown.body)
+	require.Len(t, session, 2)
+	assert.Contains(t, r.get(session[1]).body, `href="`+next+`"`)
+	assert.Equal(t, http.StatusNotFound, r.get("/ui/sessions/nothing").StatusCode)
+	assert.Equal(t, http.StatusNotFound, r.do(http.MethodPost, "/ui/sessions/nothing/resume", url.Values{"prompt": {"go on"}}).StatusCode)
+	told := lo.Map(r.audit(), func(e wire.AuditEntry, _ int) string { return e.By + " " + e.Operation + " " + e.Path })
+	assert.Contains(t, told, "my-operator stop-run "+at+"/stop")
+	assert.Contains(t, told, "my-operator submit-run "+at+"/again")
+	assert.NotContains(t, strings.Join(told, "\n"), "my-viewer")
 }
 
 // A runner cannot make a page say that a hook has decided, nor keep it from being shown.

@@ -49,7 +49,11 @@ func (q *question) waivable() (s waiver.Scope, ok bool) {
 	var arguments map[string]any
 	if json.Unmarshal([]byte(q.asked.Call.Arguments), &arguments) == nil {
 		for name, value := range arguments {
-			if text, ok := value.(string); ok && len(text) <= reasonBytes {
+			text, isText := value.(string)
+			switch {
+			case isText && visible(name+text) != name+text: // a form cannot show it as it is
+				return s, false
+			case isText && len(text) <= reasonBytes:
 				s.Arguments[name] = text
 			}
 		}
