@@ -110,6 +110,7 @@ func (x *keptExecutor) Execute(ctx context.Context, s agent.State, p *agent.Prep
 	}
 	if !r.switchReading.isFresh() {
 		if denied := x.denyBySwitch(ctx, &r.switchReading, p, p.Original); denied != nil { // turned on since
+			denied.Answer.Stop = denied.Stop // the loop does not see denied itself
 			return x.HandleAnswer(ctx, s, denied)
 		}
 	}

@@ -109,7 +109,7 @@ func TestTheSwitchCannotBeRead(t *testing.T) {
 	}
 }
 
-// cutOff cancels the run when its switch is read after a call has run.
+// cutOff changes when its switch is read after a call has run.
 type cutOff struct {
 	durable.Store
 
@@ -127,19 +127,28 @@ func (s *cutOff) DenyTools(ctx context.Context) (durable.Switch, error) {
 	return s.now, s.err
 }
 
-// A call does not run if the run is cancelled while the switch is read, and the switch is on or unknown.
-func TestCancelledWhileTheSwitchIsRead(t *testing.T) {
+// After another call of the step, a call does not run if the switch has become unknown, which fails the run, or if the run is cancelled
+// while a switch that is on or unknown is read.
+func TestTheSwitchChangesWithinAStep(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		now    durable.Switch
-		err    error
-		reason agent.ReasonCode
+		now     durable.Switch
+		err     error
+		cancels bool
+		status  agent.Status
+		reason  agent.ReasonCode
 	}{
-		"on": {durable.Switch{On: true}, nil, agent.ReasonDenied}, "unknown": {durable.Switch{}, errors.New("the network is down"), agent.ReasonCancelled},
+		"unknown":                {durable.Switch{}, errors.New("the network is down"), false, agent.StatusFailed, agent.ReasonRunStopped},
+		"on and cancelled":       {durable.Switch{On: true}, nil, true, agent.StatusCancelled, agent.ReasonDenied},
+		"unknown, and cancelled": {durable.Switch{}, errors.New("the network is down"), true, agent.StatusCancelled, agent.ReasonCancelled},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		ran := 0
-		store := &cutOff{Store: openStore(t), ran: &ran, now: c.now, err: c.err, cancel: cancel}
+		store := &cutOff{Store: openStore(t), ran: &ran, now: c.now, err: c.err, cancel: func() {
+			if c.cancels {
+				cancel()
+			}
+		}}
 		counting := capability.Func(func(p capability.Plan) (capability.Plan, error) {
 			return p.WrapExecutor(capability.Inside, "counting", func(inner agent.Executor) agent.Executor { return &countedExecutor{inner, &ran} }), nil
 		})
@@ -151,7 +160,9 @@ func TestCancelledWhileTheSwitchIsRead(t *testing.T) {
 		if kept, ok := agent.StateOf(err); ok {
 			s = kept
 		}
+		cancel()
 		assert.Equal(t, 1, ran, name)
+		assert.Equal(t, c.status, s.Status(), name)
 		last, _ := s.LastStep().Get()
 		reasons := map[int]agent.ReasonCode{}
 		for i, r := range last.Results() {
