@@ -63,7 +63,7 @@ func (r *approvals) serveInbox(ctx context.Context, k *openedStore, o *serving) 
 	if err != nil {
 		return err
 	}
-	server := approval.Server{Address: o.listen, Options: approval.Options{Log: log}}
+	server := approval.Server{Address: o.listen, Grace: time.Second, Options: approval.Options{Log: log}} // streams of open pages do not end
 	var origins []string
 	if o.linkBase != "" {
 		base, err := url.Parse(o.linkBase)
