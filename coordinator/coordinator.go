@@ -48,7 +48,8 @@ type Options struct {
 // Coordinator holds blueprints, submits their runs, and calls the hooks around them. It is safe for concurrent use, by several
 // processes on one store as well.
 type Coordinator struct {
-	store         durable.Store
+	store         durable.Store // nil in a Remote
+	blueprints    Blueprints
 	host          action.Host
 	folder        *pipelineFolder // nil for none
 	pipelineHooks string
@@ -65,7 +66,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	o.Host.CheckVariable = CheckVariable(o.Env)
 	c := &Coordinator{
-		store: o.Store, host: o.Host, pipelineHooks: o.Pipelines.Hooks, registry: o.Registry,
+		store: o.Store, blueprints: o.Store, host: o.Host, pipelineHooks: o.Pipelines.Hooks, registry: o.Registry,
 		telemetry: telemetry.New(telemetry.Config{}), observe: o.Observe,
 	}
 	if o.Pipelines.Dir != "" {
@@ -75,6 +76,31 @@ func New(o Options) (*Coordinator, error) {
 		}
 	}
 	return c, nil
+}
+
+// Blueprints is the part of a store that reads blueprints.
+type Blueprints interface {
+	// Document returns a version of a document: see durable.Documents.
+	Document(ctx context.Context, kind, name string, version int64) (durable.Document, error)
+}
+
+// Remote makes the runners of a worker for the coordinator of another process.
+type Remote struct{ c *Coordinator }
+
+// NewRemote returns a Remote that reads blueprints from the store of a client. Host checks the hooks of agents.
+func NewRemote(b Blueprints, host action.Host) *Remote {
+	host.CheckVariable = CheckVariable(nil)
+	return &Remote{&Coordinator{blueprints: b, host: host}}
+}
+
+// Labels returns the labels of a worker: see Coordinator.Labels.
+func (r *Remote) Labels(o RunnerOptions, labels map[string]string) map[string]string {
+	return r.c.Labels(o, labels)
+}
+
+// Runners returns the runners of a worker: see Coordinator.Runners. The keeper has the store of a client.
+func (r *Remote) Runners(k *durable.Keeper, o RunnerOptions) map[durable.Kind]durable.Runner {
+	return r.c.Runners(k, o)
 }
 
 // Store returns Options.Store.
@@ -202,7 +228,7 @@ func (c *Coordinator) checkAgent(b *wire.Blueprint) error {
 
 // Blueprint returns a version of a blueprint; zero means the newest. It returns durable.ErrNotFound for an unknown one.
 func (c *Coordinator) Blueprint(ctx context.Context, name string, version int64) (wire.Stored, error) {
-	d, err := c.store.Document(ctx, wire.KindBlueprint, name, version)
+	d, err := c.blueprints.Document(ctx, wire.KindBlueprint, name, version)
 	if err != nil {
 		return wire.Stored{}, fmt.Errorf("reading blueprint %q: %w", name, err)
 	}

@@ -256,7 +256,7 @@ func (r *stageRunner) Execute(ctx context.Context, about durable.Run) error {
 
 // addPipelines adds the runners of pipelines to others. The demand of the folder selects the runs, not the names of pipelines.
 func (c *Coordinator) addPipelines(all map[durable.Kind]durable.Runner, base runnerBase) {
-	stages := pipeline.Runners(base.keeper.Store(), base.keeper, pipeline.Options{
+	stages := pipeline.Runners(c.RunnerStore(), base.keeper, pipeline.Options{
 		Agents: base.options.Pipelines.Agents, Events: base.options.Pipelines.Events, Again: base.options.Pipelines.Again, Host: c.pipelineHost(),
 	})
 	all[durable.KindPipeline] = &pipelineRunner{base, stages[durable.KindPipeline]}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/client"
@@ -67,8 +68,7 @@ func (b *bench) remoteRunner(c *client.Client, name string) (*durable.Worker, fu
 	store := c.Store(name, client.StoreOptions{Wait: 2 * time.Second})
 	k := durable.Keep(store, durable.Options{Owner: name})
 	o := b.runnerOptions(k)
-	remote, err := coordinator.New(coordinator.Options{Store: store})
-	require.NoError(b.t, err)
+	remote := coordinator.NewRemote(store, action.Host{})
 	w, err := durable.NewWorker(store, durable.WorkerOptions{Runners: remote.Runners(k, o), Scheduler: store.Scheduler(remote.Labels(o, nil)), Poll: time.Second, Observe: func(e durable.WorkerEvent) { b.t.Log(e.Kind, e.Run.Name, e.Err) }})
 	require.NoError(b.t, err)
 	return w, func() { assert.NoError(b.t, store.Close()) }

@@ -43,7 +43,7 @@ func recordEnd(ctx context.Context, status durable.Status, reason agent.StopReas
 }
 
 // endSpan ends the span of a run that was executed.
-func endSpan(ctx context.Context, span trace.Span, s durable.Catalogue, id agent.RunID) {
+func endSpan(ctx context.Context, span trace.Span, s durable.Reader, id agent.RunID) {
 	defer span.End()
 	if !span.IsRecording() {
 		return

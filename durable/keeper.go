@@ -55,7 +55,7 @@ const (
 //
 // A Keeper serves any number of runs and agents at once.
 type Keeper struct {
-	store       Store
+	store       Holder
 	options     Options
 	runs        *agent.Scratch[recordedRun]
 	signals     signalReceiver
@@ -65,7 +65,7 @@ type Keeper struct {
 }
 
 // Keep returns a keeper that writes to a store.
-func Keep(store Store, o Options) *Keeper {
+func Keep(store Holder, o Options) *Keeper {
 	if o.Owner == "" {
 		o.Owner = newOwner()
 	}
@@ -78,7 +78,7 @@ func Keep(store Store, o Options) *Keeper {
 }
 
 // Store returns the store of the keeper.
-func (k *Keeper) Store() Store { return k.store }
+func (k *Keeper) Store() Holder { return k.store }
 
 // Owner returns the name of this process in leases.
 func (k *Keeper) Owner() string { return k.options.Owner }

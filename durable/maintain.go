@@ -16,9 +16,9 @@ func (w *Worker) maintain(ctx context.Context) {
 	var pruned time.Time
 	for ctx.Err() == nil {
 		w.maintainOnce(ctx)
-		if w.options.Retain > 0 && time.Since(pruned) > time.Minute {
+		if w.local != nil && w.options.Retain > 0 && time.Since(pruned) > time.Minute {
 			pruned = time.Now()
-			if _, err := w.store.Prune(ctx, pruned.Add(-w.options.Retain)); err != nil && ctx.Err() == nil {
+			if _, err := w.local.Prune(ctx, pruned.Add(-w.options.Retain)); err != nil && ctx.Err() == nil {
 				w.noteContact(ctx, fmt.Errorf("deleting old runs: %w", err))
 			}
 		}
@@ -40,9 +40,12 @@ func (w *Worker) maintainOnce(ctx context.Context) {
 	if jump.Abs() > clockTolerance {
 		w.report(ctx, WorkerEvent{Kind: WorkerClockJumped, Jump: jump})
 	}
+	if w.local == nil {
+		return
+	}
 	err := w.watchStore(ctx, func() (err error) {
 		if jump <= clockTolerance {
-			done, err = w.store.Reconcile(ctx)
+			done, err = w.local.Reconcile(ctx)
 		}
 		return err
 	})
@@ -51,12 +54,12 @@ func (w *Worker) maintainOnce(ctx context.Context) {
 	}
 	if err == nil {
 		err = w.watchStore(ctx, func() (err error) {
-			queues, err = w.store.Queues(ctx)
+			queues, err = w.local.Queues(ctx)
 			return err
 		})
 	}
 	if keys := w.keysOf(queues); err == nil && len(keys) > 0 {
-		err = w.watchStore(ctx, func() error { return w.store.RecordPoll(ctx, keys...) })
+		err = w.watchStore(ctx, func() error { return w.local.RecordPoll(ctx, keys...) })
 	}
 	if err == nil && time.Since(w.measured) > queueInterval {
 		err = w.watchStore(ctx, func() error { return w.measureQueues(ctx, queues) })
@@ -99,7 +102,7 @@ func (w *Worker) makeOffers(ctx context.Context) error {
 	defer w.offering.Unlock()
 	for ctx.Err() == nil {
 		if len(w.unmade) == 0 {
-			owed, err := w.store.Owed(ctx, offerRetry, offerBatch)
+			owed, err := w.local.Owed(ctx, offerRetry, offerBatch)
 			if err != nil || len(owed) == 0 {
 				return err
 			}
@@ -107,7 +110,7 @@ func (w *Worker) makeOffers(ctx context.Context) error {
 			for i, o := range owed {
 				ids[i] = o.OfferID
 			}
-			if err := w.store.RecordOffers(ctx, ids...); err != nil {
+			if err := w.local.RecordOffers(ctx, ids...); err != nil {
 				return err
 			}
 			w.unmade = owed

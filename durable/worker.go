@@ -42,7 +42,8 @@ type Runner interface {
 //	})
 //	err = w.Run(ctx) // until ctx is done
 type Worker struct {
-	store   Store
+	store   Holder
+	local   Store // the same store; nil for a remote one, which another process maintains
 	options WorkerOptions
 	owner   string
 	metrics workerMetrics
@@ -68,8 +69,13 @@ type Worker struct {
 	unmade   []Offer // offers that the store has recorded and the scheduler has not accepted
 }
 
-// NewWorker returns a worker on a store.
-func NewWorker(store Store, o WorkerOptions) (*Worker, error) {
+// NewWorker returns a worker on a Store, or on a remote store that is only a Holder: then WorkerOptions.Scheduler is required, and
+// another process makes offers, reconciles, prunes and measures the store.
+func NewWorker(store Holder, o WorkerOptions) (*Worker, error) {
+	local, _ := store.(Store)
+	if local == nil && o.Scheduler == nil {
+		return nil, errors.New("a worker on a remote store needs a scheduler: set WorkerOptions.Scheduler")
+	}
 	if len(o.Runners) == 0 {
 		return nil, errors.New("a worker needs a runner: set WorkerOptions.Runners")
 	}
@@ -92,13 +98,13 @@ func NewWorker(store Store, o WorkerOptions) (*Worker, error) {
 	o.Poll = cmp.Or(o.Poll, time.Second)
 	o.Grace = cmp.Or(o.Grace, 10*time.Second)
 	if o.Scheduler == nil {
-		o.Scheduler = NewEmbedded(store, o.Poll)
+		o.Scheduler = NewEmbedded(local, o.Poll)
 	}
 	if o.Observe == nil {
 		o.Observe = func(WorkerEvent) {}
 	}
 	return &Worker{
-		store: store, options: o, owner: owner, metrics: newWorkerMetrics(o.Meters), approvals: newApprovalMeter(store, o.Meters),
+		store: store, local: local, options: o, owner: owner, metrics: newWorkerMetrics(o.Meters), approvals: newApprovalMeter(local, o.Meters),
 		state: WorkerStopped, free: make(chan struct{}, 1),
 		active: map[agent.RunID]Activity{}, clock: clockWatch{now: time.Now},
 	}, nil
@@ -150,7 +156,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	if w.options.Watch != nil {
 		passes.Go(func() { w.options.Watch(claiming) })
 	}
-	if !w.isEmbedded() {
+	if w.local != nil && !w.isEmbedded() {
 		passes.Go(func() { w.offerChanges(claiming) })
 	}
 	w.claimRuns(claiming, running)
@@ -200,6 +206,9 @@ func (w *Worker) suspendRuns(ctx context.Context, over <-chan struct{}, cut cont
 // waits neither for runs of other workers nor for runs that become ready later. When ctx is done, it
 // suspends its runs as Run does, and returns the cause.
 func (w *Worker) ExecuteReady(ctx context.Context) error {
+	if w.local == nil {
+		return errors.New("a worker on a remote store does not know which runs are ready: use Run")
+	}
 	w.setState(WorkerRunning)
 	defer w.setState(WorkerStopped)
 	running, cut := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -211,11 +220,11 @@ func (w *Worker) ExecuteReady(ctx context.Context) error {
 	defer close(over)
 	for ctx.Err() == nil {
 		w.maintainOnce(ctx)
-		queues, err := w.store.Queues(ctx)
+		queues, err := w.local.Queues(ctx)
 		if err != nil {
 			return fmt.Errorf("looking for queues: %w", err)
 		}
-		runs, err := w.store.Claim(ctx, w.owner, w.options.Lease, w.options.Capacity, w.keysOf(queues)...)
+		runs, err := w.local.Claim(ctx, w.owner, w.options.Lease, w.options.Capacity, w.keysOf(queues)...)
 		if err != nil {
 			return fmt.Errorf("claiming runs: %w", err)
 		}
@@ -377,7 +386,7 @@ func (w *Worker) noteFailure(ctx context.Context, r Run, failed error) (more boo
 		return false, nil
 	}
 	e := RunnerError{Error: failed.Error(), Step: r.Steps, Unknown: isUnknown(failed)}
-	if e.Unknown {
+	if e.Unknown && w.local != nil {
 		before, err := w.unknownErrors(ctx, r)
 		if err != nil {
 			return true, err
@@ -405,7 +414,7 @@ func (w *Worker) unknownErrors(ctx context.Context, r Run) (int, error) {
 	const page = 100
 	for end := r.Events; end > 0; end -= page {
 		start := max(0, end-page)
-		events, err := w.store.Events(ctx, r.ID, start, int(end-start))
+		events, err := w.local.Events(ctx, r.ID, start, int(end-start))
 		if err != nil {
 			return 0, fmt.Errorf("reading the events of run %s: %w", r.ID, err)
 		}

@@ -83,7 +83,7 @@ func (w *Worker) measureQueues(ctx context.Context, queues []Needs) error {
 		keys = append(keys, needs.Key())
 		current[needs.Key()] = measuredQueue{needs: needs}
 	}
-	services, err := w.store.QueueServices(ctx, keys...)
+	services, err := w.local.QueueServices(ctx, keys...)
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,7 @@
 //	store := c.Store("runner-1", client.StoreOptions{})
 //	defer store.Close()
 //	keeper := durable.Keep(store, durable.Options{Owner: "runner-1"})
-//	remote, err := coordinator.New(coordinator.Options{Store: store})
-//	// …
+//	remote := coordinator.NewRemote(store, action.Host{})
 //	options := coordinator.RunnerOptions{}
 //	w, err := durable.NewWorker(store, durable.WorkerOptions{
 //		Runners: remote.Runners(keeper, options), Scheduler: store.Scheduler(remote.Labels(options, map[string]string{"zone": "eu"})),

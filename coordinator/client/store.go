@@ -30,8 +30,8 @@ type StoreOptions struct {
 	Wait time.Duration
 }
 
-// Store is the part of a coordinator's store that a runner needs, over HTTP: a durable.Store for a durable.Keeper and a durable.Worker.
-// All other methods return ErrUnavailable. Commits are repeated safely when a response is lost. It is safe for concurrent use.
+// Store is the part of a coordinator's store that a runner needs, over HTTP: a durable.Holder for a durable.Keeper and a durable.Worker,
+// whose runs the scheduler claims. Commits are repeated safely when a response is lost. It is safe for concurrent use.
 type Store struct {
 	c       *Client
 	runner  string
@@ -55,7 +55,7 @@ type sentCommit struct {
 	id          string
 }
 
-var _ durable.Store = (*Store)(nil)
+var _ durable.Holder = (*Store)(nil)
 
 // Store returns the store of a runner. The name identifies the runner among those with the same token: it must be the owner of the
 // keeper that uses the store (durable.Options.Owner), and no other process may have it.
@@ -258,6 +258,16 @@ func (s *Store) Release(ctx context.Context, l durable.Lease, delay time.Duratio
 func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
 	err = s.call(ctx, http.MethodGet, "/deny-tools", nil, nil, &sw)
 	return sw, err
+}
+
+// Begin returns ErrUnavailable.
+func (*Store) Begin(context.Context, durable.Job, string, time.Duration) (durable.Lease, error) {
+	return durable.Lease{}, ErrUnavailable
+}
+
+// Acquire returns ErrUnavailable: see Scheduler.
+func (*Store) Acquire(context.Context, agent.RunID, string, time.Duration, durable.Take) (durable.Lease, error) {
+	return durable.Lease{}, ErrUnavailable
 }
 
 // Document returns a version of a blueprint.

@@ -95,10 +95,7 @@ func runRunner(ctx context.Context, std streams, o *coordinating, server, name s
 	}
 	keeper := durable.Keep(store, durable.Options{Owner: name, Events: events.Stored, Lease: o.lease})
 	log := &workLog{std: std, asJSON: o.asJSON}
-	remote, err := coordinator.New(coordinator.Options{Store: store, Host: hookHost(false)})
-	if err != nil {
-		return err
-	}
+	remote := coordinator.NewRemote(store, hookHost(false))
 	o.remote = true
 	options := o.runnerOptions(keeper, log)
 	options.Commands = commands

@@ -278,7 +278,7 @@ func (s *workCommand) buildAgents(ctx context.Context, keeper *durable.Keeper, w
 }
 
 // run runs a worker until it is stopped, or with --once until no run is ready.
-func (s *workCommand) run(ctx context.Context, store durable.Store, o *working, options durable.WorkerOptions) error {
+func (s *workCommand) run(ctx context.Context, store durable.Holder, o *working, options durable.WorkerOptions) error {
 	cut, cutOff := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cutOff(nil)
 	s.cut = cut
