@@ -6,89 +6,48 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
 // Changes implements store.DB. The first call opens a connection of its own, beside the pool, which listens for all channels of the
 // store until Close; the call returns when it listens, or has failed to. A lost connection is opened again, and every channel then
 // receives a value.
-func (d *db) Changes(ctx context.Context) <-chan struct{} { return d.changes.add(ctx) }
-
-// changes passes the notifications of one schema on to channels.
-type changes struct {
-	config *pgx.ConnConfig
-	schema string
-
-	mu        sync.Mutex
-	channels  map[chan struct{}]bool
-	closed    bool
-	stop      context.CancelFunc // of the listener; nil before it has started
-	listening chan struct{}      // closed when the listener has connected once, or failed to
-	done      chan struct{}      // closed when the listener has returned
-}
-
-func newChanges(config *pgx.ConnConfig, schema string) *changes {
-	return &changes{config: config.Copy(), schema: schema, channels: map[chan struct{}]bool{}}
-}
-
-// add returns a new channel, which is closed when ctx is done or by closeAll.
-func (c *changes) add(ctx context.Context) <-chan struct{} {
-	channel := make(chan struct{}, 1)
-	c.mu.Lock()
-	if c.closed {
-		c.mu.Unlock()
-		close(channel)
-		return channel
-	}
-	c.channels[channel] = true
-	if c.stop == nil {
-		listen, stop := context.WithCancel(context.Background())
-		c.stop, c.listening, c.done = stop, make(chan struct{}), make(chan struct{})
-		go c.keepListening(listen)
-	}
-	c.mu.Unlock()
-	context.AfterFunc(ctx, func() { c.remove(channel) })
+func (d *db) Changes(ctx context.Context) <-chan struct{} {
+	channel := d.changes.Add(ctx)
+	d.changes.begin()
 	select {
-	case <-c.listening:
+	case <-d.changes.listening:
 	case <-ctx.Done():
 	}
 	return channel
 }
 
-func (c *changes) remove(channel chan struct{}) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.channels[channel] {
-		delete(c.channels, channel)
-		close(channel)
-	}
+// changes passes the notifications of one schema on to listeners.
+type changes struct {
+	store.Listeners
+
+	config    *pgx.ConnConfig
+	schema    string
+	begin     func() // starts the goroutine that listens, once
+	stop      context.CancelFunc
+	listening chan struct{} // closed when the goroutine has connected once, or failed to
+	done      chan struct{} // closed when it has returned
 }
 
-// send sends a value to each channel that has none.
-func (c *changes) send() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for channel := range c.channels {
-		select {
-		case channel <- struct{}{}:
-		default:
-		}
-	}
+func newChanges(config *pgx.ConnConfig, schema string) *changes {
+	c := &changes{config: config.Copy(), schema: schema, listening: make(chan struct{}), done: make(chan struct{})}
+	ctx, stop := context.WithCancel(context.Background())
+	c.stop, c.begin = stop, sync.OnceFunc(func() { go c.keepListening(ctx) })
+	return c
 }
 
-// closeAll closes all channels and waits until the listener has returned.
-func (c *changes) closeAll() {
-	c.mu.Lock()
-	c.closed = true
-	for channel := range c.channels {
-		delete(c.channels, channel)
-		close(channel)
-	}
-	stop := c.stop
-	c.mu.Unlock()
-	if stop != nil {
-		stop()
-		<-c.done
-	}
+// end closes all channels and waits until the goroutine has returned.
+func (c *changes) end() {
+	c.Close()
+	c.stop()
+	c.begin() // so that no later call does
+	<-c.done
 }
 
 const (
@@ -110,7 +69,7 @@ func (c *changes) keepListening(ctx context.Context) {
 			attempt()
 			wait = reconnectAfter
 			if missed {
-				c.send()
+				c.Broadcast()
 			}
 		})
 		attempt()
@@ -141,7 +100,7 @@ func (c *changes) listen(ctx context.Context, connected func()) error {
 		cancel()
 		switch {
 		case err == nil:
-			c.send()
+			c.Broadcast()
 		case !silent || c.ping(ctx, conn) != nil:
 			return err
 		}

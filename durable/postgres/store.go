@@ -150,7 +150,7 @@ var strayAt = regexp.MustCompile(`^[a-z]+://[^/?#]*[/?#].*@`)
 
 // Close implements store.DB. It waits for running calls.
 func (d *db) Close() error {
-	d.changes.closeAll()
+	d.changes.end()
 	d.pool.Close()
 	return nil
 }
