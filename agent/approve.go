@@ -249,7 +249,7 @@ func interventionAbout(p *Prepared, now time.Time) *Intervention {
 func (p *Prepared) questionsWith(a Approval) Questions {
 	questions := p.Questions()
 	if a.Questions != nil {
-		questions = questions.withAnswersOf(a.Questions)
+		questions = questions.withAnswersOf(a.Questions.keepAdmissible(questions))
 	}
 	if a.Verdict.final() {
 		questions = questions.WithAnswer(a)

@@ -59,6 +59,30 @@ func TestNamesAreNotMarkers(t *testing.T) {
 	}
 }
 
+// An approver's answers to single questions count only where their authors may answer, and it cannot answer as if a deadline had passed there.
+func TestAnswersToSingleQuestionsAreAdmitted(t *testing.T) {
+	question := agent.Question{By: "pay", Approvers: []string{"cfo"}, Within: time.Hour, OnTimeout: agent.Approve}
+	for name, c := range map[string]struct {
+		given agent.Approval
+		ran   int
+	}{
+		"an approver":       {verified("cfo"), 1},
+		"another person":    {verified("bob"), 0},
+		"a typed name":      {agent.Approval{Verdict: agent.Approve, By: "cfo"}, 0},
+		"a forged deadline": {late(agent.Approve), 0},
+		"a forged hook":     {agent.Approval{Verdict: agent.Approve, Author: agent.AuthorHook}, 0},
+	} {
+		x := &wantsYes{question: question}
+		answered := question
+		answered.Answers = []agent.Approval{c.given}
+		a := approving(t, x, agent.ApproverFunc(func(context.Context, agent.State, *agent.Prepared) (agent.Approval, error) {
+			return agent.Approval{Verdict: agent.Approve, Questions: agent.Questions{answered}}, nil
+		}), write("1"))
+		require.NoError(t, a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Error(), name)
+		assert.Len(t, x.ran, c.ran, name)
+	}
+}
+
 // What is asked again about a call has another ID, and so has everything that differs in a field.
 func TestCardIDs(t *testing.T) {
 	call := agent.ToolCall{ID: "c", Name: "pay", Arguments: `{"n":1}`}

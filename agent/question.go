@@ -368,6 +368,16 @@ func (q Questions) withAnswersOf(given Questions) Questions {
 	})
 }
 
+// keepAdmissible returns the questions without the approvals that count neither as answers nor as one that known has.
+func (q Questions) keepAdmissible(known Questions) Questions {
+	return q.each(func(one *Question) {
+		before, _ := lo.Find(known, one.isSameQuestion)
+		one.Answers = lo.Filter(one.Answers, func(a Approval, _ int) bool {
+			return a.Verdict != Approve || one.Admits(a) && !a.TimedOut() || slices.ContainsFunc(before.Answers, a.isSameAnswer)
+		})
+	})
+}
+
 // withoutApprovals returns the questions with only the rejections among their answers.
 func (q Questions) withoutApprovals() Questions {
 	return q.each(func(one *Question) {
