@@ -151,7 +151,7 @@ var layers = map[string]layer{
 	"hooks/hookstest": {Ours: []string{"agent", "hooks", "hooks/fire"}, Modules: core, Test: true},
 
 	// Durable runs.
-	"durable":                {Ours: []string{"agent", "internal/coalesce", "internal/invisible", "internal/reserved", "internal/runctx", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
+	"durable":                {Ours: []string{"agent", "internal/coalesce", "internal/invisible", "internal/runctx", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
 	"durable/command":        {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
 	"durable/waiver":         {Ours: []string{"agent", "durable", "hooks"}, Modules: values},
 	"durable/approval":       {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/process", "internal/strictjson", "internal/yamlfile"}, Modules: values},
@@ -258,7 +258,7 @@ var layers = map[string]layer{
 	// The command line.
 	"cmd/grapnel":                    {Ours: []string{"cmd/grapnel/internal/cli"}},
 	"cmd/grapnel/internal/agentfile": {Ours: []string{"hooks", "registry", "internal/yamlfile"}, Modules: values},
-	"cmd/grapnel/internal/timeline":  {Ours: append(slices.Clone(observed), "internal/invisible", "internal/reserved"), Modules: append(values, "charm.land/lipgloss/v2")},
+	"cmd/grapnel/internal/timeline":  {Ours: append(slices.Clone(observed), "internal/invisible"), Modules: append(values, "charm.land/lipgloss/v2")},
 	"cmd/grapnel/internal/history":   {Ours: []string{"agent", "coordinator/wire", "internal/strictjson"}},
 	"cmd/grapnel/internal/events":    {Ours: observed, Modules: values},
 	"cmd/grapnel/internal/cli": {Ours: []string{"..."}, Modules: slices.Concat(values, []string{

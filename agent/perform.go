@@ -151,7 +151,7 @@ func withCallIDs(m Message, step int) Message {
 func (a *Agent) prepareCalls(ctx context.Context, s State, reply *Step, batch []*Prepared) ([]*Prepared, []*Intervention, error) {
 	m := reply.Message
 	if reply.Stop != nil {
-		return settleCalls(m, nil, ReasonRunStopped, stoppedBy(reply.Stop)), nil, nil
+		return settleCalls(m, nil, ReasonRunStopped, stopText(reply.Stop)), nil, nil
 	}
 	asking := false
 	open := s.read().open
@@ -253,12 +253,13 @@ func checkPrepared(p *Prepared, call *ToolCall) (*Prepared, error) {
 // signal.
 func stopCalls(m Message, batch []*Prepared) []*Prepared {
 	signal := batch[len(batch)-1].Stop
-	batch = settleCalls(m, batch, ReasonRunStopped, stoppedBy(signal))
+	batch = settleCalls(m, batch, ReasonRunStopped, stopText(signal))
 	batch[0].Stop = signal
 	return batch
 }
 
-func stoppedBy(signal *Signal) string {
+// stopText returns the answer to a call that a stop kept from running.
+func stopText(signal *Signal) string {
 	by := ""
 	if signal.Source != "" {
 		by = " by " + signal.Source

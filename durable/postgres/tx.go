@@ -257,14 +257,14 @@ func (t *tx) lockWhere(where string, arg any, others string, more ...*pgx.Queued
 const openChild = `w.child <> '' AND w.answered IS NULL`
 
 // Lock implements store.Tx. It also looks for runs that wait for these: others begin to wait only after the lock.
-func (t *tx) Lock(ids ...agent.RunID) (map[agent.RunID]store.Run, error) { return t.lock("", ids) }
+func (t *tx) Lock(ids ...agent.RunID) (map[agent.RunID]store.Run, error) { return t.lockRuns("", ids) }
 
 // LockFree implements store.Tx.
 func (t *tx) LockFree(ids ...agent.RunID) (map[agent.RunID]store.Run, error) {
-	return t.lock("SKIP LOCKED", ids)
+	return t.lockRuns("SKIP LOCKED", ids)
 }
 
-func (t *tx) lock(others string, ids []agent.RunID) (map[agent.RunID]store.Run, error) {
+func (t *tx) lockRuns(others string, ids []agent.RunID) (map[agent.RunID]store.Run, error) {
 	var awaited []string
 	runs, err := t.lockWhere(`r.id = ANY ($1)`, texts(ids), others,
 		query(&awaited, pgx.RowTo[string], `SELECT w.child FROM waits w WHERE w.child = ANY ($1) AND `+openChild, texts(ids)))

@@ -99,7 +99,7 @@ func (k *keyring) seal(data []byte, p place) []byte {
 	if k.isEmpty() {
 		return data
 	}
-	key, bound := k.keys[k.first], p.bound()
+	key, bound := k.keys[k.first], p.additionalData()
 	nonce := derive(key.nonces, bound, data)[:nonceSize]
 	return key.Seal(slices.Concat([]byte(cipherMark), k.first[:], nonce), nonce, data, bound)
 }
@@ -123,7 +123,7 @@ func (k *keyring) open(data []byte, p place) ([]byte, error) {
 			Of: p.String(), Key: id.String(), Why: fmt.Sprintf("encrypted with key %s, which is not configured: add that key", id),
 		}
 	}
-	plain, err := key.Open(nil, data[headSize:headSize+nonceSize], data[headSize+nonceSize:], p.bound())
+	plain, err := key.Open(nil, data[headSize:headSize+nonceSize], data[headSize+nonceSize:], p.additionalData())
 	if err != nil {
 		return fail("changed or moved since it was written: do not trust this store, restore a backup")
 	}
@@ -176,12 +176,12 @@ func openAll[T any](k *keyring, all []T, err error, dataOf func(*T) (*[]byte, pl
 // place is where data belongs: a kind of data, and what identifies it among others of its kind.
 type place []string
 
-// bound returns the additional data that GCM authenticates.
-func (p place) bound() (bound []byte) {
+// additionalData returns the additional data that GCM authenticates.
+func (p place) additionalData() (data []byte) {
 	for _, part := range p {
-		bound = append(binary.AppendUvarint(bound, uint64(len(part))), part...)
+		data = append(binary.AppendUvarint(data, uint64(len(part))), part...)
 	}
-	return bound
+	return data
 }
 
 // String names the place in errors.

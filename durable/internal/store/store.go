@@ -55,7 +55,7 @@ func (s *Store) write(ctx context.Context, doing string, f func(t tx) error) err
 	})
 }
 
-// writeData is write for a transaction that writes data.
+// writeData works like write, for a transaction that writes data.
 func (s *Store) writeData(ctx context.Context, doing string, f func(t tx) error) error {
 	if err := s.CheckKey(ctx); err != nil {
 		return err

@@ -51,8 +51,8 @@ func (k *keyring) openWait(w *durable.Wait) error {
 	return errors.Join(errs...)
 }
 
-// openWaits decrypts the data of waits and their answers in place. It removes data that it cannot decrypt.
-func (k *keyring) openWaits(waits []durable.Wait, err error) ([]durable.Wait, error) {
+// decryptWaits decrypts the data of waits and their answers in place. It removes data that it cannot decrypt.
+func (k *keyring) decryptWaits(waits []durable.Wait, err error) ([]durable.Wait, error) {
 	for i := range waits {
 		err = cmp.Or(err, k.openWait(&waits[i]))
 	}
@@ -74,13 +74,13 @@ func (s *Store) Waits(ctx context.Context, id agent.RunID) ([]durable.Wait, erro
 		waits, err := rows.Waits(id)
 		return waits, len(waits) == 0, err
 	})
-	return s.keys.openWaits(withoutClaims(waits), err)
+	return s.keys.decryptWaits(withoutClaims(waits), err)
 }
 
 // OpenWaits implements durable.Store.
 func (s *Store) OpenWaits(ctx context.Context, f durable.WaitFilter) ([]durable.Wait, error) {
 	waits, err := readRows(ctx, s, "listing waits", func(rows Rows) ([]durable.Wait, error) { return rows.OpenWaits(f) })
-	return s.keys.openWaits(waits, err)
+	return s.keys.decryptWaits(waits, err)
 }
 
 // WaitByToken implements durable.Store.
@@ -161,7 +161,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerF
 		if err != nil {
 			return err
 		}
-		plain, err := t.keys.openWaits(withoutClaims(cloneWaits(waits)), nil)
+		plain, err := t.keys.decryptWaits(withoutClaims(cloneWaits(waits)), nil)
 		if err != nil {
 			return err
 		}
@@ -251,7 +251,7 @@ func (s *Store) ClaimChecks(
 			return t.PutChecker(claims...)
 		})
 	}
-	all, err = s.keys.openWaits(withoutClaims(found), err)
+	all, err = s.keys.decryptWaits(withoutClaims(found), err)
 	slices.SortFunc(all, CompareWaits)
 	return unlessFailed(all, err)
 }
