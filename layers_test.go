@@ -60,6 +60,13 @@ var (
 	}
 )
 
+// commandLine is the layer of the command's packages: they may use everything.
+var commandLine = layer{Ours: []string{"..."}, Modules: slices.Concat(values, []string{
+	"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
+	"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
+})}
+
 // layers lists what each package may import. Tests may import any package of the module, because an Example may show a
 // part inside a whole agent.
 var layers = map[string]layer{
@@ -256,16 +263,23 @@ var layers = map[string]layer{
 	},
 
 	// The command line.
-	"cmd/grapnel":                    {Ours: []string{"cmd/grapnel/internal/cli"}},
-	"cmd/grapnel/internal/agentfile": {Ours: []string{"hooks", "registry", "internal/yamlfile"}, Modules: values},
-	"cmd/grapnel/internal/timeline":  {Ours: append(slices.Clone(observed), "internal/invisible"), Modules: append(values, "charm.land/lipgloss/v2")},
-	"cmd/grapnel/internal/history":   {Ours: []string{"agent", "coordinator/wire", "internal/strictjson"}},
-	"cmd/grapnel/internal/events":    {Ours: observed, Modules: values},
-	"cmd/grapnel/internal/cli": {Ours: []string{"..."}, Modules: slices.Concat(values, []string{
-		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
-		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
-		"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
-	})},
+	"cmd/grapnel":                         {Ours: []string{"cmd/grapnel/internal/cli"}},
+	"cmd/grapnel/internal/agentfile":      {Ours: []string{"hooks", "registry", "internal/yamlfile"}, Modules: values},
+	"cmd/grapnel/internal/timeline":       {Ours: append(slices.Clone(observed), "internal/invisible"), Modules: append(values, "charm.land/lipgloss/v2")},
+	"cmd/grapnel/internal/history":        {Ours: []string{"agent", "coordinator/wire", "internal/strictjson"}},
+	"cmd/grapnel/internal/events":         {Ours: observed, Modules: values},
+	"cmd/grapnel/internal/cli":            commandLine,
+	"cmd/grapnel/internal/cli/console":    commandLine,
+	"cmd/grapnel/internal/cli/agents":     commandLine,
+	"cmd/grapnel/internal/cli/storage":    commandLine,
+	"cmd/grapnel/internal/cli/worker":     commandLine,
+	"cmd/grapnel/internal/cli/blueprints": commandLine,
+	"cmd/grapnel/internal/cli/hooks":      commandLine,
+	"cmd/grapnel/internal/cli/pipeline":   commandLine,
+	"cmd/grapnel/internal/cli/approvals":  commandLine,
+	"cmd/grapnel/internal/cli/run":        commandLine,
+	"cmd/grapnel/internal/cli/runs":       commandLine,
+	"cmd/grapnel/internal/cli/serve":      commandLine,
 
 	// Resources that tests need from the machine.
 	"internal/parts":       {Test: true},

@@ -35,7 +35,7 @@ func TestPublishedSchemas(t *testing.T) {
 
 // The files with a hint for editors name the schema of this release.
 func TestSchemaHints(t *testing.T) {
-	for _, path := range []string{"../docs/pipelines.md", "../cmd/grapnel/internal/cli/shipped/pipeline.yaml"} {
+	for _, path := range []string{"../docs/pipelines.md", "../cmd/grapnel/internal/cli/pipeline/shipped/pipeline.yaml"} {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		assert.True(t, bytes.Contains(text, []byte("# yaml-language-server: $schema="+pipeline.SchemaID+"\n")), path)
@@ -102,7 +102,7 @@ var (
 func TestSchemaAcceptsPipelines(t *testing.T) {
 	texts := map[string]string{}
 	for _, path := range []string{
-		"../examples/release/release.yaml", "../cmd/grapnel/internal/cli/shipped/pipeline.yaml",
+		"../examples/release/release.yaml", "../cmd/grapnel/internal/cli/pipeline/shipped/pipeline.yaml",
 		"../policy/testdata/seeds/pipeline-05-per-stage.yaml", "../policy/testdata/seeds/pipeline-06-per-pipeline.yaml",
 	} {
 		text, err := os.ReadFile(path)

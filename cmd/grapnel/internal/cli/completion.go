@@ -7,6 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/hooks"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/runs"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/policy/library"
@@ -28,24 +31,24 @@ func completions() map[string]cobra.CompletionFunc {
 // completeKind offers the kinds of runs, or of files with hooks.
 func completeKind(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if c.HasParent() && c.Parent().Name() == "runs" {
-		return textsOf(runKinds), cobra.ShellCompDirectiveNoFileComp
+		return console.TextsOf(runs.RunKinds), cobra.ShellCompDirectiveNoFileComp
 	}
-	return slices.Sorted(maps.Keys(kinds)), cobra.ShellCompDirectiveNoFileComp
+	return slices.Sorted(maps.Keys(hooks.Kinds)), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeStatus offers the statuses of stored runs, or of sessions.
 func completeStatus(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if c.HasParent() && c.Parent().Name() == "sessions" {
-		return textsOf(wire.Statuses), cobra.ShellCompDirectiveNoFileComp
+		return console.TextsOf(wire.Statuses), cobra.ShellCompDirectiveNoFileComp
 	}
-	return textsOf(durable.Statuses), cobra.ShellCompDirectiveNoFileComp
+	return console.TextsOf(durable.Statuses), cobra.ShellCompDirectiveNoFileComp
 }
 
 // registerCompletions registers the values of flags for a command and those below it.
 func registerCompletions(c *cobra.Command) {
 	for flag, values := range completions() {
 		if c.Flags().Lookup(flag) != nil {
-			registerCompletion(c, flag, values)
+			console.RegisterCompletion(c, flag, values)
 		}
 	}
 	for _, child := range c.Commands() {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 )
 
 func TestCompletions(t *testing.T) {
@@ -27,7 +29,7 @@ func TestCompletions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
-			root := newRoot(streams{os.Stdin, os.Stdout, os.Stderr})
+			root := newRoot(console.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 			root.SetOut(&out)
 			root.SetErr(&bytes.Buffer{})
 			root.SetArgs(append([]string{"__complete"}, tc.words...))
@@ -39,7 +41,7 @@ func TestCompletions(t *testing.T) {
 
 func TestVersionFlag(t *testing.T) {
 	var out bytes.Buffer
-	root := newRoot(streams{os.Stdin, os.Stdout, os.Stderr})
+	root := newRoot(console.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
 	root.SetOut(&out)
 	root.SetArgs([]string{"--version"})
 	require.NoError(t, root.Execute())

@@ -14,6 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/agents"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/blueprints"
+	pipelinecmd "github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/pipeline"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/pipeline"
 	"github.com/grapnel-go/grapnel/policy"
@@ -67,7 +70,7 @@ func load(dir, text string) error {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return err
 		}
-		_, err := pipeline.Load(path, pipeline.LoadOptions{Host: pipelineHost()})
+		_, err := pipeline.Load(path, pipeline.LoadOptions{Host: pipelinecmd.PipelineHost()})
 		return err
 	case has("hooks:\n  on_run_"):
 		_, err := policy.ParseKind(policy.Blueprints, "block.yaml", []byte(text), policy.Options{})
@@ -76,7 +79,7 @@ func load(dir, text string) error {
 		_, err := policy.ParseKind(policy.Pipelines, "block.yaml", []byte(text), policy.Options{})
 		return err
 	}
-	_, err := newRegistry().Parse("block.yaml", []byte(text))
+	_, err := agents.NewRegistry().Parse("block.yaml", []byte(text))
 	return err
 }
 
@@ -90,12 +93,12 @@ func loadBlueprint(dir, text string) error {
 			return err
 		}
 	}
-	b, err := readBlueprint(filepath.Join(dir, "blueprint.yaml"))
+	b, err := blueprints.Read(filepath.Join(dir, "blueprint.yaml"))
 	if err != nil {
 		return err
 	}
-	_, err = coordinator.ParseBlueprint(b.text)
-	return errors.Join(b.file.Err(), err)
+	_, err = coordinator.ParseBlueprint(b.Text)
+	return errors.Join(b.File.Err(), err)
 }
 
 func loadCases(dir, text string) error {

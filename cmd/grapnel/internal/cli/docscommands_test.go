@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	"github.com/grapnel-go/grapnel/internal/snippets"
 )
 
@@ -122,7 +123,7 @@ func checkSpan(root *cobra.Command, text string) error {
 
 // Commands and flags in documents must exist, in inline code and in blocks.
 func TestCommandsInDocsExist(t *testing.T) {
-	root := newRoot(streams{})
+	root := newRoot(console.Streams{})
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	top := filepath.Join("..", "..", "..", "..")
@@ -152,7 +153,7 @@ func TestCommandsInDocsExist(t *testing.T) {
 }
 
 func TestMissingCommandsAreFound(t *testing.T) {
-	root := newRoot(streams{})
+	root := newRoot(console.Streams{})
 	for text, right := range map[string]bool{
 		"grapnel run --agent FILE":                  true,
 		"grapnel run --agnt FILE":                   false,

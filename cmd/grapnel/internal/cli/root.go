@@ -10,6 +10,14 @@ import (
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/approvals"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/blueprints"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/hooks"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/pipeline"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/run"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/runs"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/serve"
 	"github.com/grapnel-go/grapnel/internal/near"
 	"github.com/grapnel-go/grapnel/toolexec/shell"
 )
@@ -18,17 +26,19 @@ import (
 // returns its exit code.
 func Main(args []string) int {
 	_ = shell.Conceal() // Linux only; see docs/agent-file.md
-	surviveBrokenPipes()
-	std := streams{os.Stdin, os.Stdout, os.Stderr}
+	console.SurviveBrokenPipes()
+	std := console.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	root := newRoot(std)
 	root.SetArgs(args)
-	return reportError(std.err, root.ExecuteContext(context.Background()))
+	return console.ReportError(std.Err, root.ExecuteContext(context.Background()))
 }
 
 // Root returns the commands, for manual pages and completion scripts.
-func Root() *cobra.Command { return newRoot(streams{os.Stdin, os.Stdout, os.Stderr}) }
+func Root() *cobra.Command {
+	return newRoot(console.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr})
+}
 
-func newRoot(std streams) *cobra.Command {
+func newRoot(std console.Streams) *cobra.Command {
 	var showVersion bool
 	root := &cobra.Command{
 		Use:   "grapnel",
@@ -39,10 +49,10 @@ Without a key for a model service, it plays a recording that ships with it, and 
 
   grapnel run "Why do the tests fail?"
 
-` + exitHelp,
+` + console.ExitHelp,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          unknownCommand,
+		Args:          console.UnknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !showVersion {
 				return c.Help()
@@ -53,14 +63,14 @@ Without a key for a model service, it plays a recording that ships with it, and 
 	}
 	// Cobra's own flag with a text of ours would link text/template, which adds 20 MB: docs/adr/0001.
 	root.Flags().BoolVarP(&showVersion, "version", "v", false, "version for grapnel")
-	root.SetIn(std.in)
-	root.SetOut(std.out)
-	root.SetErr(std.err)
+	root.SetIn(std.In)
+	root.SetOut(std.Out)
+	root.SetErr(std.Err)
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
-		newRun(std), newChat(std), newRuns(std), newApprovals(std), newPipeline(std), newServe(std), newRunner(std),
-		newBlueprints(std), newSessions(std), newTokens(std), newHooks(std), newVersion(),
+		run.New(std), run.NewChat(std), runs.New(std), approvals.New(std), pipeline.New(std), serve.New(std), serve.NewRunner(std),
+		blueprints.New(std), serve.NewSessions(std), serve.NewTokens(std), hooks.New(std), newVersion(),
 	)
 	registerCompletions(root)
 	return root
@@ -78,5 +88,5 @@ func flagError(c *cobra.Command, err error) error {
 			text += fmt.Sprintf(" (did you mean --%s?)", meant)
 		}
 	}
-	return &usageError{fmt.Errorf("%s; %q lists the flags", text, c.CommandPath()+" --help")}
+	return &console.UsageError{Err: fmt.Errorf("%s; %q lists the flags", text, c.CommandPath()+" --help")}
 }

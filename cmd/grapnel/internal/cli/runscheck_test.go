@@ -11,6 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/agents"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
@@ -32,8 +35,8 @@ func TestRunsCheck(t *testing.T) {
 	require.NoError(t, err)
 	server := httptest.NewServer(api.Handler(c, api.Options{Token: "secret"}))
 	defer server.Close()
-	t.Setenv(tokenVariable, "secret")
-	t.Setenv(keyVariable, "")
+	t.Setenv(storage.TokenVariable, "secret")
+	t.Setenv(agents.KeyVariable, "")
 	forms := map[string][]string{"service": {"--server", server.URL}, "store": {"--store", path}}
 	check := func(want int, text string, args ...string) {
 		t.Helper()
@@ -43,8 +46,8 @@ func TestRunsCheck(t *testing.T) {
 			assert.Contains(t, written, text, name)
 		}
 	}
-	check(exitDone, "Checked 1 runs (1 have not ended) with 0 events")
-	check(exitFailed, "the run has not ended: it is pending", "--ended")
+	check(console.ExitDone, "Checked 1 runs (1 have not ended) with 0 events")
+	check(console.ExitFailed, "the run has not ended: it is pending", "--ended")
 
 	l, err := store.Acquire(t.Context(), run.ID, "r1", time.Hour, durable.TakeFree)
 	require.NoError(t, err)
@@ -53,20 +56,20 @@ func TestRunsCheck(t *testing.T) {
 		Events: []durable.Event{{At: now, Name: "one"}, {At: now, Name: "two"}, {At: now, Name: "three"}},
 		Update: durable.Update{Status: durable.StatusCompleted, Result: json.RawMessage(`{"text": "done"}`)},
 	}))
-	check(exitDone, "with 4 events and 0 events of hooks: no problem", "--ended", "--since", "1h", string(run.ID))
+	check(console.ExitDone, "with 4 events and 0 events of hooks: no problem", "--ended", "--since", "1h", string(run.ID))
 
 	db, err := sql.Open("sqlite", path)
 	require.NoError(t, err)
 	defer db.Close()
 	_, err = db.ExecContext(t.Context(), `DELETE FROM events WHERE name = 'two'`)
 	require.NoError(t, err)
-	check(exitFailed, "event 3 (three) follows event 1: events are missing")
-	check(exitFailed, `"problem": "event 3 (three) follows event 1: events are missing"`, "--json")
+	check(console.ExitFailed, "event 3 (three) follows event 1: events are missing")
+	check(console.ExitFailed, `"problem": "event 3 (three) follows event 1: events are missing"`, "--json")
 
 	code, written := execute(t, []string{"runs", "check", "--server", "ftp://x"})
-	assert.Equal(t, exitUsage, code)
+	assert.Equal(t, console.ExitUsage, code)
 	assert.Contains(t, written, "ftp://…: expected")
 	code, written = execute(t, []string{"runs", "check", "--server", server.URL, "run_unknown"})
-	assert.Equal(t, exitFailed, code, written)
+	assert.Equal(t, console.ExitFailed, code, written)
 	assert.Contains(t, written, "no such run")
 }

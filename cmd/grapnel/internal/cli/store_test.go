@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 )
 
 // storeCommands are the arguments of all commands with the flag --store.
@@ -127,7 +129,7 @@ func TestEveryCommandFindsTheStore(t *testing.T) {
 					all = append(all, "--store="+form.flag)
 				}
 				code, written := execute(t, all)
-				assert.Equal(t, exitUsage, code, written)
+				assert.Equal(t, console.ExitUsage, code, written)
 				assert.Contains(t, written, form.place)
 				assert.NotContains(t, written, "secret")
 			})
@@ -144,9 +146,9 @@ func execute(t *testing.T, args []string) (code int, written string) {
 	out, err := os.CreateTemp(t.TempDir(), "out")
 	require.NoError(t, err)
 	defer out.Close()
-	root := newRoot(streams{in, out, out})
+	root := newRoot(console.Streams{In: in, Out: out, Err: out})
 	root.SetArgs(args)
-	code = reportError(out, root.ExecuteContext(context.WithoutCancel(t.Context())))
+	code = console.ReportError(out, root.ExecuteContext(context.WithoutCancel(t.Context())))
 	_, err = out.Seek(0, io.SeekStart)
 	require.NoError(t, err)
 	text, err := io.ReadAll(out)

@@ -1,0 +1,84 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/registry"
+)
+
+// DrainTime is the maximum time to wait for background work of a run.
+const DrainTime = 10 * time.Second
+
+// Turn runs the agent once in a new session, with the prompt, or with the recorded input if the prompt is
+// empty. With, when not nil, changes the state at the beginning.
+func (m *Built) Turn(
+	ctx context.Context, v *View, prompt string, settings agent.RunSettings, with func(agent.State) agent.State,
+) (agent.State, error) {
+	for _, note := range m.Notes {
+		v.Note(note)
+	}
+	s, input := agent.NewState(), []agent.Message{agent.UserText(prompt)}
+	if m.Recording != nil {
+		ctx, s = m.Recording.Into(ctx), m.Recording.Start()
+		if prompt == "" {
+			input = m.Recording.Input(0)
+		}
+	}
+	if with != nil {
+		s = with(s)
+	}
+	var err error
+	var final agent.State
+	for progress, failed := range m.Agent.StreamWith(ctx, settings, s, input...) {
+		if progress.Delta != nil {
+			v.Delta(*progress.Delta)
+			continue
+		}
+		final, err = progress.State, failed
+	}
+	return final, err
+}
+
+// Answer returns the final answer; for an answer with a schema, only the JSON.
+func (m *Built) Answer(final agent.State) string {
+	if m.Agent.Request().Output != nil {
+		return registry.TrimFence(final.Answer())
+	}
+	return final.Answer()
+}
+
+// Finish closes the agent, writes the answer, and returns the exit code.
+func (m *Built) Finish(ctx context.Context, v *View, final agent.State, err error) error {
+	cause := context.Cause(ctx)
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTime)
+	defer cancel()
+	if waiting := m.Agent.Drain(draining); waiting != nil {
+		v.Note(fmt.Sprintf("Background work did not finish within %s and is cancelled.", DrainTime))
+	}
+	m.Agent.Cancel()
+	if closing := m.Close(); closing != nil {
+		v.Note(closing.Error())
+	}
+	if v.Show == nil && v.Events == nil && !IsPlainEnd(final) {
+		v.Note(timeline.Verdict(final, err))
+	}
+	if final.Status() == agent.StatusDone {
+		if err := v.Answer(m.Answer(final)); err != nil {
+			return err
+		}
+	}
+	if code := console.ExitCode(final, err, cause); code != console.ExitDone {
+		return &console.ExitError{Code: code}
+	}
+	return nil
+}
+
+// IsPlainEnd reports whether a run ended with an answer and needs no explanation.
+func IsPlainEnd(s agent.State) bool {
+	return s.Status() == agent.StatusDone && s.StopSignal().OrEmpty().Reason == agent.StopCompleted
+}

@@ -1,0 +1,294 @@
+package approvals
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/samber/lo"
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/agents"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
+)
+
+// approvals are the commands about what runs wait for.
+type approvals struct{ storage.Command }
+
+func New(std console.Streams) *cobra.Command {
+	r := &approvals{storage.Command{Std: std}}
+	c := &cobra.Command{
+		Use:   "approvals",
+		Short: "List and answer what stored runs wait for, and serve the inbox",
+		Long: `What stored runs wait for: approvals of calls, calls whose outcome is unknown, input that
+tools ask for, and events. These commands list it across runs, show exactly what would run, answer,
+and serve the same as pages and as an API for people on this machine.`,
+		Example: `  grapnel approvals list
+  grapnel approvals show run_7GHK2MWQ
+  grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve
+  grapnel approvals serve --people people.yaml`,
+		Args: console.UnknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.SuggestionsMinimumDistance = 2
+	for _, below := range []*cobra.Command{r.newInbox(), r.newShowWait(), r.newAnswerWait(), r.newServeInbox(), r.newWaive(), r.newWaivers(), r.newRevoke()} {
+		storage.RegisterStore(below, &r.At)
+		storage.RegisterServer(below, &r.At)
+		c.AddCommand(below)
+	}
+	c.AddCommand(r.newPersonToken()) // it needs no store
+	return c
+}
+
+func (r *approvals) newInbox() *cobra.Command {
+	var asJSON, expired bool
+	var limit int
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List what runs wait for, oldest first",
+		Args:  console.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if limit <= 0 {
+				return &console.UsageError{Err: fmt.Errorf("--limit is %d: it must be above zero", limit)}
+			}
+			return r.With(c.Context(), false, func(k *storage.Store) error {
+				items, next, err := approval.Inbox(c.Context(), k.Store, durable.WaitFilter{Expired: expired, Limit: limit})
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return console.WriteJSON(r.Std.Out, append([]approval.Item{}, items...))
+				}
+				return r.listItems(k, items, next != nil)
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write them as a JSON array")
+	c.Flags().BoolVar(&expired, "expired", false, "only those whose deadline has passed")
+	c.Flags().IntVarP(&limit, "limit", "n", 100, "the maximum number of waits")
+	return c
+}
+
+func (r *approvals) listItems(k *storage.Store, items []approval.Item, more bool) error {
+	if len(items) == 0 {
+		fmt.Fprintf(r.Std.Err, "Nothing waits for a person in %s.\n", k.Address)
+		return nil
+	}
+	now := time.Now()
+	table := tabwriter.NewWriter(r.Std.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "RUN\tCARD\tCALL\tKIND\tTOOL\tAGENT\tASKED\tDEADLINE\tWOULD RUN\tWHY")
+	for _, i := range items {
+		deadline := "none"
+		switch left := i.Deadline.Sub(now); {
+		case i.Expired:
+			deadline = "expired"
+		case !i.Deadline.IsZero():
+			deadline = "in " + timeline.Rough(left)
+		}
+		cells := []string{
+			storage.Short(i.Run), storage.ShortWait(i.Wait), i.Call, i.Kind, i.Tool, i.AgentText(), timeline.Ago(i.Asked, now), deadline,
+			console.Shorten(i.Preview, storage.MostPreview), whyOf(i),
+		}
+		cells = lo.Map(cells, func(cell string, _ int) string { return console.OneLine(timeline.Clean(cell)) })
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if more {
+		fmt.Fprintln(r.Std.Err, "There are more: --limit shows them.")
+	}
+	return nil
+}
+
+// whyOf returns the reasons of the questions, with the progress of quorums.
+func whyOf(i approval.Item) string {
+	return strings.Join(lo.Uniq(lo.Map(i.Questions, func(q approval.MessageQuestion, _ int) string {
+		text := q.Reason
+		if q.Quorum > 1 {
+			text += fmt.Sprintf(" (%d of %d approvals)", q.Approvals, q.Quorum)
+		}
+		return text
+	})), "; ")
+}
+
+func (r *approvals) newShowWait() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "show RUN [CARD]",
+		Short: "Show what a run waits for: exactly what would run, who asks and why, and former decisions",
+		Args:  storage.RunAndCard,
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.With(c.Context(), false, func(k *storage.Store) error {
+				all, err := details(c.Context(), k, args[0], strings.Join(args[1:], ""))
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return console.WriteJSON(r.Std.Out, all)
+				}
+				for _, d := range all {
+					fmt.Fprint(r.Std.Out, timeline.Clean(describeWait(d, time.Now())))
+				}
+				return nil
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write them as a JSON array")
+	return c
+}
+
+// details returns the waits of a run whose IDs begin with a text.
+func details(ctx context.Context, k *storage.Store, id, named string) ([]*approval.Detail, error) {
+	about, err := k.Find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	waits, err := k.Store.Waits(ctx, about.ID)
+	if err != nil {
+		return nil, err
+	}
+	var all []*approval.Detail
+	for _, w := range waits {
+		if !slices.Contains(approval.InboxKinds(), w.Kind) || !isAbout(w, named) {
+			continue
+		}
+		d, err := approval.Show(ctx, k.Store, w, true)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	if len(all) == 0 {
+		subject := lo.Ternary(named == "", "", " about "+named)
+		return nil, &console.UsageError{Err: fmt.Errorf("run %s does not wait for a person%s: its status is %s", about.ID, subject, about.Status)}
+	}
+	return all, nil
+}
+
+// isAbout reports whether a text is a prefix of the wait's ID or of its call ID.
+func isAbout(w durable.Wait, text string) bool {
+	i, _ := durable.InterventionOf(w) // one that cannot be read has no call
+	return strings.HasPrefix(w.ID, text) || storage.ShortWait(w.ID) == text || strings.HasPrefix(i.CallID(), text)
+}
+
+// describeWait returns a wait as lines for a person.
+func describeWait(d *approval.Detail, now time.Time) string {
+	var b strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&b, "  %-10s %s\n", name, value)
+		}
+	}
+	fmt.Fprintf(&b, "%s %s, call %s: %s of %s, %s\n", d.Run, storage.ShortWait(d.Wait), d.Call, d.Kind, d.Tool, d.State)
+	line("agent", d.AgentText())
+	for _, q := range d.Questions {
+		line("asked by", strings.Join(lo.Compact([]string{q.AskedBy, lo.Ternary(q.Rule == "", "", "rule "+q.Rule)}), ", "))
+		line("why", q.Reason)
+		if q.Quorum > 1 {
+			line("approvals", fmt.Sprintf("%d of %d", q.Approvals, q.Quorum))
+		}
+	}
+	line("server says", d.Description)
+	line("needs", d.Needs)
+	line("asked", timeline.Ago(d.Asked, now))
+	if !d.Deadline.IsZero() {
+		line("deadline", d.Deadline.Local().Format("2006-01-02 15:04:05")+lo.Ternary(d.Expired, ", expired", "")+"; then: "+d.OnTimeout)
+	}
+	if d.Gate != nil {
+		line("waits for", d.Gate.Kind+" "+cmp.Or(storage.GateFile(*d.Gate), string(d.Gate.Data)))
+		line("host", d.Host)
+	}
+	block := func(title, text string) {
+		fmt.Fprintf(&b, "  %s\n    %s\n", title, strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n    "))
+	}
+	if d.Diff != "" {
+		block("changed from what the model asked for:", d.Diff)
+	}
+	switch {
+	case d.Input != nil:
+		block("is running:", d.Arguments.Text())
+		block("asks for, in words from outside:", agents.DescribeInput(d.Input))
+	default:
+		block(lo.Ternary(d.Begun, "may have happened:", "would run:"), d.Arguments.Text())
+	}
+	decisions := func(title string, all ...approval.Decision) {
+		for _, one := range all {
+			fmt.Fprintf(&b, "  %s %s\n", title, storage.DecisionLine(one))
+		}
+	}
+	if d.Decided != nil {
+		decisions("decided:", *d.Decided)
+	}
+	decisions("answer so far:", d.Answers...)
+	for _, one := range d.History {
+		fmt.Fprintf(&b, "  before: %s: %s\n", console.Shorten(one.Preview, storage.MostPreview), storage.DecisionLine(one))
+	}
+	return b.String()
+}
+
+func (r *approvals) newAnswerWait() *cobra.Command {
+	var o storage.Answering
+	var approve, reject, goOn bool
+	var arguments, reason string
+	c := &cobra.Command{
+		Use:   "answer RUN CARD",
+		Short: "Record an answer; another process, or \"grapnel runs resume\", continues the run",
+		Long: `Record an answer to what a run waits for, in the name of the user of the operating
+system: approvers and quorums count that name. CARD names what was asked, as "grapnel approvals
+list" shows it; without it, the command shows the commands that answer what is asked. The exit code
+is 0 when the answer is recorded, also when more people must answer.`,
+		Example: `  grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve
+  grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve --args '{"command": "git push --dry-run"}'
+  grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve --input name=Ann --input news=no
+  grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --reject-and-continue --reason "only on a branch"`,
+		Args: storage.RunAndCard,
+		RunE: func(c *cobra.Command, args []string) error {
+			answer := agent.Approval{By: o.By, Reason: reason, Arguments: arguments}
+			switch {
+			case lo.Count([]bool{approve, reject, goOn}, true) != 1:
+				return &console.UsageError{Err: errors.New("expected one of --approve, --reject and --reject-and-continue")}
+			case approve:
+				answer.Verdict = agent.Approve
+			case goOn:
+				answer.Verdict = agent.RejectAndContinue
+			}
+			if err := storage.CheckArgumentsFlag(c, arguments); err != nil {
+				return err
+			}
+			if arguments != "" && !approve {
+				return &console.UsageError{Err: errors.New("--args requires --approve")}
+			}
+			if len(o.Input) > 0 && !approve {
+				return &console.UsageError{Err: errors.New("--input requires --approve")}
+			}
+			return r.With(c.Context(), false, func(k *storage.Store) error {
+				about, err := k.Find(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return k.Record(c.Context(), c, agents.NewView(r.Std, &agents.Options{}, false, false), about, args[1:], &o, answer)
+			})
+		},
+	}
+	f := c.Flags()
+	f.BoolVar(&approve, "approve", false, "approve it, or repeat a call whose outcome is unknown")
+	f.BoolVar(&reject, "reject", false, "reject it, and end the run")
+	f.BoolVar(&goOn, "reject-and-continue", false, "reject it; the model is told, and the run continues")
+	f.StringVar(&arguments, "args", "", "run it with these arguments instead, a `JSON` object")
+	o.RegisterInput(c)
+	f.StringVar(&reason, "reason", "", "why, as `text` that the model is told")
+	f.StringVar(&o.By, "by", console.UserName(), "`name` to record beside the verified one")
+	storage.RegisterPeople(c, &o.People)
+	return c
+}

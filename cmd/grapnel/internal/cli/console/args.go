@@ -1,0 +1,55 @@
+package console
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Streams are the standard streams of a command.
+type Streams struct {
+	In       *os.File
+	Out, Err *os.File
+}
+
+// Takes returns a check for the number of arguments. The first required argument must not be empty. Text completes the
+// error.
+func Takes(least, most int, text string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most || least > 0 && args[0] == "" {
+			return &UsageError{fmt.Errorf("%s %s", c.CommandPath(), text)}
+		}
+		return nil
+	}
+}
+
+// UnknownCommand returns an error that suggests a similar command.
+func UnknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q", args[0])
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		text += fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
+	}
+	return &UsageError{fmt.Errorf("%s; %q lists the commands", text, c.CommandPath()+" --help")}
+}
+
+const Unlimited = math.MaxInt
+
+// NoArgs rejects arguments like cobra.NoArgs, with the exit code for usage errors.
+func NoArgs(c *cobra.Command, args []string) error {
+	if err := cobra.NoArgs(c, args); err != nil {
+		return &UsageError{err}
+	}
+	return nil
+}
+
+func RegisterCompletion(c *cobra.Command, flag string, values cobra.CompletionFunc) {
+	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
+		panic(fmt.Sprintf("completion of --%s: %v", flag, err)) // two functions for one flag: a programming error
+	}
+}

@@ -1,0 +1,166 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/pipeline"
+)
+
+func (p *pipelines) newList() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List the sessions of this folder",
+		Long: `List the sessions that were started in this folder, newest first, and the pipelines that their hooks have started without
+awaiting them.`,
+		Example: "  grapnel pipeline list",
+		Args:    cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return p.With(c.Context(), false, func(k *storage.Store) error {
+				all, err := listSessions(c.Context(), k)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return console.WriteJSON(p.Std.Out, all)
+				}
+				return p.writeList(all)
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write them as a JSON array")
+	return c
+}
+
+// writeList writes sessions as a table.
+func (p *pipelines) writeList(all []sessionReport) error {
+	if len(all) == 0 {
+		fmt.Fprintln(p.Std.Err, "grapnel: No sessions.")
+		return nil
+	}
+	w := tabwriter.NewWriter(p.Std.Out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SESSION\tPIPELINE\tSTATUS\tSTAGE\tITERATION\tUPDATED")
+	for _, s := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", timeline.Clean(s.Session), timeline.Clean(s.Pipeline),
+			timeline.Clean(string(s.State)), timeline.Clean(s.Stage), s.Iteration, s.Updated.Local().Format(time.DateTime))
+	}
+	return w.Flush()
+}
+
+// listSessions returns the sessions of this folder or of a coordinator, newest first.
+func listSessions(ctx context.Context, k *storage.Store) ([]sessionReport, error) {
+	all := []sessionReport{}
+	for f := (durable.Filter{Kind: durable.KindPipeline, Limit: storage.Page}); ; {
+		found, err := k.Store.List(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for _, about := range found {
+			here, err := isOfFolder(about)
+			if err != nil {
+				return nil, err
+			}
+			if served := k.Served && (isServed(about) || about.Labels[pipeline.LabelDetached] != ""); !here && !served {
+				continue
+			}
+			status, err := pipeline.StatusOf(ctx, k.Store, about)
+			if err != nil {
+				return nil, err
+			}
+			report, err := report(ctx, k, status)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, report)
+		}
+		if len(found) < storage.Page {
+			return all, nil
+		}
+		f.Before = found[len(found)-1].ID
+	}
+}
+
+func (p *pipelines) newLogs() *cobra.Command {
+	var asJSON, follow bool
+	c := &cobra.Command{
+		Use:   "logs SESSION",
+		Short: "Write the events of a session",
+		Long: `Write the events of a session so far, with those of its parallel stages and of the pipelines that its hooks have started. With
+--follow, write those that come, too, until the session has ended.`,
+		Example: "  grapnel pipeline logs friday --follow",
+		Args:    oneSession,
+		RunE: func(c *cobra.Command, args []string) error {
+			return p.withSession(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
+				about.Events = 0
+				run := &sessionRun{pipelines: p, sessionLook: sessionLook{asJSON: asJSON}, kept: k, about: about}
+				if follow {
+					return run.follow(c.Context())
+				}
+				sources := []*eventSource{{run: about.ID}}
+				err := eachBelow(c.Context(), k, about.ID, "", func(below durable.Run, name string) {
+					sources = append(sources, &eventSource{run: below.ID, name: name})
+				})
+				if err != nil {
+					return err
+				}
+				return eachEvent(c.Context(), k, sources, func(e durable.Event, from *eventSource) error {
+					return run.writeEvent(e, from.name, from.run == about.ID)
+				})
+			})
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "write events as they come, until the session has ended")
+	c.Flags().BoolVar(&asJSON, "json", false, "write each event as a JSON object (docs/pipelines.md)")
+	return c
+}
+
+// eventSource is a run whose events are read.
+type eventSource struct {
+	run   agent.RunID
+	name  string // what its lines begin with
+	after int64
+	next  []durable.Event
+	ended bool
+}
+
+// readNext reads the next events, if there are none left.
+func (s *eventSource) readNext(ctx context.Context, store durable.Catalogue) (err error) {
+	if len(s.next) == 0 && !s.ended {
+		s.next, err = store.Events(ctx, s.run, s.after, storage.Page)
+		s.ended = len(s.next) == 0
+	}
+	return err
+}
+
+// eachEvent calls do with the events of several runs, in the order of their times.
+func eachEvent(ctx context.Context, k *storage.Store, sources []*eventSource, do func(e durable.Event, from *eventSource) error) error {
+	for {
+		var first *eventSource
+		for _, s := range sources {
+			if err := s.readNext(ctx, k.Store); err != nil {
+				return err
+			}
+			if !s.ended && (first == nil || s.next[0].At.Before(first.next[0].At)) {
+				first = s
+			}
+		}
+		if first == nil {
+			return nil
+		}
+		e := first.next[0]
+		first.next, first.after = first.next[1:], e.Seq
+		if err := do(e, first); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,165 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/runs"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+func NewSessions(std console.Streams) *cobra.Command {
+	r := &services{storage.Command{Std: std}}
+	c := &cobra.Command{
+		Use:   "sessions",
+		Short: "List, show and resume the sessions of a coordinator",
+		Long: `A session is a series of runs in one conversation with an agent (docs/coordinator.md). These commands work on the sessions of a
+coordinator ("grapnel serve"), at --server or in its store.`,
+		Example: `  grapnel sessions list --server http://127.0.0.1:8420
+  grapnel sessions resume ses_… "And in June?" --wait --server http://127.0.0.1:8420`,
+		Args: console.UnknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.SuggestionsMinimumDistance = 2
+	storage.RegisterStore(c, &r.At)
+	storage.RegisterServer(c, &r.At)
+	c.AddCommand(r.newListSessions(), r.newShowSession(), r.newResumeSession())
+	return c
+}
+
+func (r *services) newListSessions() *cobra.Command {
+	var asJSON bool
+	var status, name, parent string
+	var limit int
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List sessions, newest first",
+		Example: "  grapnel sessions list --status failed --server http://127.0.0.1:8420",
+		Args:    console.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			query := url.Values{"limit": {strconv.Itoa(limit)}}
+			for key, value := range map[string]string{"status": status, "agent_name": name, "parent_session_id": parent} {
+				if value != "" {
+					query.Set(key, value)
+				}
+			}
+			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
+				list, err := cl.Sessions(c.Context(), query)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return console.WriteJSON(r.Std.Out, list.Sessions)
+				}
+				w := tabwriter.NewWriter(r.Std.Out, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(w, "SESSION\tBLUEPRINT\tTYPE\tSTATUS\tBEGAN\tUPDATED\tPARENT")
+				for _, s := range list.Sessions {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", timeline.Clean(string(s.SessionID)), timeline.Clean(s.AgentName),
+						timeline.Clean(string(s.Type)), timeline.Clean(string(s.Status)), s.CreatedAt.Local().Format(time.DateTime),
+						s.UpdatedAt.Local().Format(time.DateTime), timeline.Clean(string(s.ParentSessionID)))
+				}
+				if list.Next != "" {
+					fmt.Fprintf(r.Std.Err, "grapnel: These are the newest %d: --limit shows more.\n", limit)
+				}
+				return w.Flush()
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&status, "status", "", "only sessions whose last run is pending, hooking, running, waiting, completed, failed or stopped")
+	f.StringVar(&name, "blueprint", "", "only sessions of the blueprint with this `name`")
+	f.StringVar(&parent, "parent-session", "", "only sessions that the one with this `ID` has started")
+	f.IntVar(&limit, "limit", 100, "how many to list at most, up to 1000")
+	f.BoolVar(&asJSON, "json", false, "write them as a JSON array")
+	return c
+}
+
+var someSession = console.Takes(1, console.Unlimited, `needs the ID of a session: "grapnel sessions list" lists them`)
+
+// explainSession explains that a session is not known.
+func explainSession(id string, err error) error {
+	if errors.Is(err, durable.ErrNotFound) {
+		return &console.UsageError{Err: fmt.Errorf(`no session %q: "grapnel sessions list" lists them`, id)}
+	}
+	return err
+}
+
+func (r *services) newShowSession() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Show the runs of a session, and those that it has started",
+		Example: "  grapnel sessions show ses_… --server http://127.0.0.1:8420",
+		Args:    someSession,
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
+				s, err := cl.Session(c.Context(), agent.SessionID(args[0]))
+				if err != nil {
+					return explainSession(args[0], err)
+				}
+				if asJSON {
+					return console.WriteJSON(r.Std.Out, s)
+				}
+				w := tabwriter.NewWriter(r.Std.Out, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(w, "RUN\tBLUEPRINT\tSTATUS\tCREATED\tSESSION")
+				for _, run := range append(s.Runs, s.Children...) {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", timeline.Clean(string(run.RunID)), timeline.Clean(run.AgentName),
+						timeline.Clean(string(run.Status)), run.CreatedAt.Local().Format(time.DateTime), timeline.Clean(string(run.SessionID)))
+				}
+				return w.Flush()
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write it as a JSON object")
+	return c
+}
+
+func (r *services) newResumeSession() *cobra.Command {
+	var in wire.ResumeRequest
+	var timeout time.Duration
+	var wait, asJSON bool
+	c := &cobra.Command{
+		Use:   "resume ID [PROMPT | -]",
+		Short: "Submit the next run of a session, in which its agent continues the conversation",
+		Long: `Submit the next run of a session of an agent. While another run of it has not ended, the new one waits for that. The
+prompt is the arguments, or standard input if they end in "-".
+
+` + runs.SubmitLong + console.ExitHelp,
+		Example: `  grapnel sessions resume ses_… "And in June?" --wait --server http://127.0.0.1:8420`,
+		Args:    someSession,
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if in.Prompt, err = console.PromptOf(args[1:], r.Std.In); err == nil && timeout < 0 {
+				err = errors.New("--timeout must be above zero")
+			}
+			if err != nil {
+				return &console.UsageError{Err: err}
+			}
+			in.TimeoutSeconds = runs.RoundedSeconds(timeout)
+			return r.WithCoordinator(c.Context(), func(k *storage.Store, cl *client.Client) error {
+				submitted, err := cl.Resume(c.Context(), agent.SessionID(args[0]), in)
+				if err != nil {
+					return explainSession(args[0], err)
+				}
+				return runs.ReportSubmitted(c.Context(), r.Std, k, submitted, wait, asJSON)
+			})
+		},
+	}
+	f := c.Flags()
+	f.DurationVar(&timeout, "timeout", 0, "stop the run after this total `time`")
+	f.StringVar(&in.IdempotencyKey, "idempotency-key", "", "identifies the run: submitting again with the same `key` for the session returns the first run")
+	f.BoolVarP(&wait, "wait", "w", false, "wait until the run ends, write its result, and exit with its code")
+	f.BoolVar(&asJSON, "json", false, "write the run as a JSON object")
+	return c
+}

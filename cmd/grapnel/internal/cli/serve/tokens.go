@@ -1,0 +1,126 @@
+package serve
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
+	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+func NewTokens(std console.Streams) *cobra.Command {
+	r := &services{storage.Command{Std: std}}
+	c := &cobra.Command{
+		Use:   "tokens",
+		Short: "Make, list and revoke the tokens of a coordinator",
+		Long: `Programs and people use the API of a coordinator with tokens, each with a name and a role (docs/coordinator.md). The
+store has only their hashes. These commands need a token with the role admin in ` + storage.TokenVariable + `, or the store.`,
+		Example: `  grapnel tokens create ci --role operator --ttl 30d --server http://127.0.0.1:8420
+  grapnel tokens create runners --role runner --store runs.db`,
+		Args: console.UnknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.SuggestionsMinimumDistance = 2
+	storage.RegisterStore(c, &r.At)
+	storage.RegisterServer(c, &r.At)
+	c.AddCommand(r.newCreateToken(), r.newListTokens(), r.newRevokeToken())
+	return c
+}
+
+func (r *services) newCreateToken() *cobra.Command {
+	var role, ttl string
+	c := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make a token and write it",
+		Long: `Make a token and write it to standard output. It cannot be read again. Changes and answers are recorded under its
+name.`,
+		Example: "  grapnel tokens create ci --role operator --ttl 30d --server http://127.0.0.1:8420",
+		Args:    console.Takes(1, 1, "needs the name of one token"),
+		RunE: func(c *cobra.Command, args []string) error {
+			var valid time.Duration
+			if ttl != "" {
+				var err error
+				if valid, err = console.DurationOf(ttl); err != nil || valid < time.Second {
+					return &console.UsageError{Err: fmt.Errorf("--ttl %q: expected a time such as 12h or 30d", ttl)}
+				}
+			}
+			if role == "" {
+				return &console.UsageError{Err: errors.New("--role is missing: viewer, operator, runner or admin")}
+			}
+			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
+				token, err := cl.NewToken(c.Context(), args[0], wire.Role(role), valid)
+				if err == nil {
+					_, err = fmt.Fprintln(r.Std.Out, timeline.Clean(token))
+				}
+				return err
+			})
+		},
+	}
+	c.Flags().StringVar(&role, "role", "", "what it allows: viewer, operator, runner or admin")
+	c.Flags().StringVar(&ttl, "ttl", "", "how long it is valid: a `time` such as 12h or 30d (default: until it is revoked)")
+	return c
+}
+
+func (r *services) newListTokens() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List valid tokens, without the tokens themselves",
+		Example: "  grapnel tokens list --server http://127.0.0.1:8420",
+		Args:    console.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
+				all, err := cl.Tokens(c.Context())
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return console.WriteJSON(r.Std.Out, all)
+				}
+				w := tabwriter.NewWriter(r.Std.Out, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(w, "ID\tNAME\tROLE\tCREATED\tEXPIRES")
+				for _, t := range all {
+					expires := "never"
+					if !t.Expires.IsZero() {
+						expires = t.Expires.Local().Format(time.DateTime)
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", timeline.Clean(t.ID), timeline.Clean(t.Name), timeline.Clean(string(t.Role)),
+						t.Created.Local().Format(time.DateTime), expires)
+				}
+				return w.Flush()
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write them as a JSON array")
+	return c
+}
+
+func (r *services) newRevokeToken() *cobra.Command {
+	return &cobra.Command{
+		Use:     "revoke ID",
+		Short:   "Revoke a token: requests with it are refused from now on",
+		Example: "  grapnel tokens revoke 3f9a1c2b --server http://127.0.0.1:8420",
+		Args:    console.Takes(1, 1, `needs the ID of one token: "grapnel tokens list" lists them`),
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
+				err := cl.RevokeToken(c.Context(), strings.TrimSpace(args[0]))
+				if errors.Is(err, durable.ErrNotFound) {
+					return &console.UsageError{Err: fmt.Errorf("no token %q: \"grapnel tokens list\" lists them", args[0])}
+				}
+				if err == nil {
+					_, err = fmt.Fprintf(r.Std.Out, "%s: revoked\n", args[0])
+				}
+				return err
+			})
+		},
+	}
+}

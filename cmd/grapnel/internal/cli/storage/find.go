@@ -1,0 +1,65 @@
+package storage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
+	"github.com/grapnel-go/grapnel/durable"
+)
+
+// Page is the number of runs that are read at a time.
+const Page = 1000
+
+// mostCandidates is the maximum number of runs with the same prefix in an error.
+const mostCandidates = 10
+
+// Find returns the run with an id, or with a prefix of it.
+func (k *Store) Find(ctx context.Context, id string) (durable.Run, error) {
+	about, err := k.Store.Run(ctx, agent.RunID(id))
+	if !errors.Is(err, durable.ErrNotFound) {
+		return about, err
+	}
+	var found []durable.Run
+	for f := (durable.Filter{Limit: Page}); ; {
+		list, err := k.Store.List(ctx, f)
+		if err != nil {
+			return about, err
+		}
+		for _, candidate := range list {
+			if name := string(candidate.ID); strings.HasPrefix(name, id) || strings.HasPrefix(name, "run_"+strings.ToUpper(id)) {
+				found = append(found, candidate)
+			}
+		}
+		if len(list) < Page {
+			break
+		}
+		f.Before = list[len(list)-1].ID
+	}
+	switch {
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) == 0:
+		return about, &console.UsageError{Err: fmt.Errorf(`no run %q in %s: "grapnel runs list%s" lists them`, id, k.Address, k.Address.Flag())}
+	}
+	lines := lo.Map(found[:min(len(found), mostCandidates)], func(r durable.Run, _ int) string {
+		return fmt.Sprintf("  %s  %s  %s", r.ID, r.Status, r.Created.UTC().Format("2006-01-02 15:04"))
+	})
+	if more := len(found) - mostCandidates; more > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", more))
+	}
+	return about, &console.UsageError{Err: fmt.Errorf("%q is a prefix of %d runs:\n%s", id, len(found), strings.Join(lines, "\n"))}
+}
+
+// CheckKey returns an error when the data of a run cannot be read with the configured keys, so that the executing
+// process could not read what this one writes, either.
+func (k *Store) CheckKey(ctx context.Context, about durable.Run) error {
+	_, input := k.Store.Input(ctx, about.ID)
+	_, last := k.Store.Entries(ctx, about.ID, max(about.Entries-1, 0))
+	return errors.Join(input, last)
+}
