@@ -94,11 +94,11 @@ func Build(ctx context.Context, file *registry.File, w Watchers) (_ *Built, err 
 		more = append(more, capability.UseLater(capability.Later{Stages: []string{"*"}}))
 	}
 	given = append(given, w.Tools...)
-	return m, m.build(ctx, p, &f, w, given, more)
+	return m, m.buildComplete(ctx, p, &f, w, given, more)
 }
 
-// build builds the agent from a complete definition, with its watchers.
-func (m *Built) build(ctx context.Context, p *Parts, f *registry.File, w Watchers, given []toolexec.Tool, more []capability.Capability) error {
+// buildComplete builds the agent from a complete definition, with its watchers.
+func (m *Built) buildComplete(ctx context.Context, p *Parts, f *registry.File, w Watchers, given []toolexec.Tool, more []capability.Capability) error {
 	f.Name = AgentName(f.Definition)
 	p.recording = m.Recording
 	p.Clean, p.Unclean = Redacting(f.Definition)

@@ -182,7 +182,7 @@ func TestPoliciesOfAgentFiles(t *testing.T) {
 	m, err := Build(t.Context(), file, Watchers{Rules: o.Rules})
 	require.NoError(t, err)
 	require.NoError(t, m.Close())
-	_, err = ruleAgent{path, file}.build(t.Context(), Watchers{})
+	_, err = ruleAgent{path, file}.buildAgent(t.Context(), Watchers{})
 	assert.ErrorContains(t, err, "an agent that a rule starts cannot have a policy")
 }
 

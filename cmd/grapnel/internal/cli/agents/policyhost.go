@@ -102,7 +102,7 @@ func startableAgents(ctx context.Context, w Watchers) (_ *action.Agents, done fu
 	}
 	var list []action.HookAgent
 	for _, a := range w.Rules.agents {
-		built, err := a.build(ctx, w)
+		built, err := a.buildAgent(ctx, w)
 		if err != nil {
 			return nil, done, fmt.Errorf("--rule-agent %s=%s: %w", a.file.Name, a.path, err)
 		}
@@ -113,8 +113,8 @@ func startableAgents(ctx context.Context, w Watchers) (_ *action.Agents, done fu
 	return agents, done, err
 }
 
-// build builds the agent like the function build, with the agent's own guards.
-func (a ruleAgent) build(ctx context.Context, w Watchers) (*registry.Built, error) {
+// buildAgent builds the agent like the function build, with the agent's own guards.
+func (a ruleAgent) buildAgent(ctx context.Context, w Watchers) (*registry.Built, error) {
 	model, asked, err := Choose(a.file.Definition)
 	if err != nil {
 		return nil, err

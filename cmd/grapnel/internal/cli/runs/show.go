@@ -118,8 +118,8 @@ func (r *runs) newShow() *cobra.Command {
 	return c
 }
 
-// decisions returns the answers about a run, oldest first.
-func decisions(ctx context.Context, k *storage.Store, id agent.RunID, begun bool) ([]approval.Decision, error) {
+// readDecisions returns the answers about a run, oldest first.
+func readDecisions(ctx context.Context, k *storage.Store, id agent.RunID, begun bool) ([]approval.Decision, error) {
 	records, err := k.Store.AuditRecords(ctx, durable.AuditFilter{Kind: durable.AuditAnswer, Run: id})
 	if err != nil && !isForbidden(err) { // answers are in the audit log, which viewers cannot read
 		return nil, err
@@ -165,11 +165,11 @@ func (r *runs) show(ctx context.Context, k *storage.Store, about durable.Run, as
 	}
 	out.Questions, out.Doubt = s.Interventions(), agent.Checkpoint(s).CallsInDoubt()
 	if about.Status == durable.StatusWaiting && !begun {
-		if out.Questions, err = questions(ctx, k, about.ID); err != nil {
+		if out.Questions, err = readQuestions(ctx, k, about.ID); err != nil {
 			return err
 		}
 	}
-	if out.Children, err = children(ctx, k, about.ID); err != nil {
+	if out.Children, err = listChildren(ctx, k, about.ID); err != nil {
 		return err
 	}
 	d, known := agents.DefinitionKey.From(s)
@@ -184,7 +184,7 @@ func (r *runs) show(ctx context.Context, k *storage.Store, about durable.Run, as
 		out.Result = &result
 		out.Answer = s.Answer()
 	}
-	if out.Decisions, err = decisions(ctx, k, about.ID, begun); err != nil {
+	if out.Decisions, err = readDecisions(ctx, k, about.ID, begun); err != nil {
 		return err
 	}
 	if asJSON {
@@ -227,8 +227,8 @@ func (r *runs) showDecisions(decisions []approval.Decision) {
 	}
 }
 
-// questions returns the questions that a run without an agent waits for.
-func questions(ctx context.Context, k *storage.Store, id agent.RunID) (all []agent.Intervention, err error) {
+// readQuestions returns the questions that a run without an agent waits for.
+func readQuestions(ctx context.Context, k *storage.Store, id agent.RunID) (all []agent.Intervention, err error) {
 	waits, err := k.Store.Waits(ctx, id)
 	for _, w := range waits {
 		if w.Answer != nil || w.Kind == durable.WaitChild || w.Kind == durable.WaitTime {
@@ -243,8 +243,8 @@ func questions(ctx context.Context, k *storage.Store, id agent.RunID) (all []age
 	return all, err
 }
 
-// children returns the runs that a run has started, oldest first.
-func children(ctx context.Context, k *storage.Store, id agent.RunID) ([]listed, error) {
+// listChildren returns the runs that a run has started, oldest first.
+func listChildren(ctx context.Context, k *storage.Store, id agent.RunID) ([]listed, error) {
 	found, err := k.Store.List(ctx, durable.Filter{Parent: id, Limit: storage.Page})
 	if err != nil {
 		return nil, err

@@ -224,7 +224,7 @@ func (r *runs) submit(ctx context.Context, o *submitting, job durable.Job) error
 		about := stored[0]
 		if o.wait {
 			fmt.Fprintf(r.Std.Err, "grapnel: submitted %s in %s%s.\n", about.ID, k.Address, k.Address.Encrypts())
-			return await(ctx, r.Std, k, about.ID, o.asJSON)
+			return awaitEnd(ctx, r.Std, k, about.ID, o.asJSON)
 		}
 		if o.asJSON {
 			return console.WriteJSON(r.Std.Out, about)
@@ -253,8 +253,8 @@ func lastError(ctx context.Context, k *storage.Store, about durable.Run) string 
 // justReady is how long a run has been ready at most that workers may not have looked for.
 const justReady = 3 * time.Second
 
-// await waits until a run ends, writes its result, and returns its exit code.
-func await(ctx context.Context, std console.Streams, k *storage.Store, id agent.RunID, asJSON bool) error {
+// awaitEnd waits until a run ends, writes its result, and returns its exit code.
+func awaitEnd(ctx context.Context, std console.Streams, k *storage.Store, id agent.RunID, asJSON bool) error {
 	changes := k.Direct.Changes(ctx)
 	told := ""
 	for {

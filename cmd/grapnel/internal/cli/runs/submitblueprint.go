@@ -77,7 +77,7 @@ func ReportSubmitted(ctx context.Context, std console.Streams, k *storage.Store,
 	switch {
 	case wait:
 		fmt.Fprintf(std.Err, "grapnel: submitted %s in %s%s.\n", timeline.Clean(string(s.RunID)), k.Address, k.Address.Encrypts())
-		return await(ctx, std, k, s.RunID, asJSON)
+		return awaitEnd(ctx, std, k, s.RunID, asJSON)
 	case asJSON:
 		return console.WriteJSON(std.Out, s)
 	}

@@ -56,7 +56,7 @@ func Open(ctx context.Context, at string, create bool) (*Store, error) {
 	k := &Store{Address: p, Served: p.Server()}
 	if k.Served {
 		k.Client, err = p.openServer(create)
-	} else if k.Direct, err = p.open(ctx, create); err == nil {
+	} else if k.Direct, err = p.openDirectly(ctx, create); err == nil {
 		k.Client, err = localClient(k.Direct)
 	}
 	if err != nil {

@@ -129,8 +129,8 @@ func (p storeAddress) Flag() string {
 	return " --store=" + console.ShellWord(p.named)
 }
 
-// open opens the store. If its file does not exist, open creates it when create is set or the address is the default.
-func (p storeAddress) open(ctx context.Context, create bool) (durable.Store, error) {
+// openDirectly opens the store. If its file does not exist, it is created when create is set or the address is the default.
+func (p storeAddress) openDirectly(ctx context.Context, create bool) (durable.Store, error) {
 	keys, err := storeKeys()
 	if err != nil {
 		return nil, &console.UsageError{Err: err}

@@ -97,7 +97,7 @@ func Load(paths []string) (*definitions, error) {
 	d := &definitions{Agents: map[string]string{}, Commands: map[string]*registry.Command{}, files: map[string]string{}}
 	var wrong []error
 	for _, path := range paths {
-		if err := d.load(path); err != nil {
+		if err := d.readFile(path); err != nil {
 			wrong = append(wrong, err)
 		}
 	}
@@ -107,7 +107,7 @@ func Load(paths []string) (*definitions, error) {
 	return d, nil
 }
 
-func (d *definitions) load(path string) error {
+func (d *definitions) readFile(path string) error {
 	text, err := registry.ReadFile(path)
 	if err != nil {
 		return err
