@@ -113,7 +113,7 @@ func startableAgents(ctx context.Context, w Watchers) (_ *action.Agents, done fu
 	return agents, done, err
 }
 
-// buildAgent builds the agent like the function build, with the agent's own guards.
+// buildAgent builds the agent like Build, with the agent's own guards.
 func (a ruleAgent) buildAgent(ctx context.Context, w Watchers) (*registry.Built, error) {
 	model, asked, err := Choose(a.file.Definition)
 	if err != nil {
