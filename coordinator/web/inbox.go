@@ -46,6 +46,8 @@ type inboxPage struct {
 	groups []*group
 	// more is set when there are more questions.
 	more bool
+	// unreadable says why questions are missing.
+	unreadable []string
 }
 
 // readInbox reads the oldest open questions, those that the person may answer first.
@@ -59,6 +61,9 @@ func (h *Handler) readInbox(ctx context.Context, v *view, waits []durable.Wait) 
 			continue
 		case err != nil:
 			return p, err
+		case c.Status == http.StatusInternalServerError:
+			p.unreadable = append(p.unreadable, c.Message)
+			continue
 		case c.Question == nil || !c.Question.Open(): // answered meanwhile, or too late
 			continue
 		}
@@ -161,7 +166,10 @@ func (h *Handler) showInbox(w http.ResponseWriter, r *http.Request, v *view) {
 // putInbox shows the open questions.
 func (v *view) putInbox(out *markup.Page, p inboxPage) {
 	out.Put("<div id=\"groups\">\n")
-	out.PutIf(len(p.groups) == 0, "<p class=\"dim\" id=\"none\">Nothing waits for a person.</p>\n")
+	out.PutIf(len(p.groups)+len(p.unreadable) == 0, "<p class=\"dim\" id=\"none\">Nothing waits for a person.</p>\n")
+	for _, why := range p.unreadable {
+		out.Put("<p class=\"why failed\">A question cannot be shown. Cancel its run: nobody can answer. %s</p>\n", firstLine(why))
+	}
 	for _, g := range p.groups {
 		v.putGroup(out, g)
 	}

@@ -285,6 +285,28 @@ func TestGroups(t *testing.T) {
 	assert.Contains(t, got.body, "Make the waiver")
 }
 
+// A wait whose question nobody can read hides no other question.
+func TestUnreadableQuestions(t *testing.T) {
+	r, tokens := newDesk(t, map[string][]string{"ann": nil})
+	a := r.ask(agent.Question{Reason: "much"}, "", carol)
+	for i, data := range []string{"", "[]", `{"id":"other"}`} {
+		id := agent.RunID(fmt.Sprint("run_bad", i))
+		l, err := r.store.Begin(t.Context(), durable.Job{ID: id, Session: "ses_1", Name: "liar"}, "one", time.Hour)
+		require.NoError(t, err)
+		bad := durable.Wait{ID: "w", Kind: durable.WaitApproval, Tool: "pay", Asked: time.Now(), Data: []byte(data)}
+		require.NoError(t, r.store.Commit(t.Context(), l, durable.Commit{Update: durable.Update{Status: durable.StatusWaiting, Waits: []durable.Wait{bad}}}))
+		require.NoError(t, r.store.Release(t.Context(), l, 0))
+	}
+	r.signIn(r.pages.NewCode())
+	body := r.get("/ui/inbox").body
+	assert.Contains(t, body, `value="approve"`)
+	assert.Equal(t, 3, strings.Count(body, "A question cannot be shown"))
+	r.cookie = ""
+	list := r.do(http.MethodGet, "/approvals/", nil, "Accept", "application/json", "Authorization", "Bearer "+tokens["ann"])
+	assert.Equal(t, http.StatusOK, list.StatusCode)
+	assert.Contains(t, list.body, a.notice.Calls[0].ID)
+}
+
 // Operators of a coordinator answer, viewers only look, and the audit log has who did what.
 func TestAnswersOfACoordinator(t *testing.T) {
 	r := newRoom(t, nil)

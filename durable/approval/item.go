@@ -138,10 +138,11 @@ func Inbox(ctx context.Context, store durable.AnswerStore, f durable.WaitFilter)
 			runs[w.Run] = about
 		}
 		i, err := durable.InterventionOf(w)
-		if err != nil {
-			return nil, nil, err
+		item := newItem(w, i, about, now)
+		if err != nil { // the others are listed all the same
+			item.Tool, item.Preview = w.Tool, err.Error()
 		}
-		items = append(items, newItem(w, i, about, now))
+		items = append(items, item)
 	}
 	if len(waits) == f.Limit {
 		next = &waits[len(waits)-1]

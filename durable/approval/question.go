@@ -100,10 +100,10 @@ func (h *handler) findDecided(ctx context.Context, n waitName) (Page, error) {
 func newQuestion(ctx context.Context, store durable.AnswerStore, w durable.Wait) (found *question, err error) {
 	found = &question{kept: w}
 	if found.asked, err = durable.InterventionOf(w); err != nil {
-		return nil, err
+		return nil, &unreadableError{err}
 	}
 	if _, gate := durable.GateOf(w, found.asked); !gate && found.asked.ID != w.ID {
-		return nil, fmt.Errorf("wait %s of run %s: the recorded question has another ID", w.ID, w.Run)
+		return nil, &unreadableError{fmt.Errorf("wait %s of run %s: the recorded question has another ID", w.ID, w.Run)}
 	}
 	if found.about, err = store.Run(ctx, w.Run); err != nil {
 		return nil, err
@@ -113,6 +113,11 @@ func newQuestion(ctx context.Context, store durable.AnswerStore, w durable.Wait)
 	}
 	return found, nil
 }
+
+// unreadableError is returned for a wait without a question that people can be shown, such as a runner may have made up.
+type unreadableError struct{ error }
+
+func (e *unreadableError) Unwrap() error { return e.error }
 
 // isOver reports whether an answer would have no effect: the run has continued, is about to be cancelled, or ends because
 // of the decision about another call.

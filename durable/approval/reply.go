@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"mime"
 	"net/http"
 	"net/url"
@@ -47,6 +48,9 @@ type Page struct {
 // includes former decisions about like calls.
 func PageOf(ctx context.Context, store durable.AnswerStore, w durable.Wait, who *Principal, history bool) (Page, error) {
 	q, err := newQuestion(ctx, store, w)
+	if unreadable, ok := errors.AsType[*unreadableError](err); ok {
+		return Page{Status: http.StatusInternalServerError, Message: unreadable.Error()}, nil
+	}
 	if err != nil {
 		return Page{}, err
 	}
