@@ -168,7 +168,7 @@ func (v *view) putInbox(out *markup.Page, p inboxPage) {
 	out.Put("<div id=\"groups\">\n")
 	out.PutIf(len(p.groups)+len(p.unreadable) == 0, "<p class=\"dim\" id=\"none\">Nothing waits for a person.</p>\n")
 	for _, why := range p.unreadable {
-		out.Put("<p class=\"why failed\">A question cannot be shown. Cancel its run: nobody can answer. %s</p>\n", firstLine(why))
+		out.Put("<p class=\"why failed\">A question cannot be shown, so no person can answer it: cancel its run. %s</p>\n", firstLine(why))
 	}
 	for _, g := range p.groups {
 		v.putGroup(out, g)

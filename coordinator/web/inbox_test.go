@@ -285,7 +285,7 @@ func TestGroups(t *testing.T) {
 	assert.Contains(t, got.body, "Make the waiver")
 }
 
-// A wait whose question nobody can read hides no other question.
+// A wait whose question cannot be read hides no other question.
 func TestUnreadableQuestions(t *testing.T) {
 	r, tokens := newDesk(t, map[string][]string{"ann": nil})
 	a := r.ask(agent.Question{Reason: "much"}, "", carol)
