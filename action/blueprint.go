@@ -81,7 +81,7 @@ func decidesRun(point hooks.PointName) bool {
 var refusalAt = map[hooks.PointName]hooks.Decision{hooks.RunStart: hooks.Deny, hooks.RunResult: hooks.Withhold}
 
 // refusal returns the decision in output that blocks a run or withholds its result. Such output is an object whose
-// action is block, or whose decision is deny or withhold. It returns nil for other output. It ignores the rest of the
+// action is block, or whose decision is deny or withhold, at either point. It returns nil for other output. It ignores the rest of the
 // output, including members of wrong types and truncated text. A hook that has said block must not become a failed hook
 // that on_error lets pass.
 func refusal(point hooks.PointName, output string) *Decision {
@@ -105,7 +105,7 @@ func refusal(point hooks.PointName, output string) *Decision {
 		case "action":
 			blocks = blocks || isText(value, "block")
 		case "decision":
-			refused = refused || isText(value, string(word))
+			refused = refused || isText(value, string(hooks.Deny)) || isText(value, string(hooks.Withhold))
 		case "block_reason":
 			blockReason = reasonOf(value)
 		case "reason":

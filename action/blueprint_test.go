@@ -54,6 +54,7 @@ func TestBlueprintAnswers(t *testing.T) {
 		"\uFEFF" + ` {"action":"block","block_reason":"a"}`: {"", "denied by validator: a"},
 		`{"decision":"deny","reason":"not allowed"}`:        {"", "denied by validator: not allowed"},
 		`{"decision":"deny","reason":null}`:                 {"", "denied by validator: no reason given"},
+		`{"decision":"withhold","reason":"a"}`:              {"", "denied by validator: a"},
 		`{"decision":"deny","reason":"a","context":"b"}`:    {"", "denied by validator: a"},
 		`{"decision":"rewrite","arguments":{"a":1}}`:        {`{"a":1}`, ""},
 		`{"decision":"allow"}`:                              {kept, ""},
@@ -107,6 +108,7 @@ func TestBlueprintFuncs(t *testing.T) {
 	}{
 		"deny":        {&action.Decision{Decision: hooks.Deny, Reason: "no"}, "denied by validator: no"},
 		"deny and":    {&action.Decision{Decision: hooks.Deny, Reason: "no", Arguments: json.RawMessage(`{}`), Context: "x"}, "denied by validator: no"},
+		"withhold":    {&action.Decision{Decision: hooks.Withhold, Reason: "no"}, "denied by validator: no"},
 		"no decision": {nil, "not executed: validator"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,11 +128,12 @@ func TestResultAnswers(t *testing.T) {
 		`{"action":"continue","result_data":{"a":1},"block_reason":5}`:                     `{"a":1}`,
 		`{"action":"block","result_text":5,"block_reason":"secret"}`:                       "result withheld by filter: secret",
 		`{"decision":"withhold","reason":"secret","result":5}`:                             "result withheld by filter: secret",
-		`{}`: "result withheld by filter: the hook could not decide",
-		``:   "result withheld by filter: the hook could not decide",
-		`{"action":"continue","result_text":"a","result_data":{}}`: "result withheld by filter: the hook could not decide",
-		`{"action":"continue","parameters":{}}`:                    "result withheld by filter: the hook could not decide",
-		`{"action":"continue","result_text":{}}`:                   "result withheld by filter: the hook could not decide",
+		`{"decision":"deny","reason":"secret"}`:                                            "result withheld by filter: secret",
+		`{}`:                                                                               "result withheld by filter: the hook could not decide",
+		``:                                                                                 "result withheld by filter: the hook could not decide",
+		`{"action":"continue","result_text":"a","result_data":{}}`:                         "result withheld by filter: the hook could not decide",
+		`{"action":"continue","parameters":{}}`:                                            "result withheld by filter: the hook could not decide",
+		`{"action":"continue","result_text":{}}`:                                           "result withheld by filter: the hook could not decide",
 	} {
 		t.Run(text, func(t *testing.T) {
 			a := ready(t, action.Shell{Text: `printf %s "$TEXT"`, Env: map[string]string{"TEXT": text}}, action.Host{})

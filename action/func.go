@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/samber/mo"
+
+	"github.com/grapnel-go/grapnel/hooks"
 )
 
 // Func calls a Go function that the program registered in Host.Funcs.
@@ -63,8 +65,8 @@ func (f Func) Action(h Host) mo.Result[Action] {
 			return nil, missingDecision(f.Type(), r.Point, "")
 		case d == nil:
 			return &Answer{}, nil
-		case d.Decision == refusalAt[r.Point]: // regardless of its other members
-			return &Answer{Decision: &Decision{Decision: d.Decision, Reason: d.Reason}}, nil
+		case decidesRun(r.Point) && (d.Decision == hooks.Deny || d.Decision == hooks.Withhold): // regardless of its other members
+			return &Answer{Decision: &Decision{Decision: refusalAt[r.Point], Reason: d.Reason}}, nil
 		}
 		if err := d.Validate(); err != nil {
 			return nil, &Error{f.Type(), FaultAnswer, err}
