@@ -13,7 +13,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/time/rate"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 )
@@ -51,17 +50,17 @@ func (a *api) audit(ctx huma.Context) (huma.Context, error) {
 	if o.Method == http.MethodGet || o.Metadata[auditKey] != nil {
 		return ctx, nil
 	}
-	return ctx, a.record(ctx.Context(), "", "")
+	return ctx, a.record(ctx.Context(), "")
 }
 
 // record writes to the audit log what a request is about to change. The operation must not be carried out when that fails.
-func (a *api) record(ctx context.Context, run agent.RunID, detail string) error {
+func (a *api) record(ctx context.Context, detail string) error {
 	by := identityOf(ctx)
 	target, _ := ctx.Value(auditTargetKey{}).(auditTarget)
 	if target.runner != "" {
 		detail = strings.TrimSpace("runner " + target.runner + " " + detail)
 	}
-	return addEntry(ctx, a.store, wire.AuditEntry{By: by.Name, TokenID: by.ID, Operation: target.operation, Path: target.path, Run: run, Detail: detail})
+	return addEntry(ctx, a.store, wire.AuditEntry{By: by.Name, TokenID: by.ID, Operation: target.operation, Path: target.path, Detail: detail})
 }
 
 // addEntry adds an entry to the audit log, with a new ID.

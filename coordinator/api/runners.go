@@ -121,7 +121,7 @@ func (a *api) recordClaim(ctx context.Context, runner coordinator.RemoteRunner, 
 		return nil
 	}
 	ids := lo.Map(claimed, func(r wire.ClaimedRun, _ int) string { return string(r.RunID) })
-	err := a.record(ctx, "", strings.Join(ids, " "))
+	err := a.record(ctx, strings.Join(ids, " "))
 	if err != nil {
 		for _, r := range claimed {
 			err = errors.Join(err, runner.Release(context.WithoutCancel(ctx), r.RunID, wire.Release{Epoch: r.Epoch}))
@@ -135,5 +135,5 @@ func (a *api) recordUpdate(ctx context.Context, u *wire.RunUpdate) error {
 	if u == nil || u.Status == "" || u.Status == durable.StatusRunning {
 		return nil
 	}
-	return a.record(ctx, "", string(u.Status))
+	return a.record(ctx, string(u.Status))
 }

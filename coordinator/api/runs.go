@@ -27,7 +27,7 @@ func (a *api) addRuns() {
 	add(a, route(http.MethodPost, "/runs", "submit-run", "Submit a run of a blueprint", wire.Operator, withStatusCreated, withOwnAudit),
 		func(ctx context.Context, in *submitInput) (wire.Submitted, error) {
 			in.Body.IdempotencyKey = cmp.Or(in.Body.IdempotencyKey, in.Key)
-			if err := a.record(ctx, "", in.Body.AgentName); err != nil {
+			if err := a.record(ctx, in.Body.AgentName); err != nil {
 				return wire.Submitted{}, err
 			}
 			return newSubmitted(a.Submit(ctx, in.Body, identityOf(ctx).Name))

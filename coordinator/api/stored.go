@@ -166,7 +166,7 @@ func (a *api) addSteering() {
 			if s.On {
 				detail = "on"
 			}
-			if err := a.record(ctx, "", strings.TrimSpace(detail+" "+s.Reason)); err != nil {
+			if err := a.record(ctx, strings.TrimSpace(detail+" "+s.Reason)); err != nil {
 				return err
 			}
 			return a.store.SetDenyTools(ctx, s)
@@ -182,7 +182,7 @@ func (a *api) addSteering() {
 	addQuiet(a, route(http.MethodPost, "/runs/{id}/signals", "send-signal", "Cancel, pause or resume a run of any kind, or tell it something", wire.Operator,
 		withOwnAudit),
 		func(ctx context.Context, in *signalInput) error {
-			if err := a.record(ctx, "", strings.TrimSpace(string(in.Body.Kind)+" "+in.Body.Text)); err != nil {
+			if err := a.record(ctx, strings.TrimSpace(string(in.Body.Kind)+" "+in.Body.Text)); err != nil {
 				return err
 			}
 			return a.Signal(ctx, in.ID, durable.Signal{Kind: in.Body.Kind, Text: in.Body.Text, By: identityOf(ctx).Name})
@@ -196,7 +196,7 @@ func (a *api) addSteering() {
 	}
 	add(a, route(http.MethodPost, "/runs/{id}/questions/{question}/answers", answerOperation, "Answer what a run waits for", wire.Operator, withOwnAudit),
 		func(ctx context.Context, in *answerInput) (durable.Wait, error) {
-			if err := a.record(ctx, "", in.Body.Verdict.String()); err != nil {
+			if err := a.record(ctx, in.Body.Verdict.String()); err != nil {
 				return durable.Wait{}, err
 			}
 			w, err := a.answer(ctx, in.ID, in.Question, in.Body)

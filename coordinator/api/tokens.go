@@ -52,7 +52,7 @@ func (a *api) addTokens() {
 	}
 	add(a, route(http.MethodPost, "/tokens", "create-token", "Create a token", wire.Admin, withStatusCreated, withOwnAudit),
 		func(ctx context.Context, in *tokenInput) (newToken, error) {
-			if err := a.record(ctx, "", in.Body.Name+", role "+string(in.Body.Role)); err != nil {
+			if err := a.record(ctx, in.Body.Name+", role "+string(in.Body.Role)); err != nil {
 				return newToken{}, err
 			}
 			text, about, err := a.newToken(ctx, in.Body.Name, in.Body.Role, time.Duration(in.Body.TTLSeconds)*time.Second)

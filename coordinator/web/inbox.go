@@ -237,41 +237,50 @@ func (h *Handler) streamInbox(w http.ResponseWriter, r *http.Request, v *view) {
 		if err != nil {
 			return false, err
 		}
-		isFirst, before := shown == nil, shown
-		last, shown = now, map[string]card{}
-		if isFirst { // the page may be older
-			if err := s.send("groups", "", "", func(out *markup.Page) { v.putInbox(out, p) }); err != nil {
-				return false, err
-			}
-		}
-		for _, g := range p.groups {
-			isNew := isFirst
-			if !isFirst && !lo.SomeBy(g.cards, func(c card) bool { return before[c.id()].Question != nil }) {
-				isNew = true
-				if err := s.send(g.id, "groups", "", func(out *markup.Page) { v.putGroup(out, g) }); err != nil {
-					return false, err
-				}
-			}
-			for _, c := range g.cards {
-				shown[c.id()] = c
-				put := func(out *markup.Page) { v.putCard(out, c) }
-				if isNew {
-					s.note(c.id(), put)
-				} else if err := s.send(c.id(), g.id+"-all", "", put); err != nil {
-					return false, err
-				}
-			}
-		}
-		for _, id := range slices.Sorted(maps.Keys(before)) {
-			if _, still := shown[id]; still {
-				continue
-			}
-			if err := s.send(id, "", "", func(out *markup.Page) { putGone(out, before[id]) }); err != nil {
-				return false, err
-			}
-		}
-		return true, nil
+		last = now
+		shown, err = v.sendInbox(s, p, shown)
+		return true, err
 	})
+}
+
+// sendInbox sends what has changed since a page had the cards before, and returns those that it has now. Nil stands for a page that
+// may be older than the stream.
+func (v *view) sendInbox(s *stream, p inboxPage, before map[string]card) (shown map[string]card, err error) {
+	if before == nil {
+		err = s.send("groups", "", "", func(out *markup.Page) { v.putInbox(out, p) })
+	}
+	shown = map[string]card{}
+	for _, g := range p.groups {
+		err = cmp.Or(err, v.sendGroup(s, g, before))
+		for _, c := range g.cards {
+			shown[c.id()] = c
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(before)) {
+		if _, still := shown[id]; !still {
+			err = cmp.Or(err, s.send(id, "", "", func(out *markup.Page) { putGone(out, before[id]) }))
+		}
+	}
+	return shown, err
+}
+
+// sendGroup sends a group that is new, or its cards that have changed.
+func (v *view) sendGroup(s *stream, g *group, before map[string]card) error {
+	isNew := !lo.SomeBy(g.cards, func(c card) bool { return before[c.id()].Question != nil })
+	if isNew && before != nil {
+		if err := s.send(g.id, "groups", "", func(out *markup.Page) { v.putGroup(out, g) }); err != nil {
+			return err
+		}
+	}
+	for _, c := range g.cards {
+		put := func(out *markup.Page) { v.putCard(out, c) }
+		if isNew {
+			s.note(c.id(), put)
+		} else if err := s.send(c.id(), g.id+"-all", "", put); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // stateOf returns a text that changes when open questions do.
@@ -286,7 +295,8 @@ func stateOf(waits []durable.Wait) string {
 
 // putGone shows in the place of a card that its question is not open any more.
 func putGone(out *markup.Page, c card) {
-	out.Put("<section class=\"card\" id=\"%s\"><p class=\"dim\">“%s” was answered, or is not asked any more. <a href=\"%s\">What was decided</a></p></section>\n",
+	out.Put("<section class=\"card\" id=\"%s\"><p class=\"dim\">“%s” was answered, or is not asked any more. "+
+		"<a href=\"%s\">What was decided</a></p></section>\n",
 		c.id(), firstLine(c.Question.Tool), inboxPath+"?show=decided")
 }
 
@@ -295,7 +305,8 @@ func (h *Handler) answersAt(page string) func(http.ResponseWriter, *http.Request
 	return func(w http.ResponseWriter, r *http.Request, v *view) {
 		if v.who.principal() == nil {
 			v.title = "An operator can answer"
-			v.Put("<h1>%s</h1>\n<p>Your token has the role %s. <a href=\"%s\">The run</a></p>\n", v.title, string(v.who.Role), runPath(agent.RunID(r.URL.Query().Get("run"))))
+			run := runPath(agent.RunID(r.URL.Query().Get("run")))
+			v.Put("<h1>%s</h1>\n<p>Your token has the role %s. <a href=\"%s\">The run</a></p>\n", v.title, string(v.who.Role), run)
 			reply(w, http.StatusForbidden, v.render())
 			return
 		}
@@ -339,7 +350,7 @@ func (h *Handler) serveLinks(w http.ResponseWriter, r *http.Request) {
 		if rest != "" {
 			at += "/wait?" + r.URL.RawQuery
 		}
-		http.Redirect(w, r, at, http.StatusSeeOther)
+		http.Redirect(w, r, at, http.StatusSeeOther) //nolint:gosec // at is below /ui/
 		return
 	}
 	h.serveAnswers(w, r, v, r.URL.Path)

@@ -97,7 +97,7 @@ func (h *Handler) showAnswer(w http.ResponseWriter, r *http.Request, p approval.
 	v := viewOf(r.Context())
 	isPost, back := r.Method == http.MethodPost, r.URL.Query().Get("back")
 	if isPost && p.Status == http.StatusOK && v.who.Role != "" && p.Waiver == nil && (back == inboxPath || strings.HasPrefix(back, prefix+"runs/")) {
-		http.Redirect(w, r, backOf(r.URL.Query()), http.StatusSeeOther)
+		http.Redirect(w, r, backOf(r.URL.Query()), http.StatusSeeOther) //nolint:gosec // backOf returns paths below /ui/ only
 		return
 	}
 	c := card{Page: p, whole: true}
@@ -171,7 +171,8 @@ func (v *view) putQuestion(out *markup.Page, c card) {
 	q := c.Question
 	v.putCard(out, c)
 	if len(q.Others) > 0 {
-		out.Put("<section class=\"card\"><h2>What else this step waits for</h2>\n<p class=\"dim\">Nothing of the step runs before each of them is decided.</p>\n")
+		out.Put("<section class=\"card\"><h2>What else this step waits for</h2>\n" +
+			"<p class=\"dim\">Nothing of the step runs before each of them is decided.</p>\n")
 		for _, o := range q.Others {
 			state := "waits"
 			if o.Decided != nil {
@@ -212,7 +213,8 @@ func (v *view) putCard(out *markup.Page, c card) {
 		if one.Reason == "" && q.Input != nil || isBare(q.Item) && one.Reason != "" {
 			continue // the tool says what it asks for, and the title what the gate does
 		}
-		out.Put("<p class=\"why text\">%s <span class=\"dim\">asked by %s</span></p>\n", invisible.Escape(cmp.Or(one.Reason, "no reason was given")), asker(one))
+		reason := invisible.Escape(cmp.Or(one.Reason, "no reason was given"))
+		out.Put("<p class=\"why text\">%s <span class=\"dim\">asked by %s</span></p>\n", reason, asker(one))
 	}
 	out.PutIf(q.Description != "", "<p class=\"text\"><span class=\"dim\">Its server says:</span> %s</p>\n", invisible.Escape(q.Description))
 	out.PutIf(c.input != "", "<p class=\"text\"><span class=\"dim\">The run was asked:</span> %s</p>\n", c.input)
@@ -444,7 +446,8 @@ func putWaiver(out *markup.Page, c card) {
 	if e := given.Effect; e != nil {
 		out.Put("<p>It would have given %s of the %s recorded answers; people rejected %s of these.</p>\n", len(e.Covered), e.Answers, e.Rejected)
 		for _, a := range e.Covered[:min(len(e.Covered), coveredLines)] {
-			out.Put("<p class=\"dim\">%s by %s: <code>%s</code></p>\n", approval.VerdictText(a.Verdict), cutText(a.By, lineLen), approval.Arguments(a.Call.Arguments).Preview())
+			out.Put("<p class=\"dim\">%s by %s: <code>%s</code></p>\n",
+				approval.VerdictText(a.Verdict), cutText(a.By, lineLen), approval.Arguments(a.Call.Arguments).Preview())
 		}
 	}
 	out.Put("<p class=\"buttons\"><button>Show the effect</button> ")

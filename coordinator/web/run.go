@@ -294,7 +294,8 @@ func (p *runPage) putFacts(out *markup.Page) {
 		fact("Cost", cost)
 	}
 	if r.SessionID != "" {
-		out.Put("<div><dt>Session</dt><dd><a href=\"%s\"><code>%s</code></a></dd></div>\n", sessionPath(r.SessionID), cutText(string(r.SessionID[:min(len(r.SessionID), 12)]), lineLen))
+		short := cutText(string(r.SessionID[:min(len(r.SessionID), 12)]), lineLen)
+		out.Put("<div><dt>Session</dt><dd><a href=\"%s\"><code>%s</code></a></dd></div>\n", sessionPath(r.SessionID), short)
 	}
 	if r.SubmittedBy != "" {
 		fact("By", cutText(r.SubmittedBy, lineLen))

@@ -223,7 +223,8 @@ func updateRuns(b *pgx.Batch, runs []store.Run) {
 			appended = n.appended, updated = n.updated, ended = n.ended, ready = n.ready, offer_seq = n.offer_seq, offered = n.offered,
 			any_wait = n.any_wait, answer_by = n.answer_by, owner = n.owner, epoch = n.epoch, expires = n.expires, not_before = n.not_before
 		FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::bigint[],
-			$11::bigint[], $12::bigint[], $13::bigint[], $14::bytea[], $15::timestamptz[], $16::timestamptz[], $17::timestamptz[], $18::bigint[], $19::timestamptz[],
+			$11::bigint[], $12::bigint[], $13::bigint[], $14::bytea[], $15::timestamptz[],
+			$16::timestamptz[], $17::timestamptz[], $18::bigint[], $19::timestamptz[],
 			$20::boolean[], $21::timestamptz[], $22::text[], $23::bigint[], $24::timestamptz[], $25::timestamptz[])
 			n (id, status, reason, blocked, paused, cancel_reason, cancel_cause, steps, attempts, entries, events, signals, handled, appended, updated, ended,
 				ready, offer_seq, offered, any_wait, answer_by, owner, epoch, expires, not_before)
@@ -355,7 +356,8 @@ func (t *tx) Signals(owner string) (all []store.Signalled, err error) {
 		var r store.Signalled
 		var s durable.Signal
 		var seq *int64
-		err := row.Scan((*text)(&r.Run), &r.Paused, (*text)(&r.CancelReason), (*text)(&r.CancelCause), &seq, (*text)(&s.Kind), (*text)(&s.Text), (*text)(&s.By), when{&s.At})
+		err := row.Scan((*text)(&r.Run), &r.Paused, (*text)(&r.CancelReason), (*text)(&r.CancelCause),
+			&seq, (*text)(&s.Kind), (*text)(&s.Text), (*text)(&s.By), when{&s.At})
 		if len(all) == 0 || all[len(all)-1].Run != r.Run {
 			all = append(all, r)
 		}

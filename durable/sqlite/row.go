@@ -108,7 +108,8 @@ func listKeys(keys []durable.Key) string {
 
 // stored are the columns of runs that runFields has.
 const stored = `id, session, kind, name, version, parent, root, phase, status, reason, blocked, paused, cancel_reason,
-	cancel_cause, priority, idempotency_key, submitted_by, steps, attempts, entries, events, signals, handled, created, updated, ready, not_before, start_by, deadline,
+	cancel_cause, priority, idempotency_key, submitted_by, steps, attempts, entries, events, signals, handled, created, updated,
+	ready, not_before, start_by, deadline,
 	any_wait, answer_by, offer_seq, offered, appended, owner, epoch, leased, expires`
 
 // runFields returns the fields of a run in the order of stored.

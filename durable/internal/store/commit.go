@@ -19,7 +19,7 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 	if err := s.CheckKey(ctx); err != nil {
 		return err
 	}
-	printed, repeatable := s.keys.print(c.Fingerprint(l)), isRepeatable(c)
+	printed, repeatable := s.keys.maskPrint(c.Fingerprint(l)), isRepeatable(c)
 	c.Entries, c.Events = sealAll(s.keys, c.Entries, entryOf(l.Run)), sealAll(s.keys, c.Events, eventOf(l.Run))
 	if c.Jobs, err = prepareJobs(c.Jobs); err != nil {
 		return err

@@ -85,8 +85,8 @@ func derive(key []byte, texts ...[]byte) []byte {
 // isEmpty reports whether there is no key.
 func (k *keyring) isEmpty() bool { return len(k.keys) == 0 }
 
-// print returns a fingerprint that does not help to guess the data.
-func (k *keyring) print(fingerprint []byte) []byte {
+// maskPrint returns a fingerprint that does not help to guess the data.
+func (k *keyring) maskPrint(fingerprint []byte) []byte {
 	if k.isEmpty() {
 		return fingerprint
 	}

@@ -70,7 +70,7 @@ func load(dir, text string) error {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			return err
 		}
-		_, err := pipeline.Load(path, pipeline.LoadOptions{Host: pipelinecmd.PipelineHost()})
+		_, err := pipeline.Load(path, pipeline.LoadOptions{Host: pipelinecmd.Host()})
 		return err
 	case has("hooks:\n  on_run_"):
 		_, err := policy.ParseKind(policy.Blueprints, "block.yaml", []byte(text), policy.Options{})

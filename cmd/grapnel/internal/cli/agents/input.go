@@ -38,6 +38,7 @@ type Input struct {
 	raw *term.State // the terminal's state before raw mode; nil when it is not in raw mode
 }
 
+// NewInput returns the input of a command, which asks the person only if there is a terminal.
 func NewInput(std console.Streams) *Input {
 	in := &Input{Std: std, piped: bufio.NewReader(std.In)}
 	if term.IsTerminal(int(std.In.Fd())) && term.IsTerminal(int(std.Err.Fd())) {

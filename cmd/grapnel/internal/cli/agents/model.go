@@ -160,8 +160,10 @@ func reportStep(s agent.State, result mo.Result[agent.Step]) mo.Result[agent.Ste
 // OfflineError is returned when the service cannot be reached. Such a call is not retried.
 type OfflineError struct{ err error }
 
-func (e *OfflineError) Error() string   { return e.err.Error() }
-func (e *OfflineError) Unwrap() error   { return e.err }
+func (e *OfflineError) Error() string { return e.err.Error() }
+func (e *OfflineError) Unwrap() error { return e.err }
+
+// Retryable returns false: the person must act.
 func (e *OfflineError) Retryable() bool { return false }
 
 // unreachable reports whether a call never reached the service: its host name is unknown, or no server

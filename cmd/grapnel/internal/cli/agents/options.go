@@ -66,6 +66,7 @@ func (o *Options) text(path string, read func(string) ([]byte, error)) (string, 
 	return string(text), nil
 }
 
+// Register adds the flags of a command that runs an agent.
 func (o *Options) Register(c *cobra.Command) {
 	o.registerAgent(c)
 	o.RegisterLook(c)
@@ -100,6 +101,7 @@ func (o *Options) RegisterLook(c *cobra.Command) {
 	c.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "no timeline")
 }
 
+// CheckLook returns an error for an unknown value of --color.
 func (o *Options) CheckLook() error {
 	switch o.Color {
 	case "auto", "always", "never":

@@ -42,6 +42,7 @@ func (p *Parts) folder(dir string) string {
 	return filepath.Join(cmp.Or(p.dir, "."), dir)
 }
 
+// Registry returns the names that an agent file can use.
 func (p *Parts) Registry() registry.Registry {
 	drivers := map[string]registry.DriverMaker{
 		agentfile.Replay + ":": func(context.Context, *registry.Making, string) (agent.Driver, error) { return replay.Driver{}, nil },

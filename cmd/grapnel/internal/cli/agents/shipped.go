@@ -33,7 +33,8 @@ func NewShippedAgent(w Watchers) (*Built, error) {
 	}
 	file.Model = agentfile.Replay + ":shipped"
 	m := &Built{Recording: session}
-	return m, m.buildComplete(context.Background(), &Parts{}, file, w, replay.Tools(schemas.list...), []capability.Capability{capability.UseCriteria(replay.GoOn)})
+	more := []capability.Capability{capability.UseCriteria(replay.GoOn)}
+	return m, m.buildComplete(context.Background(), &Parts{}, file, w, replay.Tools(schemas.list...), more)
 }
 
 // Fallback shows that a recording is played, why, and what to do about it.

@@ -44,6 +44,7 @@ func (v *View) Observer() agent.Observer {
 	return nil
 }
 
+// Delta implements agent.Listener.
 func (v *View) Delta(d agent.Delta) {
 	if v.Show != nil {
 		v.Show.Delta(d)

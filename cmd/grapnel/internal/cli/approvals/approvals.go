@@ -25,6 +25,7 @@ import (
 // approvals are the commands about what runs wait for.
 type approvals struct{ storage.Command }
 
+// New returns the command approvals.
 func New(std console.Streams) *cobra.Command {
 	r := &approvals{storage.Command{Std: std}}
 	c := &cobra.Command{

@@ -28,6 +28,7 @@ import (
 // blueprints are the commands about blueprints.
 type blueprints struct{ storage.Command }
 
+// New returns the command blueprints.
 func New(std console.Streams) *cobra.Command {
 	r := &blueprints{storage.Command{Std: std}}
 	c := &cobra.Command{
@@ -317,6 +318,7 @@ func (r *blueprints) newDeleteBlueprint() *cobra.Command {
 	}
 }
 
+// NeedsBlueprint is the mistake of a command that names no blueprint, or several.
 const NeedsBlueprint = "needs the name of one blueprint"
 
 var oneBlueprint = console.Takes(1, 1, NeedsBlueprint)

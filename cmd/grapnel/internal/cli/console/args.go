@@ -38,6 +38,7 @@ func UnknownCommand(c *cobra.Command, args []string) error {
 	return &UsageError{fmt.Errorf("%s; %q lists the commands", text, c.CommandPath()+" --help")}
 }
 
+// Unlimited is the maximum of Takes for a command that takes any number of arguments.
 const Unlimited = math.MaxInt
 
 // NoArgs rejects arguments like cobra.NoArgs, with the exit code for usage errors.
@@ -48,6 +49,7 @@ func NoArgs(c *cobra.Command, args []string) error {
 	return nil
 }
 
+// RegisterCompletion sets the values that a shell offers for a flag.
 func RegisterCompletion(c *cobra.Command, flag string, values cobra.CompletionFunc) {
 	if err := c.RegisterFlagCompletionFunc(flag, values); err != nil {
 		panic(fmt.Sprintf("completion of --%s: %v", flag, err)) // two functions for one flag: a programming error

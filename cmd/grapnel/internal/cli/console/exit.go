@@ -29,6 +29,7 @@ const (
 	exitTerminated  = 143
 )
 
+// ExitHelp explains the exit codes of commands that run an agent.
 const ExitHelp = `Exit codes:
   0    done: the model gave its answer
   1    failed: an error ended the run, its answer is empty, or it could not be written
@@ -64,6 +65,7 @@ func (e *SignalError) Error() string {
 	return "ended by SIGTERM"
 }
 
+// Code returns the exit code for the signal.
 func (e *SignalError) Code() int {
 	switch e.Signal {
 	case syscall.SIGTERM:

@@ -14,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/near"
 )
 
+// TextsOf returns values as texts.
 func TextsOf[T ~string](values []T) []string {
 	return lo.Map(values, func(v T, _ int) string { return string(v) })
 }

@@ -47,6 +47,7 @@ func Shorten(text string, most int) string {
 	return text
 }
 
+// WidthOf returns the width of a terminal in columns.
 func WidthOf(f *os.File) int {
 	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
 		return width

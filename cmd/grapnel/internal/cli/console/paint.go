@@ -18,6 +18,7 @@ const (
 	MarkBold   = '\ue006'
 )
 
+// MarkText marks a text for a colour.
 func MarkText(text string, as rune) string { return string(as) + text + string(markEnd) }
 
 // MarkVerdict marks a word for the colour of a decision.

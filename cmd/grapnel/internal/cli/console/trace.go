@@ -24,6 +24,7 @@ const shutdownTime = 5 * time.Second
 // traced is the context key that marks runs whose spans go to a file of the user: such spans contain reasons.
 type traced struct{}
 
+// TracesRuns reports whether runs of the context report to OpenTelemetry.
 func TracesRuns(ctx context.Context) bool { return ctx.Value(traced{}) != nil }
 
 // WithTelemetry calls f with a context in which runs report to OpenTelemetry, if the environment configures

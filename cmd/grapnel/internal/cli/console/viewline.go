@@ -11,18 +11,18 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 )
 
-// viewSpan is a part of a line with one colour: a mark of paint.go, or zero for none.
-type viewSpan struct {
+// Span is a part of a line with one colour: a mark of paint.go, or zero for none.
+type Span struct {
 	text string
 	mark rune
 }
 
 // ViewLine is a line of a view.
-type ViewLine []viewSpan
+type ViewLine []Span
 
 // NewSpan returns a text without line ends.
-func NewSpan(text string, mark rune) viewSpan {
-	return viewSpan{strings.Map(func(r rune) rune {
+func NewSpan(text string, mark rune) Span {
+	return Span{strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) {
 			return ' '
 		}
@@ -46,12 +46,12 @@ func (l ViewLine) Fit(width int) ViewLine {
 		for _, r := range s.text {
 			w := timeline.Width(string(r))
 			if w > left {
-				return append(out, viewSpan{strings.TrimRight(kept.String(), " ") + "…", s.mark})
+				return append(out, Span{strings.TrimRight(kept.String(), " ") + "…", s.mark})
 			}
 			left -= w
 			kept.WriteRune(r)
 		}
-		out = append(out, viewSpan{kept.String(), s.mark})
+		out = append(out, Span{kept.String(), s.mark})
 	}
 	return out
 }

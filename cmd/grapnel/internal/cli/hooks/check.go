@@ -32,6 +32,7 @@ type checking struct {
 	json     bool
 }
 
+// Kinds are the kinds of files with hooks, by their names.
 var Kinds = map[string]policy.Kind{"policy": policy.Policies, "pipeline": policy.Pipelines, "blueprint": policy.Blueprints}
 
 func newHooksCheck(std console.Streams) *cobra.Command {

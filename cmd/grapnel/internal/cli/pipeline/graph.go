@@ -114,7 +114,7 @@ the hooks at each point in their order, with their conditions.`,
 			if err != nil {
 				return err
 			}
-			plan, err := loaded.Plan(PipelineHost(), pipeline.SessionOptions{Name: name, Dir: dir})
+			plan, err := loaded.Plan(Host(), pipeline.SessionOptions{Name: name, Dir: dir})
 			if err != nil {
 				return &console.UsageError{Err: err}
 			}

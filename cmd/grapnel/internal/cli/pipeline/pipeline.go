@@ -31,6 +31,7 @@ import (
 // pipelines is the common part of the commands about pipelines.
 type pipelines struct{ storage.Command }
 
+// New returns the command pipeline.
 func New(std console.Streams) *cobra.Command {
 	p := &pipelines{storage.Command{Std: std}}
 	c := &cobra.Command{
@@ -72,14 +73,14 @@ func GlobalHooks() string {
 	return filepath.Join(filepath.Dir(policy), "hooks.yaml")
 }
 
-// PipelineHost performs the actions of hooks of pipelines.
-func PipelineHost() action.Host {
+// Host performs the actions of hooks of pipelines.
+func Host() action.Host {
 	return action.Host{Secrets: action.Secrets{File: agents.SecretsFile()}, Approver: agents.NoTerminal, Parks: true}
 }
 
 // loadPipeline loads a pipeline and checks the files of its agents.
 func loadPipeline(path string) (*pipeline.Pipeline, error) {
-	o := pipeline.LoadOptions{Global: GlobalHooks(), NeedFiles: true, Host: PipelineHost()}
+	o := pipeline.LoadOptions{Global: GlobalHooks(), NeedFiles: true, Host: Host()}
 	if o.Global != "" {
 		o.Folder = filepath.Dir(o.Global)
 	}
@@ -111,7 +112,7 @@ with file, line and column. The stages of a correct pipeline are listed, after w
 			if err != nil {
 				return err
 			}
-			warnings, err := loaded.Warnings(PipelineHost())
+			warnings, err := loaded.Warnings(Host())
 			if err != nil {
 				return err
 			}
@@ -229,7 +230,8 @@ be approved, only rejected. CARD names what was asked: without it, the command s
 				if err != nil {
 					return err
 				}
-				typed, answer := strings.Join(args[1:], ""), agent.Approval{Verdict: verdict, Reason: reason, By: console.UserName(), Identity: console.IdentityName()}
+				typed := strings.Join(args[1:], "")
+				answer := agent.Approval{Verdict: verdict, Reason: reason, By: console.UserName(), Identity: console.IdentityName()}
 				g, ok := lo.Find(gates, func(g openGate) bool { return storage.IsNamed(g.Wait, typed) })
 				switch {
 				case ok:

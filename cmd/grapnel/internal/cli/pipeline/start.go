@@ -227,7 +227,7 @@ const defaultCallbackPort = 8765
 
 // callbackPort returns the port that the hooks of a pipeline name for callbacks: the first one that is not the default.
 func callbackPort(p *pipeline.Pipeline) (int, error) {
-	plan, err := p.Plan(PipelineHost(), pipeline.SessionOptions{})
+	plan, err := p.Plan(Host(), pipeline.SessionOptions{})
 	for _, s := range plan {
 		for _, r := range s.Hooks {
 			if r.CallbackPort != 0 && r.CallbackPort != defaultCallbackPort {
@@ -435,7 +435,7 @@ func (s *sessionRun) run(ctx context.Context) error {
 	}
 	defer stop()
 	runners := pipeline.Runners(s.kept.Direct, keeper, pipeline.Options{
-		Pipelines: s.names, Host: PipelineHost(), Events: events.Stored, Again: again,
+		Pipelines: s.names, Host: Host(), Events: events.Stored, Again: again,
 		GateHost: func(session durable.Run) string { return cmp.Or(session.Demands[sessionDemand], folder) },
 		Agents: func(ctx context.Context, stage pipeline.AgentStage) (*agent.Agent, func() error, error) {
 			return s.buildAgent(ctx, keeper, stage)
@@ -596,7 +596,7 @@ func (s *sessionRun) watchGates(ctx context.Context, owner, folder string) (watc
 	var w *gate.Watcher
 	if err == nil {
 		w, err = gate.NewWatcher(s.kept.Direct, gate.Options{
-			Host: PipelineHost(), Hosts: []string{s.key(), folder, host}, Owner: owner, Callbacks: "http://" + listener.Addr().String(), Key: key,
+			Host: Host(), Hosts: []string{s.key(), folder, host}, Owner: owner, Callbacks: "http://" + listener.Addr().String(), Key: key,
 		})
 	}
 	if err != nil {

@@ -258,10 +258,12 @@ func (f *sessionFrame) fewerStages(lines []console.ViewLine, over int) []console
 	}
 	kept := slices.Clone(lines)
 	if first > 1 {
-		kept = append([]console.ViewLine{{console.NewSpan("✓ ", console.MarkGood), console.NewSpan(console.Plural(done, "stage")+" done", 0)}}, lines[first:]...)
+		above := console.ViewLine{console.NewSpan("✓ ", console.MarkGood), console.NewSpan(console.Plural(done, "stage")+" done", 0)}
+		kept = append([]console.ViewLine{above}, lines[first:]...)
 	}
 	if len(lines)-len(kept) < over && len(lines)-last > 1 {
-		kept = append(kept[:len(kept)-(len(lines)-last)], console.ViewLine{console.NewSpan("○ "+console.Plural(pending, "stage")+" not started", console.MarkFaint)})
+		below := console.ViewLine{console.NewSpan("○ "+console.Plural(pending, "stage")+" not started", console.MarkFaint)}
+		kept = append(kept[:len(kept)-(len(lines)-last)], below)
 	}
 	return kept
 }
@@ -331,7 +333,8 @@ func (f *sessionFrame) waits(width int) (lines []console.ViewLine) {
 		}
 		lines = append(lines, console.WrapLine(console.MarkDoubt, waitsFor+lo.Ternary(g.Reason == "", "", ": "+g.Reason), width)...)
 		if !g.Deadline.IsZero() {
-			lines = append(lines, console.ViewLine{console.NewSpan("  until "+g.Deadline.Local().Format("2006-01-02 15:04")+", "+console.ShortTime(g.Deadline.Sub(f.now))+" left", 0)})
+			until := "  until " + g.Deadline.Local().Format("2006-01-02 15:04") + ", " + console.ShortTime(g.Deadline.Sub(f.now)) + " left"
+			lines = append(lines, console.ViewLine{console.NewSpan(until, 0)})
 		}
 		if approve {
 			lines = append(lines, console.WrapLine(console.MarkBold, "  grapnel pipeline approve "+f.Session+card+f.flags, width)...)

@@ -25,6 +25,7 @@ const chatHelp = `/help   this text
 A line that ends in \ continues in the next one. You can paste several lines at once.
 Ctrl-C cancels what the agent is doing and brings the prompt back.`
 
+// NewChat returns the command chat.
 func NewChat(std console.Streams) *cobra.Command {
 	var o agents.Options
 	var asJSON bool

@@ -106,7 +106,10 @@ func runKept(ctx context.Context, f keptFlags, o *agents.Options, given *cobra.C
 	in := agents.NewInput(v.Std)
 	ctx, release := k.Suspendable(ctx, v, in.Restore)
 	defer release()
-	m, err := agents.Build(ctx, file, agents.Watchers{Observer: v.Observer(), Approver: k.Approver(in, v), Keeper: k.Keeper, Reasons: console.TracesRuns(ctx), Rules: o.Rules, Parks: k.Parks(in), Waivers: k.Direct, Tools: nil, Hooks: nil, Dir: "", InStage: false})
+	m, err := agents.Build(ctx, file, agents.Watchers{
+		Observer: v.Observer(), Approver: k.Approver(in, v), Keeper: k.Keeper, Reasons: console.TracesRuns(ctx), Rules: o.Rules,
+		Parks: k.Parks(in), Waivers: k.Direct,
+	})
 	if err != nil {
 		return console.InterruptedOr(ctx, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/registry"
 )
 
+// New returns the command run.
 func New(std console.Streams) *cobra.Command {
 	var o agents.Options
 	var asJSON bool

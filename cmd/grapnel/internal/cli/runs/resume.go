@@ -319,7 +319,10 @@ func rebuild(ctx context.Context, k *storage.Store, in *agents.Input, v *agents.
 	if err != nil {
 		return nil, err
 	}
-	m, err := agents.Build(ctx, file, agents.Watchers{Observer: v.Observer(), Approver: k.Approver(in, v), Keeper: k.Keeper, Reasons: console.TracesRuns(ctx), Rules: o.Rules, Parks: k.Parks(in), Waivers: k.Direct, Tools: nil, Hooks: nil, Dir: "", InStage: false})
+	m, err := agents.Build(ctx, file, agents.Watchers{
+		Observer: v.Observer(), Approver: k.Approver(in, v), Keeper: k.Keeper, Reasons: console.TracesRuns(ctx), Rules: o.Rules,
+		Parks: k.Parks(in), Waivers: k.Direct,
+	})
 	if err != nil {
 		return nil, err
 	}

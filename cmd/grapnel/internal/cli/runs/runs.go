@@ -11,6 +11,7 @@ import (
 // runs are the commands about stored runs.
 type runs struct{ storage.Command }
 
+// New returns the command runs.
 func New(std console.Streams) *cobra.Command {
 	r := &runs{storage.Command{Std: std}}
 	c := &cobra.Command{

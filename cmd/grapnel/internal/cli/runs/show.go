@@ -286,7 +286,8 @@ func (r *runs) showQuestions(k *storage.Store, out shownRun, now time.Time) {
 
 // timeline returns a timeline on standard output.
 func (r *runs) timeline() *timeline.Timeline {
-	return timeline.New(timeline.Config{Out: r.Std.Out, Width: func() int { return console.WidthOf(r.Std.Out) }, Colour: console.WantsColour(r.Std.Out, "auto")})
+	width := func() int { return console.WidthOf(r.Std.Out) }
+	return timeline.New(timeline.Config{Out: r.Std.Out, Width: width, Colour: console.WantsColour(r.Std.Out, "auto")})
 }
 
 // decisionsInMemory returns the decisions about calls that were made while the run was in memory, such as those of the

@@ -67,6 +67,7 @@ a coordinator ("grapnel serve") or its runners execute.`,
 	return c
 }
 
+// SubmitLong explains what commands that submit runs have in common.
 const SubmitLong = `It writes the ID of the run to standard output. With --wait, it writes the result of the run instead when
 the run has ended; interrupting it does not end the run.
 

@@ -24,6 +24,7 @@ import (
 // runnerName matches what the name of a runner cannot have.
 var runnerName = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
+// NewRunner returns the command runner.
 func NewRunner(std console.Streams) *cobra.Command {
 	o := &coordinating{}
 	var server, name string
@@ -94,7 +95,8 @@ func runRunner(ctx context.Context, std console.Streams, o *coordinating, server
 	defer store.Close()
 	var refused *client.Error
 	if _, err := store.DenyTools(ctx); errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
-		return &console.UsageError{Err: fmt.Errorf(`%s: %s: "grapnel tokens create NAME --role runner --server %s" makes one`, storage.TokenVariable, refused.Detail, server)}
+		return &console.UsageError{Err: fmt.Errorf(`%s: %s: "grapnel tokens create NAME --role runner --server %s" makes one`,
+			storage.TokenVariable, refused.Detail, server)}
 	}
 	keeper := durable.Keep(store, durable.Options{Owner: name, Events: events.Stored, Lease: o.lease})
 	log := &worker.Log{Std: std, AsJSON: o.asJSON}

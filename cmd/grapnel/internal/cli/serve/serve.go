@@ -70,6 +70,7 @@ type coordinating struct {
 // services are the commands of a coordinator and about its sessions and tokens.
 type services struct{ storage.Command }
 
+// New returns the command serve.
 func New(std console.Streams) *cobra.Command {
 	r := &services{storage.Command{Std: std}}
 	o := &coordinating{}
@@ -217,7 +218,8 @@ func (r *services) serve(ctx context.Context, o *coordinating) error {
 		}
 		log := &worker.Log{Std: r.Std, AsJSON: o.asJSON}
 		settings := coordinator.Options{
-			Store: k.Direct, Host: host, Env: o.env, Pipelines: coordinator.PipelineOptions{Dir: folder, Hooks: pipelinecmd.GlobalHooks()}, Observe: func(h wire.HookEvent) { observeHook(log, h) },
+			Store: k.Direct, Host: host, Env: o.env, Observe: func(h wire.HookEvent) { observeHook(log, h) },
+			Pipelines: coordinator.PipelineOptions{Dir: folder, Hooks: pipelinecmd.GlobalHooks()},
 		}
 		if !o.noRunner { // else the runners know the names
 			known := agents.NewRegistry()

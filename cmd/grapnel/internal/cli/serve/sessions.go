@@ -20,6 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
+// NewSessions returns the command sessions.
 func NewSessions(std console.Streams) *cobra.Command {
 	r := &services{storage.Command{Std: std}}
 	c := &cobra.Command{

@@ -17,6 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
+// NewTokens returns the command tokens.
 func NewTokens(std console.Streams) *cobra.Command {
 	r := &services{storage.Command{Std: std}}
 	c := &cobra.Command{

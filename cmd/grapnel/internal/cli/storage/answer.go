@@ -32,6 +32,7 @@ func (o *Answering) RegisterInput(c *cobra.Command) {
 	c.Flags().StringArrayVar(&o.Input, "input", nil, "what a tool asks for: a `JSON` object, or name=value for each field")
 }
 
+// RunAndCard checks the arguments of a command about one question.
 var RunAndCard = console.Takes(1, 2, `needs a run ID and a card ID: "grapnel runs show RUN" shows both`)
 
 // CheckArgumentsFlag returns an error when --args is not a JSON object.
@@ -203,12 +204,14 @@ func (k *Store) newUnnamedError(c *cobra.Command, about durable.Run, typed strin
 		return &console.UsageError{Err: fmt.Errorf("run %s does not wait for an answer: \"grapnel runs resume %s\" resumes it", about.ID, Short(about.ID))}
 	}
 	if asked = lo.Filter(asked, func(i agent.Intervention, _ int) bool { return strings.HasPrefix(i.CallID(), typed) }); len(asked) == 0 {
-		return &console.UsageError{Err: fmt.Errorf("run %s asks nothing under %q: \"grapnel runs show %s\" shows what it waits for", about.ID, typed, Short(about.ID))}
+		return &console.UsageError{Err: fmt.Errorf("run %s asks nothing under %q: \"grapnel runs show %s\" shows what it waits for",
+			about.ID, typed, Short(about.ID))}
 	}
 	lines := lo.Map(asked, func(i agent.Intervention, _ int) string {
 		return "\n  " + k.CommandLine(c, Short(about.ID), ShortWait(i.ID)) + "\n      " + describeCall(i)
 	})
-	return &console.UsageError{Err: fmt.Errorf("name what you answer, so that the command answers nothing else: run %s asks%s", about.ID, strings.Join(lines, ""))}
+	return &console.UsageError{Err: fmt.Errorf("name what you answer, so that the command answers nothing else: run %s asks%s",
+		about.ID, strings.Join(lines, ""))}
 }
 
 // describeCall returns what is asked about a call, in one line.

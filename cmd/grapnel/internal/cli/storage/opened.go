@@ -18,7 +18,7 @@ import (
 
 // Store is an open store, with the keeper that records runs in it.
 type Store struct {
-	Address storeAddress
+	Address Address
 	// Client uses the coordinator at the address, or one in this process on the store. store is what it reads.
 	Client *client.Client
 	Store  *client.OperatorStore
@@ -70,6 +70,7 @@ func Open(ctx context.Context, at string, create bool) (*Store, error) {
 	return k, nil
 }
 
+// Close releases the runs of this process and closes the store.
 func (k *Store) Close() error {
 	k.suspend()
 	if err := errors.Join(k.Store.Close(), k.Direct.Close()); err != nil {
@@ -137,6 +138,7 @@ func (k *Store) Suspendable(ctx context.Context, v *agents.View, last func()) (_
 	}
 }
 
+// Cancelling tells a person that an interrupted run is about to end.
 const Cancelling = "Interrupted: ending the run. Interrupt again to exit at once."
 
 // Finish works like made.finish, for a run that may be parked.

@@ -26,7 +26,7 @@ func TestHowToGoOn(t *testing.T) {
 		a := builder.New().WithDriver(agenttest.Script(agenttest.Call("push", "{}"))).
 			With(capability.UseTools(push), capability.UseHooks(asks), capability.UseApproval(agent.ParkApprover)).Build().MustGet()
 		s := a.Run(t.Context(), agent.NewState(), agent.UserText("Push it.")).MustGet()
-		k := &Store{Address: storeAddress{usual: true}}
+		k := &Store{Address: Address{usual: true}}
 		assert.Contains(t, k.HowToGoOn(s), "grapnel runs approve run_")
 		time.Sleep(2 * time.Hour)
 		assert.Contains(t, k.HowToGoOn(s), "grapnel runs resume run_")

@@ -13,6 +13,7 @@ import (
 // peopleVariable names the default of --people.
 const peopleVariable = "GRAPNEL_PEOPLE"
 
+// RegisterPeople adds the flag --people.
 func RegisterPeople(c *cobra.Command, at *string) {
 	c.Flags().StringVar(at, "people", os.Getenv(peopleVariable),
 		"a `file` of people, with their roles and the hashes of their tokens (default: $"+peopleVariable+")")

@@ -34,8 +34,8 @@ const UsualStore = "default"
 // sqlitePrefix may precede the path of a SQLite file.
 const sqlitePrefix = "sqlite:"
 
-// storeAddress says where a store is.
-type storeAddress struct {
+// Address says where a store is.
+type Address struct {
 	// at is the path of a file, or the URL of a database.
 	at string
 	// named is the value of the flag. It is empty if the address comes from the environment or is the default.
@@ -58,15 +58,16 @@ func StateFolder() (string, error) {
 }
 
 // AddressOf returns the address from the flag or the environment, or the default.
-func AddressOf(flag string) (storeAddress, error) {
-	p := storeAddress{at: flag, named: flag}
+func AddressOf(flag string) (Address, error) {
+	p := Address{at: flag, named: flag}
 	if flag == "" || flag == UsualStore {
 		p.at, p.named = os.Getenv(storeVariable), ""
 	}
 	if p.at == "" {
 		folder, err := StateFolder()
 		if err != nil {
-			return p, &console.UsageError{Err: fmt.Errorf("the default place for runs is unknown (%w): name a file with --durable=FILE or %s", err, storeVariable)}
+			return p, &console.UsageError{Err: fmt.Errorf("the default place for runs is unknown (%w): name a file with --durable=FILE or %s",
+				err, storeVariable)}
 		}
 		p.at, p.usual = filepath.Join(folder, "runs.db"), true
 	}
@@ -87,17 +88,17 @@ func AddressOf(flag string) (storeAddress, error) {
 	return p, nil
 }
 
-func (p storeAddress) database() bool {
+func (p Address) database() bool {
 	return strings.HasPrefix(p.at, "postgres://") || strings.HasPrefix(p.at, "postgresql://")
 }
 
 // Server reports whether the address is a coordinator.
-func (p storeAddress) Server() bool {
+func (p Address) Server() bool {
 	return strings.HasPrefix(p.at, "http://") || strings.HasPrefix(p.at, "https://")
 }
 
 // String returns the address without secrets.
-func (p storeAddress) String() string {
+func (p Address) String() string {
 	if !p.database() && !p.Server() {
 		return p.at
 	}
@@ -109,7 +110,7 @@ func (p storeAddress) String() string {
 }
 
 // Encrypts returns text to append to a note if the store is encrypted, and the empty string otherwise.
-func (storeAddress) Encrypts() string {
+func (Address) Encrypts() string {
 	if os.Getenv(agents.KeyVariable) == "" {
 		return ""
 	}
@@ -117,7 +118,7 @@ func (storeAddress) Encrypts() string {
 }
 
 // Flag returns the flag with which a command finds the store.
-func (p storeAddress) Flag() string {
+func (p Address) Flag() string {
 	switch {
 	case p.named == "":
 		return ""
@@ -130,7 +131,7 @@ func (p storeAddress) Flag() string {
 }
 
 // openDirectly opens the store. If its file does not exist, it is created when create is set or the address is the default.
-func (p storeAddress) openDirectly(ctx context.Context, create bool) (durable.Store, error) {
+func (p Address) openDirectly(ctx context.Context, create bool) (durable.Store, error) {
 	keys, err := storeKeys()
 	if err != nil {
 		return nil, &console.UsageError{Err: err}
@@ -151,13 +152,14 @@ func (p storeAddress) openDirectly(ctx context.Context, create bool) (durable.St
 }
 
 // openServer returns a client of the coordinator.
-func (p storeAddress) openServer(create bool) (*client.Client, error) {
+func (p Address) openServer(create bool) (*client.Client, error) {
 	if create {
 		return nil, &console.UsageError{Err: fmt.Errorf("%s is a coordinator: this command executes or stores runs itself and needs a store", p)}
 	}
 	token := os.Getenv(TokenVariable)
 	if token == "" {
-		return nil, &console.UsageError{Err: fmt.Errorf("%s is not set: it must have a token of %s with the role viewer, to read, or operator or admin", TokenVariable, p)}
+		return nil, &console.UsageError{Err: fmt.Errorf("%s is not set: it must have a token of %s with the role viewer, to read, or operator or admin",
+			TokenVariable, p)}
 	}
 	c, err := client.New(client.Options{URL: p.at, Token: token})
 	if err != nil {
@@ -166,7 +168,7 @@ func (p storeAddress) openServer(create bool) (*client.Client, error) {
 	return c, nil
 }
 
-func (p storeAddress) prepare(create bool) error {
+func (p Address) prepare(create bool) error {
 	if p.database() {
 		return nil
 	}
@@ -188,7 +190,7 @@ type keyedStore interface {
 	CheckKey(ctx context.Context) error
 }
 
-func (p storeAddress) connect(ctx context.Context, keys *durable.Encryption) (keyedStore, error) {
+func (p Address) connect(ctx context.Context, keys *durable.Encryption) (keyedStore, error) {
 	if p.database() {
 		return postgres.Open(ctx, p.at, postgres.Options{Encryption: keys})
 	}

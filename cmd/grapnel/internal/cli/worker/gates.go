@@ -39,7 +39,8 @@ func (g *gateFlags) watch(
 	if o.once { // it waits for nothing
 		return nil, stop, nil
 	}
-	options := gate.Options{Host: action.Host{Secrets: action.Secrets{File: agents.SecretsFile()}}, Owner: owner, Callbacks: g.url, Claim: o.lease, Poll: o.poll}
+	host := action.Host{Secrets: action.Secrets{File: agents.SecretsFile()}}
+	options := gate.Options{Host: host, Owner: owner, Callbacks: g.url, Claim: o.lease, Poll: o.poll}
 	if key := os.Getenv(callbackKey); key != "" {
 		options.Key = []byte(key)
 	}

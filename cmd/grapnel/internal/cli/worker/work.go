@@ -41,6 +41,7 @@ type Flags struct {
 	gates        gateFlags
 }
 
+// New returns the command work.
 func New(r *storage.Command) *cobra.Command {
 	var o Flags
 	c := &cobra.Command{
@@ -85,16 +86,16 @@ its task queues (docs/workers.md).`,
 	return c
 }
 
-// definitions are the agents and commands of files, by their names.
-type definitions struct {
+// Definitions are the agents and commands of files, by their names.
+type Definitions struct {
 	Agents   map[string]string // the path of the file
 	Commands map[string]*registry.Command
 	files    map[string]string // of a command
 }
 
 // Load reads files with agents and commands.
-func Load(paths []string) (*definitions, error) {
-	d := &definitions{Agents: map[string]string{}, Commands: map[string]*registry.Command{}, files: map[string]string{}}
+func Load(paths []string) (*Definitions, error) {
+	d := &Definitions{Agents: map[string]string{}, Commands: map[string]*registry.Command{}, files: map[string]string{}}
 	var wrong []error
 	for _, path := range paths {
 		if err := d.readFile(path); err != nil {
@@ -107,7 +108,7 @@ func Load(paths []string) (*definitions, error) {
 	return d, nil
 }
 
-func (d *definitions) readFile(path string) error {
+func (d *Definitions) readFile(path string) error {
 	text, err := registry.ReadFile(path)
 	if err != nil {
 		return err
@@ -143,7 +144,7 @@ func nameOfAgent(path string, file *registry.File) string {
 }
 
 // Check returns an error for a name that the files do not define.
-func (d *definitions) Check(kind durable.Kind, name string) error {
+func (d *Definitions) Check(kind durable.Kind, name string) error {
 	known := slices.Sorted(maps.Keys(d.Agents))
 	if kind == durable.KindCommand {
 		known = slices.Sorted(maps.Keys(d.Commands))
@@ -253,7 +254,7 @@ type Job struct {
 }
 
 // buildAgents builds the agents of files. The result must be closed, also after an error.
-func (s *Job) buildAgents(ctx context.Context, keeper *durable.Keeper, waivers durable.Audits, d *definitions) (*BuiltAgents, error) {
+func (s *Job) buildAgents(ctx context.Context, keeper *durable.Keeper, waivers durable.Audits, d *Definitions) (*BuiltAgents, error) {
 	all := &BuiltAgents{AgentMap: durable.AgentMap{}}
 	for _, name := range slices.Sorted(maps.Keys(d.Agents)) {
 		o := &agents.Options{File: d.Agents[name], Color: "auto"}
@@ -397,8 +398,10 @@ type workEvent struct {
 	Error  string `json:"error,omitempty"`
 }
 
+// Note writes a message for people.
 func (l *Log) Note(text string) { l.Line(l.Std.Err, "grapnel: "+timeline.Clean(text)) }
 
+// Line writes a line. It is safe for concurrent use.
 func (l *Log) Line(w io.Writer, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
