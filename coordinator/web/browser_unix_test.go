@@ -123,8 +123,9 @@ func TestAnswerByKeyboard(t *testing.T) {
 	key(b, "j", "j")
 	key(b, "y", "y")
 	b.Wait(`document.activeElement.value === "approve"`)
+	b.Eval(`window.answered = false`, nil) // until another page is loaded: a stream may replace the card before
 	key(b, "Enter", "\r")
-	b.Wait(`location.pathname === "/ui/inbox" && document.querySelector("[data-card]") === null && document.readyState === "complete"`)
+	b.Wait(`window.answered === undefined && location.pathname === "/ui/inbox" && document.querySelector("[data-card]") === null && document.readyState === "complete"`)
 	assert.Equal(t, agent.StatusDone, first.goOn().Status())
 	assert.Len(t, first.ran, 1)
 
@@ -159,6 +160,7 @@ func TestPagesWithoutJavaScript(t *testing.T) {
 	b.Open(r.url + web.SignInPath(r.pages.NewCode()))
 	press := func(selector string) {
 		t.Helper()
+		b.Wait(fmt.Sprintf(`document.querySelector(%q) !== null && document.readyState === "complete"`, selector))
 		var at struct{ X, Y float64 }
 		b.Eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return {x: r.x + r.width / 2, y: r.y + r.height / 2}; })()`, selector), &at)
 		for _, kind := range []string{"mousePressed", "mouseReleased"} {

@@ -158,7 +158,7 @@ func (h *Handler) showInbox(w http.ResponseWriter, r *http.Request, v *view) {
 		h.fail(w, r, v, "listing what waits", err)
 		return
 	}
-	v.live = inboxPath + "/live"
+	v.live = inboxPath + "/live?shown=" + hashOf(stateOf(waits))
 	v.putInbox(&v.Page, p)
 	reply(w, http.StatusOK, v.render())
 }
@@ -237,19 +237,19 @@ func (h *Handler) streamInbox(w http.ResponseWriter, r *http.Request, v *view) {
 		if err != nil {
 			return false, err
 		}
+		if shown == nil && r.URL.Query().Get("shown") != hashOf(now) { // something happened before the browser connected
+			err = s.send("groups", "", "", func(out *markup.Page) { v.putInbox(out, p) })
+		}
 		last = now
-		shown, err = v.sendInbox(s, p, shown)
+		shown, err = v.sendInbox(s, p, shown, err)
 		return true, err
 	})
 }
 
-// sendInbox sends what has changed since a page had the cards before, and returns those that it has now. Nil stands for a page that
-// may be older than the stream.
-func (v *view) sendInbox(s *stream, p inboxPage, before map[string]card) (shown map[string]card, err error) {
-	if before == nil {
-		err = s.send("groups", "", "", func(out *markup.Page) { v.putInbox(out, p) })
-	}
-	shown = map[string]card{}
+// sendInbox sends what has changed since a page had the cards before, nil if it has these, unless there is an error. It returns the
+// cards that the page has now.
+func (v *view) sendInbox(s *stream, p inboxPage, before map[string]card, err error) (map[string]card, error) {
+	shown := map[string]card{}
 	for _, g := range p.groups {
 		err = cmp.Or(err, v.sendGroup(s, g, before))
 		for _, c := range g.cards {

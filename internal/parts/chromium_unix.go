@@ -219,7 +219,7 @@ func (b *Browser) Wait(expression string) {
 				Value any `json:"value"`
 			} `json:"result"`
 		}
-		err := b.try("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true}, &out)
+		err := b.try("Runtime.evaluate", map[string]any{"expression": `document.readyState === "complete" && (` + expression + ")", "returnByValue": true}, &out)
 		if err == nil && out.Result.Value == true {
 			return
 		}
