@@ -208,7 +208,7 @@ func (b *Browser) Eval(expression string, into any) {
 	}
 }
 
-// Wait waits until an expression is true, also while the page changes to another.
+// Wait waits until a page has loaded and an expression is true, also while the page changes to another.
 func (b *Browser) Wait(expression string) {
 	b.t.Helper()
 	again, over := time.NewTicker(20*time.Millisecond), time.After(browserPatience)
@@ -219,7 +219,8 @@ func (b *Browser) Wait(expression string) {
 				Value any `json:"value"`
 			} `json:"result"`
 		}
-		err := b.try("Runtime.evaluate", map[string]any{"expression": `document.readyState === "complete" && (` + expression + ")", "returnByValue": true}, &out)
+		loaded := `document.readyState === "complete" && (` + expression + ")"
+		err := b.try("Runtime.evaluate", map[string]any{"expression": loaded, "returnByValue": true}, &out)
 		if err == nil && out.Result.Value == true {
 			return
 		}
