@@ -173,7 +173,7 @@ func TestTimeoutHooks(t *testing.T) {
 	}
 }
 
-// CO-28, CO-36: the events of a run as JSON are those of its stream: its own, its end, and those of the hooks after it. Pages join without gaps.
+// CO-28, CO-36: a run's events as JSON equal its stream: its own, its end, and the events of hooks after it. Pages join without gaps.
 func TestEventsAreThoseOfTheStream(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["false"]}, "hooks": {

@@ -137,7 +137,7 @@ func schemaName(t reflect.Type, hint string) string {
 	return name
 }
 
-// Guard refuses requests for other hosts than this machine and those of origins, and requests from pages of other sites. It
+// Guard refuses requests for hosts other than this machine and the origins, and requests from other sites' pages. It
 // forbids storing responses.
 func Guard(next http.Handler, origins []string) http.Handler {
 	cross := http.NewCrossOriginProtection()

@@ -167,13 +167,20 @@ func (h *Handler) showInbox(w http.ResponseWriter, r *http.Request, v *view) {
 func (v *view) putInbox(out *markup.Page, p inboxPage) {
 	out.Put("<div id=\"groups\">\n")
 	out.PutIf(len(p.groups)+len(p.unreadable) == 0, "<p class=\"dim\" id=\"none\">Nothing waits for a person.</p>\n")
-	for _, why := range p.unreadable {
-		out.Put("<p class=\"why failed\">A question cannot be shown, so no person can answer it: cancel its run. %s</p>\n", firstLine(why))
-	}
+	p.putUnreadable(out)
 	for _, g := range p.groups {
 		v.putGroup(out, g)
 	}
 	out.PutIf(p.more, "<p class=\"dim\">These are the %s oldest questions. Later ones follow when they are answered.</p>\n", cardsShown)
+	out.Put("</div>\n")
+}
+
+// putUnreadable says which questions are missing.
+func (p inboxPage) putUnreadable(out *markup.Page) {
+	out.Put("<div id=\"unreadable\">\n")
+	for _, why := range p.unreadable {
+		out.Put("<p class=\"why failed\">A question cannot be shown, so no person can answer it: cancel its run. %s</p>\n", firstLine(why))
+	}
 	out.Put("</div>\n")
 }
 
@@ -249,6 +256,7 @@ func (h *Handler) streamInbox(w http.ResponseWriter, r *http.Request, v *view) {
 // sendInbox sends what has changed since a page had the cards before, nil if it has these, unless there is an error. It returns the
 // cards that the page has now.
 func (v *view) sendInbox(s *stream, p inboxPage, before map[string]card, err error) (map[string]card, error) {
+	err = cmp.Or(err, s.send("unreadable", "", "", p.putUnreadable))
 	shown := map[string]card{}
 	for _, g := range p.groups {
 		err = cmp.Or(err, v.sendGroup(s, g, before))

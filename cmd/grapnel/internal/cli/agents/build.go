@@ -49,8 +49,8 @@ type Watchers struct {
 	// Parks reports that the approver parks every call that needs approval.
 	Parks   bool
 	Waivers durable.Audits  // answer questions in the place of people
-	Tools   []toolexec.Tool // tools of the program, besides those of the file
-	Hooks   []hooks.Hook    // hooks of the program, besides those of the file
+	Tools   []toolexec.Tool // more tools than the file names
+	Hooks   []hooks.Hook    // more hooks than the file names
 	Dir     string          // the folder of the agent's work; empty means the working directory
 	InStage bool            // the agent runs in stages of pipelines
 }

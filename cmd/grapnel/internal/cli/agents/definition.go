@@ -90,7 +90,7 @@ func (d Definition) Options() (*Options, error) {
 	return o, nil
 }
 
-// WithPolicies returns the definition with other policies in place of those of the flag --policy. Their texts are read
+// WithPolicies returns the definition with other policies than --policy names. Their texts are read
 // again, and so are those of the policies that agent files name.
 func (d Definition) WithPolicies(files []string) Definition {
 	texts := map[string]string{}

@@ -23,7 +23,7 @@ type Options struct {
 	Flags said
 	Tools []string
 	hooks []string
-	// Policies are the given files. rules are their rules and those of the user's own policy. agents are the
+	// Policies are the given files. rules are their rules and the user's own. agents are the
 	// agents that rules may start.
 	Policies []string
 	agents   []string

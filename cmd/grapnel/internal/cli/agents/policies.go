@@ -25,7 +25,7 @@ func GlobalPolicy() string {
 	return filepath.Join(dir, "grapnel", "policy.yaml")
 }
 
-// LoadPolicies loads the policy of the user and those of the files; nil when there are none. Read reads
+// LoadPolicies loads the user's policy and the files; nil when there are none. Read reads
 // files; nil means from disk. Dir is the folder of the agent's work; empty means the working directory. The policy
 // of the user, with its includes, is always read from disk: its current version is in force, also for a run that began under another
 // one.

@@ -13,7 +13,7 @@ func UserName() string {
 	return "unknown"
 }
 
-// IdentityName returns the verified name of the user: that of the operating system; empty when it is unknown.
+// IdentityName returns the user's name in the operating system, which counts as verified; empty when it is unknown.
 func IdentityName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username

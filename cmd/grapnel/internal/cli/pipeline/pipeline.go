@@ -298,7 +298,7 @@ func openGates(s pipeline.Status) (all []openGate) {
 	return all
 }
 
-// allOpenGates returns the open gates of a session, of the stages of its parallel block, and of the pipelines that hooks have started.
+// allOpenGates returns a session's open gates, with those in its parallel stages and in pipelines that its hooks have started.
 func allOpenGates(ctx context.Context, k *storage.Store, s pipeline.Status) (all []openGate, err error) {
 	all = openGates(s)
 	for _, above := range append([]pipeline.Status{s}, s.Parts...) {

@@ -34,7 +34,7 @@ func (r *runs) newCheck() *cobra.Command {
 each decision of a hook was recorded once, that a run has the parameters that its hooks have returned,
 and that it has ended once, as its events say. Without RUN, all runs are checked.
 
-The runs are those of the service at --server, for which the variable ` + storage.TokenVariable + ` has a token with the role
+The command reads the runs at --server, for which the variable ` + storage.TokenVariable + ` has a token with the role
 viewer, or those of a store: of a backup, for example.
 
 It exits with 1 if something is wrong, and writes a line for each problem. Hooks around runs that have failed are

@@ -24,7 +24,7 @@ func (r *Command) With(ctx context.Context, create bool, do func(k *Store) error
 	return do(k)
 }
 
-// WithCoordinator calls do with a client of the coordinator at --server, or of one in this process on the store.
+// WithCoordinator calls do with a client: of the coordinator at --server, or of a coordinator in this process on the store.
 func (r *Command) WithCoordinator(ctx context.Context, do func(k *Store, c *client.Client) error) error {
 	at, err := AddressOf(r.At)
 	if err != nil {
