@@ -31,8 +31,8 @@ type bench struct {
 	driver agent.Driver
 	host   action.Host
 	again  func(name string) bool
-	// asked are the inputs of the agents.
-	asked []string
+	mu     sync.Mutex // guards asked while agents run side by side
+	asked  []string   // the inputs of the agents
 }
 
 func newBench(t *testing.T) *bench {
@@ -102,7 +102,9 @@ func (b *bench) options(keeper *durable.Keeper) pipeline.Options {
 					for _, message := range state.Messages() {
 						texts = append(texts, message.Text())
 					}
+					b.mu.Lock()
 					b.asked = append(b.asked, strings.Join(texts, " + "))
+					b.mu.Unlock()
 				}
 				return b.driver.Next(ctx, state).Get()
 			})
