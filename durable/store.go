@@ -118,7 +118,8 @@ type Queue interface {
 	// RecordOffers records that offers were made. It ignores offers that are not the newest of their run.
 	RecordOffers(ctx context.Context, offers ...OfferID) error
 	// Prune deletes the runs that ended before a time, and returns their number. It may delete in
-	// batches, so that other processes need not wait: then an error may come with a count.
+	// batches, so that other processes need not wait: then an error may come with a count. It may leave runs that another call is
+	// changing to the next one.
 	Prune(ctx context.Context, before time.Time) (int, error)
 }
 

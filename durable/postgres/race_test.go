@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"runtime"
@@ -79,19 +80,43 @@ func TestReconcileSkipsLockedRuns(t *testing.T) {
 	require.NoError(t, err)
 	_, err = s.Pool().Exec(t.Context(), `UPDATE runs SET not_before = now() - interval '1 s'`)
 	require.NoError(t, err)
-	other, err := s.Pool().Begin(t.Context())
-	require.NoError(t, err)
-	defer func() { _ = other.Rollback(t.Context()) }()
-	_, err = other.Exec(t.Context(), `SELECT FROM runs WHERE id = 'locked' FOR UPDATE`)
-	require.NoError(t, err)
+	unlock := lock(t, s, "locked")
 	done, err := s.Reconcile(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, durable.Reconciled{Due: 1, Done: true}, done)
 	assert.Equal(t, []agent.RunID{"free"}, ready(t, s))
-	require.NoError(t, other.Rollback(t.Context()))
+	unlock()
 	done, err = s.Reconcile(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, durable.Reconciled{Due: 1, Done: true}, done)
+}
+
+// Prune does not wait for a run that another transaction changes.
+func TestPruneSkipsLockedRuns(t *testing.T) {
+	s := openClosed(t, parts.Postgres(t), postgres.Options{})
+	for _, id := range []agent.RunID{"locked", "free"} {
+		require.NoError(t, s.Commit(t.Context(), create(t, s, id), commit(durable.Update{Status: durable.StatusCompleted}, entry(1))))
+	}
+	unlock := lock(t, s, "locked")
+	for range 2 {
+		n, err := s.Prune(t.Context(), time.Now().Add(time.Hour))
+		require.NoError(t, err)
+		assert.Equal(t, 1, n)
+		unlock()
+	}
+	require.ErrorIs(t, second(s.Run(t.Context(), "locked")), durable.ErrNotFound)
+}
+
+// lock locks a run in a transaction of its own until the returned function is called.
+func lock(t *testing.T, s *postgres.Store, id agent.RunID) (unlock func()) {
+	t.Helper()
+	other, err := s.Pool().Begin(t.Context())
+	require.NoError(t, err)
+	_, err = other.Exec(t.Context(), `SELECT FROM runs WHERE id = $1 FOR UPDATE`, id)
+	require.NoError(t, err)
+	unlock = sync.OnceFunc(func() { _ = other.Rollback(context.WithoutCancel(t.Context())) })
+	t.Cleanup(unlock)
+	return unlock
 }
 
 // whileBlocked begins a transaction that executes a statement, calls f, and commits the transaction when f waits for it.

@@ -379,10 +379,10 @@ func (t *tx) DeleteRun(id agent.RunID) error {
 	return t.enqueue(`WITH gone AS (DELETE FROM runs WHERE id = $1 RETURNING id), `+clearAudit+` SELECT FROM gone`, text(id))
 }
 
-// pruneQuery deletes some of the runs that ended before a time, and returns their number. Their list is materialized: a plan that
-// makes it again for each run would skip some.
+// pruneQuery deletes some of the runs that ended before a time, except those that others have locked, and returns their number. Their
+// list is materialized: a plan that makes it again for each run would skip some.
 const pruneQuery = `WITH old AS MATERIALIZED (
-		SELECT num FROM runs WHERE ended < $1 ORDER BY ended, num LIMIT $2 FOR UPDATE
+		SELECT num FROM runs WHERE ended < $1 ORDER BY ended, num LIMIT $2 FOR UPDATE SKIP LOCKED
 	),
 	gone AS (
 		DELETE FROM runs r USING old WHERE r.num = old.num RETURNING r.id
