@@ -355,7 +355,10 @@ func (c *Coordinator) Submit(ctx context.Context, r wire.RunRequest, by string) 
 	jobs, err := c.jobsOf(ctx, &b, r.Parameters, durable.Job{
 		Session: newSessionID(sessionPrefix), Labels: r.Labels, Priority: r.Priority, By: by, Demands: r.Demands,
 		IdempotencyKey: r.IdempotencyKey, Deadline: deadlineIn(r.TimeoutSeconds),
-	}, facts{session: sessionBegin, parentSession: r.ParentSessionID, mode: modeOf(r)}, true)
+		Traits: durable.Traits{
+			Turn: durable.TurnFirst, ParentSession: r.ParentSessionID, CallsBack: r.ExecutionMode == wire.AsyncCallback,
+		},
+	}, true)
 	if err != nil {
 		return durable.Run{}, err
 	}
@@ -420,18 +423,19 @@ func (c *Coordinator) checkSame(ctx context.Context, first durable.Run, r wire.R
 }
 
 // jobsOf returns the jobs for a run of a blueprint: the run, if hooks are called when it has ended, the run that calls
-// them, and if its parent session is told how it has ended, the run that does so. The given job and the facts
-// have what does not depend on the blueprint. Without start, no on_run_start hook is called.
+// them, and if its parent session is told how it has ended, the run that does so. The given job
+// has what does not depend on the blueprint. Without start, no on_run_start hook is called.
 func (c *Coordinator) jobsOf(
-	ctx context.Context, b *wire.Stored, params json.RawMessage, j durable.Job, f facts, start bool,
+	ctx context.Context, b *wire.Stored, params json.RawMessage, j durable.Job, start bool,
 ) ([]durable.Job, error) {
 	points, err := c.points(&b.Blueprint)
 	if err != nil {
 		return nil, err
 	}
 	j.ID = cmp.Or(j.ID, agent.NewRunID())
-	f.hasHooks, f.holdsResult, f.trace = len(points) > 0, points.result(), traceOf(ctx)
-	demands, labels := demandsOf(&b.Blueprint), f.addTo(j.Labels)
+	j.Traits.HasHooks, j.Traits.HoldsResult, j.Traits.Trace = len(points) > 0, points.result(), traceOf(ctx)
+	demands, labels := demandsOf(&b.Blueprint), map[string]string{}
+	maps.Copy(labels, j.Labels)
 	if b.Type == wire.Pipeline {
 		own, err := c.pipelineJob(&b.Blueprint, j.ID, params)
 		if err != nil {
@@ -449,19 +453,19 @@ func (c *Coordinator) jobsOf(
 	}
 	jobs := []durable.Job{j}
 	if points.after() {
-		jobs = append(jobs, jobAfter(j, KindHooks, "finish", j.Session, f.trace))
+		jobs = append(jobs, jobAfter(j, KindHooks, "finish", j.Session))
 	}
-	if f.mode == wire.AsyncCallback {
-		jobs = append(jobs, jobAfter(j, KindCallback, "callback", f.parentSession, f.trace))
+	if j.Traits.CallsBack {
+		jobs = append(jobs, jobAfter(j, KindCallback, "callback", j.Traits.ParentSession))
 	}
 	return jobs, nil
 }
 
 // jobAfter returns a job of the coordinator that starts when another one has ended. What is the name of its idempotency key.
-func jobAfter(j durable.Job, kind durable.Kind, what string, session agent.SessionID, trace string) durable.Job {
+func jobAfter(j durable.Job, kind durable.Kind, what string, session agent.SessionID) durable.Job {
 	after := durable.Job{
 		ID: agent.NewRunID(), Kind: kind, Name: j.Name, Version: j.Version, Session: session, Parent: j.ID, Root: cmp.Or(j.Root, j.ID),
-		Priority: j.Priority, By: j.By, After: j.ID, Labels: facts{trace: trace}.addTo(nil),
+		Priority: j.Priority, By: j.By, After: j.ID, Traits: durable.Traits{Trace: j.Traits.Trace},
 	}
 	if j.IdempotencyKey != "" {
 		after.IdempotencyKey = hashKey(what, j.IdempotencyKey)

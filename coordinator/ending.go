@@ -20,7 +20,7 @@ func EndingOf(ctx context.Context, store durable.Catalogue, r durable.Run) (e wi
 		}
 		e.Reason = failureOf(r, result)
 	}
-	if !factsOf(r).hasHooks {
+	if !r.Traits.HasHooks {
 		return e, nil
 	}
 	all, err := boundaryEvents(ctx, store, r)

@@ -264,7 +264,7 @@ func (o *hookedRun) fire(ctx context.Context, point hooks.PointName, about hooks
 
 // begin calls the hooks before a run, and passes the run on.
 func (o *hookedRun) begin(ctx context.Context) error {
-	if factsOf(o.own).resumes() {
+	if o.own.Traits.Turn == durable.TurnLater {
 		ok, err := o.takeCallbacks(ctx, o.entries)
 		if err != nil {
 			return err
@@ -296,7 +296,7 @@ func (o *hookedRun) begin(ctx context.Context) error {
 	}
 	pass := &durable.Pass{}
 	switch {
-	case factsOf(o.own).resumes():
+	case o.own.Traits.Turn == durable.TurnLater:
 		if pass.Input, err = o.resumedInput(ctx, run.Parameters); err != nil {
 			return err
 		}
@@ -391,7 +391,7 @@ func (o *hookedRun) checkChanges(r policy.Rule, a action.Action) action.Action {
 	if r.Point != hooks.RunStart {
 		return a
 	}
-	if factsOf(o.own).resumes() {
+	if o.own.Traits.Turn == durable.TurnLater {
 		return checkedAction{a, func(p json.RawMessage) error { return checkAgainst(resumeSchema, "parameters", p) }}
 	}
 	return checkedAction{a, func(p json.RawMessage) error { return checkParameters(&o.blueprint.Blueprint, p) }}
@@ -462,7 +462,8 @@ func (s starter) startRun(ctx context.Context, start action.AgentStart) (string,
 	jobs, err := o.c.jobsOf(ctx, &b, start.Input, durable.Job{
 		IdempotencyKey: once, Session: newSessionID(hookSessionPrefix), Parent: o.about.ID, Root: cmp.Or(o.about.Root, o.about.ID), By: o.about.By,
 		Priority: o.about.Priority, Deadline: deadline,
-	}, facts{hook: hookTypes[start.Request.Point], session: sessionBegin, parentSession: o.about.Session}, again)
+		Traits: durable.Traits{Hook: hookTypes[start.Request.Point], Turn: durable.TurnFirst, ParentSession: o.about.Session},
+	}, again)
 	if err != nil {
 		return "", err
 	}

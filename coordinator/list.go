@@ -77,9 +77,9 @@ func (c *Coordinator) ListRuns(ctx context.Context, f wire.RunFilter) (wire.RunL
 		}
 		filter.Label = durable.Label{Name: name, Value: value}
 	case f.ParentSession != "":
-		filter.Label = durable.Label{Name: labelParentSession, Value: f.ParentSession}
+		filter.ParentSession = agent.SessionID(f.ParentSession)
 	case f.HasHooks:
-		filter.Label = durable.Label{Name: labelHooks, Value: "yes"}
+		filter.HasHooks = true
 	}
 	for {
 		page, err := c.store.List(ctx, filter)

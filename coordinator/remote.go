@@ -279,7 +279,7 @@ func (r RemoteRunner) Journal(ctx context.Context, id agent.RunID, after int64) 
 // mayCommit reports whether a runner has a run, or may have had it: the end of a run may be reported again, also while on_result hooks
 // decide about it.
 func mayCommit(r durable.Run, l durable.Lease) bool {
-	return r.Status.Ended() || r.Owner == l.Owner || r.Phase == KindHooks && r.Epoch >= l.Epoch && factsOf(r).holdsResult
+	return r.Status.Ended() || r.Owner == l.Owner || r.Phase == KindHooks && r.Epoch >= l.Epoch && r.Traits.HoldsResult
 }
 
 // WriteJournal writes to the journal of a run. A repetition of the last commit succeeds and changes nothing.

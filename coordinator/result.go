@@ -61,7 +61,7 @@ func (s resultStore) Commit(ctx context.Context, l durable.Lease, c durable.Comm
 	}
 	key := hex.EncodeToString(c.Fingerprint(l)) + " " + l.Owner
 	switch decided := r.Phase == KindHooks && r.Owner != ""; {
-	case !factsOf(r).holdsResult || decided:
+	case !r.Traits.HoldsResult || decided:
 	case c.Update.Status == durable.StatusCancelled && r.CancelCause != "": // what the runner says about it is not shown
 		c.Update.Result, err = json.Marshal(durable.Result{Error: (&durable.CancelledError{Reason: r.CancelReason, Cause: r.CancelCause}).Error()})
 	case r.Owner == l.Owner && r.Epoch == l.Epoch:

@@ -87,7 +87,7 @@ func (r *runnerBase) blueprintOf(ctx context.Context, about durable.Run) (*wire.
 			return nil, fmt.Errorf("run %s was parked by a runner that asks people, and is for such a runner", about.ID)
 		}
 	}
-	if _, ok := r.keeper.Store().(resultHolder); !ok && factsOf(about).holdsResult { // its hooks would not be called
+	if _, ok := r.keeper.Store().(resultHolder); !ok && about.Traits.HoldsResult { // its hooks would not be called
 		return nil, fmt.Errorf("run %s has on_result hooks: make the keeper with Coordinator.RunnerStore", about.ID)
 	}
 	return &b, nil

@@ -95,12 +95,12 @@ func (c *Coordinator) Resume(ctx context.Context, id agent.SessionID, r wire.Res
 // maxKey is the maximum length of an idempotency key, in bytes.
 const maxKey = 256
 
-// resumedWith returns the run of a session with a label for an idempotency key.
+// resumedWith returns the run of a session for the hash of an idempotency key.
 func (c *Coordinator) resumedWith(ctx context.Context, id agent.SessionID, key string) (r durable.Run, known bool, err error) {
 	if key == "" {
 		return durable.Run{}, false, nil
 	}
-	list, err := c.store.List(ctx, durable.Filter{Session: id, Label: durable.Label{Name: labelKey, Value: key}, Limit: 1})
+	list, err := c.store.List(ctx, durable.Filter{Session: id, RequestKey: key, Limit: 1})
 	if err != nil || len(list) == 0 {
 		return durable.Run{}, false, err
 	}
@@ -140,8 +140,8 @@ const resumeSchema = `{"type": "object", "additionalProperties": false,
 
 // lastRun returns the last run of a session that List knows. Others may follow it: see submitAfter.
 func (c *Coordinator) lastRun(ctx context.Context, id agent.SessionID) (durable.Run, error) {
-	for _, begun := range []string{sessionResume, sessionBegin} { // other runs have the session, too: those that call hooks or tell it something
-		list, err := c.store.List(ctx, durable.Filter{Session: id, Label: durable.Label{Name: labelSession, Value: begun}, Limit: 1})
+	for _, turn := range []durable.Turn{durable.TurnLater, durable.TurnFirst} { // other runs have the session, too: those that call hooks or tell it something
+		list, err := c.store.List(ctx, durable.Filter{Session: id, Turn: turn, Limit: 1})
 		if err != nil {
 			return durable.Run{}, err
 		}
@@ -169,11 +169,12 @@ func (c *Coordinator) submitAfter(
 	if err != nil {
 		return r, false, err
 	}
-	first := factsOf(last)
-	f := facts{session: sessionResume, after: last.ID, parentSession: first.parentSession, mode: first.mode, key: key}
+	j.Traits = durable.Traits{
+		Turn: durable.TurnLater, ParentSession: last.Traits.ParentSession, CallsBack: last.Traits.CallsBack, RequestKey: key,
+	}
 	j.Session, j.After, j.Priority = last.Session, last.ID, last.Priority
 	j.IdempotencyKey = hashKey("session", string(last.ID))
-	jobs, err := c.jobsOf(ctx, &b, params, j, f, true)
+	jobs, err := c.jobsOf(ctx, &b, params, j, true)
 	if err != nil {
 		return r, false, err
 	}
@@ -183,14 +184,6 @@ func (c *Coordinator) submitAfter(
 		return r, false, fmt.Errorf("resuming session %s: %w", last.Session, err)
 	}
 	return runs[0], runs[0].ID == jobs[0].ID, nil
-}
-
-// modeOf returns the execution mode of a request, as facts have it.
-func modeOf(r wire.RunRequest) wire.ExecutionMode {
-	if r.ExecutionMode == wire.AsyncPoll {
-		return ""
-	}
-	return r.ExecutionMode
 }
 
 // checkSession checks the parent session and the execution mode of a request.
@@ -273,7 +266,7 @@ func (r *callbackRunner) Execute(ctx context.Context, about durable.Run) error {
 func (c *Coordinator) ensureResume(ctx context.Context, callback durable.Run) error {
 	last, err := c.lastRun(ctx, callback.Session)
 	for err == nil {
-		if factsOf(last).resumes() && last.Phase == KindHooks && last.Attempts == 0 && !last.Status.Ended() {
+		if last.Traits.Turn == durable.TurnLater && last.Phase == KindHooks && last.Attempts == 0 && !last.Status.Ended() {
 			next, known, err := c.follower(ctx, last)
 			if err != nil || !known {
 				return err
@@ -291,7 +284,7 @@ func (c *Coordinator) ensureResume(ctx context.Context, callback durable.Run) er
 
 // follower returns the run of a session that follows another one.
 func (c *Coordinator) follower(ctx context.Context, r durable.Run) (next durable.Run, known bool, err error) {
-	list, err := c.store.List(ctx, durable.Filter{Session: r.Session, Label: durable.Label{Name: labelAfter, Value: string(r.ID)}, Limit: 1})
+	list, err := c.store.List(ctx, durable.Filter{Session: r.Session, After: r.ID, Turn: durable.TurnLater, Limit: 1})
 	if err != nil || len(list) == 0 {
 		return durable.Run{}, false, err
 	}
@@ -390,7 +383,7 @@ func (o *hookedRun) resumedInput(ctx context.Context, params json.RawMessage) ([
 
 // conversation returns the state in which the last run of a session before another one has ended that has begun.
 func (c *Coordinator) conversation(ctx context.Context, r durable.Run) (agent.State, error) {
-	for id := factsOf(r).after; id != ""; {
+	for id := r.After; id != ""; {
 		s, err := durable.Load(ctx, c.store, id)
 		if err == nil {
 			return s, nil
@@ -405,7 +398,7 @@ func (c *Coordinator) conversation(ctx context.Context, r durable.Run) (agent.St
 		if err != nil {
 			return agent.State{}, err
 		}
-		id = factsOf(before).after
+		id = before.After
 	}
 	return agent.NewState(), nil
 }
@@ -434,11 +427,8 @@ const maxSessions = 1000
 func (c *Coordinator) ListSessions(ctx context.Context, f wire.SessionFilter) (wire.SessionList, error) {
 	out := wire.SessionList{Sessions: []wire.SessionSummary{}}
 	filter := durable.Filter{
-		Name: f.AgentName, Label: durable.Label{Name: labelSession, Value: sessionBegin}, Since: f.Since, Until: f.Until,
-		Before: agent.RunID(f.Before), Limit: maxSessions,
-	}
-	if f.ParentSession != "" {
-		filter.Label = durable.Label{Name: labelParentSession, Value: f.ParentSession}
+		Name: f.AgentName, Turn: durable.TurnFirst, Since: f.Since, Until: f.Until,
+		Before: agent.RunID(f.Before), ParentSession: agent.SessionID(f.ParentSession), Limit: maxSessions,
 	}
 	for looked := 0; ; {
 		page, err := c.store.List(ctx, filter)
@@ -451,7 +441,7 @@ func (c *Coordinator) ListSessions(ctx context.Context, f wire.SessionFilter) (w
 				return out, nil
 			}
 			filter.Before = first.ID
-			if !isOurs(first) || factsOf(first).session != sessionBegin {
+			if !isOurs(first) {
 				continue
 			}
 			looked++

@@ -16,7 +16,7 @@ import (
 
 const traceHeader = "traceparent"
 
-// traceOf returns the span in ctx as facts store it. The run, runs that its hooks start, and runs that call its hooks join this trace, in
+// traceOf returns the span in ctx as durable.Traits have it. The run, runs that its hooks start, and runs that call its hooks join this trace, in
 // every process.
 func traceOf(ctx context.Context) string {
 	carrier := propagation.MapCarrier{}
@@ -26,7 +26,7 @@ func traceOf(ctx context.Context) string {
 
 // withTrace returns ctx with the span that has submitted a run.
 func withTrace(ctx context.Context, r durable.Run) context.Context {
-	parent := factsOf(r).trace
+	parent := r.Traits.Trace
 	if parent == "" {
 		return ctx
 	}

@@ -2,7 +2,6 @@ package coordinator
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +20,7 @@ func viewOf(r durable.Run) wire.Run {
 	labels := map[string]string{}
 	for name, value := range r.Labels {
 		own := r.Kind == durable.KindPipeline && (name == pipeline.LabelPipeline || name == pipeline.LabelSession)
-		if !strings.HasPrefix(name, reservedPrefix) && !own {
+		if !own {
 			labels[name] = value
 		}
 	}
@@ -31,12 +30,15 @@ func viewOf(r durable.Run) wire.Run {
 			demands[name] = value
 		}
 	}
-	f := factsOf(r)
+	mode := wire.AsyncPoll
+	if r.Traits.CallsBack {
+		mode = wire.AsyncCallback
+	}
 	v := wire.Run{
 		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Version: r.Version, Type: wire.Autonomous,
 		Status: StatusOf(r), Blocked: r.Blocked, CancelCause: r.CancelCause,
-		HasHooks: f.hasHooks, Hook: f.hook, ParentRunID: r.Parent, Demands: demands, Labels: labels,
-		ParentSessionID: f.parentSession, ExecutionMode: cmp.Or(f.mode, wire.AsyncPoll),
+		HasHooks: r.Traits.HasHooks, Hook: r.Traits.Hook, ParentRunID: r.Parent, Demands: demands, Labels: labels,
+		ParentSessionID: r.Traits.ParentSession, ExecutionMode: mode,
 		SubmittedBy: r.By, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(),
 	}
 	switch r.Kind {
@@ -173,7 +175,7 @@ func (c *Coordinator) FindRun(ctx context.Context, id agent.RunID) (durable.Run,
 // isOurs reports whether a run is one of a blueprint.
 func isOurs(r durable.Run) bool {
 	if r.Kind == durable.KindPipeline {
-		return r.Demands[labelPipelines] != "" && factsOf(r).session != ""
+		return r.Demands[labelPipelines] != "" && r.Traits.Turn != ""
 	}
 	return r.Demands[labelRunner] == runnerLabel
 }

@@ -102,6 +102,8 @@ func (p printer) job(j Job) {
 	p.strings(string(j.ID), string(j.Kind), j.Name, j.Version, string(j.Session), string(j.Parent), string(j.Root), j.IdempotencyKey, j.By,
 		string(j.Phase), string(j.After), mapText(j.Demands), mapText(j.Labels))
 	p.bytes(j.Input)
+	traits, _ := json.Marshal(j.Traits) //nolint:errchkjson // texts can always be written
+	p.bytes(traits)
 	p.number(int64(j.Priority))
 	p.time(j.NotBefore, j.StartBy, j.Deadline)
 }

@@ -84,6 +84,8 @@ type Job struct {
 	// it has ended, this run waits until the wait is answered or the run is cancelled. A job with an After cannot have a
 	// NotBefore, and cannot be leased at once (Begin).
 	After agent.RunID
+	// Traits are kept for the service that submits the job.
+	Traits Traits
 }
 
 // afterID is the ID and the subject of the wait of a run that starts after another.

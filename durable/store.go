@@ -203,6 +203,9 @@ type Run struct {
 	// Parent is the run that started this one, and Root the topmost ancestor.
 	Parent agent.RunID `json:"parent,omitempty"`
 	Root   agent.RunID `json:"root,omitempty"`
+	// After and Traits are those of the job.
+	After  agent.RunID `json:"after,omitempty"`
+	Traits Traits      `json:"traits,omitzero"`
 	// Status is what the run is doing or how it ended; Reason is why it ended.
 	Status Status           `json:"status"`
 	Reason agent.StopReason `json:"reason,omitempty"`
@@ -354,6 +357,13 @@ type Filter struct {
 	Name    string
 	Session agent.SessionID
 	Parent  agent.RunID
+	// After, ParentSession, Turn and RequestKey, unless empty, must be equal.
+	After         agent.RunID
+	ParentSession agent.SessionID
+	Turn          Turn
+	RequestKey    string
+	// HasHooks selects only runs around which hooks are called.
+	HasHooks bool
 	// Label, unless its Name is empty, selects runs with this label.
 	Label Label
 	// Blocked selects only runs that a hook has blocked.

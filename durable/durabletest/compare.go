@@ -180,8 +180,8 @@ func (r *row) describe(before *row) []string {
 	lines := []string{
 		fmt.Sprintf("status %s, reason %q, blocked %v, paused %v, cancelled by %q: %q",
 			r.Status, r.Reason, r.Blocked, r.Paused, r.CancelCause, r.CancelReason),
-		fmt.Sprintf("job %s %q %q %v %v %d %q %q %q",
-			r.Kind, r.Name, r.Parent, r.Labels, r.Demands, r.Priority, r.IdempotencyKey, r.Root, r.input),
+		fmt.Sprintf("job %s %q %q %q %v %v %d %q %q %q",
+			r.Kind, r.Name, r.Parent, r.After, r.Labels, r.Demands, r.Priority, r.IdempotencyKey, r.Root, r.input),
 		fmt.Sprintf("phase %q, submitted %q", r.Phase, r.submitted),
 		fmt.Sprintf("steps %d, attempts %d, entries %d, events %d, result %q", r.Steps, r.Attempts, r.Entries, r.Events, r.result),
 		fmt.Sprintf("owner %q, epoch %d, expires %s, ready %s", r.Owner, r.Epoch, describeTime(r.Expires, before.Expires), describeTime(r.Ready, before.Ready)),

@@ -46,18 +46,33 @@ var listing = map[string]part{
 		begin(durable.Job{ID: "4", Name: "b", Session: "u", Parent: "2"}, durable.Update{Status: durable.StatusFailed, Blocked: true})
 		begin(durable.Job{ID: "5", Labels: map[string]string{"team": ""}}, durable.Update{Status: durable.StatusFailed})
 		submitJobs(t, s, durable.Job{ID: "6", Name: "c", Phase: "first"}, durable.Job{ID: "7", Name: "c", NotBefore: later(), Phase: "second"})
+		submitJobs(t, s,
+			durable.Job{ID: "8", Session: "v", Name: "t", Traits: durable.Traits{Turn: durable.TurnFirst, ParentSession: "u", HasHooks: true}},
+			durable.Job{ID: "9", Session: "v", Name: "t", After: "8", Traits: durable.Traits{Turn: durable.TurnLater, ParentSession: "u", RequestKey: "k"}},
+		)
 		label := func(name, value string) durable.Label { return durable.Label{Name: name, Value: value} }
 		for _, c := range []struct {
 			filter durable.Filter
 			want   []agent.RunID
 		}{
-			{durable.Filter{}, []agent.RunID{"7", "6", "5", "4", "3", "2", "1"}},
+			{durable.Filter{Session: "v", Turn: durable.TurnFirst}, []agent.RunID{"8"}},
+			{durable.Filter{Session: "v", After: "8"}, []agent.RunID{"9"}},
+			{durable.Filter{Session: "v", RequestKey: "k"}, []agent.RunID{"9"}},
+			{durable.Filter{Session: "u", RequestKey: "k"}, []agent.RunID{}},
+			{durable.Filter{Turn: durable.TurnLater}, []agent.RunID{"9"}},
+			{durable.Filter{Turn: durable.TurnLater, Status: []durable.Status{durable.StatusReady}}, []agent.RunID{}},
+			{durable.Filter{ParentSession: "u"}, []agent.RunID{"9", "8"}},
+			{durable.Filter{ParentSession: "u", Before: "9"}, []agent.RunID{"8"}},
+			{durable.Filter{HasHooks: true}, []agent.RunID{"8"}},
+			{durable.Filter{HasHooks: true, Status: []durable.Status{durable.StatusWaiting}}, []agent.RunID{}},
+			{durable.Filter{HasHooks: true, Turn: durable.TurnFirst, ParentSession: "u", Name: "t"}, []agent.RunID{"8"}},
+			{durable.Filter{}, []agent.RunID{"9", "8", "7", "6", "5", "4", "3", "2", "1"}},
 			{durable.Filter{Status: []durable.Status{durable.StatusRunning}}, []agent.RunID{"1"}},
-			{durable.Filter{Status: []durable.Status{durable.StatusWaiting, durable.StatusCompleted}}, []agent.RunID{"3", "2"}},
-			{durable.Filter{Status: []durable.Status{durable.StatusReady}}, []agent.RunID{"6"}},
+			{durable.Filter{Status: []durable.Status{durable.StatusWaiting, durable.StatusCompleted}}, []agent.RunID{"9", "3", "2"}},
+			{durable.Filter{Status: []durable.Status{durable.StatusReady}}, []agent.RunID{"8", "6"}},
 			{durable.Filter{Status: []durable.Status{durable.StatusPending}}, []agent.RunID{"7"}},
 			{durable.Filter{Status: []durable.Status{durable.StatusCancelled}}, []agent.RunID{}},
-			{durable.Filter{Status: durable.Statuses}, []agent.RunID{"7", "6", "5", "4", "3", "2", "1"}},
+			{durable.Filter{Status: durable.Statuses}, []agent.RunID{"9", "8", "7", "6", "5", "4", "3", "2", "1"}},
 			{durable.Filter{Kind: durable.KindCommand}, []agent.RunID{"3"}},
 			{durable.Filter{Kind: durable.KindAgent, Name: "a"}, []agent.RunID{"1"}},
 			{durable.Filter{Name: "a"}, []agent.RunID{"3", "1"}},
@@ -81,7 +96,7 @@ var listing = map[string]part{
 			{durable.Filter{Label: label("team", "red"), Status: []durable.Status{durable.StatusRunning}}, []agent.RunID{"1"}},
 			{durable.Filter{Label: label("team", "red"), Before: "3"}, []agent.RunID{"1"}},
 			{durable.Filter{Label: label("team", "red"), Limit: 1}, []agent.RunID{"3"}},
-			{durable.Filter{Label: label("", "red")}, []agent.RunID{"7", "6", "5", "4", "3", "2", "1"}},
+			{durable.Filter{Label: label("", "red")}, []agent.RunID{"9", "8", "7", "6", "5", "4", "3", "2", "1"}},
 			{durable.Filter{Blocked: true}, []agent.RunID{"4"}},
 			{durable.Filter{Blocked: true, Name: "a"}, []agent.RunID{}},
 			{durable.Filter{Before: "4"}, []agent.RunID{"3", "2", "1"}},
@@ -89,7 +104,7 @@ var listing = map[string]part{
 			{durable.Filter{Before: "3", Name: "b"}, []agent.RunID{"2"}},
 			{durable.Filter{Before: "4", Limit: 2}, []agent.RunID{"3", "2"}},
 			{durable.Filter{Before: "1"}, []agent.RunID{}},
-			{durable.Filter{Limit: 1}, []agent.RunID{"7"}},
+			{durable.Filter{Limit: 1}, []agent.RunID{"9"}},
 		} {
 			assert.Equal(t, c.want, listIDs(t, s, c.filter), "%+v", c.filter)
 		}

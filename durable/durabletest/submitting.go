@@ -210,6 +210,10 @@ func fullJob(id agent.RunID) durable.Job {
 		ID: id, Kind: durable.KindCommand, Name: "deploy", Version: "v1.2", Session: "s", Parent: "p", Root: "top",
 		Input: []byte("input\x00\xff"), Demands: map[string]string{"gpu": "a100", "zone": "ü"}, Labels: map[string]string{"team": "red", "x/y": ""},
 		Priority: -7, NotBefore: longAgo(), StartBy: later(), Deadline: later().Add(hour), IdempotencyKey: "key of " + string(id), By: "ann",
+		Traits: durable.Traits{
+			Turn: durable.TurnLater, ParentSession: "above", CallsBack: true, RequestKey: "hash", Hook: "on_run_start", HasHooks: true, HoldsResult: true,
+			Trace: "00-1-2-01",
+		},
 	}
 }
 
@@ -218,6 +222,7 @@ func sameJob(t *testing.T, want durable.Job, got durable.Run) {
 	t.Helper()
 	assert.Equal(t, []any{want.ID, want.Kind, want.Name, want.Version, want.Session, want.Parent, want.Root, want.Priority, want.IdempotencyKey, want.By},
 		[]any{got.ID, got.Kind, got.Name, got.Version, got.Session, got.Parent, got.Root, got.Priority, got.IdempotencyKey, got.By})
+	assert.Equal(t, want.Traits, got.Traits)
 	assert.Equal(t, want.Demands, got.Demands)
 	assert.Equal(t, want.Labels, got.Labels)
 	for i, times := range [][2]time.Time{{want.NotBefore, got.NotBefore}, {want.StartBy, got.StartBy}, {want.Deadline, got.Deadline}} {
@@ -236,6 +241,7 @@ func testTexts(t *testing.T, s durable.Store) {
 		id := agent.RunID(text)
 		l := beginAs(t, s, durable.Job{
 			ID: id, Session: agent.SessionID(text), Kind: durable.Kind(text), Name: text, Version: text, Parent: id, Root: id, IdempotencyKey: text, By: text,
+			Traits: durable.Traits{Turn: durable.Turn(text), ParentSession: agent.SessionID(text), RequestKey: text, Hook: text, Trace: text},
 			Labels: map[string]string{"text": strings.NewReplacer("\n", " ", "\t", " ").Replace(text)},
 		}, text, hour)
 		writeCommit(t, s, l, durable.Commit{
@@ -253,9 +259,10 @@ func testTexts(t *testing.T, s durable.Store) {
 	for _, text := range odd {
 		id := agent.RunID(text)
 		r := getRun(t, s, id)
-		assert.Equal(t, []string{text, text, text, text, text, text, text, text, text, text, text, text}, []string{
+		assert.Equal(t, []string{text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text}, []string{
 			string(r.ID), string(r.Session), string(r.Kind), r.Name, r.Version, string(r.Parent), string(r.Root), string(r.Reason),
-			r.CancelReason, r.Owner, r.IdempotencyKey, r.By,
+			r.CancelReason, r.Owner, r.IdempotencyKey, r.By, string(r.Traits.Turn), string(r.Traits.ParentSession), r.Traits.RequestKey, r.Traits.Hook,
+			r.Traits.Trace,
 		}, "%q", text)
 		sameEntries(t, []durable.Entry{{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: testTime()}}, readJournal(t, s, id))
 		assert.Equal(t, []string{text}, eventNames(t, s, id))
@@ -272,7 +279,9 @@ func testTexts(t *testing.T, s durable.Store) {
 		sameAnswer(t, decides, *readWaits(t, s, id)[0].Answer)
 		assert.Equal(t, []string{"answer " + text + " " + text, "answer " + text + " " + text}, recordNames(readRecords(t, s, durable.AuditFilter{Run: id})))
 		assert.Len(t, readRecords(t, s, durable.AuditFilter{Subject: text}), 4)
-		for _, f := range []durable.Filter{{Name: text}, {Kind: r.Kind}, {Session: agent.SessionID(text)}, {Parent: id}} {
+		for _, f := range []durable.Filter{
+			{Name: text}, {Kind: r.Kind}, {Session: agent.SessionID(text)}, {Parent: id}, {Turn: r.Traits.Turn}, {ParentSession: r.Session}, {RequestKey: text},
+		} {
 			assert.Equal(t, []agent.RunID{id}, listIDs(t, s, f), "filter %+v", f)
 		}
 		assert.Contains(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "text", Value: r.Labels["text"]}}), id)

@@ -403,7 +403,7 @@ func (s *state) addRuns(jobs []durable.Job) []agent.RunID {
 		}
 		j, _ = j.Prepare()
 		r := &row{input: string(j.Input), submitted: string(j.Input), Run: durable.Run{
-			ID: j.ID, Kind: j.Kind, Name: j.Name, Parent: j.Parent, Root: j.Root, Phase: j.Phase, Labels: j.Labels, Demands: j.Demands,
+			ID: j.ID, Kind: j.Kind, Name: j.Name, Parent: j.Parent, Root: j.Root, Phase: j.Phase, After: j.After, Labels: j.Labels, Demands: j.Demands,
 			Priority: j.Priority, IdempotencyKey: j.IdempotencyKey, NotBefore: j.NotBefore, StartBy: j.StartBy, Deadline: j.Deadline,
 			Created: time.Now(), Updated: time.Now(),
 		}}

@@ -66,7 +66,9 @@ func matchesFilter(f durable.Filter, r durable.Run) bool {
 	label, has := r.Labels[f.Label.Name]
 	return (len(f.Status) == 0 || slices.Contains(f.Status, r.Status)) &&
 		(f.Kind == "" || f.Kind == r.Kind) && (f.Phase == "" || f.Phase == r.Phase) && (f.Name == "" || f.Name == r.Name) &&
-		(f.Session == "" || f.Session == r.Session) && (f.Parent == "" || f.Parent == r.Parent) &&
+		(f.Session == "" || f.Session == r.Session) && (f.Parent == "" || f.Parent == r.Parent) && (f.After == "" || f.After == r.After) &&
+		(f.ParentSession == "" || f.ParentSession == r.Traits.ParentSession) && (f.Turn == "" || f.Turn == r.Traits.Turn) &&
+		(f.RequestKey == "" || f.RequestKey == r.Traits.RequestKey) && (!f.HasHooks || r.Traits.HasHooks) &&
 		(f.Label.Name == "" || has && label == f.Label.Value) && (!f.Blocked || r.Blocked) &&
 		(f.Since.IsZero() || !r.Created.Before(f.Since)) && (f.Until.IsZero() || r.Created.Before(f.Until))
 }

@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/samber/lo"
@@ -30,12 +31,18 @@ func (l *listing) equal(column, value string) {
 	if value != "" {
 		l.and("r." + column + " = " + l.arg(text(value)))
 	}
+	if value != "" && slices.Contains(partlyIndexed, column) {
+		l.and("r." + column + " <> ''")
+	}
 }
+
+// partlyIndexed are the columns whose indexes cover only rows with a value.
+var partlyIndexed = []string{"parent", "parent_session", "phase", "turn"}
 
 // listQuery returns the query of a list. The filter decides which index it reads:
 //
-//   - session, parent: the index of that column, because there are few runs;
-//   - label, phase, name, kind, status: an index that ends with the status and the number. The query merges one list per status. Row
+//   - session, parent, parent session: the index of that column, because there are few runs;
+//   - label, turn, hooks, phase, name, kind, status: an index that ends with the status and the number. The query merges one list per status. Row
 //     comparisons of these two in place of equals signs rule out the index of the numbers: the planner might otherwise scan the
 //     newest runs in the hope of finding the few that match;
 //   - blocked: the index of blocked runs;
@@ -46,38 +53,29 @@ func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	l.behind = l.arg(lo.FromPtrOr(before, math.MaxInt64)) + "::bigint"
 	l.equal("session", string(f.Session))
 	l.equal("parent", string(f.Parent))
-	if f.Parent != "" {
-		l.and("r.parent <> ''") // the index covers only these rows
-	}
+	l.equal("after", string(f.After))
+	l.equal("parent_session", string(f.ParentSession))
+	l.equal("turn", string(f.Turn))
+	l.equal("request_key", f.RequestKey)
+	l.equal("phase", string(f.Phase))
+	l.equal("name", f.Name)
+	l.equal("kind", string(f.Kind))
 	if f.Blocked {
 		l.and("r.blocked")
 	}
-	if f.Phase != "" {
-		l.and("r.phase <> ''") // the same
+	if f.HasHooks {
+		l.and("r.has_hooks")
 	}
 	l.addTimes(f)
-	few := f.Session != "" || f.Parent != ""
+	few := f.Session != "" || f.Parent != "" || f.ParentSession != ""
 	switch {
-	case f.Label.Name != "" && !few:
-		l.equal("name", f.Name)
-		l.equal("kind", string(f.Kind))
-		l.equal("phase", string(f.Phase))
+	case few:
+	case f.Label.Name != "":
 		return l.byLabel(f), l.args
-	case f.Phase != "" && !few && !f.Blocked:
-		l.equal("name", f.Name)
-		l.equal("kind", string(f.Kind))
-		return l.byStatus(f, "phase", string(f.Phase)), l.args
-	case f.Name != "" && !few && !f.Blocked:
-		l.equal("kind", string(f.Kind))
-		return l.byStatus(f, "name", f.Name), l.args
-	case f.Kind != "" && !few && !f.Blocked:
-		return l.byStatus(f, "kind", string(f.Kind)), l.args
-	case len(f.Status) > 0 && !few && !f.Blocked:
-		return l.byStatus(f, "", ""), l.args
+	case f.Blocked:
+	case f.Turn != "", f.HasHooks, f.Phase != "", f.Name != "", f.Kind != "", len(f.Status) > 0:
+		return l.byStatus(f), l.args
 	}
-	l.equal("name", f.Name)
-	l.equal("kind", string(f.Kind))
-	l.equal("phase", string(f.Phase))
 	if len(f.Status) > 0 {
 		l.and("r.status = ANY (" + l.statuses(f) + ")")
 	}
@@ -117,10 +115,9 @@ func (l *listing) statuses(f durable.Filter) string {
 	return l.arg(texts(all)) + "::text[]"
 }
 
-// byStatus returns a query that merges the lists of each status. A column with a value is the first column of the index.
-// It is not part of the row comparisons, because a scan stops only at the end of their first column.
-func (l *listing) byStatus(f durable.Filter, column, value string) string {
-	l.equal(column, value)
+// byStatus returns a query that merges the lists of each status. The first column of the index is not part of the row comparisons, because
+// a scan stops only at the end of their first column.
+func (l *listing) byStatus(f durable.Filter) string {
 	l.and("(r.status, r.num) >= (wanted, 0)")
 	l.and("(r.status, r.num) < (wanted, " + l.behind + ")")
 	//nolint:unqueryvet // the inner query passes its rows on

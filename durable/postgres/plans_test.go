@@ -27,7 +27,7 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 		`INSERT INTO queues (key, kind, name, demands) SELECT sha256(i::text::bytea), 'agent', 'agent ' || i, ''
 		FROM generate_series(0, 999) i WHERE $1::int > 0`,
 		`INSERT INTO runs (id, session, kind, name, parent, root, status, reason, steps, entries, created, updated, ended, owner, expires, ready, answer_by,
-			queue, labels, blocked, epoch, attempts, offer_seq, offered, not_before, deadline, start_by, cancel_cause, handled, signals)
+			queue, labels, blocked, epoch, attempts, offer_seq, offered, not_before, deadline, start_by, cancel_cause, handled, signals, turn, parent_session, has_hooks)
 		SELECT 'run ' || i, 'session ' || i / 5, CASE WHEN i % 5000 = 3 THEN 'command' ELSE 'agent' END, 'agent ' || i % 1000,
 			CASE WHEN i % 20 = 0 THEN 'run ' || i - 1 ELSE '' END, '', status, '', 10, 10, at, at,
 			CASE WHEN status IN ('completed', 'failed') THEN at END, CASE status WHEN 'running' THEN 'owner ' || i % 7 ELSE '' END,
@@ -38,7 +38,7 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 			CASE WHEN i % 2000 = 11 THEN at END, CASE status WHEN 'pending' THEN now() + CASE WHEN i % 10000 = 31 THEN -1 ELSE 1 END * interval '1 day' END,
 			CASE WHEN i % 10 = 1 THEN now() + CASE WHEN i % 10000 = 41 THEN -1 ELSE 1 END * interval '1 day' END,
 			CASE status WHEN 'pending' THEN now() + CASE WHEN i % 10000 = 131 THEN -1 ELSE 1 END * interval '1 day' END,
-			'', i % 2, i % 2
+			'', i % 2, i % 2, CASE WHEN i % 5 = 0 THEN 'first' ELSE '' END, CASE WHEN i % 20 = 0 THEN 'session ' || i / 5 ELSE '' END, i % 500 = 2
 		FROM (SELECT i, now() - interval '1 day' + i * interval '1 millisecond' AS at, CASE
 			WHEN i % 1000 = 1 THEN 'running' WHEN i % 1000 = 11 THEN 'ready' WHEN i % 100 = 31 THEN 'pending' WHEN i % 10 = 1 THEN 'waiting'
 			WHEN i % 50 = 2 THEN 'failed' ELSE 'completed' END AS status
@@ -181,6 +181,10 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		"a parent":           {durable.Filter{Parent: "run 19"}, "runs_parent", 1},
 		"a phase":            {durable.Filter{Phase: "hooks"}, "runs_phase", 100},
 		"a phase, a status":  {durable.Filter{Phase: "hooks", Name: "agent 7", Status: one(durable.StatusReady)}, "runs_phase", 60},
+		"a parent session":   {durable.Filter{ParentSession: "session 8", Turn: durable.TurnFirst}, "runs_parent_session", 5},
+		"a turn":             {durable.Filter{Turn: durable.TurnFirst}, "runs_turn", 100},
+		"hooks":              {durable.Filter{HasHooks: true}, "runs_hooks", 100},
+		"hooks, a status":    {durable.Filter{HasHooks: true, Status: one(durable.StatusFailed)}, "runs_hooks", 60},
 		"blocked":            {durable.Filter{Blocked: true}, "runs_blocked", 60},
 		"a label":            {durable.Filter{Label: durable.Label{Name: "site", Value: "site 1"}}, "labels_value", 400},
 		"a label, no run":    {durable.Filter{Label: durable.Label{Name: "site", Value: "site 2"}}, "labels_value", 5},

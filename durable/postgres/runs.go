@@ -20,7 +20,8 @@ import (
 const runColumns = `r.id, r.session, r.kind, r.name, r.version, r.parent, r.root, r.status, r.reason, r.blocked, r.paused, r.cancel_reason, r.cancel_cause,
 	CASE WHEN r.phase = '' THEN (SELECT q.demands FROM queues q WHERE q.id = r.queue) ELSE r.demands END, r.labels, r.priority, r.idempotency_key,
 	r.steps, r.attempts, r.entries, r.events, r.created, r.updated, r.ready, r.not_before, r.start_by, r.deadline, r.submitted_by, r.answer_by,
-	r.owner, r.epoch, r.expires, r.phase, r.any_wait, r.offer_seq, r.offered, r.signals, r.handled, r.appended`
+	r.owner, r.epoch, r.expires, r.phase, r.any_wait, r.offer_seq, r.offered, r.signals, r.handled, r.appended,
+	r.after, r.turn, r.parent_session, r.calls_back, r.request_key, r.hook, r.has_hooks, r.holds_result, r.trace`
 
 func scanRun(row pgx.CollectableRow) (r store.Run, err error) {
 	err = row.Scan(runTargets(&r)...)
@@ -35,6 +36,8 @@ func runTargets(r *store.Run, more ...any) []any {
 		&r.Steps, &r.Attempts, &r.Entries, &r.Events, when{&r.Created}, when{&r.Updated}, when{&r.Ready}, when{&r.NotBefore}, when{&r.StartBy},
 		when{&r.Deadline}, (*text)(&r.By), when{&r.AnswerBy}, (*text)(&r.Owner), &r.Epoch, when{&r.Expires}, (*text)(&r.Phase),
 		&r.AnyWait, &r.Offer, when{&r.Offered}, &r.Signals, &r.Handled, &r.Appended,
+		(*text)(&r.After), (*text)(&r.Traits.Turn), (*text)(&r.Traits.ParentSession), &r.Traits.CallsBack, (*text)(&r.Traits.RequestKey),
+		(*text)(&r.Traits.Hook), &r.Traits.HasHooks, &r.Traits.HoldsResult, (*text)(&r.Traits.Trace),
 	}, more...)
 }
 
@@ -125,15 +128,19 @@ func (t *tx) AddRuns(runs ...store.NewRun) error {
 func insertRuns(b *pgx.Batch, runs []store.NewRun) {
 	key := func(r store.NewRun) []byte { k := r.Needs().Key(); return k[:] }
 	b.Queue(`INSERT INTO runs (id, session, kind, name, version, parent, root, labels, priority, idempotency_key, submitted_by, not_before, start_by,
-			deadline, created, updated, phase, demands, queue, status, reason, steps, ready, offer_seq, owner, epoch, attempts, expires)
+			deadline, created, updated, phase, demands, queue, status, reason, steps, ready, offer_seq, owner, epoch, attempts, expires,
+			after, turn, parent_session, calls_back, request_key, hook, has_hooks, holds_result, trace)
 		SELECT n.id, n.session, n.kind, n.name, n.version, n.parent, n.root, n.labels, n.priority, nullif(n.idempotency_key, ''), n.submitted_by,
 			n.not_before, n.start_by, n.deadline, n.created, n.created AS updated, n.phase, n.demands, (SELECT q.id FROM queues q WHERE q.key = n.queue),
-			n.status, '', 0, n.ready, n.offer_seq, n.owner, n.epoch, n.attempts, n.expires
+			n.status, '', 0, n.ready, n.offer_seq, n.owner, n.epoch, n.attempts, n.expires,
+			n.after, n.turn, n.parent_session, n.calls_back, n.request_key, n.hook, n.has_hooks, n.holds_result, n.trace
 		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::smallint[], $10::text[], $11::text[],
 			$12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::timestamptz[], $16::text[], $17::text[], $18::bytea[], $19::text[],
-			$20::timestamptz[], $21::bigint[], $22::text[], $23::bigint[], $24::bigint[], $25::timestamptz[]) WITH ORDINALITY
+			$20::timestamptz[], $21::bigint[], $22::text[], $23::bigint[], $24::bigint[], $25::timestamptz[],
+			$26::text[], $27::text[], $28::text[], $29::boolean[], $30::text[], $31::text[], $32::boolean[], $33::boolean[], $34::text[]) WITH ORDINALITY
 			n (id, session, kind, name, version, parent, root, labels, priority, idempotency_key, submitted_by, not_before, start_by, deadline,
-				created, phase, demands, queue, status, ready, offer_seq, owner, epoch, attempts, expires, place)
+				created, phase, demands, queue, status, ready, offer_seq, owner, epoch, attempts, expires,
+				after, turn, parent_session, calls_back, request_key, hook, has_hooks, holds_result, trace, place)
 		ORDER BY n.place`,
 		textsOf(runs, func(r store.NewRun) agent.RunID { return r.ID }),
 		textsOf(runs, func(r store.NewRun) agent.SessionID { return r.Session }),
@@ -159,7 +166,16 @@ func insertRuns(b *pgx.Batch, runs []store.NewRun) {
 		textsOf(runs, func(r store.NewRun) string { return r.Owner }),
 		column(runs, func(r store.NewRun) int64 { return r.Epoch }),
 		column(runs, func(r store.NewRun) int64 { return int64(r.Attempts) }),
-		timesOf(runs, func(r store.NewRun) time.Time { return r.Expires }))
+		timesOf(runs, func(r store.NewRun) time.Time { return r.Expires }),
+		textsOf(runs, func(r store.NewRun) agent.RunID { return r.After }),
+		textsOf(runs, func(r store.NewRun) durable.Turn { return r.Traits.Turn }),
+		textsOf(runs, func(r store.NewRun) agent.SessionID { return r.Traits.ParentSession }),
+		column(runs, func(r store.NewRun) bool { return r.Traits.CallsBack }),
+		textsOf(runs, func(r store.NewRun) string { return r.Traits.RequestKey }),
+		textsOf(runs, func(r store.NewRun) string { return r.Traits.Hook }),
+		column(runs, func(r store.NewRun) bool { return r.Traits.HasHooks }),
+		column(runs, func(r store.NewRun) bool { return r.Traits.HoldsResult }),
+		textsOf(runs, func(r store.NewRun) string { return r.Traits.Trace }))
 
 	var labels []label
 	var waits []store.Wait

@@ -19,6 +19,15 @@ CREATE TABLE runs (
 	version         text NOT NULL DEFAULT '',
 	parent          text COLLATE "C" NOT NULL,
 	root            text COLLATE "C" NOT NULL,
+	after           text COLLATE "C" NOT NULL DEFAULT '', -- the run that must end before this one can start
+	turn            text COLLATE "C" NOT NULL DEFAULT '', -- this column and the columns below, to trace, are the job's traits
+	parent_session  text COLLATE "C" NOT NULL DEFAULT '',
+	calls_back      boolean NOT NULL DEFAULT false,
+	request_key     text COLLATE "C" NOT NULL DEFAULT '',
+	hook            text NOT NULL DEFAULT '',
+	has_hooks       boolean NOT NULL DEFAULT false,
+	holds_result    boolean NOT NULL DEFAULT false,
+	trace           text NOT NULL DEFAULT '',
 	queue           bigint NOT NULL REFERENCES queues,
 	phase           text COLLATE "C" NOT NULL DEFAULT '', -- the kind of the runner that has the run, in place of kind
 	demands         text NOT NULL DEFAULT '', -- the job's demands while the run has a phase; otherwise the queue has them
@@ -64,6 +73,9 @@ CREATE INDEX runs_name ON runs (name, status, num);
 CREATE INDEX runs_phase ON runs (phase, status, num) WHERE phase <> '';
 CREATE INDEX runs_session ON runs (session, num);
 CREATE INDEX runs_parent ON runs (parent, num) WHERE parent <> '';
+CREATE INDEX runs_parent_session ON runs (parent_session, num) WHERE parent_session <> '';
+CREATE INDEX runs_turn ON runs (turn, status, num) WHERE turn <> '';
+CREATE INDEX runs_hooks ON runs (status, num) WHERE has_hooks;
 CREATE INDEX runs_blocked ON runs (num) WHERE blocked;
 CREATE INDEX runs_created ON runs (created, num);
 

@@ -110,10 +110,16 @@ func listBy(f durable.Filter, before position) (l listing) {
 		l.from = by("runs_by_parent")
 	case f.Session != "":
 		l.from = by("runs_by_session")
+	case f.ParentSession != "":
+		l.from = by("runs_by_parent_session")
 	case f.Label.Name != "":
 		l.from, l.order, l.perStatus = "labels INDEXED BY labels_by_value CROSS JOIN runs ON runs.n = labels.run", "labels.run DESC", true
 	case f.Blocked:
 		l.from = by("runs_by_block")
+	case f.Turn != "":
+		l.from = by("runs_by_turn")
+	case f.HasHooks:
+		l.from, l.perStatus = by("runs_by_hooks"), true
 	case f.Phase != "":
 		l.from, l.perStatus = by("runs_by_phase"), true
 	case f.Name != "":
@@ -127,30 +133,33 @@ func listBy(f durable.Filter, before position) (l listing) {
 	default:
 		l.from = "runs"
 	}
-	if f.Parent != "" {
-		l.and("parent = ? AND parent <> ''", string(f.Parent))
-	}
-	if f.Session != "" {
-		l.and("session = ? AND session <> ''", string(f.Session))
-	}
-	if f.Label.Name != "" {
-		if l.perStatus {
-			l.and("labels.name = ? AND labels.value = ?", f.Label.Name, f.Label.Value)
-		} else {
-			l.and("EXISTS (SELECT 1 FROM labels WHERE run = runs.n AND name = ? AND value = ?)", f.Label.Name, f.Label.Value)
+	for _, c := range []struct{ condition, value string }{ // a partial index needs its condition
+		{"parent = ? AND parent <> ''", string(f.Parent)},
+		{"session = ? AND session <> ''", string(f.Session)},
+		{"after = ?", string(f.After)},
+		{"parent_session = ? AND parent_session <> ''", string(f.ParentSession)},
+		{"turn = ? AND turn <> ''", string(f.Turn)},
+		{"request_key = ?", f.RequestKey},
+		{"phase = ? AND phase <> ''", string(f.Phase)},
+		{"runs.name = ?", f.Name},
+		{"kind = ?", string(f.Kind)},
+	} {
+		if c.value != "" {
+			l.and(c.condition, c.value)
 		}
 	}
+	switch {
+	case f.Label.Name == "":
+	case strings.HasPrefix(l.from, "labels"):
+		l.and("labels.name = ? AND labels.value = ?", f.Label.Name, f.Label.Value)
+	default:
+		l.and("EXISTS (SELECT 1 FROM labels WHERE run = runs.n AND name = ? AND value = ?)", f.Label.Name, f.Label.Value)
+	}
 	if f.Blocked {
-		l.and("runs.blocked = 1 AND runs.blocked <> 0")
+		l.and("blocked = 1 AND blocked <> 0")
 	}
-	if f.Phase != "" {
-		l.and("runs.phase = ? AND runs.phase <> ''", string(f.Phase))
-	}
-	if f.Name != "" {
-		l.and("runs.name = ?", f.Name)
-	}
-	if f.Kind != "" {
-		l.and("runs.kind = ?", string(f.Kind))
+	if f.HasHooks {
+		l.and("has_hooks = 1 AND has_hooks <> 0")
 	}
 	if !f.Since.IsZero() {
 		l.and("runs.created >= ?", f.Since.UnixMicro())

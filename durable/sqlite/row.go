@@ -107,7 +107,8 @@ func listKeys(keys []durable.Key) string {
 }
 
 // stored are the columns of runs that runFields has.
-const stored = `id, session, kind, name, version, parent, root, phase, status, reason, blocked, paused, cancel_reason,
+const stored = `id, session, kind, name, version, parent, root, after, turn, parent_session, calls_back, request_key,
+	hook, has_hooks, holds_result, trace, phase, status, reason, blocked, paused, cancel_reason,
 	cancel_cause, priority, idempotency_key, submitted_by, steps, attempts, entries, events, signals, handled, created, updated,
 	ready, not_before, start_by, deadline,
 	any_wait, answer_by, offer_seq, offered, appended, owner, epoch, leased, expires`
@@ -115,7 +116,9 @@ const stored = `id, session, kind, name, version, parent, root, phase, status, r
 // runFields returns the fields of a run in the order of stored.
 func runFields(r *store.Run) []any {
 	return []any{
-		&r.ID, &r.Session, &r.Kind, &r.Name, &r.Version, &r.Parent, &r.Root, &r.Phase, &r.Status, &r.Reason, &r.Blocked, &r.Paused,
+		&r.ID, &r.Session, &r.Kind, &r.Name, &r.Version, &r.Parent, &r.Root, &r.After, &r.Traits.Turn,
+		&r.Traits.ParentSession, &r.Traits.CallsBack, &r.Traits.RequestKey, &r.Traits.Hook, &r.Traits.HasHooks, &r.Traits.HoldsResult, &r.Traits.Trace,
+		&r.Phase, &r.Status, &r.Reason, &r.Blocked, &r.Paused,
 		&r.CancelReason, &r.CancelCause, &r.Priority, &r.IdempotencyKey, &r.By, &r.Steps, &r.Attempts, &r.Entries, &r.Events, &r.Signals, &r.Handled,
 		micros{&r.Created}, micros{&r.Updated}, micros{&r.Ready}, micros{&r.NotBefore}, micros{&r.StartBy}, micros{&r.Deadline}, &r.AnyWait,
 		micros{&r.AnswerBy}, &r.Offer, micros{&r.Offered}, &r.Appended, &r.Owner, &r.Epoch, micros{&r.Leased}, micros{&r.Expires},

@@ -19,6 +19,15 @@ CREATE TABLE runs (
     version         TEXT    NOT NULL DEFAULT '',
     parent          TEXT    NOT NULL,
     root            TEXT    NOT NULL,
+    after           TEXT    NOT NULL DEFAULT '', -- the run that must end before this one can start
+    turn            TEXT    NOT NULL DEFAULT '', -- this column and the columns below, to trace, are the job's traits
+    parent_session  TEXT    NOT NULL DEFAULT '',
+    calls_back      INTEGER NOT NULL DEFAULT 0,
+    request_key     TEXT    NOT NULL DEFAULT '',
+    hook            TEXT    NOT NULL DEFAULT '',
+    has_hooks       INTEGER NOT NULL DEFAULT 0,
+    holds_result    INTEGER NOT NULL DEFAULT 0,
+    trace           TEXT    NOT NULL DEFAULT '',
     queue           INTEGER NOT NULL DEFAULT 0, -- the ID in queues
     phase           TEXT    NOT NULL DEFAULT '', -- the kind of the runner that has the run, in place of kind
     demands         TEXT, -- the job's demands while the run has a phase; otherwise the queue has them
@@ -63,6 +72,9 @@ CREATE INDEX runs_by_name ON runs (name, status);
 CREATE INDEX runs_by_phase ON runs (phase, status) WHERE phase <> '';
 CREATE INDEX runs_by_session ON runs (session) WHERE session <> '';
 CREATE INDEX runs_by_parent ON runs (parent) WHERE parent <> '';
+CREATE INDEX runs_by_parent_session ON runs (parent_session) WHERE parent_session <> '';
+CREATE INDEX runs_by_turn ON runs (turn) WHERE turn <> '';
+CREATE INDEX runs_by_hooks ON runs (has_hooks, status) WHERE has_hooks <> 0;
 CREATE INDEX runs_by_block ON runs (blocked) WHERE blocked <> 0;
 CREATE INDEX runs_by_creation ON runs (created);
 

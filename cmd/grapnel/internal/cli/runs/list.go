@@ -180,7 +180,7 @@ func (f *filtering) hides(r durable.Run) bool {
 	case r.Kind == coordinator.KindHooks || r.Kind == coordinator.KindCallback:
 		return true
 	}
-	return r.Labels[coordinator.LabelHook] != "" && f.filter.Name == ""
+	return r.Traits.Hook != "" && f.filter.Name == ""
 }
 
 // find returns the runs that the flags select, and how many it has left out.
