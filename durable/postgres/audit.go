@@ -5,14 +5,10 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/samber/lo"
-
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/internal/store"
+	"github.com/jackc/pgx/v5"
 )
 
 // AddAudit implements store.Tx.
@@ -21,36 +17,20 @@ func (t *tx) AddAudit(records ...durable.AuditRecord) error {
 	return t.err
 }
 
-func insertRecords(b *pgx.Batch, records []durable.AuditRecord) {
-	answers := column(records, func(r durable.AuditRecord) durable.Answer { return lo.FromPtr(r.Answer) })
-	b.Queue(`INSERT INTO audit (at, kind, run, subject, who, wait, about, more, ends, data)
-		SELECT n.at, n.kind, n.run, n.subject, n.who, n.wait, n.about, n.more, n.ends, nullif(n.data, '') FROM unnest(
-			$1::timestamptz[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[], $9::boolean[], $10::bytea[])
-		WITH ORDINALITY n (at, kind, run, subject, who, wait, about, more, ends, data, place) ORDER BY n.place`,
-		timesOf(records, func(r durable.AuditRecord) time.Time { return r.At }),
-		textsOf(records, func(r durable.AuditRecord) durable.AuditKind { return r.Kind }),
-		textsOf(records, func(r durable.AuditRecord) agent.RunID { return r.Run }),
-		textsOf(records, func(r durable.AuditRecord) string { return r.Subject }),
-		textsOf(records, func(r durable.AuditRecord) string { return r.By }),
-		textsOf(answers, func(a durable.Answer) string { return a.Wait }),
-		textsOf(answers, func(a durable.Answer) string { return a.Subject }),
-		column(answers, func(a durable.Answer) bool { return a.More }),
-		column(answers, func(a durable.Answer) bool { return a.Ends }),
-		column(answers, func(a durable.Answer) []byte { return a.Data }))
-}
+func recordColumns(r durable.AuditRecord) []store.Column { return store.NewRecordRow(r).Columns() }
+
+var insertRecords = func() string {
+	columns := recordColumns(durable.AuditRecord{})
+	return `INSERT INTO audit (` + store.Names("", columns) + `) SELECT ` + store.Names("n.", columns) + ` FROM ` + unnestOf(columns) + ` ORDER BY n.nth`
+}()
 
 // Audit implements store.Rows.
 func (t *tx) Audit(f durable.AuditFilter) ([]durable.AuditRecord, error) {
 	sql, args := auditQuery(f)
-	return readAll(t, func(row pgx.CollectableRow) (r durable.AuditRecord, err error) {
-		var a durable.Answer
-		err = row.Scan(&r.Seq, when{&r.At}, (*text)(&r.Kind), (*text)(&r.Run), (*text)(&r.Subject), (*text)(&r.By),
-			(*text)(&a.Wait), (*text)(&a.Subject), &a.More, &a.Ends, &a.Data)
-		if r.Kind == durable.AuditAnswer {
-			a.At, a.By = r.At, r.By
-			r.Answer = &a
-		}
-		return r, err
+	return readAll(t, func(row pgx.CollectableRow) (durable.AuditRecord, error) {
+		r := &store.RecordRow{}
+		err := row.Scan(append([]any{&r.Seq}, targets(r.Columns())...)...)
+		return r.Read(), err
 	}, sql, args...)
 }
 
@@ -90,7 +70,7 @@ func auditQuery(f durable.AuditFilter) (query string, args []any) {
 	if kind != "" {
 		l.and("a.kind = " + kind)
 	}
-	return "SELECT a.num, a.at, a.kind, a.run, a.subject, a.who, a.wait, a.about, a.more, a.ends, a.data FROM audit a WHERE " +
+	return "SELECT a.num, " + store.Names("a.", recordColumns(durable.AuditRecord{})) + " FROM audit a WHERE " +
 		strings.Join(l.where, " AND ") + " ORDER BY " + order + " LIMIT " + l.limit, l.args
 }
 

@@ -127,15 +127,15 @@ func (d *db) claimHeads(
 		return nil, 0, err
 	}
 	defer rows.Close()
+	var r store.Run
+	into := runTargets(&r, &heads)
 	for rows.Next() {
-		var r store.Run
-		targets := runTargets(&r, &heads)
+		r = store.Run{}
 		skipped := rows.RawValues()[0] == nil // each was
 		if skipped {
-			targets = make([]any, len(targets))
-			targets[len(targets)-1] = &heads
+			clear(into[:len(into)-1])
 		}
-		if err := rows.Scan(targets...); err != nil {
+		if err := rows.Scan(into...); err != nil {
 			return nil, 0, err
 		}
 		if !skipped {

@@ -16,29 +16,25 @@ import (
 	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
-// runColumns are the columns that scanRun reads, of a table or alias named r.
-const runColumns = `r.id, r.session, r.kind, r.name, r.version, r.parent, r.root, r.status, r.reason, r.blocked, r.paused, r.cancel_reason, r.cancel_cause,
-	CASE WHEN r.phase = '' THEN (SELECT q.demands FROM queues q WHERE q.id = r.queue) ELSE r.demands END, r.labels, r.priority, r.idempotency_key,
-	r.steps, r.attempts, r.entries, r.events, r.created, r.updated, r.ready, r.not_before, r.start_by, r.deadline, r.submitted_by, r.answer_by,
-	r.owner, r.epoch, r.expires, r.phase, r.any_wait, r.offer_seq, r.offered, r.signals, r.handled, r.appended,
-	r.after, r.turn, r.parent_session, r.calls_back, r.request_key, r.hook, r.has_hooks, r.holds_result, r.trace`
+// runColumns are the columns that newRunScan reads, of a table or alias named r.
+var runColumns = store.Names("r.", columnsOf(&store.Run{})) + `,
+	CASE WHEN r.phase = '' THEN (SELECT q.demands FROM queues q WHERE q.id = r.queue) ELSE r.demands END, r.labels`
 
-func scanRun(row pgx.CollectableRow) (r store.Run, err error) {
-	err = row.Scan(runTargets(&r)...)
-	return r, err
+func columnsOf(r *store.Run) []store.Column { return append(r.JobColumns(), r.StateColumns()...) }
+
+// newRunScan returns a function that reads runs one after the other.
+func newRunScan() pgx.RowToFunc[store.Run] {
+	r := store.Run{}
+	into := runTargets(&r)
+	return func(row pgx.CollectableRow) (store.Run, error) {
+		r = store.Run{}
+		err := row.Scan(into...)
+		return r, err
+	}
 }
 
 func runTargets(r *store.Run, more ...any) []any {
-	return append([]any{
-		(*text)(&r.ID), (*text)(&r.Session), (*text)(&r.Kind), (*text)(&r.Name), (*text)(&r.Version), (*text)(&r.Parent), (*text)(&r.Root),
-		(*text)(&r.Status), (*text)(&r.Reason), &r.Blocked, &r.Paused, (*text)(&r.CancelReason), (*text)(&r.CancelCause),
-		pairs{&r.Demands}, pairs{&r.Labels}, &r.Priority, (*text)(&r.IdempotencyKey),
-		&r.Steps, &r.Attempts, &r.Entries, &r.Events, when{&r.Created}, when{&r.Updated}, when{&r.Ready}, when{&r.NotBefore}, when{&r.StartBy},
-		when{&r.Deadline}, (*text)(&r.By), when{&r.AnswerBy}, (*text)(&r.Owner), &r.Epoch, when{&r.Expires}, (*text)(&r.Phase),
-		&r.AnyWait, &r.Offer, when{&r.Offered}, &r.Signals, &r.Handled, &r.Appended,
-		(*text)(&r.After), (*text)(&r.Traits.Turn), (*text)(&r.Traits.ParentSession), &r.Traits.CallsBack, (*text)(&r.Traits.RequestKey),
-		(*text)(&r.Traits.Hook), &r.Traits.HasHooks, &r.Traits.HoldsResult, (*text)(&r.Traits.Trace),
-	}, more...)
+	return append(targets(append(columnsOf(r), store.Column{Value: &r.Demands}, store.Column{Value: &r.Labels})), more...)
 }
 
 // pairs reads labels or demands, which are stored as JSON, into To; an empty text is nil.
@@ -78,7 +74,7 @@ func byID(runs []store.Run) map[agent.RunID]store.Run {
 
 // Runs implements store.Rows.
 func (t *tx) Runs(ids ...agent.RunID) (map[agent.RunID]store.Run, error) {
-	runs, err := readAll(t, scanRun, `SELECT `+runColumns+` FROM runs r WHERE r.id = ANY ($1)`, texts(ids))
+	runs, err := readAll(t, newRunScan(), `SELECT `+runColumns+` FROM runs r WHERE r.id = ANY ($1)`, texts(ids))
 	return byID(runs), err
 }
 
@@ -88,7 +84,7 @@ func (t *tx) RunsByKey(keys ...string) (map[string]store.Run, error) {
 		t.presumed = true
 		return map[string]store.Run{}, nil
 	}
-	runs, err := readAll(t, scanRun, `SELECT `+runColumns+` FROM runs r WHERE r.idempotency_key = ANY ($1)`, texts(keys))
+	runs, err := readAll(t, newRunScan(), `SELECT `+runColumns+` FROM runs r WHERE r.idempotency_key = ANY ($1) AND r.idempotency_key <> ''`, texts(keys))
 	all := map[string]store.Run{}
 	for _, r := range runs {
 		all[r.IdempotencyKey] = r
@@ -110,10 +106,8 @@ func (t *tx) List(f durable.Filter) ([]durable.Run, error) {
 		before = &num
 	}
 	sql, args := listQuery(f, before)
-	return readAll(t, func(row pgx.CollectableRow) (durable.Run, error) {
-		r, err := scanRun(row)
-		return r.Run, err
-	}, sql, args...)
+	runs, err := readAll(t, newRunScan(), sql, args...)
+	return column(runs, func(r store.Run) durable.Run { return r.Run }), err
 }
 
 // AddRuns implements store.Tx. If an ID is taken, sending the runs fails.
@@ -125,58 +119,22 @@ func (t *tx) AddRuns(runs ...store.NewRun) error {
 	return t.err
 }
 
-func insertRuns(b *pgx.Batch, runs []store.NewRun) {
-	key := func(r store.NewRun) []byte { k := r.Needs().Key(); return k[:] }
-	b.Queue(`INSERT INTO runs (id, session, kind, name, version, parent, root, labels, priority, idempotency_key, submitted_by, not_before, start_by,
-			deadline, created, updated, phase, demands, queue, status, reason, steps, ready, offer_seq, owner, epoch, attempts, expires,
-			after, turn, parent_session, calls_back, request_key, hook, has_hooks, holds_result, trace)
-		SELECT n.id, n.session, n.kind, n.name, n.version, n.parent, n.root, n.labels, n.priority, nullif(n.idempotency_key, ''), n.submitted_by,
-			n.not_before, n.start_by, n.deadline, n.created, n.created AS updated, n.phase, n.demands, (SELECT q.id FROM queues q WHERE q.key = n.queue),
-			n.status, '', 0, n.ready, n.offer_seq, n.owner, n.epoch, n.attempts, n.expires,
-			n.after, n.turn, n.parent_session, n.calls_back, n.request_key, n.hook, n.has_hooks, n.holds_result, n.trace
-		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::smallint[], $10::text[], $11::text[],
-			$12::timestamptz[], $13::timestamptz[], $14::timestamptz[], $15::timestamptz[], $16::text[], $17::text[], $18::bytea[], $19::text[],
-			$20::timestamptz[], $21::bigint[], $22::text[], $23::bigint[], $24::bigint[], $25::timestamptz[],
-			$26::text[], $27::text[], $28::text[], $29::boolean[], $30::text[], $31::text[], $32::boolean[], $33::boolean[], $34::text[]) WITH ORDINALITY
-			n (id, session, kind, name, version, parent, root, labels, priority, idempotency_key, submitted_by, not_before, start_by, deadline,
-				created, phase, demands, queue, status, ready, offer_seq, owner, epoch, attempts, expires,
-				after, turn, parent_session, calls_back, request_key, hook, has_hooks, holds_result, trace, place)
-		ORDER BY n.place`,
-		textsOf(runs, func(r store.NewRun) agent.RunID { return r.ID }),
-		textsOf(runs, func(r store.NewRun) agent.SessionID { return r.Session }),
-		textsOf(runs, func(r store.NewRun) durable.Kind { return r.Kind }),
-		textsOf(runs, func(r store.NewRun) string { return r.Name }),
-		textsOf(runs, func(r store.NewRun) string { return r.Version }),
-		textsOf(runs, func(r store.NewRun) agent.RunID { return r.Parent }),
-		textsOf(runs, func(r store.NewRun) agent.RunID { return r.Root }),
-		column(runs, func(r store.NewRun) string { return pairsText(r.Labels) }),
-		column(runs, func(r store.NewRun) int16 { return int16(r.Priority) }),
-		textsOf(runs, func(r store.NewRun) string { return r.IdempotencyKey }),
-		textsOf(runs, func(r store.NewRun) string { return r.By }),
-		timesOf(runs, func(r store.NewRun) time.Time { return r.NotBefore }),
-		timesOf(runs, func(r store.NewRun) time.Time { return r.StartBy }),
-		timesOf(runs, func(r store.NewRun) time.Time { return r.Deadline }),
-		timesOf(runs, func(r store.NewRun) time.Time { return r.Created }),
-		textsOf(runs, func(r store.NewRun) durable.Kind { return r.Phase }),
-		column(runs, func(r store.NewRun) string { return phaseDemands(r.Run) }),
-		column(runs, key),
-		textsOf(runs, func(r store.NewRun) durable.Status { return r.Status }),
-		timesOf(runs, func(r store.NewRun) time.Time { return r.Ready }),
-		column(runs, func(r store.NewRun) int64 { return r.Offer }),
-		textsOf(runs, func(r store.NewRun) string { return r.Owner }),
-		column(runs, func(r store.NewRun) int64 { return r.Epoch }),
-		column(runs, func(r store.NewRun) int64 { return int64(r.Attempts) }),
-		timesOf(runs, func(r store.NewRun) time.Time { return r.Expires }),
-		textsOf(runs, func(r store.NewRun) agent.RunID { return r.After }),
-		textsOf(runs, func(r store.NewRun) durable.Turn { return r.Traits.Turn }),
-		textsOf(runs, func(r store.NewRun) agent.SessionID { return r.Traits.ParentSession }),
-		column(runs, func(r store.NewRun) bool { return r.Traits.CallsBack }),
-		textsOf(runs, func(r store.NewRun) string { return r.Traits.RequestKey }),
-		textsOf(runs, func(r store.NewRun) string { return r.Traits.Hook }),
-		column(runs, func(r store.NewRun) bool { return r.Traits.HasHooks }),
-		column(runs, func(r store.NewRun) bool { return r.Traits.HoldsResult }),
-		textsOf(runs, func(r store.NewRun) string { return r.Traits.Trace }))
+// newRunColumns returns the columns of a new run.
+func newRunColumns(r store.NewRun) []store.Column {
+	key, demands := r.Needs().Key(), phaseDemands(r.Run)
+	return append(columnsOf(&r.Run), store.Column{Name: "labels", Value: &r.Labels}, store.Column{Name: "demands", Value: &demands},
+		store.Column{Name: "queue", Value: new(key[:])})
+}
 
+var insertRunsQuery = func() string {
+	columns := newRunColumns(store.NewRun{})
+	queue := len(columns) - 1
+	return `INSERT INTO runs (` + store.Names("", columns) + `) SELECT ` + store.Names("n.", columns[:queue]) +
+		`, (SELECT q.id FROM queues q WHERE q.key = n.queue) FROM ` + unnestOf(columns) + ` ORDER BY n.nth`
+}()
+
+func insertRuns(b *pgx.Batch, runs []store.NewRun) {
+	b.Queue(insertRunsQuery, arrays(runs, newRunColumns)...)
 	var labels []label
 	var waits []store.Wait
 	inputs := slices.DeleteFunc(slices.Clone(runs), func(r store.NewRun) bool { return len(r.Input) == 0 })
@@ -197,7 +155,7 @@ func insertRuns(b *pgx.Batch, runs []store.NewRun) {
 			textsOf(labels, func(l label) string { return l.value }))
 	}
 	if len(waits) > 0 {
-		b.Queue(insertWaits, waitArguments(placeWaits(waits))...)
+		b.Queue(insertWaits, arrays(placeWaits(waits), placedWait.columns)...)
 	}
 }
 
@@ -207,11 +165,11 @@ type label struct {
 }
 
 // phaseDemands returns the demands that are in the row of the run. While it has no phase, its queue has them.
-func phaseDemands(r store.Run) string {
+func phaseDemands(r store.Run) map[string]string {
 	if r.Phase == "" {
-		return ""
+		return nil
 	}
-	return pairsText(r.Demands)
+	return r.Demands
 }
 
 // PutRun implements store.Tx.
@@ -220,7 +178,7 @@ func (t *tx) PutRun(old, r store.Run) error {
 		key := r.Needs().Key()
 		t.addQueue(r.Needs())
 		_ = t.enqueue(`UPDATE runs SET phase = $2, demands = $3, queue = (SELECT id FROM queues WHERE key = $4) WHERE id = $1`,
-			text(r.ID), text(r.Phase), phaseDemands(r), key[:])
+			text(r.ID), text(r.Phase), pairsText(phaseDemands(r)), key[:])
 	}
 	i := slices.IndexFunc(t.put, func(other store.Run) bool { return other.ID == r.ID })
 	if i < 0 {
@@ -231,51 +189,15 @@ func (t *tx) PutRun(old, r store.Run) error {
 	return t.err
 }
 
-// updateRuns stores what can change of runs. Equal values in indexed columns change no index.
-func updateRuns(b *pgx.Batch, runs []store.Run) {
-	b.Queue(`UPDATE runs r SET status = n.status, reason = n.reason, blocked = n.blocked, paused = n.paused, cancel_reason = n.cancel_reason,
-			cancel_cause = n.cancel_cause,
-			steps = n.steps, attempts = n.attempts, entries = n.entries, events = n.events, signals = n.signals, handled = n.handled,
-			appended = n.appended, updated = n.updated, ended = n.ended, ready = n.ready, offer_seq = n.offer_seq, offered = n.offered,
-			any_wait = n.any_wait, answer_by = n.answer_by, owner = n.owner, epoch = n.epoch, expires = n.expires, not_before = n.not_before
-		FROM unnest($1::text[], $2::text[], $3::text[], $4::boolean[], $5::boolean[], $6::text[], $7::text[], $8::bigint[], $9::bigint[], $10::bigint[],
-			$11::bigint[], $12::bigint[], $13::bigint[], $14::bytea[], $15::timestamptz[],
-			$16::timestamptz[], $17::timestamptz[], $18::bigint[], $19::timestamptz[],
-			$20::boolean[], $21::timestamptz[], $22::text[], $23::bigint[], $24::timestamptz[], $25::timestamptz[])
-			n (id, status, reason, blocked, paused, cancel_reason, cancel_cause, steps, attempts, entries, events, signals, handled, appended, updated, ended,
-				ready, offer_seq, offered, any_wait, answer_by, owner, epoch, expires, not_before)
-		WHERE r.id = n.id`,
-		textsOf(runs, func(r store.Run) agent.RunID { return r.ID }),
-		textsOf(runs, func(r store.Run) durable.Status { return r.Status }),
-		textsOf(runs, func(r store.Run) agent.StopReason { return r.Reason }),
-		column(runs, func(r store.Run) bool { return r.Blocked }),
-		column(runs, func(r store.Run) bool { return r.Paused }),
-		textsOf(runs, func(r store.Run) string { return r.CancelReason }),
-		textsOf(runs, func(r store.Run) durable.CancelCause { return r.CancelCause }),
-		column(runs, func(r store.Run) int64 { return int64(r.Steps) }),
-		column(runs, func(r store.Run) int64 { return int64(r.Attempts) }),
-		column(runs, func(r store.Run) int64 { return r.Entries }),
-		column(runs, func(r store.Run) int64 { return r.Events }),
-		column(runs, func(r store.Run) int64 { return r.Signals }),
-		column(runs, func(r store.Run) int64 { return r.Handled }),
-		column(runs, func(r store.Run) []byte { return r.Appended }),
-		timesOf(runs, func(r store.Run) time.Time { return r.Updated }),
-		timesOf(runs, func(r store.Run) time.Time {
-			if r.Status.Ended() {
-				return r.Updated
-			}
-			return time.Time{}
-		}),
-		timesOf(runs, func(r store.Run) time.Time { return r.Ready }),
-		column(runs, func(r store.Run) int64 { return r.Offer }),
-		timesOf(runs, func(r store.Run) time.Time { return r.Offered }),
-		column(runs, func(r store.Run) bool { return r.AnyWait }),
-		timesOf(runs, func(r store.Run) time.Time { return r.AnswerBy }),
-		textsOf(runs, func(r store.Run) string { return r.Owner }),
-		column(runs, func(r store.Run) int64 { return r.Epoch }),
-		timesOf(runs, func(r store.Run) time.Time { return r.Expires }),
-		timesOf(runs, func(r store.Run) time.Time { return r.NotBefore }))
+// changedColumns returns the ID and the columns of a run that change.
+func changedColumns(r store.Run) []store.Column {
+	return append(r.JobColumns()[:1], r.StateColumns()...)
 }
+
+// updateRunsQuery stores what can change of runs. Equal values in indexed columns change no index.
+var updateRunsQuery = `UPDATE runs r SET ` + assignmentsOf(new(store.Run).StateColumns()) + `,
+		ended = CASE WHEN n.status IN ('pending', 'ready', 'running', 'waiting') THEN NULL ELSE n.updated END
+	FROM ` + unnestOf(changedColumns(store.Run{})) + ` WHERE r.id = n.id`
 
 // Payload implements store.Rows.
 func (t *tx) Payload(id agent.RunID) (store.Payload, error) {

@@ -33,7 +33,7 @@ CREATE TABLE runs (
 	demands         text NOT NULL DEFAULT '', -- the job's demands while the run has a phase; otherwise the queue has them
 	labels          text NOT NULL DEFAULT '', -- JSON; empty for none; the table labels finds runs by them
 	priority        smallint NOT NULL DEFAULT 0,
-	idempotency_key text COLLATE "C",
+	idempotency_key text COLLATE "C" NOT NULL DEFAULT '',
 	submitted_by    text NOT NULL DEFAULT '',
 	not_before      timestamptz,
 	start_by        timestamptz,
@@ -80,7 +80,7 @@ CREATE INDEX runs_blocked ON runs (num) WHERE blocked;
 CREATE INDEX runs_created ON runs (created, num);
 
 -- For submissions and claims: workers claim the runs of a queue in this order.
-CREATE UNIQUE INDEX runs_idempotency_key ON runs (idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE UNIQUE INDEX runs_idempotency_key ON runs (idempotency_key) WHERE idempotency_key <> '';
 CREATE INDEX runs_queue ON runs (queue, status, priority DESC, ready, num);
 CREATE INDEX runs_ready ON runs (priority DESC, ready, num) WHERE ready IS NOT NULL; -- of all queues
 CREATE INDEX runs_owner ON runs (owner) WHERE owner <> '';

@@ -162,10 +162,10 @@ func (t *tx) queueRows(b *pgx.Batch, last bool) {
 	}
 	b.QueuedQueries = append(b.QueuedQueries, t.batch...)
 	if len(t.put) > 0 {
-		updateRuns(b, t.put)
+		b.Queue(updateRunsQuery, arrays(t.put, changedColumns)...)
 	}
 	if len(t.records) > 0 {
-		insertRecords(b, t.records)
+		b.Queue(insertRecords, arrays(t.records, recordColumns)...)
 	}
 	if last && t.notify {
 		b.Queue(`SELECT pg_notify(current_schema(), '')`)
@@ -234,7 +234,7 @@ func (t *tx) lockWhere(where string, arg any, others string, more ...*pgx.Queued
 	var now []time.Time
 	var waits []store.Wait
 	err = t.send(false, append([]*pgx.QueuedQuery{
-		query(&runs, scanRun, `SELECT `+runColumns+` FROM runs r WHERE `+where+` ORDER BY r.id FOR NO KEY UPDATE OF r `+others, arg),
+		query(&runs, newRunScan(), `SELECT `+runColumns+` FROM runs r WHERE `+where+` ORDER BY r.id FOR NO KEY UPDATE OF r `+others, arg),
 		query(&now, scanTime, clockQuery),
 		query(&waits, scanWait, `SELECT `+waitColumns+` FROM waits w WHERE w.run IN (SELECT r.num FROM runs r WHERE `+where+`) ORDER BY w.place`, arg),
 	}, more...)...)

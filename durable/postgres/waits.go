@@ -18,28 +18,14 @@ import (
 )
 
 // waitColumns are the columns that scanWait reads, of w.
-const waitColumns = `w.run_id, w.id, w.kind, w.subject, w.tool, w.asked, w.deadline, w.child, w.host, w.token, w.data, w.partial,
-	w.answered, w.ends, w.who, w.answer, w.checker, w.checked_until`
+var waitColumns = "w.run_id, " + store.Names("w.", new(store.WaitRow).Columns()) + ", " + store.Names("w.", new(store.WaitRow).ClaimColumns())
 
-const waitsQuery = `SELECT ` + waitColumns + ` FROM waits w WHERE w.run = (SELECT num FROM runs WHERE id = $1) ORDER BY w.place`
+var waitsQuery = `SELECT ` + waitColumns + ` FROM waits w WHERE w.run = (SELECT num FROM runs WHERE id = $1) ORDER BY w.place`
 
-func scanWait(row pgx.CollectableRow) (w store.Wait, err error) {
-	var (
-		token []byte
-		a     durable.Answer
-	)
-	err = row.Scan((*text)(&w.Run), (*text)(&w.ID), (*text)(&w.Kind), (*text)(&w.Subject), (*text)(&w.Tool), when{&w.Asked}, when{&w.Deadline},
-		(*text)(&w.Child), (*text)(&w.Host), &token, &w.Data, partial{&w.Partial}, when{&a.At}, &a.Ends, (*text)(&a.By), &a.Data,
-		(*text)(&w.Checker), when{&w.CheckedUntil})
-	copy(w.TokenHash[:], token)
-	for i := range w.Partial {
-		w.Partial[i].Wait, w.Partial[i].Subject = w.ID, w.Subject
-	}
-	if !a.At.IsZero() {
-		a.Wait, a.Subject = w.ID, w.Subject
-		w.Answer = &a
-	}
-	return w, err
+func scanWait(row pgx.CollectableRow) (store.Wait, error) {
+	w := &store.WaitRow{}
+	err := row.Scan(append([]any{(*text)(&w.Run)}, targets(append(w.Columns(), w.ClaimColumns()...))...)...)
+	return w.Read(), err
 }
 
 // partialAnswer is the stored form of an answer that did not decide: an element of a JSON list.
@@ -103,44 +89,17 @@ func placeWaits(waits []store.Wait) []placedWait {
 	})
 }
 
-// newWaits are rows for waits, from the arguments of waitArguments.
-const newWaits = `unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::timestamptz[], $9::text[],
-		$10::text[], $11::bytea[], $12::bytea[], $13::text[], $14::timestamptz[], $15::boolean[], $16::text[], $17::bytea[])
-		n (run, place, id, kind, subject, tool, asked, deadline, child, host, token, data, partial, answered, ends, who, answer)
-	JOIN runs r ON r.id = n.run`
-
-func waitArguments(waits []placedWait) []any {
-	answer := func(w placedWait) durable.Answer { return lo.FromPtr(w.Answer) }
-	return []any{
-		textsOf(waits, func(w placedWait) agent.RunID { return w.Run }),
-		column(waits, func(w placedWait) int64 { return w.place }),
-		textsOf(waits, func(w placedWait) string { return w.ID }),
-		textsOf(waits, func(w placedWait) durable.WaitKind { return w.Kind }),
-		textsOf(waits, func(w placedWait) string { return w.Subject }),
-		textsOf(waits, func(w placedWait) string { return w.Tool }),
-		column(waits, func(w placedWait) time.Time { return w.Asked.Truncate(time.Microsecond) }),
-		timesOf(waits, func(w placedWait) time.Time { return w.Deadline }),
-		textsOf(waits, func(w placedWait) agent.RunID { return w.Child }),
-		textsOf(waits, func(w placedWait) string { return w.Host }),
-		column(waits, func(w placedWait) []byte {
-			if w.TokenHash == [32]byte{} {
-				return nil
-			}
-			return w.TokenHash[:]
-		}),
-		column(waits, func(w placedWait) []byte { return w.Data }),
-		column(waits, func(w placedWait) string { return partialText(w.Partial) }),
-		timesOf(waits, func(w placedWait) time.Time { return answer(w).At }),
-		column(waits, func(w placedWait) bool { return answer(w).Ends }),
-		textsOf(waits, func(w placedWait) string { return answer(w).By }),
-		column(waits, func(w placedWait) []byte { return answer(w).Data }),
-	}
+// columns returns the columns of the wait. Run is the run's ID.
+func (w placedWait) columns() []store.Column {
+	return append([]store.Column{{Name: "run", Value: (*string)(&w.Run)}, {Name: "place", Value: &w.place}}, store.NewWaitRow(w.Wait).Columns()...)
 }
 
-const insertWaits = `INSERT INTO waits (run, run_id, place, id, kind, subject, tool, asked, deadline, child, host, token, data, partial,
-		answered, ends, who, answer)
-	SELECT r.num, r.id, n.place, n.id, n.kind, n.subject, n.tool, n.asked, n.deadline, n.child, n.host, n.token, n.data, n.partial, n.answered, n.ends,
-		n.who, n.answer FROM ` + newWaits
+var (
+	newWaits    = unnestOf(placedWait{}.columns()) + ` JOIN runs r ON r.id = n.run`
+	insertWaits = `INSERT INTO waits (run_id, ` + store.Names("", placedWait{}.columns()) + `) SELECT r.id, r.num, ` +
+		store.Names("n.", placedWait{}.columns()[1:]) + ` FROM ` + newWaits
+	updateWaits = `UPDATE waits w SET ` + assignmentsOf(placedWait{}.columns()[1:]) + ` FROM ` + newWaits + ` WHERE w.run = r.num AND w.id = n.id`
+)
 
 // PutWaits implements store.Tx. Waits that stay keep their rows, and with them the claims that PutChecker has stored meanwhile.
 func (t *tx) PutWaits(id agent.RunID, old, waits []store.Wait) error {
@@ -158,13 +117,10 @@ func (t *tx) PutWaits(id agent.RunID, old, waits []store.Wait) error {
 			textsOf(changed, func(w placedWait) string { return w.ID }))
 	}
 	if len(changed) > 0 {
-		_ = t.enqueue(`UPDATE waits w SET place = n.place, kind = n.kind, subject = n.subject, tool = n.tool, asked = n.asked, deadline = n.deadline,
-				child = n.child, host = n.host, token = n.token, data = n.data, partial = n.partial, answered = n.answered, ends = n.ends, who = n.who,
-				answer = n.answer
-			FROM `+newWaits+` WHERE w.run = r.num AND w.id = n.id`, waitArguments(changed)...)
+		_ = t.enqueue(updateWaits, arrays(changed, placedWait.columns)...)
 	}
 	if len(added) > 0 {
-		_ = t.enqueue(insertWaits, waitArguments(added)...)
+		_ = t.enqueue(insertWaits, arrays(added, placedWait.columns)...)
 	}
 	return t.err
 }
@@ -195,7 +151,7 @@ func (t *tx) PutToken(hash [32]byte, k store.Token) error {
 // checksQuery reads the waits that an owner $1 may watch: those that it or no owner watches, and those of owners whose claims have run
 // out; if there are too many, those that it watches already come first. Row comparisons in place of equals signs rule out other
 // indexes: see listQuery. The planner would rather read all waits than look up each one.
-const checksQuery = `WITH places AS (SELECT kind, host FROM unnest($3::text[]) kind, unnest($4::text[]) host),
+var checksQuery = `WITH places AS (SELECT kind, host FROM unnest($3::text[]) kind, unnest($4::text[]) host),
 	mine AS (
 		SELECT w.num, w.asked, w.run_id, w.id, watcher <> '' AS own FROM places p CROSS JOIN unnest(ARRAY['', $1::text]) watcher CROSS JOIN LATERAL (
 			SELECT w.num, w.asked, w.run_id, w.id FROM waits w

@@ -7,6 +7,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
 // newOneOff returns a query that is one of many, so that it is not prepared.
@@ -129,6 +130,6 @@ func selectRecords(f durable.AuditFilter) selection {
 			where, args = append(where, c.column+" = ?"), append(args, c.value)
 		}
 	}
-	return newOneOff("SELECT n, at, kind, run, subject, who, wait, about, more, ends, data FROM "+from+" WHERE "+strings.Join(where, " AND ")+
+	return newOneOff("SELECT n, "+store.Names("", new(store.RecordRow).Columns())+" FROM "+from+" WHERE "+strings.Join(where, " AND ")+
 		" ORDER BY n DESC LIMIT ?", append(args, limitOr(f.Limit)))
 }

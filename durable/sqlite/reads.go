@@ -57,9 +57,11 @@ func scanAll[T any](v *view, s selection, fields func(*T) []any) (all []T, err e
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }() // Err returns the error
+	var row, empty T
+	into := fields(&row)
 	for rows.Next() {
-		var row T
-		if err := rows.Scan(fields(&row)...); err != nil {
+		row = empty
+		if err := rows.Scan(into...); err != nil {
 			return nil, err
 		}
 		all = append(all, row)
@@ -84,7 +86,7 @@ func (v *view) Now() time.Time { return v.now }
 
 func (v *view) micros() int64 { return v.now.UnixMicro() }
 
-const (
+var (
 	selectRun   = `SELECT ` + runColumns + ` FROM runs WHERE id = ?`
 	selectByKey = `SELECT ` + runColumns + ` FROM runs WHERE idempotency_key = ? AND idempotency_key <> ''`
 )
@@ -213,7 +215,6 @@ const (
 	selectPayload = `SELECT input, iif(replaced, submitted, NULL), replaced, result FROM payloads WHERE run = ` + numberOf
 	selectEntries = `SELECT seq, kind, key, at, data FROM entries WHERE run = ` + numberOf + ` AND seq > ?2 ORDER BY seq`
 	selectEvents  = `SELECT ?1, seq, at, name, data FROM events WHERE run = ` + numberOf + ` AND seq > ?2 ORDER BY seq LIMIT ?3`
-	selectWaits   = `SELECT ` + waitColumns + ` FROM runs r JOIN waits w ON w.run = r.n WHERE r.id = ? ORDER BY w.place`
 	selectSignals = `SELECT r.id, r.cancel_reason, r.cancel_cause, r.paused, s.seq, s.kind, s.text, s.who, s.at
 		FROM runs r INDEXED BY runs_held LEFT JOIN signals s ON s.run = r.n AND s.seq > r.handled
 		WHERE r.owner = ?1 AND r.owner <> '' AND (r.cancel_cause <> '' OR r.paused <> 0 OR r.signals > r.handled)
@@ -229,6 +230,8 @@ const (
 	selectDocuments = `SELECT ` + documentColumns + ` FROM documents d INDEXED BY documents_newest WHERE kind = ?1 AND name > ?2 AND newest = 1
 		ORDER BY name LIMIT ?3`
 )
+
+var selectWaits = `SELECT ` + waitColumns + ` FROM runs r JOIN waits w ON w.run = r.n WHERE r.id = ? ORDER BY w.place`
 
 // Payload implements store.Rows.
 func (v *view) Payload(id agent.RunID) (store.Payload, error) {
@@ -313,21 +316,8 @@ func (v *view) Token(token [32]byte) (store.Token, bool, error) {
 
 // Audit implements store.Rows.
 func (v *view) Audit(f durable.AuditFilter) ([]durable.AuditRecord, error) {
-	type row struct {
-		durable.AuditRecord
-
-		a durable.Answer
-	}
-	rows, err := scanAll(v, selectRecords(f), func(r *row) []any {
-		return []any{&r.Seq, micros{&r.At}, &r.Kind, &r.Run, &r.Subject, &r.By, &r.a.Wait, &r.a.Subject, &r.a.More, &r.a.Ends, &r.a.Data}
-	})
-	return lo.Map(rows, func(r row, _ int) durable.AuditRecord {
-		if r.Kind == durable.AuditAnswer {
-			r.a.By, r.a.At = r.By, r.At
-			r.Answer = &r.a
-		}
-		return r.AuditRecord
-	}), err
+	rows, err := scanAll(v, selectRecords(f), func(r *store.RecordRow) []any { return append([]any{&r.Seq}, fields(r.Columns())...) })
+	return lo.Map(rows, func(r store.RecordRow, _ int) durable.AuditRecord { return r.Read() }), err
 }
 
 // Waivers implements store.Rows.

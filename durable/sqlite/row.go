@@ -1,14 +1,16 @@
 package sqlite
 
 import (
-	"database/sql"
 	"database/sql/driver"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/internal/store"
@@ -106,44 +108,58 @@ func listKeys(keys []durable.Key) string {
 	return "[" + strings.Join(texts, ",") + "]"
 }
 
-// stored are the columns of runs that runFields has.
-const stored = `id, session, kind, name, version, parent, root, after, turn, parent_session, calls_back, request_key,
-	hook, has_hooks, holds_result, trace, phase, status, reason, blocked, paused, cancel_reason,
-	cancel_cause, priority, idempotency_key, submitted_by, steps, attempts, entries, events, signals, handled, created, updated,
-	ready, not_before, start_by, deadline,
-	any_wait, answer_by, offer_seq, offered, appended, owner, epoch, leased, expires`
-
-// runFields returns the fields of a run in the order of stored.
-func runFields(r *store.Run) []any {
-	return []any{
-		&r.ID, &r.Session, &r.Kind, &r.Name, &r.Version, &r.Parent, &r.Root, &r.After, &r.Traits.Turn,
-		&r.Traits.ParentSession, &r.Traits.CallsBack, &r.Traits.RequestKey, &r.Traits.Hook, &r.Traits.HasHooks, &r.Traits.HoldsResult, &r.Traits.Trace,
-		&r.Phase, &r.Status, &r.Reason, &r.Blocked, &r.Paused,
-		&r.CancelReason, &r.CancelCause, &r.Priority, &r.IdempotencyKey, &r.By, &r.Steps, &r.Attempts, &r.Entries, &r.Events, &r.Signals, &r.Handled,
-		micros{&r.Created}, micros{&r.Updated}, micros{&r.Ready}, micros{&r.NotBefore}, micros{&r.StartBy}, micros{&r.Deadline}, &r.AnyWait,
-		micros{&r.AnswerBy}, &r.Offer, micros{&r.Offered}, &r.Appended, &r.Owner, &r.Epoch, micros{&r.Leased}, micros{&r.Expires},
+// fields returns what stores the values of columns, and scans into them.
+func fields(columns []store.Column) []any {
+	all := make([]any, len(columns))
+	for i, c := range columns {
+		switch v := c.Value.(type) {
+		case *time.Time:
+			all[i] = micros{v}
+		case *store.Moment:
+			all[i] = asked{micros{(*time.Time)(v)}}
+		case *[32]byte:
+			all[i] = hash{v}
+		case *map[string]string, *[]durable.Answer:
+			all[i] = asJSON{v}
+		default:
+			all[i] = v
+		}
 	}
+	return all
 }
 
+// stateOf returns the columns of a run that change.
+func stateOf(r *store.Run) []store.Column {
+	return append(r.StateColumns(), store.Column{Name: "leased", Value: &r.Leased})
+}
+
+func columnsOf(r *store.Run) []store.Column { return append(r.JobColumns(), stateOf(r)...) }
+
 // runColumns are the columns that scanRun reads. A run with a phase has its own demands, because its queue has others.
-const runColumns = stored + `,
+var runColumns = store.Names("", columnsOf(&store.Run{})) + `,
 	iif(phase = '', (SELECT queues.demands FROM queues WHERE queues.id = runs.queue), runs.demands),
 	(SELECT json_group_object(name, value) FROM labels WHERE run = runs.n)`
 
-func scanRun(r *store.Run) []any { return append(runFields(r), asJSON{&r.Demands}, asJSON{&r.Labels}) }
+func scanRun(r *store.Run) []any {
+	return fields(slices.Concat(r.JobColumns(), stateOf(r), []store.Column{{Value: &r.Demands}, {Value: &r.Labels}}))
+}
 
-var (
-	storedNames = strings.Fields(strings.ReplaceAll(stored, ",", " "))
-	insertRun   = `INSERT INTO runs (` + stored + `, queue, demands) VALUES (` + parameterList(len(storedNames)+2) + `) ON CONFLICT (id) DO NOTHING`
-)
+var insertRun = insertInto("runs", append(columnsOf(&store.Run{}), store.Column{Name: "queue"}, store.Column{Name: "demands"})) +
+	` ON CONFLICT (id) DO NOTHING`
+
+// insertInto returns the statement that stores a row with columns.
+func insertInto(table string, columns []store.Column) string {
+	return `INSERT INTO ` + table + ` (` + store.Names("", columns) + `) VALUES (` + parameterList(len(columns)) + `)`
+}
 
 // parameterList returns parameters for a list of values.
 func parameterList(n int) string { return "?" + strings.Repeat(", ?", n-1) }
 
 // changedColumns returns the columns in which a run differs from the old one, and their new values.
 func changedColumns(old, r store.Run) (columns []string, values []any, err error) {
-	before, after := runFields(&old), runFields(&r)
-	for i, name := range storedNames {
+	state := stateOf(&r)
+	before, after := fields(stateOf(&old)), fields(state)
+	for i, c := range state {
 		was, err := driver.DefaultParameterConverter.ConvertValue(before[i])
 		if err != nil {
 			return nil, nil, err
@@ -153,7 +169,7 @@ func changedColumns(old, r store.Run) (columns []string, values []any, err error
 			return nil, nil, err
 		}
 		if !reflect.DeepEqual(was, is) {
-			columns, values = append(columns, name), append(values, is)
+			columns, values = append(columns, c.Name), append(values, is)
 		}
 	}
 	return columns, values, nil
@@ -168,47 +184,14 @@ func phaseDemands(r *store.Run) asJSON {
 }
 
 // waitColumns are the columns of a wait w and its run r.
-const waitColumns = `r.id, w.id, w.kind, w.subject, w.tool, w.asked, w.deadline, w.child, w.host, w.token, w.data, w.checker, w.checked_until,
-	w.partial, w.answered, w.ends, w.who, w.answer`
+var waitColumns = "r.id, " + store.Names("w.", waitColumnsOf(&store.WaitRow{}))
 
-// waitRow is a wait with the columns of its deciding answer.
-type waitRow struct {
-	store.Wait
-
-	answered sql.NullInt64 // its time; NULL if there is none
-	decided  durable.Answer
-}
-
-func newWaitRow(w store.Wait) *waitRow {
-	r := &waitRow{Wait: w}
-	if w.Answer != nil {
-		r.answered, r.decided = sql.NullInt64{Int64: w.Answer.At.UnixMicro(), Valid: true}, *w.Answer
-	}
-	return r
-}
-
-func waitFields(w *waitRow) []any {
-	return []any{
-		&w.Run, &w.ID, &w.Kind, &w.Subject, &w.Tool, asked{micros{&w.Asked}}, micros{&w.Deadline}, &w.Child, &w.Host, hash{&w.TokenHash},
-		&w.Data, &w.Checker, micros{&w.CheckedUntil}, asJSON{&w.Partial}, &w.answered, &w.decided.Ends, &w.decided.By, &w.decided.Data,
-	}
-}
+func waitColumnsOf(r *store.WaitRow) []store.Column { return append(r.Columns(), r.ClaimColumns()...) }
 
 // readWaits returns the waits of a query for waitColumns.
 func (v *view) readWaits(s selection) ([]store.Wait, error) {
-	rows, err := scanAll(v, s, waitFields)
-	var all []store.Wait
-	for _, r := range rows {
-		for i := range r.Partial {
-			r.Partial[i].Wait, r.Partial[i].Subject = r.ID, r.Subject
-		}
-		if r.answered.Valid {
-			r.decided.Wait, r.decided.Subject, r.decided.At = r.ID, r.Subject, time.UnixMicro(r.answered.Int64).UTC()
-			r.Answer = &r.decided
-		}
-		all = append(all, r.Wait)
-	}
-	return all, err
+	rows, err := scanAll(v, s, func(r *store.WaitRow) []any { return append([]any{&r.Run}, fields(waitColumnsOf(r))...) })
+	return lo.Map(rows, func(r store.WaitRow, _ int) store.Wait { return r.Read() }), err
 }
 
 func documentFields(d *store.Version) []any {

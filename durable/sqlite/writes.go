@@ -50,7 +50,7 @@ func (t *tx) Lock(ids ...agent.RunID) (map[agent.RunID]store.Run, error) { retur
 // LockFree implements store.Tx.
 func (t *tx) LockFree(ids ...agent.RunID) (map[agent.RunID]store.Run, error) { return t.Runs(ids...) }
 
-const selectWaiters = `SELECT ` + runColumns + ` FROM runs
+var selectWaiters = `SELECT ` + runColumns + ` FROM runs
 	WHERE n IN (SELECT run FROM waits INDEXED BY waits_by_child WHERE child = ?1 AND child <> '' AND answered IS NULL) ORDER BY n`
 
 // LockWaiters implements store.Tx.
@@ -100,7 +100,7 @@ func (t *tx) addRun(r store.NewRun) error {
 	if err != nil {
 		return err
 	}
-	added, err := t.exec(insertRun, append(runFields(&r.Run), queue, phaseDemands(&r.Run))...)
+	added, err := t.exec(insertRun, append(fields(columnsOf(&r.Run)), queue, phaseDemands(&r.Run))...)
 	if err == nil && added == 0 {
 		err = fmt.Errorf("run %q: %w", r.ID, durable.ErrExists)
 	}
@@ -121,7 +121,7 @@ func (t *tx) addRun(r store.NewRun) error {
 // PutRun implements store.Tx. It sets no column of an index that keeps its value.
 func (t *tx) PutRun(old, r store.Run) error {
 	columns, values, err := changedColumns(old, r)
-	if err != nil || len(columns) == 0 {
+	if err != nil {
 		return err
 	}
 	if old.Phase != r.Phase {
@@ -129,7 +129,10 @@ func (t *tx) PutRun(old, r store.Run) error {
 		if err != nil {
 			return err
 		}
-		columns, values = append(columns, "queue", "demands"), append(values, queue, phaseDemands(&r))
+		columns, values = append(columns, "phase", "queue", "demands"), append(values, string(r.Phase), queue, phaseDemands(&r))
+	}
+	if len(columns) == 0 {
+		return nil
 	}
 	return t.run("UPDATE runs SET "+strings.Join(columns, " = ?, ")+" = ? WHERE id = ?", append(values, string(r.ID))...)
 }
@@ -159,15 +162,11 @@ var insertEntries = func() (queries [entriesAtOnce]string) {
 
 const (
 	// insertEvent stores event ?2. Without that number, the events are counted already, and ?3 of them follow.
-	insertEvent  = `INSERT INTO events (run, seq, at, name, data) SELECT n, ifnull(?2, events - ?3), ?4, ?5, ?6 FROM runs WHERE id = ?1`
-	insertSignal = `INSERT INTO signals (run, seq, kind, text, who, at) VALUES (` + numberOf + `, ?2, ?3, ?4, ?5, ?6)`
-	insertWait   = `INSERT OR REPLACE INTO waits (run, place, id, kind, subject, tool, asked, deadline, child, host, token, data,
-		checker, checked_until, partial, answered, ends, who, answer)
-		VALUES (` + numberOf + `, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)`
+	insertEvent   = `INSERT INTO events (run, seq, at, name, data) SELECT n, ifnull(?2, events - ?3), ?4, ?5, ?6 FROM runs WHERE id = ?1`
+	insertSignal  = `INSERT INTO signals (run, seq, kind, text, who, at) VALUES (` + numberOf + `, ?2, ?3, ?4, ?5, ?6)`
 	deleteWaits   = `DELETE FROM waits WHERE run = ` + numberOf + ` AND place >= ?2`
 	updateChecker = `UPDATE waits SET checker = ?3, checked_until = ?4 WHERE run = ` + numberOf + ` AND id = ?2`
 	putToken      = `INSERT OR REPLACE INTO tokens (token, run, wait, subject) VALUES (?2, ` + numberOf + `, ?3, ?4)`
-	insertRecord  = `INSERT INTO audit (at, kind, run, subject, who, wait, about, more, ends, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	putWaiver     = `INSERT INTO waivers (id, at, who, expires, revoked, revoked_by, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 		ON CONFLICT (id) DO UPDATE SET revoked = ?5, revoked_by = ?6`
 	insertDocument = `INSERT INTO documents (kind, name, version, newest, at, who, data) VALUES (?, ?, ?, 1, ?, ?, ?)`
@@ -180,6 +179,18 @@ const (
 		(SELECT n FROM runs INDEXED BY runs_by_end WHERE status NOT IN ` + live + ` AND updated < ? ORDER BY updated LIMIT ?)`
 	pruneQueues = `DELETE FROM queues WHERE NOT EXISTS (SELECT 1 FROM runs INDEXED BY runs_by_queue WHERE queue = queues.id)`
 	putSetting  = `INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2`
+)
+
+var (
+	insertRecord = insertInto("audit", new(store.RecordRow).Columns())
+	// insertWait stores a wait of the run with the ID ?1 at the place ?2.
+	insertWait = func() string {
+		columns, values := waitColumnsOf(&store.WaitRow{}), numberOf+`, ?2`
+		for i := range columns {
+			values += fmt.Sprintf(", ?%d", i+3)
+		}
+		return `INSERT OR REPLACE INTO waits (run, place, ` + store.Names("", columns) + `) VALUES (` + values + `)`
+	}()
 )
 
 // AddEntries implements store.Tx.
@@ -219,7 +230,7 @@ func (t *tx) PutWaits(id agent.RunID, old, waits []store.Wait) error {
 		if place < len(old) && reflect.DeepEqual(old[place], w) {
 			continue
 		}
-		if err := t.run(insertWait, slices.Insert(waitFields(newWaitRow(w)), 1, any(place))...); err != nil {
+		if err := t.run(insertWait, append([]any{string(id), place}, fields(waitColumnsOf(store.NewWaitRow(w)))...)...); err != nil {
 			return err
 		}
 	}
@@ -247,12 +258,7 @@ func (t *tx) PutToken(token [32]byte, w store.Token) error {
 // AddAudit implements store.Tx.
 func (t *tx) AddAudit(records ...durable.AuditRecord) error {
 	for _, r := range records {
-		var a durable.Answer
-		if r.Answer != nil {
-			a = *r.Answer
-		}
-		err := t.run(insertRecord, micros{&r.At}, string(r.Kind), string(r.Run), r.Subject, r.By, a.Wait, a.Subject, a.More, a.Ends, a.Data)
-		if err != nil {
+		if err := t.run(insertRecord, fields(store.NewRecordRow(r).Columns())...); err != nil {
 			return err
 		}
 	}
@@ -339,7 +345,7 @@ func (d *db) Step(ctx context.Context, s store.Step) (done bool, err error) {
 	return done && err == nil, err
 }
 
-const (
+var (
 	// selectReadyQueues returns the queues with ready runs.
 	selectReadyQueues = `SELECT q.id` + ofKeys + `WHERE EXISTS (SELECT 1 FROM runs INDEXED BY runs_ready WHERE queue = q.id AND status = 'ready')`
 	selectReady       = `SELECT n, priority, ready FROM runs INDEXED BY runs_ready WHERE queue = ?1 AND status = 'ready'
