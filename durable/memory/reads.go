@@ -50,7 +50,7 @@ func (v view) List(f durable.Filter) (all []durable.Run, _ error) {
 	after := f.Before == ""
 	for _, r := range slices.Backward(v.runs) {
 		switch {
-		case len(all) == cmp.Or(f.Limit, durable.DefaultLimit):
+		case len(all) == f.Limit:
 			return all, nil
 		case after && matchesFilter(f, r.Run.Run):
 			all = append(all, cloneRun(r.Run).Run)
@@ -226,7 +226,7 @@ func (v view) OpenWaits(f durable.WaitFilter) (all []durable.Wait, _ error) {
 		}
 	}
 	slices.SortFunc(all, store.CompareWaits)
-	return all[:min(cmp.Or(f.Limit, durable.DefaultLimit), len(all))], nil
+	return all[:min(f.Limit, len(all))], nil
 }
 
 // Checks implements store.Rows.
@@ -262,7 +262,7 @@ func (v view) Token(hash [32]byte) (store.Token, bool, error) {
 // Audit implements store.Rows.
 func (v view) Audit(f durable.AuditFilter) (all []durable.AuditRecord, _ error) {
 	for _, r := range slices.Backward(v.records) {
-		if len(all) < cmp.Or(f.Limit, durable.DefaultLimit) && (f.Kind == "" || f.Kind == r.Kind) && (f.Run == "" || f.Run == r.Run) &&
+		if len(all) < f.Limit && (f.Kind == "" || f.Kind == r.Kind) && (f.Run == "" || f.Run == r.Run) &&
 			(f.Subject == "" || f.Subject == r.Subject) && (f.Before == 0 || r.Seq < f.Before) {
 			all = append(all, store.CloneRecord(r))
 		}
@@ -285,15 +285,15 @@ func cloneDocument(d durable.Document) durable.Document {
 }
 
 // Document implements store.Rows.
-func (v view) Document(kind, name string, version int64) (store.Version, error) {
+func (v view) Document(kind, name string, version int64) (_ store.Version, found bool, _ error) {
 	d := v.documents[documentID{kind, name}]
 	if d != nil && version == 0 {
 		version = int64(len(d.versions))
 	}
 	if d == nil || version < 1 || version > int64(len(d.versions)) {
-		return store.Version{}, fmt.Errorf("document %q of kind %q: %w", name, kind, durable.ErrNotFound)
+		return store.Version{}, false, nil
 	}
-	return store.Version{Document: cloneDocument(d.versions[version-1]), Newest: d.newest()}, nil
+	return store.Version{Document: cloneDocument(d.versions[version-1]), Newest: d.newest()}, true, nil
 }
 
 // Documents implements store.Rows.

@@ -39,7 +39,7 @@ func (t *tx) Audit(f durable.AuditFilter) ([]durable.AuditRecord, error) {
 // listQuery.
 func auditQuery(f durable.AuditFilter) (query string, args []any) {
 	l := &listing{}
-	l.limit = l.arg(cmp.Or(max(f.Limit, 0), durable.DefaultLimit))
+	l.limit = l.arg(f.Limit)
 	before := l.arg(cmp.Or(max(f.Before, 0), math.MaxInt64)) + "::bigint"
 	order := "a.num DESC"
 	by := func(column, value string) {
@@ -111,24 +111,20 @@ func documentTargets(d *durable.Document, name *[]byte, more ...any) []any {
 }
 
 // Document implements store.Rows.
-func (t *tx) Document(kind, name string, version int64) (store.Version, error) {
+func (t *tx) Document(kind, name string, version int64) (store.Version, bool, error) {
 	if err := t.lockName("document/" + kind + "\x00" + name); err != nil {
-		return store.Version{}, err
+		return store.Version{}, false, err
 	}
 	which := `$3 = 0 ORDER BY version DESC LIMIT 1`
 	if version != 0 {
 		which = `version = $3`
 	}
-	v, found, err := readOne(t, func(row pgx.CollectableRow) (v store.Version, err error) {
+	return readOne(t, func(row pgx.CollectableRow) (v store.Version, err error) {
 		err = row.Scan(documentTargets(&v.Document, new([]byte), &v.Newest)...)
 		v.Name = name
 		return v, err
 	}, `SELECT `+documentColumns+`, coalesce((SELECT version FROM documents WHERE kind = $1 AND name = $2 AND newest), 0)
 		FROM documents WHERE kind = $1 AND name = $2 AND `+which, text(kind), []byte(name), version)
-	if err == nil && !found {
-		err = fmt.Errorf("document %q of kind %q: %w", name, kind, durable.ErrNotFound)
-	}
-	return v, err
 }
 
 // Documents implements store.Rows.

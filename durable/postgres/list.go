@@ -49,7 +49,7 @@ var partlyIndexed = []string{"parent", "parent_session", "phase", "turn"}
 //   - otherwise the numbers of all runs, between those of the first and the last run of the time.
 func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	l := &listing{}
-	l.limit = l.arg(lo.Ternary(f.Limit > 0, f.Limit, durable.DefaultLimit))
+	l.limit = l.arg(f.Limit)
 	l.behind = l.arg(lo.FromPtrOr(before, math.MaxInt64)) + "::bigint"
 	l.equal("session", string(f.Session))
 	l.equal("parent", string(f.Parent))
@@ -108,7 +108,7 @@ func (l *listing) addTimes(f durable.Filter) {
 
 // statuses returns the argument with the statuses that a filter selects.
 func (l *listing) statuses(f durable.Filter) string {
-	all := lo.Uniq(f.Status)
+	all := f.Status
 	if len(all) == 0 {
 		all = durable.Statuses
 	}

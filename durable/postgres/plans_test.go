@@ -221,6 +221,7 @@ func TestAListReadsNoOtherStatus(t *testing.T) {
 	s := openClosed(t, parts.Postgres(t), postgres.Options{Conns: 1})
 	fill(t, s, 70_000)
 	pages := func(f durable.Filter) (n int) {
+		f.Limit = durable.DefaultLimit
 		sql, args := postgres.ListQuery(f, nil)
 		var plan []struct {
 			Plan struct {

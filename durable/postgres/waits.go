@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -201,7 +199,7 @@ func (t *tx) OpenWaits(f durable.WaitFilter) ([]durable.Wait, error) {
 // an equals sign rule out other indexes: see listQuery.
 func openQuery(f durable.WaitFilter) (query string, args []any) {
 	l := &listing{where: []string{isOpen}}
-	l.limit = l.arg(cmp.Or(max(f.Limit, 0), durable.DefaultLimit))
+	l.limit = l.arg(f.Limit)
 	after := "'-infinity', '', ''"
 	if f.After != nil {
 		after = fmt.Sprintf("%s::timestamptz, %s, %s",
@@ -209,7 +207,7 @@ func openQuery(f durable.WaitFilter) (query string, args []any) {
 	}
 	kinds := ""
 	if len(f.Kinds) > 0 {
-		kinds = l.arg(texts(lo.Uniq(f.Kinds))) + "::text[]"
+		kinds = l.arg(texts(f.Kinds)) + "::text[]"
 	}
 	var few []string // conditions that select few waits
 	if f.Expired {

@@ -55,9 +55,8 @@ func (l *listing) and(condition string, args ...any) {
 func selectList(f durable.Filter, before position) selection {
 	var query string
 	var args []any
-	limit := limitOr(f.Limit)
 	l := listBy(f, before)
-	statuses := lo.Uniq(f.Status)
+	statuses := f.Status
 	if l.perStatus {
 		if len(statuses) == 0 {
 			statuses = durable.Statuses
@@ -67,7 +66,7 @@ func selectList(f durable.Filter, before position) selection {
 		for _, status := range statuses {
 			part := l.page(column+" = ?", string(status))
 			parts = append(parts, "SELECT listed FROM ("+part.text+" LIMIT ?)")
-			args = append(args, append(part.args, limit)...)
+			args = append(args, append(part.args, f.Limit)...)
 		}
 		query = strings.Join(parts, " UNION ALL ") + " ORDER BY listed DESC"
 	} else {
@@ -80,15 +79,7 @@ func selectList(f durable.Filter, before position) selection {
 		query, args = part.text, part.args
 	}
 	return newOneOff("SELECT "+runColumns+" FROM ("+query+" LIMIT ?) CROSS JOIN runs ON runs.n = listed ORDER BY "+
-		strings.ReplaceAll(l.order, "labels.run", "runs.n"), append(args, limit))
-}
-
-// limitOr returns the limit of a list.
-func limitOr(limit int) int {
-	if limit <= 0 {
-		return durable.DefaultLimit
-	}
-	return limit
+		strings.ReplaceAll(l.order, "labels.run", "runs.n"), append(args, f.Limit))
 }
 
 // page returns the query with one more condition, unless that is empty.

@@ -25,10 +25,9 @@ func selectOpen(f durable.WaitFilter, now int64) selection {
 	var query string
 	from, where, args := "waits w INDEXED BY waits_open CROSS JOIN runs r ON r.n = w.run", []string{answerable}, []any{now}
 	and := func(condition string, values ...any) { where, args = append(where, condition), append(args, values...) }
-	kinds := lo.Uniq(f.Kinds)
 	inKinds := func() {
-		if len(kinds) > 0 {
-			and("w.kind IN ("+parameterList(len(kinds))+")", lo.ToAnySlice(kinds)...)
+		if len(f.Kinds) > 0 {
+			and("w.kind IN ("+parameterList(len(f.Kinds))+")", lo.ToAnySlice(f.Kinds)...)
 		}
 	}
 	if f.Expired {
@@ -40,7 +39,6 @@ func selectOpen(f durable.WaitFilter, now int64) selection {
 	} else {
 		and("w.asked >= ?", math.MinInt64)
 	}
-	limit := limitOr(f.Limit)
 	page := func() string {
 		return "SELECT w.rowid AS listed FROM " + from + " WHERE " + strings.Join(where, " AND ") + waitOrder + " LIMIT ?"
 	}
@@ -49,24 +47,24 @@ func selectOpen(f durable.WaitFilter, now int64) selection {
 		from = "runs r CROSS JOIN waits w INDEXED BY sqlite_autoindex_waits_1 ON w.run = r.n"
 		and("r.id = ?", string(f.Run))
 		inKinds()
-		query, args = page(), append(args, limit)
+		query, args = page(), append(args, f.Limit)
 	case f.Expired:
 		from = strings.ReplaceAll(from, "waits_open", "waits_by_deadline")
 		inKinds()
-		query, args = page(), append(args, limit)
-	case len(kinds) > 0:
+		query, args = page(), append(args, f.Limit)
+	case len(f.Kinds) > 0:
 		from = strings.ReplaceAll(from, "waits_open", "waits_by_kind")
 		where = append(where, "w.kind = ?")
 		part, common := page(), args
 		args = nil
-		for _, kind := range kinds {
-			args = append(append(args, common...), string(kind), limit)
+		for _, kind := range f.Kinds {
+			args = append(append(args, common...), string(kind), f.Limit)
 		}
-		query = "SELECT listed FROM (" + part + ")" + strings.Repeat(" UNION ALL SELECT listed FROM ("+part+")", len(kinds)-1)
+		query = "SELECT listed FROM (" + part + ")" + strings.Repeat(" UNION ALL SELECT listed FROM ("+part+")", len(f.Kinds)-1)
 	default:
-		query, args = page(), append(args, limit)
+		query, args = page(), append(args, f.Limit)
 	}
-	return readListed(query, append(args, limit))
+	return readListed(query, append(args, f.Limit))
 }
 
 // checks is a request for waits to watch.
@@ -131,5 +129,5 @@ func selectRecords(f durable.AuditFilter) selection {
 		}
 	}
 	return newOneOff("SELECT n, "+store.Names("", new(store.RecordRow).Columns())+" FROM "+from+" WHERE "+strings.Join(where, " AND ")+
-		" ORDER BY n DESC LIMIT ?", append(args, limitOr(f.Limit)))
+		" ORDER BY n DESC LIMIT ?", append(args, f.Limit))
 }

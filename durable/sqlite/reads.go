@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"time"
 
 	"github.com/samber/lo"
@@ -328,16 +327,12 @@ func (v *view) Waivers() ([]durable.Waiver, error) {
 }
 
 // Document implements store.Rows.
-func (v *view) Document(kind, name string, version int64) (store.Version, error) {
+func (v *view) Document(kind, name string, version int64) (store.Version, bool, error) {
 	s := newSelection(selectLast, kind, name)
 	if version != 0 {
 		s = newSelection(selectDocument, kind, name, version)
 	}
-	d, found, err := scanOne(v, s, documentFields)
-	if err == nil && !found {
-		err = fmt.Errorf("document %q of kind %q: %w", name, kind, durable.ErrNotFound)
-	}
-	return d, err
+	return scanOne(v, s, documentFields)
 }
 
 // Documents implements store.Rows.

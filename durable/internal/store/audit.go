@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -26,6 +25,7 @@ func (t tx) record(r durable.AuditRecord) error {
 
 // AuditRecords implements durable.Store.
 func (s *Store) AuditRecords(ctx context.Context, f durable.AuditFilter) ([]durable.AuditRecord, error) {
+	f.Limit = limitOf(f.Limit)
 	records, err := readRows(ctx, s, "reading the audit log", func(rows Rows) ([]durable.AuditRecord, error) { return rows.Audit(f) })
 	for _, r := range records {
 		if a := r.Answer; err == nil && a != nil && len(a.Data) > 0 { // the run may have been deleted
@@ -95,12 +95,12 @@ func (s *Store) Waivers(ctx context.Context, all bool) ([]durable.Waiver, error)
 
 // addVersion stores the next version of a document.
 func (t tx) addVersion(d durable.Document) (durable.Document, error) {
-	last, err := t.Document(d.Kind, d.Name, 0)
-	if err != nil && !errors.Is(err, durable.ErrNotFound) {
-		return durable.Document{}, err
+	last, _, err := t.Document(d.Kind, d.Name, 0)
+	if err == nil && last.Newest != d.Version {
+		err = fmt.Errorf("document %q of kind %q: %w", d.Name, d.Kind, durable.ErrConflict)
 	}
-	if last.Newest != d.Version {
-		return durable.Document{}, fmt.Errorf("document %q of kind %q: %w", d.Name, d.Kind, durable.ErrConflict)
+	if err != nil {
+		return durable.Document{}, err
 	}
 	data := d.Data
 	d.Data = t.keys.seal(data, documentPlace(d, d.Version))
@@ -135,8 +135,8 @@ func (s *Store) PutDocument(ctx context.Context, d durable.Document) (stored dur
 // Document implements durable.Store.
 func (s *Store) Document(ctx context.Context, kind, name string, version int64) (durable.Document, error) {
 	return readRows(ctx, s, "reading a document", func(rows Rows) (durable.Document, error) {
-		v, err := rows.Document(kind, name, version)
-		if err == nil && version == 0 && v.Newest == 0 {
+		v, found, err := rows.Document(kind, name, version)
+		if err == nil && (!found || version == 0 && v.Newest == 0) {
 			err = fmt.Errorf("document %q of kind %q: %w", name, kind, durable.ErrNotFound)
 		}
 		if err == nil {
@@ -158,7 +158,7 @@ func (s *Store) ListDocuments(ctx context.Context, kind, after string, limit int
 // DeleteDocument implements durable.Store.
 func (s *Store) DeleteDocument(ctx context.Context, kind, name string) error {
 	return s.write(ctx, "deleting a document", func(t tx) error {
-		v, err := t.Document(kind, name, 0)
+		v, _, err := t.Document(kind, name, 0)
 		switch {
 		case err != nil:
 			return err

@@ -117,7 +117,7 @@ type Rows interface { //nolint:interfacebloat // one method for each question to
 	Runs(ids ...agent.RunID) (map[agent.RunID]Run, error)
 	// RunsByKey returns the runs with idempotency keys.
 	RunsByKey(keys ...string) (map[string]Run, error)
-	// List returns runs as durable.Catalogue.List does.
+	// List returns runs as durable.Catalogue.List does. Filters have a Limit, and name each status or kind once.
 	List(f durable.Filter) ([]durable.Run, error)
 	// Due returns at most limit runs for each Cause that applies to them.
 	Due(limit int) (map[Cause][]agent.RunID, error)
@@ -140,9 +140,8 @@ type Rows interface { //nolint:interfacebloat // one method for each question to
 	Token(hash [32]byte) (t Token, found bool, err error)
 	Audit(f durable.AuditFilter) ([]durable.AuditRecord, error)
 	Waivers() ([]durable.Waiver, error)
-	// Document returns a version of a document; zero means the last one. It returns durable.ErrNotFound for a document or a version
-	// that never existed.
-	Document(kind, name string, version int64) (Version, error)
+	// Document returns a version of a document; zero means the last one.
+	Document(kind, name string, version int64) (v Version, found bool, err error)
 	Documents(kind, after string, limit int) ([]durable.Document, error)
 	Setting(name string) ([]byte, error)
 }

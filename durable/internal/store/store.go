@@ -3,10 +3,13 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"time"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -205,8 +208,12 @@ func (s *Store) Run(ctx context.Context, id agent.RunID) (durable.Run, error) {
 	})
 }
 
+// limitOf returns the limit of a list.
+func limitOf(limit int) int { return cmp.Or(max(limit, 0), durable.DefaultLimit) }
+
 // List implements durable.Store.
 func (s *Store) List(ctx context.Context, f durable.Filter) ([]durable.Run, error) {
+	f.Status, f.Limit = lo.Uniq(f.Status), limitOf(f.Limit)
 	return readRows(ctx, s, "listing runs", func(rows Rows) ([]durable.Run, error) { return rows.List(f) })
 }
 

@@ -79,6 +79,7 @@ func (s *Store) Waits(ctx context.Context, id agent.RunID) ([]durable.Wait, erro
 
 // OpenWaits implements durable.Store.
 func (s *Store) OpenWaits(ctx context.Context, f durable.WaitFilter) ([]durable.Wait, error) {
+	f.Kinds, f.Limit = lo.Uniq(f.Kinds), limitOf(f.Limit)
 	waits, err := readRows(ctx, s, "listing waits", func(rows Rows) ([]durable.Wait, error) { return rows.OpenWaits(f) })
 	return s.keys.decryptWaits(waits, err)
 }
