@@ -284,7 +284,7 @@ func (t *tx) AddSignal(s durable.Signal) error {
 }
 
 // signalsQuery reads what an owner must learn about its runs, with one row for each signal.
-const signalsQuery = `SELECT r.id, r.paused, r.cancel_reason, r.cancel_cause, s.seq, s.kind, s.text, s.by, s.at
+const signalsQuery = `SELECT r.id, r.paused, r.cancel_reason, r.cancel_cause, coalesce(s.seq, 0), s.kind, s.text, s.by, s.at
 	FROM runs r LEFT JOIN signals s ON s.run = r.num AND s.seq > r.handled
 	WHERE r.owner = $1 AND r.owner <> '' AND (r.paused OR r.cancel_cause <> '' OR r.signals > r.handled) ORDER BY r.num, s.seq`
 
@@ -293,17 +293,9 @@ func (t *tx) Signals(owner string) (all []store.Signalled, err error) {
 	_, err = readAll(t, func(row pgx.CollectableRow) (struct{}, error) {
 		var r store.Signalled
 		var s durable.Signal
-		var seq *int64
 		err := row.Scan((*text)(&r.Run), &r.Paused, (*text)(&r.CancelReason), (*text)(&r.CancelCause),
-			&seq, (*text)(&s.Kind), (*text)(&s.Text), (*text)(&s.By), when{&s.At})
-		if len(all) == 0 || all[len(all)-1].Run != r.Run {
-			all = append(all, r)
-		}
-		if seq != nil {
-			s.Run, s.Seq = r.Run, *seq
-			last := &all[len(all)-1]
-			last.Added = append(last.Added, s)
-		}
+			&s.Seq, (*text)(&s.Kind), (*text)(&s.Text), (*text)(&s.By), when{&s.At})
+		all = store.AddSignalled(all, r, s)
 		return struct{}{}, err
 	}, signalsQuery, text(owner))
 	return all, err

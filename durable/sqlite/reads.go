@@ -214,7 +214,8 @@ const (
 	selectPayload = `SELECT input, iif(replaced, submitted, NULL), replaced, result FROM payloads WHERE run = ` + numberOf
 	selectEntries = `SELECT seq, kind, key, at, data FROM entries WHERE run = ` + numberOf + ` AND seq > ?2 ORDER BY seq`
 	selectEvents  = `SELECT ?1, seq, at, name, data FROM events WHERE run = ` + numberOf + ` AND seq > ?2 ORDER BY seq LIMIT ?3`
-	selectSignals = `SELECT r.id, r.cancel_reason, r.cancel_cause, r.paused, s.seq, s.kind, s.text, s.who, s.at
+	selectSignals = `SELECT r.id, r.cancel_reason, r.cancel_cause, r.paused,
+			ifnull(s.seq, 0), ifnull(s.kind, ''), ifnull(s.text, ''), ifnull(s.who, ''), s.at
 		FROM runs r INDEXED BY runs_held LEFT JOIN signals s ON s.run = r.n AND s.seq > r.handled
 		WHERE r.owner = ?1 AND r.owner <> '' AND (r.cancel_cause <> '' OR r.paused <> 0 OR r.signals > r.handled)
 		ORDER BY r.n, s.seq`
@@ -265,23 +266,13 @@ func (v *view) Signals(owner string) (all []store.Signalled, err error) {
 	type row struct {
 		store.Signalled
 
-		seq            sql.NullInt64
-		kind, text, by sql.NullString
-		at             time.Time
+		s durable.Signal
 	}
 	rows, err := scanAll(v, newSelection(selectSignals, owner), func(r *row) []any {
-		return []any{&r.Run, &r.CancelReason, &r.CancelCause, &r.Paused, &r.seq, &r.kind, &r.text, &r.by, micros{&r.at}}
+		return []any{&r.Run, &r.CancelReason, &r.CancelCause, &r.Paused, &r.s.Seq, &r.s.Kind, &r.s.Text, &r.s.By, micros{&r.s.At}}
 	})
 	for _, r := range rows {
-		if n := len(all); n == 0 || all[n-1].Run != r.Run {
-			all = append(all, r.Signalled)
-		}
-		if r.seq.Valid {
-			last := &all[len(all)-1]
-			last.Added = append(last.Added, durable.Signal{
-				Run: r.Run, Seq: r.seq.Int64, Kind: durable.SignalKind(r.kind.String), Text: r.text.String, By: r.by.String, At: r.at,
-			})
-		}
+		all = store.AddSignalled(all, r.Signalled, r.s)
 	}
 	return all, err
 }
