@@ -103,6 +103,9 @@ func (g Gate) Validate() error {
 	if g.Quorum < 0 {
 		p.say("quorum", "%d is negative: expected how many people must approve", g.Quorum)
 	}
+	if slices.ContainsFunc(g.Approvers, func(name string) bool { return strings.TrimSpace(name) == "" }) {
+		p.say("approvers", "an empty text names no person and no role")
+	}
 	if g.Port < 0 || g.Port > 65535 {
 		p.say("port", "%d is not a port: expected 0 to 65535", g.Port)
 	}

@@ -312,6 +312,7 @@ func TestGateIsChecked(t *testing.T) {
 		"file: missing":                         {By: action.GateFile},
 		"argv: missing":                         {By: action.GateCommand},
 		"file: not allowed in a gate by person": {By: action.GatePerson, File: "x"},
+		"approvers: an empty text names no":     {By: action.GatePerson, Approvers: []string{"ann", " "}},
 		"port: 70000 is not a port":             {By: action.GateCallback, Webhook: &action.HTTP{URL: "https://example.com"}, Port: 70000},
 		"webhook.url: http is allowed only for loopback addresses": {By: action.GateCallback, Webhook: &action.HTTP{URL: "http://example.com"}},
 		`on_timeout: unknown value "skip"`:                         {By: action.GateFile, File: "x", OnTimeout: "skip"},

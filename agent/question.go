@@ -159,7 +159,7 @@ func (q Question) Admits(a Approval) bool {
 	case a.Identity == "":
 		return false
 	}
-	return len(q.Approvers) == 0 || slices.Contains(q.Approvers, a.Identity) || lo.Some(q.Approvers, a.Roles)
+	return len(q.Approvers) == 0 || slices.Contains(q.Approvers, a.Identity) || lo.Some(q.Approvers, lo.Compact(a.Roles))
 }
 
 // strictestAnswer returns the strictest answer: RejectAndEnd, then RejectAndContinue, then the last approval. It

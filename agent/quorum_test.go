@@ -43,6 +43,7 @@ func TestQuestionAdmits(t *testing.T) {
 		"another person":                      {restricted, verified("bob", "staff"), false},
 		"a name that was only typed":          {restricted, agent.Approval{Verdict: agent.Approve, By: "ann"}, false},
 		"a role without an identity":          {restricted, agent.Approval{Verdict: agent.Approve, Roles: []string{"finance"}}, false},
+		"an empty role":                       {agent.Question{By: "pay", Approvers: []string{""}}, verified("bob", ""), false},
 		"a rejection by another person":       {restricted, agent.Approval{Verdict: agent.RejectAndEnd, Identity: "bob"}, false},
 		"a passed deadline":                   {restricted, late(agent.Approve), true},
 		"anyone verified, for a quorum":       {two, verified("bob"), true},

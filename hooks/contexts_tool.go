@@ -3,6 +3,7 @@ package hooks
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/samber/mo"
 
@@ -119,6 +120,11 @@ func wrongQuestion(q agent.Question) error {
 	}
 	if gate != (q.Gate != nil) || gate && q.Restricted() || q.Quorum < 0 {
 		return fmt.Errorf("invalid question: kind %q, gate %t, approvers %q, quorum %d", q.Kind, q.Gate != nil, q.Approvers, q.Quorum)
+	}
+	for _, name := range q.Approvers {
+		if strings.TrimSpace(name) == "" {
+			return fmt.Errorf("invalid question: approvers %q: an empty text names no person and no role", q.Approvers)
+		}
 	}
 	return nil
 }

@@ -64,10 +64,11 @@ func TestEveryAskIsAQuestion(t *testing.T) {
 	assert.Len(t, w.ran, 1, "one answer covers all questions")
 }
 
-// A hook sets neither the kind of a question nor its answers: it would answer itself.
-func TestAskAboutWithAnswers(t *testing.T) {
+// A hook sets neither the kind of a question nor its answers: it would answer itself. Approvers have names.
+func TestWrongAskAbout(t *testing.T) {
 	for _, q := range []agent.Question{
 		{Kind: agent.QuestionDoubt}, {Answers: []agent.Approval{{Verdict: agent.Approve}}},
+		{Approvers: []string{""}}, {Approvers: []string{"ann", " \t"}}, // an empty role would be among theirs
 	} {
 		ann := &person{verdict: agent.Approve}
 		w := workWith(t, []hooks.Hook{asker("sly", q)}, wants("bash", ls), ann.use())

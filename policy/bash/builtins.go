@@ -336,8 +336,12 @@ func echo(_ *walker, c ctx, k call) {
 	if c.out == nil {
 		return
 	}
-	newline, escaped := true, false
 	args := k.args()
+	if names := echoNames(args); len(names) > 0 {
+		c.out.list(names)
+		return
+	}
+	newline, escaped := true, false
 	for _, a := range args {
 		c.out.mayHold(a.also...)
 		if a.Kind == Pattern {

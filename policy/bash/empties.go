@@ -18,7 +18,7 @@ func (w *walker) emptiesAfter(c ctx, from int, redirs []Redirect, index int) {
 
 func (w *walker) recordEmpty(c ctx, redirs []Redirect, index int) {
 	for _, r := range redirs {
-		if (r.Op == ">" || r.Op == ">|" || r.Op == "&>") && (r.FD == "" || r.FD == "1") {
+		if (r.Op == ">" || r.Op == ">|" || r.Op == "&>") && r.FD != "2" { // errors may be written
 			w.file(c, r.Target, Empties, index)
 		}
 	}
@@ -36,6 +36,8 @@ func printsNothing(c ctx, words []Word) bool {
 	switch words[0].Text {
 	case ":", "true", "false":
 		return true
+	case "exec": // exec > f
+		return len(args) == 0
 	case "echo":
 		return is("-n") || is("-n", "")
 	case "printf":

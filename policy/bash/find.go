@@ -246,7 +246,7 @@ func walkFD(w *walker, c ctx, k call, _ given) {
 		for end < len(args) && !args[end].Is(";") {
 			end++
 		}
-		words = append(words, w.foundByFD(k, args[i+1:end])...)
+		words = append(words, w.foundByFD(k, args[:i], args[i+1:end])...)
 		i = end
 		w.run(c.by(Wrapper, "fd", k.at), call{words: words, at: words[0].Pos.Offset, outside: true, hidden: true})
 	}
@@ -268,9 +268,13 @@ func execOfFD(a Word) (attached []Word, runs bool) {
 }
 
 // foundByFD returns a command's words with a found file in place of its placeholders, or at the end if it has none.
-func (w *walker) foundByFD(k call, given []Word) (words []Word) {
-	replaced := false
+func (w *walker) foundByFD(k call, search, given []Word) (words []Word) {
+	names, replaced := fdNames(search), false
 	for _, word := range given {
+		if word.Is("{}") && len(names) > 0 {
+			words, replaced = append(words, namedWords(names, false, word.Source, word.Pos)...), true
+			continue
+		}
 		for _, mark := range []string{"{}", "{/}", "{//}", "{.}", "{/.}"} {
 			if strings.Contains(word.raw, mark) {
 				word = makeWord(strings.ReplaceAll(word.raw, mark, unknown), false, false, word.Source, word.Pos)
@@ -279,8 +283,11 @@ func (w *walker) foundByFD(k call, given []Word) (words []Word) {
 		}
 		words = append(words, word)
 	}
-	if !replaced {
-		words = append(words, makeWord(unknown, false, true, "", w.place(k.at)))
+	switch {
+	case replaced:
+		return words
+	case len(names) > 0:
+		return append(words, namedWords(names, false, "", w.place(k.at))...)
 	}
-	return words
+	return append(words, makeWord(unknown, false, true, "", w.place(k.at)))
 }

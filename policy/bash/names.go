@@ -74,10 +74,15 @@ func (w *walker) printedNames(c ctx, k call) []string {
 			return packageNames(args[1:])
 		}
 	case "rg":
+		if hasFunc(args, func(a Word) bool { return a.Is("--files") }) && staysBelow(args) { // other options leave names out
+			return []string{"**"}
+		}
 		options := slices.IndexFunc(args, func(a Word) bool { return !strings.HasPrefix(a.Text, "-") })
 		if options > 0 && onlyFlags(args[:options], "lwiFSsu", "") && strings.Contains(args[0].Text, "l") {
 			return below(args[options+1:])
 		}
+	case "fd", "fdfind":
+		return fdNames(args)
 	case "sort", "uniq", "head", "tail", "tac", "shuf", "cat":
 		if onlyFlags(args, "urnq0123456789", "unique reverse") {
 			return c.in.names
@@ -168,6 +173,42 @@ func lsNames(args []Word) []string {
 		if !itself && !files && (len(operands) > 1 || o.Kind == Pattern) {
 			names = append(names, o.Text+":") // a folder's heading
 		}
+	}
+	return names
+}
+
+// fdNames returns the patterns of the names that fd finds. It returns nil if they may be anywhere.
+func fdNames(args []Word) []string {
+	elsewhere := hasFunc(args, func(a Word) bool {
+		name, isLong := strings.CutPrefix(a.Text, "--")
+		switch name, _, _ = strings.Cut(name, "="); {
+		case isLong:
+			return slices.Contains([]string{"absolute-path", "base-directory", "search-path", "format", "list-details"}, name)
+		case strings.HasPrefix(a.Text, "-"):
+			return strings.ContainsAny(a.Text, "aCl")
+		}
+		return false
+	})
+	if elsewhere || !staysBelow(args) {
+		return nil
+	}
+	return []string{"**"}
+}
+
+// echoNames returns the words of echo if the shell replaces some of them by names of files, and all can be names.
+func echoNames(args []Word) []string {
+	if !hasFunc(args, func(a Word) bool { return a.Kind == Pattern }) {
+		return nil
+	}
+	var names []string
+	for i, a := range args {
+		if i == 0 && a.Is("-n") {
+			continue
+		}
+		if !isPlace(a) && (a.Kind != Pattern || a.here || !isSoundPattern(a.Text)) {
+			return nil
+		}
+		names = append(names, a.Text)
 	}
 	return names
 }

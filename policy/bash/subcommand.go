@@ -34,7 +34,7 @@ func subcommandsOf(name string) (multi, bool) {
 	case "docker-compose", "podman-compose":
 		return multi{short: "+f<p:DH&", long: "file< project-name: profile: env-file< project-directory@ ansi: parallel: verbose compatibility",
 			special: walkCompose}, true
-	case "kubectl", "oc", "k3s", "microk8s":
+	case "kubectl", "oc":
 		return multi{
 			short: "+n:s&v:", long: "namespace: server& kubeconfig< context: cluster: user: token: as: as-group: v: request-timeout: " +
 				"certificate-authority: client-certificate: client-key: cache-dir: insecure-skip-tls-verify tls-server-name: profile: match-server-version",

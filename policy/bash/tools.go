@@ -59,6 +59,8 @@ func wrapperOf(name string) (tool, bool) {
 		return tool{special: walkFind}, true
 	case "fd", "fdfind":
 		return tool{special: walkFD}, true
+	case "k3s", "k0s", "microk8s", "minikube":
+		return tool{special: walkBundledKubectl}, true
 	case "su", "runuser":
 		return tool{special: walkSu}, true
 	case "ssh", "slogin", "mosh", "autossh":

@@ -3,6 +3,8 @@ package bash
 import (
 	"slices"
 	"strings"
+
+	"github.com/samber/lo"
 )
 
 // walkSudo handles sudo and doas. With -s or -i the words are passed to a shell; with -e they are files.
@@ -434,6 +436,18 @@ func walkWindow(w *walker, c ctx, k call, _ given) {
 		}
 		w.run(c.by(Wrapper, k.name, k.at), call{words: args[i:], at: args[i].Pos.Offset, outside: true})
 	}
+}
+
+// walkBundledKubectl walks the kubectl that a distribution of Kubernetes brings: k3s kubectl get, minikube kubectl -- get.
+func walkBundledKubectl(w *walker, c ctx, k call, _ given) {
+	args := k.args()
+	i := slices.IndexFunc(args, func(a Word) bool { return a.Is("kubectl") })
+	if i < 0 {
+		return
+	}
+	words := append([]Word{args[i]}, lo.DropWhile(args[i+1:], func(a Word) bool { return a.Is("--") })...)
+	claimAll(words)
+	w.run(c.by(Wrapper, k.name, k.at), call{words: words, at: args[i].Pos.Offset, outside: true})
 }
 
 // walkLabels claims the labels of targets, which are no paths: bazel test //a/...

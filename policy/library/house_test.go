@@ -154,9 +154,9 @@ func TestSecrets(t *testing.T) {
 	judged(t, s, map[string][][2]string{
 		"library:secrets/file":        {{"read_file", `{"path":".env"}`}, {"read_file", `{"path":"deploy/prod.pem"}`}, {"Read", `{"file_path":"/home/x/.ssh/id_rsa"}`}},
 		"library:secrets/files":       {{"read_many", `{"paths":["a",".env.production"]}`}, {"resource", `{"uri":["file:///x/.env"]}`}},
-		"library:secrets/shell-file":  {{"bash", "cat .env"}, {"bash", "cp ~/.aws/credentials ."}, {"bash", "source .env"}, {"bash", "base64 < server.key"}, {"bash", "cat .e*"}, {"bash", "cat *"}, {"bash", "ls -A | xargs cat"}, {"bash", "for f in p*; do cat \"$f\"; done"}},
+		"library:secrets/shell-file":  {{"bash", "cat .env"}, {"bash", "cp ~/.aws/credentials ."}, {"bash", "source .env"}, {"bash", "base64 < server.key"}, {"bash", "cat .e*"}, {"bash", "cat *"}, {"bash", "ls -A | xargs cat"}, {"bash", "echo .e* | xargs cat"}, {"bash", "echo -n * | xargs cat"}, {"bash", "rg --files --hidden | xargs cat"}, {"bash", "rg --files | xargs -n1 cat"}, {"bash", "fd -H | xargs cat"}, {"bash", "fd -X cat"}, {"bash", "fd -tf . -x cat {}"}, {"bash", "for f in p*; do cat \"$f\"; done"}},
 		"library:secrets/shell-code":  {{"bash", "cat " + many + "/*"}, {"bash", "cat " + many + "/*.json"}, {"bash", "find " + many + " -type f | xargs cat"}},
-		"library:secrets/shell-store": {{"bash", "gh auth token"}, {"bash", "kubectl get secret x -o yaml"}, {"bash", "pass show mail"}},
+		"library:secrets/shell-store": {{"bash", "gh auth token"}, {"bash", "kubectl get secret x -o yaml"}, {"bash", "pass show mail"}, {"bash", "k3s kubectl config view --raw"}, {"bash", "minikube kubectl -- config view --raw"}},
 		"":                            {{"read_file", `{"path":".env.example"}`}, {"read_file", `{"path":"main.go"}`}, {"bash", "find " + many + " -name '*.go' | xargs cat"}, {"bash", "cat id_rsa.pub"}, {"bash", "ls"}, {"bash", "cat *.go */*"}, {"bash", "cat " + many + "/f1*"}, {"fetch", `{"url":["https://x.example/.env"]}`}, {"fetch", `{"files":[{"url":"https://x.example/.env"}]}`}},
 	})
 	key := "AKIA" + "Q3EGQZ7TVX2LM4NP"
