@@ -234,23 +234,24 @@ var layers = map[string]layer{
 	"coordinator/client": {Ours: []string{"agent", "coordinator/internal/cause", "coordinator/wire", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {
 		Ours: []string{
-			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/internal/condition", "policy/library", "policy/internal/provenance", "internal/invisible", "internal/near", "policy/tools",
+			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/internal/condition", "policy/library", "policy/internal/points", "policy/internal/provenance", "internal/invisible", "internal/near", "policy/tools",
 			"internal/lazy", "internal/runctx", "internal/reserved", "internal/strictjson", "internal/version", "internal/yamlfile",
 		},
 		Modules: append(values, "cel.dev/cel-go"),
 	},
 
 	// The packages that policies build on.
-	"policy/bash":    {Modules: append(values, "mvdan.cc/sh/v3")},
-	"policy/library": {Ours: []string{"internal/near"}}, // files
-	"policy/tools":   {Ours: []string{"agent", "internal/strictjson"}},
+	"policy/bash":            {Modules: append(values, "mvdan.cc/sh/v3")},
+	"policy/library":         {Ours: []string{"internal/near"}}, // files
+	"policy/tools":           {Ours: []string{"agent", "internal/strictjson"}},
+	"policy/internal/points": {Ours: []string{"action", "hooks"}, Modules: core},
 	"policy/internal/provenance": {
 		Ours:    []string{"agent", "hooks", "internal/strictjson", "policy/internal/condition", "policy/tools"},
 		Modules: slices.Concat(core, []string{"cel.dev/cel-go", "go.yaml.in/yaml/v4", "golang.org/x/text"}),
 	},
 	"policy/recorded": {Ours: []string{"agent", "drivers/replay", "internal/semconv", "internal/strictjson"}, Modules: core},
 	"policy/policytest": {
-		Ours:    []string{"action", "agent", "drivers/replay", "hooks", "hooks/fire", "internal/near", "internal/yamlfile", "policy", "policy/internal/condition", "policy/internal/provenance", "policy/recorded"},
+		Ours:    []string{"action", "agent", "drivers/replay", "hooks", "hooks/fire", "internal/near", "internal/yamlfile", "policy", "policy/internal/condition", "policy/internal/points", "policy/internal/provenance", "policy/recorded"},
 		Modules: values,
 	},
 	"policy/backtest": {

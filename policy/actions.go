@@ -11,6 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/internal/points"
 )
 
 // actionTypes are the types of actions.
@@ -79,7 +80,7 @@ var actionKeys = map[string][]key{
 func (l *loader) readTask(e *entry) *task {
 	t := &task{kind: e.oneOf("type", actionTypes...), observe: e.flag("observe", false) || !e.point.decides()}
 	t.await = e.awaits(t)
-	around := e.doc.kind == Blueprints && e.point.source == ofRuns
+	around := e.doc.kind == Blueprints && e.point.Source == points.OfRuns
 	if n, given := e.of["request"]; given && !around {
 		n.Value.Wrong("%s: request: only a hook around the runs of a blueprint has it (rule: actions)", e.what)
 	}
@@ -97,12 +98,12 @@ func (l *loader) readTask(e *entry) *task {
 		t.onTimeout = "" // the gate answers
 	}
 	_, gate := t.action.(action.Gate)
-	if gate && e.point.name == hooks.SessionComplete {
+	if gate && e.point.Name == hooks.SessionComplete {
 		e.place("type").Wrong("%s: a %s that waits for an answer at %s holds nothing up: use on_stage_complete of the last stage (rule: waiting)",
 			e.what, t.kind, e.key)
 	}
 	l.noteEnding(e)
-	wrongs := append(action.Fields(t.action.Validate()), action.Fields(e.point.checkValues(t.action, t.observe, e.doc.variables))...)
+	wrongs := append(action.Fields(t.action.Validate()), action.Fields(e.point.CheckValues(t.action, t.observe, e.doc.variables))...)
 	for _, wrong := range wrongs {
 		e.wrongField(t.kind, wrong)
 	}
@@ -119,7 +120,7 @@ func (l *loader) readTask(e *entry) *task {
 
 // noteEnding warns about an action at a session's end whose text announces success, because it runs at every end.
 func (l *loader) noteEnding(e *entry) {
-	if e.point.name != hooks.SessionComplete || strings.Contains(e.text("when"), "reason") {
+	if e.point.Name != hooks.SessionComplete || strings.Contains(e.text("when"), "reason") {
 		return
 	}
 	var texts []string
@@ -190,7 +191,7 @@ func (e *entry) field(kind, name string) (key string, at yamlfile.Node) {
 
 // awaits reports whether the rule waits for its action.
 func (e *entry) awaits(t *task) bool {
-	await := e.point.source != ofPipelines || !lo.Contains([]string{"command", "shell", "http", "webhook", "mcp_tool", "func"}, t.kind)
+	await := e.point.Source != points.OfPipelines || !lo.Contains([]string{"command", "shell", "http", "webhook", "mcp_tool", "func"}, t.kind)
 	key := ""
 	switch {
 	case e.has("await") && (e.text("mode") == "sync" || e.text("mode") == "async"):
@@ -219,9 +220,9 @@ func (l *loader) declareAction(t *task, e *entry) action.Declared {
 	waits := t.kind == "gate" || t.kind == "webhook" && t.await // for a person
 	switch {
 	case limit != 0:
-	case t.kind == "shell" && e.point.source == ofPipelines:
+	case t.kind == "shell" && e.point.Source == points.OfPipelines:
 		limit = pipelineShellTimeout
-	case e.doc.kind == Blueprints && e.point.source == ofRuns && !waits:
+	case e.doc.kind == Blueprints && e.point.Source == points.OfRuns && !waits:
 		limit = blueprintTimeout
 	}
 	switch t.kind {
@@ -239,7 +240,7 @@ func (l *loader) declareAction(t *task, e *entry) action.Declared {
 		request := l.request(e.doc, f, 0)
 		request.Retries, request.RetryDelay = e.resends(t)
 		if t.await {
-			port := lo.Ternary(e.point.source == ofPipelines, pipelineCallbackPort, 0)
+			port := lo.Ternary(e.point.Source == points.OfPipelines, pipelineCallbackPort, 0)
 			return action.Gate{
 				By: action.GateCallback, Webhook: &request, Port: f.number("callback_port", 1, 65535, port), Timeout: limit,
 			}
@@ -295,7 +296,7 @@ func (l *loader) gate(t *task, e *entry, limit time.Duration) action.Declared {
 	}
 	g.Approvers, g.Quorum = f.approvers()
 	for _, name := range []string{approversKey.name, quorumKey.name} {
-		if f.has(name) && (e.point.name != hooks.PreToolUse || t.observe) {
+		if f.has(name) && (e.point.Name != hooks.PreToolUse || t.observe) {
 			e.place(name).Wrong("%s: %s requires a gate at PreToolUse that decides: elsewhere a gate asks the approver of the program", e.what, name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/internal/points"
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
@@ -145,9 +146,9 @@ func (r *rule) missingWarning(g hooks.Gap) Warning {
 // probes returns hooks that have the rules' matchers and do nothing.
 func (p *Policy) probes() []hooks.Hook {
 	return lo.Map(p.rules, func(r *rule, _ int) hooks.Hook {
-		h := r.point.observe(r.name(), noCheck)
+		h := r.point.Observe(r.name(), points.NoCheck)
 		if r.judges() {
-			h = r.point.control(r.name(), func(context.Context, hooks.Context) hooks.Result { return hooks.Result{} })
+			h = r.point.Control(r.name(), func(context.Context, hooks.Context) hooks.Result { return hooks.Result{} })
 		}
 		return r.matching(h)
 	})
@@ -225,7 +226,7 @@ func odd(pattern string) bool {
 // one matches.
 func (r *rule) unreachable(before []*rule) (Warning, bool) {
 	for _, earlier := range before {
-		ends := earlier.kind() == "deny" || earlier.kind() == "stop" && earlier.point.name == hooks.PreToolUse
+		ends := earlier.kind() == "deny" || earlier.kind() == "stop" && earlier.point.Name == hooks.PreToolUse
 		if earlier.point != r.point || !ends || earlier.task != nil || earlier.mode() != "enforce" || earlier.waiver != nil ||
 			!earlier.match.covers(r.match) || !r.judges() {
 			continue

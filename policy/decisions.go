@@ -66,7 +66,7 @@ func (l *loader) readRewrite(d *decision, e *entry) {
 		d.checkPaths(e)
 		return
 	}
-	name := lo.Ternary(e.point.name == hooks.PreSubagent, "instruction", "input")
+	name := lo.Ternary(e.point.Name == hooks.PreSubagent, "instruction", "input")
 	if _, ok := d.set[name]; e.has("remove") || !ok || len(d.set) != 1 {
 		e.place("decision").Wrong("%s: a rewrite at %s can replace only the %s: set: {%s: 'an expression'}", e.what, e.key, name, name)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/near"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/internal/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/points"
 )
 
 // entry is one rule or action in a file.
@@ -69,12 +70,12 @@ func unknownPoint(kind Kind, name string) string {
 func (d *document) entry(p *part, at *point, key string, n yamlfile.Node) *entry {
 	e := &entry{fields: fieldsOf(n), doc: d, part: p, point: at, key: key}
 	e.mergeDefinition(p.library, nil)
-	count := scoped{p.library, string(at.name)}
+	count := scoped{p.library, string(at.Name)}
 	d.counts[count]++
 	e.id = e.name("id")
 	e.what = fmt.Sprintf("rule %q", e.id)
 	if e.id == "" {
-		e.id = fmt.Sprintf("%s-%d", at.name, d.counts[count])
+		e.id = fmt.Sprintf("%s-%d", at.Name, d.counts[count])
 		e.what = fmt.Sprintf("%s, entry %d", key, d.counts[count])
 	}
 	return e
@@ -239,7 +240,7 @@ func (l *loader) readCondition(e *entry) *condition.Condition {
 	if !e.has("when") || e.doc.language == nil {
 		return nil
 	}
-	compiled, err := e.doc.language.Compile(text, e.point.name)
+	compiled, err := e.doc.language.Compile(text, e.point.Name)
 	if err != nil {
 		l.wrongCondition(e.at("when"), "when", err)
 		return nil
@@ -329,7 +330,7 @@ func (e *entry) failurePolicy(r *rule, f fields, key, word string) hooks.Failure
 	control, waits := r.judges(), r.task == nil || r.task.await
 	switch word {
 	case "closed", "block":
-		if !control && (e.point.source == ofAgents || key == "then") {
+		if !control && (e.point.Source == points.OfAgents || key == "then") {
 			f.place(key).Wrong("%q: a rule at %s cannot deny, so it cannot fail closed: remove it, or use abort (rule: failure)", word, e.key)
 		}
 		return lo.Ternary(control, hooks.Closed, hooks.Open)
@@ -339,15 +340,15 @@ func (e *entry) failurePolicy(r *rule, f fields, key, word string) hooks.Failure
 		if !waits && key != "then" {
 			f.place(key).Wrong("%q: its failure has no effect unless the rule waits for it: set await: true (rule: waiting)", word)
 		}
-		if e.point.name == hooks.ExecutionEnd || e.point.name == hooks.InterventionStopped {
+		if e.point.Name == hooks.ExecutionEnd || e.point.Name == hooks.InterventionStopped {
 			f.place(key).Wrong(`"abort": the run has ended at %s, so its failure cannot abort it: use open (rule: failure)`, e.key)
 		}
 		return hooks.Abort
 	}
-	if _, gate := lo.FromPtr(r.task).action.(action.Gate); gate && control && e.point.source == ofPipelines {
+	if _, gate := lo.FromPtr(r.task).action.(action.Gate); gate && control && e.point.Source == points.OfPipelines {
 		return hooks.Abort // a gate without an answer stays closed
 	}
-	return lo.Ternary(control && e.point.source != ofPipelines, hooks.Closed, hooks.Open)
+	return lo.Ternary(control && e.point.Source != points.OfPipelines, hooks.Closed, hooks.Open)
 }
 
 // timeout returns the time limit in the file; zero for the default.
@@ -379,7 +380,7 @@ const (
 // defaultRetries returns the default number of retries with on_failure: retry. At pipeline points, a failed pipeline is
 // not started again.
 func (r *rule) defaultRetries() int {
-	if r.kind() == "spawn" && r.point.source == ofPipelines {
+	if r.kind() == "spawn" && r.point.Source == points.OfPipelines {
 		return 0
 	}
 	return defaultRetries
@@ -396,7 +397,7 @@ func (e *entry) resends(t *task) (times int, delay time.Duration) {
 		return 0, 0
 	}
 	otherwise := 0
-	if t.kind == "webhook" && e.point.source == ofPipelines {
+	if t.kind == "webhook" && e.point.Source == points.OfPipelines {
 		otherwise = defaultRetries
 	}
 	delay = defaultRetryDelay

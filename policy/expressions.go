@@ -42,13 +42,13 @@ func (l *loader) template(e *entry, key string) template {
 		if t.values == nil {
 			t.values = map[string]*condition.Expression{}
 		}
-		if value, ok := named(e.doc.language, name, e.point.name); ok {
+		if value, ok := named(e.doc.language, name, e.point.Name); ok {
 			t.values[name] = value
 			continue
 		}
 		n := e.at(key)
 		l.note(n.At(max(strings.Index(n.Raw(), "${"+name+"}"), 0)), "name", e.location().name(),
-			"%s: unknown name %q at %s: it is left unchanged", key, name, e.point.name)
+			"%s: unknown name %q at %s: it is left unchanged", key, name, e.point.Name)
 	}
 	return t
 }
@@ -112,7 +112,7 @@ func (l *loader) expressions(e *entry, key string) map[string]*condition.Express
 			item.Value.Wrong("%s: expected an expression in CEL, got %s", key, item.Value)
 			continue
 		}
-		expression, err := e.doc.language.Expression(text, e.point.name)
+		expression, err := e.doc.language.Expression(text, e.point.Name)
 		if err != nil {
 			l.wrongCondition(item.Value, key, err)
 			continue

@@ -15,6 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/runctx"
 	"github.com/grapnel-go/grapnel/policy/internal/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/points"
 )
 
 // boundRule is a rule whose action is bound to a host.
@@ -44,9 +45,9 @@ const waivedSuffix = ":waived"
 
 // newHook returns the rule as one hook.
 func (u boundRule) newHook() hooks.Hook {
-	h := u.point.control(u.name(), u.answer)
+	h := u.point.Control(u.name(), u.answer)
 	if u.task != nil && u.task.observe {
-		h = u.point.observe(u.name(), func(ctx context.Context, c hooks.Context) error { return u.answer(ctx, c).Error() })
+		h = u.point.Observe(u.name(), func(ctx context.Context, c hooks.Context) error { return u.answer(ctx, c).Error() })
 	}
 	h = u.matching(h).WithPriority(u.priority).WithFailure(u.failure.policy)
 	if limit := u.timeLimit(); limit > 0 {
@@ -74,7 +75,7 @@ func (u boundRule) answer(ctx context.Context, c hooks.Context) hooks.Result {
 		ok, err := u.when.Test(context.Background(), in)
 		u.reportJudgement(ctx, in, ok, err)
 		switch {
-		case err != nil && u.point.source == ofPipelines:
+		case err != nil && u.point.Source == points.OfPipelines:
 			u.reportSkip(ctx, c, fmt.Sprintf("its condition failed: %v", err), nil)
 			return hooks.Result{}
 		case err != nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/internal/points"
 )
 
 // match holds the matchers of a rule.
@@ -67,8 +68,8 @@ func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
 	var out []hooks.Matcher
 	for _, key := range f.keys {
 		value := f.at(key)
-		if !r.at.tool && (key == "tool" || key == "args") {
-			f.of[key].Key.Wrong("match: %s is not about a tool call, so %q can never match (rule: matching)", r.at.name, key)
+		if !r.at.Tool && (key == "tool" || key == "args") {
+			f.of[key].Key.Wrong("match: %s is not about a tool call, so %q can never match (rule: matching)", r.at.Name, key)
 			continue
 		}
 		switch key {
@@ -143,7 +144,7 @@ func (r *matchReader) either(n yamlfile.Node, make func(n yamlfile.Node, text st
 
 // checkMatcher reports the errors of a matcher at a point.
 func checkMatcher(at *point, n yamlfile.Node, m hooks.Matcher) hooks.Matcher {
-	if err := hooks.NewSet(at.observe("probe", noCheck).Matching(m)).Compile().Error(); err != nil {
+	if err := hooks.NewSet(at.Observe("probe", points.NoCheck).Matching(m)).Compile().Error(); err != nil {
 		n.Wrong("match: %s (rule: matching)", strings.ReplaceAll(err.Error(), `hook "probe": `, ""))
 		return hooks.Matcher{}
 	}

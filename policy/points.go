@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"context"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,64 +10,26 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/policy/internal/points"
 )
 
 // point is a hook point with the properties that rules need.
 type point struct {
-	name hooks.PointName
-	// control and observe create a hook from a func that accepts any context type.
-	control func(name string, f func(ctx context.Context, c hooks.Context) hooks.Result) hooks.Hook
-	observe func(name string, f func(ctx context.Context, c hooks.Context) error) hooks.Hook
-	// checkValues returns the errors for values that an action's texts name at the point.
-	checkValues func(d action.Declared, observer bool, vars map[string]any) error
+	*points.Point
+
 	// can lists the decisions that a rule can have at the point. adds lists the decisions of can that can also have
 	// context and metadata.
 	can, adds []string
-	// tool is set at tool call points, where tools and arguments can be matched.
-	tool bool
-	// backwards is set if the point's hooks are called in reverse order.
-	backwards bool
-	// source is the kind of documents whose defaults apply at the point.
-	source source
 }
-
-// source is a kind of documents with points and defaults of its own.
-type source uint8
-
-const (
-	ofAgents    source = iota
-	ofPipelines        // by default, runs do not wait for hooks and failures change nothing
-	ofRuns             // on the coordinator
-)
 
 // denies reports whether a rule can deny at the point.
 func (p *point) denies() bool { return slices.Contains(p.can, "deny") }
 
 // object reports whether a rewrite at the point changes an object: arguments or parameters.
-func (p *point) object() bool { return p.tool || p.name == hooks.RunStart }
+func (p *point) object() bool { return p.Tool || p.Name == hooks.RunStart }
 
 // decides reports whether a rule can decide anything at the point.
 func (p *point) decides() bool { return len(p.can) > 0 }
-
-// describePoint returns the properties of a point, from the methods of its context.
-func describePoint[C hooks.Context](of hooks.Point[C], from source) *point {
-	var none C
-	p := &point{name: of.Name(), source: from}
-	p.can, p.adds = decisionsOf(none)
-	p.checkValues = func(d action.Declared, observer bool, vars map[string]any) error {
-		return action.CheckValues(d, of, observer, vars)
-	}
-	p.observe = func(name string, f func(context.Context, hooks.Context) error) hooks.Hook {
-		return hooks.Observe(of, name, func(ctx context.Context, c C) error { return f(ctx, c) })
-	}
-	p.control = func(name string, f func(context.Context, hooks.Context) hooks.Result) hooks.Hook {
-		return hooks.On(of, name, func(ctx context.Context, c C) hooks.Result { return f(ctx, c) })
-	}
-	a, b := p.observe("a", noCheck), p.observe("b", noCheck)
-	p.backwards = hooks.NewSet(a, b).Order(p.name)[0] == "b"
-	_, p.tool = any(none).(interface{ Call() hooks.Call })
-	return p
-}
 
 // lookUps finds a context's method for each decision: the first one that exists. MethodByName is called with constant
 // names, because otherwise the linker keeps every exported method in the program.
@@ -121,52 +82,16 @@ func decisionsOf(c hooks.Context) (can, adds []string) {
 	return can, adds
 }
 
-func noCheck(context.Context, hooks.Context) error { return nil }
-
-// points returns all points in the order in which a run fires them. The table is built on first use, so that a program
-// without policies starts faster.
-var points = sync.OnceValue(func() []*point {
-	return []*point{
-		describePoint(hooks.AtConversationStart, ofAgents),
-		describePoint(hooks.AtInputSubmitted, ofAgents),
-		describePoint(hooks.AtExecutionStart, ofAgents),
-		describePoint(hooks.AtStepStart, ofAgents),
-		describePoint(hooks.AtPreInference, ofAgents),
-		describePoint(hooks.AtPostInference, ofAgents),
-		describePoint(hooks.AtPreToolUse, ofAgents),
-		describePoint(hooks.AtPreCompact, ofAgents),
-		describePoint(hooks.AtPostCompact, ofAgents),
-		describePoint(hooks.AtCompactFailed, ofAgents),
-		describePoint(hooks.AtPreSubagent, ofAgents),
-		describePoint(hooks.AtPostSubagent, ofAgents),
-		describePoint(hooks.AtSubagentFailed, ofAgents),
-		describePoint(hooks.AtInterventionRequested, ofAgents),
-		describePoint(hooks.AtInterventionResolved, ofAgents),
-		describePoint(hooks.AtToolFailed, ofAgents),
-		describePoint(hooks.AtPostToolUse, ofAgents),
-		describePoint(hooks.AtStepEnd, ofAgents),
-		describePoint(hooks.AtStop, ofAgents),
-		describePoint(hooks.AtInterventionStopped, ofAgents),
-		describePoint(hooks.AtAgentFailed, ofAgents),
-		describePoint(hooks.AtExecutionEnd, ofAgents),
-		describePoint(hooks.AtConversationEnd, ofAgents),
-
-		describePoint(hooks.AtSessionStart, ofPipelines),
-		describePoint(hooks.AtIterationStart, ofPipelines),
-		describePoint(hooks.AtIterationComplete, ofPipelines),
-		describePoint(hooks.AtIterationFailed, ofPipelines),
-		describePoint(hooks.AtStageComplete, ofPipelines),
-		describePoint(hooks.AtSessionComplete, ofPipelines),
-		describePoint(hooks.AtRunStart, ofRuns),
-		describePoint(hooks.AtRunResult, ofRuns),
-		describePoint(hooks.AtRunFailed, ofRuns),
-		describePoint(hooks.AtRunTimeout, ofRuns),
-		describePoint(hooks.AtRunFinish, ofRuns),
-	}
+// allPoints returns all points in the order in which a run fires them.
+var allPoints = sync.OnceValue(func() []*point {
+	return lo.Map(points.All(), func(p *points.Point, _ int) *point {
+		can, adds := decisionsOf(p.Context)
+		return &point{p, can, adds}
+	})
 })
 
 func pointOf(name hooks.PointName) *point {
-	p, _ := lo.Find(points(), func(p *point) bool { return p.name == name })
+	p, _ := lo.Find(allPoints(), func(p *point) bool { return p.Name == name })
 	return p
 }
 
@@ -211,12 +136,12 @@ func pointNamed(kind Kind, name string) *point {
 
 // fires reports whether a point fires where files of the kind apply. Only pipelines fire the points in their files.
 func (k Kind) fires(name hooks.PointName) bool {
-	return k != Pipelines || pointOf(name).source == ofPipelines
+	return k != Pipelines || pointOf(name).Source == points.OfPipelines
 }
 
 // pointNames returns all names of points in a kind of file.
 func pointNames(kind Kind) []string {
-	own := lo.FilterMap(points(), func(p *point, _ int) (string, bool) { return string(p.name), kind.fires(p.name) })
+	own := lo.FilterMap(allPoints(), func(p *point, _ int) (string, bool) { return string(p.Name), kind.fires(p.Name) })
 	return append(own, lo.Keys(aliases[kind])...)
 }
 

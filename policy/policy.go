@@ -14,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/policy/internal/points"
 )
 
 // Policy is a set of rules that were loaded together. It is immutable and safe for concurrent use.
@@ -31,9 +32,9 @@ type Policy struct {
 // from the inner layers out, and in a layer in file order.
 func arrange(documents []*document) (rules []*rule) {
 	named := nameCopies(documents)
-	for _, at := range points() {
+	for _, at := range allPoints() {
 		here := lo.Filter(named, func(r *rule, _ int) bool { return r.point == at })
-		slices.SortStableFunc(here, func(a, b *rule) int { return (b.priority - a.priority) * lo.Ternary(at.backwards, -1, 1) })
+		slices.SortStableFunc(here, func(a, b *rule) int { return (b.priority - a.priority) * lo.Ternary(at.Backwards, -1, 1) })
 		for i, r := range here {
 			r.order = i + 1
 		}
@@ -93,7 +94,7 @@ func (p *Policy) Hooks() ([]hooks.Hook, error) { return p.hooksFor(p.options.Hos
 func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 	var out []hooks.Hook
 	var wrong []error
-	for _, at := range points() {
+	for _, at := range allPoints() {
 		var here []hooks.Hook
 		for _, r := range p.rules {
 			if r.point != at {
@@ -104,9 +105,9 @@ func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 				wrong = append(wrong, r.place.Error(fmt.Errorf("rule %q: %w", r.name(), err)))
 				continue
 			}
-			here = append(here, boundRule{r, p, do, do != nil || r.looksBack() || at.source == ofPipelines}.newHooks()...)
+			here = append(here, boundRule{r, p, do, do != nil || r.looksBack() || at.Source == points.OfPipelines}.newHooks()...)
 		}
-		if at.backwards { // hooks are called in reverse order
+		if at.Backwards { // hooks are called in reverse order
 			slices.Reverse(here)
 		}
 		out = append(out, here...)

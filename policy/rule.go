@@ -191,7 +191,7 @@ func (d *decision) uses(names []string) bool {
 func (r *rule) public() Rule {
 	out := Rule{
 		Policy: r.policyName(), ID: r.id, Description: r.description, Layer: layerNames[r.doc.layer],
-		File: r.place.File(), Line: r.place.Line, Column: r.place.Column, Point: r.point.name, Order: r.order, Match: r.match.text,
+		File: r.place.File(), Line: r.place.Line, Column: r.place.Column, Point: r.point.Name, Order: r.order, Match: r.match.text,
 		Await: r.task == nil || r.task.await, Mode: r.mode(), Waiver: r.waiver, Priority: r.priority, Failure: r.failure.policy.String(),
 		OnFailure: r.failure.word, Timeout: r.failure.timeout,
 	}

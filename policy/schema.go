@@ -64,8 +64,8 @@ func withDoc(f form, doc string) form {
 func hooksSchema() form {
 	entries := either(inDefs("entry"), form{"type": "array", "items": inDefs("entry")})
 	properties := form{}
-	for _, p := range points() {
-		properties[string(p.name)] = withDoc(entries, "At "+string(p.name)+" "+p.whatCan()+".")
+	for _, p := range allPoints() {
+		properties[string(p.Name)] = withDoc(entries, "At "+string(p.Name)+" "+p.whatCan()+".")
 	}
 	return form{"type": "object", "additionalProperties": entriesOfOtherNames(entries), "properties": properties}
 }

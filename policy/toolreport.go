@@ -10,6 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/internal/points"
 	"github.com/grapnel-go/grapnel/policy/library"
 	"github.com/grapnel-go/grapnel/policy/tools"
 )
@@ -34,7 +35,7 @@ func (p *Policy) Tools(specs ...agent.ToolSpec) (reports []ToolReport, never []s
 	for _, spec := range specs {
 		report := ToolReport{}
 		for _, r := range p.rules {
-			if r.point.name != hooks.PreToolUse {
+			if r.point.Name != hooks.PreToolUse {
 				continue
 			}
 			if report.Description == nil && r.doc.tracker != nil {
@@ -58,7 +59,7 @@ func (p *Policy) Tools(specs ...agent.ToolSpec) (reports []ToolReport, never []s
 		reports = append(reports, report)
 	}
 	for _, r := range p.rules {
-		if r.point.name == hooks.PreToolUse && !matched[r.name()] {
+		if r.point.Name == hooks.PreToolUse && !matched[r.name()] {
 			never = append(never, r.name())
 		}
 	}
@@ -129,7 +130,7 @@ func (r *rule) acceptsTool(name string) bool {
 	if len(r.match.tools) == 0 {
 		return true
 	}
-	probe := hooks.NewSet(r.point.observe(r.name(), noCheck).Matching(r.match.matchers...))
+	probe := hooks.NewSet(r.point.Observe(r.name(), points.NoCheck).Matching(r.match.matchers...))
 	compiled, err := probe.Compile(name).Get()
 	return err == nil && len(compiled.Gaps()) == 0
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/policy"
+	"github.com/grapnel-go/grapnel/policy/internal/points"
 )
 
 // Trial is a loaded policy that judges fired events. Create one with Load. It fires one event at a time, even for
@@ -89,7 +90,7 @@ func (t *Trial) Fire(ctx context.Context, e *Event) (*Report, error) {
 		return nil, fmt.Errorf("firing %s: %w", at, err)
 	}
 	here := lo.Filter(t.hooks, func(h hooks.Hook, _ int) bool { return slices.Contains(h.Points(), at) })
-	with, matched := addWitnesses(at, here, backwardsAt(at))
+	with, matched := addWitnesses(points.ByName(at), here)
 	if len(with) == 0 { // a point without rules is also fired, without hooks
 		with = []hooks.Hook{hooks.ObserveAll(witnessPrefix+"none", func(context.Context, hooks.Context) error { return nil }, at)}
 	}
