@@ -325,9 +325,12 @@ func Decide(ctx context.Context, store AnswerStore, w Wait, a agent.Approval) (W
 		decided, answers, err = formAnswers(waits, w.ID, a, submitters, now)
 		return answers, err
 	})
+	_, isRefused := errors.AsType[*NotAdmittedError](err)
 	switch {
 	case errors.Is(err, ErrAnswered), errors.Is(err, ErrChanged), errors.Is(err, ErrExpired), errors.Is(err, ErrNotFound):
 		return w, newNotOpenError(ctx, store, w.Run, w.ID, err)
+	case isRefused: // it names the wait and the run
+		return w, err
 	case err != nil:
 		return fail(err)
 	}

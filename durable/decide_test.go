@@ -85,6 +85,7 @@ func TestDecideCountsIdentities(t *testing.T) {
 	assert.Equal(t, []any{"ann", agent.Approve}, []any{used.Answers[0].Identity, used.Answers[0].Verdict})
 	assert.False(t, used.Answers[0].At.IsZero())
 	require.ErrorAs(t, approve(approval("")), &refused, "typed names do not count")
+	require.EqualError(t, approve(approval("")), refused.Error(), "nothing repeats the wait and the run")
 	assert.Contains(t, refused.Why, "it needs 2 approvals, by people whose identity is verified")
 	requireStatus(t, store, "r", durable.StatusWaiting)
 
