@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
@@ -157,7 +156,6 @@ func TestOperatorStore(t *testing.T) {
 	b.create(`{"name": "job", "type": "procedural", "command": {"argv": ["sleep", "60"]}}`)
 	id := b.submit("job", `{"a": 1}`)
 	store := b.client(s, wire.Operator).OperatorStore()
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	list, err := store.List(t.Context(), durable.Filter{Name: "job"})
 	require.NoError(t, err)
 	want, err := b.store.Run(t.Context(), id)
@@ -168,8 +166,6 @@ func TestOperatorStore(t *testing.T) {
 	assert.JSONEq(t, `{"a": 1}`, string(input))
 	_, err = store.Run(t.Context(), "run_unknown")
 	require.ErrorIs(t, err, durable.ErrNotFound)
-	_, err = store.Prune(t.Context(), time.Now())
-	require.ErrorIs(t, err, client.ErrUnavailable)
 
 	require.NoError(t, store.SetDenyTools(t.Context(), durable.Switch{On: true, By: "forged"}))
 	deny, err := b.store.DenyTools(t.Context())
@@ -181,7 +177,6 @@ func TestOperatorStore(t *testing.T) {
 	assert.Equal(t, durable.StatusCancelled, r.Status)
 
 	viewer := b.client(s, wire.Viewer).OperatorStore()
-	t.Cleanup(func() { require.NoError(t, viewer.Close()) })
 	_, err = viewer.Run(t.Context(), id)
 	require.NoError(t, err)
 	require.ErrorContains(t, viewer.SetDenyTools(t.Context(), durable.Switch{}), "role viewer")
@@ -289,7 +284,6 @@ func TestOperatorCannotStopHooks(t *testing.T) {
 	b.create(`{"name": "audit", "type": "procedural", "command": {"argv": ["echo", "{}"]}}`,
 		jobWith(`"on_run_finish": {"type": "agent", "agent_name": "audit", "on_error": "continue"}`))
 	store := b.client(b.serve(), wire.Operator).OperatorStore()
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
 	id := b.submit("job", `{"a": 1}`)
 	list, err := store.List(t.Context(), durable.Filter{Kind: coordinator.KindHooks, Parent: id})
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 )
 
 // EndingOf returns why a run has ended as it did. While the run has not ended, it has only the failures of hooks so far.
-func EndingOf(ctx context.Context, store durable.Catalogue, r durable.Run) (e wire.Ending, err error) {
+func EndingOf(ctx context.Context, store durable.Lister, r durable.Run) (e wire.Ending, err error) {
 	if r.Status.Ended() && r.Status != durable.StatusCompleted {
 		result, err := durable.ResultOf(ctx, store, r.ID)
 		if err != nil {
@@ -56,7 +56,7 @@ func EndingOf(ctx context.Context, store durable.Catalogue, r durable.Run) (e wi
 const boundary = 100
 
 // boundaryEvents returns the events of the hooks at the beginning and at the end of a run.
-func boundaryEvents(ctx context.Context, store durable.Catalogue, r durable.Run) (all []wire.HookEvent, err error) {
+func boundaryEvents(ctx context.Context, store durable.Lister, r durable.Run) (all []wire.HookEvent, err error) {
 	events, err := store.Events(ctx, r.ID, 0, boundary)
 	if err == nil && r.Events > boundary {
 		var last []durable.Event
@@ -78,7 +78,7 @@ func hookEventsIn(events []durable.Event) (all []wire.HookEvent) {
 }
 
 // finishRunOf returns the run that calls the hooks after a run; ok is false if there is none.
-func finishRunOf(ctx context.Context, store durable.Catalogue, of durable.Run) (r durable.Run, ok bool, err error) {
+func finishRunOf(ctx context.Context, store durable.Lister, of durable.Run) (r durable.Run, ok bool, err error) {
 	list, err := store.List(ctx, durable.Filter{Parent: of.ID, Kind: KindHooks, Limit: 1})
 	if err != nil || len(list) == 0 {
 		return durable.Run{}, false, err
@@ -87,7 +87,7 @@ func finishRunOf(ctx context.Context, store durable.Catalogue, of durable.Run) (
 }
 
 // FinishRun returns the run that calls the hooks after a run, such as on_run_finish; it is empty if there is none.
-func FinishRun(ctx context.Context, store durable.Catalogue, of agent.RunID) (durable.Run, error) {
+func FinishRun(ctx context.Context, store durable.Lister, of agent.RunID) (durable.Run, error) {
 	r, _, err := finishRunOf(ctx, store, durable.Run{ID: of})
 	return r, err
 }

@@ -19,7 +19,7 @@ var peopleKinds = []WaitKind{WaitApproval, WaitDoubt, WaitInput}
 // MeasureApprovals measures how long people have left the oldest open waits of a store without an answer, as the gauge
 // grapnel.approval.age, every ten seconds until ctx is done. Every Worker does; a program without a worker, such as an inbox,
 // calls it in a goroutine. A nil provider is the global one. Failed, unless nil, is called with each error of the store.
-func MeasureApprovals(ctx context.Context, store Inbox, p metric.MeterProvider, failed func(error)) {
+func MeasureApprovals(ctx context.Context, store WaitLister, p metric.MeterProvider, failed func(error)) {
 	m := newApprovalMeter(store, p)
 	every := time.NewTicker(queueInterval)
 	defer every.Stop()
@@ -36,11 +36,11 @@ func MeasureApprovals(ctx context.Context, store Inbox, p metric.MeterProvider, 
 
 // approvalMeter measures the waits of a store.
 type approvalMeter struct {
-	store Inbox
+	store WaitLister
 	age   metric.Float64Gauge
 }
 
-func newApprovalMeter(store Inbox, p metric.MeterProvider) *approvalMeter {
+func newApprovalMeter(store WaitLister, p metric.MeterProvider) *approvalMeter {
 	if p == nil {
 		p = otel.GetMeterProvider()
 	}

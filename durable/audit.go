@@ -7,18 +7,24 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
+// AuditReader is the part of Audits that shows records and waivers.
+type AuditReader interface {
+	// AuditRecords returns the records that a filter selects, newest first.
+	AuditRecords(ctx context.Context, f AuditFilter) ([]AuditRecord, error)
+	// Waivers returns the waivers in force, or all of them, oldest first.
+	Waivers(ctx context.Context, all bool) ([]Waiver, error)
+}
+
 // Audits is the part of a Store that records who decided what. Records are never changed; the data of a record is removed
 // with its run.
 type Audits interface {
-	// AuditRecords returns the records that a filter selects, newest first.
-	AuditRecords(ctx context.Context, f AuditFilter) ([]AuditRecord, error)
+	AuditReader
+
 	// AddWaiver stores a waiver, and records that. It returns ErrExists when the ID is taken.
 	AddWaiver(ctx context.Context, w Waiver) error
 	// RevokeWaiver revokes a waiver, and records that. It does nothing when the waiver is revoked already, and returns
 	// ErrNotFound when there is none.
 	RevokeWaiver(ctx context.Context, id, by string) error
-	// Waivers returns the waivers in force, or all of them, oldest first.
-	Waivers(ctx context.Context, all bool) ([]Waiver, error)
 }
 
 // AuditKind is the kind of an AuditRecord.

@@ -265,13 +265,14 @@ func CheckAnswer(ctx context.Context, store AnswerStore, w Wait, a agent.Approva
 	return err
 }
 
-// AnswerStore is the part of a Store that Decide needs. It may be a Decider.
+// AnswerStore is the part of a Store with which Decide explains its errors. Decide records an answer with the same value, which is an
+// Answerer, as a Store is, or a Decider.
 type AnswerStore interface {
-	Inbox
-	Audits
+	WaitLister
+	AuditReader
 }
 
-// Decider is an AnswerStore behind which another process checks and records answers, under the name of whom it knows the caller to be.
+// Decider is a store behind which another process checks and records answers, under the name of whom it knows the caller to be.
 type Decider interface {
 	Decide(ctx context.Context, w Wait, a agent.Approval) (Wait, error)
 }
@@ -301,7 +302,8 @@ func Decide(ctx context.Context, store AnswerStore, w Wait, a agent.Approval) (W
 			return w, newNotOpenError(ctx, store, w.Run, w.ID, ErrAnswered)
 		}
 	}
-	if elsewhere, ok := store.(Decider); ok {
+	local, ok := store.(Answerer)
+	if elsewhere, isDecider := store.(Decider); isDecider {
 		decided, err := elsewhere.Decide(ctx, w, a)
 		if refused, ok := errors.AsType[*NotOpenError](err); ok {
 			return w, newNotOpenError(ctx, store, w.Run, w.ID, refused.Err)
@@ -309,6 +311,8 @@ func Decide(ctx context.Context, store AnswerStore, w Wait, a agent.Approval) (W
 		return decided, err
 	}
 	switch {
+	case !ok:
+		return fail(fmt.Errorf("a %T takes no answers", store))
 	case a.Verdict > agent.Approve:
 		return fail(fmt.Errorf("the verdict %q decides nothing: approve or reject the call", a.Verdict))
 	case a.Author != agent.AuthorPerson && a.Author != agent.AuthorEvent:
@@ -321,7 +325,7 @@ func Decide(ctx context.Context, store AnswerStore, w Wait, a agent.Approval) (W
 		return w, err
 	}
 	var decided Wait
-	err = store.Answer(ctx, w.Run, func(waits []Wait, now time.Time) (answers []Answer, err error) {
+	err = local.Answer(ctx, w.Run, func(waits []Wait, now time.Time) (answers []Answer, err error) {
 		decided, answers, err = formAnswers(waits, w.ID, a, submitters, now)
 		return answers, err
 	})

@@ -29,7 +29,7 @@ type feed struct {
 
 // feedKey identifies a feed.
 type feedKey struct {
-	store Catalogue
+	store Lister
 	run   agent.RunID
 }
 
@@ -47,7 +47,7 @@ const (
 )
 
 // joinFeed returns the feed of a run, and starts it for the first watcher. The caller must leave it.
-func joinFeed(ctx context.Context, store Catalogue, id agent.RunID) *feed {
+func joinFeed(ctx context.Context, store Lister, id agent.RunID) *feed {
 	key, shared := feedKey{store, id}, reflect.ValueOf(store).Comparable()
 	feeds.Lock()
 	defer feeds.Unlock()

@@ -24,7 +24,7 @@ type Result struct {
 }
 
 // ResultOf returns a run's result, or the zero Result if the run has not ended.
-func ResultOf(ctx context.Context, store Catalogue, id agent.RunID) (result Result, err error) {
+func ResultOf(ctx context.Context, store Lister, id agent.RunID) (result Result, err error) {
 	data, err := store.Result(ctx, id)
 	if err == nil && len(data) > 0 {
 		err = json.Unmarshal(data, &result)

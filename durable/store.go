@@ -123,16 +123,10 @@ type Queue interface {
 	Prune(ctx context.Context, before time.Time) (int, error)
 }
 
-// Catalogue is the part of a Store that accepts jobs, and shows, steers and removes their runs.
-type Catalogue interface {
+// Lister is the part of a Catalogue that shows runs.
+type Lister interface {
 	Reader
 
-	// Submit stores jobs as runs and returns the runs in the same order. Jobs with a NotBefore in the
-	// future are pending, those with an After that has not ended wait for it, others are ready. For a job
-	// whose idempotency key is known it returns the run of the first job with that key, which may have any
-	// status. It returns ErrExists when an ID is taken and ErrNotFound for an unknown After; then it stores
-	// none of the jobs.
-	Submit(ctx context.Context, jobs ...Job) ([]Run, error)
 	// List returns the runs that a filter selects, newest first.
 	List(ctx context.Context, f Filter) ([]Run, error)
 	// Events returns at most limit events of a run after the event with the given number, in order.
@@ -141,6 +135,18 @@ type Catalogue interface {
 	SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error)
 	// Result returns the data that the run ended with: see Update.Result. It is empty before the end.
 	Result(ctx context.Context, id agent.RunID) ([]byte, error)
+}
+
+// Catalogue is the part of a Store that accepts jobs, and shows, steers and removes their runs.
+type Catalogue interface {
+	Lister
+
+	// Submit stores jobs as runs and returns the runs in the same order. Jobs with a NotBefore in the
+	// future are pending, those with an After that has not ended wait for it, others are ready. For a job
+	// whose idempotency key is known it returns the run of the first job with that key, which may have any
+	// status. It returns ErrExists when an ID is taken and ErrNotFound for an unknown After; then it stores
+	// none of the jobs.
+	Submit(ctx context.Context, jobs ...Job) ([]Run, error)
 	// Signal sends a signal to a run: see SignalKind. It does nothing and returns no error when the run
 	// has ended. The store sets the number and the time.
 	Signal(ctx context.Context, id agent.RunID, s Signal) error

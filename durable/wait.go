@@ -8,14 +8,31 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 )
 
-// Inbox is the part of a Store for what runs wait for.
-type Inbox interface {
+// WaitLister is the part of an Inbox that shows what runs wait for.
+type WaitLister interface {
 	Reader
 
 	// OpenWaits returns the waits without a decision that a filter selects, of runs that wait, or that are ready because a
 	// deadline has passed. The oldest come first, those of one time in the order of runs and IDs. See Reader.Waits
 	// for data without a key.
 	OpenWaits(ctx context.Context, f WaitFilter) ([]Wait, error)
+}
+
+// Answerer is the part of an Inbox that records answers.
+type Answerer interface {
+	// Answer records answers to waits of one waiting run, all or none. In its transaction it calls form, perhaps more than
+	// once, with the waits as they are stored, which nothing else changes meanwhile, and the time of the store. Form returns the
+	// answers, or the error that Answer returns. Answer returns ErrAnswered when one of their waits is already decided, even
+	// if the run does not wait any more, and otherwise ErrNotFound unless the run waits and has each of the waits. Each answer
+	// becomes an AuditRecord.
+	Answer(ctx context.Context, id agent.RunID, form AnswerFunc) error
+}
+
+// Inbox is the part of a Store for what runs wait for.
+type Inbox interface {
+	WaitLister
+	Answerer
+
 	// WaitByToken finds the wait that a token was made for, by the SHA-256 of the token, which it returns as TokenHash. It
 	// returns ErrTokenSpent, with only the run, ID and subject of the wait, when the run does not have that wait any more, until
 	// the run is deleted, and ErrNotFound for an unknown token.
@@ -27,12 +44,6 @@ type Inbox interface {
 	// that the wait has. Wait.TokenHash does not change. Adding a token again does nothing. It returns ErrNotFound when the
 	// run has no such open wait.
 	AddToken(ctx context.Context, id agent.RunID, wait string, tokenHash [32]byte) error
-	// Answer records answers to waits of one waiting run, all or none. In its transaction it calls form, perhaps more than
-	// once, with the waits as they are stored, which nothing else changes meanwhile, and the time of the store. Form returns the
-	// answers, or the error that Answer returns. Answer returns ErrAnswered when one of their waits is already decided, even
-	// if the run does not wait any more, and otherwise ErrNotFound unless the run waits and has each of the waits. Each answer
-	// becomes an AuditRecord.
-	Answer(ctx context.Context, id agent.RunID, form AnswerFunc) error
 	// ClaimChecks returns open waits of the kinds that the owner must watch, at most limit, those that have waited
 	// longest first. It gives the owner those whose Host is empty or among hosts and that no other owner watches, or
 	// whose owner has not renewed its claim within ttl. It renews the claims of the owner, which keeps what it has before it gets

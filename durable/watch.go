@@ -24,7 +24,7 @@ const watchPage = 500
 //
 // The watchers of a run in one process and of one Store share a reader. A watcher that is slower than
 // the run reads the events that it has missed from the store.
-func Watch(ctx context.Context, store Catalogue, id agent.RunID, after int64) iter.Seq2[Event, error] {
+func Watch(ctx context.Context, store Lister, id agent.RunID, after int64) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		after := after
 		f := joinFeed(ctx, store, id)

@@ -254,7 +254,7 @@ func (*sessionFiles) writeStatus(s *session, status Status) error {
 }
 
 // projectEvents appends the missing events to the file. It replaces a link or anything else that is not a regular file.
-func (f *sessionFiles) projectEvents(ctx context.Context, s *session, store durable.Catalogue, run agent.RunID) error {
+func (f *sessionFiles) projectEvents(ctx context.Context, s *session, store durable.Lister, run agent.RunID) error {
 	path := filepath.Join(s.dir, eventsFile)
 	file, err := s.base.Open(path, os.O_CREATE|os.O_RDWR)
 	if errors.Is(err, rooted.ErrLink) && s.base.Remove(path) == nil {

@@ -73,7 +73,7 @@ type ActionProgress struct {
 
 // A Tracker reads a session's progress repeatedly, and each time only new data in the store. It must not be used concurrently.
 type Tracker struct {
-	store   durable.Catalogue
+	store   durable.Lister
 	session *session
 	id      agent.RunID
 
@@ -96,7 +96,7 @@ type stageEnd struct {
 }
 
 // NewTracker returns a tracker for a session, given its run.
-func NewTracker(ctx context.Context, store durable.Catalogue, about durable.Run) (*Tracker, error) {
+func NewTracker(ctx context.Context, store durable.Lister, about durable.Run) (*Tracker, error) {
 	if about.Kind != durable.KindPipeline {
 		return nil, fmt.Errorf("run %s is of kind %s and no session of a pipeline", about.ID, about.Kind)
 	}

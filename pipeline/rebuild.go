@@ -14,7 +14,7 @@ import (
 
 // Rebuild restores a session's files from the store: its status and events, its inputs, and the outputs of its iterations. It
 // does not change progress files and decision files.
-func Rebuild(ctx context.Context, store durable.Catalogue, about durable.Run) error {
+func Rebuild(ctx context.Context, store durable.Lister, about durable.Run) error {
 	s, err := readSession(ctx, store, about.ID)
 	if err != nil {
 		return err
@@ -35,7 +35,7 @@ func Rebuild(ctx context.Context, store durable.Catalogue, about durable.Run) er
 }
 
 // rebuildChildren restores the outputs of iterations, and the files of the sessions below.
-func rebuildChildren(ctx context.Context, store durable.Catalogue, s *session, about durable.Run) error {
+func rebuildChildren(ctx context.Context, store durable.Lister, s *session, about durable.Run) error {
 	var wrong []error
 	for f := (durable.Filter{Parent: about.ID, Limit: 1000}); ; {
 		children, err := store.List(ctx, f)
@@ -58,7 +58,7 @@ func rebuildChildren(ctx context.Context, store durable.Catalogue, s *session, a
 }
 
 // rebuildOutput restores an iteration's output.
-func rebuildOutput(ctx context.Context, store durable.Catalogue, s *session, child durable.Run) error {
+func rebuildOutput(ctx context.Context, store durable.Lister, s *session, child durable.Run) error {
 	stage, err := s.find(child.Labels[durable.LabelStage])
 	if err != nil {
 		return err

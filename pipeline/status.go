@@ -43,13 +43,13 @@ type Status struct {
 }
 
 // StatusOf returns a session's status, given its run.
-func StatusOf(ctx context.Context, store durable.Catalogue, about durable.Run) (Status, error) {
+func StatusOf(ctx context.Context, store durable.Lister, about durable.Run) (Status, error) {
 	s, _, err := statusAt(ctx, store, about)
 	return s, err
 }
 
 // statusAt returns a session's status and position.
-func statusAt(ctx context.Context, store durable.Catalogue, about durable.Run) (out Status, at position, err error) {
+func statusAt(ctx context.Context, store durable.Lister, about durable.Run) (out Status, at position, err error) {
 	if about.Kind != durable.KindPipeline {
 		return out, at, fmt.Errorf("run %s is of kind %s and no session of a pipeline", about.ID, about.Kind)
 	}

@@ -15,20 +15,19 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// OperatorStore is the part of a coordinator's store that operators need, over HTTP: a durable.Store that reads runs and what they wait
-// for, and that steers and answers them, under the name of the token. All other methods return an error. It is safe for concurrent use.
-type OperatorStore struct {
-	*Store
-}
+// OperatorStore is the part of a coordinator's store that operators need, over HTTP: it shows runs and what they wait for, and steers and
+// answers them, under the name of the token. It is safe for concurrent use.
+type OperatorStore struct{ c *Client }
 
 var (
-	_ durable.Store   = (*OperatorStore)(nil)
-	_ durable.Decider = (*OperatorStore)(nil)
+	_ durable.Lister      = (*OperatorStore)(nil)
+	_ durable.AnswerStore = (*OperatorStore)(nil)
+	_ durable.Decider     = (*OperatorStore)(nil)
 )
 
 // OperatorStore returns the store of an operator. The token needs the role operator or admin.
 func (c *Client) OperatorStore() *OperatorStore {
-	return &OperatorStore{c.Store("operator", StoreOptions{})}
+	return &OperatorStore{c}
 }
 
 // get reads something of the store.
@@ -181,29 +180,14 @@ func (s *OperatorStore) Waivers(ctx context.Context, all bool) ([]durable.Waiver
 	return out.Waivers, err
 }
 
-// listQueues returns the queues of the coordinator.
-func (s *OperatorStore) listQueues(ctx context.Context) ([]wire.Queue, error) {
+// QueueServices returns how queues are served.
+func (s *OperatorStore) QueueServices(ctx context.Context, keys ...durable.Key) (map[durable.Key]durable.Service, error) {
 	var out struct {
 		Queues []wire.Queue `json:"queues"`
 	}
 	err := s.get(ctx, "/queues", nil, &out)
-	return out.Queues, err
-}
-
-// Queues returns the needs of all runs.
-func (s *OperatorStore) Queues(ctx context.Context) (all []durable.Needs, err error) {
-	list, err := s.listQueues(ctx)
-	for _, q := range list {
-		all = append(all, q.Needs)
-	}
-	return all, err
-}
-
-// QueueServices returns how queues are served.
-func (s *OperatorStore) QueueServices(ctx context.Context, keys ...durable.Key) (map[durable.Key]durable.Service, error) {
-	list, err := s.listQueues(ctx)
 	all := map[durable.Key]durable.Service{}
-	for _, q := range list {
+	for _, q := range out.Queues {
 		if key := q.Key(); slices.Contains(keys, key) {
 			all[key] = durable.Service{LastPoll: q.LastPoll, Backlog: q.Backlog, Oldest: q.Oldest}
 		}
@@ -225,19 +209,6 @@ func (s *OperatorStore) DenyTools(ctx context.Context) (deny durable.Switch, err
 // SetDenyTools sets the switch that denies every tool.
 func (s *OperatorStore) SetDenyTools(ctx context.Context, deny durable.Switch) error {
 	return s.c.call(ctx, http.MethodPut, "/deny-tools", nil, nil, map[string]any{"on": deny.On, "reason": deny.Reason}, nil)
-}
-
-// Changes returns a channel that is closed when ctx is done or the store is closed: callers look for themselves now and then.
-func (s *OperatorStore) Changes(ctx context.Context) <-chan struct{} {
-	out := make(chan struct{})
-	s.watching.Go(func() {
-		defer close(out)
-		select {
-		case <-ctx.Done():
-		case <-s.closed.Done():
-		}
-	})
-	return out
 }
 
 // Decide records an answer at the coordinator: see durable.Decide. The name of the token is its author, and it names the questions that

@@ -40,11 +40,17 @@ type Options struct {
 	Identify func(r *http.Request) (Principal, error)
 }
 
+// Store is the part of a durable.Store that a Handler needs.
+type Store interface {
+	durable.Inbox
+	durable.Audits
+}
+
 // Handler serves the question of a token on GET /approvals/{token} and accepts the decision on POST; the package comment
 // describes the protocol. If Options can identify people, it also serves the inbox, /approvals/, and what runs wait for,
 // /approvals/wait?run=…&wait=…. It may be mounted below any path with http.StripPrefix and is safe for concurrent use. It
 // panics if one of Options.Origins is not an origin.
-func Handler(store durable.AnswerStore, o Options) http.Handler {
+func Handler(store Store, o Options) http.Handler {
 	h := &handler{store: store, options: o, cross: http.NewCrossOriginProtection(), hosts: map[string]bool{}}
 	if o.Log == nil {
 		h.options.Log = slog.New(slog.DiscardHandler)
@@ -61,7 +67,7 @@ func Handler(store durable.AnswerStore, o Options) http.Handler {
 }
 
 type handler struct {
-	store   durable.AnswerStore
+	store   Store
 	options Options
 	cross   *http.CrossOriginProtection
 	hosts   map[string]bool // of Options.Origins

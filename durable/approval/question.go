@@ -27,7 +27,7 @@ type question struct {
 // findByToken returns the question for the token of a link. It returns ErrNotFound when there is none, and
 // ErrTokenSpent when the run has gone on. To avoid timing
 // differences, every token is hashed, looked up and compared.
-func findByToken(ctx context.Context, store durable.AnswerStore, token string) (*question, error) {
+func findByToken(ctx context.Context, store Store, token string) (*question, error) {
 	hash := durable.TokenHash(token)
 	w, err := store.WaitByToken(ctx, hash)
 	if errors.Is(err, durable.ErrTokenSpent) {

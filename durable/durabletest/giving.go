@@ -9,7 +9,7 @@ import (
 
 // FindWait returns the first open wait of a run about a call, or the decided one. It is for tests: programs name the wait that a
 // person was shown.
-func FindWait(ctx context.Context, store durable.Store, id agent.RunID, call string) (durable.Wait, error) {
+func FindWait(ctx context.Context, store durable.AnswerStore, id agent.RunID, call string) (durable.Wait, error) {
 	all, err := store.Waits(ctx, id)
 	if err != nil {
 		return durable.Wait{}, err
@@ -27,7 +27,7 @@ func FindWait(ctx context.Context, store durable.Store, id agent.RunID, call str
 }
 
 // Approve records an answer to what FindWait returns.
-func Approve(ctx context.Context, store durable.Store, id agent.RunID, call string, a agent.Approval) error {
+func Approve(ctx context.Context, store durable.AnswerStore, id agent.RunID, call string, a agent.Approval) error {
 	w, err := FindWait(ctx, store, id, call)
 	if err != nil {
 		return err

@@ -31,11 +31,17 @@ type HandlerOptions struct {
 	Log *slog.Logger
 }
 
+// CallbackStore is the part of a durable.Store that a Handler needs.
+type CallbackStore interface {
+	durable.Inbox
+	durable.AuditReader
+}
+
 // Handler serves the callbacks of gates on Path and a token. GET shows the question and decides nothing. POST decides, with
 // {"action": "approve", "message": "…"}, a form, or ?action=approve; reject, continue and abort are the other
 // actions. An unknown token gets 404, one whose gate was answered or waits no longer 409. It may be mounted below any path with
 // http.StripPrefix and is safe for concurrent use. It panics if one of HandlerOptions.Origins is not an origin.
-func Handler(store durable.AnswerStore, o HandlerOptions) http.Handler {
+func Handler(store CallbackStore, o HandlerOptions) http.Handler {
 	h := &handler{store: store, options: o, cross: http.NewCrossOriginProtection(), hosts: map[string]bool{}}
 	if o.Log == nil {
 		h.options.Log = slog.New(slog.DiscardHandler)
@@ -51,7 +57,7 @@ func Handler(store durable.AnswerStore, o HandlerOptions) http.Handler {
 }
 
 type handler struct {
-	store   durable.AnswerStore
+	store   CallbackStore
 	options HandlerOptions
 	cross   *http.CrossOriginProtection
 	hosts   map[string]bool

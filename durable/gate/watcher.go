@@ -85,7 +85,7 @@ type watched struct {
 
 // Store is the part of a durable.Store that a Watcher needs.
 type Store interface {
-	durable.AnswerStore
+	CallbackStore
 	Changes(ctx context.Context) <-chan struct{}
 }
 

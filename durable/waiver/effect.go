@@ -22,7 +22,7 @@ type Effect struct {
 
 // Preview returns what a waiver of the scope would have done to the answers that people have given since a time. It looks
 // at no more than limit answers, the newest ones.
-func Preview(ctx context.Context, store durable.Audits, s Scope, since time.Time, limit int) (e Effect, err error) {
+func Preview(ctx context.Context, store durable.AuditReader, s Scope, since time.Time, limit int) (e Effect, err error) {
 	f := durable.AuditFilter{Kind: durable.AuditAnswer, Limit: min(limit, durable.DefaultLimit)}
 	for e.Answers < limit {
 		records, err := store.AuditRecords(ctx, f)

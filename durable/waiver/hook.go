@@ -18,7 +18,7 @@ import (
 // Hook returns the hook that answers with the waivers of a store. It is called "waiver" and has the highest priority, so
 // that it may answer the question of every hook that a person could waive. When the store cannot be read, the person is
 // asked.
-func Hook(store durable.Audits) hooks.Hook {
+func Hook(store durable.AuditReader) hooks.Hook {
 	return hooks.On(hooks.AtInterventionRequested, "waiver", func(ctx context.Context, c hooks.InterventionContext) hooks.Result {
 		open := c.Questions().Open()
 		if len(open) == 0 || !slices.ContainsFunc(open, CanAnswer) {

@@ -46,7 +46,7 @@ unanswered (docs/observability.md).`,
 			ctx, release := console.WithInterrupt(c.Context(), func() {}, func() {})
 			defer release()
 			return console.WithTelemetry(ctx, "", r.Std.Err, func(ctx context.Context) error {
-				return r.With(ctx, false, func(k *storage.Store) error { return r.serveInbox(ctx, k, &o) })
+				return r.WithDirect(ctx, false, func(k *storage.Store) error { return r.serveInbox(ctx, k, &o) })
 			})
 		},
 	}

@@ -124,6 +124,11 @@ func (r *approvals) waive(c *cobra.Command, k *storage.Store, o *waiving, args [
 	if err != nil {
 		return &console.UsageError{Err: err}
 	}
+	if !o.dryRun {
+		if err := k.RequireDirect(); err != nil {
+			return err
+		}
+	}
 	s, err := o.scopeOf(c, k, args)
 	if err != nil {
 		return err
@@ -257,7 +262,7 @@ func (r *approvals) newRevoke() *cobra.Command {
 		Short: "Revoke a waiver",
 		Args:  console.Takes(1, 1, `needs the ID of a waiver, or a unique beginning: "grapnel approvals waivers" lists them`),
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.With(c.Context(), false, func(k *storage.Store) error { return r.revoke(c.Context(), k, args[0]) })
+			return r.WithDirect(c.Context(), false, func(k *storage.Store) error { return r.revoke(c.Context(), k, args[0]) })
 		},
 	}
 }

@@ -170,6 +170,9 @@ Progress files stay as they are.`,
 
 // rebuildSession writes the files of a session again, unless a process runs it.
 func rebuildSession(ctx context.Context, out io.Writer, k *storage.Store, about durable.Run, name string) error {
+	if err := k.RequireDirect(); err != nil {
+		return err
+	}
 	dir, err := sessionDir(name)
 	if err == nil {
 		err = os.MkdirAll(dir, 0o700)

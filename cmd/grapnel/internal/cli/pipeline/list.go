@@ -70,7 +70,7 @@ func listSessions(ctx context.Context, k *storage.Store) ([]sessionReport, error
 			if err != nil {
 				return nil, err
 			}
-			if served := k.Served && (isServed(about) || about.Labels[pipeline.LabelDetached] != ""); !here && !served {
+			if served := k.Served() && (isServed(about) || about.Labels[pipeline.LabelDetached] != ""); !here && !served {
 				continue
 			}
 			status, err := pipeline.StatusOf(ctx, k.Store, about)
@@ -134,7 +134,7 @@ type eventSource struct {
 }
 
 // readNext reads the next events, if there are none left.
-func (s *eventSource) readNext(ctx context.Context, store durable.Catalogue) (err error) {
+func (s *eventSource) readNext(ctx context.Context, store durable.Lister) (err error) {
 	if len(s.next) == 0 && !s.ended {
 		s.next, err = store.Events(ctx, s.run, s.after, storage.Page)
 		s.ended = len(s.next) == 0

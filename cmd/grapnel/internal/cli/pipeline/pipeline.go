@@ -244,7 +244,7 @@ be approved, only rejected. CARD names what was asked: without it, the command s
 					err := newUnnamedGateError(k, c, args[0], gates, verdict == agent.Approve)
 					return &console.UsageError{Err: fmt.Errorf("session %q, which is %s: %w", args[0], status.Status, err)}
 				}
-				if err := durable.Approve(c.Context(), k.Direct, g.run, g.Wait, answer); err != nil {
+				if err := durable.Approve(c.Context(), k.Control, g.run, g.Wait, answer); err != nil {
 					return err
 				}
 				_, err = fmt.Fprintf(p.Std.Out, "Answered the gate of %s: %s.\n", timeline.Clean(g.Hook), word)
@@ -356,11 +356,11 @@ func (p *pipelines) newAbort() *cobra.Command {
 				if about.Status.Ended() {
 					return &console.UsageError{Err: fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
 				}
-				err := k.Direct.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: console.UserName()})
+				err := k.Control.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: console.UserName()})
 				if err == nil {
 					err = cancelBelow(c.Context(), k, about.ID)
 				}
-				if err == nil && !isServed(about) {
+				if err == nil && !isServed(about) && !k.Served() {
 					err = p.endHere(c.Context(), k, about)
 				}
 				return p.confirm(c.Context(), k, about, err, "is cancelled", "is cancelled: it ends when it is started again")
@@ -407,7 +407,7 @@ func cancelBelow(ctx context.Context, k *storage.Store, run agent.RunID) error {
 				continue
 			}
 			signal := durable.Signal{Kind: durable.SignalCancel, Text: "the pipeline was cancelled", By: console.UserName()}
-			if err := errors.Join(k.Direct.Signal(ctx, below.ID, signal), cancelBelow(ctx, k, below.ID)); err != nil {
+			if err := errors.Join(k.Control.Signal(ctx, below.ID, signal), cancelBelow(ctx, k, below.ID)); err != nil {
 				return err
 			}
 		}
@@ -429,7 +429,7 @@ continues it.`,
 				if about.Status.Ended() {
 					return &console.UsageError{Err: fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
 				}
-				err := k.Direct.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalPause, By: console.UserName()})
+				err := k.Control.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalPause, By: console.UserName()})
 				return p.confirm(c.Context(), k, about, err, "will pause after its iteration", "is paused")
 			})
 		},
@@ -485,7 +485,7 @@ func findServed(ctx context.Context, k *storage.Store, id string) (durable.Run, 
 
 // findSession returns the newest run of the session with a name in this folder, or the run of a blueprint with an ID.
 func findSession(ctx context.Context, k *storage.Store, name string) (durable.Run, error) {
-	if k.Served || strings.HasPrefix(name, "run_") {
+	if k.Served() || strings.HasPrefix(name, "run_") {
 		return findServed(ctx, k, name)
 	}
 	found, err := k.Store.List(ctx, durable.Filter{

@@ -132,7 +132,7 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 		return &console.UsageError{Err: fmt.Errorf("session %q: %w", name, err)}
 	}
 	defer unlock()
-	return p.With(ctx, true, func(k *storage.Store) error {
+	return p.WithDirect(ctx, true, func(k *storage.Store) error {
 		stored, err := k.Direct.Submit(ctx, job)
 		if err != nil {
 			return err
@@ -343,12 +343,15 @@ func (p *pipelines) resume(ctx context.Context, k *storage.Store, about durable.
 		if !about.Paused {
 			kind = durable.SignalContext
 		}
-		if err := k.Direct.Signal(ctx, about.ID, durable.Signal{Kind: kind, Text: text, By: console.UserName()}); err != nil {
+		if err := k.Control.Signal(ctx, about.ID, durable.Signal{Kind: kind, Text: text, By: console.UserName()}); err != nil {
 			return err
 		}
 	}
 	if isServed(about) {
 		return p.confirm(ctx, k, about, nil, "continues", "continues")
+	}
+	if err := k.RequireDirect(); err != nil {
+		return err
 	}
 	dir, unlock, locked := lock(ctx, k, about)
 	look.dir = dir
@@ -761,7 +764,7 @@ func (s *sessionRun) askAbout(ctx context.Context, g openGate) bool {
 		if !known {
 			continue
 		}
-		err = durable.Approve(ctx, s.kept.Direct, g.run, g.Wait, agent.Approval{Verdict: verdict, By: console.UserName(), Identity: console.IdentityName()})
+		err = durable.Approve(ctx, s.kept.Control, g.run, g.Wait, agent.Approval{Verdict: verdict, By: console.UserName(), Identity: console.IdentityName()})
 		if err != nil && s.isOpen(ctx, g) { // otherwise it was answered elsewhere
 			s.note(storage.ExplainError(err).Error())
 			<-asking.Done() // such as a gate whose time is over: the session goes on, and may have other gates

@@ -40,7 +40,7 @@ func report(ctx context.Context, k *storage.Store, s pipeline.Status) (r session
 	if s.Status.Ended() {
 		return r, nil
 	}
-	served := k.Served || s.Session == string(s.Run)
+	served := k.Served() || s.Session == string(s.Run)
 	if r.Alive = served || isLocked(s.Dir); !r.Alive {
 		if r.Alive, err = isExecuted(ctx, k, s.Run); err != nil {
 			return r, err

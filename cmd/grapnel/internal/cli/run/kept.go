@@ -102,6 +102,9 @@ func runKept(ctx context.Context, f keptFlags, o *agents.Options, given *cobra.C
 		return err
 	}
 	defer func() { err = errors.Join(err, k.Close()) }()
+	if err := k.RequireDirect(); err != nil {
+		return err
+	}
 	k.Waits = f.noWait
 	in := agents.NewInput(v.Std)
 	ctx, release := k.Suspendable(ctx, v, in.Restore)

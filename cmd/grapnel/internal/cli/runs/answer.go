@@ -97,7 +97,7 @@ func (r *runs) answer(c *cobra.Command, o *approving, args []string, answer agen
 		if err := k.Record(ctx, c, v, about, args[1:], &o.Answering, answer); err != nil {
 			return err
 		}
-		if o.noResume || k.Served { // the coordinator goes on with it
+		if o.noResume || k.Served() { // the coordinator goes on with it
 			return nil
 		}
 		s, err := durable.Load(ctx, k.Store, about.ID)

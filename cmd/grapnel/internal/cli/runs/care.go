@@ -52,7 +52,7 @@ func cancel(ctx context.Context, k *storage.Store, o *approving, v *agents.View,
 	} else {
 		reason += ", by " + o.By
 	}
-	if err := k.Direct.Signal(ctx, about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: o.By}); err != nil {
+	if err := k.Control.Signal(ctx, about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: o.By}); err != nil {
 		return err
 	}
 	if about, err = k.Store.Run(ctx, about.ID); err != nil {
@@ -62,7 +62,7 @@ func cancel(ctx context.Context, k *storage.Store, o *approving, v *agents.View,
 		v.Note(storage.Short(about.ID) + " is cancelled.")
 		return nil
 	}
-	if k.Served {
+	if k.Served() {
 		v.Note(storage.Short(about.ID) + " will be cancelled: the coordinator ends it.")
 		return nil
 	}
@@ -186,7 +186,7 @@ func (r *runs) newDelete() *cobra.Command {
 		Short: "Remove a run and all its data, even if it has not ended",
 		Args:  oneRun,
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.With(c.Context(), false, func(k *storage.Store) error {
+			return r.WithDirect(c.Context(), false, func(k *storage.Store) error {
 				about, err := k.Find(c.Context(), args[0])
 				if err != nil {
 					return err
@@ -213,7 +213,7 @@ func (r *runs) newPrune() *cobra.Command {
 			if err != nil {
 				return &console.UsageError{Err: err}
 			}
-			return r.With(c.Context(), false, func(k *storage.Store) error {
+			return r.WithDirect(c.Context(), false, func(k *storage.Store) error {
 				n, err := k.Direct.Prune(c.Context(), before)
 				if n > 0 || err == nil {
 					fmt.Fprintf(r.Std.Err, "Runs removed: %d.\n", n)

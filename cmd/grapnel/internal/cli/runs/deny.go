@@ -43,7 +43,7 @@ their next call; a call that already runs is not stopped. The models see the rea
 			return r.With(c.Context(), args[0] == "on", func(k *storage.Store) error {
 				if args[0] != "show" {
 					sw := durable.Switch{On: args[0] == "on", Reason: reason, By: by, Since: time.Now().UTC()}
-					if err := k.Direct.SetDenyTools(c.Context(), sw); err != nil {
+					if err := k.Control.SetDenyTools(c.Context(), sw); err != nil {
 						return err
 					}
 				}

@@ -184,7 +184,7 @@ func (f *filtering) hides(r durable.Run) bool {
 }
 
 // find returns the runs that the flags select, and how many it has left out.
-func (f *filtering) find(ctx context.Context, store durable.Catalogue, filter durable.Filter) (found []durable.Run, hidden int, err error) {
+func (f *filtering) find(ctx context.Context, store durable.Lister, filter durable.Filter) (found []durable.Run, hidden int, err error) {
 	limit := filter.Limit
 	for {
 		list, err := store.List(ctx, filter)
@@ -291,7 +291,7 @@ func listRuns(ctx context.Context, k *storage.Store, found ...durable.Run) ([]li
 		if about.Status != durable.StatusWaiting {
 			continue
 		}
-		questions, err := k.Direct.Waits(ctx, about.ID)
+		questions, err := k.Control.Waits(ctx, about.ID)
 		if _, encrypted := errors.AsType[*durable.DecryptError](err); err != nil && !encrypted { // the list shows no data
 			return nil, err
 		}

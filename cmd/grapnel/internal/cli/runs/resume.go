@@ -73,6 +73,11 @@ ended.`,
 				return err
 			}
 			return r.resuming(c.Context(), &o, func(ctx context.Context, k *storage.Store, v *agents.View) error {
+				if all || redo {
+					if err := k.RequireDirect(); err != nil {
+						return err
+					}
+				}
 				if redo {
 					redoing := storage.KeeperOptions()
 					redoing.Again = action.Kept
@@ -192,7 +197,7 @@ func unpause(ctx context.Context, k *storage.Store, v *agents.View, about durabl
 	if !about.Paused {
 		return about, nil
 	}
-	if err := k.Direct.Signal(ctx, about.ID, durable.Signal{Kind: durable.SignalResume, By: console.UserName()}); err != nil {
+	if err := k.Control.Signal(ctx, about.ID, durable.Signal{Kind: durable.SignalResume, By: console.UserName()}); err != nil {
 		return about, err
 	}
 	v.Note(storage.Short(about.ID) + " is no longer paused.")
@@ -224,6 +229,9 @@ func resume(ctx context.Context, k *storage.Store, o *resuming, v *agents.View, 
 		if submitted, err := isSubmitted(ctx, k, about); err != nil || submitted && about.CancelCause == "" {
 			return cmp.Or(err, newSubmittedError(about))
 		}
+		if err := k.RequireDirect(); err != nil {
+			return err
+		}
 		_, err = k.Keeper.Resume(ctx, nil, about.ID, o.take).Get()
 		if stored, reading := k.Store.Run(ctx, about.ID); reading == nil && stored.Status == durable.StatusCancelled {
 			v.Note(fmt.Sprintf("%s has ended: cancelled: %s", storage.Short(about.ID), stored.CancelReason))
@@ -241,6 +249,9 @@ func resume(ctx context.Context, k *storage.Store, o *resuming, v *agents.View, 
 	if !known {
 		return &console.UsageError{Err: fmt.Errorf("run %s has an agent that is unknown here (%w): "+
 			"resume it with the program that began it, or with a worker (\"grapnel runs work\")", about.ID, errForeign)}
+	}
+	if err := k.RequireDirect(); err != nil {
+		return err
 	}
 	if len(o.policies) > 0 {
 		d = d.WithPolicies(o.policies)
@@ -292,7 +303,7 @@ func answerHere(ctx context.Context, k *storage.Store, in *agents.Input, v *agen
 			return s, err
 		}
 		answer.By = console.UserName()
-		switch err := durable.Approve(ctx, k.Direct, s.Run().ID, i.ID, answer); {
+		switch err := durable.Approve(ctx, k.Control, s.Run().ID, i.ID, answer); {
 		case errors.As(err, new(*durable.NotOpenError)):
 			v.Note("Another person has already answered about " + i.CallID() + " meanwhile.")
 		case err != nil:

@@ -71,7 +71,7 @@ func (r *runs) signal(ctx context.Context, id string, s durable.Signal, sent str
 				return err
 			}
 		}
-		if err := k.Direct.Signal(ctx, about.ID, s); err != nil {
+		if err := k.Control.Signal(ctx, about.ID, s); err != nil {
 			return err
 		}
 		fmt.Fprintf(r.Std.Err, sent+"\n", storage.Short(about.ID))

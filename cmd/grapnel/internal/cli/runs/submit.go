@@ -217,7 +217,7 @@ func (r *runs) submit(ctx context.Context, o *submitting, job durable.Job) error
 		}
 		return &console.UsageError{Err: err}
 	}
-	return r.With(ctx, true, func(k *storage.Store) error {
+	return r.WithDirect(ctx, true, func(k *storage.Store) error {
 		stored, err := k.Direct.Submit(ctx, job)
 		if err != nil {
 			return err
@@ -256,7 +256,10 @@ const justReady = 3 * time.Second
 
 // awaitEnd waits until a run ends, writes its result, and returns its exit code.
 func awaitEnd(ctx context.Context, std console.Streams, k *storage.Store, id agent.RunID, asJSON bool) error {
-	changes := k.Direct.Changes(ctx)
+	var changes <-chan struct{}
+	if !k.Served() { // a coordinator reports no changes
+		changes = k.Direct.Changes(ctx)
+	}
 	told := ""
 	for {
 		about, err := k.Store.Run(ctx, id)

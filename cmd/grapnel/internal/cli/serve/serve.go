@@ -210,7 +210,7 @@ func (r *services) serve(ctx context.Context, o *coordinating) error {
 	if err := o.check(); err != nil {
 		return &console.UsageError{Err: err}
 	}
-	return r.With(ctx, true, func(k *storage.Store) (err error) {
+	return r.WithDirect(ctx, true, func(k *storage.Store) (err error) {
 		host := storage.HookHost(true)
 		folder, err := o.pipelineFolder()
 		if err != nil {

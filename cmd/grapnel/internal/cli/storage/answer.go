@@ -63,7 +63,7 @@ func (k *Store) Record(
 			return err
 		}
 	}
-	recorded, err := durable.Decide(ctx, k.Direct, w, answer)
+	recorded, err := durable.Decide(ctx, k.Control, w, answer)
 	if invalid, ok := errors.AsType[*agent.ArgumentsError](err); ok {
 		lines := lo.Map(invalid.Problems, func(p agent.ArgumentProblem, _ int) string { return "\n  " + p.String() })
 		what := lo.Ternary(w.Kind == durable.WaitInput, "the input does not fit what the tool %s asks for", "the arguments do not fit the tool %s")
@@ -76,7 +76,7 @@ func (k *Store) Record(
 		agent.Approve: "approved", agent.RejectAndEnd: "rejected, and the run ends", agent.RejectAndContinue: "rejected, and the run continues",
 	}
 	by := ", by " + answer.By
-	if k.Served { // which records the name of the token
+	if k.Served() { // which records the name of the token
 		by = ""
 	}
 	text := fmt.Sprintf("Recorded for %s (%s): %s%s.", i.Call.Name, i.CallID(), what[answer.Verdict], by)

@@ -24,13 +24,19 @@ func (r *Command) With(ctx context.Context, create bool, do func(k *Store) error
 	return do(k)
 }
 
+// WithDirect works like With, and returns an error if a coordinator has the store.
+func (r *Command) WithDirect(ctx context.Context, create bool, do func(k *Store) error) error {
+	return r.With(ctx, create, func(k *Store) error {
+		if err := k.RequireDirect(); err != nil {
+			return err
+		}
+		return do(k)
+	})
+}
+
 // WithCoordinator calls do with a client: of the coordinator at --server, or of a coordinator in this process on the store.
 func (r *Command) WithCoordinator(ctx context.Context, do func(k *Store, c *client.Client) error) error {
-	at, err := AddressOf(r.At)
-	if err != nil {
-		return err
-	}
-	return r.With(ctx, !at.Server(), func(k *Store) error {
+	return r.With(ctx, true, func(k *Store) error {
 		err := do(k, k.Client)
 		if refused, ok := errors.AsType[*client.Error](err); ok && len(refused.Errors) > 0 {
 			return &console.UsageError{Err: refused}

@@ -2,7 +2,6 @@ package storage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -22,12 +21,11 @@ type Store struct {
 	// Client uses the coordinator at the address, or one in this process on the store. store is what it reads.
 	Client *client.Client
 	Store  *client.OperatorStore
-	// Direct is the store itself, for commands that execute runs, maintain the store, or record a name that a flag gives: a coordinator
-	// records the name of the token, and offers operators no more than store.
+	// Control is the store itself or, if a coordinator has it, Store, which records the name of the token in the place of other names.
+	Control Control
+	// Direct and Keeper are for commands that execute runs or maintain the store. They are nil if a coordinator has it: see RequireDirect.
 	Direct durable.Store
 	Keeper *durable.Keeper
-	// Served reports whether the coordinator executes the runs, not this process.
-	Served bool
 
 	// Waits reports whether questions park the run, because no person is asked at the terminal.
 	Waits bool
@@ -36,6 +34,24 @@ type Store struct {
 	suspend context.CancelFunc
 	// Running reports whether a run has begun, so that it can be suspended.
 	Running atomic.Bool
+}
+
+// Control reads waits, and answers and steers runs.
+type Control interface {
+	durable.AnswerStore
+	Signal(ctx context.Context, id agent.RunID, s durable.Signal) error
+	SetDenyTools(ctx context.Context, s durable.Switch) error
+}
+
+// Served reports whether a coordinator executes the runs, not this process.
+func (k *Store) Served() bool { return k.Direct == nil }
+
+// RequireDirect returns an error if a coordinator has the store, for commands that it does not offer.
+func (k *Store) RequireDirect() error {
+	if k.Direct != nil {
+		return nil
+	}
+	return &console.UsageError{Err: fmt.Errorf("%s is a coordinator: this command needs a store", k.Address)}
 }
 
 // BeganDemand is the demand of runs that the command line begins, so that no worker claims them: they are resumed with
@@ -53,19 +69,20 @@ func Open(ctx context.Context, at string, create bool) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Store{Address: p, Served: p.Server()}
-	if k.Served {
-		k.Client, err = p.openServer(create)
+	k := &Store{Address: p}
+	if p.Server() {
+		k.Client, err = p.openServer()
 	} else if k.Direct, err = p.openDirectly(ctx, create); err == nil {
 		k.Client, err = localClient(k.Direct)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if k.Store = k.Client.OperatorStore(); k.Served {
-		k.Direct = k.Store
+	k.Store = k.Client.OperatorStore()
+	k.Control = k.Store
+	if k.Direct != nil {
+		k.Control, k.Keeper = k.Direct, durable.Keep(k.Direct, KeeperOptions())
 	}
-	k.Keeper = durable.Keep(k.Direct, KeeperOptions())
 	k.going, k.suspend = context.WithCancel(context.WithoutCancel(ctx))
 	return k, nil
 }
@@ -73,7 +90,10 @@ func Open(ctx context.Context, at string, create bool) (*Store, error) {
 // Close releases the runs of this process and closes the store.
 func (k *Store) Close() error {
 	k.suspend()
-	if err := errors.Join(k.Store.Close(), k.Direct.Close()); err != nil {
+	if k.Direct == nil {
+		return nil
+	}
+	if err := k.Direct.Close(); err != nil {
 		return fmt.Errorf("closing the store: %w", err)
 	}
 	return nil

@@ -181,7 +181,7 @@ func work(ctx context.Context, r *storage.Command, o *Flags, paths []string) err
 	if err != nil {
 		return err
 	}
-	return r.With(ctx, true, func(k *storage.Store) (err error) {
+	return r.WithDirect(ctx, true, func(k *storage.Store) (err error) {
 		keeper := durable.Keep(k.Direct, durable.Options{Events: events.Stored, Lease: o.lease})
 		job := &Job{Log: &Log{Std: r.Std, AsJSON: o.asJSON}, Grace: o.Grace}
 		built, err := job.buildAgents(ctx, keeper, k.Direct, d)
