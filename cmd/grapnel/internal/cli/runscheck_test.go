@@ -73,3 +73,32 @@ func TestRunsCheck(t *testing.T) {
 	assert.Equal(t, console.ExitFailed, code, written)
 	assert.Contains(t, written, "no such run")
 }
+
+// A coordinator does not offer what executes runs or maintains its store.
+func TestCommandsThatNeedAStore(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "runs.db"), sqlite.Options{})
+	require.NoError(t, err)
+	defer store.Close()
+	c, err := coordinator.New(coordinator.Options{Store: store})
+	require.NoError(t, err)
+	_, err = c.CreateBlueprint(t.Context(), []byte(`{"name": "job", "type": "procedural", "command": {"argv": ["cat"]}}`), "ann")
+	require.NoError(t, err)
+	run, err := c.Submit(t.Context(), wire.RunRequest{AgentName: "job"}, "ann")
+	require.NoError(t, err)
+	server := httptest.NewServer(api.Handler(c, api.Options{Token: "secret"}))
+	defer server.Close()
+	t.Setenv(storage.TokenVariable, "secret")
+	t.Setenv(agents.KeyVariable, "")
+	for _, args := range [][]string{
+		{"runs", "prune", "--older-than", "1h"}, {"runs", "delete", string(run.ID)}, {"runs", "resume", "--all"},
+		{"approvals", "revoke", "waiver"}, {"approvals", "serve"},
+	} {
+		code, written := execute(t, append(args, "--server", server.URL))
+		assert.Equal(t, console.ExitUsage, code, "%q: %s", args, written)
+		assert.Contains(t, written, "is a coordinator: this command needs a store", args)
+	}
+	for _, on := range []string{"on", "off"} {
+		code, written := execute(t, []string{"runs", "deny-tools", on, "--server", server.URL})
+		assert.Equal(t, console.ExitDone, code, "%s: %s", on, written)
+	}
+}
