@@ -47,7 +47,10 @@ type array struct {
 }
 
 func arrayOf[V, E any](rows [][]store.Column, i int, kind string, element func(v V) E) array {
-	return array{kind, column(rows, func(r []store.Column) E { return element(*r[i].Value.(*V)) })}
+	return array{kind, column(rows, func(r []store.Column) E {
+		v, _ := r[i].Value.(*V) // as in the first row
+		return element(*v)
+	})}
 }
 
 // arrayAt returns column i of rows.

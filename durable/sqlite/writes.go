@@ -185,11 +185,11 @@ var (
 	insertRecord = insertInto("audit", new(store.RecordRow).Columns())
 	// insertWait stores a wait of the run with the ID ?1 at the place ?2.
 	insertWait = func() string {
-		columns, values := waitColumnsOf(&store.WaitRow{}), numberOf+`, ?2`
+		columns, values := waitColumnsOf(&store.WaitRow{}), []string{numberOf, "?2"}
 		for i := range columns {
-			values += fmt.Sprintf(", ?%d", i+3)
+			values = append(values, fmt.Sprintf("?%d", i+3))
 		}
-		return `INSERT OR REPLACE INTO waits (run, place, ` + store.Names("", columns) + `) VALUES (` + values + `)`
+		return `INSERT OR REPLACE INTO waits (run, place, ` + store.Names("", columns) + `) VALUES (` + strings.Join(values, ", ") + `)`
 	}()
 )
 

@@ -86,20 +86,7 @@ ended.`,
 				if all {
 					return resumeAll(ctx, k, &o, v)
 				}
-				about, err := k.Find(ctx, args[0])
-				if err != nil {
-					return err
-				}
-				paused := about.Paused
-				if about, err = unpause(ctx, k, v, about); err != nil {
-					return err
-				}
-				err = resume(ctx, k, &o, v, about)
-				if paused && errors.Is(err, errForeign) {
-					v.Note(fmt.Sprintf("A worker that serves %s continues it.", about.Needs()))
-					return nil
-				}
-				return err
+				return resumeOne(ctx, k, &o, v, args[0])
 			})
 		},
 	}
@@ -123,6 +110,24 @@ func (r *runs) resuming(ctx context.Context, o *resuming, do func(ctx context.Co
 			return do(ctx, k, agents.NewView(r.Std, &o.look, o.asJSON, true))
 		})
 	})
+}
+
+// resumeOne resumes a run, which continues if it is paused.
+func resumeOne(ctx context.Context, k *storage.Store, o *resuming, v *agents.View, id string) error {
+	about, err := k.Find(ctx, id)
+	if err != nil {
+		return err
+	}
+	paused := about.Paused
+	if about, err = unpause(ctx, k, v, about); err != nil {
+		return err
+	}
+	err = resume(ctx, k, o, v, about)
+	if paused && errors.Is(err, errForeign) {
+		v.Note(fmt.Sprintf("A worker that serves %s continues it.", about.Needs()))
+		return nil
+	}
+	return err
 }
 
 // resumeAll resumes every run that can continue. If one cannot be resumed, resumeAll reports it and continues
