@@ -209,7 +209,7 @@ type Run struct {
 	// Parent is the run that started this one, and Root the topmost ancestor.
 	Parent agent.RunID `json:"parent,omitempty"`
 	Root   agent.RunID `json:"root,omitempty"`
-	// After and Traits are those of the job.
+	// After and Traits are the job's.
 	After  agent.RunID `json:"after,omitempty"`
 	Traits Traits      `json:"traits,omitzero"`
 	// Status is what the run is doing or how it ended; Reason is why it ended.

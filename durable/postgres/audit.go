@@ -6,9 +6,10 @@ import (
 	"math"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/internal/store"
-	"github.com/jackc/pgx/v5"
 )
 
 // AddAudit implements store.Tx.
