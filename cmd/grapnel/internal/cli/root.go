@@ -88,5 +88,5 @@ func flagError(c *cobra.Command, err error) error {
 			text += fmt.Sprintf(" (did you mean --%s?)", meant)
 		}
 	}
-	return &console.UsageError{Err: fmt.Errorf("%s; %q lists the flags", text, c.CommandPath()+" --help")}
+	return console.Usagef("%s; %q lists the flags", text, c.CommandPath()+" --help")
 }

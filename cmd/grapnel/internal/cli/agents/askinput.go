@@ -2,7 +2,6 @@ package agents
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,11 +21,11 @@ func ReadInput(i agent.Intervention, values []string) (string, error) {
 	case len(values) == 0:
 		return "", nil
 	case !asks:
-		return "", &console.UsageError{Err: errors.New("--input: the call asks for no input")}
+		return "", console.Usagef("--input: the call asks for no input")
 	case len(values) == 1 && strings.HasPrefix(strings.TrimSpace(values[0]), "{"):
 		return values[0], nil
 	case r.Schema == "":
-		return "", &console.UsageError{Err: errors.New("--input: only an approval or a rejection is asked for")}
+		return "", console.Usagef("--input: only an approval or a rejection is asked for")
 	}
 	form, err := inputform.Parse(r.Schema)
 	if err != nil {
@@ -36,14 +35,14 @@ func ReadInput(i agent.Intervention, values []string) (string, error) {
 	for _, one := range values {
 		name, value, ok := strings.Cut(one, "=")
 		if !ok {
-			return "", &console.UsageError{Err: fmt.Errorf("--input is %q: it must be a JSON object, or name=value", one)}
+			return "", console.Usagef("--input is %q: it must be a JSON object, or name=value", one)
 		}
 		texts[name] = append(texts[name], value)
 	}
 	content, problems := form.Content(texts)
 	if len(problems) > 0 {
 		lines := lo.Map(problems, func(p inputform.Problem, _ int) string { return "\n  " + p.Field + ": " + p.Text })
-		return "", &console.UsageError{Err: fmt.Errorf("the input does not fit; nothing was recorded:%s", strings.Join(lines, ""))}
+		return "", console.Usagef("the input does not fit; nothing was recorded:%s", strings.Join(lines, ""))
 	}
 	return content, nil
 }

@@ -69,7 +69,7 @@ func Build(ctx context.Context, file *registry.File, w Watchers) (_ *Built, err 
 	p, m, f := &Parts{asked: asked, dir: w.Dir}, &Built{}, *file
 	defer func() {
 		if err != nil {
-			err = &console.UsageError{Err: err}
+			err = console.Usage(err)
 		}
 	}()
 	f.Model = model.String()

@@ -51,13 +51,12 @@ func Choose(d registry.Definition) (m agentfile.Model, explicit bool, err error)
 	}
 	if text := os.Getenv(modelVariable); text != "" {
 		if err := m.Set(text); err != nil {
-			return m, true, &console.UsageError{Err: fmt.Errorf("%s=%q: %w", modelVariable, text, err)}
+			return m, true, console.Usagef("%s=%q: %w", modelVariable, text, err)
 		}
 		return m, true, nil
 	}
 	if d.BaseURL != "" || d.APIKeyEnv != "" || d.Price != nil {
-		return m, true, &console.UsageError{Err: errors.New("a model's address or price is set, but not its name: " +
-			"set it with --model, such as --model openai/llama3")}
+		return m, true, console.Usagef("a model's address or price is set, but not its name: set it with --model, such as --model openai/llama3")
 	}
 	for _, v := range vendors {
 		if anySet(v.keys) {

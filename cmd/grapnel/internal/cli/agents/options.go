@@ -107,7 +107,7 @@ func (o *Options) CheckLook() error {
 	case "auto", "always", "never":
 		return nil
 	}
-	return &console.UsageError{Err: fmt.Errorf("--color is %q: it must be auto, always or never", o.Color)}
+	return console.Usagef("--color is %q: it must be auto, always or never", o.Color)
 }
 
 // Resolve returns the agent file, overridden by the flags.
@@ -122,12 +122,12 @@ func (o *Options) Resolve() (file *registry.File, err error) {
 			file, err = NewRegistry().Parse(o.File, []byte(text))
 		}
 		if err != nil {
-			return nil, &console.UsageError{Err: err}
+			return nil, console.Usage(err)
 		}
 	}
 	named, err := policiesOf(file.Definition)
 	if err != nil {
-		return nil, &console.UsageError{Err: err}
+		return nil, console.Usage(err)
 	}
 	o.Rules.Policy, err = LoadPolicies(append(named, o.Policies...), o.Dir, func(path string) ([]byte, error) {
 		text, err := o.text(path, yamlfile.Read)
@@ -137,7 +137,7 @@ func (o *Options) Resolve() (file *registry.File, err error) {
 		return nil, err
 	}
 	if o.Rules.agents, err = o.ruleAgents(); err != nil {
-		return nil, &console.UsageError{Err: err}
+		return nil, console.Usage(err)
 	}
 	override(&file.Model, o.Flags.Model.String())
 	override(&file.BaseURL, o.Flags.BaseURL)
@@ -149,12 +149,12 @@ func (o *Options) Resolve() (file *registry.File, err error) {
 	override(&file.Parallel, int(o.Flags.Parallel))
 	for _, kind := range o.Tools {
 		if file.Tools, err = AddPart(file.Tools, "tool", kind, NewRegistry().Tools); err != nil {
-			return nil, &console.UsageError{Err: fmt.Errorf("--tool: %w", err)}
+			return nil, console.Usagef("--tool: %w", err)
 		}
 	}
 	for _, kind := range o.hooks {
 		if file.Hooks, err = AddPart(file.Hooks, "hook", kind, NewRegistry().Hooks); err != nil {
-			return nil, &console.UsageError{Err: fmt.Errorf("--hook: %w", err)}
+			return nil, console.Usagef("--hook: %w", err)
 		}
 	}
 	if o.form != "" {
@@ -163,7 +163,7 @@ func (o *Options) Resolve() (file *registry.File, err error) {
 			_, err = toolexec.CompileSchema(text)
 		}
 		if err != nil {
-			return nil, &console.UsageError{Err: fmt.Errorf("--output-schema %s: %w", o.form, err)}
+			return nil, console.Usagef("--output-schema %s: %w", o.form, err)
 		}
 		file.Output = registry.Output{Name: "answer", Schema: registry.Schema(text)}
 	}

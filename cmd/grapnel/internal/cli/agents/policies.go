@@ -48,7 +48,7 @@ func LoadPolicies(files []string, dir string, read func(path string) ([]byte, er
 		Host: action.Host{Secrets: action.Secrets{File: SecretsFile()}, Dir: dir}, Dir: dir, Read: from,
 	})
 	if err != nil {
-		return nil, &console.UsageError{Err: err}
+		return nil, console.Usage(err)
 	}
 	if len(p.Names())+len(p.DisabledPolicies()) == 0 {
 		return nil, nil
@@ -110,7 +110,7 @@ func PoliciesIn(args []string, policies *[]string, most int) (others []string, e
 		others = append(others, arg)
 	}
 	if most >= 0 && len(others) > most {
-		return nil, &console.UsageError{Err: fmt.Errorf("expected policies and %d other argument, got %d: %s", most, len(others), strings.Join(others, ", "))}
+		return nil, console.Usagef("expected policies and %d other argument, got %d: %s", most, len(others), strings.Join(others, ", "))
 	}
 	return others, nil
 }

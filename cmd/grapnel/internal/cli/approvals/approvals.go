@@ -3,7 +3,6 @@ package approvals
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -60,7 +59,7 @@ func (r *approvals) newInbox() *cobra.Command {
 		Args:  console.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if limit <= 0 {
-				return &console.UsageError{Err: fmt.Errorf("--limit is %d: it must be above zero", limit)}
+				return console.Usagef("--limit is %d: it must be above zero", limit)
 			}
 			return r.With(c.Context(), false, func(k *storage.Store) error {
 				items, next, err := approval.Inbox(c.Context(), k.Store, durable.WaitFilter{Expired: expired, Limit: limit})
@@ -172,7 +171,7 @@ func details(ctx context.Context, k *storage.Store, id, named string) ([]*approv
 	}
 	if len(all) == 0 {
 		subject := lo.Ternary(named == "", "", " about "+named)
-		return nil, &console.UsageError{Err: fmt.Errorf("run %s does not wait for a person%s: its status is %s", about.ID, subject, about.Status)}
+		return nil, console.Usagef("run %s does not wait for a person%s: its status is %s", about.ID, subject, about.Status)
 	}
 	return all, nil
 }
@@ -258,7 +257,7 @@ is 0 when the answer is recorded, also when more people must answer.`,
 			answer := agent.Approval{By: o.By, Reason: reason, Arguments: arguments}
 			switch {
 			case lo.Count([]bool{approve, reject, goOn}, true) != 1:
-				return &console.UsageError{Err: errors.New("expected one of --approve, --reject and --reject-and-continue")}
+				return console.Usagef("expected one of --approve, --reject and --reject-and-continue")
 			case approve:
 				answer.Verdict = agent.Approve
 			case goOn:
@@ -268,10 +267,10 @@ is 0 when the answer is recorded, also when more people must answer.`,
 				return err
 			}
 			if arguments != "" && !approve {
-				return &console.UsageError{Err: errors.New("--args requires --approve")}
+				return console.Usagef("--args requires --approve")
 			}
 			if len(o.Input) > 0 && !approve {
-				return &console.UsageError{Err: errors.New("--input requires --approve")}
+				return console.Usagef("--input requires --approve")
 			}
 			return r.With(c.Context(), false, func(k *storage.Store) error {
 				about, err := k.Find(c.Context(), args[0])

@@ -70,7 +70,7 @@ func (r *approvals) serveInbox(ctx context.Context, k *storage.Store, o *serving
 	if o.linkBase != "" {
 		base, err := url.Parse(o.linkBase)
 		if err != nil || base.Host == "" || base.Scheme != "https" && base.Scheme != "http" {
-			return &console.UsageError{Err: fmt.Errorf("--link-base is %q: it must be an address such as https://desk.example.com", o.linkBase)}
+			return console.Usagef("--link-base is %q: it must be an address such as https://desk.example.com", o.linkBase)
 		}
 		origins = []string{base.Scheme + "://" + base.Host}
 	}
@@ -78,7 +78,7 @@ func (r *approvals) serveInbox(ctx context.Context, k *storage.Store, o *serving
 	server.Handler = api.Guard(pages, origins)
 	listener, err := server.Listen(ctx)
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	own := "http://" + listener.Addr().String()
 	links := approval.Links(lo.CoalesceOrEmpty(o.linkBase, own))
@@ -121,12 +121,12 @@ func logPeople(ctx context.Context, people *approval.People) {
 func withOperator(path string, log *slog.Logger) (*approval.People, string, error) {
 	name := console.IdentityName()
 	if name == "" {
-		return nil, "", &console.UsageError{Err: errors.New("the user of the operating system is unknown: the inbox needs one")}
+		return nil, "", console.Usagef("the user of the operating system is unknown: the inbox needs one")
 	}
 	token, sum := approval.NewToken()
 	people, err := approval.OpenPeople(path, approval.PeopleOptions{Also: []approval.Person{{Name: name, Token: sum}}, Log: log})
 	if err != nil {
-		return nil, "", &console.UsageError{Err: err}
+		return nil, "", console.Usage(err)
 	}
 	return people, token, nil
 }
@@ -145,12 +145,12 @@ func (r *approvals) newPersonToken() *cobra.Command {
 			if expires != "" {
 				at, err := console.InstantOf("--expires", expires, time.Now(), 1)
 				if err != nil {
-					return &console.UsageError{Err: err}
+					return console.Usage(err)
 				}
 				person.Expires.Time = at.UTC().Truncate(time.Second)
 			}
 			if _, err := approval.NewPeople(person); err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			entry, err := yamlfile.Encode("people.yaml", approval.PeopleFile{People: []approval.Person{person}})
 			if err != nil {

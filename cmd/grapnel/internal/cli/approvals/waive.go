@@ -2,7 +2,6 @@ package approvals
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -70,7 +69,7 @@ func (o *waiving) scopeOf(c *cobra.Command, k *storage.Store, args []string) (wa
 	for _, text := range o.args {
 		path, pattern, err := console.LabelOf("--arg", text)
 		if err != nil {
-			return s, &console.UsageError{Err: err}
+			return s, console.Usage(err)
 		}
 		s.Arguments[path] = pattern
 	}
@@ -94,9 +93,9 @@ func (o *waiving) scopeOf(c *cobra.Command, k *storage.Store, args []string) (wa
 	case len(rules) == 1:
 		s.Rule = rules[0]
 	case len(rules) == 0:
-		return s, &console.UsageError{Err: fmt.Errorf("call %s of run %s has no question that a waiver may answer", call.CallID(), about.ID)}
+		return s, console.Usagef("call %s of run %s has no question that a waiver may answer", call.CallID(), about.ID)
 	default:
-		return s, &console.UsageError{Err: fmt.Errorf("several rules ask about call %s: name one with --rule: %s", call.CallID(), strings.Join(rules, ", "))}
+		return s, console.Usagef("several rules ask about call %s: name one with --rule: %s", call.CallID(), strings.Join(rules, ", "))
 	}
 	return s, nil
 }
@@ -118,11 +117,11 @@ type coveredJSON struct {
 func (r *approvals) waive(c *cobra.Command, k *storage.Store, o *waiving, args []string) error {
 	ctx := c.Context()
 	if o.until == "" {
-		return &console.UsageError{Err: errors.New("a waiver expires: say when with --until, such as --until 30d")}
+		return console.Usagef("a waiver expires: say when with --until, such as --until 30d")
 	}
 	until, err := console.InstantOf("--until", o.until, time.Now(), 1)
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	if !o.dryRun {
 		if err := k.RequireDirect(); err != nil {
@@ -135,7 +134,7 @@ func (r *approvals) waive(c *cobra.Command, k *storage.Store, o *waiving, args [
 	}
 	w, err := waiver.New(s, console.IdentityName(), until)
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	effect, err := waiver.Preview(ctx, k.Store, s, time.Time{}, previewed)
 	if err != nil {
@@ -276,9 +275,9 @@ func (r *approvals) revoke(ctx context.Context, k *storage.Store, id string) err
 	found := lo.Filter(all, func(w durable.Waiver, _ int) bool { return strings.HasPrefix(w.ID, id) })
 	switch {
 	case len(found) == 0:
-		return &console.UsageError{Err: fmt.Errorf(`no waiver %q: "grapnel approvals waivers --all" lists them`, id)}
+		return console.Usagef(`no waiver %q: "grapnel approvals waivers --all" lists them`, id)
 	case len(found) > 1:
-		return &console.UsageError{Err: fmt.Errorf("%q is the beginning of %d waivers: write more of its ID", id, len(found))}
+		return console.Usagef("%q is the beginning of %d waivers: write more of its ID", id, len(found))
 	}
 	if err := k.Direct.RevokeWaiver(ctx, found[0].ID, console.IdentityName()); err != nil {
 		return err

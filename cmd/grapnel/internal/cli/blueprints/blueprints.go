@@ -93,7 +93,7 @@ func checkBlueprints(ctx context.Context, c *client.Client, paths []string) (all
 		wrong = append(wrong, found)
 	}
 	if err := errors.Join(wrong...); err != nil {
-		return nil, &console.UsageError{Err: err}
+		return nil, console.Usage(err)
 	}
 	return all, nil
 }
@@ -115,7 +115,7 @@ func (r *blueprints) apply(ctx context.Context, c *client.Client, all []*File) e
 			fmt.Fprintln(r.Std.Out, timeline.Clean(done))
 		}
 		if len(later) == len(all) {
-			return &console.UsageError{Err: errors.Join(wrong...)}
+			return console.Usage(errors.Join(wrong...))
 		}
 		all = later
 	}
@@ -277,7 +277,7 @@ with the files of its pipeline in the folder NAME beside it. Files that exist ar
 			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
 				b, err := cl.Blueprint(c.Context(), args[0], version)
 				if errors.Is(err, durable.ErrNotFound) {
-					err = &console.UsageError{Err: fmt.Errorf(`no blueprint %q, or no such version: "grapnel blueprints list" lists them`, args[0])}
+					err = console.Usagef(`no blueprint %q, or no such version: "grapnel blueprints list" lists them`, args[0])
 				}
 				switch {
 				case err != nil:
@@ -307,7 +307,7 @@ func (r *blueprints) newDeleteBlueprint() *cobra.Command {
 			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
 				err := cl.DeleteBlueprint(c.Context(), args[0])
 				if errors.Is(err, durable.ErrNotFound) {
-					return &console.UsageError{Err: fmt.Errorf(`no blueprint %q: "grapnel blueprints list" lists them`, args[0])}
+					return console.Usagef(`no blueprint %q: "grapnel blueprints list" lists them`, args[0])
 				}
 				if err == nil {
 					_, err = fmt.Fprintf(r.Std.Out, "%s: removed\n", args[0])
@@ -362,7 +362,7 @@ func writeBlueprint(to string, b *wire.Blueprint) error {
 	defer root.Close()
 	for name := range files {
 		if _, err := root.Lstat(name); err == nil {
-			return &console.UsageError{Err: fmt.Errorf("%s exists: remove it, or name another folder with --to", filepath.Join(to, name))}
+			return console.Usagef("%s exists: remove it, or name another folder with --to", filepath.Join(to, name))
 		}
 	}
 	for name, text := range files {

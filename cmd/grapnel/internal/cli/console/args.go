@@ -20,7 +20,7 @@ type Streams struct {
 func Takes(least, most int, text string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most || least > 0 && args[0] == "" {
-			return &UsageError{fmt.Errorf("%s %s", c.CommandPath(), text)}
+			return Usagef("%s %s", c.CommandPath(), text)
 		}
 		return nil
 	}
@@ -35,7 +35,7 @@ func UnknownCommand(c *cobra.Command, args []string) error {
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		text += fmt.Sprintf(" (did you mean %s?)", strings.Join(near, " or "))
 	}
-	return &UsageError{fmt.Errorf("%s; %q lists the commands", text, c.CommandPath()+" --help")}
+	return Usagef("%s; %q lists the commands", text, c.CommandPath()+" --help")
 }
 
 // Unlimited is the maximum of Takes for a command that takes any number of arguments.
@@ -44,7 +44,7 @@ const Unlimited = math.MaxInt
 // NoArgs rejects arguments like cobra.NoArgs, with the exit code for usage errors.
 func NoArgs(c *cobra.Command, args []string) error {
 	if err := cobra.NoArgs(c, args); err != nil {
-		return &UsageError{err}
+		return Usage(err)
 	}
 	return nil
 }

@@ -47,6 +47,19 @@ type UsageError struct{ Err error }
 func (e *UsageError) Error() string { return e.Err.Error() }
 func (e *UsageError) Unwrap() error { return e.Err }
 
+// Usage returns an error as a mistake of the caller; nil for nil.
+func Usage(err error) error {
+	if _, known := errors.AsType[*UsageError](err); known || err == nil {
+		return err
+	}
+	return &UsageError{err}
+}
+
+// Usagef returns a mistake of the caller with a text.
+func Usagef(format string, args ...any) error {
+	return &UsageError{fmt.Errorf(format, args...)}
+}
+
 // ExitError ends a command that has already reported everything.
 type ExitError struct{ Code int }
 

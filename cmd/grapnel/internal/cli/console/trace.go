@@ -36,7 +36,7 @@ func WithTelemetry(ctx context.Context, path string, w io.Writer, f func(context
 	if path != "" {
 		file, opening := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 		if opening != nil {
-			return &UsageError{fmt.Errorf("--trace: %w", opening)}
+			return Usagef("--trace: %w", opening)
 		}
 		defer func() {
 			if closing := file.Close(); closing != nil {

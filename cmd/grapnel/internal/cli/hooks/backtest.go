@@ -99,7 +99,7 @@ Exit codes:
 
 func (f *backtestFlags) run(ctx context.Context, std console.Streams, args []string) (err error) {
 	if err := f.arguments(&args); err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	idle := &idleActions{}
 	o := backtest.Options{AtOnce: f.atOnce}
@@ -108,15 +108,15 @@ func (f *backtestFlags) run(ctx context.Context, std console.Streams, args []str
 	}
 	given, done, err := f.makeHooks(ctx)
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	if o.Policies, err = f.load(idle, given); err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	if f.tools != "" {
 		if o.Tools, err = replay.LoadTools(f.tools); err != nil {
-			return &console.UsageError{Err: err}
+			return console.Usage(err)
 		}
 	}
 	found, err := backtest.Find(args...)

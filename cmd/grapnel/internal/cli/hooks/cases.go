@@ -76,7 +76,7 @@ func (f *caseRuns) start(ctx context.Context, std console.Streams, args []string
 		return err
 	}
 	if err := f.check(); err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	ctx, release := console.WithInterrupt(ctx, func() {}, func() {})
 	defer release()
@@ -161,7 +161,7 @@ func suitesIn(dir string) ([]string, error) {
 func (f *caseRuns) once(ctx context.Context, std console.Streams, args []string) (files []string, err error) {
 	paths, err := suites(args)
 	if err != nil {
-		return args, &console.UsageError{Err: err}
+		return args, console.Usage(err)
 	}
 	files = paths
 	w := &testWriter{out: std.Out, colours: console.WantsColour(std.Out, f.color), verbose: f.verbose, all: f.coverage, quiet: f.json}
@@ -211,9 +211,9 @@ func (f *caseRuns) conclude(std console.Streams, w *testWriter, results []*polic
 	w.sum(ran, failed, low, f.minCoverage)
 	switch {
 	case len(wrong) > 0:
-		return &console.UsageError{Err: errors.Join(wrong...)}
+		return console.Usage(errors.Join(wrong...))
 	case ran == 0 && f.run != "":
-		return &console.UsageError{Err: fmt.Errorf("no case has a name that matches %q", f.run)}
+		return console.Usagef("no case has a name that matches %q", f.run)
 	case failed > 0 || len(low) > 0:
 		return &console.ExitError{Code: console.ExitFailed}
 	}

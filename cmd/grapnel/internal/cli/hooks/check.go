@@ -70,9 +70,9 @@ func (f *checking) run(w io.Writer, files []string) error {
 	kind, known := Kinds[f.kind]
 	switch {
 	case !known:
-		return &console.UsageError{Err: errors.New("--kind: " + yamlfile.Unknown("kind", f.kind, lo.Keys(Kinds)))}
+		return console.Usage(errors.New("--kind: " + yamlfile.Unknown("kind", f.kind, lo.Keys(Kinds))))
 	case len(files) == 0:
-		return &console.UsageError{Err: errors.New("no file: name the policy files to check")}
+		return console.Usagef("no file: name the policy files to check")
 	}
 	found, never, wrong := 0, 0, []error(nil)
 	for _, file := range files {
@@ -88,7 +88,7 @@ func (f *checking) run(w io.Writer, files []string) error {
 		}
 		specs, err := f.readTools()
 		if err != nil {
-			return &console.UsageError{Err: fmt.Errorf("--tools: %w", err)}
+			return console.Usagef("--tools: %w", err)
 		}
 		warnings := p.CheckIn(hooks.Reach{Here: f.scope(kind, specs)})
 		if len(specs) > 0 {
@@ -107,7 +107,7 @@ func (f *checking) run(w io.Writer, files []string) error {
 	case len(wrong) > 0 && f.json:
 		return &console.ExitError{Code: console.ExitUsage}
 	case len(wrong) > 0:
-		return &console.UsageError{Err: errors.Join(wrong...)}
+		return console.Usage(errors.Join(wrong...))
 	case never > 0:
 		return &console.ExitError{Code: console.ExitUsage}
 	case found > 0 && f.strict:

@@ -66,7 +66,7 @@ Exit codes:
 			}
 			event, err := f.event(std, args)
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			report, err := fireOne(c.Context(), trial, event)
 			if err != nil {

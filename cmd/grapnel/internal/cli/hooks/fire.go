@@ -3,7 +3,6 @@ package hooks
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -56,11 +55,11 @@ Actions of rules are executed: commands run, requests are sent. With --no-action
 			}
 			name, content, err := eventText(std, args)
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			event, err := policytest.ReadEvent(name, content)
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			report, err := fireOne(c.Context(), trial, event)
 			if err != nil {
@@ -82,7 +81,7 @@ Actions of rules are executed: commands run, requests are sent. With --no-action
 // newTrial returns the policies for a trial.
 func newTrial(files []string, noActions bool) (*policytest.Trial, error) {
 	if len(files) == 0 {
-		return nil, &console.UsageError{Err: errors.New("no policy to try: name a file with rules, or library:NAME, as an argument or with --policy")}
+		return nil, console.Usagef("no policy to try: name a file with rules, or library:NAME, as an argument or with --policy")
 	}
 	o := policy.Options{Host: action.Host{Secrets: action.Secrets{File: agents.SecretsFile()}}}
 	if noActions {
@@ -90,7 +89,7 @@ func newTrial(files []string, noActions bool) (*policytest.Trial, error) {
 	}
 	trial, err := policytest.Load([]policy.Layer{{Name: "run", Files: files}}, o)
 	if err != nil {
-		return nil, &console.UsageError{Err: err}
+		return nil, console.Usage(err)
 	}
 	return trial, nil
 }
@@ -125,7 +124,7 @@ func fireOne(ctx context.Context, trial *policytest.Trial, event *policytest.Eve
 	defer release()
 	report, err := trial.Fire(ctx, event)
 	if err != nil && ctx.Err() == nil {
-		err = &console.UsageError{Err: err}
+		err = console.Usage(err)
 	}
 	return report, console.InterruptedOr(ctx, err)
 }

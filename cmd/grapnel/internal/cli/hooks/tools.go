@@ -70,17 +70,17 @@ func (f *toolsFlags) run(ctx context.Context, out io.Writer, args []string) erro
 	}
 	specs, err := toolsIn(ctx, append(files, args...))
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	if len(specs) == 0 {
-		return &console.UsageError{Err: errors.New("no tools: name a file of schemas, an agent file, or recorded runs")}
+		return console.Usagef("no tools: name a file of schemas, an agent file, or recorded runs")
 	}
 	if len(f.policies) == 0 {
 		f.policies = []string{"library:assistant"}
 	}
 	p, err := policy.Load([]policy.Layer{{Name: "run", Files: f.policies}}, policy.Options{})
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	reports, never := p.Tools(specs...)
 	if f.json {
@@ -90,7 +90,7 @@ func (f *toolsFlags) run(ctx context.Context, out io.Writer, args []string) erro
 	}
 	if err == nil && f.write != "" {
 		if _, err := os.Lstat(f.write); err == nil {
-			return &console.UsageError{Err: fmt.Errorf("%s exists and may be corrected: remove it, or name another file with --write", f.write)}
+			return console.Usagef("%s exists and may be corrected: remove it, or name another file with --write", f.write)
 		}
 		err = writeFile(f.write, func(w io.Writer) error { return writeTable(w, reports) })
 	}

@@ -32,7 +32,7 @@ and many editors show as a picture, or as a picture in SVG.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			draw, known := graphFormats[format]
 			if !known {
-				return &console.UsageError{Err: fmt.Errorf("--format: %s", yamlfile.Unknown("format", format, graphNames))}
+				return console.Usagef("--format: %s", yamlfile.Unknown("format", format, graphNames))
 			}
 			loaded, err := loadPipeline(args[0])
 			if err != nil {

@@ -41,10 +41,10 @@ given. A file that exists is not changed.`,
 			path := append(args, "pipeline.yaml")[0]
 			file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 			if errors.Is(err, fs.ErrExist) {
-				return &console.UsageError{Err: fmt.Errorf("%s exists: give another name", path)}
+				return console.Usagef("%s exists: give another name", path)
 			}
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			_, err = file.Write(firstPipeline)
 			if err = errors.Join(err, file.Close()); err != nil {
@@ -116,7 +116,7 @@ the hooks at each point in their order, with their conditions.`,
 			}
 			plan, err := loaded.Plan(Host(), pipeline.SessionOptions{Name: name, Dir: dir})
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			w := tabwriter.NewWriter(p.Std.Out, 0, 0, 2, ' ', 0)
 			for _, s := range plan {
@@ -182,7 +182,7 @@ func rebuildSession(ctx context.Context, out io.Writer, k *storage.Store, about 
 	}
 	unlock, err := lockSession(dir)
 	if err != nil {
-		return &console.UsageError{Err: fmt.Errorf("session %q: %w", name, err)}
+		return console.Usagef("session %q: %w", name, err)
 	}
 	defer unlock()
 	if err := pipeline.Rebuild(ctx, k.Direct, about); err != nil {

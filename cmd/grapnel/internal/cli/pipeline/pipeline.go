@@ -86,7 +86,7 @@ func loadPipeline(path string) (*pipeline.Pipeline, error) {
 	}
 	p, err := pipeline.Load(path, o)
 	if err != nil {
-		return nil, &console.UsageError{Err: err}
+		return nil, console.Usage(err)
 	}
 	for _, stage := range p.Agents() {
 		o := &agents.Options{File: stage.Path, Texts: map[string]string{stage.Path: stage.Text}, Color: "auto"}
@@ -242,7 +242,7 @@ be approved, only rejected. CARD names what was asked: without it, the command s
 					}
 				default:
 					err := newUnnamedGateError(k, c, args[0], gates, verdict == agent.Approve)
-					return &console.UsageError{Err: fmt.Errorf("session %q, which is %s: %w", args[0], status.Status, err)}
+					return console.Usagef("session %q, which is %s: %w", args[0], status.Status, err)
 				}
 				if err := durable.Approve(c.Context(), k.Control, g.run, g.Wait, answer); err != nil {
 					return err
@@ -354,7 +354,7 @@ func (p *pipelines) newAbort() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withSession(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
 				if about.Status.Ended() {
-					return &console.UsageError{Err: fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
+					return console.Usagef("session %q has ended as %s", args[0], about.Status)
 				}
 				err := k.Control.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: console.UserName()})
 				if err == nil {
@@ -427,7 +427,7 @@ continues it.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withSession(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
 				if about.Status.Ended() {
-					return &console.UsageError{Err: fmt.Errorf("session %q has ended as %s", args[0], about.Status)}
+					return console.Usagef("session %q has ended as %s", args[0], about.Status)
 				}
 				err := k.Control.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalPause, By: console.UserName()})
 				return p.confirm(c.Context(), k, about, err, "will pause after its iteration", "is paused")
@@ -478,7 +478,7 @@ func isServed(about durable.Run) bool { return about.Labels[pipeline.LabelSessio
 func findServed(ctx context.Context, k *storage.Store, id string) (durable.Run, error) {
 	about, err := k.Find(ctx, id)
 	if err == nil && about.Kind != durable.KindPipeline {
-		err = &console.UsageError{Err: fmt.Errorf("run %s is no pipeline but of kind %s", storage.Short(about.ID), about.Kind)}
+		err = console.Usagef("run %s is no pipeline but of kind %s", storage.Short(about.ID), about.Kind)
 	}
 	return about, err
 }
@@ -499,7 +499,7 @@ func findSession(ctx context.Context, k *storage.Store, name string) (durable.Ru
 			return about, err
 		}
 	}
-	return durable.Run{}, &console.UsageError{Err: fmt.Errorf("no session %q of this folder in %s", name, k.Address)}
+	return durable.Run{}, console.Usagef("no session %q of this folder in %s", name, k.Address)
 }
 
 // writeStatus writes a session for a person, with the gates that are open below it, too. Flags follow its name in commands.

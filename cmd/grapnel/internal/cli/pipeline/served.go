@@ -22,7 +22,7 @@ import (
 // startServed lets a coordinator run a pipeline, and follows the run.
 func (p *pipelines) startServed(ctx context.Context, path, session string, inputs []string, look sessionLook) error {
 	if session != "" || look.redo {
-		return &console.UsageError{Err: errors.New("--session and --redo-actions are for sessions of this folder, not for --server")}
+		return console.Usagef("--session and --redo-actions are for sessions of this folder, not for --server")
 	}
 	loaded, err := loadPipeline(path)
 	if err != nil {
@@ -30,11 +30,11 @@ func (p *pipelines) startServed(ctx context.Context, path, session string, input
 	}
 	files, err := portableFiles(path, loaded)
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	given, err := inputsOf(inputs)
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	return p.WithCoordinator(ctx, func(k *storage.Store, c *client.Client) error {
 		if err := p.storePipeline(ctx, c, loaded.Name, wire.PipelineFiles{File: filepath.Base(path), Files: files}); err != nil {
@@ -64,7 +64,7 @@ func (p *pipelines) storePipeline(ctx context.Context, c *client.Client, name st
 		return err
 	}
 	if known && now.Type != wire.Pipeline {
-		return &console.UsageError{Err: fmt.Errorf("the coordinator has a blueprint %q of type %s: give the pipeline another name", name, now.Type)}
+		return console.Usagef("the coordinator has a blueprint %q of type %s: give the pipeline another name", name, now.Type)
 	}
 	if known && now.Pipeline != nil { // further files, such as scripts, stay
 		files.Workspace = now.Pipeline.Workspace

@@ -108,7 +108,7 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 	}
 	given, err := inputsOf(inputs)
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	if look.port, err = callbackPort(loaded); err != nil {
 		return err
@@ -122,14 +122,14 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 		DetachedDemands: map[string]string{folderDemand: folder}, IdempotencyKey: "session " + sessionKey(dir),
 	})
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	if err := sessionBase().MkdirAll(dir); err != nil {
-		return &console.UsageError{Err: fmt.Errorf("making the directory of the session: %w", err)}
+		return console.Usagef("making the directory of the session: %w", err)
 	}
 	unlock, err := lockSession(dir)
 	if err != nil {
-		return &console.UsageError{Err: fmt.Errorf("session %q: %w", name, err)}
+		return console.Usagef("session %q: %w", name, err)
 	}
 	defer unlock()
 	return p.WithDirect(ctx, true, func(k *storage.Store) error {
@@ -142,7 +142,7 @@ func (p *pipelines) start(ctx context.Context, path, session string, inputs []st
 		case about.Status.Ended():
 			return endedError(ctx, k, about, name)
 		case about.Paused:
-			return &console.UsageError{Err: fmt.Errorf(`session %q is paused: "grapnel pipeline resume %s%s" continues it`, name, name, k.Address.Flag())}
+			return console.Usagef(`session %q is paused: "grapnel pipeline resume %s%s" continues it`, name, name, k.Address.Flag())
 		case about.Version != job.Version:
 			fmt.Fprintln(p.Std.Err, "grapnel: The files have changed since the session began: it continues with those it began with.")
 		}
@@ -164,7 +164,7 @@ func endedError(ctx context.Context, k *storage.Store, about durable.Run, name s
 		fmt.Fprintf(&text, `; pipeline %s, which it has started, has not ended: "grapnel pipeline resume %s%s" continues it`,
 			child.Name, child.Labels[pipeline.LabelSession], k.Address.Flag())
 	}
-	return &console.UsageError{Err: errors.New(text.String())}
+	return console.Usage(errors.New(text.String()))
 }
 
 // leftBehind returns the pipelines of this folder that hooks have started without awaiting them, that have not ended, and that were
@@ -333,10 +333,10 @@ pipeline is the one that the session began with. The text of --context goes to t
 // resume ends the pause of a session, and runs it unless another process does.
 func (p *pipelines) resume(ctx context.Context, k *storage.Store, about durable.Run, name, text string, restart bool, look sessionLook) (err error) {
 	if about.Status.Ended() {
-		return &console.UsageError{Err: fmt.Errorf("session %q has ended as %s", name, about.Status)}
+		return console.Usagef("session %q has ended as %s", name, about.Status)
 	}
 	if isServed(about) && restart {
-		return &console.UsageError{Err: errors.New("--restart-stage: the coordinator executes the session: abort it, and start another one")}
+		return console.Usagef("--restart-stage: the coordinator executes the session: abort it, and start another one")
 	}
 	if about.Paused || text != "" {
 		kind := durable.SignalResume
@@ -356,7 +356,7 @@ func (p *pipelines) resume(ctx context.Context, k *storage.Store, about durable.
 	dir, unlock, locked := lock(ctx, k, about)
 	look.dir = dir
 	if locked != nil && restart {
-		return &console.UsageError{Err: fmt.Errorf("--restart-stage: session %q: %w: pause it first", name, locked)}
+		return console.Usagef("--restart-stage: session %q: %w: pause it first", name, locked)
 	}
 	if locked != nil {
 		fmt.Fprintf(p.Std.Err, "grapnel: session %q: %v\n", name, locked)

@@ -87,7 +87,7 @@ func isSQLiteFile(path string) bool {
 func runKept(ctx context.Context, f keptFlags, o *agents.Options, given *cobra.Command, file *registry.File, prompt string, v *agents.View) (err error) {
 	model, explicit, err := agents.Choose(file.Definition)
 	if errors.Is(err, agents.ErrNoKey) {
-		err = &console.UsageError{Err: fmt.Errorf("--durable requires a model: %w", err)}
+		err = console.Usagef("--durable requires a model: %w", err)
 	}
 	if err != nil {
 		return err

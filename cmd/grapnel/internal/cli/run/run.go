@@ -54,11 +54,11 @@ end of its step, the second cancels it.
 			}
 			prompt, err := console.PromptOf(args, std.In)
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			isDurable, err := keep.resolve(c)
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			return console.WithTelemetry(c.Context(), trace, std.Err, func(ctx context.Context) error {
 				if v := agents.NewView(std, &o, asJSON, true); isDurable {
@@ -101,7 +101,7 @@ func runAgent(ctx context.Context, file *registry.File, rules agents.Rules, prom
 	return m.Finish(ctx, v, final, err)
 }
 
-var errNoPrompt = &console.UsageError{Err: errors.New(`no prompt: give one, as in grapnel run "Why do the tests fail?", or pipe one in`)}
+var errNoPrompt = console.Usagef(`no prompt: give one, as in grapnel run "Why do the tests fail?", or pipe one in`)
 
 // playShipped plays the shipped recording instead of a run for which no model is available, and says so.
 func playShipped(ctx context.Context, rules agents.Rules, v *agents.View, why error) error {

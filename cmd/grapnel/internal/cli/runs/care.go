@@ -105,12 +105,12 @@ that reads it with agent.Seal and the same bytes detects every change.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			write := func(s agent.State) ([]byte, error) { return json.Marshal(s) }
 			if journal && keyFile != "" {
-				return &console.UsageError{Err: errors.New("--seal-key seals the state, not the journal: leave out --journal or --seal-key")}
+				return console.Usagef("--seal-key seals the state, not the journal: leave out --journal or --seal-key")
 			}
 			if keyFile != "" {
 				seal, err := readSeal(keyFile)
 				if err != nil {
-					return &console.UsageError{Err: err}
+					return console.Usage(err)
 				}
 				write = seal.Marshal
 			}
@@ -124,7 +124,7 @@ that reads it with agent.Seal and the same bytes detects every change.`,
 				}
 				f, err := os.OpenFile(args[1], os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 				if err != nil {
-					return &console.UsageError{Err: fmt.Errorf("exporting run %s: %w", about.ID, err)}
+					return console.Usagef("exporting run %s: %w", about.ID, err)
 				}
 				if err := errors.Join(export(c.Context(), k, f, about.ID, journal, write), f.Close()); err != nil {
 					return errors.Join(err, os.Remove(args[1]))
@@ -211,7 +211,7 @@ func (r *runs) newPrune() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			before, err := console.InstantOf("--older-than", older, time.Now(), -1)
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			return r.WithDirect(c.Context(), false, func(k *storage.Store) error {
 				n, err := k.Direct.Prune(c.Context(), before)

@@ -58,7 +58,7 @@ func (r *runs) check(ctx context.Context, c *client.Client, o *checkFlags, ids [
 	if o.since != "" {
 		since, err := console.InstantOf("--since", o.since, time.Now(), -1)
 		if err != nil {
-			return &console.UsageError{Err: err}
+			return console.Usage(err)
 		}
 		query.Set("since", since.UTC().Format(time.RFC3339Nano))
 	}

@@ -28,7 +28,7 @@ their next call; a call that already runs is not stopped. The models see the rea
 		ValidArgs: []string{"on", "off", "show"},
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return &console.UsageError{Err: fmt.Errorf("%s needs one argument: on, off or show", c.CommandPath())}
+				return console.Usagef("%s needs one argument: on, off or show", c.CommandPath())
 			}
 			if slices.Contains(c.ValidArgs, args[0]) {
 				return nil
@@ -37,7 +37,7 @@ their next call; a call that already runs is not stopped. The models see the rea
 			if ok {
 				meant = " (did you mean " + meant + "?)"
 			}
-			return &console.UsageError{Err: fmt.Errorf("%s: expected on, off or show, got %q%s", c.CommandPath(), args[0], meant)}
+			return console.Usagef("%s: expected on, off or show, got %q%s", c.CommandPath(), args[0], meant)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.With(c.Context(), args[0] == "on", func(k *storage.Store) error {

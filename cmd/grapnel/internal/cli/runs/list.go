@@ -162,7 +162,7 @@ func (r *runs) newList() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			filter, err := f.build(time.Now())
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			return r.With(c.Context(), false, func(k *storage.Store) error { return r.list(c.Context(), k, &f, filter, asJSON) })
 		},
@@ -215,7 +215,7 @@ func (r *runs) list(ctx context.Context, k *storage.Store, f *filtering, filter 
 	}
 	if len(found) == 0 && f.kind != "" {
 		if _, err := console.OneOf("--kind", "kind", f.kind, RunKinds); err != nil { // no program has such runs here, either
-			return &console.UsageError{Err: err}
+			return console.Usage(err)
 		}
 	}
 	all, err := listRuns(ctx, k, found...)

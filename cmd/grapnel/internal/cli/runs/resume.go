@@ -61,7 +61,7 @@ ended.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			switch {
 			case all && len(args) > 0:
-				return &console.UsageError{Err: errors.New("expected either --all or the ID of one run")}
+				return console.Usagef("expected either --all or the ID of one run")
 			case !all && len(args) != 1:
 				return oneRun(c, args)
 			}
@@ -220,8 +220,8 @@ func isSubmitted(ctx context.Context, k *storage.Store, about durable.Run) (bool
 
 // newSubmittedError returns the error for a run that only workers execute.
 func newSubmittedError(about durable.Run) error {
-	return &console.UsageError{Err: fmt.Errorf("run %s was submitted (%w): a worker that serves %s executes it, see \"grapnel runs work\"",
-		about.ID, errForeign, about.Needs())}
+	return console.Usagef("run %s was submitted (%w): a worker that serves %s executes it, see \"grapnel runs work\"",
+		about.ID, errForeign, about.Needs())
 }
 
 // resume resumes a run in this process.
@@ -252,8 +252,8 @@ func resume(ctx context.Context, k *storage.Store, o *resuming, v *agents.View, 
 	}
 	d, known := agents.DefinitionKey.From(s)
 	if !known {
-		return &console.UsageError{Err: fmt.Errorf("run %s has an agent that is unknown here (%w): "+
-			"resume it with the program that began it, or with a worker (\"grapnel runs work\")", about.ID, errForeign)}
+		return console.Usagef("run %s has an agent that is unknown here (%w): "+
+			"resume it with the program that began it, or with a worker (\"grapnel runs work\")", about.ID, errForeign)
 	}
 	if err := k.RequireDirect(); err != nil {
 		return err
@@ -325,11 +325,11 @@ func answerHere(ctx context.Context, k *storage.Store, in *agents.Input, v *agen
 func rebuild(ctx context.Context, k *storage.Store, in *agents.Input, v *agents.View, d agents.Definition) (*agents.Built, error) {
 	o, err := d.Options()
 	if err != nil {
-		return nil, &console.UsageError{Err: err}
+		return nil, console.Usage(err)
 	}
 	note, err := d.Enter()
 	if err != nil {
-		return nil, &console.UsageError{Err: err}
+		return nil, console.Usage(err)
 	}
 	file, err := o.Resolve()
 	if err != nil {

@@ -42,7 +42,7 @@ for standard input.`,
 				err = fmt.Errorf("%s: the text is empty", c.CommandPath())
 			}
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			return r.signal(c.Context(), args[0], durable.Signal{Kind: durable.SignalContext, Text: text, By: by}, "%s is told before its next step.")
 		},
@@ -65,7 +65,7 @@ func (r *runs) signal(ctx context.Context, id string, s durable.Signal, sent str
 		case about.Status.Ended():
 			return fmt.Errorf("run %s has already ended with status %s", about.ID, about.Status)
 		case s.Kind == durable.SignalContext && about.Kind != durable.KindAgent:
-			return &console.UsageError{Err: fmt.Errorf("run %s is a run of a %s, which has no conversation", about.ID, about.Kind)}
+			return console.Usagef("run %s is a run of a %s, which has no conversation", about.ID, about.Kind)
 		case s.Kind == durable.SignalContext:
 			if err := k.CheckKey(ctx, about); err != nil {
 				return err

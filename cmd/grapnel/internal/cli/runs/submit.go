@@ -92,7 +92,7 @@ the run together with the runs that it starts, in addition to the limits of the 
 				err = fmt.Errorf(`no prompt: give one, as in %s %s "Fix the build", or pipe one in`, c.CommandPath(), args[0])
 			}
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			job, err := durable.AgentJob(args[0], agent.NewState(), agent.UserText(prompt))
 			if err != nil {
@@ -122,18 +122,18 @@ object, from its standard input.
   grapnel runs submit command report --params @november.json --file commands.yaml --idempotency-key report-2026-11`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return &console.UsageError{Err: fmt.Errorf("%s has one argument, the name: give parameters with --params", c.CommandPath())}
+				return console.Usagef("%s has one argument, the name: give parameters with --params", c.CommandPath())
 			}
 			return someName(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			params, err := paramsOf(o.params, r.Std.In)
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			job, err := command.Job(args[0], params)
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			return r.submit(c.Context(), &o, job)
 		},
@@ -212,10 +212,7 @@ func (o *submitting) complete(job *durable.Job, now time.Time) (err error) {
 func (r *runs) submit(ctx context.Context, o *submitting, job durable.Job) error {
 	job.Kind = lo.CoalesceOrEmpty(job.Kind, durable.KindAgent)
 	if err := o.complete(&job, time.Now()); err != nil {
-		if _, ok := errors.AsType[*console.UsageError](err); ok {
-			return err
-		}
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	return r.WithDirect(ctx, true, func(k *storage.Store) error {
 		stored, err := k.Direct.Submit(ctx, job)

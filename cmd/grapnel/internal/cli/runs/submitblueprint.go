@@ -45,7 +45,7 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 				err = errors.New("--start-within and --timeout must be above zero")
 			}
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			in.StartWithinSeconds, in.TimeoutSeconds = RoundedSeconds(startWithin), RoundedSeconds(timeout)
 			return r.WithCoordinator(c.Context(), func(k *storage.Store, cl *client.Client) error {

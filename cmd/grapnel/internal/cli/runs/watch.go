@@ -29,7 +29,7 @@ func (r *runs) newWatch() *cobra.Command {
 		Args: oneRun,
 		RunE: func(c *cobra.Command, args []string) error {
 			if after < 0 {
-				return &console.UsageError{Err: fmt.Errorf("--after is %d: it must be the number of an event, or 0", after)}
+				return console.Usagef("--after is %d: it must be the number of an event, or 0", after)
 			}
 			return r.With(c.Context(), false, func(k *storage.Store) error {
 				about, err := k.Find(c.Context(), args[0])

@@ -72,7 +72,7 @@ func runRunner(ctx context.Context, std console.Streams, o *coordinating, server
 		err = o.check()
 	}
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	commands, err := commandsOf(files)
 	if err != nil {
@@ -86,7 +86,7 @@ func runRunner(ctx context.Context, std console.Streams, o *coordinating, server
 	}
 	c, err := client.New(client.Options{URL: server, Token: token})
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	if name == "" {
 		name = fmt.Sprintf("%s-%d-%s", runnerName.ReplaceAllString(labels["host"], "-"), os.Getpid(), strings.ToLower(rand.Text()[:6]))
@@ -95,8 +95,8 @@ func runRunner(ctx context.Context, std console.Streams, o *coordinating, server
 	defer store.Close()
 	var refused *client.Error
 	if _, err := store.DenyTools(ctx); errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
-		return &console.UsageError{Err: fmt.Errorf(`%s: %s: "grapnel tokens create NAME --role runner --server %s" makes one`,
-			storage.TokenVariable, refused.Detail, server)}
+		return console.Usagef(`%s: %s: "grapnel tokens create NAME --role runner --server %s" makes one`,
+			storage.TokenVariable, refused.Detail, server)
 	}
 	keeper := durable.Keep(store, durable.Options{Owner: name, Events: events.Stored, Lease: o.lease})
 	log := &worker.Log{Std: std, AsJSON: o.asJSON}

@@ -208,7 +208,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 // serve serves a coordinator until it is stopped.
 func (r *services) serve(ctx context.Context, o *coordinating) error {
 	if err := o.check(); err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	return r.WithDirect(ctx, true, func(k *storage.Store) (err error) {
 		host := storage.HookHost(true)
@@ -236,13 +236,13 @@ func (r *services) serve(ctx context.Context, o *coordinating) error {
 		}
 		listener, err := o.open(ctx)
 		if err != nil {
-			return &console.UsageError{Err: err}
+			return console.Usage(err)
 		}
 		logger := slog.New(slog.NewTextHandler(r.Std.Err, nil))
 		var people *approval.People
 		if o.people != "" {
 			if people, err = approval.OpenPeople(o.people, approval.PeopleOptions{Log: logger}); err != nil {
-				return errors.Join(&console.UsageError{Err: err}, listener.Close())
+				return errors.Join(console.Usage(err), listener.Close())
 			}
 		}
 		token := os.Getenv(storage.TokenVariable)
@@ -326,7 +326,7 @@ func (o *coordinating) pipelineFolder() (string, error) {
 	}
 	state, err := storage.StateFolder()
 	if err != nil {
-		return "", &console.UsageError{Err: fmt.Errorf("the default folder for pipelines is unknown (%w): name one with --pipelines", err)}
+		return "", console.Usagef("the default folder for pipelines is unknown (%w): name one with --pipelines", err)
 	}
 	return filepath.Join(state, "pipelines"), nil
 }
@@ -423,7 +423,7 @@ func commandsOf(paths []string) (map[string]command.Command, error) {
 	}
 	if len(d.Agents) > 0 {
 		names := slices.Sorted(maps.Keys(d.Agents))
-		return nil, &console.UsageError{Err: fmt.Errorf("%s: a runner takes files with commands; agents are in blueprints", strings.Join(names, ", "))}
+		return nil, console.Usagef("%s: a runner takes files with commands; agents are in blueprints", strings.Join(names, ", "))
 	}
 	all := map[string]command.Command{}
 	for name, c := range d.Commands {

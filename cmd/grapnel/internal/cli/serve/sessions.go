@@ -92,7 +92,7 @@ var someSession = console.Takes(1, console.Unlimited, `needs the ID of a session
 // explainSession explains that a session is not known.
 func explainSession(id string, err error) error {
 	if errors.Is(err, durable.ErrNotFound) {
-		return &console.UsageError{Err: fmt.Errorf(`no session %q: "grapnel sessions list" lists them`, id)}
+		return console.Usagef(`no session %q: "grapnel sessions list" lists them`, id)
 	}
 	return err
 }
@@ -145,7 +145,7 @@ prompt is the arguments, or standard input if they end in "-".
 				err = errors.New("--timeout must be above zero")
 			}
 			if err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 			in.TimeoutSeconds = runs.RoundedSeconds(timeout)
 			return r.WithCoordinator(c.Context(), func(k *storage.Store, cl *client.Client) error {

@@ -51,11 +51,11 @@ name.`,
 			if ttl != "" {
 				var err error
 				if valid, err = console.DurationOf(ttl); err != nil || valid < time.Second {
-					return &console.UsageError{Err: fmt.Errorf("--ttl %q: expected a time such as 12h or 30d", ttl)}
+					return console.Usagef("--ttl %q: expected a time such as 12h or 30d", ttl)
 				}
 			}
 			if role == "" {
-				return &console.UsageError{Err: errors.New("--role is missing: viewer, operator, runner or admin")}
+				return console.Usagef("--role is missing: viewer, operator, runner or admin")
 			}
 			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
 				token, err := cl.NewToken(c.Context(), args[0], wire.Role(role), valid)
@@ -115,7 +115,7 @@ func (r *services) newRevokeToken() *cobra.Command {
 			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
 				err := cl.RevokeToken(c.Context(), strings.TrimSpace(args[0]))
 				if errors.Is(err, durable.ErrNotFound) {
-					return &console.UsageError{Err: fmt.Errorf("no token %q: \"grapnel tokens list\" lists them", args[0])}
+					return console.Usagef("no token %q: \"grapnel tokens list\" lists them", args[0])
 				}
 				if err == nil {
 					_, err = fmt.Fprintf(r.Std.Out, "%s: revoked\n", args[0])

@@ -39,7 +39,7 @@ var RunAndCard = console.Takes(1, 2, `needs a run ID and a card ID: "grapnel run
 func CheckArgumentsFlag(c *cobra.Command, arguments string) error {
 	var object map[string]json.RawMessage
 	if c.Flags().Changed("args") && (json.Unmarshal([]byte(arguments), &object) != nil || object == nil) {
-		return &console.UsageError{Err: fmt.Errorf(`--args is %q: it must be a JSON object, such as '{"command": "true"}'`, arguments)}
+		return console.Usagef(`--args is %q: it must be a JSON object, such as '{"command": "true"}'`, arguments)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func (k *Store) Record(
 	if invalid, ok := errors.AsType[*agent.ArgumentsError](err); ok {
 		lines := lo.Map(invalid.Problems, func(p agent.ArgumentProblem, _ int) string { return "\n  " + p.String() })
 		what := lo.Ternary(w.Kind == durable.WaitInput, "the input does not fit what the tool %s asks for", "the arguments do not fit the tool %s")
-		return &console.UsageError{Err: fmt.Errorf(what+"; nothing was recorded:%s", i.Call.Name, strings.Join(lines, ""))}
+		return console.Usagef(what+"; nothing was recorded:%s", i.Call.Name, strings.Join(lines, ""))
 	}
 	if err != nil {
 		return err
@@ -199,19 +199,19 @@ func (k *Store) newUnnamedError(c *cobra.Command, about durable.Run, typed strin
 	}
 	switch {
 	case about.Status != durable.StatusWaiting && about.Status != durable.StatusReady: // a ready run may have answered questions
-		return &console.UsageError{Err: fmt.Errorf("run %s does not wait for an answer: its status is %s", about.ID, about.Status)}
+		return console.Usagef("run %s does not wait for an answer: its status is %s", about.ID, about.Status)
 	case len(asked) == 0:
-		return &console.UsageError{Err: fmt.Errorf("run %s does not wait for an answer: \"grapnel runs resume %s\" resumes it", about.ID, Short(about.ID))}
+		return console.Usagef("run %s does not wait for an answer: \"grapnel runs resume %s\" resumes it", about.ID, Short(about.ID))
 	}
 	if asked = lo.Filter(asked, func(i agent.Intervention, _ int) bool { return strings.HasPrefix(i.CallID(), typed) }); len(asked) == 0 {
-		return &console.UsageError{Err: fmt.Errorf("run %s asks nothing under %q: \"grapnel runs show %s\" shows what it waits for",
-			about.ID, typed, Short(about.ID))}
+		return console.Usagef("run %s asks nothing under %q: \"grapnel runs show %s\" shows what it waits for",
+			about.ID, typed, Short(about.ID))
 	}
 	lines := lo.Map(asked, func(i agent.Intervention, _ int) string {
 		return "\n  " + k.CommandLine(c, Short(about.ID), ShortWait(i.ID)) + "\n      " + describeCall(i)
 	})
-	return &console.UsageError{Err: fmt.Errorf("name what you answer, so that the command answers nothing else: run %s asks%s",
-		about.ID, strings.Join(lines, ""))}
+	return console.Usagef("name what you answer, so that the command answers nothing else: run %s asks%s",
+		about.ID, strings.Join(lines, ""))
 }
 
 // describeCall returns what is asked about a call, in one line.

@@ -39,7 +39,7 @@ func (r *Command) WithCoordinator(ctx context.Context, do func(k *Store, c *clie
 	return r.With(ctx, true, func(k *Store) error {
 		err := do(k, k.Client)
 		if refused, ok := errors.AsType[*client.Error](err); ok && len(refused.Errors) > 0 {
-			return &console.UsageError{Err: refused}
+			return console.Usage(refused)
 		}
 		return err
 	})

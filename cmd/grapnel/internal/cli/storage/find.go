@@ -45,7 +45,7 @@ func (k *Store) Find(ctx context.Context, id string) (durable.Run, error) {
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) == 0:
-		return about, &console.UsageError{Err: fmt.Errorf(`no run %q in %s: "grapnel runs list%s" lists them`, id, k.Address, k.Address.Flag())}
+		return about, console.Usagef(`no run %q in %s: "grapnel runs list%s" lists them`, id, k.Address, k.Address.Flag())
 	}
 	lines := lo.Map(found[:min(len(found), mostCandidates)], func(r durable.Run, _ int) string {
 		return fmt.Sprintf("  %s  %s  %s", r.ID, r.Status, r.Created.UTC().Format("2006-01-02 15:04"))
@@ -53,7 +53,7 @@ func (k *Store) Find(ctx context.Context, id string) (durable.Run, error) {
 	if more := len(found) - mostCandidates; more > 0 {
 		lines = append(lines, fmt.Sprintf("  and %d more", more))
 	}
-	return about, &console.UsageError{Err: fmt.Errorf("%q is a prefix of %d runs:\n%s", id, len(found), strings.Join(lines, "\n"))}
+	return about, console.Usagef("%q is a prefix of %d runs:\n%s", id, len(found), strings.Join(lines, "\n"))
 }
 
 // CheckKey returns an error when the data of a run cannot be read with the configured keys, so that the executing

@@ -51,7 +51,7 @@ func (k *Store) RequireDirect() error {
 	if k.Direct != nil {
 		return nil
 	}
-	return &console.UsageError{Err: fmt.Errorf("%s is a coordinator: this command needs a store", k.Address)}
+	return console.Usagef("%s is a coordinator: this command needs a store", k.Address)
 }
 
 // BeganDemand is the demand of runs that the command line begins, so that no worker claims them: they are resumed with

@@ -26,7 +26,7 @@ func loadPeople(path string) (*approval.People, error) {
 	}
 	people, err := approval.LoadPeople(path)
 	if err != nil {
-		return nil, &console.UsageError{Err: err}
+		return nil, console.Usage(err)
 	}
 	return people, nil
 }

@@ -66,8 +66,8 @@ func AddressOf(flag string) (Address, error) {
 	if p.at == "" {
 		folder, err := StateFolder()
 		if err != nil {
-			return p, &console.UsageError{Err: fmt.Errorf("the default place for runs is unknown (%w): name a file with --durable=FILE or %s",
-				err, storeVariable)}
+			return p, console.Usagef("the default place for runs is unknown (%w): name a file with --durable=FILE or %s",
+				err, storeVariable)
 		}
 		p.at, p.usual = filepath.Join(folder, "runs.db"), true
 	}
@@ -75,10 +75,10 @@ func AddressOf(flag string) (Address, error) {
 		return p, nil
 	}
 	if p.at = strings.TrimPrefix(p.at, sqlitePrefix); p.at == "" {
-		return p, &console.UsageError{Err: fmt.Errorf("the store %s names no file", sqlitePrefix)}
+		return p, console.Usagef("the store %s names no file", sqlitePrefix)
 	}
 	if scheme, _, isURL := strings.Cut(p.at, "://"); isURL {
-		return p, &console.UsageError{Err: fmt.Errorf("the store %s://…: expected a file, sqlite:FILE or a postgres:// URL", scheme)}
+		return p, console.Usagef("the store %s://…: expected a file, sqlite:FILE or a postgres:// URL", scheme)
 	}
 	at, err := filepath.Abs(p.at) // the working folder may be different when the run resumes
 	if err != nil {
@@ -134,14 +134,14 @@ func (p Address) Flag() string {
 func (p Address) openDirectly(ctx context.Context, create bool) (durable.Store, error) {
 	keys, err := storeKeys()
 	if err != nil {
-		return nil, &console.UsageError{Err: err}
+		return nil, console.Usage(err)
 	}
 	if err := p.prepare(create); err != nil {
 		return nil, err
 	}
 	store, err := p.connect(ctx, keys)
 	if err != nil {
-		return nil, &console.UsageError{Err: err}
+		return nil, console.Usage(err)
 	}
 	if create { // the command stores runs
 		if err := ExplainError(store.CheckKey(ctx)); err != nil {
@@ -155,12 +155,12 @@ func (p Address) openDirectly(ctx context.Context, create bool) (durable.Store, 
 func (p Address) openServer() (*client.Client, error) {
 	token := os.Getenv(TokenVariable)
 	if token == "" {
-		return nil, &console.UsageError{Err: fmt.Errorf("%s is not set: it must have a token of %s with the role viewer, to read, or operator or admin",
-			TokenVariable, p)}
+		return nil, console.Usagef("%s is not set: it must have a token of %s with the role viewer, to read, or operator or admin",
+			TokenVariable, p)
 	}
 	c, err := client.New(client.Options{URL: p.at, Token: token})
 	if err != nil {
-		return nil, &console.UsageError{Err: err}
+		return nil, console.Usage(err)
 	}
 	return c, nil
 }
@@ -171,12 +171,12 @@ func (p Address) prepare(create bool) error {
 	}
 	if p.usual {
 		if err := os.MkdirAll(filepath.Dir(p.at), 0o700); err != nil {
-			return &console.UsageError{Err: fmt.Errorf("making the folder for runs: %w", err)}
+			return console.Usagef("making the folder for runs: %w", err)
 		}
 		return nil
 	}
 	if _, err := os.Stat(p.at); errors.Is(err, fs.ErrNotExist) && !create {
-		return &console.UsageError{Err: fmt.Errorf(`no store at %s: create it with "grapnel run --durable=%s …"`, p, console.ShellWord(p.at))}
+		return console.Usagef(`no store at %s: create it with "grapnel run --durable=%s …"`, p, console.ShellWord(p.at))
 	}
 	return nil
 }
@@ -243,12 +243,12 @@ func ExplainError(err error) error {
 	case !ok:
 		return err
 	case refused.Key != "" && os.Getenv(agents.KeyVariable) == "":
-		return &console.UsageError{Err: fmt.Errorf("%s is encrypted: set %s to the key of the store", refused.Of, agents.KeyVariable)}
+		return console.Usagef("%s is encrypted: set %s to the key of the store", refused.Of, agents.KeyVariable)
 	case refused.Key != "":
-		return &console.UsageError{Err: fmt.Errorf("the key in %s does not fit: %s is encrypted with another key: set that one; "+
-			"former keys go into %s, separated by commas", agents.KeyVariable, refused.Of, oldKeysVariable)}
+		return console.Usagef("the key in %s does not fit: %s is encrypted with another key: set that one; "+
+			"former keys go into %s, separated by commas", agents.KeyVariable, refused.Of, oldKeysVariable)
 	}
-	return &console.UsageError{Err: fmt.Errorf("%w; runs that were stored without a key are read without %s", err, agents.KeyVariable)}
+	return console.Usagef("%w; runs that were stored without a key are read without %s", err, agents.KeyVariable)
 }
 
 // RegisterStore registers the flag that names the store.

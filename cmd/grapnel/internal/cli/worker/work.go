@@ -103,7 +103,7 @@ func Load(paths []string) (*Definitions, error) {
 		}
 	}
 	if err := errors.Join(wrong...); err != nil {
-		return nil, &console.UsageError{Err: err}
+		return nil, console.Usage(err)
 	}
 	return d, nil
 }
@@ -175,7 +175,7 @@ func work(ctx context.Context, r *storage.Command, o *Flags, paths []string) err
 		}
 	}
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	d, err := Load(paths)
 	if err != nil {
@@ -199,7 +199,7 @@ func work(ctx context.Context, r *storage.Command, o *Flags, paths []string) err
 				commands[name] = c.Command()
 			}
 			if runners[durable.KindCommand], err = command.Runner(keeper, commands); err != nil {
-				return &console.UsageError{Err: err}
+				return console.Usage(err)
 			}
 		}
 		var scheduler durable.Scheduler
@@ -212,7 +212,7 @@ func work(ctx context.Context, r *storage.Command, o *Flags, paths []string) err
 		}
 		watch, stop, err := o.gates.watch(ctx, k.Direct, keeper.Owner(), o, job.Log)
 		if err != nil {
-			return &console.UsageError{Err: err}
+			return console.Usage(err)
 		}
 		defer stop()
 		return job.Run(ctx, k.Direct, o, durable.WorkerOptions{
@@ -270,7 +270,7 @@ func (s *Job) buildAgents(ctx context.Context, keeper *durable.Keeper, waivers d
 			return all, fmt.Errorf("agent %q: %w", name, err)
 		}
 		if m.Recording != nil {
-			return all, errors.Join(&console.UsageError{Err: fmt.Errorf("agent %q: a worker cannot play a recording: name a model", name)}, m.Close())
+			return all, errors.Join(console.Usagef("agent %q: a worker cannot play a recording: name a model", name), m.Close())
 		}
 		all.Parts = append(all.Parts, m)
 		for _, note := range m.Notes {
@@ -291,12 +291,12 @@ func (s *Job) Run(ctx context.Context, store durable.Holder, o *Flags, options d
 	}
 	w, err := durable.NewWorker(store, options)
 	if err != nil {
-		return &console.UsageError{Err: err}
+		return console.Usage(err)
 	}
 	if o.health != "" {
 		stop, err := serveHealth(ctx, o.health, w, s.Log)
 		if err != nil {
-			return &console.UsageError{Err: err}
+			return console.Usage(err)
 		}
 		defer stop()
 	}
