@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/samber/lo"
@@ -27,7 +26,7 @@ type approvals struct{ storage.Command }
 // New returns the command approvals.
 func New(std console.Streams) *cobra.Command {
 	r := &approvals{storage.Command{Std: std}}
-	c := &cobra.Command{
+	c := console.Group(&cobra.Command{
 		Use:   "approvals",
 		Short: "List and answer what stored runs wait for, and serve the inbox",
 		Long: `What stored runs wait for: approvals of calls, calls whose outcome is unknown, input that
@@ -37,16 +36,10 @@ and serve the same as pages and as an API for people on this machine.`,
   grapnel approvals show run_7GHK2MWQ
   grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve
   grapnel approvals serve --people people.yaml`,
-		Args: console.UnknownCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.SuggestionsMinimumDistance = 2
+	}, r.newPersonToken()) // it needs no store
 	for _, below := range []*cobra.Command{r.newInbox(), r.newShowWait(), r.newAnswerWait(), r.newServeInbox(), r.newWaive(), r.newWaivers(), r.newRevoke()} {
-		storage.RegisterStore(below, &r.At)
-		storage.RegisterServer(below, &r.At)
-		c.AddCommand(below)
+		c.AddCommand(r.AddFlags(below))
 	}
-	c.AddCommand(r.newPersonToken()) // it needs no store
 	return c
 }
 
@@ -85,8 +78,7 @@ func (r *approvals) listItems(k *storage.Store, items []approval.Item, more bool
 		return nil
 	}
 	now := time.Now()
-	table := tabwriter.NewWriter(r.Std.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "RUN\tCARD\tCALL\tKIND\tTOOL\tAGENT\tASKED\tDEADLINE\tWOULD RUN\tWHY")
+	table := console.NewTable(r.Std.Out, "RUN", "CARD", "CALL", "KIND", "TOOL", "AGENT", "ASKED", "DEADLINE", "WOULD RUN", "WHY")
 	for _, i := range items {
 		deadline := "none"
 		switch left := i.Deadline.Sub(now); {
@@ -95,12 +87,8 @@ func (r *approvals) listItems(k *storage.Store, items []approval.Item, more bool
 		case !i.Deadline.IsZero():
 			deadline = "in " + timeline.Rough(left)
 		}
-		cells := []string{
-			storage.Short(i.Run), storage.ShortWait(i.Wait), i.Call, i.Kind, i.Tool, i.AgentText(), timeline.Ago(i.Asked, now), deadline,
-			console.Shorten(i.Preview, storage.MostPreview), whyOf(i),
-		}
-		cells = lo.Map(cells, func(cell string, _ int) string { return console.OneLine(timeline.Clean(cell)) })
-		fmt.Fprintln(table, strings.Join(cells, "\t"))
+		table.Row(storage.Short(i.Run), storage.ShortWait(i.Wait), i.Call, i.Kind, i.Tool, i.AgentText(), timeline.Ago(i.Asked, now), deadline,
+			console.OneLine(console.Shorten(i.Preview, storage.MostPreview)), console.OneLine(whyOf(i)))
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -129,8 +117,8 @@ func (r *approvals) newShowWait() *cobra.Command {
 		Short: "Show what a run waits for: exactly what would run, who asks and why, and former decisions",
 		Args:  storage.RunAndCard,
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.With(c.Context(), false, func(k *storage.Store) error {
-				all, err := details(c.Context(), k, args[0], strings.Join(args[1:], ""))
+			return r.WithRun(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
+				all, err := details(c.Context(), k, about, strings.Join(args[1:], ""))
 				if err != nil {
 					return err
 				}
@@ -149,11 +137,7 @@ func (r *approvals) newShowWait() *cobra.Command {
 }
 
 // details returns the waits of a run whose IDs begin with a text.
-func details(ctx context.Context, k *storage.Store, id, named string) ([]*approval.Detail, error) {
-	about, err := k.Find(ctx, id)
-	if err != nil {
-		return nil, err
-	}
+func details(ctx context.Context, k *storage.Store, about durable.Run, named string) ([]*approval.Detail, error) {
 	waits, err := k.Store.Waits(ctx, about.ID)
 	if err != nil {
 		return nil, err
@@ -203,7 +187,7 @@ func describeWait(d *approval.Detail, now time.Time) string {
 	line("needs", d.Needs)
 	line("asked", timeline.Ago(d.Asked, now))
 	if !d.Deadline.IsZero() {
-		line("deadline", d.Deadline.Local().Format("2006-01-02 15:04:05")+lo.Ternary(d.Expired, ", expired", "")+"; then: "+d.OnTimeout)
+		line("deadline", console.LocalTime(d.Deadline)+lo.Ternary(d.Expired, ", expired", "")+"; then: "+d.OnTimeout)
 	}
 	if d.Gate != nil {
 		line("waits for", d.Gate.Kind+" "+cmp.Or(storage.GateFile(*d.Gate), string(d.Gate.Data)))
@@ -272,11 +256,7 @@ is 0 when the answer is recorded, also when more people must answer.`,
 			if len(o.Input) > 0 && !approve {
 				return console.Usagef("--input requires --approve")
 			}
-			return r.With(c.Context(), false, func(k *storage.Store) error {
-				about, err := k.Find(c.Context(), args[0])
-				if err != nil {
-					return err
-				}
+			return r.WithRun(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
 				return k.Record(c.Context(), c, agents.NewView(r.Std, &agents.Options{}, false, false), about, args[1:], &o, answer)
 			})
 		},

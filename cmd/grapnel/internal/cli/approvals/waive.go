@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/samber/lo"
@@ -238,8 +235,7 @@ func (r *approvals) listWaivers(ctx context.Context, k *storage.Store, all, asJS
 		fmt.Fprintln(r.Std.Out, "There are no waivers.")
 		return nil
 	}
-	table := tabwriter.NewWriter(r.Std.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "WAIVER\tRULE\tTOOL\tARGUMENTS\tBY\tUNTIL")
+	table := console.NewTable(r.Std.Out, "WAIVER", "RULE", "TOOL", "ARGUMENTS", "BY", "UNTIL")
 	for _, w := range shown {
 		until := localTime(w.Expires)
 		switch {
@@ -248,9 +244,7 @@ func (r *approvals) listWaivers(ctx context.Context, k *storage.Store, all, asJS
 		case !w.Expires.After(time.Now()):
 			until = "expired"
 		}
-		arguments := lo.Map(slices.Sorted(maps.Keys(w.Scope.Arguments)), func(path string, _ int) string { return path + "=" + w.Scope.Arguments[path] })
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", w.ID, timeline.Clean(w.Scope.Rule), timeline.Clean(w.Scope.Tool),
-			timeline.Clean(strings.Join(arguments, " ")), timeline.Clean(w.By), timeline.Clean(until))
+		table.Row(w.ID, w.Scope.Rule, w.Scope.Tool, console.LabelText(w.Scope.Arguments), w.By, until)
 	}
 	return table.Flush()
 }

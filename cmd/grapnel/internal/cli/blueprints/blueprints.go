@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
@@ -31,7 +30,7 @@ type blueprints struct{ storage.Command }
 // New returns the command blueprints.
 func New(std console.Streams) *cobra.Command {
 	r := &blueprints{storage.Command{Std: std}}
-	c := &cobra.Command{
+	return r.AddFlags(console.Group(&cobra.Command{
 		Use:   "blueprints",
 		Short: "Store, show and remove the blueprints of a coordinator",
 		Long: `A blueprint says what the runs of its name do: an agent, a command or a pipeline, with hooks around it
@@ -39,14 +38,7 @@ func New(std console.Streams) *cobra.Command {
 store, and back. "grapnel runs submit blueprint" submits runs.`,
 		Example: `  grapnel blueprints apply report.yaml --server http://127.0.0.1:8420
   grapnel blueprints list --store runs.db`,
-		Args: console.UnknownCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.SuggestionsMinimumDistance = 2
-	storage.RegisterStore(c, &r.At)
-	storage.RegisterServer(c, &r.At)
-	c.AddCommand(r.newApplyBlueprints(), r.newListBlueprints(), r.newShowBlueprint(), r.newDeleteBlueprint())
-	return c
+	}, r.newApplyBlueprints(), r.newListBlueprints(), r.newShowBlueprint(), r.newDeleteBlueprint()))
 }
 
 func (r *blueprints) newApplyBlueprints() *cobra.Command {
@@ -240,26 +232,20 @@ func (r *blueprints) writeBlueprints(all []wire.Stored) error {
 		fmt.Fprintln(r.Std.Err, `grapnel: No blueprints: "grapnel blueprints apply FILE" stores one.`)
 		return nil
 	}
-	w := tabwriter.NewWriter(r.Std.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tTYPE\tVERSION\tUPDATED\tBY\tHOOKS\tDESCRIPTION")
+	table := console.NewTable(r.Std.Out, "NAME", "TYPE", "VERSION", "UPDATED", "BY", "HOOKS", "DESCRIPTION")
 	for _, b := range all {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", timeline.Clean(b.Name), timeline.Clean(string(b.Type)), b.Version,
-			b.Updated.Local().Format(time.DateTime), timeline.Clean(b.By), timeline.Clean(strings.Join(hookNames(b.Hooks), " ")), timeline.Clean(b.Description))
+		table.Row(b.Name, b.Type, b.Version, b.Updated, b.By, strings.Join(hookNames(b.Hooks), " "), b.Description)
 	}
-	return w.Flush()
+	return table.Flush()
 }
 
 // hookNames returns the points at which a blueprint has hooks.
-func hookNames(hooks json.RawMessage) (names []string) {
+func hookNames(hooks json.RawMessage) []string {
 	var all map[string]json.RawMessage
 	if len(hooks) == 0 || json.Unmarshal(hooks, &all) != nil {
 		return nil
 	}
-	for name := range all {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(all))
 }
 
 func (r *blueprints) newShowBlueprint() *cobra.Command {

@@ -38,6 +38,14 @@ func UnknownCommand(c *cobra.Command, args []string) error {
 	return Usagef("%s; %q lists the commands", text, c.CommandPath()+" --help")
 }
 
+// Group makes a command that only has commands below it, and returns it.
+func Group(c *cobra.Command, below ...*cobra.Command) *cobra.Command {
+	c.Args, c.RunE = UnknownCommand, func(c *cobra.Command, _ []string) error { return c.Help() }
+	c.SuggestionsMinimumDistance = 2
+	c.AddCommand(below...)
+	return c
+}
+
 // Unlimited is the maximum of Takes for a command that takes any number of arguments.
 const Unlimited = math.MaxInt
 

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
@@ -94,15 +93,14 @@ func listRules(f *os.File, p *policy.Policy, all bool) error {
 // writeRules writes a table, or two lines for each rule if the table is wider than a terminal.
 func writeRules(w io.Writer, rules []policy.Rule, width int, all bool) {
 	var table bytes.Buffer
-	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	out := console.NewTable(&table)
 	at := hooks.PointName("")
 	for _, r := range rules {
 		if r.Point != at {
 			at = r.Point
 			fmt.Fprintf(out, "\n%s\n", at)
 		}
-		fmt.Fprintf(out, "  %d\t%s\t%s\t%s\t%s:%d\t%s\n", r.Order, timeline.Clean(r.Hook()), whatItDoes(r), r.Mode,
-			timeline.Clean(r.File), r.Line, timeline.Clean(aboutWhat(r, all)))
+		out.Row(fmt.Sprintf("  %d", r.Order), r.Hook(), whatItDoes(r), r.Mode, fmt.Sprintf("%s:%d", r.File, r.Line), aboutWhat(r, all))
 	}
 	_ = out.Flush() // into memory
 	if lines := strings.Split(table.String(), "\n"); width == 0 || !lo.SomeBy(lines, func(l string) bool { return len([]rune(l)) > width }) {

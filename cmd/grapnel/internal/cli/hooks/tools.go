@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
@@ -196,17 +195,15 @@ func toolsOfRuns(path string) ([]agent.ToolSpec, error) {
 
 // writeTools writes the descriptions as a table, followed by what is missing.
 func writeTools(out io.Writer, reports []policy.ToolReport, never []string) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TOOL\tDOES\tRECORDS\tSOURCE\tARGUMENTS")
+	table := console.NewTable(out, "TOOL", "DOES", "RECORDS", "SOURCE", "ARGUMENTS")
 	for _, r := range reports {
 		d := r.Description
 		arguments := lo.Map(d.Arguments, func(a tools.Argument, _ int) string {
 			return a.Name + "=" + cmp.Or(string(a.Role), "?") + lo.Ternary(a.Certainty == tools.Sure, "", "~")
 		})
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s, %s\t%s\n", timeline.Clean(d.Tool), cmp.Or(words(d.Effects), "?"), words(d.Records), d.Source, d.Certainty,
-			timeline.Clean(strings.Join(arguments, " ")))
+		table.Row(d.Tool, cmp.Or(words(d.Effects), "?"), words(d.Records), fmt.Sprintf("%s, %s", d.Source, d.Certainty), strings.Join(arguments, " "))
 	}
-	if err := w.Flush(); err != nil {
+	if err := table.Flush(); err != nil {
 		return err
 	}
 	fmt.Fprintln(out, "\n?: not understood; ~: not sure")

@@ -15,7 +15,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -118,11 +117,11 @@ the hooks at each point in their order, with their conditions.`,
 			if err != nil {
 				return console.Usage(err)
 			}
-			w := tabwriter.NewWriter(p.Std.Out, 0, 0, 2, ' ', 0)
+			table := console.NewTable(p.Std.Out)
 			for _, s := range plan {
-				writePlanned(w, s)
+				writePlanned(table, s)
 			}
-			return w.Flush()
+			return table.Flush()
 		},
 	}
 	c.Flags().StringVar(&session, "session", "", "the `name` of the session; the default is the name of the pipeline")

@@ -3,15 +3,12 @@ package pipeline
 import (
 	"context"
 	"fmt"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/pipeline"
 )
@@ -48,46 +45,34 @@ func (p *pipelines) writeList(all []sessionReport) error {
 		fmt.Fprintln(p.Std.Err, "grapnel: No sessions.")
 		return nil
 	}
-	w := tabwriter.NewWriter(p.Std.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SESSION\tPIPELINE\tSTATUS\tSTAGE\tITERATION\tUPDATED")
+	table := console.NewTable(p.Std.Out, "SESSION", "PIPELINE", "STATUS", "STAGE", "ITERATION", "UPDATED")
 	for _, s := range all {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", timeline.Clean(s.Session), timeline.Clean(s.Pipeline),
-			timeline.Clean(string(s.State)), timeline.Clean(s.Stage), s.Iteration, s.Updated.Local().Format(time.DateTime))
+		table.Row(s.Session, s.Pipeline, s.State, s.Stage, s.Iteration, s.Updated)
 	}
-	return w.Flush()
+	return table.Flush()
 }
 
 // listSessions returns the sessions of this folder or of a coordinator, newest first.
 func listSessions(ctx context.Context, k *storage.Store) ([]sessionReport, error) {
 	all := []sessionReport{}
-	for f := (durable.Filter{Kind: durable.KindPipeline, Limit: storage.Page}); ; {
-		found, err := k.Store.List(ctx, f)
+	for about, err := range k.Runs(ctx, durable.Filter{Kind: durable.KindPipeline}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, about := range found {
-			here, err := isOfFolder(about)
-			if err != nil {
-				return nil, err
-			}
-			if served := k.Served() && (isServed(about) || about.Labels[pipeline.LabelDetached] != ""); !here && !served {
-				continue
-			}
-			status, err := pipeline.StatusOf(ctx, k.Store, about)
-			if err != nil {
-				return nil, err
-			}
-			report, err := report(ctx, k, status)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, report)
+		here, err := isOfFolder(about)
+		if err != nil {
+			return nil, err
 		}
-		if len(found) < storage.Page {
-			return all, nil
+		if served := k.Served() && (isServed(about) || about.Labels[pipeline.LabelDetached] != ""); !here && !served {
+			continue
 		}
-		f.Before = found[len(found)-1].ID
+		report, err := report(ctx, k, about)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, report)
 	}
+	return all, nil
 }
 
 func (p *pipelines) newLogs() *cobra.Command {

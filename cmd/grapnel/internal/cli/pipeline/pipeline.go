@@ -9,10 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
@@ -34,7 +31,7 @@ type pipelines struct{ storage.Command }
 // New returns the command pipeline.
 func New(std console.Streams) *cobra.Command {
 	p := &pipelines{storage.Command{Std: std}}
-	c := &cobra.Command{
+	c := console.Group(&cobra.Command{
 		Use:   "pipeline",
 		Short: "Check and run pipelines: stages of agents and commands",
 		Long: `A pipeline is a file with stages. In each stage an agent or a command runs again and again until its
@@ -44,23 +41,16 @@ so that it continues after a crash: start it again with the same name.`,
   grapnel pipeline start pipeline.yaml --session friday
   grapnel pipeline status friday
   grapnel pipeline approve friday 5f0c8e31ab97`,
-		Args: console.UnknownCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(p.newInit(), p.newCheck(), p.newGraph(), p.newDryRun(), p.newSchema())
+	}, p.newInit(), p.newCheck(), p.newGraph(), p.newDryRun(), p.newSchema())
 	for _, below := range []*cobra.Command{
 		p.newStart(), p.newStatus(), p.newAnswer(agent.Approve), p.newAnswer(agent.RejectAndContinue), p.newPause(), p.newResume(),
-		p.newAbort(), p.newList(), p.newLogs(), p.newRebuild(),
+		p.newAbort(), p.newList(), p.newLogs(),
 	} {
-		storage.RegisterStore(below, &p.At)
-		c.AddCommand(below)
+		c.AddCommand(p.AddFlags(below))
 	}
-	for _, below := range c.Commands() {
-		if slices.Contains([]string{"start", "status", "approve", "reject", "pause", "resume", "abort", "list", "logs"}, below.Name()) {
-			storage.RegisterServer(below, &p.At)
-		}
-	}
+	rebuild := p.newRebuild() // it needs the store itself
+	storage.RegisterStore(rebuild, &p.At)
+	c.AddCommand(rebuild)
 	return c
 }
 
@@ -119,13 +109,12 @@ with file, line and column. The stages of a correct pipeline are listed, after w
 			for _, warning := range warnings {
 				fmt.Fprintf(p.Std.Err, "grapnel: warning: %s\n", timeline.Clean(warning.String()))
 			}
-			w := tabwriter.NewWriter(p.Std.Out, 0, 0, 2, ' ', 0)
-			fmt.Fprintf(w, "pipeline %s: %d stages\n", loaded.Name, len(loaded.Stages))
+			table := console.NewTable(p.Std.Out, fmt.Sprintf("pipeline %s: %d stages", loaded.Name, len(loaded.Stages)))
 			for i := range loaded.Stages {
 				s := &loaded.Stages[i]
-				fmt.Fprintf(w, "  %d\t%s\t%s\t%s\n", i+1, s.Name, timeline.Clean(whatRuns(s)), timeline.Clean(s.Ends()))
+				table.Row(fmt.Sprintf("  %d", i+1), s.Name, whatRuns(s), s.Ends())
 			}
-			return w.Flush()
+			return table.Flush()
 		},
 	}
 }
@@ -187,11 +176,7 @@ shows the session until it has ended; elsewhere the events are written, as by "g
 				if watch {
 					return p.watchStatus(c.Context(), k, about, asJSON)
 				}
-				status, err := pipeline.StatusOf(c.Context(), k.Store, about)
-				if err != nil {
-					return err
-				}
-				report, err := report(c.Context(), k, status)
+				report, err := report(c.Context(), k, about)
 				if err != nil {
 					return err
 				}
@@ -302,13 +287,13 @@ func openGates(s pipeline.Status) (all []openGate) {
 func allOpenGates(ctx context.Context, k *storage.Store, s pipeline.Status) (all []openGate, err error) {
 	all = openGates(s)
 	for _, above := range append([]pipeline.Status{s}, s.Parts...) {
-		below, err := k.Store.List(ctx, durable.Filter{
-			Parent: above.Run, Kind: durable.KindPipeline, Status: []durable.Status{durable.StatusReady, durable.StatusWaiting}, Limit: storage.Page,
+		below := k.Runs(ctx, durable.Filter{
+			Parent: above.Run, Kind: durable.KindPipeline, Status: []durable.Status{durable.StatusReady, durable.StatusWaiting},
 		})
-		if err != nil {
-			return nil, err
-		}
-		for _, child := range below {
+		for child, err := range below {
+			if err != nil {
+				return nil, err
+			}
 			if child.Labels[durable.LabelStage] != "" { // a stage of the block
 				continue
 			}
@@ -326,22 +311,25 @@ func allOpenGates(ctx context.Context, k *storage.Store, s pipeline.Status) (all
 	return all, nil
 }
 
+// open are the statuses of runs that have not ended.
+var open = []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting}
+
 // isAtGates reports whether all that is left of a run waits.
 func isAtGates(ctx context.Context, k *storage.Store, id agent.RunID) (bool, error) {
 	about, err := k.Store.Run(ctx, id)
 	if err != nil || about.Status != durable.StatusWaiting {
 		return false, err
 	}
-	below, err := k.Store.List(ctx, durable.Filter{
-		Parent: id, Status: []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting}, Limit: storage.Page,
-	})
-	for _, child := range below {
+	for child, err := range k.Runs(ctx, durable.Filter{Parent: id, Status: open}) {
+		if err != nil {
+			return false, err
+		}
 		waits, err := isAtGates(ctx, k, child.ID)
 		if err != nil || !waits {
 			return false, err
 		}
 	}
-	return true, err
+	return true, nil
 }
 
 func (p *pipelines) newAbort() *cobra.Command {
@@ -394,28 +382,19 @@ func (p *pipelines) endHere(ctx context.Context, k *storage.Store, about durable
 
 // cancelBelow cancels the iteration of a session, and the pipelines below: none of them is to begin again before the session ends.
 func cancelBelow(ctx context.Context, k *storage.Store, run agent.RunID) error {
-	for f := (durable.Filter{
-		Parent: run, Limit: storage.Page,
-		Status: []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting},
-	}); ; {
-		found, err := k.Store.List(ctx, f)
+	for below, err := range k.Runs(ctx, durable.Filter{Parent: run, Status: open}) {
 		if err != nil {
 			return err
 		}
-		for _, below := range found {
-			if below.Labels[pipeline.LabelPipeline] == "" { // a run that calls hooks when the session has ended
-				continue
-			}
-			signal := durable.Signal{Kind: durable.SignalCancel, Text: "the pipeline was cancelled", By: console.UserName()}
-			if err := errors.Join(k.Control.Signal(ctx, below.ID, signal), cancelBelow(ctx, k, below.ID)); err != nil {
-				return err
-			}
+		if below.Labels[pipeline.LabelPipeline] == "" { // a run that calls hooks when the session has ended
+			continue
 		}
-		if len(found) < storage.Page {
-			return nil
+		signal := durable.Signal{Kind: durable.SignalCancel, Text: "the pipeline was cancelled", By: console.UserName()}
+		if err := errors.Join(k.Control.Signal(ctx, below.ID, signal), cancelBelow(ctx, k, below.ID)); err != nil {
+			return err
 		}
-		f.Before = found[len(found)-1].ID
 	}
+	return nil
 }
 
 func (p *pipelines) newPause() *cobra.Command {
@@ -444,11 +423,7 @@ func (p *pipelines) confirm(ctx context.Context, k *storage.Store, about durable
 	if err != nil {
 		return err
 	}
-	status, err := pipeline.StatusOf(ctx, k.Store, about)
-	if err != nil {
-		return err
-	}
-	report, err := report(ctx, k, status)
+	report, err := report(ctx, k, about)
 	if err != nil {
 		return err
 	}
@@ -488,13 +463,10 @@ func findSession(ctx context.Context, k *storage.Store, name string) (durable.Ru
 	if k.Served() || strings.HasPrefix(name, "run_") {
 		return findServed(ctx, k, name)
 	}
-	found, err := k.Store.List(ctx, durable.Filter{
-		Kind: durable.KindPipeline, Label: durable.Label{Name: pipeline.LabelSession, Value: name}, Limit: storage.Page,
-	})
-	if err != nil {
-		return durable.Run{}, err
-	}
-	for _, about := range found {
+	for about, err := range k.Runs(ctx, durable.Filter{Kind: durable.KindPipeline, Label: durable.Label{Name: pipeline.LabelSession, Value: name}}) {
+		if err != nil {
+			return about, err
+		}
 		if here, err := isOfFolder(about); err != nil || here {
 			return about, err
 		}
@@ -504,10 +476,10 @@ func findSession(ctx context.Context, k *storage.Store, name string) (durable.Ru
 
 // writeStatus writes a session for a person, with the gates that are open below it, too. Flags follow its name in commands.
 func (p *pipelines) writeStatus(s sessionReport, flags string) error {
-	w := tabwriter.NewWriter(p.Std.Out, 0, 0, 2, ' ', 0)
+	table := console.NewTable(p.Std.Out)
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(w, "%s\t%s\n", name, timeline.Clean(value))
+			fmt.Fprintf(table, "%s\t%s\n", name, timeline.Clean(value))
 		}
 	}
 	line("session", s.Session)
@@ -534,7 +506,7 @@ func (p *pipelines) writeStatus(s sessionReport, flags string) error {
 		line("  "+part.Stage, fmt.Sprintf("%s, iteration %d of at most %d", part.Status, part.Iteration, part.MaxIterations))
 	}
 	for _, g := range s.gates {
-		line("waits for", strings.TrimSuffix(fmt.Sprintf("%s of %s, until %s: %s", g.For, g.Hook, g.Deadline.Local().Format(time.DateTime), g.Reason), ": "))
+		line("waits for", strings.TrimSuffix(fmt.Sprintf("%s of %s, until %s: %s", g.For, g.Hook, console.LocalTime(g.Deadline), g.Reason), ": "))
 		answer := lo.Ternary(g.For == durable.WaitApproval, "approve", "reject")
 		line("answer", "grapnel pipeline "+answer+" "+s.Session+" "+console.ShellWord(storage.ShortWait(g.Wait))+flags)
 	}
@@ -545,9 +517,9 @@ func (p *pipelines) writeStatus(s sessionReport, flags string) error {
 	}
 	line("run", string(s.Run))
 	line("iteration run", string(s.IterationRun))
-	line("updated", s.Updated.Local().Format(time.DateTime))
+	line("updated", console.LocalTime(s.Updated))
 	line("directory", s.Dir)
-	return w.Flush()
+	return table.Flush()
 }
 
 // sessionName returns the name of a session: the given one, or that of the pipeline.

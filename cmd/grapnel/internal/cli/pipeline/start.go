@@ -170,36 +170,28 @@ func endedError(ctx context.Context, k *storage.Store, about durable.Run, name s
 // leftBehind returns the pipelines of this folder that hooks have started without awaiting them, that have not ended, and that were
 // started by a session that has. With a run that is not empty, it returns only those that this session has started.
 func leftBehind(ctx context.Context, k *storage.Store, run agent.RunID) (left []durable.Run, err error) {
-	for f := (durable.Filter{
-		Kind: durable.KindPipeline, Label: durable.Label{Name: pipeline.LabelDetached, Value: "true"}, Limit: storage.Page,
-		Status: []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting},
-	}); ; {
-		found, err := k.Store.List(ctx, f)
+	detached := durable.Filter{Kind: durable.KindPipeline, Label: durable.Label{Name: pipeline.LabelDetached, Value: "true"}, Status: open}
+	for child, err := range k.Runs(ctx, detached) {
 		if err != nil {
 			return nil, err
 		}
-		for _, child := range found {
-			here, err := isOfFolder(child)
-			if err != nil {
-				return nil, err
-			}
-			if !here || run != "" && child.Root != run {
-				continue
-			}
-			parent, err := k.Store.Run(ctx, child.Parent)
-			if err == nil && !parent.Status.Ended() {
-				continue
-			}
-			if err != nil && !errors.Is(err, durable.ErrNotFound) {
-				return nil, err
-			}
-			left = append(left, child)
+		here, err := isOfFolder(child)
+		if err != nil {
+			return nil, err
 		}
-		if len(found) < storage.Page {
-			return left, nil
+		if !here || run != "" && child.Root != run {
+			continue
 		}
-		f.Before = found[len(found)-1].ID
+		parent, err := k.Store.Run(ctx, child.Parent)
+		if err == nil && !parent.Status.Ended() {
+			continue
+		}
+		if err != nil && !errors.Is(err, durable.ErrNotFound) {
+			return nil, err
+		}
+		left = append(left, child)
 	}
+	return left, nil
 }
 
 // lock locks the directory of a session, and returns it. A pipeline that a hook has started without awaiting it may be executed without
@@ -385,21 +377,15 @@ func freeSession(ctx context.Context, k *storage.Store, about durable.Run) error
 			return err
 		}
 	}
-	for f := (durable.Filter{Parent: about.ID, Status: []durable.Status{durable.StatusRunning, durable.StatusWaiting}, Limit: storage.Page}); ; {
-		found, err := k.Store.List(ctx, f)
+	for below, err := range k.Runs(ctx, durable.Filter{Parent: about.ID, Status: []durable.Status{durable.StatusRunning, durable.StatusWaiting}}) {
+		if err == nil {
+			err = freeSession(ctx, k, below)
+		}
 		if err != nil {
 			return err
 		}
-		for _, below := range found {
-			if err := freeSession(ctx, k, below); err != nil {
-				return err
-			}
-		}
-		if len(found) < storage.Page {
-			return nil
-		}
-		f.Before = found[len(found)-1].ID
 	}
+	return nil
 }
 
 // sessionRun runs a session in this process.
@@ -666,26 +652,20 @@ func (s *sessionRun) follow(ctx context.Context) error {
 // eachBelow calls do with the stages of parallel blocks below a run, and with the pipelines that hooks have started. The name is what
 // their lines begin with: the names of the pipelines below that of the session; empty for its own stages.
 func eachBelow(ctx context.Context, k *storage.Store, run agent.RunID, name string, do func(below durable.Run, name string)) error {
-	for f := (durable.Filter{Parent: run, Kind: durable.KindPipeline, Limit: storage.Page}); ; {
-		found, err := k.Store.List(ctx, f)
+	for below, err := range k.Runs(ctx, durable.Filter{Parent: run, Kind: durable.KindPipeline}) {
 		if err != nil {
 			return err
 		}
-		for _, below := range found {
-			name := name
-			if below.Labels[durable.LabelStage] == "" {
-				name += below.Name + "/"
-			}
-			do(below, name)
-			if err := eachBelow(ctx, k, below.ID, name, do); err != nil {
-				return err
-			}
+		name := name
+		if below.Labels[durable.LabelStage] == "" {
+			name += below.Name + "/"
 		}
-		if len(found) < storage.Page {
-			return nil
+		do(below, name)
+		if err := eachBelow(ctx, k, below.ID, name, do); err != nil {
+			return err
 		}
-		f.Before = found[len(found)-1].ID
 	}
+	return nil
 }
 
 // wake lets the person at the terminal be asked, if there is a question.
@@ -841,17 +821,24 @@ func (s *sessionRun) awaitSpawned(ctx context.Context, id agent.RunID) error {
 	if s.noWait {
 		return nil
 	}
-	below, err := s.kept.Store.List(ctx, durable.Filter{Parent: id, Kind: durable.KindPipeline, Limit: storage.Page})
-	if err != nil {
-		return err
-	}
-	for _, child := range below {
-		for _, err := range durable.Watch(ctx, s.kept.Store, child.ID, child.Events) {
-			if err != nil {
-				return err
-			}
+	for child, err := range s.kept.Runs(ctx, durable.Filter{Parent: id, Kind: durable.KindPipeline}) {
+		if err == nil {
+			err = s.awaitEnd(ctx, child.ID, child.Events)
 		}
-		if err := s.awaitSpawned(ctx, child.ID); err != nil {
+		if err == nil {
+			err = s.awaitSpawned(ctx, child.ID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitEnd waits until a run has ended that has had a number of events.
+func (s *sessionRun) awaitEnd(ctx context.Context, run agent.RunID, after int64) error {
+	for _, err := range durable.Watch(ctx, s.kept.Store, run, after) {
+		if err != nil {
 			return err
 		}
 	}
@@ -861,10 +848,8 @@ func (s *sessionRun) awaitSpawned(ctx context.Context, id agent.RunID) error {
 // awaitLeft waits until the pipelines have ended that other sessions have left behind.
 func (s *sessionRun) awaitLeft(ctx context.Context) error {
 	for _, id := range s.left {
-		for _, err := range durable.Watch(ctx, s.kept.Store, id, 0) {
-			if err != nil {
-				return err
-			}
+		if err := s.awaitEnd(ctx, id, 0); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -35,7 +35,11 @@ type sessionReport struct {
 }
 
 // report returns the report of a session of this folder or of a coordinator.
-func report(ctx context.Context, k *storage.Store, s pipeline.Status) (r sessionReport, err error) {
+func report(ctx context.Context, k *storage.Store, about durable.Run) (r sessionReport, err error) {
+	s, err := pipeline.StatusOf(ctx, k.Store, about)
+	if err != nil {
+		return r, err
+	}
 	r.Status, r.State = s, sessionState(s.Status)
 	if s.Status.Ended() {
 		return r, nil

@@ -114,11 +114,7 @@ that reads it with agent.Seal and the same bytes detects every change.`,
 				}
 				write = seal.Marshal
 			}
-			return r.With(c.Context(), false, func(k *storage.Store) error {
-				about, err := k.Find(c.Context(), args[0])
-				if err != nil {
-					return err
-				}
+			return r.WithRun(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
 				if len(args) == 1 || args[1] == "-" {
 					return export(c.Context(), k, r.Std.Out, about.ID, journal, write)
 				}

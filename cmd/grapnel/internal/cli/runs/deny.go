@@ -70,7 +70,7 @@ func (r *runs) showSwitch(ctx context.Context, k *storage.Store, asJSON bool) er
 		text = "Every tool is denied"
 	}
 	if !sw.Since.IsZero() {
-		text += fmt.Sprintf(", since %s, by %s", sw.Since.Local().Format("2006-01-02 15:04:05"), sw.By)
+		text += fmt.Sprintf(", since %s, by %s", console.LocalTime(sw.Since), sw.By)
 	}
 	if sw.Reason != "" {
 		text += ": " + sw.Reason

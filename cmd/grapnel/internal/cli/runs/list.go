@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/samber/lo"
@@ -230,16 +229,14 @@ func (r *runs) list(ctx context.Context, k *storage.Store, f *filtering, filter 
 		return nil
 	}
 	var rows strings.Builder
-	table := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "RUN\tSTATUS\tKIND\tNAME\tSTEPS\tBEGAN\tTOOK\t")
+	table := console.NewTable(&rows, "RUN", "STATUS", "KIND", "NAME", "STEPS", "BEGAN", "TOOK", "")
 	now := time.Now()
 	for _, l := range all {
 		took := ""
 		if l.DurationMS > 0 {
 			took = timeline.FormatDuration(time.Duration(l.DurationMS) * time.Millisecond)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t\n", timeline.Clean(storage.Short(l.ID)), l.Status, timeline.Clean(string(l.Kind)),
-			console.OneLine(timeline.Clean(l.Name)), l.Steps, timeline.Ago(l.Created, now), took)
+		table.Row(storage.Short(l.ID), l.Status, l.Kind, console.OneLine(l.Name), l.Steps, timeline.Ago(l.Created, now), took, "")
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -338,7 +335,7 @@ func (l listed) standing(now time.Time) string {
 		}
 		return text
 	case l.Status == durable.StatusPending && !l.NotBefore.IsZero():
-		return "not before " + l.NotBefore.Local().Format("2006-01-02 15:04:05")
+		return "not before " + console.LocalTime(l.NotBefore)
 	case l.Owner != "" && l.Expires.After(now):
 		return "held by " + l.Owner
 	case l.Unserved:

@@ -183,18 +183,16 @@ func ready(ctx context.Context, k *storage.Store) (found []durable.Run, err erro
 		}
 		done = r.Done
 	}
-	for f := (durable.Filter{Status: []durable.Status{durable.StatusReady}, Kind: durable.KindAgent, Limit: storage.Page}); ; {
-		list, err := k.Store.List(ctx, f)
+	for about, err := range k.Runs(ctx, durable.Filter{Status: []durable.Status{durable.StatusReady}, Kind: durable.KindAgent}) {
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, lo.Filter(list, func(r durable.Run, _ int) bool { return byCommandLine(r) })...)
-		if len(list) < storage.Page {
-			slices.Reverse(found)
-			return found, nil
+		if byCommandLine(about) {
+			found = append(found, about)
 		}
-		f.Before = list[len(list)-1].ID
 	}
+	slices.Reverse(found)
+	return found, nil
 }
 
 // unpause ends the pause of a run, if it is paused.

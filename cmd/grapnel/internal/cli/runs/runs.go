@@ -14,7 +14,7 @@ type runs struct{ storage.Command }
 // New returns the command runs.
 func New(std console.Streams) *cobra.Command {
 	r := &runs{storage.Command{Std: std}}
-	c := &cobra.Command{
+	return r.AddFlags(console.Group(&cobra.Command{
 		Use:   "runs",
 		Short: "Submit, execute, list, answer, resume and remove stored runs",
 		Long: `Runs of "grapnel run --durable" are kept in a store. These commands show their
@@ -31,17 +31,10 @@ A run's ID may be shortened to any unique prefix.
   grapnel runs resume --all
   grapnel runs submit agent fixer "Fix the build"
   grapnel runs work fixer.yaml`,
-		Args: console.UnknownCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.SuggestionsMinimumDistance = 2
-	storage.RegisterStore(c, &r.At)
-	storage.RegisterServer(c, &r.At)
-	c.AddCommand(
+	},
 		r.newSubmit(), worker.New(&r.Command), r.newList(), r.newShow(), r.newCheck(), r.newWatch(), r.newResume(), r.newApprove(), r.newReject(),
 		r.newPause(), r.newTell(), r.newCancel(), r.newExport(), r.newDelete(), r.newPrune(), r.newDenyTools(), r.newSchema(),
-	)
-	return c
+	))
 }
 
 const needsRun = `needs the ID of one run: "grapnel runs list" lists them`

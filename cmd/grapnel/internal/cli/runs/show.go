@@ -101,11 +101,7 @@ func (r *runs) newShow() *cobra.Command {
 		Short: "Show a run: its steps, its status, what it waits for",
 		Args:  oneRun,
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.With(c.Context(), false, func(k *storage.Store) error {
-				about, err := k.Find(c.Context(), args[0])
-				if err != nil {
-					return err
-				}
+			return r.WithRun(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
 				if journal {
 					return r.showJournal(c.Context(), k, about.ID, asJSON)
 				}
@@ -339,7 +335,7 @@ func (r *runs) showHead(out shownRun, now time.Time) {
 		heard = fmt.Sprintf("took %s, ended %s", timeline.FormatDuration(time.Duration(out.DurationMS)*time.Millisecond), timeline.Ago(about.Updated, now))
 	}
 	console.WriteWrapped(r.Std.Out, "", "  ", fmt.Sprintf("%s %s, began %s, %s, %s, %s", about.Kind, about.Name,
-		about.Created.Local().Format("2006-01-02 15:04:05"), console.Plural(about.Steps, "step"), console.Plural(about.Attempts, "attempt"), heard))
+		console.LocalTime(about.Created), console.Plural(about.Steps, "step"), console.Plural(about.Attempts, "attempt"), heard))
 	show := func(name, value string) {
 		if value != "" {
 			console.WriteWrapped(r.Std.Out, "", "  ", strings.TrimPrefix(name+" "+value, " "))
@@ -352,7 +348,7 @@ func (r *runs) showHead(out shownRun, now time.Time) {
 	show("demands", console.LabelText(givenLabels(about.Demands)))
 	instant := func(name string, at time.Time) {
 		if !at.IsZero() {
-			show(name, at.Local().Format("2006-01-02 15:04:05"))
+			show(name, console.LocalTime(at))
 		}
 	}
 	instant("not before", about.NotBefore)

@@ -57,11 +57,8 @@ func registerBy(c *cobra.Command, by *string) {
 
 // signal sends a signal to a run that has not ended.
 func (r *runs) signal(ctx context.Context, id string, s durable.Signal, sent string) error {
-	return r.With(ctx, false, func(k *storage.Store) error {
-		about, err := k.Find(ctx, id)
+	return r.WithRun(ctx, id, func(k *storage.Store, about durable.Run) error {
 		switch {
-		case err != nil:
-			return err
 		case about.Status.Ended():
 			return fmt.Errorf("run %s has already ended with status %s", about.ID, about.Status)
 		case s.Kind == durable.SignalContext && about.Kind != durable.KindAgent:

@@ -54,17 +54,12 @@ func (o *submitting) register(c *cobra.Command) {
 }
 
 func (r *runs) newSubmit() *cobra.Command {
-	c := &cobra.Command{
+	return console.Group(&cobra.Command{
 		Use:   "submit",
 		Short: "Submit a run for a worker",
 		Long: `Store a run of an agent or a command, which a worker ("grapnel runs work") executes, or of a blueprint, which
 a coordinator ("grapnel serve") or its runners execute.`,
-		Args: console.UnknownCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.SuggestionsMinimumDistance = 2
-	c.AddCommand(r.newSubmitAgent(), r.newSubmitCommand(), r.newSubmitBlueprint())
-	return c
+	}, r.newSubmitAgent(), r.newSubmitCommand(), r.newSubmitBlueprint())
 }
 
 // SubmitLong explains what commands that submit runs have in common.

@@ -31,11 +31,7 @@ func (r *runs) newWatch() *cobra.Command {
 			if after < 0 {
 				return console.Usagef("--after is %d: it must be the number of an event, or 0", after)
 			}
-			return r.With(c.Context(), false, func(k *storage.Store) error {
-				about, err := k.Find(c.Context(), args[0])
-				if err != nil {
-					return err
-				}
+			return r.WithRun(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
 				return r.watch(c.Context(), k, about.ID, after, asJSON)
 			})
 		},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +13,6 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/runs"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
@@ -23,21 +21,14 @@ import (
 // NewSessions returns the command sessions.
 func NewSessions(std console.Streams) *cobra.Command {
 	r := &services{storage.Command{Std: std}}
-	c := &cobra.Command{
+	return r.AddFlags(console.Group(&cobra.Command{
 		Use:   "sessions",
 		Short: "List, show and resume the sessions of a coordinator",
 		Long: `A session is a series of runs in one conversation with an agent (docs/coordinator.md). These commands work on the sessions of a
 coordinator ("grapnel serve"), at --server or in its store.`,
 		Example: `  grapnel sessions list --server http://127.0.0.1:8420
   grapnel sessions resume ses_… "And in June?" --wait --server http://127.0.0.1:8420`,
-		Args: console.UnknownCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.SuggestionsMinimumDistance = 2
-	storage.RegisterStore(c, &r.At)
-	storage.RegisterServer(c, &r.At)
-	c.AddCommand(r.newListSessions(), r.newShowSession(), r.newResumeSession())
-	return c
+	}, r.newListSessions(), r.newShowSession(), r.newResumeSession()))
 }
 
 func (r *services) newListSessions() *cobra.Command {
@@ -64,17 +55,14 @@ func (r *services) newListSessions() *cobra.Command {
 				if asJSON {
 					return console.WriteJSON(r.Std.Out, list.Sessions)
 				}
-				w := tabwriter.NewWriter(r.Std.Out, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "SESSION\tBLUEPRINT\tTYPE\tSTATUS\tBEGAN\tUPDATED\tPARENT")
+				table := console.NewTable(r.Std.Out, "SESSION", "BLUEPRINT", "TYPE", "STATUS", "BEGAN", "UPDATED", "PARENT")
 				for _, s := range list.Sessions {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", timeline.Clean(string(s.SessionID)), timeline.Clean(s.AgentName),
-						timeline.Clean(string(s.Type)), timeline.Clean(string(s.Status)), s.CreatedAt.Local().Format(time.DateTime),
-						s.UpdatedAt.Local().Format(time.DateTime), timeline.Clean(string(s.ParentSessionID)))
+					table.Row(s.SessionID, s.AgentName, s.Type, s.Status, s.CreatedAt, s.UpdatedAt, s.ParentSessionID)
 				}
 				if list.Next != "" {
 					fmt.Fprintf(r.Std.Err, "grapnel: These are the newest %d: --limit shows more.\n", limit)
 				}
-				return w.Flush()
+				return table.Flush()
 			})
 		},
 	}
@@ -113,13 +101,11 @@ func (r *services) newShowSession() *cobra.Command {
 				if asJSON {
 					return console.WriteJSON(r.Std.Out, s)
 				}
-				w := tabwriter.NewWriter(r.Std.Out, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "RUN\tBLUEPRINT\tSTATUS\tCREATED\tSESSION")
+				table := console.NewTable(r.Std.Out, "RUN", "BLUEPRINT", "STATUS", "CREATED", "SESSION")
 				for _, run := range append(s.Runs, s.Children...) {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", timeline.Clean(string(run.RunID)), timeline.Clean(run.AgentName),
-						timeline.Clean(string(run.Status)), run.CreatedAt.Local().Format(time.DateTime), timeline.Clean(string(run.SessionID)))
+					table.Row(run.RunID, run.AgentName, run.Status, run.CreatedAt, run.SessionID)
 				}
-				return w.Flush()
+				return table.Flush()
 			})
 		},
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,21 +19,14 @@ import (
 // NewTokens returns the command tokens.
 func NewTokens(std console.Streams) *cobra.Command {
 	r := &services{storage.Command{Std: std}}
-	c := &cobra.Command{
+	return r.AddFlags(console.Group(&cobra.Command{
 		Use:   "tokens",
 		Short: "Make, list and revoke the tokens of a coordinator",
 		Long: `Programs and people use the API of a coordinator with tokens, each with a name and a role (docs/coordinator.md). The
 store has only their hashes. These commands need a token with the role admin in ` + storage.TokenVariable + `, or the store.`,
 		Example: `  grapnel tokens create ci --role operator --ttl 30d --server http://127.0.0.1:8420
   grapnel tokens create runners --role runner --store runs.db`,
-		Args: console.UnknownCommand,
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
-	}
-	c.SuggestionsMinimumDistance = 2
-	storage.RegisterStore(c, &r.At)
-	storage.RegisterServer(c, &r.At)
-	c.AddCommand(r.newCreateToken(), r.newListTokens(), r.newRevokeToken())
-	return c
+	}, r.newCreateToken(), r.newListTokens(), r.newRevokeToken()))
 }
 
 func (r *services) newCreateToken() *cobra.Command {
@@ -87,17 +79,15 @@ func (r *services) newListTokens() *cobra.Command {
 				if asJSON {
 					return console.WriteJSON(r.Std.Out, all)
 				}
-				w := tabwriter.NewWriter(r.Std.Out, 0, 0, 2, ' ', 0)
-				fmt.Fprintln(w, "ID\tNAME\tROLE\tCREATED\tEXPIRES")
+				table := console.NewTable(r.Std.Out, "ID", "NAME", "ROLE", "CREATED", "EXPIRES")
 				for _, t := range all {
 					expires := "never"
 					if !t.Expires.IsZero() {
-						expires = t.Expires.Local().Format(time.DateTime)
+						expires = console.LocalTime(t.Expires)
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", timeline.Clean(t.ID), timeline.Clean(t.Name), timeline.Clean(string(t.Role)),
-						t.Created.Local().Format(time.DateTime), expires)
+					table.Row(t.ID, t.Name, t.Role, t.Created, expires)
 				}
-				return w.Flush()
+				return table.Flush()
 			})
 		},
 	}

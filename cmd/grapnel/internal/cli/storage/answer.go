@@ -247,7 +247,7 @@ const MostPreview = 50
 // DecisionLine returns a decision as one line.
 func DecisionLine(d approval.Decision) string {
 	by := lo.Ternary(d.Author == agent.AuthorEvent, "the event of ", "")
-	text := fmt.Sprintf("%s by %s%s, %s", d.Verdict, by, lo.CoalesceOrEmpty(d.By, d.Identity, "a person"), d.At.Local().Format("2006-01-02 15:04:05"))
+	text := fmt.Sprintf("%s by %s%s, %s", d.Verdict, by, lo.CoalesceOrEmpty(d.By, d.Identity, "a person"), console.LocalTime(d.At))
 	switch d.Identity {
 	case "":
 	case d.By:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 
 	"github.com/samber/lo"
@@ -16,6 +17,29 @@ import (
 // Page is the number of runs that are read at a time.
 const Page = 1000
 
+// Runs returns all runs of a filter, the newest first.
+func (k *Store) Runs(ctx context.Context, f durable.Filter) iter.Seq2[durable.Run, error] {
+	f.Limit = Page
+	return func(yield func(durable.Run, error) bool) {
+		for {
+			list, err := k.Store.List(ctx, f)
+			if err != nil {
+				yield(durable.Run{}, err)
+				return
+			}
+			for _, about := range list {
+				if !yield(about, nil) {
+					return
+				}
+			}
+			if len(list) < Page {
+				return
+			}
+			f.Before = list[len(list)-1].ID
+		}
+	}
+}
+
 // mostCandidates is the maximum number of runs with the same prefix in an error.
 const mostCandidates = 10
 
@@ -26,20 +50,13 @@ func (k *Store) Find(ctx context.Context, id string) (durable.Run, error) {
 		return about, err
 	}
 	var found []durable.Run
-	for f := (durable.Filter{Limit: Page}); ; {
-		list, err := k.Store.List(ctx, f)
+	for candidate, err := range k.Runs(ctx, durable.Filter{}) {
 		if err != nil {
 			return about, err
 		}
-		for _, candidate := range list {
-			if name := string(candidate.ID); strings.HasPrefix(name, id) || strings.HasPrefix(name, "run_"+strings.ToUpper(id)) {
-				found = append(found, candidate)
-			}
+		if name := string(candidate.ID); strings.HasPrefix(name, id) || strings.HasPrefix(name, "run_"+strings.ToUpper(id)) {
+			found = append(found, candidate)
 		}
-		if len(list) < Page {
-			break
-		}
-		f.Before = list[len(list)-1].ID
 	}
 	switch {
 	case len(found) == 1:
