@@ -60,12 +60,23 @@ var (
 	}
 )
 
-// commandLine is the layer of the command's packages: they may use everything.
-var commandLine = layer{Ours: []string{"..."}, Modules: slices.Concat(values, []string{
-	"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
-	"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
-	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
-})}
+// commandLine returns the layer of a package of the command: it may use the public packages that are listed here, and of the others
+// only the rooms of the command and the internal packages that are named.
+func commandLine(rooms string, internal ...string) layer {
+	for room := range strings.FieldsSeq(rooms) {
+		internal = append(internal, "cmd/grapnel/internal/"+room)
+	}
+	return layer{Ours: append(internal,
+		"action", "agent", "capability", "coordinator", "coordinator/api", "coordinator/client", "coordinator/web", "coordinator/wire", "drivers",
+		"drivers/...", "durable", "durable/approval", "durable/command", "durable/gate", "durable/postgres", "durable/sqlite", "durable/temporal",
+		"durable/waiver", "hooks", "hooks/...", "pipeline", "policy", "policy/backtest", "policy/bash", "policy/library", "policy/policytest",
+		"policy/recorded", "policy/tools", "registry", "telemetry", "telemetry/otelsetup", "toolexec", "toolexec/...",
+	), Modules: slices.Concat(values, []string{
+		"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys", "golang.org/x/term",
+		"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters/stdout/stdouttrace",
+		"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp",
+	})}
+}
 
 // layers lists what each package may import. Tests may import any package of the module, because an Example may show a
 // part inside a whole agent.
@@ -269,18 +280,18 @@ var layers = map[string]layer{
 	"cmd/grapnel/internal/timeline":       {Ours: append(slices.Clone(observed), "internal/invisible"), Modules: append(values, "charm.land/lipgloss/v2")},
 	"cmd/grapnel/internal/history":        {Ours: []string{"agent", "coordinator/wire", "internal/strictjson"}},
 	"cmd/grapnel/internal/events":         {Ours: observed, Modules: values},
-	"cmd/grapnel/internal/cli":            commandLine,
-	"cmd/grapnel/internal/cli/console":    commandLine,
-	"cmd/grapnel/internal/cli/agents":     commandLine,
-	"cmd/grapnel/internal/cli/storage":    commandLine,
-	"cmd/grapnel/internal/cli/worker":     commandLine,
-	"cmd/grapnel/internal/cli/blueprints": commandLine,
-	"cmd/grapnel/internal/cli/hooks":      commandLine,
-	"cmd/grapnel/internal/cli/pipeline":   commandLine,
-	"cmd/grapnel/internal/cli/approvals":  commandLine,
-	"cmd/grapnel/internal/cli/run":        commandLine,
-	"cmd/grapnel/internal/cli/runs":       commandLine,
-	"cmd/grapnel/internal/cli/serve":      commandLine,
+	"cmd/grapnel/internal/cli":            commandLine("cli/console cli/blueprints cli/hooks cli/pipeline cli/approvals cli/run cli/runs cli/serve", "internal/near", "internal/version"),
+	"cmd/grapnel/internal/cli/console":    commandLine("timeline", "internal/near"),
+	"cmd/grapnel/internal/cli/agents":     commandLine("timeline events agentfile cli/console", "internal/inputform", "internal/process", "internal/reserved", "internal/yamlfile"),
+	"cmd/grapnel/internal/cli/storage":    commandLine("timeline events cli/console cli/agents"),
+	"cmd/grapnel/internal/cli/worker":     commandLine("timeline events cli/console cli/agents cli/storage", "internal/yamlfile"),
+	"cmd/grapnel/internal/cli/blueprints": commandLine("timeline cli/console cli/storage", "internal/strictjson", "internal/yamlfile"),
+	"cmd/grapnel/internal/cli/hooks":      commandLine("timeline cli/console cli/agents", "internal/yamlfile"),
+	"cmd/grapnel/internal/cli/pipeline":   commandLine("timeline events cli/console cli/agents cli/storage cli/worker cli/blueprints", "internal/rooted", "internal/yamlfile"),
+	"cmd/grapnel/internal/cli/approvals":  commandLine("timeline cli/console cli/agents cli/storage", "internal/yamlfile"),
+	"cmd/grapnel/internal/cli/run":        commandLine("timeline cli/console cli/agents cli/storage", "internal/near"),
+	"cmd/grapnel/internal/cli/runs":       commandLine("timeline events history agentfile cli/console cli/agents cli/storage cli/worker cli/blueprints", "internal/near", "internal/yamlfile"),
+	"cmd/grapnel/internal/cli/serve":      commandLine("timeline events cli/console cli/agents cli/storage cli/worker cli/pipeline cli/runs", "internal/version", "internal/yamlfile"),
 
 	// Resources that tests need from the machine.
 	"internal/parts":       {Test: true},
