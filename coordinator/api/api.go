@@ -43,7 +43,8 @@ type Options struct {
 	// Rate, unless zero, is the highest number of requests a second that each token may send, with twice as many at once. It does
 	// not apply to runners.
 	Rate float64
-	// Pages serves /ui/, to which / leads, and /approvals/, such as package web does. Nil means none.
+	// Pages serves /ui/, to which / leads, and /approvals/, such as package web does. Nil means none: requests for these get an
+	// error.
 	Pages http.Handler
 }
 
@@ -75,10 +76,13 @@ func Handler(c *coordinator.Coordinator, o Options) http.Handler {
 	for _, name := range []string{"openapi.json", "openapi.yaml", "openapi-3.0.json", "openapi-3.0.yaml"} {
 		mux.HandleFunc("GET /"+name, document)
 	}
-	if o.Pages != nil {
-		for _, path := range []string{"/ui/", "/approvals/", "GET /{$}"} {
-			mux.Handle(path, o.Pages)
-		}
+	if o.Pages == nil {
+		o.Pages = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			writeProblem(w, http.StatusNotFound, "this coordinator has no pages and takes no answers: its program must set api.Options.Pages")
+		})
+	}
+	for _, path := range []string{"/ui/", "/approvals/", "GET /{$}"} {
+		mux.Handle(path, o.Pages)
 	}
 	mux.HandleFunc("GET /healthz", a.health)
 	return Guard(mux, o.Origins)
