@@ -108,7 +108,7 @@ func TestProviders(t *testing.T) {
 
 // The shipped recording plays to its end with its hooks at work.
 func TestShipped(t *testing.T) {
-	m, err := NewShippedAgent(Watchers{})
+	m, err := NewShippedAgent(t.Context(), Watchers{})
 	require.NoError(t, err)
 	final, err := m.Turn(t.Context(), &View{}, "", agent.RunSettings{}, nil)
 	require.NoError(t, err)

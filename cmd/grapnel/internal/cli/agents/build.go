@@ -44,7 +44,6 @@ type Watchers struct {
 	Observer agent.Observer
 	Approver agent.Approver
 	Keeper   *durable.Keeper
-	Reasons  bool // spans contain reasons, too
 	Rules    Rules
 	// Parks reports that the approver parks every call that needs approval.
 	Parks   bool
@@ -53,11 +52,6 @@ type Watchers struct {
 	Hooks   []hooks.Hook    // more hooks than the file names
 	Dir     string          // the folder of the agent's work; empty means the working directory
 	InStage bool            // the agent runs in stages of pipelines
-}
-
-// observeAgent returns the capability that reports the agent to OpenTelemetry.
-func (w Watchers) observeAgent() capability.Capability {
-	return capability.UseTelemetry{Reasons: w.Reasons}
 }
 
 // Build builds the agent of a file. The error joins all mistakes in the file.
@@ -103,7 +97,7 @@ func (m *Built) buildComplete(ctx context.Context, p *Parts, f *registry.File, w
 	p.recording = m.Recording
 	p.Clean, p.Unclean = Redacting(f.Definition)
 	names := p.Registry()
-	first := []capability.Capability{w.observeAgent()}
+	first := []capability.Capability{capability.UseTelemetry{Reasons: console.TracesRuns(ctx)}}
 	ruling := &ruling{policy: w.Rules.Policy}
 	p.ruled = w.Rules.Policy != nil
 	if ruling.policy != nil {

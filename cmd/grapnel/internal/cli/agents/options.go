@@ -102,13 +102,7 @@ func (o *Options) RegisterLook(c *cobra.Command) {
 }
 
 // CheckLook returns an error for an unknown value of --color.
-func (o *Options) CheckLook() error {
-	switch o.Color {
-	case "auto", "always", "never":
-		return nil
-	}
-	return console.Usagef("--color is %q: it must be auto, always or never", o.Color)
-}
+func (o *Options) CheckLook() error { return console.Usage(console.CheckColour(o.Color)) }
 
 // Resolve returns the agent file, overridden by the flags.
 func (o *Options) Resolve() (file *registry.File, err error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/registry"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -128,6 +129,6 @@ func (a ruleAgent) buildAgent(ctx context.Context, w Watchers) (*registry.Built,
 	p := &Parts{asked: asked, dir: w.Dir}
 	p.Clean, p.Unclean = Redacting(f.Definition)
 	names := p.Registry()
-	names.First = []capability.Capability{w.observeAgent()}
+	names.First = []capability.Capability{capability.UseTelemetry{Reasons: console.TracesRuns(ctx)}}
 	return names.BuildFile(ctx, &f)
 }

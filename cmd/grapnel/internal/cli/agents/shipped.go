@@ -22,7 +22,7 @@ var (
 )
 
 // NewShippedAgent builds the agent that plays the shipped recording.
-func NewShippedAgent(w Watchers) (*Built, error) {
+func NewShippedAgent(ctx context.Context, w Watchers) (*Built, error) {
 	file, err := NewRegistry().Parse("the shipped agent file", shippedAgent)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func NewShippedAgent(w Watchers) (*Built, error) {
 	file.Model = agentfile.Replay + ":shipped"
 	m := &Built{Recording: session}
 	more := []capability.Capability{capability.UseCriteria(replay.GoOn)}
-	return m, m.buildComplete(context.Background(), &Parts{}, file, w, replay.Tools(schemas.list...), more)
+	return m, m.buildComplete(ctx, &Parts{}, file, w, replay.Tools(schemas.list...), more)
 }
 
 // Fallback shows that a recording is played, why, and what to do about it.

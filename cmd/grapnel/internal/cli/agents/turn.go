@@ -52,18 +52,34 @@ func (m *Built) Answer(final agent.State) string {
 	return final.Answer()
 }
 
+// End waits for background work of the agent, closes it, and shows what went wrong.
+func (m *Built) End(ctx context.Context, v *View) {
+	if !m.drain(ctx) {
+		v.Note(fmt.Sprintf("Background work did not finish within %s and is cancelled.", DrainTime))
+	}
+	if err := m.Close(); err != nil {
+		v.Note(err.Error())
+	}
+}
+
+// Stop waits for background work of the agent, and closes it.
+func (m *Built) Stop() error {
+	m.drain(context.Background())
+	return m.Close()
+}
+
+// drain reports whether background work of the agent has ended in time. Otherwise it is cancelled.
+func (m *Built) drain(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTime)
+	defer cancel()
+	defer m.Agent.Cancel()
+	return m.Agent.Drain(ctx) == nil
+}
+
 // Finish closes the agent, writes the answer, and returns the exit code.
 func (m *Built) Finish(ctx context.Context, v *View, final agent.State, err error) error {
 	cause := context.Cause(ctx)
-	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTime)
-	defer cancel()
-	if waiting := m.Agent.Drain(draining); waiting != nil {
-		v.Note(fmt.Sprintf("Background work did not finish within %s and is cancelled.", DrainTime))
-	}
-	m.Agent.Cancel()
-	if closing := m.Close(); closing != nil {
-		v.Note(closing.Error())
-	}
+	m.End(ctx, v)
 	if v.Show == nil && v.Events == nil && !IsPlainEnd(final) {
 		v.Note(timeline.Verdict(final, err))
 	}
@@ -72,10 +88,7 @@ func (m *Built) Finish(ctx context.Context, v *View, final agent.State, err erro
 			return err
 		}
 	}
-	if code := console.ExitCode(final, err, cause); code != console.ExitDone {
-		return &console.ExitError{Code: code}
-	}
-	return nil
+	return console.Exit(console.ExitCode(final, err, cause))
 }
 
 // IsPlainEnd reports whether a run ended with an answer and needs no explanation.

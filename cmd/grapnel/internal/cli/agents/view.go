@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 
-	"golang.org/x/term"
-
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
@@ -72,8 +70,8 @@ func (v *View) Answer(text string) error {
 		}
 		return nil
 	}
-	terminal := term.IsTerminal(int(v.Std.Out.Fd()))
-	if terminal && v.Show != nil && term.IsTerminal(int(v.Std.Err.Fd())) {
+	terminal := console.IsTerminal(v.Std.Out)
+	if terminal && v.Show != nil && console.IsTerminal(v.Std.Err) {
 		return nil
 	}
 	if terminal {

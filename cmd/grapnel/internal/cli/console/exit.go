@@ -65,6 +65,14 @@ type ExitError struct{ Code int }
 
 func (e *ExitError) Error() string { return "" }
 
+// Exit returns the error that ends a command with a code; nil for 0.
+func Exit(code int) error {
+	if code == ExitDone {
+		return nil
+	}
+	return &ExitError{code}
+}
+
 // SignalError is the cause of a context that a signal cancelled.
 type SignalError struct{ os.Signal }
 

@@ -36,6 +36,14 @@ func WriteWrapped(out *os.File, begin, next, text string) {
 	}
 }
 
+// ColumnsOf returns the width of a terminal in columns; zero for other files.
+func ColumnsOf(f *os.File) int {
+	if !IsTerminal(f) {
+		return 0
+	}
+	return WidthOf(f)
+}
+
 // IsTerminal reports whether a file is a terminal.
 func IsTerminal(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
 
@@ -55,6 +63,15 @@ func WidthOf(f *os.File) int {
 	return 80
 }
 
+// CheckColour returns an error for an unknown value of --color.
+func CheckColour(when string) error {
+	switch when {
+	case "auto", "always", "never":
+		return nil
+	}
+	return fmt.Errorf("--color is %q: it must be auto, always or never", when)
+}
+
 // WantsColour reports whether the output to f has colours.
 func WantsColour(f *os.File, when string) bool {
 	switch when {
@@ -63,7 +80,7 @@ func WantsColour(f *os.File, when string) bool {
 	case "never":
 		return false
 	}
-	return term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	return IsTerminal(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
 // ShellWord quotes a word for a shell.

@@ -14,7 +14,6 @@ import (
 	"github.com/samber/lo"
 	"github.com/samber/mo"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/agents"
@@ -148,10 +147,8 @@ func (f *backtestFlags) arguments(args *[]string) (err error) {
 	case len(*args) == 0:
 		return errors.New("no recording to try the policy on: name files or folders")
 	}
-	switch f.color {
-	case "auto", "always", "never":
-	default:
-		return fmt.Errorf("--color is %q: it must be auto, always or never", f.color)
+	if err := console.CheckColour(f.color); err != nil {
+		return err
 	}
 	if f.format != "" {
 		if _, err := recorded.FormatNamed(f.format); err != nil {
@@ -243,7 +240,7 @@ func (f *backtestFlags) play(ctx context.Context, std console.Streams, found []b
 	ctx, stop := console.WithInterrupt(ctx, func() {}, func() {})
 	defer stop()
 	bar := &backtest.Bar{Out: std.Err, Colour: console.WantsColour(std.Err, f.color), Prefix: "grapnel: "}
-	if term.IsTerminal(int(std.Err.Fd())) && os.Getenv("TERM") != "dumb" {
+	if console.IsTerminal(std.Err) && os.Getenv("TERM") != "dumb" {
 		bar.Columns = func() int { return console.WidthOf(std.Err) }
 	}
 	o.Progress = bar.Show
@@ -266,16 +263,13 @@ func (f *backtestFlags) play(ctx context.Context, std console.Streams, found []b
 	}
 	switch {
 	case report.Interrupted:
-		if by, ok := errors.AsType[*console.SignalError](context.Cause(ctx)); ok {
-			return &console.ExitError{Code: by.Code()}
-		}
-		return &console.ExitError{Code: console.ExitInterrupted}
+		return console.InterruptedOr(ctx, console.Exit(console.ExitInterrupted))
 	case report.Runs == 0:
 		return errors.New("no run could be played")
 	case report.Failed > 0:
-		return &console.ExitError{Code: console.ExitFailed}
+		return console.Exit(console.ExitFailed)
 	case diff != nil && !diff.Empty():
-		return &console.ExitError{Code: exitDiffers}
+		return console.Exit(exitDiffers)
 	}
 	return nil
 }
@@ -288,10 +282,7 @@ func (f *backtestFlags) writeReport(std console.Streams, report *backtest.Report
 		}
 		fmt.Fprintf(std.Err, "grapnel: the HTML report is %s\n", f.html)
 	}
-	look := backtest.Look{All: f.all, Colour: console.WantsColour(std.Out, f.color)}
-	if term.IsTerminal(int(std.Out.Fd())) {
-		look.Width = console.WidthOf(std.Out)
-	}
+	look := backtest.Look{All: f.all, Colour: console.WantsColour(std.Out, f.color), Width: console.ColumnsOf(std.Out)}
 	switch {
 	case f.json && diff != nil:
 		return diff.WriteJSON(std.Out)

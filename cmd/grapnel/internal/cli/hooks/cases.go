@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -100,7 +99,7 @@ func (f *caseRuns) check() error {
 	case f.run != "" && f.minCoverage > 0:
 		return errors.New("--min-coverage needs all cases: omit --run")
 	}
-	return checkColor(f.color)
+	return console.CheckColour(f.color)
 }
 
 // suites returns the files of cases for the arguments.
@@ -198,10 +197,7 @@ func (f *caseRuns) conclude(std console.Streams, w *testWriter, results []*polic
 		}
 	}
 	if f.json {
-		out := json.NewEncoder(std.Out)
-		out.SetEscapeHTML(false)
-		out.SetIndent("", "  ")
-		if err := out.Encode(lo.CoalesceSliceOrEmpty(results)); err != nil {
+		if err := console.WriteJSON(std.Out, lo.CoalesceSliceOrEmpty(results)); err != nil {
 			return fmt.Errorf("writing the results: %w", err)
 		}
 	}
@@ -215,7 +211,7 @@ func (f *caseRuns) conclude(std console.Streams, w *testWriter, results []*polic
 	case ran == 0 && f.run != "":
 		return console.Usagef("no case has a name that matches %q", f.run)
 	case failed > 0 || len(low) > 0:
-		return &console.ExitError{Code: console.ExitFailed}
+		return console.Exit(console.ExitFailed)
 	}
 	return nil
 }

@@ -105,13 +105,13 @@ func (f *checking) run(w io.Writer, files []string) error {
 	}
 	switch {
 	case len(wrong) > 0 && f.json:
-		return &console.ExitError{Code: console.ExitUsage}
+		return console.Exit(console.ExitUsage)
 	case len(wrong) > 0:
 		return console.Usage(errors.Join(wrong...))
 	case never > 0:
-		return &console.ExitError{Code: console.ExitUsage}
+		return console.Exit(console.ExitUsage)
 	case found > 0 && f.strict:
-		return &console.ExitError{Code: console.ExitFailed}
+		return console.Exit(console.ExitFailed)
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/agents"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
@@ -75,11 +74,8 @@ Exit codes:
 			if f.json || f.all {
 				return writeReport(std.Out, report, f.json, console.WantsColour(std.Out, f.color))
 			}
-			width := 0
-			if term.IsTerminal(int(std.Out.Fd())) {
-				width = console.WidthOf(std.Out)
-			}
-			_, err = io.WriteString(std.Out, console.PaintText(report.Summary(console.MarkVerdict, width), console.WantsColour(std.Out, f.color)))
+			summary := report.Summary(console.MarkVerdict, console.ColumnsOf(std.Out))
+			_, err = io.WriteString(std.Out, console.PaintText(summary, console.WantsColour(std.Out, f.color)))
 			return err
 		},
 	}
@@ -96,7 +92,7 @@ Exit codes:
 
 // event returns the event to explain.
 func (f *explaining) event(std console.Streams, args []string) (*policytest.Event, error) {
-	if err := checkColor(f.color); err != nil {
+	if err := console.CheckColour(f.color); err != nil {
 		return nil, err
 	}
 	if len(args) == 0 || args[0] == "-" || f.call == "" && !isRecording(args[0]) {
@@ -170,12 +166,4 @@ func callsOf(run *recorded.Run) []string {
 		ids = append(ids, c.ID)
 	}
 	return ids
-}
-
-// checkColor returns an error for an invalid value of --color.
-func checkColor(when string) error {
-	if when == "auto" || when == "always" || when == "never" {
-		return nil
-	}
-	return fmt.Errorf("--color is %q: it must be auto, always or never", when)
 }

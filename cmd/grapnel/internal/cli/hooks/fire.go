@@ -132,10 +132,7 @@ func fireOne(ctx context.Context, trial *policytest.Trial, event *policytest.Eve
 // writeReport writes the report.
 func writeReport(w io.Writer, report *policytest.Report, asJSON, colours bool) error {
 	if asJSON {
-		out := json.NewEncoder(w)
-		out.SetEscapeHTML(false)
-		out.SetIndent("", "  ")
-		return out.Encode(report)
+		return console.WriteJSON(w, report)
 	}
 	_, err := io.WriteString(w, console.PaintText(report.Text(console.MarkVerdict), colours))
 	return err
@@ -157,8 +154,5 @@ func verdictExit(r *policytest.Report) error {
 	if r.Failed {
 		code = console.ExitFailed
 	}
-	if code == console.ExitDone {
-		return nil
-	}
-	return &console.ExitError{Code: code}
+	return console.Exit(code)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/agents"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
@@ -63,9 +62,9 @@ func listRules(f *os.File, p *policy.Policy, all bool) error {
 		_, err := fmt.Fprintf(f, "No policy is in force. Give one with --policy, or put one for all agents into %s.\n", timeline.Clean(agents.GlobalPolicy()))
 		return err
 	}
-	width := 0
-	if term.IsTerminal(int(f.Fd())) && !all {
-		width = console.WidthOf(f)
+	width := console.ColumnsOf(f)
+	if all {
+		width = 0
 	}
 	never := map[string]bool{}
 	warnings := p.Check()
@@ -113,17 +112,9 @@ func writeRules(w io.Writer, rules []policy.Rule, width int, all bool) {
 			at = r.Point
 			fmt.Fprintf(w, "\n%s\n", at)
 		}
-		fmt.Fprintln(w, fitColumns(fmt.Sprintf("%3d  %s  %s  %s", r.Order, timeline.Clean(r.Hook()), whatItDoes(r), r.Mode), width))
-		fmt.Fprintln(w, fitColumns(fmt.Sprintf("     %s:%d  %s", timeline.Clean(r.File), r.Line, timeline.Clean(aboutWhat(r, all))), width))
+		fmt.Fprintln(w, console.Shorten(fmt.Sprintf("%3d  %s  %s  %s", r.Order, timeline.Clean(r.Hook()), whatItDoes(r), r.Mode), width))
+		fmt.Fprintln(w, console.Shorten(fmt.Sprintf("     %s:%d  %s", timeline.Clean(r.File), r.Line, timeline.Clean(aboutWhat(r, all))), width))
 	}
-}
-
-// fitColumns returns the beginning of a line that fits into the width.
-func fitColumns(line string, width int) string {
-	if letters := []rune(line); len(letters) > width {
-		return string(letters[:max(0, width-1)]) + "…"
-	}
-	return line
 }
 
 func whatItDoes(r policy.Rule) string {
@@ -133,20 +124,15 @@ func whatItDoes(r policy.Rule) string {
 	return r.Decision
 }
 
+// mostAbout is the maximum length of a match or a condition in a list, in characters.
+const mostAbout = 60
+
 // aboutWhat returns the match and condition of a rule: a beginning of them unless all is set.
 func aboutWhat(r policy.Rule, all bool) string {
 	match, when := lo.CoalesceOrEmpty(r.Match, "everything"), r.When
 	if !all {
-		match, when = shortenText(match), shortenText(when)
+		match, when = console.Shorten(match, mostAbout), console.Shorten(when, mostAbout)
 	}
 	about := match + lo.Ternary(when == "", "", "  when "+strings.Join(strings.Fields(when), " "))
 	return about + lo.Ternary(r.Needs() == "", "", "  ("+r.Needs()+")")
-}
-
-func shortenText(text string) string {
-	const most = 60 // characters
-	if letters := []rune(text); len(letters) > most {
-		return string(letters[:most-1]) + "…"
-	}
-	return text
 }

@@ -97,7 +97,7 @@ func (f *toolsFlags) run(ctx context.Context, out io.Writer, args []string) erro
 		return fmt.Errorf("writing the descriptions: %w", err)
 	}
 	if slices.ContainsFunc(reports, policy.ToolReport.Unguarded) {
-		return &console.ExitError{Code: console.ExitFailed}
+		return console.Exit(console.ExitFailed)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -88,7 +87,7 @@ type sessionView struct {
 
 // isLive reports whether a view can be drawn on f: it is a terminal that can move its cursor.
 func isLive(f *os.File) bool {
-	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+	return console.IsTerminal(f) && os.Getenv("TERM") != "dumb"
 }
 
 // newSessionView returns the view of a session on standard output.
@@ -239,8 +238,5 @@ func (p *pipelines) watchStatus(ctx context.Context, k *storage.Store, about dur
 	defer release()
 	err = v.run(ctx)
 	v.close(context.WithoutCancel(ctx))
-	if by, interrupted := errors.AsType[*console.SignalError](context.Cause(ctx)); interrupted {
-		return &console.ExitError{Code: by.Code()}
-	}
-	return err
+	return console.InterruptedOr(ctx, err)
 }

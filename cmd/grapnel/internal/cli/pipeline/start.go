@@ -10,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -576,11 +575,7 @@ func (s *sessionRun) watchGates(ctx context.Context, owner, folder string) (watc
 	if err := sessionBase().WriteFile(path, []byte(listener.Addr().String()+"\n")); err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("storing the address of callbacks: %w", err), listener.Close())
 	}
-	server := &http.Server{
-		Handler: gate.Handler(s.kept.Direct, gate.HandlerOptions{}), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
-		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
-	}
-	go func() { _ = server.Serve(listener) }() // it ends with stop
+	stop = worker.ServeCallbacks(listener, s.kept.Direct, gate.HandlerOptions{})
 	host, err := os.Hostname()
 	var w *gate.Watcher
 	if err == nil {
@@ -589,9 +584,10 @@ func (s *sessionRun) watchGates(ctx context.Context, owner, folder string) (watc
 		})
 	}
 	if err != nil {
-		return nil, nil, errors.Join(err, server.Close())
+		stop()
+		return nil, nil, err
 	}
-	return w.Run, func() { _ = server.Close() }, nil
+	return w.Run, stop, nil
 }
 
 // callbackKey returns the secret of the tokens of the session, which it makes at the first start. It is not among the files of the
@@ -872,7 +868,7 @@ func (s *sessionRun) finish(ctx context.Context) error {
 		return errors.New(strings.TrimSuffix(fmt.Sprintf("session %s: %s: %s", status.Session, status.Reason, status.Error), ": "))
 	case durable.StatusStopped:
 		s.note(fmt.Sprintf("session %s: %s: %s", status.Session, status.Reason, status.Error))
-		return &console.ExitError{Code: console.ExitStopped}
+		return console.Exit(console.ExitStopped)
 	default:
 		if about.Paused {
 			s.note(fmt.Sprintf("Session %s is paused: \"grapnel pipeline resume %s%s\" continues it.", status.Session, status.Session, s.kept.Address.Flag()))
@@ -880,10 +876,10 @@ func (s *sessionRun) finish(ctx context.Context) error {
 		}
 		if gates, err := allOpenGates(ctx, s.kept, status); err != nil || len(gates) > 0 {
 			s.note(fmt.Sprintf("Session %s waits for a gate: start it again to continue it.", status.Session))
-			return &console.ExitError{Code: console.ExitParked}
+			return console.Exit(console.ExitParked)
 		}
 		s.note(fmt.Sprintf("Session %s is suspended: start it again to continue it.", status.Session))
-		return &console.ExitError{Code: console.ExitSuspended}
+		return console.Exit(console.ExitSuspended)
 	}
 }
 
@@ -906,13 +902,13 @@ func BuildStage(
 		return nil, nil, err
 	}
 	m, err := agents.Build(ctx, file, agents.Watchers{
-		Approver: agent.ParkApprover, Keeper: keeper, Reasons: console.TracesRuns(ctx), Rules: o.Rules, Parks: true, Waivers: waivers, Tools: stage.Tools,
+		Approver: agent.ParkApprover, Keeper: keeper, Rules: o.Rules, Parks: true, Waivers: waivers, Tools: stage.Tools,
 		Dir: stage.Workspace, InStage: true,
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	return m.Agent, (&worker.BuiltAgents{Parts: []*agents.Built{m}}).Close, nil
+	return m.Agent, m.Stop, nil
 }
 
 // observe reports what a worker could not do, and agents that wait for a person.

@@ -83,7 +83,7 @@ func chat(ctx context.Context, file *registry.File, rules agents.Rules, in *agen
 	release()
 	if errors.Is(err, agents.ErrNoKey) {
 		v.Fallback(err, "It does not react to your messages.")
-		m, err = agents.NewShippedAgent(agents.Watchers{Observer: v.Observer(), Rules: rules})
+		m, err = agents.NewShippedAgent(ctx, agents.Watchers{Observer: v.Observer(), Rules: rules})
 	}
 	if err != nil {
 		return console.InterruptedOr(building, err)
@@ -127,24 +127,16 @@ func (c *conversation) end(ctx context.Context) {
 	_, release := console.WithInterrupt(ctx, func() {}, c.in.Restore)
 	defer release()
 	c.closeSession(ctx)
-	ctx, cancel := context.WithTimeout(ctx, agents.DrainTime)
-	defer cancel()
-	if c.Agent.Drain(ctx) != nil {
-		c.view.Note(fmt.Sprintf("Background work did not finish within %s and is cancelled.", agents.DrainTime))
-	}
-	c.Agent.Cancel()
-	if err := c.Close(); err != nil {
-		c.view.Note(err.Error())
-	}
+	c.End(ctx, c.view)
 }
 
 // exit returns the exit code of the command at the end of the input. For a script, it is the exit code of its last
 // turn.
 func (c *conversation) exit() error {
-	if c.code == console.ExitDone || c.in.Terminal != nil {
+	if c.in.Terminal != nil {
 		return nil
 	}
-	return &console.ExitError{Code: c.code}
+	return console.Exit(c.code)
 }
 
 // nextPrompt returns the user's next message to the agent, and handles commands. It returns io.EOF when the
@@ -193,7 +185,7 @@ func (c *conversation) turn(ctx context.Context, text string) error {
 	final, err := c.streamTurn(ctx, text)
 	if _, offline := errors.AsType[*agents.OfflineError](err); offline {
 		c.view.Fallback(err, "It does not react to your messages.")
-		m, err := agents.NewShippedAgent(agents.Watchers{Observer: c.view.Observer(), Rules: c.rules})
+		m, err := agents.NewShippedAgent(ctx, agents.Watchers{Observer: c.view.Observer(), Rules: c.rules})
 		if err != nil {
 			return err
 		}
@@ -235,7 +227,7 @@ func (c *conversation) printAnswer(ctx context.Context, final agent.State, err e
 		}
 	}
 	if by, ok := errors.AsType[*console.SignalError](cause); ok && (by.Signal != os.Interrupt || c.in.Terminal == nil) {
-		return &console.ExitError{Code: by.Code()}
+		return console.Exit(by.Code())
 	}
 	if c.in.Terminal != nil {
 		fmt.Fprintln(c.in.Std.Err)

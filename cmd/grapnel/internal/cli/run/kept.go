@@ -110,7 +110,7 @@ func runKept(ctx context.Context, f keptFlags, o *agents.Options, given *cobra.C
 	ctx, release := k.Suspendable(ctx, v, in.Restore)
 	defer release()
 	m, err := agents.Build(ctx, file, agents.Watchers{
-		Observer: v.Observer(), Approver: k.Approver(in, v), Keeper: k.Keeper, Reasons: console.TracesRuns(ctx), Rules: o.Rules,
+		Observer: v.Observer(), Approver: k.Approver(in, v), Keeper: k.Keeper, Rules: o.Rules,
 		Parks: k.Parks(in), Waivers: k.Direct,
 	})
 	if err != nil {

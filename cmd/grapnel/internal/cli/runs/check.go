@@ -152,7 +152,7 @@ func (r *runs) reportProblems(all *history.Checker, o *checkFlags) error {
 	fmt.Fprintf(r.Std.Err, "Checked %d runs (%d have not ended) with %d events and %d events of hooks%s: %s.\n", all.Runs, all.Open,
 		all.Events, all.Hooks, failed, lo.Ternary(len(problems) == 0, "no problem", fmt.Sprintf("%d problems", len(problems))))
 	if len(problems) > 0 {
-		return &console.ExitError{Code: console.ExitFailed}
+		return console.Exit(console.ExitFailed)
 	}
 	return nil
 }

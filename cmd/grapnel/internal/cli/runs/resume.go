@@ -167,9 +167,9 @@ func resumeAll(ctx context.Context, k *storage.Store, o *resuming, v *agents.Vie
 	}
 	switch {
 	case failed > 0 && failed == unreadable:
-		return &console.ExitError{Code: console.ExitUsage}
+		return console.Exit(console.ExitUsage)
 	case failed > 0:
-		return &console.ExitError{Code: console.ExitFailed}
+		return console.Exit(console.ExitFailed)
 	}
 	return nil
 }
@@ -238,7 +238,7 @@ func resume(ctx context.Context, k *storage.Store, o *resuming, v *agents.View, 
 		_, err = k.Keeper.Resume(ctx, nil, about.ID, o.take).Get()
 		if stored, reading := k.Store.Run(ctx, about.ID); reading == nil && stored.Status == durable.StatusCancelled {
 			v.Note(fmt.Sprintf("%s has ended: cancelled: %s", storage.Short(about.ID), stored.CancelReason))
-			return exitOf(exitCodeOf(stored))
+			return console.Exit(exitCodeOf(stored))
 		}
 	}
 	if err != nil {
@@ -246,7 +246,7 @@ func resume(ctx context.Context, k *storage.Store, o *resuming, v *agents.View, 
 	}
 	if about.Status.Ended() {
 		v.Note(fmt.Sprintf("%s has ended: %s", storage.Short(about.ID), timeline.Verdict(s, nil)))
-		return exitOf(console.ExitCode(s, nil, nil))
+		return console.Exit(console.ExitCode(s, nil, nil))
 	}
 	d, known := agents.DefinitionKey.From(s)
 	if !known {
@@ -268,7 +268,7 @@ func resume(ctx context.Context, k *storage.Store, o *resuming, v *agents.View, 
 		}
 		if s.Waiting() {
 			v.Note(timeline.Verdict(s, nil) + "\n" + k.HowToGoOn(s))
-			return &console.ExitError{Code: console.ExitParked}
+			return console.Exit(console.ExitParked)
 		}
 	}
 	m, err := rebuild(ctx, k, in, v, d)
@@ -334,7 +334,7 @@ func rebuild(ctx context.Context, k *storage.Store, in *agents.Input, v *agents.
 		return nil, err
 	}
 	m, err := agents.Build(ctx, file, agents.Watchers{
-		Observer: v.Observer(), Approver: k.Approver(in, v), Keeper: k.Keeper, Reasons: console.TracesRuns(ctx), Rules: o.Rules,
+		Observer: v.Observer(), Approver: k.Approver(in, v), Keeper: k.Keeper, Rules: o.Rules,
 		Parks: k.Parks(in), Waivers: k.Direct,
 	})
 	if err != nil {
@@ -345,12 +345,4 @@ func rebuild(ctx context.Context, k *storage.Store, in *agents.Input, v *agents.
 		m.Notes = append(m.Notes, note)
 	}
 	return m, nil
-}
-
-// exitOf returns the error that ends a command with a code; nil for 0.
-func exitOf(code int) error {
-	if code == console.ExitDone {
-		return nil
-	}
-	return &console.ExitError{Code: code}
 }

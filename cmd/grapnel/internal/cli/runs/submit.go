@@ -31,11 +31,35 @@ type submitting struct {
 	notBefore, startBy, deadline string
 	key                          string
 	files                        []string
-	wait, asJSON                 bool
 	params                       string // of a command
 	steps, tokens                yamlfile.Count
 	cost                         agentfile.Dollars
 	time                         yamlfile.Duration
+
+	Reporting
+}
+
+// Reporting are the flags that say what a command writes about a run that it submits.
+type Reporting struct{ wait, asJSON bool }
+
+// Register adds the flags.
+func (o *Reporting) Register(c *cobra.Command) {
+	c.Flags().BoolVarP(&o.wait, "wait", "w", false, "wait until the run ends, write its result, and exit with its code")
+	c.Flags().BoolVar(&o.asJSON, "json", false, "write the run as a JSON object")
+}
+
+// Report writes a run that was submitted, or waits until it has ended and writes its result.
+func (o *Reporting) Report(ctx context.Context, std console.Streams, k *storage.Store, id agent.RunID, submitted any) error {
+	text := timeline.Clean(string(id))
+	switch {
+	case o.wait:
+		fmt.Fprintf(std.Err, "grapnel: submitted %s in %s%s.\n", text, k.Address, k.Address.Encrypts())
+		return awaitEnd(ctx, std, k, id, o.asJSON)
+	case o.asJSON:
+		return console.WriteJSON(std.Out, submitted)
+	}
+	_, err := fmt.Fprintln(std.Out, text)
+	return err
 }
 
 func (o *submitting) register(c *cobra.Command) {
@@ -49,8 +73,7 @@ func (o *submitting) register(c *cobra.Command) {
 	f.Var(&o.time, "time", "stop the run after this time, such as 10m, counted from its start; while it waits, parked, it does not count")
 	f.StringVar(&o.key, "idempotency-key", "", "identifies the job: submitting the `key` again returns the first run")
 	f.StringArrayVarP(&o.files, "file", "f", nil, "`file` of the worker that defines the agent or command: the job is checked against it (may be repeated)")
-	f.BoolVarP(&o.wait, "wait", "w", false, "wait until the run ends, write its result, and exit with its code")
-	f.BoolVar(&o.asJSON, "json", false, "write the run as a JSON object")
+	o.Reporting.Register(c)
 }
 
 func (r *runs) newSubmit() *cobra.Command {
@@ -183,24 +206,28 @@ func (o *submitting) complete(job *durable.Job, now time.Time) (err error) {
 	}
 	job.Priority, job.IdempotencyKey, job.By = o.priority, o.key, console.IdentityName()
 	job.Limits = agent.Limits{Steps: int(o.steps), Tokens: int64(o.tokens), Cost: float64(o.cost), Time: time.Duration(o.time)}
-	if len(o.files) == 0 {
-		_, err = job.Prepare()
-		return err
-	}
-	d, err := worker.Load(o.files)
-	if err != nil {
-		return err
-	}
-	if err := d.Check(job.Kind, job.Name); err != nil {
-		return err
-	}
-	if job.Kind == durable.KindCommand {
-		if err := d.Commands[job.Name].Validate(job.Input); err != nil {
-			return fmt.Errorf("the parameters of command %q are invalid: %w", job.Name, err)
+	if len(o.files) > 0 {
+		if err := checkJob(job, o.files); err != nil {
+			return err
 		}
 	}
 	_, err = job.Prepare()
 	return err
+}
+
+// checkJob checks a job against the files of its worker.
+func checkJob(job *durable.Job, files []string) error {
+	d, err := worker.Load(files)
+	if err == nil {
+		err = d.Check(job.Kind, job.Name)
+	}
+	if err != nil || job.Kind != durable.KindCommand {
+		return err
+	}
+	if err := d.Commands[job.Name].Validate(job.Input); err != nil {
+		return fmt.Errorf("the parameters of command %q are invalid: %w", job.Name, err)
+	}
+	return nil
 }
 
 // submit stores a job.
@@ -214,16 +241,7 @@ func (r *runs) submit(ctx context.Context, o *submitting, job durable.Job) error
 		if err != nil {
 			return err
 		}
-		about := stored[0]
-		if o.wait {
-			fmt.Fprintf(r.Std.Err, "grapnel: submitted %s in %s%s.\n", about.ID, k.Address, k.Address.Encrypts())
-			return awaitEnd(ctx, r.Std, k, about.ID, o.asJSON)
-		}
-		if o.asJSON {
-			return console.WriteJSON(r.Std.Out, about)
-		}
-		fmt.Fprintln(r.Std.Out, about.ID)
-		return nil
+		return o.Report(ctx, r.Std, k, stored[0].ID, stored[0])
 	})
 }
 
@@ -330,9 +348,9 @@ func showEnd(ctx context.Context, std console.Streams, k *storage.Store, about d
 		return fmt.Errorf("writing the result: %w", err)
 	}
 	if !hasAnswer {
-		return exitOf(console.ExitFailed)
+		return console.Exit(console.ExitFailed)
 	}
-	return exitOf(exitCodeOf(about))
+	return console.Exit(exitCodeOf(about))
 }
 
 // exitCodeOf returns the exit code for a run that has ended.

@@ -1,10 +1,8 @@
 package runs
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +10,6 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/blueprints"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
@@ -22,7 +19,7 @@ func (r *runs) newSubmitBlueprint() *cobra.Command {
 	var demands, labels []string
 	var params string
 	var startWithin, timeout time.Duration
-	var wait, asJSON bool
+	var o Reporting
 	c := &cobra.Command{
 		Use:   "blueprint NAME [PROMPT | -]",
 		Short: "Submit a run of a blueprint",
@@ -53,7 +50,7 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 				if err != nil {
 					return err
 				}
-				return ReportSubmitted(c.Context(), r.Std, k, submitted, wait, asJSON)
+				return o.Report(c.Context(), r.Std, k, submitted.RunID, submitted)
 			})
 		},
 	}
@@ -67,22 +64,8 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 	f.StringVar(&in.IdempotencyKey, "idempotency-key", "", "identifies the run: submitting again with the same `key` returns the first run")
 	f.StringVar((*string)(&in.ParentSessionID), "parent-session", "", "the `ID` of the session that starts the run")
 	f.StringVar((*string)(&in.ExecutionMode), "mode", "", "with --parent-session: async_callback tells that session how the run has ended, async_poll does not")
-	f.BoolVarP(&wait, "wait", "w", false, "wait until the run ends, write its result, and exit with its code")
-	f.BoolVar(&asJSON, "json", false, "write the run as a JSON object")
+	o.Register(c)
 	return c
-}
-
-// ReportSubmitted writes a run that was submitted, or waits until it has ended and writes its result.
-func ReportSubmitted(ctx context.Context, std console.Streams, k *storage.Store, s wire.Submitted, wait, asJSON bool) error {
-	switch {
-	case wait:
-		fmt.Fprintf(std.Err, "grapnel: submitted %s in %s%s.\n", timeline.Clean(string(s.RunID)), k.Address, k.Address.Encrypts())
-		return awaitEnd(ctx, std, k, s.RunID, asJSON)
-	case asJSON:
-		return console.WriteJSON(std.Out, s)
-	}
-	_, err := fmt.Fprintln(std.Out, timeline.Clean(string(s.RunID)))
-	return err
 }
 
 // blueprintParams returns the parameters of a run of a blueprint.

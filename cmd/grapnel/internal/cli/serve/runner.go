@@ -105,9 +105,8 @@ func runRunner(ctx context.Context, std console.Streams, o *coordinating, server
 	options := o.runnerOptions(keeper, log)
 	options.Commands = commands
 	all := remote.Labels(options, labels)
-	job := &worker.Job{Log: log, Grace: o.grace}
-	return job.Run(ctx, store, &worker.Flags{Grace: o.grace}, durable.WorkerOptions{
+	return (&worker.Job{Log: log}).Run(ctx, store, durable.WorkerOptions{
 		Runners: remote.Runners(keeper, options), Labels: all, Capacity: o.capacity, Lease: o.lease, Grace: o.grace,
-		Scheduler: store.Scheduler(all), Observe: log.Observe,
+		Scheduler: store.Scheduler(all),
 	})
 }

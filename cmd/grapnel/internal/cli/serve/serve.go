@@ -286,9 +286,8 @@ func (r *services) serve(ctx context.Context, o *coordinating) error {
 		if err != nil {
 			return err
 		}
-		job := &worker.Job{Log: log, Grace: o.grace}
-		return job.Run(ctx, k.Direct, &worker.Flags{Grace: o.grace}, durable.WorkerOptions{
-			Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease, Grace: o.grace, Watch: watcher.Run, Observe: log.Observe,
+		return (&worker.Job{Log: log}).Run(ctx, k.Direct, durable.WorkerOptions{
+			Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease, Grace: o.grace, Watch: watcher.Run,
 		})
 	})
 }
@@ -404,7 +403,7 @@ func buildBlueprint(
 		return nil, nil, err
 	}
 	m, err := agents.Build(ctx, file, agents.Watchers{
-		Approver: agent.ParkApprover, Keeper: keeper, Reasons: console.TracesRuns(ctx), Rules: o.Rules, Parks: parks, Hooks: rules,
+		Approver: agent.ParkApprover, Keeper: keeper, Rules: o.Rules, Parks: parks, Hooks: rules,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -412,7 +411,7 @@ func buildBlueprint(
 	for _, note := range m.Notes {
 		log.Note(d.Name + ": " + note)
 	}
-	return m.Agent, (&worker.BuiltAgents{Parts: []*agents.Built{m}}).Close, nil
+	return m.Agent, m.Stop, nil
 }
 
 // commandsOf returns the commands of files, by their names.
@@ -425,9 +424,5 @@ func commandsOf(paths []string) (map[string]command.Command, error) {
 		names := slices.Sorted(maps.Keys(d.Agents))
 		return nil, console.Usagef("%s: a runner takes files with commands; agents are in blueprints", strings.Join(names, ", "))
 	}
-	all := map[string]command.Command{}
-	for name, c := range d.Commands {
-		all[name] = c.Command()
-	}
-	return all, nil
+	return d.All(), nil
 }

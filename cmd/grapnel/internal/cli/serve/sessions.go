@@ -116,7 +116,7 @@ func (r *services) newShowSession() *cobra.Command {
 func (r *services) newResumeSession() *cobra.Command {
 	var in wire.ResumeRequest
 	var timeout time.Duration
-	var wait, asJSON bool
+	var o runs.Reporting
 	c := &cobra.Command{
 		Use:   "resume ID [PROMPT | -]",
 		Short: "Submit the next run of a session, in which its agent continues the conversation",
@@ -139,14 +139,13 @@ prompt is the arguments, or standard input if they end in "-".
 				if err != nil {
 					return explainSession(args[0], err)
 				}
-				return runs.ReportSubmitted(c.Context(), r.Std, k, submitted, wait, asJSON)
+				return o.Report(c.Context(), r.Std, k, submitted.RunID, submitted)
 			})
 		},
 	}
 	f := c.Flags()
 	f.DurationVar(&timeout, "timeout", 0, "stop the run after this total `time`")
 	f.StringVar(&in.IdempotencyKey, "idempotency-key", "", "identifies the run: submitting again with the same `key` for the session returns the first run")
-	f.BoolVarP(&wait, "wait", "w", false, "wait until the run ends, write its result, and exit with its code")
-	f.BoolVar(&asJSON, "json", false, "write the run as a JSON object")
+	o.Register(c)
 	return c
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -33,7 +34,7 @@ func (g *gateFlags) register(c *cobra.Command) {
 
 // watch returns what watches the gates of the store, and serves their callbacks until stop is called.
 func (g *gateFlags) watch(
-	ctx context.Context, store durable.Store, owner string, o *Flags, log *Log,
+	ctx context.Context, store durable.Store, owner string, o *flags, log *Log,
 ) (watch func(context.Context), stop func(), err error) {
 	stop = func() {}
 	if o.once { // it waits for nothing
@@ -60,12 +61,7 @@ func (g *gateFlags) watch(
 		if options.Callbacks == "" {
 			options.Callbacks = "http://" + listener.Addr().String()
 		}
-		server := &http.Server{
-			Handler: gate.Handler(store, serves), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
-			WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
-		}
-		go func() { _ = server.Serve(listener) }() // it ends with stop
-		stop = func() { _ = server.Close() }
+		stop = ServeCallbacks(listener, store, serves)
 		log.Note(fmt.Sprintf("Callbacks: http://%s%s", listener.Addr(), gate.Path))
 	}
 	w, err := gate.NewWatcher(store, options)
@@ -74,4 +70,14 @@ func (g *gateFlags) watch(
 		return nil, func() {}, err
 	}
 	return w.Run, stop, nil
+}
+
+// ServeCallbacks serves the callbacks of gates until stop is called.
+func ServeCallbacks(listener net.Listener, store durable.Store, o gate.HandlerOptions) (stop func()) {
+	server := &http.Server{
+		Handler: gate.Handler(store, o), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
+	}
+	go func() { _ = server.Serve(listener) }() // it ends with stop
+	return func() { _ = server.Close() }
 }

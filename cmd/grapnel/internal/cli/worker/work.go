@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -29,12 +30,12 @@ import (
 	"github.com/grapnel-go/grapnel/registry"
 )
 
-// Flags are the flags of a worker.
-type Flags struct {
+// flags are the flags of a worker.
+type flags struct {
 	labels       []string
 	capacity     int
 	once, asJSON bool
-	Grace, poll  time.Duration
+	grace, poll  time.Duration
 	lease        time.Duration
 	retain       string
 	health       string
@@ -43,7 +44,7 @@ type Flags struct {
 
 // New returns the command work.
 func New(r *storage.Command) *cobra.Command {
-	var o Flags
+	var o flags
 	c := &cobra.Command{
 		Use:   "work FILE...",
 		Short: "Execute submitted runs as a worker",
@@ -76,7 +77,7 @@ its task queues (docs/workers.md).`,
 		"a label of the worker, as `NAME=VALUE`: it executes runs whose demands are among its labels (may be repeated)")
 	f.IntVar(&o.capacity, "capacity", 8, "the maximum number of concurrent runs")
 	f.BoolVar(&o.once, "once", false, "execute the runs that are ready, and exit when there are none")
-	f.DurationVar(&o.Grace, "grace", 10*time.Second, "how long runs may take to suspend before they are cut off")
+	f.DurationVar(&o.grace, "grace", 10*time.Second, "how long runs may take to suspend before they are cut off")
 	f.DurationVar(&o.poll, "poll", time.Second, "how often the worker looks for runs when the store reports no change")
 	f.DurationVar(&o.lease, "lease", 30*time.Second, "how long runs of a worker that has died stay with it")
 	f.StringVar(&o.retain, "retain", "", "delete runs that ended longer ago than this `time`, such as 30d")
@@ -143,6 +144,11 @@ func nameOfAgent(path string, file *registry.File) string {
 	return cmp.Or(file.Name, strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 }
 
+// All returns the commands, by their names.
+func (d *Definitions) All() map[string]command.Command {
+	return lo.MapValues(d.Commands, func(c *registry.Command, _ string) command.Command { return c.Command() })
+}
+
 // Check returns an error for a name that the files do not define.
 func (d *Definitions) Check(kind durable.Kind, name string) error {
 	known := slices.Sorted(maps.Keys(d.Agents))
@@ -159,13 +165,13 @@ func (d *Definitions) Check(kind durable.Kind, name string) error {
 }
 
 // work executes runs until the worker is stopped.
-func work(ctx context.Context, r *storage.Command, o *Flags, paths []string) error {
+func work(ctx context.Context, r *storage.Command, o *flags, paths []string) error {
 	labels, err := console.LabelsOf("--label", o.labels)
 	switch {
 	case err != nil:
 	case o.capacity <= 0:
 		err = fmt.Errorf("--capacity is %d: it must be above zero", o.capacity)
-	case o.Grace <= 0 || o.poll <= 0 || o.lease <= 0:
+	case o.grace <= 0 || o.poll <= 0 || o.lease <= 0:
 		err = errors.New("--grace, --poll and --lease must be above zero")
 	}
 	var retain time.Duration
@@ -183,9 +189,9 @@ func work(ctx context.Context, r *storage.Command, o *Flags, paths []string) err
 	}
 	return r.WithDirect(ctx, true, func(k *storage.Store) (err error) {
 		keeper := durable.Keep(k.Direct, durable.Options{Events: events.Stored, Lease: o.lease})
-		job := &Job{Log: &Log{Std: r.Std, AsJSON: o.asJSON}, Grace: o.Grace}
-		built, err := job.buildAgents(ctx, keeper, k.Direct, d)
-		defer func() { err = errors.Join(err, built.Close()) }()
+		job := &Job{Log: &Log{Std: r.Std, AsJSON: o.asJSON}, Once: o.once, Health: o.health}
+		built, stopAgents, err := job.buildAgents(ctx, keeper, k.Direct, d)
+		defer func() { err = errors.Join(err, stopAgents()) }()
 		if err != nil {
 			return err
 		}
@@ -194,11 +200,7 @@ func work(ctx context.Context, r *storage.Command, o *Flags, paths []string) err
 			runners[durable.KindAgent] = durable.AgentRunner(keeper, built)
 		}
 		if len(d.Commands) > 0 {
-			commands := map[string]command.Command{}
-			for name, c := range d.Commands {
-				commands[name] = c.Command()
-			}
-			if runners[durable.KindCommand], err = command.Runner(keeper, commands); err != nil {
+			if runners[durable.KindCommand], err = command.Runner(keeper, d.All()); err != nil {
 				return console.Usage(err)
 			}
 		}
@@ -215,86 +217,71 @@ func work(ctx context.Context, r *storage.Command, o *Flags, paths []string) err
 			return console.Usage(err)
 		}
 		defer stop()
-		return job.Run(ctx, k.Direct, o, durable.WorkerOptions{
-			Watch:     watch,
-			Scheduler: scheduler, Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease,
-			Poll: o.poll, Grace: o.Grace, Retain: retain, Observe: job.Log.Observe,
+		return job.Run(ctx, k.Direct, durable.WorkerOptions{
+			Watch: watch, Scheduler: scheduler, Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease,
+			Poll: o.poll, Grace: o.grace, Retain: retain,
 		})
 	})
 }
 
-// BuiltAgents are the agents of a worker. Its zero value has none.
-type BuiltAgents struct {
-	durable.AgentMap
-
-	Parts []*agents.Built
-}
-
-// Close waits for background work of the agents and closes their parts.
-func (b *BuiltAgents) Close() error {
-	if b == nil {
-		return nil
-	}
-	var wrong []error
-	for _, m := range b.Parts {
-		draining, cancel := context.WithTimeout(context.Background(), agents.DrainTime)
-		_ = m.Agent.Drain(draining) // what has not finished is cancelled
-		cancel()
-		m.Agent.Cancel()
-		wrong = append(wrong, m.Close())
-	}
-	return errors.Join(wrong...)
-}
-
-// Job is one execution of the command "runs work".
+// Job is one execution of a worker.
 type Job struct {
-	Log   *Log
-	Grace time.Duration
-	cut   context.Context //nolint:containedctx // it is a signal, not of any call
+	Log    *Log
+	Once   bool   // it ends when no run is ready
+	Health string // the address where it serves its health; empty for none
+
+	cut context.Context //nolint:containedctx // it is a signal, not of any call
 }
 
-// buildAgents builds the agents of files. The result must be closed, also after an error.
-func (s *Job) buildAgents(ctx context.Context, keeper *durable.Keeper, waivers durable.Audits, d *Definitions) (*BuiltAgents, error) {
-	all := &BuiltAgents{AgentMap: durable.AgentMap{}}
+// buildAgents builds the agents of files. Stop must be called, also after an error.
+func (s *Job) buildAgents(
+	ctx context.Context, keeper *durable.Keeper, waivers durable.Audits, d *Definitions,
+) (all durable.AgentMap, stop func() error, err error) {
+	all = durable.AgentMap{}
+	var built []*agents.Built
+	stop = func() error {
+		return errors.Join(lo.Map(built, func(m *agents.Built, _ int) error { return m.Stop() })...)
+	}
 	for _, name := range slices.Sorted(maps.Keys(d.Agents)) {
 		o := &agents.Options{File: d.Agents[name], Color: "auto"}
 		file, err := o.Resolve()
 		if err != nil {
-			return all, err
+			return all, stop, err
 		}
 		file.Name = name
 		m, err := agents.Build(ctx, file, agents.Watchers{
-			Approver: agent.ParkApprover, Keeper: keeper, Reasons: console.TracesRuns(ctx), Rules: o.Rules, Parks: true, Waivers: waivers,
+			Approver: agent.ParkApprover, Keeper: keeper, Rules: o.Rules, Parks: true, Waivers: waivers,
 		})
 		if err != nil {
-			return all, fmt.Errorf("agent %q: %w", name, err)
+			return all, stop, fmt.Errorf("agent %q: %w", name, err)
 		}
 		if m.Recording != nil {
-			return all, errors.Join(console.Usagef("agent %q: a worker cannot play a recording: name a model", name), m.Close())
+			return all, stop, errors.Join(console.Usagef("agent %q: a worker cannot play a recording: name a model", name), m.Close())
 		}
-		all.Parts = append(all.Parts, m)
+		built = append(built, m)
 		for _, note := range m.Notes {
 			s.Log.Note(name + ": " + note)
 		}
-		all.AgentMap[name] = m.Agent
+		all[name] = m.Agent
 	}
-	return all, nil
+	return all, stop, nil
 }
 
-// Run runs a worker until it is stopped, or with --once until no run is ready.
-func (s *Job) Run(ctx context.Context, store durable.Holder, o *Flags, options durable.WorkerOptions) error {
+// Run runs a worker until it is stopped, or once until no run is ready, and logs what it does.
+func (s *Job) Run(ctx context.Context, store durable.Holder, options durable.WorkerOptions) error {
+	options.Observe = s.Log.Observe
 	cut, cutOff := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cutOff(nil)
 	s.cut = cut
 	for kind, runner := range options.Runners {
-		options.Runners[kind] = &Cuttable{runner, cut, o.once}
+		options.Runners[kind] = &Cuttable{runner, cut, s.Once}
 	}
 	w, err := durable.NewWorker(store, options)
 	if err != nil {
 		return console.Usage(err)
 	}
-	if o.health != "" {
-		stop, err := serveHealth(ctx, o.health, w, s.Log)
+	if s.Health != "" {
+		stop, err := serveHealth(ctx, s.Health, w, s.Log)
 		if err != nil {
 			return console.Usage(err)
 		}
@@ -322,14 +309,14 @@ func (s *Job) Run(ctx context.Context, store durable.Holder, o *Flags, options d
 	defer release()
 	defer onDrain(func() {
 		s.Log.Note("Draining: the worker claims no more runs.")
-		if o.once {
+		if s.Once {
 			stopClaiming()
 			return
 		}
 		w.Drain()
 	})()
 	s.Log.Note(fmt.Sprintf("Worker %s executes runs of %s.", w.Owner(), s.Log.describe(options)))
-	if o.once {
+	if s.Once {
 		err = s.once(claiming, cutOff, w, options)
 	} else {
 		err = w.Run(claiming)
@@ -337,7 +324,7 @@ func (s *Job) Run(ctx context.Context, store durable.Holder, o *Flags, options d
 	mu.Lock()
 	defer mu.Unlock()
 	if err == nil && by != nil {
-		return &console.ExitError{Code: by.Code()}
+		return console.Exit(by.Code())
 	}
 	return err
 }
@@ -348,7 +335,7 @@ func (s *Job) once(ctx context.Context, cutOff context.CancelCauseFunc, w *durab
 		for _, r := range options.Runners {
 			r.Suspend()
 		}
-		late := time.AfterFunc(s.Grace, func() { cutOff(agent.ErrSuspended) })
+		late := time.AfterFunc(options.Grace, func() { cutOff(agent.ErrSuspended) })
 		context.AfterFunc(s.cut, func() { late.Stop() })
 	})()
 	err := w.ExecuteReady(ctx)
