@@ -171,7 +171,7 @@ var layers = map[string]layer{
 	// Durable runs.
 	"durable":                {Ours: []string{"agent", "internal/coalesce", "internal/invisible", "internal/runctx", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
 	"durable/command":        {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
-	"durable/waiver":         {Ours: []string{"agent", "durable", "hooks"}, Modules: values},
+	"durable/waiver":         {Ours: []string{"agent", "durable", "hooks", "internal/invisible"}, Modules: values},
 	"durable/approval":       {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/process", "internal/strictjson", "internal/yamlfile"}, Modules: values},
 	"durable/gate":           {Ours: []string{"agent", "action", "durable", "internal/callback"}, Modules: values},
 	"durable/durabletest":    {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
@@ -233,10 +233,11 @@ var layers = map[string]layer{
 	"coordinator/wire": {Ours: []string{"agent", "durable", "pipeline"}},
 	"coordinator": {Ours: []string{
 		"action", "agent", "coordinator/wire", "durable", "durable/command", "hooks", "pipeline", "policy", "registry", "telemetry", "toolexec",
-		"internal/firing", "internal/runctx", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version", "internal/yamlfile",
+		"internal/firing", "internal/invisible", "internal/runctx", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version",
+		"internal/yamlfile",
 	}, Modules: core},
 	"coordinator/internal/cause": {},
-	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/internal/cause", "coordinator/wire", "durable", "internal/strictjson"}, Modules: []string{
+	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/internal/cause", "coordinator/wire", "durable", "internal/invisible", "internal/strictjson"}, Modules: []string{
 		"github.com/danielgtaylor/huma/v2", "github.com/samber/lo", "golang.org/x/time",
 	}},
 	"coordinator/web": {Ours: []string{

@@ -59,6 +59,7 @@ var refusals = map[string]struct {
 	"waits after no time":       {request{"GET", "/waits?after_asked=now&after_run=r&after_wait=w", ""}, 422},
 	"decisions of a kind":       {request{"GET", "/decisions?kind=x", ""}, 422},
 	"a switch without a state":  {request{"PUT", "/deny-tools", "{}"}, 422},
+	"a switch that hides text":  {request{"PUT", "/deny-tools", `{"on": true, "reason": "no\u202etxt"}`}, 422},
 	"a signal to NUL":           {request{"POST", "/runs/a%00/signals", `{"kind": "cancel"}`}, 404},
 	"a signal to no run":        {request{"POST", "/runs/run_1/signals", `{"kind": "cancel"}`}, 404},
 	"a signal without a kind":   {request{"POST", "/runs/run_1/signals", `{}`}, 422},

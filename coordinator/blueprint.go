@@ -10,14 +10,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 	"github.com/grapnel-go/grapnel/pipeline"
 	"github.com/grapnel-go/grapnel/registry"
@@ -63,7 +62,7 @@ func (m *mistakes) addReserved(field string, names map[string]string) {
 // addTexts adds the names and values that cannot be stored.
 func (m *mistakes) addTexts(field string, texts map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		if !isText(name) || !isText(texts[name]) {
+		if !invisible.IsStorable(name) || !invisible.IsStorable(texts[name]) {
 			m.add(field, "%q: contains a control character or is not UTF-8", name)
 		}
 	}
@@ -316,9 +315,4 @@ func demandsOf(b *wire.Blueprint) map[string]string {
 		all[labelCommand+b.Name] = "yes"
 	}
 	return all
-}
-
-// isText reports whether a text can be stored: not every store takes control characters and other encodings.
-func isText(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/samber/lo"
@@ -13,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -35,18 +37,23 @@ func (r RemoteRunner) Park(ctx context.Context, id agent.RunID, in wire.Parking)
 	seen := map[string]bool{}
 	for i, q := range in.Questions {
 		field := fmt.Sprintf("questions.%d.", i)
-		if seen[q.ID] || !isText(q.ID) {
+		if seen[q.ID] || !invisible.IsStorable(q.ID) {
 			m.add(field+"id", "%q: it must be a text that no other question of the run has", q.ID)
 		}
 		seen[q.ID] = true
 		if people := lo.Uniq(q.Approvers); len(people) > 0 && q.Quorum > len(people) {
 			m.add(field+"quorum", "%d of %d approvers can never agree", q.Quorum, len(people))
 		}
-		if !isText(q.Reason) || !lo.EveryBy(q.Approvers, func(name string) bool { return name != "" && isText(name) }) {
-			m.add(field+"reason", "the reason and the approvers must be texts without control characters")
+		if err := invisible.CheckText("the reason", q.Reason, invisible.MaxReason); err != nil {
+			m.add(field+"reason", "%v", err)
 		}
-		if !isText(q.Tool) {
-			m.add(field+"tool", "%q: contains a control character or is not UTF-8", q.Tool)
+		if !lo.EveryBy(q.Approvers, func(name string) bool {
+			return strings.TrimSpace(name) != "" && invisible.CheckName("a name", name) == nil
+		}) {
+			m.add(field+"approvers", "each must be a name of at most %d bytes, without invisible characters", invisible.MaxName)
+		}
+		if err := invisible.CheckName("the tool", q.Tool); err != nil {
+			m.add(field+"tool", "%v", err)
 		}
 		call := agent.ToolCall{ID: q.ID, Name: cmp.Or(q.Tool, questionTool), Arguments: cmp.Or(string(q.Arguments), "{}")}
 		if err := strictjson.CheckObject(call.Arguments); err != nil {

@@ -39,6 +39,8 @@ func TestPark(t *testing.T) {
 		"no reason":         []any{map[string]any{"id": "a"}},
 		"twice":             []any{map[string]any{"id": "a", "reason": "x"}, map[string]any{"id": "a", "reason": "x"}},
 		"no majority":       []any{map[string]any{"id": "a", "reason": "x", "quorum": 2, "approvers": []string{"b", "b"}}},
+		"a hidden reason":   []any{map[string]any{"id": "a", "reason": "pay \u202e001"}},
+		"a blank approver":  []any{map[string]any{"id": "a", "reason": "x", "approvers": []string{" "}}},
 		"a control":         []any{map[string]any{"id": "a\u0001", "reason": "x"}},
 		"no object":         []any{map[string]any{"id": "a", "reason": "x", "arguments": []int{1}}},
 		"a negative time":   []any{map[string]any{"id": "a", "reason": "x", "within_seconds": -1}},

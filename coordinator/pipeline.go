@@ -20,6 +20,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 	"github.com/grapnel-go/grapnel/internal/rooted"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/pipeline"
@@ -164,7 +165,7 @@ func checkPipelineFiles(p *wire.PipelineFiles, m *mistakes) {
 				m.add("pipeline.files", "%q is in %q, which is a file: rename one of them", name, above)
 			}
 		}
-		if !fs.ValidPath(name) || name == "." || strings.Contains(name, `\`) || !isText(name) {
+		if !fs.ValidPath(name) || name == "." || strings.Contains(name, `\`) || !invisible.IsStorable(name) {
 			m.add("pipeline.files", "%q: expected a path relative to one folder, with slashes and without .. in it", name)
 		}
 	}

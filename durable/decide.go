@@ -282,7 +282,7 @@ type Decider interface {
 // the wait with the answer, which decides unless more people must answer. The errors are a *NotOpenError when the wait
 // is answered, by this author or another, when the run does not ask that, or when its deadline has passed, so that its default
 // answer counts; a *NotAdmittedError; and an *agent.ArgumentsError when changed arguments do not fit the tool, or the input
-// does not fit what is asked for.
+// does not fit what is asked for. Names and reasons of people that hide characters or are longer than 200 bytes and 8 KiB are refused too.
 //
 // A rejection answers all waits about the call. An approval by who submitted the job does not count for a question
 // with approvers or a quorum.
@@ -319,6 +319,11 @@ func Decide(ctx context.Context, store AnswerStore, w Wait, a agent.Approval) (W
 		return fail(fmt.Errorf("its author is a %s: only people and events answer", a.Author))
 	case a.Author == agent.AuthorPerson && a.Identity == "" && isReserved(a.By):
 		return w, &NotAdmittedError{w.Run, w.ID, fmt.Sprintf("the name %q stands for a passed deadline: give another name", a.By)}
+	}
+	if a.Author == agent.AuthorPerson {
+		if err := cmp.Or(invisible.CheckName("the author's name", a.By+a.Identity), invisible.CheckText("the reason", a.Reason, invisible.MaxReason)); err != nil {
+			return fail(err)
+		}
 	}
 	submitters, err := submittersOf(ctx, store, w.Run)
 	if err != nil {

@@ -303,6 +303,9 @@ func TestDecideRefuses(t *testing.T) {
 	}{
 		"the name of a passed deadline": {waits["c"], agent.Approval{Verdict: agent.Approve, By: "timeout"}, nil, `the name "timeout" stands for a passed deadline`},
 		"that name spelled otherwise":   {waits["c"], agent.Approval{Verdict: agent.Approve, By: " Time\u00adOut\n"}, nil, "stands for a passed deadline"},
+		"a name that hides characters":  {waits["c"], approval("ann\u202etxt"), nil, "the author's name must be UTF-8"},
+		"a reason with a tag character": {waits["c"], agent.Approval{Verdict: agent.RejectAndEnd, By: "ann", Reason: "no\U000e0041"}, nil, "the reason must be"},
+		"a reason for the terminal":     {waits["c"], agent.Approval{Verdict: agent.RejectAndEnd, By: "ann", Reason: "no\x1b[2J"}, nil, "the reason must be"},
 		"as a deadline":                 {waits["d"], forged, nil, "only people and events answer"},
 		"a call that has changed":       {changed, approval("ann"), durable.ErrChanged, "now it asks c (pay), d (pay)"},
 		"a question that is not asked":  {waits["c"], another, durable.ErrChanged, ""},

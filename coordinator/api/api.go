@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -25,6 +23,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator/internal/cause"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
 
@@ -159,7 +158,7 @@ func Guard(next http.Handler, origins []string) http.Handler {
 			writeProblem(w, http.StatusMisdirectedRequest, "this address is not served here: add it to the origins of the coordinator")
 		case cross.Check(r) != nil || r.Header.Get("Sec-Fetch-Site") == "cross-site":
 			writeProblem(w, http.StatusForbidden, "the request came from a page of another site")
-		case !isText(r.URL.Path):
+		case !invisible.IsStorable(r.URL.Path):
 			writeProblem(w, http.StatusNotFound, "the path contains a control character or is not UTF-8")
 		case !isQueryText(r.URL.RawQuery):
 			writeProblem(w, http.StatusUnprocessableEntity, "the query is malformed, contains a control character or is not UTF-8")
@@ -177,16 +176,11 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 	_ = json.NewEncoder(w).Encode(huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail}) //nolint:errchkjson // texts
 }
 
-// isText reports whether a text can be stored: not every store takes control characters and other encodings.
-func isText(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
-}
-
 // isQueryText reports whether all names and values of a query are texts.
 func isQueryText(query string) bool {
 	values, err := url.ParseQuery(query)
 	for name, all := range values {
-		if !isText(name) || !lo.EveryBy(all, isText) {
+		if !invisible.IsStorable(name) || !lo.EveryBy(all, invisible.IsStorable) {
 			return false
 		}
 	}

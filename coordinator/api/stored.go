@@ -12,6 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
 // answerOperation is the ID of the operation that answers what a run waits for.
@@ -162,6 +163,9 @@ func (a *api) addSteering() {
 	addQuiet(a, route(http.MethodPut, "/deny-tools", "set-deny-tools", "Deny every tool of all runs, or no more", wire.Operator, withOwnAudit),
 		func(ctx context.Context, in *denyInput) error {
 			s := durable.Switch{On: in.Body.On, Reason: in.Body.Reason, By: identityOf(ctx).Name}
+			if err := checkText("the reason", s.Reason); err != nil {
+				return err
+			}
 			detail := "off"
 			if s.On {
 				detail = "on"
@@ -182,6 +186,9 @@ func (a *api) addSteering() {
 	addQuiet(a, route(http.MethodPost, "/runs/{id}/signals", "send-signal", "Cancel, pause or resume a run of any kind, or tell it something", wire.Operator,
 		withOwnAudit),
 		func(ctx context.Context, in *signalInput) error {
+			if err := checkText("the text", in.Body.Text); err != nil {
+				return err
+			}
 			if err := a.record(ctx, strings.TrimSpace(string(in.Body.Kind)+" "+in.Body.Text)); err != nil {
 				return err
 			}
@@ -202,6 +209,14 @@ func (a *api) addSteering() {
 			w, err := a.answer(ctx, in.ID, in.Question, in.Body)
 			return w, answerProblem(err)
 		})
+}
+
+// checkText returns a response for text of a person that is not safe to show to others and to a model.
+func checkText(what, text string) error {
+	if err := invisible.CheckText(what, text, maxBody); err != nil {
+		return huma.NewError(http.StatusUnprocessableEntity, err.Error())
+	}
+	return nil
 }
 
 // answer records an answer to a wait.
@@ -226,12 +241,15 @@ func (a *api) answer(ctx context.Context, run agent.RunID, wait string, answer a
 func answerProblem(err error) error {
 	refused, isRefused := errors.AsType[*durable.NotAdmittedError](err)
 	wrong, isWrong := errors.AsType[*agent.ArgumentsError](err)
+	_, isUnsafe := errors.AsType[*invisible.UnsafeTextError](err)
 	closed, isClosed := errors.AsType[*durable.NotOpenError](err)
 	switch {
 	case isRefused:
 		return huma.NewError(http.StatusForbidden, refused.Error())
 	case isWrong:
 		return huma.NewError(http.StatusUnprocessableEntity, wrong.Error())
+	case isUnsafe:
+		return huma.NewError(http.StatusUnprocessableEntity, err.Error())
 	case isClosed:
 		return huma.NewError(http.StatusConflict, err.Error(), &huma.ErrorDetail{Location: "path.question", Message: closed.Err.Error()})
 	}

@@ -577,10 +577,10 @@ func hostile(t *testing.T, status wire.Status) *room {
 	quoted, err := json.Marshal(map[string]string{bad: bad})
 	require.NoError(t, err)
 	r.hostile = r.ask(agent.Question{Reason: bad, Rule: bad}, string(quoted), string(quoted), string(quoted), `{"to":"`+evil+`"}`)
-	_, err = durable.Decide(t.Context(), r.store, r.hostile.waits[1], agent.Approval{
-		Verdict: agent.RejectAndContinue, By: bad, Identity: bad, Reason: bad, Covers: []string{r.hostile.notice.Calls[1].Questions[0].ID()},
-	})
+	w := r.hostile.waits[1] // no person could say this, but a store may have it
+	said, err := json.Marshal(agent.Approval{Verdict: agent.RejectAndContinue, By: bad, Identity: bad, Reason: bad, Covers: []string{r.hostile.notice.Calls[1].Questions[0].ID()}})
 	require.NoError(t, err)
+	require.NoError(t, r.store.Answer(t.Context(), w.Run, durable.Answers(durable.Answer{Wait: w.ID, Subject: w.Subject, By: bad, Data: said})))
 	return r
 }
 

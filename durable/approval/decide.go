@@ -12,8 +12,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/samber/lo"
 
@@ -25,11 +23,9 @@ import (
 
 // Size limits of a decision in bytes. A body may be bodyBytes longer than the arguments that it returns.
 const (
-	byBytes     = 200
-	reasonBytes = 8 << 10
-	bodyBytes   = 256 << 10
-	mediaForm   = "application/x-www-form-urlencoded"
-	mediaJSON   = "application/json"
+	bodyBytes = 256 << 10
+	mediaForm = "application/x-www-form-urlencoded"
+	mediaJSON = "application/json"
 )
 
 // said is a decision as received, from a form or as JSON.
@@ -129,6 +125,9 @@ func (h *handler) explain(err error) error {
 	if invalid, ok := errors.AsType[*agent.ArgumentsError](err); ok {
 		lines := lo.Map(invalid.Problems, func(p agent.ArgumentProblem, _ int) string { return visible(p.String()) })
 		return refuse(http.StatusUnprocessableEntity, "The arguments do not fit the tool. Nothing was decided.\n%s", strings.Join(lines, "\n"))
+	}
+	if unsafe, ok := errors.AsType[*invisible.UnsafeTextError](err); ok {
+		return refuse(http.StatusUnprocessableEntity, "Write it again: %v. Nothing was decided.", unsafe)
 	}
 	return err
 }
@@ -267,10 +266,6 @@ func parseDecision(q *question, given said, who *Principal, err error) (agent.Ap
 		return a, refuse(http.StatusBadRequest, "The field questions is missing: send the IDs of the questions that the decision is about. Open are: %s.",
 			strings.Join(open, ", "))
 	}
-	if !isSpeakable(given.By, byBytes, "") || !isSpeakable(given.Reason, reasonBytes, "\n\t") {
-		return a, refuse(http.StatusUnprocessableEntity,
-			"A name may have %d bytes and a reason %d, without invisible characters. Nothing was decided.", byBytes, reasonBytes)
-	}
 	a.By, a.Reason = strings.TrimSpace(given.By), strings.TrimSpace(given.Reason)
 	a.Covers = given.Questions
 	if who != nil {
@@ -331,12 +326,4 @@ func fromForm(q *question, given *said) (verdict string, err error) {
 		}
 	}
 	return given.Verdict, nil
-}
-
-// isSpeakable reports whether a text is safe to show to people and to a model.
-func isSpeakable(text string, limit int, also string) bool {
-	return len(text) <= limit && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
-		unsafe := unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || invisible.IsDeceptive(r)
-		return unsafe && !strings.ContainsRune(also, r)
-	})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
 
@@ -139,8 +140,8 @@ func NewPeople(all ...Person) (*People, error) {
 				return nil, fmt.Errorf("%q and %q have the same token", before.Name, p.Name)
 			}
 		}
-		if p.Name == "" || p.Name != strings.TrimSpace(p.Name) || !isSpeakable(p.Name, byBytes, "") {
-			return nil, fmt.Errorf("the name %q cannot be used: it must have 1 to %d bytes, without invisible characters", p.Name, byBytes)
+		if p.Name == "" || p.Name != strings.TrimSpace(p.Name) || invisible.CheckName("the name", p.Name) != nil {
+			return nil, fmt.Errorf("the name %q cannot be used: it must have 1 to %d bytes, without invisible characters", p.Name, invisible.MaxName)
 		}
 	}
 	return &People{all: slices.Clone(all)}, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/waiver"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
 // WaiverField begins the names of form fields with patterns of arguments.
@@ -53,7 +54,7 @@ func (q *question) waivable() (s waiver.Scope, ok bool) {
 			switch {
 			case isText && visible(name+text) != name+text: // a form cannot show it as it is
 				return s, false
-			case isText && len(text) <= reasonBytes:
+			case isText && len(text) <= invisible.MaxReason:
 				s.Arguments[name] = text
 			}
 		}
@@ -137,9 +138,6 @@ func parseWaiver(q *question, form url.Values, by string) (*WaiverForm, durable.
 	days, err := strconv.Atoi(form.Get("days"))
 	if err != nil || days < 1 || days > mostWaiverDays {
 		return refuseWaiver("A waiver lasts 1 to %d days.", mostWaiverDays)
-	}
-	if !isSpeakable(s.Reason, reasonBytes, "\n\t") {
-		return refuseWaiver("A reason may have %d bytes, without invisible characters.", reasonBytes)
 	}
 	w, err := waiver.New(s, by, time.Now().Add(time.Duration(days)*24*time.Hour))
 	if err != nil {

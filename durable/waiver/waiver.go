@@ -1,6 +1,7 @@
 package waiver
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
 // Scope says which questions a waiver answers. Rule and Tool are required.
@@ -39,7 +41,8 @@ func New(s Scope, by string, expires time.Time) (durable.Waiver, error) {
 	case !expires.After(now):
 		return durable.Waiver{}, fmt.Errorf("making a waiver: it expires at %s, which is not in the future", expires.UTC().Format(time.RFC3339))
 	}
-	if err := s.matcher().Err(); err != nil {
+	err := cmp.Or(s.matcher().Err(), invisible.CheckName("the author's name", by), invisible.CheckText("the reason", s.Reason, invisible.MaxReason))
+	if err != nil {
 		return durable.Waiver{}, fmt.Errorf("making a waiver: %w", err)
 	}
 	data, err := json.Marshal(s)
