@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ const (
 	crashRuns  = "GRAPNEL_CRASH_RUNS"  // how often it is done, for SQLite; a quarter of it for PostgreSQL
 	crashSeed  = "GRAPNEL_CRASH_SEED"
 	crashBelow = "GRAPNEL_CRASH_BELOW" // when set, it is a sub-agent that does the work
+	crashKey   = "GRAPNEL_CRASH_KEY"   // when set, the store is encrypted
 
 	crashSteps = 50
 	crashRun   = agent.RunID("run_crash")
@@ -50,6 +52,15 @@ func TestCrashSQLite(t *testing.T) {
 func TestCrashPostgres(t *testing.T) {
 	t.Parallel()
 	crash(t, max(crashCount(4)/2, 2), func(t *testing.T, _ string) string { return parts.Postgres(t) })
+}
+
+// The same with encrypted stores.
+func TestCrashEncrypted(t *testing.T) {
+	t.Setenv(crashKey, "yes")
+	crash(t, max(crashCount(4)/2, 2), func(t *testing.T, dir string) string { return filepath.Join(dir, "runs.db") })
+	if !testing.Short() {
+		crash(t, max(crashCount(4)/4, 1), func(t *testing.T, _ string) string { return parts.Postgres(t) })
+	}
 }
 
 // The same with the steps in a sub-agent of the durable run.
@@ -69,10 +80,14 @@ func crashCount(usual int) int {
 }
 
 func openAt(ctx context.Context, where string) (durable.Store, error) {
-	if strings.Contains(where, "://") || strings.Contains(where, "host=") {
-		return postgres.Open(ctx, where, postgres.Options{})
+	var e *durable.Encryption
+	if os.Getenv(crashKey) != "" {
+		e = &durable.Encryption{Key: bytes.Repeat([]byte("k"), 32)}
 	}
-	return sqlite.Open(ctx, where, sqlite.Options{Sync: sqlite.SyncNormal}) // a process is killed here, not the power cut off
+	if strings.Contains(where, "://") || strings.Contains(where, "host=") {
+		return postgres.Open(ctx, where, postgres.Options{Encryption: e})
+	}
+	return sqlite.Open(ctx, where, sqlite.Options{Sync: sqlite.SyncNormal, Encryption: e}) // a process is killed here, not the power cut off
 }
 
 // crashing executes the process that is going to be killed, and returns its exit code: it begins the run, or
