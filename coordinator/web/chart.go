@@ -85,9 +85,9 @@ func (s *story) lanes() (all []*lane) {
 	byName := map[string]*lane{}
 	marks := s.decisions()
 	for _, d := range marks[max(0, len(marks)-mostMarks):] {
-		key := d.point + " " + d.hook
+		key := d.Point + " " + d.name
 		if byName[key] == nil {
-			byName[key] = &lane{name: d.hook, about: d.point}
+			byName[key] = &lane{name: d.name, about: d.Point}
 			all = append(all, byName[key])
 		}
 		byName[key].marks = append(byName[key].marks, d)
@@ -166,7 +166,7 @@ func (s *story) putChart(p *markup.Page, now time.Time) {
 			}
 			p.Put(`<a href="#%s" aria-label="%s"><svg x="%s" y="6" width="16" height="16" class="mark %s" overflow="visible">`+
 				`<use href="#i-%s" x="-8"/></svg></a>`,
-				d.id(), firstLine(d.title+": "+d.words+" "+cmp.Or(d.reason, d.err)), x(to), string(d.kind), string(d.kind))
+				d.id(), firstLine(d.Title+": "+d.Words()+" "+cmp.Or(d.Reason, d.Error)), x(to), string(d.kind), string(d.kind))
 		}
 		p.Put("</svg></div>\n")
 	}

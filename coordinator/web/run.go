@@ -17,6 +17,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
@@ -208,11 +209,11 @@ func (p *runPage) putVerdict(out *markup.Page) {
 	end := func() { out.Put("</div></section>\n") }
 	switch {
 	case r.Blocked:
-		d, _ := lo.Find(p.story.decisions(), func(d *decision) bool { return d.around && d.kind == denied })
+		d, _ := lo.Find(p.story.decisions(), func(d *decision) bool { return d.Around && d.kind == denied })
 		if d == nil {
 			card(denied, "Blocked", r.Reason)
 		} else {
-			card(denied, "Blocked by "+cutText(d.title, lineLen), d.reason)
+			card(denied, "Blocked by "+cutText(d.Title, lineLen), d.Reason)
 		}
 		out.Put("<p>")
 		out.PutIf(p.story.steps == 0, "Nothing ran. ")
@@ -413,7 +414,7 @@ func (s *story) putEntry(out *markup.Page, e entry, status wire.Status) {
 	case e.decision != nil:
 		d := *e.decision
 		if d.kind == running && isEnded(status) {
-			d.words = "interrupted"
+			d.Outcome = coordinator.HookInterrupted
 		}
 		out.Put(`<article class="card around %s" id="%s">`, string(d.kind), d.id())
 		d.putContent(out)
@@ -520,7 +521,7 @@ func (c *call) put(out *markup.Page) {
 	rewritten := false
 	for _, d := range c.decisions {
 		d.put(out)
-		rewritten = rewritten || d.after != ""
+		rewritten = rewritten || d.After != ""
 	}
 	for _, a := range c.answers {
 		out.Put(`<p class="answer"><b>%s</b> by %s`, cutText(a.Verdict, lineLen), cutText(cmp.Or(a.Identity, a.By, "a person"), lineLen))
@@ -565,26 +566,26 @@ func (d *decision) put(out *markup.Page) {
 
 // putContent shows who decided what, and why.
 func (d *decision) putContent(out *markup.Page) {
-	out.Put(`<p class="what">%s <span>%s: <b>%s</b> <span class="dim">%s`, icon(d.kind), cutText(d.title, lineLen), cutText(d.words, lineLen),
+	out.Put(`<p class="what">%s <span>%s: <b>%s</b> <span class="dim">%s`, icon(d.kind), cutText(d.Title, lineLen), cutText(d.Words(), lineLen),
 		d.at.UTC().Format(clock))
 	out.PutIf(d.kind != running, ", %s", formatDuration(d.at.Sub(d.from)))
 	out.Put("</span></span></p>\n")
-	out.PutIf(d.reason != "", "<p class=\"text\">%s</p>\n", cutText(d.reason, reasonLen))
-	out.PutIf(d.err != "", "<p class=\"text bad\">%s</p>\n", cutText(d.err, reasonLen))
-	if d.after != "" && d.after != d.before {
-		putDiff(out, d.before, d.after)
+	out.PutIf(d.Reason != "", "<p class=\"text\">%s</p>\n", cutText(d.Reason, reasonLen))
+	out.PutIf(d.Error != "", "<p class=\"text bad\">%s</p>\n", cutText(d.Error, reasonLen))
+	if d.After != "" && d.After != d.Before {
+		putDiff(out, d.Before, d.After)
 	}
-	if len(d.facts) > 0 {
+	if len(d.Facts) > 0 {
 		out.Put("<details><summary>Because</summary><dl class=\"because\">\n")
-		for _, f := range d.facts {
+		for _, f := range d.Facts {
 			out.Put("<dt><code>%s</code></dt><dd><code>%s</code></dd>\n", cutText(f.Name, reasonLen), cutText(f.Value, reasonLen))
 		}
 		out.Put("</dl></details>\n")
 	}
-	if o := d.origin; o != nil && o.File != "" {
+	if o := d.Origin; o != nil && o.File != "" {
 		out.Put("<p class=\"dim\">rule <code>%s</code> in <code>%s:%s</code></p>\n", cutText(o.Rule, lineLen), cutText(o.File, lineLen), o.Line)
 	}
-	if d.run != "" {
-		out.Put("<p>its run <a href=\"%s\"><code>%s</code></a></p>\n", runPath(d.run), shortID(d.run))
+	if d.Started != "" {
+		out.Put("<p>its run <a href=\"%s\"><code>%s</code></a></p>\n", runPath(d.Started), shortID(d.Started))
 	}
 }

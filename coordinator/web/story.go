@@ -11,6 +11,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -38,19 +39,12 @@ var verdicts = []struct {
 
 // decision is one call of a hook.
 type decision struct {
-	seq  int64
-	kind verdict
-	// hook is the hook's name without its policy, title names it for people, and words say what it decided.
-	hook, title, words string
-	from, at           time.Time
-	reason, err        string
-	facts              []hooks.Fact
-	before, after      string
-	origin             *hooks.Origin
-	run                agent.RunID // that the hook has started
-	around             bool        // the hook is around the run
-	point              string
-	open               string // identifies a call that has no outcome yet
+	coordinator.HookCall
+
+	seq      int64
+	kind     verdict
+	name     string // the hook's name without its policy
+	from, at time.Time
 }
 
 func (d *decision) id() string { return fmt.Sprintf("d-%d", d.seq) }
@@ -177,24 +171,6 @@ type (
 		Run  agent.RunID `json:"run"`
 		Step int         `json:"step"`
 	}
-	hookEvent struct {
-		head
-
-		Hook       string         `json:"hook"`
-		Point      string         `json:"point"`
-		Shadow     bool           `json:"shadow"`
-		Origin     *hooks.Origin  `json:"origin"`
-		CallID     string         `json:"call_id"`
-		Tool       string         `json:"tool"`
-		DurationMS int64          `json:"duration_ms"`
-		Decision   hooks.Decision `json:"decision"`
-		Reason     string         `json:"reason"`
-		Facts      []hooks.Fact   `json:"facts"`
-		Before     string         `json:"before"`
-		After      string         `json:"after"`
-		Policy     string         `json:"policy"`
-		Error      *failure       `json:"error"`
-	}
 )
 
 // add adds an event. Events of other versions, which cannot be read, are left out.
@@ -206,11 +182,10 @@ func (s *story) add(e wire.EventView) {
 	if e.Time.After(s.ended) {
 		s.ended = e.Time
 	}
+	call, isHook := coordinator.HookCallOf(e.Type, e.Time, e.Data)
 	switch {
-	case slices.Contains(aroundEvents, e.Type):
-		s.addAround(e)
-	case strings.HasPrefix(e.Type, "hook."):
-		s.addHook(e)
+	case isHook:
+		s.addHook(e, call)
 	case strings.HasPrefix(e.Type, "subagent."):
 		s.addSubagent(e)
 	case e.Type == durable.EventCounts:
@@ -227,50 +202,52 @@ func (s *story) add(e wire.EventView) {
 	}
 }
 
-// aroundEvents are the types of events of hooks around a run. Runners cannot report them.
-var aroundEvents = []string{wire.EventHookStart, wire.EventHookComplete, wire.EventHookFailed, wire.EventHookBlocked, wire.EventHookTimeout}
-
-// addAround adds an event of a hook around the run.
-func (s *story) addAround(e wire.EventView) {
-	var h wire.HookEvent
-	if json.Unmarshal(e.Data, &h) != nil {
-		return
-	}
+// addHook adds a call of a hook.
+func (s *story) addHook(e wire.EventView, c coordinator.HookCall) {
 	d := &decision{
-		seq: e.Seq, kind: passed, title: h.Title(), hook: shortHook(h.Hook), point: h.HookType, at: e.Time, from: e.Time, around: true,
-		run: h.HookRunID, reason: h.BlockReason, err: h.Error, before: string(h.Before), after: string(h.After), open: h.HookType + " " + h.Hook,
-	}
-	if h.DurationMS != nil {
-		d.from = e.Time.Add(-time.Duration(*h.DurationMS) * time.Millisecond)
-	}
-	switch e.Type {
-	case wire.EventHookStart:
-		d.kind, d.words = running, "running"
-	case wire.EventHookBlocked:
-		d.kind, d.words = denied, "block"
-		if h.HookType != "on_run_start" {
-			d.kind = withheld
-		}
-	case wire.EventHookFailed, wire.EventHookTimeout:
-		d.kind, d.words = failed, strings.TrimPrefix(e.Type, "hook_")
-		if policy := cmp.Or(h.OnError, h.OnErrorBehavior); policy != "" {
-			d.words += ", on_error " + policy
-		}
-	default:
-		d.words = cmp.Or(h.Action, "complete")
-		if h.ParametersTransformed || h.Action == string(hooks.Replace) {
-			d.kind = rewrote
-		}
-	}
-	if !s.closeOpen(d) {
-		s.entries = append(s.entries, entry{decision: d, seq: e.Seq})
+		HookCall: c, seq: e.Seq, kind: kindOf(c), name: c.Hook[strings.LastIndexByte(c.Hook, '/')+1:],
+		from: e.Time.Add(-time.Duration(c.DurationMS) * time.Millisecond), at: e.Time,
 	}
 	s.counts[d.kind]++
+	if c.Around {
+		if !s.closeOpen(d) {
+			s.entries = append(s.entries, entry{decision: d, seq: e.Seq})
+		}
+		return
+	}
+	at := s.stepFor(e, head{c.Subagent, c.Step})
+	if call := at.call(c.Call); call != nil {
+		call.decisions = append(call.decisions, d)
+		return
+	}
+	at.other = append(at.other, d)
+}
+
+// kindOf returns the kind of a hook's answer.
+func kindOf(c coordinator.HookCall) verdict {
+	decision := hooks.Decision(c.Decision)
+	switch {
+	case c.HasFailed():
+		return failed
+	case c.Outcome == coordinator.HookRunning:
+		return running
+	case c.Shadow:
+		return shadow
+	case decision == hooks.Withhold, c.Around && c.Outcome == "blocked" && c.Point != "on_run_start":
+		return withheld
+	case c.Outcome == "blocked":
+		return denied
+	case decision == hooks.Ask:
+		return asked
+	case c.Changed, decision == hooks.Rewrite, decision == hooks.Replace, decision == hooks.Mock:
+		return rewrote
+	}
+	return passed
 }
 
 // closeOpen puts the outcome of a hook's call in the place of its beginning, if the story has that.
 func (s *story) closeOpen(d *decision) bool {
-	isOpen := func(o *decision) bool { return o != nil && o.kind == running && o.open == d.open }
+	isOpen := func(o *decision) bool { return o != nil && o.kind == running && o.Point == d.Point && o.Hook == d.Hook }
 	i := slices.IndexFunc(s.entries, func(e entry) bool { return isOpen(e.decision) })
 	if i < 0 {
 		return false
@@ -278,77 +255,6 @@ func (s *story) closeOpen(d *decision) bool {
 	d.seq = s.entries[i].decision.seq
 	s.entries[i].decision = d
 	return true
-}
-
-// shortHook returns a hook's name without its policy.
-func shortHook(name string) string { return name[strings.LastIndexByte(name, '/')+1:] }
-
-// addHook adds an answer of a hook inside the run.
-func (s *story) addHook(e wire.EventView) {
-	var h hookEvent
-	if json.Unmarshal(e.Data, &h) != nil {
-		return
-	}
-	outcome := strings.TrimPrefix(e.Type, "hook.")
-	if outcome == "start" {
-		return
-	}
-	d := &decision{
-		seq: e.Seq, kind: kindOf(outcome, h), hook: shortHook(h.Hook), title: h.Point + " hook " + h.Hook, point: h.Point, at: e.Time,
-		from: e.Time.Add(-time.Duration(h.DurationMS) * time.Millisecond), reason: h.Reason, facts: h.Facts, before: h.Before, after: h.After,
-		origin: h.Origin,
-	}
-	policy := h.Policy
-	if h.Origin != nil {
-		if target := strings.TrimSpace(h.Origin.Action + " " + h.Origin.Target); target != "" {
-			d.title += " (" + target + ")"
-		}
-		if policy != "" && policy != "retry" {
-			policy = cmp.Or(h.Origin.OnFailure, policy)
-		}
-	}
-	if h.Error != nil {
-		d.err = h.Error.Text
-	}
-	switch {
-	case d.err != "" && outcome == "skipped":
-		d.words = "skipped"
-	case d.kind == failed:
-		d.words = outcome
-		if policy != "" {
-			d.words += ", on_error " + policy
-		}
-	case h.Shadow:
-		d.words = "in shadow: would " + string(h.Decision)
-	default:
-		d.words = cmp.Or(string(h.Decision), outcome)
-	}
-	s.counts[d.kind]++
-	at := s.stepFor(e, h.head)
-	if c := at.call(h.CallID); c != nil {
-		c.decisions = append(c.decisions, d)
-		return
-	}
-	at.other = append(at.other, d)
-}
-
-// kindOf returns the kind of a hook's answer.
-func kindOf(outcome string, h hookEvent) verdict {
-	switch {
-	case outcome == "failed" || outcome == "timeout" || h.Error != nil && outcome != "skipped":
-		return failed
-	case h.Shadow:
-		return shadow
-	case h.Decision == hooks.Withhold:
-		return withheld
-	case outcome == "blocked":
-		return denied
-	case h.Decision == hooks.Ask:
-		return asked
-	case h.Decision == hooks.Rewrite || h.Decision == hooks.Replace || h.Decision == hooks.Mock:
-		return rewrote
-	}
-	return passed
 }
 
 // stepFor returns the step that an event belongs to, and adds it if it is new.

@@ -44,8 +44,8 @@ type shownRun struct {
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	Submitted  json.RawMessage `json:"submitted_parameters,omitempty"`
 	// Hooks are the calls of hooks in the run and around it. HookPasses are how often a hook of the agent had no objection.
-	Hooks      []hookCall     `json:"hooks,omitempty"`
-	HookPasses map[string]int `json:"hook_passes,omitempty"`
+	Hooks      []coordinator.HookCall `json:"hooks,omitempty"`
+	HookPasses map[string]int         `json:"hook_passes,omitempty"`
 	// Children are the runs that the run has started, oldest first, except runs that call hooks.
 	Children []listed `json:"children,omitempty"`
 	// Limits are those of the job.

@@ -93,8 +93,11 @@ func eventLine(e durable.Event) string {
 	line := func(content string) string {
 		return timeline.Clean(fmt.Sprintf("%5d  %s  %-20s %s", e.Seq, e.At.Local().Format("15:04:05.000"), e.Name, content))
 	}
-	if c, ok := hookCallOf(e); ok {
-		return line(c.String())
+	if c, ok := coordinator.HookCallOf(e.Name, e.At, e.Data); ok {
+		if c.Outcome == coordinator.HookRunning {
+			return line(console.OneLine(c.Title))
+		}
+		return line(describeHook(c))
 	}
 	fields := map[string]json.RawMessage{}
 	_ = json.Unmarshal(e.Data, &fields) // events.Object has checked it
