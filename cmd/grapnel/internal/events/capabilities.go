@@ -8,7 +8,6 @@ import (
 
 type (
 	compacted struct {
-		head
 		inStep
 
 		Compaction     string                       `json:"compaction"`
@@ -22,7 +21,6 @@ type (
 		DurationMS     int64                        `json:"duration_ms"`
 	}
 	compactFailed struct {
-		head
 		inStep
 
 		Compaction string                       `json:"compaction"`
@@ -35,7 +33,6 @@ type (
 		DurationMS int64                        `json:"duration_ms"`
 	}
 	subagent struct {
-		head
 		ofRun
 
 		CallID   string       `json:"call_id"`
@@ -48,7 +45,6 @@ type (
 		Error    *failure     `json:"error,omitempty"`
 	}
 	fellBack struct {
-		head
 		inStep
 
 		From      int      `json:"from"`
@@ -58,7 +54,6 @@ type (
 		Error     *failure `json:"error"`
 	}
 	contextEdited struct {
-		head
 		inStep
 
 		Results      int   `json:"results"`
@@ -66,7 +61,6 @@ type (
 		TokensAfter  int64 `json:"tokens_after"`
 	}
 	toolsSelected struct {
-		head
 		inStep
 
 		Tools  []string `json:"tools"`
@@ -76,40 +70,40 @@ type (
 )
 
 // ofCapability returns the JSON form of an event of a capability.
-func ofCapability(h head, e agent.Event) any {
+func ofCapability(e agent.Event) any {
 	switch e := e.(type) {
 	case capability.CompactionCompleted:
 		return compacted{
-			h, in(e.Run, e.Step), e.ID, e.Trigger, e.MessagesBefore, e.MessagesAfter, e.TokensBefore, e.TokensAfter, e.Summary,
+			in(e.Run, e.Step), e.ID, e.Trigger, e.MessagesBefore, e.MessagesAfter, e.TokensBefore, e.TokensAfter, e.Summary,
 			usageOf(e.Usage), e.Took.Milliseconds(),
 		}
 	case capability.CompactionFailed:
 		return compactFailed{
-			h, in(e.Run, e.Step), e.ID, e.Trigger, e.Messages, e.Tokens, e.Denied, &failure{e.Failure.Kind, e.Failure.Text},
+			in(e.Run, e.Step), e.ID, e.Trigger, e.Messages, e.Tokens, e.Denied, &failure{e.Failure.Kind, e.Failure.Text},
 			usageOf(e.Usage), e.Took.Milliseconds(),
 		}
 	case capability.SubagentStarted:
-		out := subagentOf(h, e.Run, e.CallID, e.Subagent)
+		out := subagentOf(e.Run, e.CallID, e.Subagent)
 		out.MaxDepth = e.MaxDepth
 		return out
 	case capability.SubagentParked:
-		return subagentOf(h, e.Run, e.CallID, e.Subagent)
+		return subagentOf(e.Run, e.CallID, e.Subagent)
 	case capability.SubagentResumed:
-		return subagentOf(h, e.Run, e.CallID, e.Subagent)
+		return subagentOf(e.Run, e.CallID, e.Subagent)
 	case capability.SubagentCompleted:
-		out := subagentOf(h, e.Run, e.CallID, e.Subagent)
+		out := subagentOf(e.Run, e.CallID, e.Subagent)
 		out.Status, out.Usage, out.Error = e.Status, usageOf(e.Usage), failureOf(e.Err)
 		return out
 	case kit.FellBack:
-		return fellBack{h, in(e.Run, e.Step), e.From, e.To, e.FromModel, e.ToModel, failureOf(e.Err)}
+		return fellBack{in(e.Run, e.Step), e.From, e.To, e.FromModel, e.ToModel, failureOf(e.Err)}
 	case kit.ContextEdited:
-		return contextEdited{h, in(e.Run, e.Step), e.Results, e.Before, e.After}
+		return contextEdited{in(e.Run, e.Step), e.Results, e.Before, e.After}
 	case kit.Selected:
-		return toolsSelected{h, in(e.Run, e.Step), append([]string{}, e.Tools...), e.Hidden, failureOf(e.Err)}
+		return toolsSelected{in(e.Run, e.Step), append([]string{}, e.Tools...), e.Hidden, failureOf(e.Err)}
 	}
-	return h // an event of unknown middleware
+	return struct{}{} // an event of unknown middleware
 }
 
-func subagentOf(h head, by agent.Run, callID string, child agent.Run) subagent {
-	return subagent{head: h, ofRun: of(by), CallID: callID, Subagent: child.ID, Agent: child.Agent, Depth: child.Depth}
+func subagentOf(by agent.Run, callID string, child agent.Run) subagent {
+	return subagent{ofRun: of(by), CallID: callID, Subagent: child.ID, Agent: child.Agent, Depth: child.Depth}
 }

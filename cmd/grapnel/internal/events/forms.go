@@ -22,12 +22,9 @@ type (
 		Step int         `json:"step"`
 	}
 	fallback struct {
-		head
-
 		Reason string `json:"reason"`
 	}
 	runStarted struct {
-		head
 		ofRun
 
 		Session agent.SessionID `json:"session"`
@@ -37,11 +34,9 @@ type (
 		Depth   int             `json:"depth,omitempty"`
 	}
 	stepStarted struct {
-		head
 		inStep
 	}
 	inferenceStarted struct {
-		head
 		inStep
 
 		Inference string `json:"inference"`
@@ -52,8 +47,6 @@ type (
 		Input []string `json:"input,omitempty"`
 	}
 	delta struct {
-		head
-
 		Text      string     `json:"text,omitempty"`
 		Reasoning string     `json:"reasoning,omitempty"`
 		Call      *deltaCall `json:"call,omitempty"`
@@ -65,7 +58,6 @@ type (
 		Arguments string `json:"arguments,omitempty"`
 	}
 	inferenceCompleted struct {
-		head
 		inStep
 
 		Inference    string             `json:"inference"`
@@ -77,7 +69,6 @@ type (
 		Error        *failure           `json:"error,omitempty"`
 	}
 	retrying struct {
-		head
 		inStep
 
 		Attempt int      `json:"attempt"`
@@ -90,7 +81,6 @@ type (
 		Arguments string `json:"arguments"`
 	}
 	toolCallStarted struct {
-		head
 		inStep
 
 		Call     call    `json:"call"`
@@ -98,14 +88,12 @@ type (
 		Runs     bool    `json:"runs"`
 	}
 	approvalRequested struct {
-		head
 		inStep
 
 		Call      call       `json:"call"`
 		Questions []question `json:"questions"`
 	}
 	approvalCompleted struct {
-		head
 		inStep
 
 		Call    call        `json:"call"`
@@ -113,7 +101,6 @@ type (
 		Answers []personSay `json:"answers,omitempty"`
 	}
 	toolCallCompleted struct {
-		head
 		inStep
 
 		Call       call             `json:"call"`
@@ -127,7 +114,6 @@ type (
 		DurationMS int64            `json:"duration_ms"`
 	}
 	progress struct {
-		head
 		inStep
 
 		CallID   string  `json:"call_id"`
@@ -137,7 +123,6 @@ type (
 		Message  string  `json:"message,omitempty"`
 	}
 	stepCompleted struct {
-		head
 		inStep
 
 		Kind       agent.StepKind `json:"kind"`
@@ -146,7 +131,6 @@ type (
 		Error      *failure       `json:"error,omitempty"`
 	}
 	judged struct {
-		head
 		ofRun
 
 		Steps   int     `json:"steps"`
@@ -154,7 +138,6 @@ type (
 		Signal  *signal `json:"signal,omitempty"`
 	}
 	hook struct {
-		head
 		inStep
 
 		Hook       string          `json:"hook"`
@@ -176,7 +159,6 @@ type (
 		Error      *failure        `json:"error,omitempty"`
 	}
 	runCompleted struct {
-		head
 		ofRun
 
 		Session    agent.SessionID `json:"session"`
@@ -189,7 +171,6 @@ type (
 		Error      *failure        `json:"error,omitempty"`
 	}
 	runParked struct {
-		head
 		ofRun
 
 		Session agent.SessionID `json:"session"`
@@ -229,7 +210,6 @@ type (
 		At       time.Time `json:"at,omitzero"`
 	}
 	runResumed struct {
-		head
 		ofRun
 
 		Session agent.SessionID `json:"session"`
@@ -238,19 +218,16 @@ type (
 		Open    bool            `json:"open,omitempty"`
 	}
 	notifyFailed struct {
-		head
 		ofRun
 
 		Error *failure `json:"error"`
 	}
 	storeStalled struct {
-		head
 		ofRun
 
 		Error *failure `json:"error,omitempty"` // absent when the store does not answer
 	}
 	storeRecovered struct {
-		head
 		ofRun
 
 		AfterMS int64 `json:"after_ms"`
@@ -325,9 +302,9 @@ func signalOf(s agent.Signal) *signal {
 	return out
 }
 
-func completedInference(h head, e agent.InferenceCompleted) any {
+func completedInference(e agent.InferenceCompleted) any {
 	out := inferenceCompleted{
-		head: h, inStep: in(e.Run, e.Step), Inference: e.Inference, Model: e.Reply.Model, FinishReason: e.Reply.FinishReason,
+		inStep: in(e.Run, e.Step), Inference: e.Inference, Model: e.Reply.Model, FinishReason: e.Reply.FinishReason,
 		Text: e.Reply.Message.Text(), Usage: usageOf(e.Reply.Usage), Error: failureOf(e.Err),
 	}
 	for _, c := range e.Reply.Message.Calls() {
@@ -336,34 +313,34 @@ func completedInference(h head, e agent.InferenceCompleted) any {
 	return out
 }
 
-func completedCall(h head, e agent.ToolCallCompleted) any {
+func completedCall(e agent.ToolCallCompleted) any {
 	r := e.Result
 	return toolCallCompleted{
-		h, in(e.Run, e.Step), callOf(r.Call()), textUnless(r.Original().Arguments, r.Call().Arguments), r.Status, r.Reason,
+		in(e.Run, e.Step), callOf(r.Call()), textUnless(r.Original().Arguments, r.Call().Arguments), r.Status, r.Reason,
 		r.DecidedBy, r.Denied(), r.Text(), r.Attempts, r.Duration.Milliseconds(),
 	}
 }
 
-func hookEvent(h head, e hooks.Event) any {
+func hookEvent(e hooks.Event) any {
 	return hook{
-		h, in(e.Run, e.Step), e.Hook, e.Point, e.Control, e.Detached, e.Shadow, e.Origin, e.Call.ID, e.Call.Name, e.Attempt,
+		in(e.Run, e.Step), e.Hook, e.Point, e.Control, e.Detached, e.Shadow, e.Origin, e.Call.ID, e.Call.Name, e.Attempt,
 		e.Duration.Milliseconds(), e.Decision, e.Reason, e.Outcome.Facts(), e.Before, e.After, e.Policy, failureOf(e.Err),
 	}
 }
 
-func completedRun(h head, e agent.RunCompleted) any {
+func completedRun(e agent.RunCompleted) any {
 	s, err := e.State, e.Err
 	if failed, ok := errors.AsType[*agent.RunError](err); ok {
 		err = failed.Err
 	}
 	return runCompleted{
-		h, of(s.Run()), s.Session(), s.Status(), signalOf(s.StopSignal().OrEmpty()), s.Answer(), s.RunStepCount(),
+		of(s.Run()), s.Session(), s.Status(), signalOf(s.StopSignal().OrEmpty()), s.Answer(), s.RunStepCount(),
 		usageOf(s.RunUsage()), time.Since(s.Run().Started).Milliseconds(), failureOf(err),
 	}
 }
 
-func parkedRun(h head, s agent.State) any {
-	out := runParked{h, of(s.Run()), s.Session(), s.Waiting(), nil, s.RunStepCount(), usageOf(s.RunUsage())}
+func parkedRun(s agent.State) any {
+	out := runParked{of(s.Run()), s.Session(), s.Waiting(), nil, s.RunStepCount(), usageOf(s.RunUsage())}
 	for _, i := range s.Interventions() {
 		w := waitingCall{
 			ID: i.ID, Call: callOf(i.Call), Original: textUnless(i.Original.Arguments, i.Call.Arguments),
@@ -398,6 +375,6 @@ func sayOf(a *agent.Approval) *personSay {
 	return &personSay{a.Verdict.String(), string(a.Author), a.By, a.Identity, a.Reason, a.At.UTC()}
 }
 
-func resumedRun(h head, s agent.State) any {
-	return runResumed{h, of(s.Run()), s.Session(), s.Run().Agent, s.RunStepCount(), agent.Checkpoint(s).StepOpen()}
+func resumedRun(s agent.State) any {
+	return runResumed{of(s.Run()), s.Session(), s.Run().Agent, s.RunStepCount(), agent.Checkpoint(s).StepOpen()}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
 
-// Stored returns the form in which a store keeps an event: the fields that follow the head of its object. Passes of
+// Stored returns the form in which a store keeps an event: the members that follow the head of its object. Passes of
 // hooks are only counted. Calls of hooks and progress reports are not stored. It is the func for durable.Options.Events.
 func Stored(e agent.Event) (durable.EventForm, bool) {
 	switch e := e.(type) {
@@ -25,28 +25,12 @@ func Stored(e agent.Event) (durable.EventForm, bool) {
 	case mcp.ProgressReported:
 		return durable.EventForm{}, false
 	}
-	h := head{Type: e.EventName()}
-	before, err := encode(h)
-	if err != nil {
-		return durable.EventForm{}, false
-	}
-	object, err := encode(objectOf(h, e))
-	if err != nil {
-		return durable.EventForm{}, false
-	}
-	rest, ok := bytes.CutPrefix(object, bytes.TrimSuffix(before, []byte("}")))
-	if !ok { // every object begins with its head
-		return durable.EventForm{}, false
-	}
-	return durable.EventForm{Name: h.Type, Data: append([]byte("{"), bytes.TrimPrefix(rest, []byte(","))...)}, true
+	data, err := encode(membersOf(e))
+	return durable.EventForm{Name: e.EventName(), Data: data}, err == nil
 }
 
 // Object returns the object of a stored event. Its seq is the number of the event in the run.
 func Object(e durable.Event) ([]byte, error) {
-	h, err := encode(head{Version, int(e.Seq), e.At.UTC(), e.Name})
-	if err != nil {
-		return nil, err
-	}
 	data := bytes.TrimSpace(e.Data)
 	switch {
 	case e.Name == durable.EventCounts && len(data) > 0:
@@ -57,10 +41,16 @@ func Object(e durable.Event) ([]byte, error) {
 	if !json.Valid(data) || data[0] != '{' {
 		return nil, fmt.Errorf("event %d of run %s is not a JSON object", e.Seq, e.Run)
 	}
-	if rest := data[1:]; !bytes.HasPrefix(bytes.TrimSpace(rest), []byte("}")) {
-		return append(append(bytes.TrimSuffix(h, []byte("}")), ','), rest...), nil
+	return join(head{Version, int(e.Seq), e.At.UTC(), e.Name}, data)
+}
+
+// join returns an object with the members of another one after its head.
+func join(h head, object []byte) ([]byte, error) {
+	out, err := encode(h)
+	if rest := object[1:]; err == nil && !bytes.HasPrefix(bytes.TrimSpace(rest), []byte("}")) {
+		out = append(append(bytes.TrimSuffix(out, []byte("}")), ','), rest...)
 	}
-	return h, nil
+	return out, err
 }
 
 // encode returns a value as JSON without HTML escapes.

@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"encoding/json"
 	"io"
 	"sync"
 	"time"
@@ -22,7 +21,7 @@ const Version = 1
 // Stream is an agent.Observer that writes events as JSON Lines.
 type Stream struct {
 	mu  sync.Mutex
-	out *json.Encoder
+	out io.Writer
 	seq int
 	err error
 }
@@ -30,11 +29,7 @@ type Stream struct {
 var _ agent.Observer = (*Stream)(nil)
 
 // New returns a stream that writes to out.
-func New(out io.Writer) *Stream {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	return &Stream{out: encoder}
-}
+func New(out io.Writer) *Stream { return &Stream{out: out} }
 
 // Err returns the first write error; the stream writes nothing after it.
 func (s *Stream) Err() error {
@@ -51,84 +46,85 @@ type head struct {
 	Type string    `json:"type"`
 }
 
-func (s *Stream) write(kind string, make func(head) any) {
+// write writes an object with members after its head.
+func (s *Stream) write(kind string, members any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
 		return
 	}
 	s.seq++
-	s.err = s.out.Encode(make(head{Version, s.seq, time.Now().UTC(), kind}))
+	var line []byte
+	if line, s.err = encode(members); s.err == nil {
+		line, s.err = join(head{Version, s.seq, time.Now().UTC(), kind}, line)
+	}
+	if s.err == nil {
+		_, s.err = s.out.Write(append(line, '\n'))
+	}
 }
 
 // Fallback writes that no model is available, and that a recording is played instead.
-func (s *Stream) Fallback(reason string) {
-	s.write("fallback", func(h head) any { return fallback{h, reason} })
-}
+func (s *Stream) Fallback(reason string) { s.write("fallback", fallback{reason}) }
 
 // Delta writes a piece of a reply.
 func (s *Stream) Delta(d agent.Delta) {
-	s.write("delta", func(h head) any {
-		out := delta{head: h, Text: d.Text, Reasoning: d.Reasoning}
-		if d.Text == "" && d.Reasoning == "" {
-			out.Call = &deltaCall{d.CallIndex, d.Call.ID, d.Call.Name, d.Call.Arguments}
-		}
-		return out
-	})
+	out := delta{Text: d.Text, Reasoning: d.Reasoning}
+	if d.Text == "" && d.Reasoning == "" {
+		out.Call = &deltaCall{d.CallIndex, d.Call.ID, d.Call.Name, d.Call.Arguments}
+	}
+	s.write("delta", out)
 }
 
 // Observe writes an event.
-func (s *Stream) Observe(_ context.Context, e agent.Event) {
-	s.write(e.EventName(), func(h head) any { return objectOf(h, e) })
-}
+func (s *Stream) Observe(_ context.Context, e agent.Event) { s.write(e.EventName(), membersOf(e)) }
 
-// objectOf returns the object of an event.
-func objectOf(h head, e agent.Event) any {
+// membersOf returns the members of the object of an event, after its head.
+func membersOf(e agent.Event) any {
 	switch e := e.(type) {
 	case agent.RunStarted:
-		return runStarted{h, of(e.Run), e.Run.Session, e.Run.Agent, e.Run.Number, e.Run.Parent, e.Run.Depth}
+		return runStarted{of(e.Run), e.Run.Session, e.Run.Agent, e.Run.Number, e.Run.Parent, e.Run.Depth}
 	case agent.StepStarted:
-		return stepStarted{h, in(e.Run, e.Index)}
+		return stepStarted{in(e.Run, e.Index)}
 	case agent.InferenceStarted:
 		request := e.State.Request()
 		return inferenceStarted{
-			h, in(e.Run, e.Step), e.Inference, request.Model, e.State.MessageCount(), request.Tools.Len(), inputOf(e),
+			in(e.Run, e.Step), e.Inference, request.Model, e.State.MessageCount(), request.Tools.Len(), inputOf(e),
 		}
 	case agent.InferenceCompleted:
-		return completedInference(h, e)
+		return completedInference(e)
 	case processor.Retrying:
-		return retrying{h, in(e.Run, e.Step), e.Attempt, e.Wait.Milliseconds(), failureOf(e.Err)}
+		return retrying{in(e.Run, e.Step), e.Attempt, e.Wait.Milliseconds(), failureOf(e.Err)}
 	case agent.ToolCallStarted:
-		return toolCallStarted{h, in(e.Run, e.Step), callOf(e.Call), textUnless(e.Original.Arguments, e.Call.Arguments), e.Runs}
+		return toolCallStarted{in(e.Run, e.Step), callOf(e.Call), textUnless(e.Original.Arguments, e.Call.Arguments), e.Runs}
 	case agent.ToolCallCompleted:
-		return completedCall(h, e)
+		return completedCall(e)
 	case agent.ApprovalRequested:
-		return approvalRequested{h, in(e.Run, e.Step), callOf(e.Call), lo.Map(e.Questions, questionOf)}
+		return approvalRequested{in(e.Run, e.Step), callOf(e.Call), lo.Map(e.Questions, questionOf)}
 	case agent.ApprovalCompleted:
-		return approvalCompleted{h, in(e.Run, e.Step), callOf(e.Call), sayOf(&e.Approval), saysOf(e.Answers)}
+		return approvalCompleted{in(e.Run, e.Step), callOf(e.Call), sayOf(&e.Approval), saysOf(e.Answers)}
 	case mcp.ProgressReported:
-		return progress{h, in(e.Run, e.Step), e.Call.ID, e.Call.Name, e.Progress, e.Total, e.Message}
+		return progress{in(e.Run, e.Step), e.Call.ID, e.Call.Name, e.Progress, e.Total, e.Message}
 	case agent.StepCompleted:
 		r := e.Record
-		return stepCompleted{h, in(e.Run, r.Index()), r.Kind(), r.Duration().Milliseconds(), usageOf(r.Usage()), failureOf(orNil(r.Failure()))}
+		return stepCompleted{in(e.Run, r.Index()), r.Kind(), r.Duration().Milliseconds(), usageOf(r.Usage()), failureOf(orNil(r.Failure()))}
 	case agent.Judged:
-		return judged{h, of(e.Run), e.Step, e.Evaluation.Verdict.String(), signalOf(e.Evaluation.Signal)}
+		return judged{of(e.Run), e.Step, e.Evaluation.Verdict.String(), signalOf(e.Evaluation.Signal)}
 	case hooks.Event:
-		return hookEvent(h, e)
+		return hookEvent(e)
 	case agent.RunParked:
-		return parkedRun(h, e.State)
+		return parkedRun(e.State)
 	case agent.RunResumed:
-		return resumedRun(h, e.State)
+		return resumedRun(e.State)
 	case durable.NotifyFailed:
-		return notifyFailed{h, of(e.Run), failureOf(e.Err)}
+		return notifyFailed{of(e.Run), failureOf(e.Err)}
 	case durable.StoreStalled:
-		return storeStalled{h, of(e.Run), failureOf(e.Err)}
+		return storeStalled{of(e.Run), failureOf(e.Err)}
 	case durable.StoreRecovered:
-		return storeRecovered{h, of(e.Run), e.After.Milliseconds()}
+		return storeRecovered{of(e.Run), e.After.Milliseconds()}
 	case agent.RunCompleted:
-		return completedRun(h, e)
+		return completedRun(e)
 	}
-	return ofCapability(h, e)
+	return ofCapability(e)
 }
 
 // orNil converts a failure to an error, and a nil pointer to a nil error.
