@@ -3,10 +3,6 @@ package pipeline
 import (
 	"cmp"
 	"context"
-
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
-
 	_ "embed"
 	"errors"
 	"fmt"
@@ -18,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/pipeline"

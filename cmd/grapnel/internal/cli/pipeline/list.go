@@ -91,16 +91,7 @@ func (p *pipelines) newLogs() *cobra.Command {
 				if follow {
 					return run.follow(c.Context())
 				}
-				sources := []*eventSource{{run: about.ID}}
-				err := eachBelow(c.Context(), k, about.ID, "", func(below durable.Run, name string) {
-					sources = append(sources, &eventSource{run: below.ID, name: name})
-				})
-				if err != nil {
-					return err
-				}
-				return eachEvent(c.Context(), k, sources, func(e durable.Event, from *eventSource) error {
-					return run.writeEvent(e, from.name, from.run == about.ID)
-				})
+				return run.writeRest(c.Context())
 			})
 		},
 	}

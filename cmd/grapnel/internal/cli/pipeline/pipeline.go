@@ -340,10 +340,7 @@ func (p *pipelines) newAbort() *cobra.Command {
 		Example: "  grapnel pipeline abort friday",
 		Args:    oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withSession(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
-				if about.Status.Ended() {
-					return console.Usagef("session %q has ended as %s", args[0], about.Status)
-				}
+			return p.withOpen(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
 				err := k.Control.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalCancel, Text: reason, By: console.UserName()})
 				if err == nil {
 					err = cancelBelow(c.Context(), k, about.ID)
@@ -404,10 +401,7 @@ func (p *pipelines) newPause() *cobra.Command {
 continues it.`,
 		Example: "  grapnel pipeline pause friday", Args: oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
-			return p.withSession(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
-				if about.Status.Ended() {
-					return console.Usagef("session %q has ended as %s", args[0], about.Status)
-				}
+			return p.withOpen(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
 				err := k.Control.Signal(c.Context(), about.ID, durable.Signal{Kind: durable.SignalPause, By: console.UserName()})
 				return p.confirm(c.Context(), k, about, err, "will pause after its iteration", "is paused")
 			})
@@ -441,6 +435,16 @@ func (p *pipelines) withSession(ctx context.Context, name string, do func(k *sto
 		about, err := findSession(ctx, k, name)
 		if err != nil {
 			return err
+		}
+		return do(k, about)
+	})
+}
+
+// withOpen works like withSession, for a session that must not have ended.
+func (p *pipelines) withOpen(ctx context.Context, name string, do func(k *storage.Store, about durable.Run) error) error {
+	return p.withSession(ctx, name, func(k *storage.Store, about durable.Run) error {
+		if about.Status.Ended() {
+			return console.Usagef("session %q has ended as %s", name, about.Status)
 		}
 		return do(k, about)
 	})

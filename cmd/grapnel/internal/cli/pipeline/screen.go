@@ -166,14 +166,6 @@ func (v *sessionView) drawFrame(width, height int) {
 	v.screen.draw(lines, plain)
 }
 
-// update makes the view read the session again.
-func (v *sessionView) update() {
-	select {
-	case v.updates <- struct{}{}:
-	default:
-	}
-}
-
 // above writes something above the view.
 func (v *sessionView) above(write func()) {
 	v.mu.Lock()

@@ -309,7 +309,7 @@ pipeline is the one that the session began with. The text of --context goes to t
 		Args: oneSession,
 		RunE: func(c *cobra.Command, args []string) error {
 			return console.WithTelemetry(c.Context(), "", p.Std.Err, func(ctx context.Context) error {
-				return p.withSession(ctx, args[0], func(k *storage.Store, about durable.Run) error {
+				return p.withOpen(ctx, args[0], func(k *storage.Store, about durable.Run) error {
 					return p.resume(ctx, k, about, args[0], text, restart, look)
 				})
 			})
@@ -323,9 +323,6 @@ pipeline is the one that the session began with. The text of --context goes to t
 
 // resume ends the pause of a session, and runs it unless another process does.
 func (p *pipelines) resume(ctx context.Context, k *storage.Store, about durable.Run, name, text string, restart bool, look sessionLook) (err error) {
-	if about.Status.Ended() {
-		return console.Usagef("session %q has ended as %s", name, about.Status)
-	}
 	if isServed(about) && restart {
 		return console.Usagef("--restart-stage: the coordinator executes the session: abort it, and start another one")
 	}
@@ -484,15 +481,15 @@ func (s *sessionRun) run(ctx context.Context) error {
 		return watching
 	}
 	if s.noWait {
-		if err := s.followRest(context.WithoutCancel(ctx)); err != nil {
+		if err := s.writeRest(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
 	}
 	return s.finish(context.WithoutCancel(ctx))
 }
 
-// followRest writes the events that were not followed, because the command was stopped at a gate.
-func (s *sessionRun) followRest(ctx context.Context) error {
+// writeRest writes the events so far that were not followed.
+func (s *sessionRun) writeRest(ctx context.Context) error {
 	sources := []*eventSource{{run: s.about.ID, after: s.followedOf(s.about.ID)}}
 	err := eachBelow(ctx, s.kept, s.about.ID, "", func(below durable.Run, name string) {
 		sources = append(sources, &eventSource{run: below.ID, name: name, after: s.followedOf(below.ID)})
@@ -621,10 +618,9 @@ func (s *sessionRun) follow(ctx context.Context) error {
 	defer others.Wait()
 	defer cancel()
 	var also func(run agent.RunID, after int64, name string)
+	begin := func(run agent.RunID, name string) { also(run, 0, name) }
 	also = func(run agent.RunID, after int64, name string) {
-		others.Go(func() { // the session itself reports errors
-			_ = s.followRun(below, run, after, name, func(run agent.RunID, name string) { also(run, 0, name) })
-		})
+		others.Go(func() { _ = s.followRun(below, run, after, name, begin) }) // the session itself reports errors
 	}
 	if s.about.Events > 0 {
 		if err := eachBelow(ctx, s.kept, s.about.ID, "", func(part durable.Run, name string) {
@@ -637,8 +633,8 @@ func (s *sessionRun) follow(ctx context.Context) error {
 		}
 	}
 	s.setFollowed(s.about.ID, s.about.Events)
-	s.wake() // it may have waited for a person before
-	err := s.followRun(ctx, s.about.ID, s.about.Events, "", func(run agent.RunID, name string) { also(run, 0, name) })
+	signal(s.asked) // it may have waited for a person before
+	err := s.followRun(ctx, s.about.ID, s.about.Events, "", begin)
 	if err == nil && !s.noWait {
 		others.Wait() // they have ended, but their last events may not be written
 	}
@@ -664,10 +660,10 @@ func eachBelow(ctx context.Context, k *storage.Store, run agent.RunID, name stri
 	return nil
 }
 
-// wake lets the person at the terminal be asked, if there is a question.
-func (s *sessionRun) wake() {
+// signal puts an element into a channel that has room for one, unless there is one.
+func signal(c chan<- struct{}) {
 	select {
-	case s.asked <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -770,7 +766,7 @@ func (s *sessionRun) followRun(ctx context.Context, id agent.RunID, after int64,
 		s.setFollowed(id, e.Seq)
 		switch e.Name {
 		case "pipeline.waiting":
-			if s.wake(); s.noWait && top {
+			if signal(s.asked); s.noWait && top {
 				return nil
 			}
 		case "pipeline.stage_start", "pipeline.spawned":
@@ -976,7 +972,7 @@ func (s *sessionRun) writeEvent(e durable.Event, name string, top bool) error {
 		return err
 	}
 	if s.view != nil {
-		s.view.update()
+		signal(s.view.updates)
 		return nil
 	}
 	var d sessionEvent
