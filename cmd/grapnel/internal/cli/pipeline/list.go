@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
 	"github.com/grapnel-go/grapnel/durable"
@@ -98,45 +97,4 @@ func (p *pipelines) newLogs() *cobra.Command {
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "write events as they come, until the session has ended")
 	c.Flags().BoolVar(&asJSON, "json", false, "write each event as a JSON object (docs/pipelines.md)")
 	return c
-}
-
-// eventSource is a run whose events are read.
-type eventSource struct {
-	run   agent.RunID
-	name  string // what its lines begin with
-	after int64
-	next  []durable.Event
-	ended bool
-}
-
-// readNext reads the next events, if there are none left.
-func (s *eventSource) readNext(ctx context.Context, store durable.Lister) (err error) {
-	if len(s.next) == 0 && !s.ended {
-		s.next, err = store.Events(ctx, s.run, s.after, storage.Page)
-		s.ended = len(s.next) == 0
-	}
-	return err
-}
-
-// eachEvent calls do with the events of several runs, in the order of their times.
-func eachEvent(ctx context.Context, k *storage.Store, sources []*eventSource, do func(e durable.Event, from *eventSource) error) error {
-	for {
-		var first *eventSource
-		for _, s := range sources {
-			if err := s.readNext(ctx, k.Store); err != nil {
-				return err
-			}
-			if !s.ended && (first == nil || s.next[0].At.Before(first.next[0].At)) {
-				first = s
-			}
-		}
-		if first == nil {
-			return nil
-		}
-		e := first.next[0]
-		first.next, first.after = first.next[1:], e.Seq
-		if err := do(e, first); err != nil {
-			return err
-		}
-	}
 }

@@ -315,7 +315,7 @@ func TestSessionViewConcurrently(t *testing.T) {
 	var drawing sync.WaitGroup
 	drawing.Go(func() { assert.ErrorIs(t, v.run(ctx), context.Canceled) })
 	for range 50 {
-		v.update()
+		signal(v.updates)
 		v.above(func() {})
 		v.hold(ctx)()
 	}
