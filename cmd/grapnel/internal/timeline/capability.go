@@ -18,10 +18,10 @@ func (t *Timeline) capability(e agent.Event) {
 	switch e := e.(type) {
 	case capability.CompactionCompleted:
 		say(dim, "⇊", "older messages are summarized: %s become %d, %s tokens %s%s",
-			countWords(e.MessagesBefore, "message"), e.MessagesAfter, groupDigits(e.TokensBefore), groupDigits(e.TokensAfter), used(e.Usage))
+			Plural(e.MessagesBefore, "message"), e.MessagesAfter, groupDigits(e.TokensBefore), groupDigits(e.TokensAfter), used(e.Usage))
 	case capability.CompactionFailed:
 		say(yellow, "!", "older messages could not be summarized; the model sees all %s: %s%s",
-			countWords(e.Messages, "message"), oneLine(e.Failure.Text), used(e.Usage))
+			Plural(e.Messages, "message"), OneLine(e.Failure.Text), used(e.Usage))
 	case capability.SubagentStarted:
 		say(cyan, "↳", "%s begins", describeRun(e.Subagent))
 	case capability.SubagentParked:
@@ -35,23 +35,23 @@ func (t *Timeline) capability(e agent.Event) {
 		}
 		say(look, "↳", "%s: %s%s%s", describeRun(e.Subagent), e.Status, why, used(e.Usage))
 	case kit.FellBack:
-		say(yellow, "⤳", "%s failed: %s; asking %s", place(e.From, e.FromModel), oneLine(e.Err.Error()), place(e.To, e.ToModel))
+		say(yellow, "⤳", "%s failed: %s; asking %s", place(e.From, e.FromModel), OneLine(e.Err.Error()), place(e.To, e.ToModel))
 	case kit.ContextEdited:
-		say(dim, "⇊", "%s no longer shown: %s tokens become %s", countWords(e.Results, "old result"), groupDigits(e.Before), groupDigits(e.After))
+		say(dim, "⇊", "%s no longer shown: %s tokens become %s", Plural(e.Results, "old result"), groupDigits(e.Before), groupDigits(e.After))
 	case kit.Selected:
 		if e.Err != nil {
-			say(yellow, "!", "no tools could be selected; the model sees all of them: %s", oneLine(e.Err.Error()))
+			say(yellow, "!", "no tools could be selected; the model sees all of them: %s", OneLine(e.Err.Error()))
 			return
 		}
-		say(dim, "⊂", "the model sees %s; %d more are hidden", cmp.Or(oneLine(strings.Join(e.Tools, ", ")), "no tool"), e.Hidden)
+		say(dim, "⊂", "the model sees %s; %d more are hidden", cmp.Or(OneLine(strings.Join(e.Tools, ", ")), "no tool"), e.Hidden)
 	}
 }
 
-func describeRun(r agent.Run) string { return cmp.Or(oneLine(r.Agent), "a sub-agent") }
+func describeRun(r agent.Run) string { return cmp.Or(OneLine(r.Agent), "a sub-agent") }
 
 // place returns the model at an index of a list of models.
 func place(i int, model string) string {
-	return cmp.Or(oneLine(model), fmt.Sprintf("model %d", i+1))
+	return cmp.Or(OneLine(model), fmt.Sprintf("model %d", i+1))
 }
 
 // used returns the usage of an operation as the end of a line.

@@ -9,5 +9,5 @@ import (
 // Clean makes a text safe to show on a terminal, as invisible.Clean does.
 func Clean(text string) string { return invisible.Clean(text) }
 
-// oneLine returns a sanitized text on one line.
-func oneLine(text string) string { return strings.Join(strings.Fields(Clean(text)), " ") }
+// OneLine returns a sanitized text on one line.
+func OneLine(text string) string { return strings.Join(strings.Fields(Clean(text)), " ") }

@@ -21,11 +21,11 @@ func (t *Timeline) hook(e hooks.Event) {
 
 // decision shows the decision of a hook, unless the hook had no objection or only observed.
 func (t *Timeline) decision(indent int, e hooks.Event) {
-	who, why := oneLine(e.Hook), describeReason(e.Reason)
+	who, why := OneLine(e.Hook), describeReason(e.Reason)
 	say := func(look style, mark, text string) { t.paper.line(indent, look, mark, look, text) }
 	switch e.Kind {
 	case hooks.HookFailed, hooks.HookTimeout:
-		say(red, "!", fmt.Sprintf("%s could not decide (%s): %s", who, describePolicy(e.Policy), oneLine(fmt.Sprint(e.Err))))
+		say(red, "!", fmt.Sprintf("%s could not decide (%s): %s", who, describePolicy(e.Policy), OneLine(fmt.Sprint(e.Err))))
 		return
 	case hooks.HookSkipped, hooks.HookConflict:
 		say(dim, "-", who+" was skipped"+why)
@@ -84,7 +84,7 @@ func describeReason(reason string) string {
 	if reason == "" {
 		return ""
 	}
-	return ": " + oneLine(reason)
+	return ": " + OneLine(reason)
 }
 
 // decisionSubject returns the subject of a decision at a point.

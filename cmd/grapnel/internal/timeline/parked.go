@@ -13,7 +13,7 @@ func (t *Timeline) showResume(s agent.State) {
 	t.begun = true // the user's message was shown before
 	t.paper.gap()
 	since := FormatDuration(time.Since(s.Run().Started))
-	t.paper.line(0, cyan, "resumed:", plain, fmt.Sprintf("after %s, %s after it began", countWords(s.RunStepCount(), "step"), since))
+	t.paper.line(0, cyan, "resumed:", plain, fmt.Sprintf("after %s, %s after it began", Plural(s.RunStepCount(), "step"), since))
 	if agent.Checkpoint(s).StepOpen() {
 		t.paper.gap()
 		t.paper.line(0, bold, fmt.Sprintf("step %d", s.RunStepCount()+1), dim, "goes on")
@@ -43,15 +43,15 @@ func (t *Timeline) showWait(i agent.Intervention, now time.Time) {
 	if i.Call.Arguments != i.Original.Arguments {
 		t.paper.line(4, dim, "the model asked for", dim, Clean(i.Original.Arguments))
 	}
-	text := oneLine(i.CallID())
+	text := OneLine(i.CallID())
 	if i.Child.Agent != "" {
-		text += " of " + oneLine(i.Child.Agent)
+		text += " of " + OneLine(i.Child.Agent)
 	}
 	text += ", asked " + Ago(i.Asked, now)
 	answer, onTimeout := i.Answer(), i.Questions.OnTimeout()
 	switch left := i.Deadline.Sub(now); {
 	case answer != nil:
-		text += "; answered: " + answer.Verdict.String() + byWhom(oneLine(answer.By)) + describeReason(answer.Reason)
+		text += "; answered: " + answer.Verdict.String() + byWhom(OneLine(answer.By)) + describeReason(answer.Reason)
 	case i.Deadline.IsZero():
 	case left > 0:
 		text += fmt.Sprintf("; in %s the default applies: %s", Rough(left), onTimeout)
@@ -73,13 +73,13 @@ func Ago(at, now time.Time) string {
 func Rough(d time.Duration) string {
 	switch {
 	case d < time.Minute:
-		return countWords(max(int(d.Seconds()), 1), "second")
+		return Plural(max(int(d.Seconds()), 1), "second")
 	case d < time.Hour:
-		return countWords(int(d.Minutes()), "minute")
+		return Plural(int(d.Minutes()), "minute")
 	case d < 48*time.Hour:
-		return countWords(int(d.Hours()), "hour")
+		return Plural(int(d.Hours()), "hour")
 	}
-	return countWords(int(d.Hours()/24), "day")
+	return Plural(int(d.Hours()/24), "day")
 }
 
 // Replay shows a stored run as it would have been shown while it ran, without the decisions of hooks.
@@ -108,7 +108,7 @@ func (t *Timeline) Replay(s agent.State) {
 		}
 		t.showUsage(r)
 		if t.failure != nil {
-			t.paper.line(2, red, "✗", red, oneLine(t.failure.Text))
+			t.paper.line(2, red, "✗", red, OneLine(t.failure.Text))
 			t.failure = nil
 		}
 	}

@@ -103,7 +103,7 @@ func (t *Timeline) text(text string) {
 func stalledText(e durable.StoreStalled) string {
 	why := "it does not answer"
 	if e.Err != nil {
-		why = oneLine(e.Err.Error())
+		why = OneLine(e.Err.Error())
 	}
 	return "the run waits for its store: " + why
 }
@@ -120,7 +120,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case agent.RunParked:
 		t.showWaits(e.State)
 	case durable.NotifyFailed:
-		t.paper.line(2, red, "!", red, "sending the notice that the run waits failed: "+oneLine(e.Err.Error()))
+		t.paper.line(2, red, "!", red, "sending the notice that the run waits failed: "+OneLine(e.Err.Error()))
 	case durable.StoreStalled:
 		t.paper.line(2, red, "!", red, stalledText(e))
 	case durable.StoreRecovered:
@@ -133,7 +133,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 	case agent.InferenceCompleted:
 		t.showReply(e)
 	case processor.Retrying:
-		text := fmt.Sprintf("attempt %d failed: %s; trying again in %s", e.Attempt, oneLine(e.Err.Error()), FormatDuration(e.Wait))
+		text := fmt.Sprintf("attempt %d failed: %s; trying again in %s", e.Attempt, OneLine(e.Err.Error()), FormatDuration(e.Wait))
 		t.paper.line(2, yellow, "⟳", yellow, text)
 	case agent.ToolCallStarted:
 		t.showCall(e)
@@ -149,7 +149,7 @@ func (t *Timeline) Observe(_ context.Context, e agent.Event) {
 		t.showUsage(e.Record)
 	case agent.Judged:
 		if t.failure != nil && !e.Evaluation.Stops() { // otherwise the verdict shows it
-			t.paper.line(2, red, "✗", red, oneLine(t.failure.Text))
+			t.paper.line(2, red, "✗", red, OneLine(t.failure.Text))
 		}
 		t.failure = nil
 	case hooks.Event:
@@ -198,7 +198,7 @@ func (t *Timeline) showCall(e agent.ToolCallStarted) {
 	t.called++
 	t.calls = append(t.calls, e.Call.ID)
 	t.names[e.Call.ID] = e.Call.Name
-	t.paper.line(2, cyan, "▸ "+oneLine(e.Call.Name), plain, shortenText(describeArguments(e.Original), 3*t.paper.columns()/2))
+	t.paper.line(2, cyan, "▸ "+OneLine(e.Call.Name), plain, shortenText(describeArguments(e.Original), 3*t.paper.columns()/2))
 	told := false
 	for _, d := range t.decided[e.Call.ID] {
 		told = told || d.Decision == hooks.Rewrite && d.After == e.Call.Arguments
@@ -231,7 +231,7 @@ func (t *Timeline) showResult(r *agent.ToolResult) {
 		t.denied++
 		mark, look, words = "✗", red, describeRefusal(r)
 	case r.Mocked():
-		mark, look, words = "◦", yellow, "answered by "+cmp.Or(oneLine(r.DecidedBy), "a hook")
+		mark, look, words = "◦", yellow, "answered by "+cmp.Or(OneLine(r.DecidedBy), "a hook")
 	case r.Reason == agent.ReasonWithheld:
 		mark, look, words = "✂", red, lo.Ternary(r.Executed(), "result withheld", "not run, result withheld")
 	case r.Status == agent.ToolUnknown:
@@ -248,9 +248,9 @@ func (t *Timeline) showResult(r *agent.ToolResult) {
 		words += " · " + FormatDuration(r.Duration)
 	}
 	if len(t.calls) > 1 { // the result must name its call
-		words = oneLine(r.Tool()) + " " + words
+		words = OneLine(r.Tool()) + " " + words
 	}
-	t.calls = removeID(t.calls, r.CallID())
+	t.calls = lo.Without(t.calls, r.CallID())
 	if !t.told[r.CallID()] || r.Executed() {
 		t.paper.line(4, look, mark, look, words)
 	}
@@ -270,12 +270,12 @@ func (t *Timeline) progress(e mcp.ProgressReported) {
 	}
 	t.quarters[e.Call.ID] = quarter
 	how := lo.Ternary(e.Total > 0, fmt.Sprintf("%g of %g", e.Progress, e.Total), fmt.Sprintf("%g", e.Progress))
-	t.paper.line(4, dim, "…", dim, strings.TrimSpace(how+" "+oneLine(e.Message)))
+	t.paper.line(4, dim, "…", dim, strings.TrimSpace(how+" "+OneLine(e.Message)))
 }
 
 // describeRefusal describes why a call was not allowed to run.
 func describeRefusal(r *agent.ToolResult) string {
-	by := oneLine(r.DecidedBy)
+	by := OneLine(r.DecidedBy)
 	_, why, _ := strings.Cut(r.Text(), r.DecidedBy+": ") // after "denied by" and the like
 	why = Clean(why)
 	switch r.Reason {
@@ -287,16 +287,6 @@ func describeRefusal(r *agent.ToolResult) string {
 		return "not run: " + cmp.Or(by, "a hook") + " could not decide" + describeReason(strings.TrimPrefix(why, "the hook could not decide: "))
 	}
 	return "denied by " + cmp.Or(by, "a hook") + describeReason(why)
-}
-
-func removeID(ids []string, id string) []string {
-	out := []string{}
-	for _, other := range ids {
-		if other != id {
-			out = append(out, other)
-		}
-	}
-	return out
 }
 
 // mostLines is the maximum number of lines of a result that are shown.
@@ -313,7 +303,7 @@ func (t *Timeline) result(text string) {
 		t.paper.raw(strings.TrimRight("      "+t.paper.paint(dim, shortenText(line, t.paper.columns()-6)), " ") + "\n")
 	}
 	if more := len(lines) - mostLines; more > 0 {
-		t.paper.line(6, dim, "", dim, "… "+countWords(more, "more line"))
+		t.paper.line(6, dim, "", dim, "… "+Plural(more, "more line"))
 	}
 }
 
@@ -323,7 +313,7 @@ func firstLines(text string, most int) string {
 	if len(lines) <= most {
 		return strings.Join(lines, "\n")
 	}
-	return strings.Join(lines[:most], "\n") + "\n… " + countWords(len(lines)-most, "more line")
+	return strings.Join(lines[:most], "\n") + "\n… " + Plural(len(lines)-most, "more line")
 }
 
 // showUsage shows the usage of a step.
@@ -346,7 +336,7 @@ func (t *Timeline) showEnd(e agent.RunCompleted) {
 		look = red
 	}
 	if len(t.calls) > 0 && s.Status() == agent.StatusCancelled {
-		text += " (while " + oneLine(t.names[t.calls[0]]) + " ran)"
+		text += " (while " + OneLine(t.names[t.calls[0]]) + " ran)"
 	}
 	t.sum(s, look, text)
 }
@@ -356,7 +346,7 @@ func (t *Timeline) sum(s agent.State, look style, text string) {
 	status, why, _ := strings.Cut(text, ": ")
 	t.paper.gap()
 	t.paper.line(0, look, status+":", plain, why)
-	sums := []string{countWords(s.RunStepCount(), "step"), countWords(t.called, "call")}
+	sums := []string{Plural(s.RunStepCount(), "step"), Plural(t.called, "call")}
 	for _, n := range []struct {
 		count int
 		word  string
@@ -385,20 +375,20 @@ func (t *Timeline) asks(c agent.ToolCall, questions agent.Questions) {
 		case q.Kind == agent.QuestionDoubt:
 			by = "this call may have happened" + describeReason(q.Reason)
 		case q.Input != nil:
-			by = oneLine(q.Reason)
+			by = OneLine(q.Reason)
 		case q.Gate != nil:
-			by = oneLine(q.By) + " waits for a " + oneLine(q.Gate.Kind) + describeReason(q.Reason)
+			by = OneLine(q.By) + " waits for a " + OneLine(q.Gate.Kind) + describeReason(q.Reason)
 		case q.By != "":
-			by = oneLine(q.By) + " asks for approval" + describeReason(q.Reason)
+			by = OneLine(q.By) + " asks for approval" + describeReason(q.Reason)
 		}
 		text := cmp.Or(by, "this needs approval")
 		if q.Restricted() {
-			text += "; " + oneLine(q.Needs())
+			text += "; " + OneLine(q.Needs())
 		}
 		if a := q.Decision(); a != nil && questions.Decision() == nil { // one of several questions
-			text += "; answered: " + a.Verdict.String() + byWhom(oneLine(a.By)) + describeReason(a.Reason)
+			text += "; answered: " + a.Verdict.String() + byWhom(OneLine(a.By)) + describeReason(a.Reason)
 		}
 		t.paper.line(2, yellow, "?", yellow, text)
 	}
-	t.paper.line(4, cyan, oneLine(c.Name), plain, Clean(c.Arguments))
+	t.paper.line(4, cyan, OneLine(c.Name), plain, Clean(c.Arguments))
 }

@@ -17,12 +17,12 @@ import (
 func describeArguments(c agent.ToolCall) string {
 	var in map[string]json.RawMessage
 	if json.Unmarshal([]byte(c.Arguments), &in) != nil {
-		return oneLine(c.Arguments)
+		return OneLine(c.Arguments)
 	}
 	var out []string
 	for _, name := range []string{"command", "path", "pattern", "query", "url"} {
 		if text, ok := textOf(in[name]); ok {
-			out = append(out, oneLine(text))
+			out = append(out, OneLine(text))
 			delete(in, name)
 			break
 		}
@@ -30,9 +30,9 @@ func describeArguments(c agent.ToolCall) string {
 	for _, name := range slices.Sorted(maps.Keys(in)) {
 		value := string(in[name])
 		if text, ok := textOf(in[name]); ok {
-			value = strconv.Quote(shortenText(oneLine(text), 32))
+			value = strconv.Quote(shortenText(OneLine(text), 32))
 		}
-		out = append(out, oneLine(name)+"="+shortenText(oneLine(value), 40))
+		out = append(out, OneLine(name)+"="+shortenText(OneLine(value), 40))
 	}
 	return strings.Join(out, " ")
 }
@@ -88,9 +88,10 @@ func groupDigits(n int64) string {
 	return digits
 }
 
-func countWords(n int, word string) string {
+// Plural returns a number with its noun.
+func Plural(n int, noun string) string {
 	if n == 1 {
-		return "1 " + word
+		return "1 " + noun
 	}
-	return fmt.Sprintf("%d %ss", n, word)
+	return fmt.Sprintf("%d %ss", n, noun)
 }

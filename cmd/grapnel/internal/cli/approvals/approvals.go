@@ -88,7 +88,7 @@ func (r *approvals) listItems(k *storage.Store, items []approval.Item, more bool
 			deadline = "in " + timeline.Rough(left)
 		}
 		table.Row(storage.Short(i.Run), storage.ShortWait(i.Wait), i.Call, i.Kind, i.Tool, i.AgentText(), timeline.Ago(i.Asked, now), deadline,
-			console.OneLine(console.Shorten(i.Preview, storage.MostPreview)), console.OneLine(whyOf(i)))
+			timeline.OneLine(console.Shorten(i.Preview, storage.MostPreview)), timeline.OneLine(whyOf(i)))
 	}
 	if err := table.Flush(); err != nil {
 		return err

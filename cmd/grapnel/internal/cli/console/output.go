@@ -20,9 +20,6 @@ func WriteJSON(w io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// OneLine returns a text on one line.
-func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
 // WriteWrapped writes a text after the beginning of a line. At a terminal, it breaks lines between words.
 func WriteWrapped(out *os.File, begin, next, text string) {
 	text = timeline.Clean(text)

@@ -106,8 +106,3 @@ func ShortTime(d time.Duration) string {
 	}
 	return fmt.Sprintf("%d days", int(d.Hours())/24)
 }
-
-// Plural returns a number with its noun.
-func Plural(n int, noun string) string {
-	return fmt.Sprintf("%d %s%s", n, noun, lo.Ternary(n == 1, "", "s"))
-}

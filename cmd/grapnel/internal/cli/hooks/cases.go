@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/policy/policytest"
 )
 
@@ -328,11 +329,11 @@ func (w *testWriter) sum(ran, failed int, low []*policytest.Result, least float6
 	for _, r := range low {
 		w.line("%s: %s is below the required %v%%", r.Path, r.Coverage.String(), least)
 	}
-	noun := lo.Ternary(ran == 1, "case", "cases")
+	cases := timeline.Plural(ran, "case")
 	switch {
 	case failed > 0:
-		w.line("%s", console.MarkText(fmt.Sprintf("%d of %d %s failed", failed, ran, noun), console.MarkBad))
+		w.line("%s", console.MarkText(fmt.Sprintf("%d of %s failed", failed, cases), console.MarkBad))
 	case ran > 0:
-		w.line("%s", console.MarkText(fmt.Sprintf("%d %s passed", ran, noun), console.MarkGood))
+		w.line("%s", console.MarkText(cases+" passed", console.MarkGood))
 	}
 }

@@ -191,7 +191,7 @@ func (c warningCounts) String() string {
 		what string
 	}{{c.errors, "error"}, {c.warnings, "warning"}, {c.notes, "note"}} {
 		if of.n > 0 {
-			fmt.Fprintf(&text, ", %d %s%s", of.n, of.what, lo.Ternary(of.n == 1, "", "s"))
+			text.WriteString(", " + timeline.Plural(of.n, of.what))
 		}
 	}
 	return text.String()

@@ -10,7 +10,6 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
@@ -229,7 +228,7 @@ func (s *sessionRun) writeEvent(e durable.Event, name string, top bool) error {
 			text += ", decided " + d.Decision
 		}
 		if d.Changed > 0 {
-			text += fmt.Sprintf(", %s changed", console.Plural(d.Changed, "file"))
+			text += fmt.Sprintf(", %s changed", timeline.Plural(d.Changed, "file"))
 		}
 	case "pipeline.iteration_failed":
 		text = at + ": failed: " + string(d.Error)

@@ -156,7 +156,7 @@ be approved, only rejected. CARD names what was asked: without it, the command s
 func newUnnamedGateError(k *storage.Store, c *cobra.Command, session string, gates []openGate, approves bool) error {
 	possible := lo.Filter(gates, func(g openGate, _ int) bool { return !approves || g.For == durable.WaitApproval })
 	lines := lo.Map(possible, func(g openGate, _ int) string {
-		return "  " + k.CommandLine(c, session, storage.ShortWait(g.Wait)) + "\n      " + console.OneLine(timeline.Clean(g.describe()))
+		return "  " + k.CommandLine(c, session, storage.ShortWait(g.Wait)) + "\n      " + timeline.OneLine(g.describe())
 	})
 	switch {
 	case len(gates) == 0:

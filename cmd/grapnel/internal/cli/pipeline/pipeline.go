@@ -377,7 +377,7 @@ func (p *pipelines) writeStatus(s sessionReport, flags string) error {
 	line("next", s.remedy(flags))
 	line("error", s.Error)
 	if s.Steps > 0 {
-		line("used", fmt.Sprintf("%s, %d tokens, $%.4f", console.Plural(s.Steps, "step"), s.Tokens, s.Cost))
+		line("used", fmt.Sprintf("%s, %d tokens, $%.4f", timeline.Plural(s.Steps, "step"), s.Tokens, s.Cost))
 	}
 	line("run", string(s.Run))
 	line("iteration run", string(s.IterationRun))

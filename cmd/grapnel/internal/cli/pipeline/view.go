@@ -229,7 +229,7 @@ func (f *sessionFrame) waitsIn(stage string) bool {
 
 // afterIterations says after how many iterations a stage was complete, and why.
 func afterIterations(s pipeline.StageProgress) string {
-	counted := console.Plural(s.Iteration, "iteration")
+	counted := timeline.Plural(s.Iteration, "iteration")
 	switch {
 	case len(s.Parts) > 0:
 		return ""
@@ -258,11 +258,11 @@ func (f *sessionFrame) fewerStages(lines []console.ViewLine, over int) []console
 	}
 	kept := slices.Clone(lines)
 	if first > 1 {
-		above := console.ViewLine{console.NewSpan("✓ ", console.MarkGood), console.NewSpan(console.Plural(done, "stage")+" done", 0)}
+		above := console.ViewLine{console.NewSpan("✓ ", console.MarkGood), console.NewSpan(timeline.Plural(done, "stage")+" done", 0)}
 		kept = append([]console.ViewLine{above}, lines[first:]...)
 	}
 	if len(lines)-len(kept) < over && len(lines)-last > 1 {
-		below := console.ViewLine{console.NewSpan("○ "+console.Plural(pending, "stage")+" not started", console.MarkFaint)}
+		below := console.ViewLine{console.NewSpan("○ "+timeline.Plural(pending, "stage")+" not started", console.MarkFaint)}
 		kept = append(kept[:len(kept)-(len(lines)-last)], below)
 	}
 	return kept

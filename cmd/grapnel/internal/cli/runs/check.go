@@ -143,7 +143,7 @@ func (r *runs) reportProblems(all *history.Checker, o *checkFlags) error {
 		}
 	}
 	for _, n := range all.Failures() { // of what was checked, nothing is wrong with these
-		fmt.Fprintf(r.Std.Err, "%s %s: %s\n", timeline.Clean(string(n.Run)), timeline.Clean(n.Agent), timeline.Clean(console.OneLine(n.Text)))
+		fmt.Fprintf(r.Std.Err, "%s %s: %s\n", timeline.Clean(string(n.Run)), timeline.Clean(n.Agent), timeline.Clean(timeline.OneLine(n.Text)))
 	}
 	failed := ""
 	if n := len(all.Failures()); n > 0 {

@@ -31,14 +31,14 @@ func describeHook(c coordinator.HookCall) string {
 	}
 	text += ": " + c.Words()
 	if c.Outcome == coordinator.HookRunning || c.Outcome == coordinator.HookInterrupted {
-		return console.OneLine(text)
+		return timeline.OneLine(text)
 	}
 	text += ", " + timeline.FormatDuration(time.Duration(c.DurationMS)*time.Millisecond)
 	text = strings.Join(lo.Compact([]string{text, c.Reason, c.Error}), ": ")
 	if c.After != "" && c.After != c.Before {
 		text += fmt.Sprintf(": changed %s to %s", c.Before, c.After)
 	}
-	return console.OneLine(text)
+	return timeline.OneLine(text)
 }
 
 // hookCalls returns the hook calls in the run's event log, and how often each hook passed without its own event.

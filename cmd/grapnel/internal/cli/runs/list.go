@@ -236,7 +236,7 @@ func (r *runs) list(ctx context.Context, k *storage.Store, f *filtering, filter 
 		if l.DurationMS > 0 {
 			took = timeline.FormatDuration(time.Duration(l.DurationMS) * time.Millisecond)
 		}
-		table.Row(storage.Short(l.ID), l.Status, l.Kind, console.OneLine(l.Name), l.Steps, timeline.Ago(l.Created, now), took, "")
+		table.Row(storage.Short(l.ID), l.Status, l.Kind, timeline.OneLine(l.Name), l.Steps, timeline.Ago(l.Created, now), took, "")
 	}
 	if err := table.Flush(); err != nil {
 		return err
@@ -351,7 +351,7 @@ const mostReason = 400
 
 // ending says on one line why the run has ended, and which hooks around it have failed.
 func (l listed) ending() string {
-	text, code := console.OneLine(withoutExcerpt(l.Error)), string(l.Reason)
+	text, code := timeline.OneLine(withoutExcerpt(l.Error)), string(l.Reason)
 	switch {
 	case l.Status == durable.StatusCompleted && l.Reason == agent.StopEmptyReply:
 		text = "no answer: the reply is empty"
@@ -367,7 +367,7 @@ func (l listed) ending() string {
 		text += " (" + code + ")"
 	}
 	for _, note := range slices.Concat(l.Changes, l.FailedHooks) {
-		if note = console.OneLine(note); !strings.Contains(text, note) {
+		if note = timeline.OneLine(note); !strings.Contains(text, note) {
 			text = strings.TrimPrefix(text+"; "+note, "; ")
 		}
 	}

@@ -80,7 +80,7 @@ func (l *shownLimits) String() string {
 	}
 	var words []string
 	if l.Steps != 0 {
-		words = append(words, console.Plural(l.Steps, "step"))
+		words = append(words, timeline.Plural(l.Steps, "step"))
 	}
 	if l.Tokens != 0 {
 		words = append(words, fmt.Sprintf("%d tokens", l.Tokens))
@@ -257,7 +257,7 @@ func (r *runs) showChildren(children []listed, now time.Time) {
 		fmt.Fprintln(r.Std.Out, "runs")
 	}
 	for _, l := range children {
-		text := fmt.Sprintf("%s  %s %s: %s", storage.Short(l.ID), l.Kind, console.OneLine(l.Name), l.Status)
+		text := fmt.Sprintf("%s  %s %s: %s", storage.Short(l.ID), l.Kind, timeline.OneLine(l.Name), l.Status)
 		if standing := l.standing(now); standing != "" {
 			text += ": " + standing
 		}
@@ -335,7 +335,7 @@ func (r *runs) showHead(out shownRun, now time.Time) {
 		heard = fmt.Sprintf("took %s, ended %s", timeline.FormatDuration(time.Duration(out.DurationMS)*time.Millisecond), timeline.Ago(about.Updated, now))
 	}
 	console.WriteWrapped(r.Std.Out, "", "  ", fmt.Sprintf("%s %s, began %s, %s, %s, %s", about.Kind, about.Name,
-		console.LocalTime(about.Created), console.Plural(about.Steps, "step"), console.Plural(about.Attempts, "attempt"), heard))
+		console.LocalTime(about.Created), timeline.Plural(about.Steps, "step"), timeline.Plural(about.Attempts, "attempt"), heard))
 	show := func(name, value string) {
 		if value != "" {
 			console.WriteWrapped(r.Std.Out, "", "  ", strings.TrimPrefix(name+" "+value, " "))

@@ -95,7 +95,7 @@ func eventLine(e durable.Event) string {
 	}
 	if c, ok := coordinator.HookCallOf(e.Name, e.At, e.Data); ok {
 		if c.Outcome == coordinator.HookRunning {
-			return line(console.OneLine(c.Title))
+			return line(timeline.OneLine(c.Title))
 		}
 		return line(describeHook(c))
 	}

@@ -1,10 +1,6 @@
 package serve
 
 import (
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
-	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/worker"
-
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -30,8 +26,12 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/agents"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	pipelinecmd "github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/pipeline"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/worker"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/web"
@@ -315,7 +315,7 @@ func observeHook(l *worker.Log, h wire.HookEvent) {
 		}
 		return
 	}
-	l.Note(fmt.Sprintf("hook      %s  %s", storage.Short(h.RunID), console.OneLine(text)))
+	l.Note(fmt.Sprintf("hook      %s  %s", storage.Short(h.RunID), timeline.OneLine(text)))
 }
 
 // pipelineFolder returns the folder for the files of pipelines.

@@ -217,7 +217,7 @@ func (k *Store) newUnnamedError(c *cobra.Command, about durable.Run, typed strin
 // describeCall returns what is asked about a call, in one line.
 func describeCall(i agent.Intervention) string {
 	text := fmt.Sprintf("%s: %s %s (%s)", i.CallID(), i.Call.Name, i.Call.Arguments, lo.CoalesceOrEmpty(i.Questions.Reason(), "no reason given"))
-	return console.OneLine(timeline.Clean(text))
+	return timeline.OneLine(text)
 }
 
 // CommandLine returns a command with other arguments and with the flags that were given.
@@ -258,7 +258,7 @@ func DecisionLine(d approval.Decision) string {
 	if d.Reason != "" {
 		text += ": " + d.Reason
 	}
-	return console.OneLine(timeline.Clean(text))
+	return timeline.OneLine(text)
 }
 
 // GateFile returns the file that a gate waits for; empty for other gates.
