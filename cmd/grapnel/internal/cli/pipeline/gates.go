@@ -53,6 +53,14 @@ func openGates(s pipeline.Status) (all []openGate) {
 	return all
 }
 
+// statusAndGates returns the status of a session, and its open gates with those below it.
+func statusAndGates(ctx context.Context, k *storage.Store, about durable.Run) (s pipeline.Status, all []openGate, err error) {
+	if s, err = pipeline.StatusOf(ctx, k.Store, about); err == nil {
+		all, err = allOpenGates(ctx, k, s)
+	}
+	return s, all, err
+}
+
 // allOpenGates returns a session's open gates, with those in its parallel stages and in pipelines that its hooks have started.
 func allOpenGates(ctx context.Context, k *storage.Store, s pipeline.Status) (all []openGate, err error) {
 	all = openGates(s)
@@ -67,11 +75,7 @@ func allOpenGates(ctx context.Context, k *storage.Store, s pipeline.Status) (all
 			if child.Labels[durable.LabelStage] != "" { // a stage of the block
 				continue
 			}
-			status, err := pipeline.StatusOf(ctx, k.Store, child)
-			if err != nil {
-				return nil, err
-			}
-			more, err := allOpenGates(ctx, k, status)
+			_, more, err := statusAndGates(ctx, k, child)
 			if err != nil {
 				return nil, err
 			}
@@ -117,11 +121,7 @@ be approved, only rejected. CARD names what was asked: without it, the command s
 		Args: console.Takes(1, 2, "needs the name of one session, and the card of what it asks"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return p.withSession(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
-				status, err := pipeline.StatusOf(c.Context(), k.Store, about)
-				if err != nil {
-					return err
-				}
-				gates, err := allOpenGates(c.Context(), k, status)
+				status, gates, err := statusAndGates(c.Context(), k, about)
 				if err != nil {
 					return err
 				}
@@ -200,11 +200,7 @@ func (s *sessionRun) gatesOfPeople(ctx context.Context) ([]openGate, error) {
 	if err != nil || about.Status.Ended() {
 		return nil, err
 	}
-	status, err := pipeline.StatusOf(ctx, s.kept.Store, about)
-	if err != nil {
-		return nil, err
-	}
-	open, err := allOpenGates(ctx, s.kept, status)
+	_, open, err := statusAndGates(ctx, s.kept, about)
 	return lo.Filter(open, func(g openGate, _ int) bool { return g.For == durable.WaitApproval }), err
 }
 

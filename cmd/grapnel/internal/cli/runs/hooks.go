@@ -46,44 +46,41 @@ func hookCalls(ctx context.Context, k *storage.Store, run durable.Run) (all []co
 	passes = map[string]int{}
 	names := map[agent.RunID]string{} // names of sub-agents; the run's log has their events
 	var open []coordinator.HookCall   // calls around the run that have no outcome
-	for after := int64(0); ; {
-		list, err := k.Store.Events(ctx, run.ID, after, storage.Page)
-		if err != nil || len(list) == 0 {
-			return append(all, open...), passes, err
+	for e, err := range k.Events(ctx, run.ID) {
+		if err != nil {
+			return nil, nil, err
 		}
-		for _, e := range list {
-			after = e.Seq
-			var child struct {
-				ID   agent.RunID `json:"subagent"`
-				Name string      `json:"agent"`
-			}
-			if strings.HasPrefix(e.Name, "subagent.") && json.Unmarshal(e.Data, &child) == nil {
-				names[child.ID] = child.Name
-			}
-			c, ok := coordinator.HookCallOf(e.Name, e.At, e.Data)
-			if c.Subagent == run.ID {
-				c.Subagent = ""
-			} else if c.Subagent != "" {
-				c.Title = fmt.Sprintf("%s (%s): %s", names[c.Subagent], storage.Short(c.Subagent), c.Title)
-			}
-			if c.Around {
-				open = slices.DeleteFunc(open, func(o coordinator.HookCall) bool { return o.Title == c.Title })
-			}
-			switch {
-			case !ok:
-			case c.Outcome == coordinator.HookRunning:
-				if run.Status.Ended() {
-					c.Outcome = coordinator.HookInterrupted
-				}
-				open = append(open, c)
-			case e.Name == string(hooks.HookComplete) && c.Decision == string(hooks.Allow) && c.Reason == "":
-				passes[c.Hook]++
-			default:
-				all = append(all, c)
-			}
-			addPasses(passes, e)
+		var child struct {
+			ID   agent.RunID `json:"subagent"`
+			Name string      `json:"agent"`
 		}
+		if strings.HasPrefix(e.Name, "subagent.") && json.Unmarshal(e.Data, &child) == nil {
+			names[child.ID] = child.Name
+		}
+		c, ok := coordinator.HookCallOf(e.Name, e.At, e.Data)
+		if c.Subagent == run.ID {
+			c.Subagent = ""
+		} else if c.Subagent != "" {
+			c.Title = fmt.Sprintf("%s (%s): %s", names[c.Subagent], storage.Short(c.Subagent), c.Title)
+		}
+		if c.Around {
+			open = slices.DeleteFunc(open, func(o coordinator.HookCall) bool { return o.Title == c.Title })
+		}
+		switch {
+		case !ok:
+		case c.Outcome == coordinator.HookRunning:
+			if run.Status.Ended() {
+				c.Outcome = coordinator.HookInterrupted
+			}
+			open = append(open, c)
+		case e.Name == string(hooks.HookComplete) && c.Decision == string(hooks.Allow) && c.Reason == "":
+			passes[c.Hook]++
+		default:
+			all = append(all, c)
+		}
+		addPasses(passes, e)
 	}
+	return append(all, open...), passes, nil
 }
 
 // addPasses adds the passes that an event has counted.

@@ -289,37 +289,32 @@ func (r *runs) timeline() *timeline.Timeline {
 // decisionsInMemory returns the decisions about calls that were made while the run was in memory, such as those of the
 // person at the terminal and of waivers: those in the events of the run that are not among the recorded ones.
 func decisionsInMemory(ctx context.Context, k *storage.Store, id agent.RunID, recorded []approval.Decision) (all []approval.Decision, err error) {
-	for after := int64(0); ; {
-		list, err := k.Store.Events(ctx, id, after, storage.Page)
-		if err != nil || len(list) == 0 {
-			return all, err
+	for e, err := range k.Events(ctx, id) {
+		if err != nil {
+			return nil, err
 		}
-		for _, e := range list {
-			if after = e.Seq; e.Name != (agent.ApprovalCompleted{}).EventName() {
-				continue
+		var told struct {
+			Call struct {
+				Arguments string `json:"arguments"`
+			} `json:"call"`
+			Answers []approval.Decision `json:"answers"`
+		}
+		if e.Name != (agent.ApprovalCompleted{}).EventName() || json.Unmarshal(e.Data, &told) != nil { // of another version
+			continue
+		}
+		for _, d := range told.Answers {
+			d.Run, d.Preview = id, approval.Arguments(told.Call.Arguments).Preview()
+			if d.At.IsZero() {
+				d.At = e.At
 			}
-			var told struct {
-				Call struct {
-					Arguments string `json:"arguments"`
-				} `json:"call"`
-				Answers []approval.Decision `json:"answers"`
-			}
-			if json.Unmarshal(e.Data, &told) != nil { // of another version
-				continue
-			}
-			for _, d := range told.Answers {
-				d.Run, d.Preview = id, approval.Arguments(told.Call.Arguments).Preview()
-				if d.At.IsZero() {
-					d.At = e.At
-				}
-				if !slices.ContainsFunc(recorded, func(known approval.Decision) bool {
-					return known.Verdict == d.Verdict && known.At.Sub(d.At).Abs() < time.Millisecond
-				}) {
-					all = append(all, d)
-				}
+			if !slices.ContainsFunc(recorded, func(known approval.Decision) bool {
+				return known.Verdict == d.Verdict && known.At.Sub(d.At).Abs() < time.Millisecond
+			}) {
+				all = append(all, d)
 			}
 		}
 	}
+	return all, nil
 }
 
 // showHead shows the summary of a run.

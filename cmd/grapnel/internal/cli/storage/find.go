@@ -40,6 +40,27 @@ func (k *Store) Runs(ctx context.Context, f durable.Filter) iter.Seq2[durable.Ru
 	}
 }
 
+// Events returns the events that a run has so far.
+func (k *Store) Events(ctx context.Context, run agent.RunID) iter.Seq2[durable.Event, error] {
+	return func(yield func(durable.Event, error) bool) {
+		for after := int64(0); ; {
+			list, err := k.Store.Events(ctx, run, after, Page)
+			if err != nil {
+				yield(durable.Event{}, err)
+				return
+			}
+			for _, e := range list {
+				if after = e.Seq; !yield(e, nil) {
+					return
+				}
+			}
+			if len(list) == 0 {
+				return
+			}
+		}
+	}
+}
+
 // mostCandidates is the maximum number of runs with the same prefix in an error.
 const mostCandidates = 10
 
