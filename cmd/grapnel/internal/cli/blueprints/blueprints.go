@@ -54,12 +54,12 @@ files and patterns such as agents/*.yaml in the folder pipeline.dir.`,
 		Example: `  grapnel blueprints apply report.yaml check.yaml --server http://127.0.0.1:8420`,
 		Args:    console.Takes(1, console.Unlimited, "needs the file of a blueprint"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
-				all, err := checkBlueprints(c.Context(), cl, args)
+			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
+				all, err := checkBlueprints(c.Context(), k.Client, args)
 				if err != nil {
 					return err
 				}
-				return r.apply(c.Context(), cl, all)
+				return r.apply(c.Context(), k.Client, all)
 			})
 		},
 	}
@@ -204,10 +204,10 @@ func (r *blueprints) newListBlueprints() *cobra.Command {
 		Example: "  grapnel blueprints list --server http://127.0.0.1:8420",
 		Args:    console.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
+			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
 				all := []wire.Stored{}
 				for after := ""; ; after = all[len(all)-1].Name {
-					found, err := cl.Blueprints(c.Context(), after, storage.Page)
+					found, err := k.Client.Blueprints(c.Context(), after, storage.Page)
 					if err != nil {
 						return err
 					}
@@ -260,14 +260,11 @@ with the files of its pipeline in the folder NAME beside it. Files that exist ar
   grapnel blueprints show report --version 3 --to backup`,
 		Args: oneBlueprint,
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
-				b, err := cl.Blueprint(c.Context(), args[0], version)
-				if errors.Is(err, durable.ErrNotFound) {
-					err = console.Usagef(`no blueprint %q, or no such version: "grapnel blueprints list" lists them`, args[0])
-				}
+			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
+				b, err := k.Client.Blueprint(c.Context(), args[0], version)
 				switch {
 				case err != nil:
-					return err
+					return storage.Missing(err, `no blueprint %q, or no such version: "grapnel blueprints list" lists them`, args[0])
 				case b.Name != args[0]:
 					return fmt.Errorf("the coordinator returned another blueprint, %q", b.Name)
 				case to != "":
@@ -290,15 +287,12 @@ func (r *blueprints) newDeleteBlueprint() *cobra.Command {
 		Example: "  grapnel blueprints delete report --server http://127.0.0.1:8420",
 		Args:    oneBlueprint,
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
-				err := cl.DeleteBlueprint(c.Context(), args[0])
-				if errors.Is(err, durable.ErrNotFound) {
-					return console.Usagef(`no blueprint %q: "grapnel blueprints list" lists them`, args[0])
-				}
+			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
+				err := k.Client.DeleteBlueprint(c.Context(), args[0])
 				if err == nil {
 					_, err = fmt.Fprintf(r.Std.Out, "%s: removed\n", args[0])
 				}
-				return err
+				return storage.Missing(err, `no blueprint %q: "grapnel blueprints list" lists them`, args[0])
 			})
 		},
 	}

@@ -18,8 +18,15 @@ const (
 	MarkBold   = '\ue006'
 )
 
-// MarkText marks a text for a colour.
-func MarkText(text string, as rune) string { return string(as) + text + string(markEnd) }
+// MarkText marks a text for a colour; not for zero.
+func MarkText(text string, as rune) string {
+	if as == 0 {
+		return text
+	}
+	return string(as) + text + string(markEnd)
+}
+
+func isMark(r rune) bool { return r >= markEnd && r <= MarkBold }
 
 // MarkVerdict marks a word for the colour of a decision.
 func MarkVerdict(word, as string) string {

@@ -11,62 +11,44 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 )
 
-// Span is a part of a line with one colour: a mark of paint.go, or zero for none.
-type Span struct {
-	text string
-	mark rune
-}
-
-// ViewLine is a line of a view.
-type ViewLine []Span
-
-// NewSpan returns a text without line ends.
-func NewSpan(text string, mark rune) Span {
-	return Span{strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) {
-			return ' '
-		}
-		return r
-	}, text), mark}
-}
+// ViewLine is a line of a view. Its colours are marks: see MarkText.
+type ViewLine string
 
 // Fit returns the line with at most width columns.
 func (l ViewLine) Fit(width int) ViewLine {
-	total := 0
-	for _, s := range l {
-		total += timeline.Width(s.text)
-	}
-	if total <= width {
+	if timeline.Width(l.Paint(false)) <= width {
 		return l
 	}
-	var out ViewLine
-	left := max(width-1, 0)
-	for _, s := range l {
-		var kept strings.Builder
-		for _, r := range s.text {
-			w := timeline.Width(string(r))
-			if w > left {
-				return append(out, Span{strings.TrimRight(kept.String(), " ") + "…", s.mark})
-			}
-			left -= w
-			kept.WriteRune(r)
+	var kept strings.Builder
+	left, marked := max(width-1, 0), false
+	for _, r := range l.flat() {
+		if isMark(r) {
+			marked = r != markEnd
+		} else if left -= timeline.Width(string(r)); left < 0 {
+			break
 		}
-		out = append(out, Span{kept.String(), s.mark})
+		kept.WriteRune(r)
 	}
-	return out
+	out := strings.TrimRight(kept.String(), " ") + "…"
+	if marked {
+		out += string(markEnd)
+	}
+	return ViewLine(out)
 }
 
 // Paint returns the line as text for a terminal.
 func (l ViewLine) Paint(colours bool) string {
-	var b strings.Builder
-	for _, s := range l {
-		if s.mark == 0 {
-			b.WriteString(s.text)
-			continue
+	return strings.TrimRight(PaintText(l.flat(), colours), " ")
+}
+
+// flat returns the line without line ends.
+func (l ViewLine) flat() string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return ' '
 		}
-		b.WriteString(MarkText(s.text, s.mark))
-	}
-	return strings.TrimRight(PaintText(b.String(), colours), " ")
+		return r
+	}, string(l))
 }
 
 // WrapLine returns a text as lines of at most width columns. Further lines are indented.
@@ -75,12 +57,12 @@ func WrapLine(mark rune, text string, width int) (lines []ViewLine) {
 	indent, empty := line+"  ", true
 	for word := range strings.FieldsSeq(text) {
 		if !empty && timeline.Width(line)+1+timeline.Width(word) > width {
-			lines = append(lines, ViewLine{{line, mark}})
+			lines = append(lines, ViewLine(MarkText(line, mark)))
 			line, empty = indent, true
 		}
 		line, empty = line+lo.Ternary(empty, "", " ")+word, false
 	}
-	return append(lines, ViewLine{{line, mark}})
+	return append(lines, ViewLine(MarkText(line, mark)))
 }
 
 // WholeSeconds returns the time for which something has been running.

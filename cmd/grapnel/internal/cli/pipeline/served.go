@@ -36,11 +36,11 @@ func (p *pipelines) startServed(ctx context.Context, path, session string, input
 	if err != nil {
 		return console.Usage(err)
 	}
-	return p.WithCoordinator(ctx, func(k *storage.Store, c *client.Client) error {
-		if err := p.storePipeline(ctx, c, loaded.Name, wire.PipelineFiles{File: filepath.Base(path), Files: files}); err != nil {
+	return p.WithCoordinator(ctx, func(k *storage.Store) error {
+		if err := p.storePipeline(ctx, k.Client, loaded.Name, wire.PipelineFiles{File: filepath.Base(path), Files: files}); err != nil {
 			return err
 		}
-		submitted, err := c.Submit(ctx, wire.RunRequest{AgentName: loaded.Name, Parameters: given})
+		submitted, err := k.Client.Submit(ctx, wire.RunRequest{AgentName: loaded.Name, Parameters: given})
 		if err != nil {
 			return err
 		}

@@ -42,7 +42,7 @@ func (f *sessionFrame) render(width, height int) []console.ViewLine {
 		all = append(all, head...)
 		for _, section := range [][]console.ViewLine{stages, actions, waits} {
 			if gaps && len(section) > 0 {
-				all = append(all, nil)
+				all = append(all, "")
 			}
 			all = append(all, section...)
 		}
@@ -75,9 +75,9 @@ func (f *sessionFrame) head(width int) []console.ViewLine {
 	if f.Session != f.Pipeline {
 		name += " (" + f.Session + ")"
 	}
-	lines := []console.ViewLine{append(console.ViewLine{console.NewSpan(name, console.MarkBold), console.NewSpan(": ", 0)}, f.state()...)}
+	lines := []console.ViewLine{console.ViewLine(console.MarkText(name, console.MarkBold) + ": " + f.state())}
 	if used := f.used(); used != "" {
-		lines = append(lines, console.ViewLine{console.NewSpan("used: "+used, 0)})
+		lines = append(lines, console.ViewLine("used: "+used))
 	}
 	if f.Error != "" && !f.Ended.IsZero() {
 		lines = append(lines, console.WrapLine(console.MarkBad, "error: "+f.Error, width)...)
@@ -86,23 +86,23 @@ func (f *sessionFrame) head(width int) []console.ViewLine {
 }
 
 // state says what the session is doing and for how long.
-func (f *sessionFrame) state() console.ViewLine {
+func (f *sessionFrame) state() string {
 	elapsed := console.WholeSeconds(f.now.Sub(f.Began))
 	switch {
 	case !f.Ended.IsZero():
 		mark := lo.Ternary(f.Status.Status == durable.StatusCompleted, console.MarkGood, console.MarkBad)
 		reason := cmp.Or(string(f.Reason), string(f.Status.Status))
-		return console.ViewLine{console.NewSpan("session ended: "+reason, mark), console.NewSpan(" after "+console.ShortTime(f.Ended.Sub(f.Began)), 0)}
+		return console.MarkText("session ended: "+reason, mark) + " after " + console.ShortTime(f.Ended.Sub(f.Began))
 	case f.Paused && f.Idle:
-		return console.ViewLine{console.NewSpan("paused", console.MarkDoubt), console.NewSpan("; grapnel pipeline resume "+f.Session+f.flags, 0)}
+		return console.MarkText("paused", console.MarkDoubt) + "; grapnel pipeline resume " + f.Session + f.flags
 	case len(openGates(f.Status)) > 0:
-		return console.ViewLine{console.NewSpan("waiting for an answer", console.MarkDoubt), console.NewSpan(", "+elapsed, 0)}
+		return console.MarkText("waiting for an answer", console.MarkDoubt) + ", " + elapsed
 	case f.Paused:
-		return console.ViewLine{console.NewSpan("pauses after this iteration", console.MarkDoubt), console.NewSpan(", "+elapsed, 0)}
+		return console.MarkText("pauses after this iteration", console.MarkDoubt) + ", " + elapsed
 	case f.isSuspended():
-		return console.ViewLine{console.NewSpan("suspended", console.MarkDoubt), console.NewSpan("; start it again to continue it", 0)}
+		return console.MarkText("suspended", console.MarkDoubt) + "; start it again to continue it"
 	}
-	return console.ViewLine{console.NewSpan("running", console.MarkGood), console.NewSpan(", "+elapsed, 0)}
+	return console.MarkText("running", console.MarkGood) + ", " + elapsed
 }
 
 // isSuspended reports whether no process executes the session.
@@ -175,17 +175,16 @@ func (f *sessionFrame) stageLine(s pipeline.StageProgress, indent string, longes
 			text = string(f.Reason) + ", " + text
 		}
 	}
-	line := console.ViewLine{console.NewSpan(indent, 0)}
-	name := console.ViewLine{console.NewSpan(s.Name, nameMark)}.Fit(longest)
-	pad := strings.Repeat(" ", max(longest-timeline.Width(s.Name), 0)+2)
-	line = append(line, console.NewSpan(sign+" ", mark))
-	line = append(line, name...)
-	line = append(line, console.NewSpan(pad, 0))
-	textMark := rune(0)
 	if s.State == pipeline.StagePending {
-		textMark = console.MarkFaint
+		text = console.MarkText(text, console.MarkFaint)
 	}
-	return append(line, console.NewSpan(text, textMark))
+	return console.ViewLine(indent + console.MarkText(sign+" ", mark) + column(s.Name, nameMark, longest) + text)
+}
+
+// column returns a name as a column of a width, with the space behind it.
+func column(name string, mark rune, width int) string {
+	pad := strings.Repeat(" ", max(width-timeline.Width(name), 0)+2)
+	return string(console.ViewLine(console.MarkText(name, mark)).Fit(width)) + pad
 }
 
 // runningText says what a stage is doing.
@@ -258,11 +257,11 @@ func (f *sessionFrame) fewerStages(lines []console.ViewLine, over int) []console
 	}
 	kept := slices.Clone(lines)
 	if first > 1 {
-		above := console.ViewLine{console.NewSpan("✓ ", console.MarkGood), console.NewSpan(timeline.Plural(done, "stage")+" done", 0)}
+		above := console.ViewLine(console.MarkText("✓ ", console.MarkGood) + timeline.Plural(done, "stage") + " done")
 		kept = append([]console.ViewLine{above}, lines[first:]...)
 	}
 	if len(lines)-len(kept) < over && len(lines)-last > 1 {
-		below := console.ViewLine{console.NewSpan("○ "+timeline.Plural(pending, "stage")+" not started", console.MarkFaint)}
+		below := console.ViewLine(console.MarkText("○ "+timeline.Plural(pending, "stage")+" not started", console.MarkFaint))
 		kept = append(kept[:len(kept)-(len(lines)-last)], below)
 	}
 	return kept
@@ -284,7 +283,7 @@ func (f *sessionFrame) actions(width int) (lines []console.ViewLine) {
 		return nil
 	}
 	longest := min(lo.Max(lo.Map(shown, func(a pipeline.ActionProgress, _ int) int { return timeline.Width(hookName(a)) })), max(width/3, 8))
-	lines = append(lines, console.ViewLine{console.NewSpan("last hooks", console.MarkFaint)})
+	lines = append(lines, console.ViewLine(console.MarkText("last hooks", console.MarkFaint)))
 	for _, a := range shown {
 		sign, mark, text := "✓", console.MarkGood, "succeeded in "+console.ShortTime(a.Ended.Sub(a.Began))
 		switch {
@@ -299,9 +298,8 @@ func (f *sessionFrame) actions(width int) (lines []console.ViewLine) {
 		if a.Iteration > 0 {
 			where += fmt.Sprintf(" %d", a.Iteration)
 		}
-		line := append(console.ViewLine{console.NewSpan(sign+" ", mark)}, console.ViewLine{console.NewSpan(hookName(a), 0)}.Fit(longest)...)
-		line = append(line, console.NewSpan(strings.Repeat(" ", max(longest-timeline.Width(hookName(a)), 0)+2), 0))
-		lines = append(lines, append(line, console.NewSpan(text, 0), console.NewSpan("  ("+where+")", console.MarkFaint)))
+		line := console.MarkText(sign+" ", mark) + column(hookName(a), 0, longest) + text + console.MarkText("  ("+where+")", console.MarkFaint)
+		lines = append(lines, console.ViewLine(line))
 	}
 	return lines
 }
@@ -334,7 +332,7 @@ func (f *sessionFrame) waits(width int) (lines []console.ViewLine) {
 		lines = append(lines, console.WrapLine(console.MarkDoubt, waitsFor+lo.Ternary(g.Reason == "", "", ": "+g.Reason), width)...)
 		if !g.Deadline.IsZero() {
 			until := "  until " + g.Deadline.Local().Format("2006-01-02 15:04") + ", " + console.ShortTime(g.Deadline.Sub(f.now)) + " left"
-			lines = append(lines, console.ViewLine{console.NewSpan(until, 0)})
+			lines = append(lines, console.ViewLine(until))
 		}
 		if approve {
 			lines = append(lines, console.WrapLine(console.MarkBold, "  grapnel pipeline approve "+f.Session+card+f.flags, width)...)

@@ -10,7 +10,6 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/blueprints"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
-	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
 
@@ -45,8 +44,8 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 				return console.Usage(err)
 			}
 			in.StartWithinSeconds, in.TimeoutSeconds = RoundedSeconds(startWithin), RoundedSeconds(timeout)
-			return r.WithCoordinator(c.Context(), func(k *storage.Store, cl *client.Client) error {
-				submitted, err := cl.Submit(c.Context(), in)
+			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
+				submitted, err := k.Client.Submit(c.Context(), in)
 				if err != nil {
 					return err
 				}

@@ -13,9 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/runs"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
-	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
-	"github.com/grapnel-go/grapnel/durable"
 )
 
 // NewSessions returns the command sessions.
@@ -47,8 +45,8 @@ func (r *services) newListSessions() *cobra.Command {
 					query.Set(key, value)
 				}
 			}
-			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
-				list, err := cl.Sessions(c.Context(), query)
+			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
+				list, err := k.Client.Sessions(c.Context(), query)
 				if err != nil {
 					return err
 				}
@@ -75,15 +73,10 @@ func (r *services) newListSessions() *cobra.Command {
 	return c
 }
 
-var someSession = console.Takes(1, console.Unlimited, `needs the ID of a session: "grapnel sessions list" lists them`)
+// noSession is the mistake of a command that names an unknown session.
+const noSession = `no session %q: "grapnel sessions list" lists them`
 
-// explainSession explains that a session is not known.
-func explainSession(id string, err error) error {
-	if errors.Is(err, durable.ErrNotFound) {
-		return console.Usagef(`no session %q: "grapnel sessions list" lists them`, id)
-	}
-	return err
-}
+var someSession = console.Takes(1, console.Unlimited, `needs the ID of a session: "grapnel sessions list" lists them`)
 
 func (r *services) newShowSession() *cobra.Command {
 	var asJSON bool
@@ -93,10 +86,10 @@ func (r *services) newShowSession() *cobra.Command {
 		Example: "  grapnel sessions show ses_… --server http://127.0.0.1:8420",
 		Args:    someSession,
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
-				s, err := cl.Session(c.Context(), agent.SessionID(args[0]))
+			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
+				s, err := k.Client.Session(c.Context(), agent.SessionID(args[0]))
 				if err != nil {
-					return explainSession(args[0], err)
+					return storage.Missing(err, noSession, args[0])
 				}
 				if asJSON {
 					return console.WriteJSON(r.Std.Out, s)
@@ -134,10 +127,10 @@ prompt is the arguments, or standard input if they end in "-".
 				return console.Usage(err)
 			}
 			in.TimeoutSeconds = runs.RoundedSeconds(timeout)
-			return r.WithCoordinator(c.Context(), func(k *storage.Store, cl *client.Client) error {
-				submitted, err := cl.Resume(c.Context(), agent.SessionID(args[0]), in)
+			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
+				submitted, err := k.Client.Resume(c.Context(), agent.SessionID(args[0]), in)
 				if err != nil {
-					return explainSession(args[0], err)
+					return storage.Missing(err, noSession, args[0])
 				}
 				return o.Report(c.Context(), r.Std, k, submitted.RunID, submitted)
 			})

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,9 +10,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
-	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
-	"github.com/grapnel-go/grapnel/durable"
 )
 
 // NewTokens returns the command tokens.
@@ -49,8 +46,8 @@ name.`,
 			if role == "" {
 				return console.Usagef("--role is missing: viewer, operator, runner or admin")
 			}
-			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
-				token, err := cl.NewToken(c.Context(), args[0], wire.Role(role), valid)
+			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
+				token, err := k.Client.NewToken(c.Context(), args[0], wire.Role(role), valid)
 				if err == nil {
 					_, err = fmt.Fprintln(r.Std.Out, timeline.Clean(token))
 				}
@@ -71,8 +68,8 @@ func (r *services) newListTokens() *cobra.Command {
 		Example: "  grapnel tokens list --server http://127.0.0.1:8420",
 		Args:    console.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
-				all, err := cl.Tokens(c.Context())
+			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
+				all, err := k.Client.Tokens(c.Context())
 				if err != nil {
 					return err
 				}
@@ -102,15 +99,12 @@ func (r *services) newRevokeToken() *cobra.Command {
 		Example: "  grapnel tokens revoke 3f9a1c2b --server http://127.0.0.1:8420",
 		Args:    console.Takes(1, 1, `needs the ID of one token: "grapnel tokens list" lists them`),
 		RunE: func(c *cobra.Command, args []string) error {
-			return r.WithCoordinator(c.Context(), func(_ *storage.Store, cl *client.Client) error {
-				err := cl.RevokeToken(c.Context(), strings.TrimSpace(args[0]))
-				if errors.Is(err, durable.ErrNotFound) {
-					return console.Usagef("no token %q: \"grapnel tokens list\" lists them", args[0])
-				}
+			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
+				err := k.Client.RevokeToken(c.Context(), strings.TrimSpace(args[0]))
 				if err == nil {
 					_, err = fmt.Fprintf(r.Std.Out, "%s: revoked\n", args[0])
 				}
-				return err
+				return storage.Missing(err, `no token %q: "grapnel tokens list" lists them`, args[0])
 			})
 		},
 	}

@@ -55,13 +55,21 @@ func (r *Command) WithDirect(ctx context.Context, create bool, do func(k *Store)
 	})
 }
 
-// WithCoordinator calls do with a client: of the coordinator at --server, or of a coordinator in this process on the store.
-func (r *Command) WithCoordinator(ctx context.Context, do func(k *Store, c *client.Client) error) error {
+// WithCoordinator works like With, for commands that use only the client. What the coordinator finds wrong is a mistake of the caller.
+func (r *Command) WithCoordinator(ctx context.Context, do func(k *Store) error) error {
 	return r.With(ctx, true, func(k *Store) error {
-		err := do(k, k.Client)
+		err := do(k)
 		if refused, ok := errors.AsType[*client.Error](err); ok && len(refused.Errors) > 0 {
 			return console.Usage(refused)
 		}
 		return err
 	})
+}
+
+// Missing returns a mistake of the caller with a text if something was not found, and otherwise err.
+func Missing(err error, format string, args ...any) error {
+	if errors.Is(err, durable.ErrNotFound) {
+		return console.Usagef(format, args...)
+	}
+	return err
 }
