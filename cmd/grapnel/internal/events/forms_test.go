@@ -7,11 +7,11 @@ import (
 	"github.com/grapnel-go/grapnel/internal/upgrade"
 )
 
-// TestStoredForms fails when the form of an event changes.
+// TestStoredForms fails when the form of an event changes: its head, or its members after that.
 func TestStoredForms(t *testing.T) {
 	var lines []string
 	for _, event := range []any{
-		fallback{}, runStarted{}, stepStarted{}, inferenceStarted{}, delta{}, inferenceCompleted{}, retrying{}, toolCallStarted{},
+		head{}, fallback{}, runStarted{}, stepStarted{}, inferenceStarted{}, delta{}, inferenceCompleted{}, retrying{}, toolCallStarted{},
 		approvalRequested{}, approvalCompleted{}, toolCallCompleted{}, progress{}, stepCompleted{}, judged{}, hook{}, runCompleted{}, runParked{},
 		runResumed{}, notifyFailed{}, compacted{}, compactFailed{}, subagent{}, fellBack{}, contextEdited{}, toolsSelected{},
 	} {
