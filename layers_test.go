@@ -60,8 +60,8 @@ var (
 	}
 )
 
-// commandLine returns the layer of a package of the command: it may use the public packages that are listed here, and of the others
-// only the rooms of the command and the internal packages that are named.
+// commandLine returns the layer of a package of the command: it may use the public packages that are listed here, the named rooms of the
+// command, and the named internal packages.
 func commandLine(rooms string, internal ...string) layer {
 	for room := range strings.FieldsSeq(rooms) {
 		internal = append(internal, "cmd/grapnel/internal/"+room)

@@ -112,7 +112,7 @@ func (c HookCall) HasFailed() bool {
 	return c.Outcome == "failed" || c.Outcome == "timeout" || c.Error != "" && c.Outcome != "skipped"
 }
 
-// Words say what the hook has decided, or why it has not.
+// Words returns what the hook has decided, or why it has not.
 func (c HookCall) Words() string {
 	switch {
 	case c.HasFailed() && c.Policy != "":

@@ -42,8 +42,8 @@ type submitting struct {
 // Reporting are the flags that say what a command writes about a run that it submits.
 type Reporting struct{ wait, asJSON bool }
 
-// Register adds the flags.
-func (o *Reporting) Register(c *cobra.Command) {
+// AddFlags adds the flags.
+func (o *Reporting) AddFlags(c *cobra.Command) {
 	c.Flags().BoolVarP(&o.wait, "wait", "w", false, "wait until the run ends, write its result, and exit with its code")
 	c.Flags().BoolVar(&o.asJSON, "json", false, "write the run as a JSON object")
 }
@@ -73,7 +73,7 @@ func (o *submitting) register(c *cobra.Command) {
 	f.Var(&o.time, "time", "stop the run after this time, such as 10m, counted from its start; while it waits, parked, it does not count")
 	f.StringVar(&o.key, "idempotency-key", "", "identifies the job: submitting the `key` again returns the first run")
 	f.StringArrayVarP(&o.files, "file", "f", nil, "`file` of the worker that defines the agent or command: the job is checked against it (may be repeated)")
-	o.Reporting.Register(c)
+	o.AddFlags(c)
 }
 
 func (r *runs) newSubmit() *cobra.Command {

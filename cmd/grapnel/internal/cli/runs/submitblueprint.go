@@ -63,7 +63,7 @@ prompt: {"prompt": "…"}, from the arguments, or standard input if they end in 
 	f.StringVar(&in.IdempotencyKey, "idempotency-key", "", "identifies the run: submitting again with the same `key` returns the first run")
 	f.StringVar((*string)(&in.ParentSessionID), "parent-session", "", "the `ID` of the session that starts the run")
 	f.StringVar((*string)(&in.ExecutionMode), "mode", "", "with --parent-session: async_callback tells that session how the run has ended, async_poll does not")
-	o.Register(c)
+	o.AddFlags(c)
 	return c
 }
 

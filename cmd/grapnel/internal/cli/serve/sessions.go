@@ -139,6 +139,6 @@ prompt is the arguments, or standard input if they end in "-".
 	f := c.Flags()
 	f.DurationVar(&timeout, "timeout", 0, "stop the run after this total `time`")
 	f.StringVar(&in.IdempotencyKey, "idempotency-key", "", "identifies the run: submitting again with the same `key` for the session returns the first run")
-	o.Register(c)
+	o.AddFlags(c)
 	return c
 }
