@@ -246,8 +246,8 @@ var layers = map[string]layer{
 	"coordinator/client": {Ours: []string{"agent", "coordinator/internal/cause", "coordinator/wire", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {
 		Ours: []string{
-			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/internal/condition", "policy/library", "policy/internal/points", "policy/internal/provenance", "internal/invisible", "internal/near", "policy/tools",
-			"internal/lazy", "internal/runctx", "internal/reserved", "internal/strictjson", "internal/version", "internal/yamlfile",
+			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/internal/condition", "policy/library", "policy/internal/file", "policy/internal/points", "policy/internal/provenance", "internal/invisible", "policy/tools",
+			"internal/runctx", "internal/reserved", "internal/strictjson", "internal/version", "internal/yamlfile",
 		},
 		Modules: append(values, "cel.dev/cel-go"),
 	},
@@ -256,7 +256,11 @@ var layers = map[string]layer{
 	"policy/bash":            {Modules: append(values, "mvdan.cc/sh/v3")},
 	"policy/library":         {Ours: []string{"internal/near"}}, // files
 	"policy/tools":           {Ours: []string{"agent", "internal/strictjson"}},
-	"policy/internal/points": {Ours: []string{"action", "hooks"}, Modules: core},
+	"policy/internal/points": {Ours: []string{"action", "hooks", "internal/yamlfile"}, Modules: core},
+	"policy/internal/file": {
+		Ours:    []string{"hooks", "hooks/pii", "hooks/redact", "internal/lazy", "internal/near", "internal/yamlfile", "policy/internal/points", "policy/library"},
+		Modules: core,
+	},
 	"policy/internal/provenance": {
 		Ours:    []string{"agent", "hooks", "internal/strictjson", "policy/internal/condition", "policy/tools"},
 		Modules: slices.Concat(core, []string{"cel.dev/cel-go", "go.yaml.in/yaml/v4", "golang.org/x/text"}),

@@ -39,10 +39,6 @@ func (w Warning) String() string {
 	return fmt.Sprintf("%s:%d:%d: %s: %s", w.File, w.Line, w.Column, w.Code, w.Text)
 }
 
-func (l *loader) note(at yamlfile.Place, code, rule, format string, args ...any) {
-	l.notes = append(l.notes, warningAt(at, code, rule, format, args...))
-}
-
 // Meant reports whether the warning is about an intended state: a rule in shadow, a waiver in force, or a library rule for tools
 // that the agent does not have.
 func (w Warning) Meant() bool {
@@ -83,14 +79,14 @@ func (p *Policy) Missing(gaps []hooks.Gap) []Warning {
 			return Warning{}, false
 		}
 		r, found := lo.Find(p.rules, func(r *rule) bool { return r.policyName() == g.Origin.Policy && r.id == g.Origin.Rule })
-		if !found || r.doc.required {
+		if !found || r.doc.Required {
 			return Warning{}, false
 		}
 		w := r.missingWarning(g)
 		return w, !strings.HasPrefix(w.File, library.Prefix) && !strings.HasPrefix(r.place.File(), library.Prefix)
 	})
 	for _, r := range p.rules {
-		if !r.doc.required && !strings.HasPrefix(r.place.File(), library.Prefix) {
+		if !r.doc.Required && !strings.HasPrefix(r.place.File(), library.Prefix) {
 			missing = append(missing, r.neverTrue()...)
 		}
 	}

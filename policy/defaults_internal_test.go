@@ -52,7 +52,7 @@ func TestDefaultsOfSourceDocuments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			head := map[Kind]string{Policies: "policy: p\n"}[tc.kind]
-			p, err := ParseKind(tc.kind, "file.yaml", []byte(head+"hooks:\n  "+tc.entry), Options{})
+			p, err := parseKind(tc.kind, "file.yaml", []byte(head+"hooks:\n  "+tc.entry), Options{})
 			require.NoError(t, err)
 			require.Len(t, p.rules, 1)
 			r := p.rules[0]
@@ -83,7 +83,7 @@ func TestCallbackPort(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			head := map[Kind]string{Policies: "policy: p\n"}[tc.kind]
-			p, err := ParseKind(tc.kind, "file.yaml", []byte(head+"hooks:\n  "+tc.entry), Options{})
+			p, err := parseKind(tc.kind, "file.yaml", []byte(head+"hooks:\n  "+tc.entry), Options{})
 			require.NoError(t, err)
 			require.Len(t, p.rules, 1)
 			gate, ok := p.rules[0].task.action.(action.Gate)
@@ -103,7 +103,7 @@ func TestRetriesThatCount(t *testing.T) {
 		"{type: http, url: 'https://example.com', retries: 1, retry_delay: 0}": "expected a time above zero",
 		"{type: agent, agent_name: a, retries: 0}":                             "retries requires on_failure: retry",
 	} {
-		_, err := ParseKind(Policies, "file.yaml", []byte("policy: p\nhooks:\n  StepEnd: "+entry), Options{})
+		_, err := parseKind(Policies, "file.yaml", []byte("policy: p\nhooks:\n  StepEnd: "+entry), Options{})
 		require.Error(t, err, entry)
 		assert.Contains(t, err.Error(), want, entry)
 	}

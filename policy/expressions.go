@@ -18,6 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/reserved"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/internal/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/file"
 )
 
 // template is a text whose names are compiled for its point.
@@ -26,13 +27,11 @@ type template struct {
 	values map[string]*condition.Expression
 }
 
-// template reads a text with names.
-func (l *loader) template(e *entry, key string) template {
-	if !e.has(key) {
-		return template{}
-	}
-	t := template{text: textOf(e.text(key))}
-	if e.doc.language == nil {
+// template compiles a text with names.
+func (c *compiler) template(key string, n yamlfile.Node) template {
+	source, ok := n.Text()
+	t := template{text: textOf(source)}
+	if !ok || c.doc.language == nil {
 		return t
 	}
 	for _, name := range t.text.placeholderNames() {
@@ -42,13 +41,12 @@ func (l *loader) template(e *entry, key string) template {
 		if t.values == nil {
 			t.values = map[string]*condition.Expression{}
 		}
-		if value, ok := named(e.doc.language, name, e.point.Name); ok {
+		if value, ok := named(c.doc.language, name, c.Point.Name); ok {
 			t.values[name] = value
 			continue
 		}
-		n := e.at(key)
-		l.note(n.At(max(strings.Index(n.Raw(), "${"+name+"}"), 0)), "name", e.location().name(),
-			"%s: unknown name %q at %s: it is left unchanged", key, name, e.point.Name)
+		c.note(n.At(max(strings.Index(source, "${"+name+"}"), 0)), "name", c.name(),
+			"%s: unknown name %q at %s: it is left unchanged", key, name, c.Point.Name)
 	}
 	return t
 }
@@ -57,7 +55,7 @@ func (l *loader) template(e *entry, key string) template {
 // or 0, becomes an index by text or position.
 func named(language *condition.Language, path string, at hooks.PointName) (*condition.Expression, bool) {
 	steps := strings.Split(path, ".")
-	if lo.EveryBy(steps, identifier.MatchString) {
+	if lo.EveryBy(steps, file.Identifier.MatchString) {
 		if value, err := language.Expression(path, at); err == nil {
 			return value, true
 		}
@@ -94,27 +92,27 @@ func (t template) in(ctx context.Context, in condition.Input) string {
 	})
 }
 
-// expressions reads a mapping of CEL expressions.
-func (l *loader) expressions(e *entry, key string) map[string]*condition.Expression {
-	if !e.has(key) || e.doc.language == nil {
+// expressions compiles a mapping of CEL expressions.
+func (c *compiler) expressions(key string, n yamlfile.Node) map[string]*condition.Expression {
+	if n.Kind() == yamlfile.AbsentNode || c.doc.language == nil {
 		return nil
 	}
 	out := map[string]*condition.Expression{}
-	for _, item := range e.at(key).Entries() {
+	for _, item := range n.Entries() {
 		text := item.Value.Raw()
 		if key == "metadata" && reserved.Holds(item.Key.Raw()) {
-			item.Key.Wrong("%s: metadata %q: %s (rule: names)", e.what, item.Key.Raw(), reserved.Advice)
+			c.wrong(item.Key.Place(), "%s: metadata %q: %s (rule: names)", c.What, item.Key.Raw(), reserved.Advice)
 			continue
 		}
 		switch item.Value.Kind() {
 		case yamlfile.TextNode, yamlfile.BoolNode, yamlfile.NumberNode:
 		case yamlfile.AbsentNode, yamlfile.NullNode, yamlfile.ListNode, yamlfile.MappingNode:
-			item.Value.Wrong("%s: expected an expression in CEL, got %s", key, item.Value)
+			c.wrong(item.Value.Place(), "%s: expected an expression in CEL, got %s", key, item.Value)
 			continue
 		}
-		expression, err := e.doc.language.Expression(text, e.point.Name)
+		expression, err := c.doc.language.Expression(text, c.Point.Name)
 		if err != nil {
-			l.wrongCondition(item.Value, key, err)
+			c.wrongCondition(item.Value, key, err)
 			continue
 		}
 		out[item.Key.Raw()] = expression
@@ -123,10 +121,10 @@ func (l *loader) expressions(e *entry, key string) map[string]*condition.Express
 }
 
 // wrongCondition reports the errors in a condition or an expression.
-func (l *loader) wrongCondition(n yamlfile.Node, key string, err error) {
+func (c *compiler) wrongCondition(n yamlfile.Node, key string, err error) {
 	wrong, ok := errors.AsType[condition.Errors](err)
 	if !ok {
-		n.Wrong("%s: %w", key, err)
+		c.wrong(n.Place(), "%s: %w", key, err)
 		return
 	}
 	for _, e := range wrong {
@@ -134,7 +132,7 @@ func (l *loader) wrongCondition(n yamlfile.Node, key string, err error) {
 		if n.Kind() == yamlfile.TextNode {
 			place = n.At(e.Offset)
 		}
-		place.Wrong("%s: %s (rule: conditions)", key, e.MessageWithHint())
+		c.wrong(place, "%s: %s (rule: conditions)", key, e.MessageWithHint())
 	}
 }
 

@@ -162,7 +162,7 @@ func (u boundRule) rewrite(ctx context.Context, c hooks.Context, in condition.In
 		}
 		values[path] = raw
 	}
-	if !u.point.object() {
+	if !u.point.EditsObject() {
 		var text string
 		for path, raw := range values {
 			if err := json.Unmarshal(raw, &text); err != nil {
@@ -200,7 +200,7 @@ func valueOf(ctx context.Context, in condition.Input, e *condition.Expression) (
 // perform performs the rule's action.
 func (u boundRule) perform(ctx context.Context, c hooks.Context, in condition.Input, earlier *actionResults) hooks.Result {
 	request := action.NewRequest(c, u.name())
-	request.Vars, request.Edition, request.OfRun = u.doc.variables, u.doc.hash, u.task.ofRun
+	request.Vars, request.Edition, request.OfRun = u.doc.Variables, u.doc.Hash, u.task.ofRun
 	request.Decides, request.Observer = request.Decides && u.judges(), u.task.observe
 	request.OnTimeout, request.OnFailure = u.verdictsOfGate()
 	request.Attempt = earlier.attempt(u.name())
@@ -245,7 +245,7 @@ func (u boundRule) late(ctx context.Context, c hooks.Context, err error) hooks.R
 		return hooks.Result{}
 	case "abort":
 		for _, word := range []string{"stop", "deny", "withhold"} {
-			if slices.Contains(u.point.can, word) {
+			if slices.Contains(u.point.Can, word) {
 				return action.Decide(c, &action.Decision{Decision: hooks.Decision(word), Reason: err.Error()})
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
+	"github.com/grapnel-go/grapnel/policy/internal/file"
 	"github.com/grapnel-go/grapnel/policy/internal/points"
 )
 
@@ -36,14 +37,15 @@ type pattern struct {
 // all reports whether the rule matches everything at its point.
 func (m match) all() bool { return len(m.matchers) == 0 }
 
-// matchOf reads a match.
-func matchOf(n yamlfile.Node, at *point) match {
+// compileMatch returns the rule's matchers.
+func (c *compiler) compileMatch() match {
+	n := c.Match
 	if n.Kind() == yamlfile.AbsentNode {
 		return match{}
 	}
-	r := &matchReader{at: at}
+	r := &matchCompiler{at: c.Point, findings: c.findings}
 	m := match{matchers: r.matchers(n, 0), tools: r.tools, args: r.args}
-	checkMatcher(at, n, hooks.And(m.matchers...))
+	r.checkMatcher(n, hooks.And(m.matchers...))
 	m.text = strings.Join(lo.Map(m.matchers, func(h hooks.Matcher, _ int) string { return h.String() }), ", ")
 	if canonical, err := json.Marshal(n.Value()); err == nil {
 		m.canonical = string(canonical)
@@ -55,21 +57,24 @@ func matchOf(n yamlfile.Node, at *point) match {
 	return m
 }
 
-type matchReader struct {
-	at    *point
+type matchCompiler struct {
+	*findings
+
+	at    *points.Point
 	tools []pattern
 	args  []pattern
 }
 
 // matchers returns the parts of a match, all of which must match.
-func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
-	f := fieldsOf(n)
-	f.only("match", keyNames(matchKeys), nil)
+func (r *matchCompiler) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
+	var keys file.Match
+	all := file.MappingOf(n)
+	all.Decode("match", nil, &keys)
 	var out []hooks.Matcher
-	for _, key := range f.keys {
-		value := f.at(key)
+	for _, e := range all.Entries {
+		key, value := e.Key.Raw(), e.Value
 		if !r.at.Tool && (key == "tool" || key == "args") {
-			f.of[key].Key.Wrong("match: %s is not about a tool call, so %q can never match (rule: matching)", r.at.Name, key)
+			r.wrong(e.Key.Place(), "match: %s is not about a tool call, so %q can never match (rule: matching)", r.at.Name, key)
 			continue
 		}
 		switch key {
@@ -85,8 +90,8 @@ func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
 		case "stage":
 			out = append(out, r.either(value, func(_ yamlfile.Node, text string) hooks.Matcher { return hooks.StageNamed(text) }))
 		case "step_kind":
-			if word := f.oneOf(key, stepKinds...); word != "" {
-				out = append(out, checkMatcher(r.at, value, hooks.StepKindIs(agent.StepKind(word))))
+			if keys.StepKind != "" {
+				out = append(out, r.checkMatcher(value, hooks.StepKindIs(agent.StepKind(keys.StepKind))))
 			}
 		case "args":
 			for _, e := range value.Entries() {
@@ -107,7 +112,7 @@ func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
 			case key == "all":
 				out = append(out, hooks.And(parts...))
 			case len(parts) == 0 && value.Kind() == yamlfile.ListNode:
-				value.Wrong("match: an empty any matches nothing: add a matcher, or remove it (rule: matching)")
+				r.wrong(value.Place(), "match: an empty any matches nothing: add a matcher, or remove it (rule: matching)")
 			case len(parts) > 0:
 				out = append(out, hooks.Or(parts...))
 			}
@@ -116,21 +121,19 @@ func (r *matchReader) matchers(n yamlfile.Node, nots int) []hooks.Matcher {
 	return out
 }
 
-var stepKinds = []string{string(agent.StepToolExecution), string(agent.StepFinalResponse)}
-
 // either reads a pattern, or a list of patterns. One must match.
-func (r *matchReader) either(n yamlfile.Node, make func(n yamlfile.Node, text string) hooks.Matcher) hooks.Matcher {
+func (r *matchCompiler) either(n yamlfile.Node, make func(n yamlfile.Node, text string) hooks.Matcher) hooks.Matcher {
 	items := []yamlfile.Node{n}
 	if n.Kind() == yamlfile.ListNode {
 		if items = n.Items(); len(items) == 0 {
-			n.Wrong("match: an empty list matches nothing: add an element, or remove the key (rule: matching)")
+			r.wrong(n.Place(), "match: an empty list matches nothing: add an element, or remove the key (rule: matching)")
 			return hooks.Matcher{}
 		}
 	}
 	var parts []hooks.Matcher
 	for _, item := range items {
 		if text, ok := item.Text(); ok {
-			parts = append(parts, checkMatcher(r.at, item, make(item, text)))
+			parts = append(parts, r.checkMatcher(item, make(item, text)))
 		}
 	}
 	switch len(parts) {
@@ -142,10 +145,10 @@ func (r *matchReader) either(n yamlfile.Node, make func(n yamlfile.Node, text st
 	return hooks.Or(parts...)
 }
 
-// checkMatcher reports the errors of a matcher at a point.
-func checkMatcher(at *point, n yamlfile.Node, m hooks.Matcher) hooks.Matcher {
-	if err := hooks.NewSet(at.Observe("probe", points.NoCheck).Matching(m)).Compile().Error(); err != nil {
-		n.Wrong("match: %s (rule: matching)", strings.ReplaceAll(err.Error(), `hook "probe": `, ""))
+// checkMatcher returns the matcher, and reports its errors at the point.
+func (r *matchCompiler) checkMatcher(n yamlfile.Node, m hooks.Matcher) hooks.Matcher {
+	if err := hooks.NewSet(r.at.Observe("probe", points.NoCheck).Matching(m)).Compile().Error(); err != nil {
+		r.wrong(n.Place(), "match: %s (rule: matching)", strings.ReplaceAll(err.Error(), `hook "probe": `, ""))
 		return hooks.Matcher{}
 	}
 	return m
@@ -153,46 +156,49 @@ func checkMatcher(at *point, n yamlfile.Node, m hooks.Matcher) hooks.Matcher {
 
 // argument returns the matcher of an argument: a pattern for a text, any other value for an equal value, a list for one
 // of several, the word present, or {equals: value}.
-func (r *matchReader) argument(path string, n yamlfile.Node) hooks.Matcher {
+func (r *matchCompiler) argument(path string, n yamlfile.Node) hooks.Matcher {
 	switch n.Kind() {
 	case yamlfile.TextNode:
 		if n.Raw() == present {
-			return checkMatcher(r.at, n, hooks.Argument(path, func(string) bool { return true }))
+			return r.checkMatcher(n, hooks.Argument(path, func(string) bool { return true }))
 		}
 		text, _ := n.ComparedValue().(string)
-		return checkMatcher(r.at, n, hooks.ArgumentMatching(path, text))
+		return r.checkMatcher(n, hooks.ArgumentMatching(path, text))
 	case yamlfile.ListNode:
 		if len(n.Items()) == 0 {
-			n.Wrong("match: an empty list matches nothing (rule: matching)")
+			r.wrong(n.Place(), "match: an empty list matches nothing (rule: matching)")
 			return hooks.Matcher{}
 		}
 		return hooks.Or(lo.Map(n.Items(), func(item yamlfile.Node, _ int) hooks.Matcher { return r.argument(path, item) })...)
 	case yamlfile.MappingNode:
-		f := fieldsOf(n)
-		f.only("match", []string{"equals"}, nil)
-		n = f.at("equals")
+		n = equalsValue(n)
 	case yamlfile.NullNode, yamlfile.NumberNode, yamlfile.BoolNode, yamlfile.AbsentNode:
 	}
-	return checkMatcher(r.at, n, hooks.ArgumentEquals(path, n.ComparedValue()))
+	return r.checkMatcher(n, hooks.ArgumentEquals(path, n.ComparedValue()))
 }
 
 // present is the word that matches any value.
 const present = "present"
 
+// equalsValue returns the value in {equals: value}.
+func equalsValue(n yamlfile.Node) yamlfile.Node {
+	var keys file.Equals
+	file.MappingOf(n).Decode("match", nil, &keys)
+	return keys.Equals
+}
+
 // metadata returns the matcher of a value in the metadata of the session or the run.
-func (r *matchReader) metadata(name string, n yamlfile.Node) hooks.Matcher {
+func (r *matchCompiler) metadata(name string, n yamlfile.Node) hooks.Matcher {
 	ofRun, ofSession := agent.RunKey[any](name), agent.SessionKey[any](name)
 	if n.Kind() == yamlfile.TextNode && n.Raw() == present {
 		return hooks.Or(hooks.MetadataPresent(ofRun), hooks.MetadataPresent(ofSession))
 	}
 	if n.Kind() == yamlfile.MappingNode {
-		f := fieldsOf(n)
-		f.only("match", []string{"equals"}, nil)
-		n = f.at("equals")
+		n = equalsValue(n)
 	}
 	want, err := sameForm(n.ComparedValue())
 	if err != nil {
-		n.Wrong("match: %w", err)
+		r.wrong(n.Place(), "match: %w", err)
 	}
 	return hooks.When(func(c hooks.Context) bool {
 		value, there := ofRun.From(c.State())
@@ -217,20 +223,13 @@ func sameForm(v any) (out any, err error) {
 }
 
 // depth returns the matcher of a number or a range.
-func (r *matchReader) depth(n yamlfile.Node) hooks.Matcher {
-	const most = 1000
-	if n.Kind() == yamlfile.NumberNode {
-		d := numberIn(n, "depth", 0, most, 0)
-		return hooks.AtDepth(d, d)
-	}
-	f := fieldsOf(n)
-	f.only("depth", []string{"min", "max"}, nil)
-	least, limit := f.number("min", 0, most, 0), f.number("max", 0, most, -1)
-	if limit >= 0 && limit < least {
-		n.Wrong("depth: the range from %s to %s is empty (rule: matching)", strconv.Itoa(least), strconv.Itoa(limit))
+func (r *matchCompiler) depth(n yamlfile.Node) hooks.Matcher {
+	d := file.DepthOf(n)
+	if d.Max != nil && *d.Max < d.Min {
+		r.wrong(n.Place(), "depth: the range from %s to %s is empty (rule: matching)", strconv.Itoa(d.Min), strconv.Itoa(*d.Max))
 		return hooks.Matcher{}
 	}
-	return hooks.AtDepth(least, limit)
+	return hooks.AtDepth(d.Min, lo.FromPtrOr(d.Max, -1))
 }
 
 // covers reports whether m matches everything that other matches, judging by their canonical texts.

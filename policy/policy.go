@@ -28,11 +28,11 @@ type Policy struct {
 	states    map[string]fileState // the states of the files
 }
 
-// arrange returns the documents' rules in the order in which they are asked: by point, at each point by priority, then
+// arrangeRules returns the documents' rules in the order in which they are asked: by point, at each point by priority, then
 // from the inner layers out, and in a layer in file order.
-func arrange(documents []*document) (rules []*rule) {
+func arrangeRules(documents []*document) (rules []*rule) {
 	named := nameCopies(documents)
-	for _, at := range allPoints() {
+	for _, at := range points.All() {
 		here := lo.Filter(named, func(r *rule, _ int) bool { return r.point == at })
 		slices.SortStableFunc(here, func(a, b *rule) int { return (b.priority - a.priority) * lo.Ternary(at.Backwards, -1, 1) })
 		for i, r := range here {
@@ -51,7 +51,7 @@ func nameCopies(documents []*document) (rules []*rule) {
 		for _, r := range d.rules {
 			named := *r
 			if seen[named.name()] {
-				named.id += ":" + d.name
+				named.id += ":" + d.Name
 			}
 			seen[named.name()] = true
 			rules = append(rules, &named)
@@ -65,7 +65,7 @@ func (p *Policy) Hash() string { return p.hash }
 
 // Names returns the names of the policies in force, inner layers first.
 func (p *Policy) Names() []string {
-	return lo.Map(p.documents, func(d *document, _ int) string { return d.name })
+	return lo.Map(p.documents, func(d *document, _ int) string { return d.Name })
 }
 
 // DisabledPolicies returns the names of policies that an inner layer has switched off.
@@ -73,7 +73,7 @@ func (p *Policy) DisabledPolicies() []string { return slices.Clone(p.disabled) }
 
 // Files returns the paths of all files in force, includes counted.
 func (p *Policy) Files() []string {
-	return lo.FlatMap(p.documents, func(d *document, _ int) []string { return d.files })
+	return lo.FlatMap(p.documents, func(d *document, _ int) []string { return d.Paths })
 }
 
 // WithHost returns the same rules with another host for their actions, for values that are known only once an agent is
@@ -94,7 +94,7 @@ func (p *Policy) Hooks() ([]hooks.Hook, error) { return p.hooksFor(p.options.Hos
 func (p *Policy) hooksFor(host action.Host) ([]hooks.Hook, error) {
 	var out []hooks.Hook
 	var wrong []error
-	for _, at := range allPoints() {
+	for _, at := range points.All() {
 		var here []hooks.Hook
 		for _, r := range p.rules {
 			if r.point != at {

@@ -9,6 +9,8 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/internal/condition"
+	"github.com/grapnel-go/grapnel/policy/internal/file"
+	"github.com/grapnel-go/grapnel/policy/internal/points"
 	"github.com/grapnel-go/grapnel/policy/library"
 )
 
@@ -16,7 +18,7 @@ import (
 type rule struct {
 	location
 
-	point *point
+	point *points.Point
 	order int // position among the rules at its point, from one
 	match match
 	when  *condition.Condition // nil if the rule applies to everything that it matches
@@ -100,15 +102,15 @@ func (l location) policyName() string {
 	if l.library != "" {
 		return library.Prefix + l.library
 	}
-	return l.doc.name
+	return l.doc.Name
 }
 
 // version returns the version of the policy that policyName names.
 func (l location) version() string {
 	if l.library != "" {
-		return l.doc.versions[l.library]
+		return l.doc.Versions[l.library]
 	}
-	return l.doc.version
+	return l.doc.Version
 }
 
 // kind returns the decision, or the action's type.
@@ -157,7 +159,7 @@ func (r *rule) mode() string {
 // origin describes the rule in hooks and events.
 func (r *rule) origin() *hooks.Origin {
 	o := &hooks.Origin{
-		Policy: r.policyName(), Version: r.version(), Hash: r.doc.hash, Rule: r.id, Required: r.doc.required, Layer: r.doc.layer,
+		Policy: r.policyName(), Version: r.version(), Hash: r.doc.Hash, Rule: r.id, Required: r.doc.Required, Layer: r.doc.Layer,
 		OnFailure: r.failure.word, File: r.place.File(), Line: r.place.Line,
 	}
 	if r.task != nil {
@@ -190,7 +192,7 @@ func (d *decision) uses(names []string) bool {
 // public describes the rule.
 func (r *rule) public() Rule {
 	out := Rule{
-		Policy: r.policyName(), ID: r.id, Description: r.description, Layer: layerNames[r.doc.layer],
+		Policy: r.policyName(), ID: r.id, Description: r.description, Layer: file.Layers[r.doc.Layer],
 		File: r.place.File(), Line: r.place.Line, Column: r.place.Column, Point: r.point.Name, Order: r.order, Match: r.match.text,
 		Await: r.task == nil || r.task.await, Mode: r.mode(), Waiver: r.waiver, Priority: r.priority, Failure: r.failure.policy.String(),
 		OnFailure: r.failure.word, Timeout: r.failure.timeout,

@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// identifier matches the names of variables.
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-
 // text is a text in a file in which ${name} stands for a value.
 type text struct {
 	pieces []piece

@@ -76,7 +76,7 @@ func (p *Policy) CheckTools(specs ...agent.ToolSpec) []Warning {
 	}
 	reports, never := p.Tools(specs...)
 	var out []Warning
-	at := p.rules[i].doc.place
+	at := p.rules[i].doc.Place
 	for _, r := range reports {
 		if r.Unguarded() {
 			w := warningAt(at, "unguarded", "", "no rule is about the tool %q, which may change something: describe it under \"tools\", or add a rule",
@@ -86,7 +86,7 @@ func (p *Policy) CheckTools(specs ...agent.ToolSpec) []Warning {
 		}
 	}
 	for _, r := range p.rules {
-		if slices.Contains(never, r.name()) && len(r.effects()) > 0 && !r.doc.required {
+		if slices.Contains(never, r.name()) && len(r.effects()) > 0 && !r.doc.Required {
 			out = append(out, warningAt(r.place, "effect", r.name(), "none of the tools does what this rule is about"))
 		}
 	}
@@ -102,7 +102,7 @@ func (p *Policy) checkTables(specs []agent.ToolSpec) (out []Warning) {
 	}
 	seen := map[yamlfile.Place]bool{}
 	for _, r := range p.rules {
-		for _, table := range r.doc.tools {
+		for _, table := range r.doc.Tools {
 			if seen[table.Place()] || strings.HasPrefix(table.Place().File(), library.Prefix) {
 				continue
 			}

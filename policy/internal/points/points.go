@@ -20,8 +20,8 @@ type Point struct {
 	Observe func(name string, f func(ctx context.Context, c hooks.Context) error) hooks.Hook
 	// CheckValues returns the errors for values that an action's texts name at the point.
 	CheckValues func(d action.Declared, observer bool, vars map[string]any) error
-	// Context is a zero context of the point, whose methods tell its decisions.
-	Context hooks.Context
+	// Can lists the decisions that a rule can have at the point, Adds the ones of them that can also have context and metadata.
+	Can, Adds []string
 	// Tool is set at tool call points, where tools and arguments can be matched.
 	Tool bool
 	// Backwards is set if the point's hooks are called in reverse order.
@@ -42,7 +42,7 @@ const (
 
 func describe[C hooks.Context](of hooks.Point[C], from Source) *Point {
 	var none C
-	p := &Point{Name: of.Name(), Context: none, Source: from}
+	p := &Point{Name: of.Name(), Source: from}
 	p.CheckValues = func(d action.Declared, observer bool, vars map[string]any) error {
 		return action.CheckValues(d, of, observer, vars)
 	}
@@ -53,6 +53,7 @@ func describe[C hooks.Context](of hooks.Point[C], from Source) *Point {
 		return hooks.On(of, name, func(ctx context.Context, c C) hooks.Result { return f(ctx, c) })
 	}
 	p.Backwards = hooks.NewSet(p.Observe("a", NoCheck), p.Observe("b", NoCheck)).Order(p.Name)[0] == "b"
+	p.Can, p.Adds = decisionsOf(none)
 	_, p.Tool = any(none).(interface{ Call() hooks.Call })
 	return p
 }

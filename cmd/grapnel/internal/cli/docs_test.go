@@ -73,13 +73,18 @@ func load(dir, text string) error {
 		_, err := pipeline.Load(path, pipeline.LoadOptions{Host: pipelinecmd.Host()})
 		return err
 	case has("hooks:\n  on_run_"):
-		_, err := policy.ParseKind(policy.Blueprints, "block.yaml", []byte(text), policy.Options{})
-		return err
+		return loadRules(policy.Blueprints, text)
 	case has("hooks:\n  on_"):
-		_, err := policy.ParseKind(policy.Pipelines, "block.yaml", []byte(text), policy.Options{})
-		return err
+		return loadRules(policy.Pipelines, text)
 	}
 	_, err := agents.NewRegistry().Parse("block.yaml", []byte(text))
+	return err
+}
+
+// loadRules loads the rules in a kind of file.
+func loadRules(kind policy.Kind, text string) error {
+	read := func(string) ([]byte, error) { return []byte(text), nil }
+	_, err := policy.Load([]policy.Layer{{Name: "run", Files: []string{"block.yaml"}, Kind: kind, Read: read}}, policy.Options{})
 	return err
 }
 
