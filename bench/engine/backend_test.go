@@ -63,7 +63,6 @@ type bareSQL interface {
 
 // dialect is what the statements of a figure contain in place of {…}.
 type dialect struct {
-	num     string            // {num}: the number of a run
 	series  string            // {series}: a table x with a column i from $1 to $2
 	ago     string            // {ago}: i milliseconds after a time of long ago
 	yes, no string            // {yes}, {no}
@@ -146,7 +145,7 @@ func (*bareSQLite) translate(query string) string { return parameter.ReplaceAllS
 
 func (b *bareSQLite) columns(t *testing.T, table string) (names []string) {
 	t.Helper()
-	rows, err := b.db.QueryContext(t.Context(), `SELECT name FROM pragma_table_info(?) WHERE NOT (name = 'n' AND pk = 1)`, table)
+	rows, err := b.db.QueryContext(t.Context(), `SELECT name FROM pragma_table_info(?) WHERE NOT (name = 'num' AND pk = 1)`, table)
 	require.NoError(t, err)
 	defer rows.Close()
 	for rows.Next() {
@@ -182,7 +181,7 @@ func (b *bareSQLite) tidy(t *testing.T) {
 
 func (*bareSQLite) words() dialect {
 	return dialect{
-		num: "n", yes: "1", no: "0", ago: "1700000000000000 + i * 1000",
+		yes: "1", no: "0", ago: "1700000000000000 + i * 1000",
 		series: "(WITH RECURSIVE x (i) AS (SELECT $1 UNION ALL SELECT i + 1 FROM x WHERE i < $2) SELECT i FROM x) x",
 		life:   lifeSQLite,
 	}
@@ -259,7 +258,7 @@ func (b barePostgres) tidy(t *testing.T) {
 
 func (barePostgres) words() dialect {
 	return dialect{
-		num: "num", yes: "true", no: "false", ago: "'2024-01-01'::timestamptz + i * interval '1 millisecond'",
+		yes: "true", no: "false", ago: "'2024-01-01'::timestamptz + i * interval '1 millisecond'",
 		series: "generate_series($1::bigint, $2::bigint) x (i)",
 		life:   lifePostgres,
 	}

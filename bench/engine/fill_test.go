@@ -23,8 +23,8 @@ func copyRun(t *testing.T, b bareSQL, id string, copies int, values map[string]s
 		for _, table := range tables {
 			names := b.columns(t, table)
 			require.NoError(t, b.transact(t.Context(), statement{query: fillIn(b, fmt.Sprintf(
-				`INSERT INTO %s (%s) SELECT %s FROM {series} JOIN runs c ON c.id = 'run' || x.i CROSS JOIN runs r JOIN %s o ON o.run = r.{num} WHERE r.id = $3`,
-				table, strings.Join(names, ", "), selectList(names, "o", map[string]string{"run": "c.{num}", "run_id": "c.id"}), table)), args: args}), "copying %s", table)
+				`INSERT INTO %s (%s) SELECT %s FROM {series} JOIN runs c ON c.id = 'run' || x.i CROSS JOIN runs r JOIN %s o ON o.run = r.num WHERE r.id = $3`,
+				table, strings.Join(names, ", "), selectList(names, "o", map[string]string{"run": "c.num", "run_id": "c.id"}), table)), args: args}), "copying %s", table)
 		}
 	}
 }
@@ -44,5 +44,5 @@ func selectList(names []string, table string, values map[string]string) string {
 // fillIn replaces the words of the dialect in a statement.
 func fillIn(b bareSQL, query string) string {
 	w := b.words()
-	return strings.NewReplacer("{num}", w.num, "{series}", w.series, "{ago}", w.ago, "{yes}", w.yes, "{no}", w.no).Replace(query)
+	return strings.NewReplacer("{series}", w.series, "{ago}", w.ago, "{yes}", w.yes, "{no}", w.no).Replace(query)
 }

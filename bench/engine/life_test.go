@@ -26,13 +26,13 @@ var (
 	lifeSQLite = map[string]string{
 		"queue": `INSERT INTO queues (key, kind, name, demands) VALUES ($1, 'agent', 'clerk', '')`,
 		"submit": `INSERT INTO runs (id, session, kind, name, parent, root, queue, status, created, updated, ready, offer_seq, owner, epoch)
-			VALUES ($1, 's', 'agent', 'clerk', '', $1, 1, 'ready', $2, $2, $2, 1, '', 0) RETURNING n`,
-		"input": `INSERT INTO payloads (run, input) SELECT n, $2 FROM runs WHERE id = $1`,
+			VALUES ($1, 's', 'agent', 'clerk', '', $1, 1, 'ready', $2, $2, $2, 1, '', 0) RETURNING num`,
+		"input": `INSERT INTO payloads (run, input) SELECT num, $2 FROM runs WHERE id = $1`,
 		"claim": `UPDATE runs SET status = 'running', owner = 'two', epoch = epoch + 1, attempts = attempts + 1, leased = $1, updated = $1,
-			expires = $2, ready = NULL WHERE n = (SELECT n FROM runs INDEXED BY runs_ready WHERE queue = 1 AND status = 'ready'
-			ORDER BY priority DESC, ready LIMIT 1) RETURNING n`,
-		"step":   `UPDATE runs SET entries = $2, steps = $2, updated = $3 WHERE n = $1 AND owner = 'two' AND epoch = 1`,
-		"end":    `UPDATE runs SET status = 'completed', reason = 'completed', updated = $2, owner = '', leased = NULL, expires = NULL WHERE n = $1`,
+			expires = $2, ready = NULL WHERE num = (SELECT num FROM runs INDEXED BY runs_ready WHERE queue = 1 AND status = 'ready'
+			ORDER BY priority DESC, ready LIMIT 1) RETURNING num`,
+		"step":   `UPDATE runs SET entries = $2, steps = $2, updated = $3 WHERE num = $1 AND owner = 'two' AND epoch = 1`,
+		"end":    `UPDATE runs SET status = 'completed', reason = 'completed', updated = $2, owner = '', leased = NULL, expires = NULL WHERE num = $1`,
 		"result": `UPDATE payloads SET result = $2 WHERE run = $1`,
 	}
 	lifePostgres = map[string]string{

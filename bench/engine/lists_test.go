@@ -26,9 +26,9 @@ func fillRuns(m *measuring, p benchStore, n int, first durable.Job) {
 		"ready":     `CASE WHEN x.i % 1000 = 11 THEN {ago} END`,
 		"offer_seq": `CASE WHEN x.i % 1000 = 11 THEN 1 ELSE 0 END`,
 	})
-	for name, value := range map[string]string{"team": `'team ' || ({num} % 1000)`, "site": `'site ' || ({num} % 2)`} {
+	for name, value := range map[string]string{"team": `'team ' || (num % 1000)`, "site": `'site ' || (num % 2)`} {
 		require.NoError(m, p.bare.transact(m.Context(), statement{query: fillIn(p.bare,
-			`INSERT INTO labels (run, name, value, status) SELECT {num}, '`+name+`', `+value+`, status FROM runs WHERE id <> 'first'`)}))
+			`INSERT INTO labels (run, name, value, status) SELECT num, '`+name+`', `+value+`, status FROM runs WHERE id <> 'first'`)}))
 	}
 	p.bare.tidy(m.T)
 }

@@ -24,7 +24,7 @@ func measureTogether(m *measuring) {
 		l, err := theirs.Begin(m.Context(), durable.Job{}, "one", time.Hour)
 		require.NoError(m, err)
 		require.NoError(m, theirs.bare.transact(m.Context(),
-			statement{`SELECT ` + theirs.bare.words().num + ` FROM runs WHERE id = $1`, []any{string(l.Run)}, &nums[i]}))
+			statement{`SELECT num FROM runs WHERE id = $1`, []any{string(l.Run)}, &nums[i]}))
 	}
 	steps := max(m.steps/2, 2)
 	var written, appended int64 // entries of each run
@@ -137,7 +137,7 @@ func commitTogether(m *measuring, s durable.Store, leases []durable.Lease, step 
 // sameRows returns the statements that write a commit of several runs.
 func sameRows(bare bareSQL, nums []int64, c durable.Commit, after int64) (all []statement) {
 	now := bare.at(time.Now())
-	update := `UPDATE runs SET entries = $2, steps = $3, updated = $4 WHERE ` + bare.words().num + ` = $1`
+	update := `UPDATE runs SET entries = $2, steps = $3, updated = $4 WHERE num = $1`
 	for _, num := range nums {
 		for i, e := range c.Entries {
 			all = append(all, statement{query: insertEntry, args: []any{num, after + int64(i) + 1, string(e.Kind), e.Key, bare.at(e.At), e.Data}})

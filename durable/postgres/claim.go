@@ -31,7 +31,7 @@ func claimQuery(heads, count string) string {
 			expires = clock_timestamp() + $3::interval, updated = clock_timestamp()
 		WHERE r.id = ANY ((SELECT ids FROM picked)::text[]) RETURNING r.*
 	)
-	SELECT ` + runColumns + `, h.count FROM (
+	SELECT ` + runs.Columns + `, h.count FROM (
 		SELECT CASE WHEN cardinality((SELECT ids FROM picked)) = $4 THEN $4 ELSE ` + count + ` END AS count
 	) h LEFT JOIN claimed r ON true
 	WHERE h.count > 0 ORDER BY array_position((SELECT ids FROM picked), r.id)`
@@ -90,11 +90,11 @@ func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit i
 		}
 		var (
 			atOnce = min(limit-len(all), claimAtOnce)
-			runs   []durable.Run
+			some   []durable.Run
 			heads  int
 		)
 		err := d.call(ctx, "claiming runs", func(ctx context.Context) (err error) {
-			runs, heads, err = d.claimHeads(ctx, query, owner, ttl, atOnce, keys)
+			some, heads, err = d.claimHeads(ctx, query, owner, ttl, atOnce, keys)
 			return err
 		})
 		if err != nil {
@@ -103,11 +103,11 @@ func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit i
 			}
 			return nil, err
 		}
-		all = append(all, runs...)
+		all = append(all, some...)
 		switch {
 		case len(all) == limit:
 			return all, nil
-		case len(runs) == atOnce: // there may be more
+		case len(some) == atOnce: // there may be more
 		case heads < enough || depth >= maxDepth:
 			return all, nil
 		case first:
@@ -121,14 +121,14 @@ func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit i
 // claimHeads leases some of the first ready runs by a query, and returns how many heads it has seen.
 func (d *db) claimHeads(
 	ctx context.Context, query, owner string, ttl time.Duration, limit int, keys []durable.Key,
-) (runs []durable.Run, heads int, err error) {
-	rows, err := d.pool.Query(ctx, query, keyValues(keys), text(owner), ttl, limit)
+) (claimed []durable.Run, heads int, err error) {
+	rows, err := d.pool.Query(ctx, query, keyValues(keys), storedText(owner), ttl, limit)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer rows.Close()
 	var r store.Run
-	into := runTargets(&r, &heads)
+	into := scanTargets(append(runs.Targets(&r), &heads))
 	for rows.Next() {
 		r = store.Run{}
 		skipped := rows.RawValues()[0] == nil // each was
@@ -139,8 +139,8 @@ func (d *db) claimHeads(
 			return nil, 0, err
 		}
 		if !skipped {
-			runs = append(runs, r.Run)
+			claimed = append(claimed, r.Run)
 		}
 	}
-	return runs, heads, rows.Err()
+	return claimed, heads, rows.Err()
 }

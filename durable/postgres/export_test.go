@@ -18,13 +18,13 @@ var (
 	ClaimByQueue     = claimByQueue
 	ClaimFirst       = claimFirst
 	OwedQuery        = owedQuery
-	SignalsQuery     = signalsQuery
+	SignalsQuery     = store.SignalsQuery
 	ServedQuery      = servedQuery
 	PutPoll          = putPoll
-	EventsQuery      = eventsQuery
+	EventsQuery      = store.EventsQuery
 	PruneQueuesQuery = pruneQueuesQuery
-	EntriesQuery     = entriesQuery
-	WaitsQuery       = waitsQuery
+	EntriesQuery     = store.EntriesQuery
+	WaitsQuery       = store.WaitsQuery
 	PruneQuery       = pruneQuery
 	ChecksQuery      = checksQuery
 	DueQuery         = dueQuery

@@ -29,7 +29,7 @@ func (l *listing) and(condition string) { l.where = append(l.where, condition) }
 
 func (l *listing) equal(column, value string) {
 	if value != "" {
-		l.and("r." + column + " = " + l.arg(text(value)))
+		l.and("r." + column + " = " + l.arg(value))
 	}
 	if value != "" && slices.Contains(partlyIndexed, column) {
 		l.and("r." + column + " <> ''")
@@ -80,11 +80,11 @@ func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 		l.and("r.status = ANY (" + l.statuses(f) + ")")
 	}
 	if f.Label.Name != "" {
-		l.and("EXISTS (SELECT FROM labels l WHERE l.run = r.num AND l.name = " + l.arg(text(f.Label.Name)) +
-			" AND l.value = " + l.arg(text(f.Label.Value)) + ")")
+		l.and("EXISTS (SELECT FROM labels l WHERE l.run = r.num AND l.name = " + l.arg(f.Label.Name) +
+			" AND l.value = " + l.arg(f.Label.Value) + ")")
 	}
 	l.and("r.num < " + l.behind)
-	return "SELECT " + runColumns + " FROM runs r WHERE " + strings.Join(l.where, " AND ") + " ORDER BY r.num DESC LIMIT " + l.limit, l.args
+	return "SELECT " + runs.Columns + " FROM runs r WHERE " + strings.Join(l.where, " AND ") + " ORDER BY r.num DESC LIMIT " + l.limit, l.args
 }
 
 // maxReordered is how many runs may be stored between a run and an older one with a higher number: the numbers of runs follow
@@ -112,7 +112,7 @@ func (l *listing) statuses(f durable.Filter) string {
 	if len(all) == 0 {
 		all = durable.Statuses
 	}
-	return l.arg(texts(all)) + "::text[]"
+	return l.arg(storedTexts(all)) + "::text[]"
 }
 
 // byStatus returns a query that merges the lists of each status. The first column of the index is not part of the row comparisons, because
@@ -121,18 +121,18 @@ func (l *listing) byStatus(f durable.Filter) string {
 	l.and("(r.status, r.num) >= (wanted, 0)")
 	l.and("(r.status, r.num) < (wanted, " + l.behind + ")")
 	//nolint:unqueryvet // the inner query passes its rows on
-	return "SELECT " + runColumns + " FROM unnest(" + l.statuses(f) + ") wanted CROSS JOIN LATERAL (SELECT r.* FROM runs r WHERE " +
+	return "SELECT " + runs.Columns + " FROM unnest(" + l.statuses(f) + ") wanted CROSS JOIN LATERAL (SELECT r.* FROM runs r WHERE " +
 		strings.Join(l.where, " AND ") + " ORDER BY r.status DESC, r.num DESC LIMIT " + l.limit + ") r ORDER BY r.num DESC LIMIT " + l.limit
 }
 
 // byLabel returns a query that merges the lists of a label with each status.
 func (l *listing) byLabel(f durable.Filter) string {
-	l.and("l.name = " + l.arg(text(f.Label.Name)))
-	l.and("l.value = " + l.arg(text(f.Label.Value)))
+	l.and("l.name = " + l.arg(f.Label.Name))
+	l.and("l.value = " + l.arg(f.Label.Value))
 	l.and("(l.status, l.run) >= (wanted, 0)")
 	l.and("(l.status, l.run) < (wanted, " + l.behind + ")")
 	//nolint:unqueryvet // the inner query passes its rows on
-	return "SELECT " + runColumns + " FROM unnest(" + l.statuses(f) + ") wanted CROSS JOIN LATERAL (" +
+	return "SELECT " + runs.Columns + " FROM unnest(" + l.statuses(f) + ") wanted CROSS JOIN LATERAL (" +
 		"SELECT r.* FROM labels l JOIN runs r ON r.num = l.run WHERE " + strings.Join(l.where, " AND ") +
 		" ORDER BY l.status DESC, l.run DESC LIMIT " + l.limit + ") r ORDER BY r.num DESC LIMIT " + l.limit
 }

@@ -62,7 +62,7 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 		SELECT num, seq, 'reply', '', created, 'data' FROM runs, generate_series(1, 10) seq WHERE num % 10 = 1 AND $1::int > 0`,
 		`INSERT INTO events (run, seq, at, name, data)
 		SELECT num, seq, created, 'event', 'data' FROM runs, generate_series(1, 10) seq WHERE num % 10 = 1 AND $1::int > 0`,
-		`INSERT INTO signals (run, seq, kind, text, by, at)
+		`INSERT INTO signals (run, seq, kind, text, who, at)
 		SELECT num, 1, 'context', 'text', '', created FROM runs WHERE num % 10 = 1 AND $1::int > 0`,
 	} {
 		_, err := s.Pool().Exec(t.Context(), statement, n)

@@ -1,17 +1,15 @@
 package postgres
 
 import (
-	"bytes"
 	"errors"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
 // queues remembers which queues the database has, so that few calls store one. Prune may delete a queue that is remembered:
@@ -49,29 +47,14 @@ func (q *queues) record(stored []durable.Key, err error) {
 	}
 }
 
-// addQueue stores a queue that is not known.
-func (t *tx) addQueue(n durable.Needs) {
+// AddQueue stores a queue that is not known.
+func (t *tx) AddQueue(n durable.Needs) error {
 	key := n.Key()
-	if !slices.Contains(t.stored, key) && !t.queues.has(key) {
-		t.needs, t.stored = append(t.needs, n), append(t.stored, key)
+	if slices.Contains(t.stored, key) || t.queues.has(key) {
+		return t.err
 	}
-}
-
-func insertQueues(b *pgx.Batch, needs []durable.Needs) {
-	key := func(n durable.Needs) []byte { k := n.Key(); return k[:] }
-	slices.SortFunc(needs, func(x, y durable.Needs) int { return bytes.Compare(key(x), key(y)) }) // no deadlock
-	b.Queue(`INSERT INTO queues (key, kind, name, demands)
-		SELECT n.key, n.kind, n.name, n.demands FROM unnest($1::bytea[], $2::text[], $3::text[], $4::text[]) n (key, kind, name, demands)
-		ON CONFLICT (key) DO NOTHING`,
-		column(needs, key), textsOf(needs, func(n durable.Needs) durable.Kind { return n.Kind }),
-		textsOf(needs, func(n durable.Needs) string { return n.Name }), column(needs, func(n durable.Needs) string { return pairsText(n.Demands) }))
-}
-
-// Queues implements store.Rows.
-func (t *tx) Queues() ([]durable.Needs, error) {
-	return readAll(t, func(row pgx.CollectableRow) (n durable.Needs, err error) {
-		return n, row.Scan((*text)(&n.Kind), (*text)(&n.Name), pairs{&n.Demands})
-	}, `SELECT kind, name, demands FROM queues`)
+	t.stored = append(t.stored, key)
+	return t.Tables.AddQueue(n)
 }
 
 // queuesOfKeys are the queues q with the keys $1. It looks up each key: the planner would rather read all queues.
@@ -93,36 +76,22 @@ const (
 
 // Services implements store.Rows.
 func (t *tx) Services(keys ...durable.Key) (map[durable.Key]durable.Service, error) {
-	all := map[durable.Key]durable.Service{}
-	_, err := readAll(t, func(row pgx.CollectableRow) (s durable.Service, err error) {
-		var key []byte
-		err = row.Scan(&key, when{&s.LastPoll}, &s.Backlog, when{&s.Oldest})
-		all[durable.Key(key)] = s
-		return s, err
-	}, servedQuery, keyValues(keys))
-	return all, err
+	return store.SelectServices(t, servedQuery, keyValues(keys))
 }
 
 // LastPolls implements store.Rows.
 func (t *tx) LastPolls(keys ...durable.Key) (map[durable.Key]time.Time, error) {
-	all := map[durable.Key]time.Time{}
-	_, err := readAll(t, func(row pgx.CollectableRow) (at time.Time, err error) {
-		var key []byte
-		err = row.Scan(&key, when{&at})
-		all[durable.Key(key)] = at
-		return at, err
-	}, `SELECT q.key, q.polled FROM `+queuesOfKeys, keyValues(keys))
-	return all, err
+	return store.SelectPolls(t, `SELECT q.key, q.polled FROM `+queuesOfKeys, keyValues(keys))
 }
 
 // PutPoll implements store.Tx.
-func (t *tx) PutPoll(keys ...durable.Key) error { return t.enqueue(putPoll, keyValues(keys)) }
+func (t *tx) PutPoll(keys ...durable.Key) error { return t.Exec(putPoll, keyValues(keys)) }
 
 // PruneQueues implements store.Tx.
-func (t *tx) PruneQueues() error { return t.enqueue(pruneQueuesQuery) }
+func (t *tx) PruneQueues() error { return t.Exec(pruneQueuesQuery) }
 
 func keyValues(keys []durable.Key) [][]byte {
-	return column(keys, func(k durable.Key) []byte { return k[:] })
+	return columnOf(keys, func(k durable.Key) []byte { return k[:] })
 }
 
 // owedQuery reads the owed offers: those that were never made, those made too long ago, and of both the oldest. The column
@@ -139,20 +108,15 @@ const owedQuery = `WITH owed AS (
 
 // Owed implements store.Rows.
 func (t *tx) Owed(retry time.Duration, limit int) ([]durable.Offer, error) {
-	return readAll(t, func(row pgx.CollectableRow) (o durable.Offer, err error) {
-		var key []byte
-		err = row.Scan((*text)(&o.Run), &o.Seq, &key, &o.Priority)
-		copy(o.Key[:], key)
-		return o, err
-	}, owedQuery, retry, limit)
+	return store.SelectOffers(t, owedQuery, retry, limit)
 }
 
 // PutOffers implements store.Tx. The next pause is as long as the run has been ready, and at most an hour. It locks the runs in order,
 // so that calls do not wait for each other.
 func (t *tx) PutOffers(offers ...durable.OfferID) error {
-	return t.enqueue(`UPDATE runs r SET offered = now() + least(greatest(now() - r.ready, interval '0'), interval '1 hour') FROM (
+	return t.Exec(`UPDATE runs r SET offered = now() + least(greatest(now() - r.ready, interval '0'), interval '1 hour') FROM (
 			SELECT r.num FROM unnest($1::text[], $2::bigint[]) o (id, seq) JOIN runs r ON r.id = o.id
 			WHERE r.offer_seq = o.seq AND r.status = 'ready' ORDER BY r.id FOR NO KEY UPDATE OF r
 		) o WHERE r.num = o.num`,
-		textsOf(offers, func(o durable.OfferID) agent.RunID { return o.Run }), column(offers, func(o durable.OfferID) int64 { return o.Seq }))
+		columnOf(offers, func(o durable.OfferID) string { return storedText(o.Run) }), columnOf(offers, func(o durable.OfferID) int64 { return o.Seq }))
 }

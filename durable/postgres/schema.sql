@@ -128,7 +128,7 @@ CREATE TABLE entries (
 	seq  bigint NOT NULL,
 	kind text NOT NULL,
 	key  text NOT NULL,
-	at   timestamptz NOT NULL,
+	at   timestamptz,
 	data bytea,
 	PRIMARY KEY (run, seq)
 );
@@ -136,7 +136,7 @@ CREATE TABLE entries (
 CREATE TABLE events (
 	run  bigint NOT NULL REFERENCES runs ON DELETE CASCADE,
 	seq  bigint NOT NULL,
-	at   timestamptz NOT NULL,
+	at   timestamptz,
 	name text NOT NULL,
 	data bytea,
 	PRIMARY KEY (run, seq)
@@ -147,7 +147,7 @@ CREATE TABLE signals (
 	seq  bigint NOT NULL,
 	kind text NOT NULL,
 	text text NOT NULL,
-	by   text NOT NULL,
+	who  text NOT NULL,
 	at   timestamptz NOT NULL,
 	PRIMARY KEY (run, seq)
 );
@@ -213,6 +213,14 @@ CREATE TABLE audit (
 CREATE INDEX audit_run ON audit (run, num) WHERE run <> '';
 CREATE INDEX audit_subject ON audit (left(subject, 200), num); -- a model chooses the name of a tool
 CREATE INDEX audit_kind ON audit (kind, num) WHERE kind <> 'answer'; -- nearly all records are answers
+
+CREATE FUNCTION clear_audit() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+	UPDATE audit a SET data = NULL FROM gone WHERE a.run = gone.id AND a.run <> '' AND a.data IS NOT NULL;
+	RETURN NULL;
+END
+$$;
+CREATE TRIGGER clear_audit AFTER DELETE ON runs REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION clear_audit();
 
 CREATE TABLE waivers (
 	id         text COLLATE "C" PRIMARY KEY,

@@ -10,8 +10,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/samber/lo"
 
-	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
@@ -133,7 +131,7 @@ func (d *db) sendGroup(ctx context.Context, group []*queuedStep) {
 	defer cancel()
 	// Statements that lock runs in the same order do not wait for each other in a circle.
 	slices.SortStableFunc(group, func(x, y *queuedStep) int { return cmp.Compare(x.Lease.Run, y.Lease.Run) })
-	done, err := d.makeSteps(ctx, column(group, func(w *queuedStep) store.Step { return w.Step }))
+	done, err := d.makeSteps(ctx, columnOf(group, func(w *queuedStep) store.Step { return w.Step }))
 	for _, place := range done {
 		group[place].done = true
 	}
@@ -157,7 +155,7 @@ const stepsQuery = `WITH n AS MATERIALIZED (
 			status = CASE WHEN n.status = '' THEN r.status ELSE n.status END, reason = CASE WHEN n.status = '' THEN r.reason ELSE n.reason END,
 			blocked = CASE WHEN n.status = '' THEN r.blocked ELSE n.blocked END, steps = CASE WHEN n.status = '' THEN r.steps ELSE n.steps END
 		FROM n WHERE r.id = n.run AND r.epoch = n.epoch AND (r.owner = n.owner) IS TRUE AND (r.expires IS NOT NULL) IS TRUE
-			AND r.entries = coalesce(n.before, r.entries) AND r.appended IS DISTINCT FROM n.appended
+			AND r.entries = coalesce(nullif(n.before, -1), r.entries) AND r.appended IS DISTINCT FROM n.appended
 		RETURNING r.num, n.place, r.events - n.events AS events
 	)`
 
@@ -179,49 +177,35 @@ var (
 
 // makeSteps makes steps, and returns the places of those that fit.
 func (d *db) makeSteps(ctx context.Context, steps []store.Step) (done []int, err error) {
-	status := func(s store.Step) durable.Status { return s.Commit.Update.Status }
-	args := []any{
-		textsOf(steps, func(s store.Step) agent.RunID { return s.Lease.Run }),
-		textsOf(steps, func(s store.Step) string { return s.Lease.Owner }),
-		column(steps, func(s store.Step) int64 { return s.Lease.Epoch }),
-		column(steps, func(s store.Step) *int64 {
-			if len(s.Commit.Entries) == 0 {
-				return nil
-			}
-			return new(s.Commit.Entries[0].Seq - 1)
-		}),
-		column(steps, func(s store.Step) []byte { return s.Appended }),
-		column(steps, func(s store.Step) int64 { return int64(len(s.Commit.Entries)) }),
-		column(steps, func(s store.Step) int64 { return int64(len(s.Commit.Events)) }),
-		column(steps, func(s store.Step) int64 { return s.Commit.HandledSignals }),
-		textsOf(steps, status),
-		textsOf(steps, func(s store.Step) agent.StopReason { return s.Commit.Update.Reason }),
-		column(steps, func(s store.Step) bool { return s.Commit.Update.Blocked }),
-		column(steps, func(s store.Step) int64 { return int64(s.Commit.Update.Steps) }),
-	}
-	var entries []durable.Entry
-	var events []durable.Event
-	var entryPlaces, eventPlaces []int64
+	var rows, entries, events [][]any
 	for i, s := range steps {
-		for _, e := range s.Commit.Entries {
-			entries, entryPlaces = append(entries, e), append(entryPlaces, int64(i+1))
+		l, c, u, place := s.Lease, s.Commit, s.Commit.Update, int64(i+1)
+		before := int64(-1) // any
+		if len(c.Entries) > 0 {
+			before = c.Entries[0].Seq - 1
 		}
-		for k, e := range s.Commit.Events {
-			e.Seq = int64(k + 1)
-			events, eventPlaces = append(events, e), append(eventPlaces, int64(i+1))
+		rows = append(rows, arguments([]any{
+			string(l.Run), l.Owner, l.Epoch, before, s.Appended, int64(len(c.Entries)), int64(len(c.Events)), c.HandledSignals,
+			string(u.Status), string(u.Reason), u.Blocked, int64(u.Steps),
+		}))
+		for _, e := range c.Entries {
+			entries = append(entries, arguments([]any{place, e.Seq, string(e.Kind), e.Key, &e.At, e.Data}))
+		}
+		for k, e := range c.Events {
+			events = append(events, arguments([]any{place, int64(k + 1), &e.At, e.Name, e.Data}))
 		}
 	}
-	sql := stepsQuery
+	sql, args := stepsQuery, toArrays(rows)
 	if len(entries) > 0 {
-		sql, args = sql+stepEntries, append(append(args, entryPlaces), entryColumns(entries)...)
+		sql, args = sql+stepEntries, append(args, toArrays(entries)...)
 	}
 	if len(events) > 0 {
 		sql += lo.Ternary(len(entries) > 0, stepEvents, stepEventsAlone)
-		args = append(append(args, eventPlaces), eventColumns(events)...)
+		args = append(args, toArrays(events)...)
 	}
-	rows, err := d.pool.Query(ctx, sql+` SELECT r.place::int - 1 FROM r`, args...)
+	found, err := d.pool.Query(ctx, sql+` SELECT r.place::int - 1 FROM r`, args...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowTo[int])
+	return pgx.CollectRows(found, pgx.RowTo[int])
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,6 +22,7 @@ import (
 // in the database only for a lock, or to read what it has written: other writes are one message, and other reads need no transaction.
 type tx struct {
 	*db
+	store.Tables
 
 	ctx    context.Context //nolint:containedctx // a transaction is one call
 	writes bool            // it is a call of Write
@@ -30,12 +32,9 @@ type tx struct {
 	now    time.Time
 
 	// The writes that were not sent, in the order in which they are.
-	needs   []durable.Needs // of queues
-	added   []store.NewRun
-	batch   []*pgx.QueuedQuery
-	put     []store.Run
-	records []durable.AuditRecord
-	notify  bool
+	batch  []*write
+	put    []store.Run
+	notify bool
 
 	stored  []durable.Key                // queues that were sent
 	waits   map[agent.RunID][]store.Wait // of locked runs, until they are read
@@ -61,6 +60,7 @@ func (d *db) attempt(ctx context.Context, doing string, writes bool, f func(*tx)
 	err := d.call(ctx, doing, func(ctx context.Context) error {
 		for {
 			t := &tx{db: d, ctx: ctx, writes: writes, presumes: presumes, waits: map[agent.RunID][]store.Wait{}, awaited: map[agent.RunID]bool{}}
+			t.Tables = store.Tables{SQL: t, Table: runs}
 			refused = t.run(f)
 			isTaken := violates(t.err, "runs_idempotency_key") // by another process, meanwhile
 			if t.presumed && (refused != nil || isTaken) || isTaken && ctx.Err() == nil {
@@ -91,7 +91,7 @@ func (t *tx) run(f func(*tx) error) (refused error) {
 		_ = t.send(true)
 	}
 	switch {
-	case violates(t.err, "runs_id_key"), violates(t.err, "waivers_pkey"):
+	case violates(t.err, "runs_id_key"):
 		t.err = nil
 		return errTaken
 	case t.err != nil:
@@ -117,9 +117,32 @@ func (t *tx) release() {
 	t.conn.Release()
 }
 
-// enqueue adds a statement to those that are not sent.
-func (t *tx) enqueue(sql string, args ...any) error {
-	t.batch = append(t.batch, &pgx.QueuedQuery{SQL: sql, Arguments: args})
+// Exec implements store.SQL. It adds a statement to those that are not sent.
+func (t *tx) Exec(sql string, args ...any) error {
+	t.batch = append(t.batch, &write{sql: sql, rows: [][]any{arguments(args)}})
+	return t.err
+}
+
+// write is a statement that is not sent, with its arguments, or an insertion of rows.
+type write struct {
+	sql  string
+	into *store.Insertion
+	rows [][]any
+}
+
+// Insert implements store.SQL. Insertions that follow each other are one statement for each table. None comes before an insertion of
+// rows that it looks up.
+func (t *tx) Insert(into *store.Insertion, values ...any) error {
+	for _, w := range slices.Backward(t.batch) {
+		if w.into == into {
+			w.rows = append(w.rows, arguments(values))
+			return t.err
+		}
+		if w.into == nil || strings.Contains(into.Lookup, " "+w.into.Table+" ") {
+			break
+		}
+	}
+	t.batch = append(t.batch, &write{into: into, rows: [][]any{arguments(values)}})
 	return t.err
 }
 
@@ -135,7 +158,7 @@ func (t *tx) send(last bool, reads ...*pgx.QueuedQuery) error {
 		}
 		b.Queue(`begin`)
 	}
-	t.queueRows(&b, last)
+	t.queueWrites(&b, last)
 	b.QueuedQueries = append(b.QueuedQueries, reads...)
 	if last && t.begun {
 		b.Queue(`commit`)
@@ -152,67 +175,61 @@ func (t *tx) send(last bool, reads ...*pgx.QueuedQuery) error {
 	return t.err
 }
 
-// queueRows queues the writes that are not sent.
-func (t *tx) queueRows(b *pgx.Batch, last bool) {
-	if len(t.needs) > 0 {
-		insertQueues(b, t.needs)
+// queueWrites queues the writes that are not sent.
+func (t *tx) queueWrites(b *pgx.Batch, last bool) {
+	for _, w := range t.batch {
+		sql, args := w.sql, w.rows[0]
+		if w.into != nil {
+			sql, args = insertStatement(w.into, w.rows)
+		}
+		b.Queue(sql, args...)
 	}
-	if len(t.added) > 0 {
-		insertRuns(b, t.added)
-	}
-	b.QueuedQueries = append(b.QueuedQueries, t.batch...)
-	if len(t.put) > 0 {
-		b.Queue(updateRunsQuery, arrays(t.put, changedColumns)...)
-	}
-	if len(t.records) > 0 {
-		b.Queue(insertRecords, arrays(t.records, recordColumns)...)
+	for _, r := range t.put {
+		b.Queue(updateRun, append([]any{storedText(r.ID)}, arguments(store.Values(stateColumns(&r)))...)...)
 	}
 	if last && t.notify {
 		b.Queue(`SELECT pg_notify(current_schema(), '')`)
 	}
-	t.needs, t.added, t.batch, t.put, t.records = nil, nil, nil, nil, nil
-}
-
-// isClean reports whether the transaction has neither written nor locked a row.
-func (t *tx) isClean() bool {
-	return t.conn == nil && len(t.needs)+len(t.added)+len(t.batch)+len(t.put)+len(t.records) == 0
+	t.batch, t.put = nil, nil
 }
 
 // query returns a query whose rows are added to all.
-func query[T any](all *[]T, scan pgx.RowToFunc[T], sql string, args ...any) *pgx.QueuedQuery {
-	q := &pgx.QueuedQuery{SQL: sql, Arguments: args}
-	q.Query(func(rows pgx.Rows) (err error) {
-		*all, err = pgx.AppendRows(*all, rows, scan)
-		return err
-	})
+func query[T any](all *[]T, fields func(*T) []any, sql string, args ...any) *pgx.QueuedQuery {
+	into, next := store.Collect(all, fields)
+	return newQuery(sql, args, into, next)
+}
+
+func newQuery(sql string, args, into []any, next func()) *pgx.QueuedQuery {
+	q := &pgx.QueuedQuery{SQL: sql, Arguments: arguments(args)}
+	q.Query(func(rows pgx.Rows) error { return scan(rows, into, next) })
 	return q
 }
 
-// readAll returns the rows of a query.
-func readAll[T any](t *tx, scan pgx.RowToFunc[T], sql string, args ...any) (all []T, err error) {
-	if t.err != nil || !t.isClean() {
-		return all, t.send(false, query(&all, scan, sql, args...))
-	}
-	rows, err := t.pool.Query(t.ctx, sql, args...)
-	if err == nil {
-		all, err = pgx.CollectRows(rows, scan)
-	}
-	t.err = err
-	return all, err
+// scan scans the rows of a query.
+func scan(rows pgx.Rows, into []any, next func()) error {
+	_, err := pgx.ForEachRow(rows, scanTargets(into), func() error {
+		next()
+		return nil
+	})
+	return err
 }
 
-// readOne returns the row of a query; the zero value if there is none.
-func readOne[T any](t *tx, scan pgx.RowToFunc[T], sql string, args ...any) (v T, found bool, err error) {
-	all, err := readAll(t, scan, sql, args...)
-	if len(all) == 0 {
-		return v, false, err
+// Select implements store.SQL. A query before all writes and locks needs no transaction.
+func (t *tx) Select(sql string, args, into []any, next func()) error {
+	if t.err != nil || t.conn != nil || len(t.batch)+len(t.put) > 0 {
+		return t.send(false, newQuery(sql, args, into, next))
 	}
-	return all[0], true, err
+	rows, err := t.pool.Query(t.ctx, sql, arguments(args)...)
+	if err == nil {
+		err = scan(rows, into, next)
+	}
+	t.err = err
+	return err
 }
 
 const clockQuery = `SELECT clock_timestamp()`
 
-func scanTime(row pgx.CollectableRow) (at time.Time, err error) { return at, row.Scan(when{&at}) }
+func timeField(at *time.Time) []any { return []any{at} }
 
 // Now implements store.Rows: the time of the newest lock. Without a lock, an estimate will do.
 func (t *tx) Now() time.Time {
@@ -221,7 +238,7 @@ func (t *tx) Now() time.Time {
 		t.now, known = t.clock.estimate()
 	}
 	if !known {
-		if t.now, _, _ = readOne(t, scanTime, clockQuery); t.err == nil {
+		if t.now, _, _ = store.SelectOne(t, timeField, clockQuery); t.err == nil {
 			t.clock.set(t.now)
 		}
 	}
@@ -230,28 +247,28 @@ func (t *tx) Now() time.Time {
 
 // lockWhere locks the runs r of a condition with an argument, and then reads the time, the waits of these runs, and more. Others is
 // what it does about runs that other transactions have locked; empty means that it waits.
-func (t *tx) lockWhere(where string, arg any, others string, more ...*pgx.QueuedQuery) (runs []store.Run, err error) {
+func (t *tx) lockWhere(where string, arg any, others string, more ...*pgx.QueuedQuery) (locked []store.Run, err error) {
 	var now []time.Time
-	var waits []store.Wait
+	var waits []store.WaitRow
 	err = t.send(false, append([]*pgx.QueuedQuery{
-		query(&runs, newRunScan(), `SELECT `+runColumns+` FROM runs r WHERE `+where+` ORDER BY r.id FOR NO KEY UPDATE OF r `+others, arg),
-		query(&now, scanTime, clockQuery),
-		query(&waits, scanWait, `SELECT `+waitColumns+` FROM waits w WHERE w.run IN (SELECT r.num FROM runs r WHERE `+where+`) ORDER BY w.place`, arg),
+		query(&locked, runs.Targets, `SELECT `+runs.Columns+` FROM runs r WHERE `+where+` ORDER BY r.id FOR NO KEY UPDATE OF r `+others, arg),
+		query(&now, timeField, clockQuery),
+		query(&waits, store.WaitTargets, `SELECT `+store.WaitColumns+` FROM waits w WHERE w.run IN (SELECT r.num FROM runs r WHERE `+where+`) ORDER BY w.place`, arg),
 	}, more...)...)
 	if err != nil {
 		return nil, err
 	}
 	t.now = now[0]
 	t.clock.set(t.now)
-	for _, r := range runs {
+	for _, r := range locked {
 		t.waits[r.ID] = nil
 	}
 	for _, w := range waits {
-		if of, locked := t.waits[w.Run]; locked {
-			t.waits[w.Run] = append(of, w)
+		if of, found := t.waits[w.Run]; found {
+			t.waits[w.Run] = append(of, w.Read())
 		}
 	}
-	return runs, nil
+	return locked, nil
 }
 
 const openChild = `w.child <> '' AND w.answered IS NULL`
@@ -266,12 +283,12 @@ func (t *tx) LockFree(ids ...agent.RunID) (map[agent.RunID]store.Run, error) {
 
 func (t *tx) lockRuns(others string, ids []agent.RunID) (map[agent.RunID]store.Run, error) {
 	var awaited []string
-	runs, err := t.lockWhere(`r.id = ANY ($1)`, texts(ids), others,
-		query(&awaited, pgx.RowTo[string], `SELECT w.child FROM waits w WHERE w.child = ANY ($1) AND `+openChild, texts(ids)))
-	for _, r := range runs {
-		t.awaited[r.ID] = slices.Contains(awaited, storedText(r.ID))
+	all, err := t.lockWhere(`r.id = ANY ($1)`, storedTexts(ids), others,
+		query(&awaited, func(child *string) []any { return []any{child} }, `SELECT w.child FROM waits w WHERE w.child = ANY ($1) AND `+openChild, storedTexts(ids)))
+	for _, r := range all {
+		t.awaited[r.ID] = slices.Contains(awaited, string(r.ID))
 	}
-	return byID(runs), err
+	return byID(all), err
 }
 
 // LockWaiters implements store.Tx.
@@ -279,13 +296,13 @@ func (t *tx) LockWaiters(child agent.RunID) ([]store.Run, error) {
 	if awaited, locked := t.awaited[child]; locked && !awaited {
 		return nil, t.err
 	}
-	runs, err := t.lockWhere(`r.num IN (SELECT w.run FROM waits w WHERE w.child = $1 AND `+openChild+`)`, text(child), "")
-	for _, r := range runs {
+	all, err := t.lockWhere(`r.num IN (SELECT w.run FROM waits w WHERE w.child = $1 AND `+openChild+`)`, string(child), "")
+	for _, r := range all {
 		if len(t.waits[r.ID]) == 0 { // it waits for something else now, which the condition has not found
 			delete(t.waits, r.ID)
 		}
 	}
-	return runs, err
+	return all, err
 }
 
 // Waits implements store.Rows.
@@ -294,7 +311,7 @@ func (t *tx) Waits(id agent.RunID) ([]store.Wait, error) {
 		delete(t.waits, id)
 		return waits, nil
 	}
-	return readAll(t, scanWait, waitsQuery, text(id))
+	return t.Tables.Waits(id)
 }
 
 // Notify implements store.Tx.

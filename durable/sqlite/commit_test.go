@@ -19,6 +19,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
 func openTest(t *testing.T, o Options) *Store {
@@ -84,7 +85,7 @@ func commit(ctx context.Context, s *Store, l durable.Lease, u durable.Update, en
 
 // addSteps adds to the number of steps of a run.
 func addSteps(t *tx, id agent.RunID, n int) error {
-	return t.run(`UPDATE runs SET steps = steps + ? WHERE id = ?`, n, string(id))
+	return t.Exec(`UPDATE runs SET steps = steps + ? WHERE id = ?`, n, string(id))
 }
 
 // committedSteps returns the steps of all runs without the transaction that runs.
@@ -179,7 +180,7 @@ func TestOutcomeIsThatOfASerialOrder(t *testing.T) {
 					if err := errors.Join(addSteps(t, from, -m.units), addSteps(t, to, m.units)); err != nil {
 						return err
 					}
-					left, _, err := scanOne(&t.view, newSelection(`SELECT min(steps) FROM runs`), func(n *int) []any { return []any{n} })
+					left, _, err := store.SelectOne(t, func(n *int) []any { return []any{n} }, `SELECT min(steps) FROM runs`)
 					if err != nil {
 						return err
 					}
@@ -261,19 +262,19 @@ func TestLostTransactionFailsTheGroup(t *testing.T) {
 		says string
 	}{
 		"commit": {func(t *tx) error {
-			if err := t.run(`PRAGMA defer_foreign_keys = 1`); err != nil {
+			if err := t.Exec(`PRAGMA defer_foreign_keys = 1`); err != nil {
 				return err
 			}
-			return t.run(`INSERT INTO entries (run, seq, kind, key) VALUES (12345, 1, 'note', '')`)
+			return t.Exec(`INSERT INTO entries (run, seq, kind, key) VALUES (12345, 1, 'note', '')`)
 		}, "FOREIGN KEY constraint failed"},
 		"rollback": {func(t *tx) error {
-			if err := t.run(`ROLLBACK`); err != nil {
+			if err := t.Exec(`ROLLBACK`); err != nil {
 				return err
 			}
 			return t.fail(errors.New("the disk is gone"))
 		}, "the disk is gone"},
 		"rollback for a refused write": {func(t *tx) error {
-			if err := t.run(`ROLLBACK`); err != nil {
+			if err := t.Exec(`ROLLBACK`); err != nil {
 				return err
 			}
 			return durable.ErrStale

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
@@ -58,3 +59,9 @@ func code(err error) int {
 }
 
 func isBusy(err error) bool { return code(err) == codes.SQLITE_BUSY }
+
+// isTaken reports whether a row was not stored because its ID is taken.
+func isTaken(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code() == codes.SQLITE_CONSTRAINT_UNIQUE && strings.Contains(e.Error(), ": runs.id ")
+}

@@ -19,11 +19,11 @@ func fill(t testing.TB, path string, n int) {
 	for _, query := range []string{
 		numbers + `INSERT INTO runs (id, session, kind, name, parent, root, status, steps, entries, created, updated, owner, epoch)
 			SELECT 'run' || i, 's' || i, 'agent', 'a', '', 'run' || i, 'waiting', 3, 3, i, i, '', 1 FROM all_n`,
-		numbers + `INSERT INTO waits (run, place, id, kind, subject, tool, asked, child, host, token, data, checker, ends, who)
-			SELECT n, 0, 'c', 'approval', 'hash', 'bash', i, '', '', unhex(format('%064x', i)), randomblob(300), '', 0, '' FROM all_n JOIN runs ON id = 'run' || i`,
-		numbers + `INSERT INTO tokens (token, run, wait, subject) SELECT unhex(format('%064x', i)), n, 'c', 'hash' FROM all_n JOIN runs ON id = 'run' || i`,
+		numbers + `INSERT INTO waits (run, run_id, place, id, kind, subject, tool, asked, child, host, token, data, checker, ends, who)
+			SELECT num, id, 0, 'c', 'approval', 'hash', 'bash', i, '', '', unhex(format('%064x', i)), randomblob(300), '', 0, '' FROM all_n JOIN runs ON id = 'run' || i`,
+		numbers + `INSERT INTO tokens (token, run, wait, subject) SELECT unhex(format('%064x', i)), num, 'c', 'hash' FROM all_n JOIN runs ON id = 'run' || i`,
 		numbers + `INSERT INTO entries (run, seq, kind, key, at, data)
-			SELECT n, seq, 'reply', '', i, randomblob(500) FROM all_n JOIN runs ON id = 'run' || i
+			SELECT num, seq, 'reply', '', i, randomblob(500) FROM all_n JOIN runs ON id = 'run' || i
 			JOIN (SELECT 1 AS seq UNION ALL SELECT 2 UNION ALL SELECT 3)`,
 	} {
 		_, err := db.ExecContext(t.Context(), query, n)

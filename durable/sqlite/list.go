@@ -13,9 +13,7 @@ import (
 )
 
 // position is the place of a run in lists.
-type position struct{ n, created int64 }
-
-const selectPosition = `SELECT n, created FROM runs WHERE id = ?`
+type position struct{ num, created int64 }
 
 // List implements store.Rows.
 func (v *view) List(f durable.Filter) ([]durable.Run, error) {
@@ -23,7 +21,8 @@ func (v *view) List(f durable.Filter) ([]durable.Run, error) {
 	if f.Before != "" {
 		var found bool
 		var err error
-		before, found, err = scanOne(v, newSelection(selectPosition, string(f.Before)), func(p *position) []any { return []any{&p.n, &p.created} })
+		before, found, err = store.SelectOne(v, func(p *position) []any { return []any{&p.num, &p.created} },
+			`SELECT num, created FROM runs WHERE id = ?`, string(f.Before))
 		if err == nil && !found {
 			err = fmt.Errorf("run %q: %w", f.Before, durable.ErrNotFound)
 		}
@@ -31,8 +30,9 @@ func (v *view) List(f durable.Filter) ([]durable.Run, error) {
 			return nil, err
 		}
 	}
-	runs, err := scanAll(v, selectList(f, before), scanRun)
-	return lo.Map(runs, func(r store.Run, _ int) durable.Run { return r.Run }), err
+	query, args := selectList(f, before)
+	all, err := store.SelectAll(once{v}, runs.Targets, query, args...)
+	return lo.Map(all, func(r store.Run, _ int) durable.Run { return r.Run }), err
 }
 
 // listing is a query for the numbers of the runs of a page.
@@ -52,9 +52,7 @@ func (l *listing) and(condition string, args ...any) {
 
 // selectList reads one index in the order of the list, so that a page costs a page and not all runs. An index
 // whose second column is the status is read once for each status. Other conditions are checked in each row.
-func selectList(f durable.Filter, before position) selection {
-	var query string
-	var args []any
+func selectList(f durable.Filter, before position) (query string, args []any) {
 	l := listBy(f, before)
 	statuses := f.Status
 	if l.perStatus {
@@ -64,36 +62,33 @@ func selectList(f durable.Filter, before position) selection {
 		column := lo.Ternary(f.Label.Name != "" && strings.HasPrefix(l.from, "labels"), "labels.status", "runs.status")
 		var parts []string
 		for _, status := range statuses {
-			part := l.page(column+" = ?", string(status))
-			parts = append(parts, "SELECT listed FROM ("+part.text+" LIMIT ?)")
-			args = append(args, append(part.args, f.Limit)...)
+			part, partArgs := l.page(column+" = ?", string(status))
+			parts = append(parts, "SELECT listed FROM ("+part+" LIMIT ?)")
+			args = append(args, append(partArgs, f.Limit)...)
 		}
 		query = strings.Join(parts, " UNION ALL ") + " ORDER BY listed DESC"
 	} else {
-		var part selection
 		if len(statuses) > 0 {
-			part = l.page("runs.status IN ("+parameterList(len(statuses))+")", lo.ToAnySlice(statuses)...)
-		} else {
-			part = l.page("")
+			l.and("runs.status IN ("+parameterList(len(statuses))+")", lo.ToAnySlice(statuses)...)
 		}
-		query, args = part.text, part.args
+		query, args = l.page("")
 	}
-	return newOneOff("SELECT "+runColumns+" FROM ("+query+" LIMIT ?) CROSS JOIN runs ON runs.n = listed ORDER BY "+
-		strings.ReplaceAll(l.order, "labels.run", "runs.n"), append(args, f.Limit))
+	return "SELECT " + runs.Columns + " FROM (" + query + " LIMIT ?) CROSS JOIN runs r ON r.num = listed ORDER BY " +
+		strings.NewReplacer("labels.run", "r.num", "runs.", "r.").Replace(l.order), append(args, f.Limit)
 }
 
 // page returns the query with one more condition, unless that is empty.
-func (l *listing) page(condition string, args ...any) selection {
+func (l *listing) page(condition string, args ...any) (query string, _ []any) {
 	where := slices.Clone(l.where)
 	if condition != "" {
 		where = append(where, condition)
 	}
-	return newOneOff("SELECT runs.n AS listed FROM "+l.from+" WHERE "+strings.Join(where, " AND ")+" ORDER BY "+l.order, slices.Concat(l.args, args))
+	return "SELECT runs.num AS listed FROM " + l.from + " WHERE " + strings.Join(where, " AND ") + " ORDER BY " + l.order, slices.Concat(l.args, args)
 }
 
 // listBy selects the index for a filter: the one that leaves the fewest runs, as far as the store can tell.
 func listBy(f durable.Filter, before position) (l listing) {
-	l.order = "runs.n DESC"
+	l.order = "runs.num DESC"
 	timed := !f.Since.IsZero() || !f.Until.IsZero()
 	by := func(index string) string { return "runs INDEXED BY " + index }
 	switch {
@@ -104,7 +99,7 @@ func listBy(f durable.Filter, before position) (l listing) {
 	case f.ParentSession != "":
 		l.from = by("runs_by_parent_session")
 	case f.Label.Name != "":
-		l.from, l.order, l.perStatus = "labels INDEXED BY labels_by_value CROSS JOIN runs ON runs.n = labels.run", "labels.run DESC", true
+		l.from, l.order, l.perStatus = "labels INDEXED BY labels_by_value CROSS JOIN runs ON runs.num = labels.run", "labels.run DESC", true
 	case f.Blocked:
 		l.from = by("runs_by_block")
 	case f.Turn != "":
@@ -120,7 +115,7 @@ func listBy(f durable.Filter, before position) (l listing) {
 	case len(f.Status) > 0:
 		l.from, l.perStatus = by("runs_by_status"), true
 	case timed:
-		l.from, l.order = by("runs_by_creation"), "runs.created DESC, runs.n DESC"
+		l.from, l.order = by("runs_by_creation"), "runs.created DESC, runs.num DESC"
 	default:
 		l.from = "runs"
 	}
@@ -144,7 +139,7 @@ func listBy(f durable.Filter, before position) (l listing) {
 	case strings.HasPrefix(l.from, "labels"):
 		l.and("labels.name = ? AND labels.value = ?", f.Label.Name, f.Label.Value)
 	default:
-		l.and("EXISTS (SELECT 1 FROM labels WHERE run = runs.n AND name = ? AND value = ?)", f.Label.Name, f.Label.Value)
+		l.and("EXISTS (SELECT 1 FROM labels WHERE run = runs.num AND name = ? AND value = ?)", f.Label.Name, f.Label.Value)
 	}
 	if f.Blocked {
 		l.and("blocked = 1 AND blocked <> 0")
@@ -159,9 +154,9 @@ func listBy(f durable.Filter, before position) (l listing) {
 		l.and("runs.created < ?", f.Until.UnixMicro())
 	}
 	if strings.HasPrefix(l.order, "runs.created") {
-		l.and("(runs.created, runs.n) < (?, ?)", before.created, before.n)
+		l.and("(runs.created, runs.num) < (?, ?)", before.created, before.num)
 	} else {
-		l.and(strings.TrimSuffix(l.order, " DESC")+" < ?", before.n)
+		l.and(strings.TrimSuffix(l.order, " DESC")+" < ?", before.num)
 	}
 	return l
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
 func TestStore(t *testing.T) {
@@ -42,7 +43,7 @@ func testPlans(t *testing.T, statements map[string]bool) {
 	// parameter made.
 	small := regexp.MustCompile(`^SCAN (queues|waivers|k VIRTUAL TABLE.*|json_each VIRTUAL TABLE.*|\(subquery-\d+\)|(\d+ )?CONSTANT ROWS?)$`)
 	// Statements that sort no more rows than their limit, than the owner holds, or than there are keys.
-	sorts := []string{selectOwed, selectSignals, selectServed}
+	sorts := []string{selectOwed, store.SignalsQuery, selectServed}
 	for query := range statements {
 		plan := explainPlan(t, s, query)
 		for _, line := range plan {
@@ -55,7 +56,7 @@ func testPlans(t *testing.T, statements map[string]bool) {
 			assert.NotContains(t, line, "AUTOMATIC", "%s", query)
 		}
 	}
-	for _, query := range []string{selectOwed, selectDue, selectWaiters, appendStep, updateClaimed, pruneRuns, selectDocuments} {
+	for _, query := range []string{selectOwed, selectDue, selectWaiters, appendStep, updateClaimed, pruneRuns, store.DocumentsQuery} {
 		assert.Contains(t, statements, query, "the contract uses it")
 	}
 }
@@ -95,7 +96,8 @@ func TestPlansOfLists(t *testing.T) {
 		}, "runs_by_parent (parent=? AND rowid<?)", 1},
 	} {
 		t.Run("list by "+name, func(t *testing.T) {
-			lines := explainPlan(t, s, selectList(c.filter, position{1 << 40, 1 << 60}).text)
+			query, _ := selectList(c.filter, position{1 << 40, 1 << 60})
+			lines := explainPlan(t, s, query)
 			plan := strings.Join(lines, "\n")
 			assert.Equal(t, c.parts, strings.Count(plan, c.by), "%s", plan)
 			for _, index := range regexp.MustCompile(`\b(runs|labels)_by_\w+`).FindAllString(plan, -1) {
@@ -119,18 +121,21 @@ func TestPlansOfLists(t *testing.T) {
 		"kinds":         {durable.WaitFilter{Kinds: kinds}, "waits_by_kind (kind=? AND asked>?)", 2},
 		"expired":       {durable.WaitFilter{Expired: true}, "waits_by_deadline (deadline>? AND deadline<?)", 1},
 		"expired kinds": {durable.WaitFilter{Expired: true, Kinds: kinds}, "waits_by_deadline (deadline>? AND deadline<?)", 1},
-		"run":           {durable.WaitFilter{Run: "r", Kinds: kinds, Expired: true}, "sqlite_autoindex_waits_1 (run=?)", 1},
+		"run":           {durable.WaitFilter{Run: "r", Kinds: kinds, Expired: true}, "waits_by_run (run=?)", 1},
 	} {
 		t.Run("open waits by "+name, func(t *testing.T) {
-			plan := strings.Join(explainPlan(t, s, selectOpen(c.filter, 0).text), "\n")
+			query, _ := selectOpen(c.filter, 0)
+			plan := strings.Join(explainPlan(t, s, query), "\n")
 			assert.Equal(t, c.parts, strings.Count(plan, c.by), "%s", plan)
 			assert.NotContains(t, plan, "SCAN r")
 			assert.NotContains(t, plan, "SCAN w")
 		})
 	}
 	claim := checks{owner: "o", limit: 1, kinds: kinds, hosts: []string{"", "h"}}
-	assert.Contains(t, strings.Join(explainPlan(t, s, claim.selectOwn().text), "\n"), "waits_watched (checker=?)")
-	plan := strings.Join(explainPlan(t, s, claim.selectFree(0).text), "\n")
+	query, _ := claim.selectOwn()
+	assert.Contains(t, strings.Join(explainPlan(t, s, query), "\n"), "waits_watched (checker=?)")
+	query, _ = claim.selectFree(0)
+	plan := strings.Join(explainPlan(t, s, query), "\n")
 	assert.Equal(t, 4, strings.Count(plan, "waits_unwatched (kind=? AND host=?)"), "%s", plan)
 	assert.Contains(t, plan, "waits_lapsed (checked_until<?)")
 	for index, f := range map[string]durable.AuditFilter{
@@ -138,7 +143,8 @@ func TestPlansOfLists(t *testing.T) {
 		"audit_by_subject (subject=? AND rowid<?)": {Kind: durable.AuditAnswer, Subject: "pay"},
 		"audit_by_run (run=? AND rowid<?)":         {Kind: durable.AuditAnswer, Subject: "pay", Run: "r"},
 	} {
-		plan := strings.Join(explainPlan(t, s, selectRecords(f).text), "\n")
+		query, _ := selectRecords(f)
+		plan := strings.Join(explainPlan(t, s, query), "\n")
 		assert.Contains(t, plan, index)
 		assert.NotContains(t, plan, "TEMP B-TREE")
 	}
@@ -146,7 +152,7 @@ func TestPlansOfLists(t *testing.T) {
 	for query, index := range map[string]string{
 		selectReadyQueues: "runs_ready (queue=?)", selectReady: "runs_ready (queue=?)", selectServed: "runs_ready (queue=?)",
 		selectByKey: "runs_by_key", selectWaiters: "waits_by_child", pruneRuns: "runs_by_end",
-		pruneQueues: "runs_by_queue (queue=?)", selectSignals: "runs_held (owner=?)",
+		pruneQueues: "runs_by_queue (queue=?)", store.SignalsQuery: "runs_held (owner=?)", store.DocumentsQuery: "documents_newest (kind=? AND name>?)",
 	} {
 		assert.Contains(t, strings.Join(explainPlan(t, s, query), "\n"), index, "%s", query)
 	}
@@ -185,7 +191,7 @@ func explainPlan(t *testing.T, s *Store, query string) (plan []string) {
 
 func countParameters(query string) int {
 	for n := 99; n > 0; n-- {
-		if strings.Contains(query, fmt.Sprint("?", n)) {
+		if strings.Contains(query, fmt.Sprint("?", n)) || strings.Contains(query, fmt.Sprint("$", n)) {
 			return n
 		}
 	}

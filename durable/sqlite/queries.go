@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -10,20 +11,15 @@ import (
 	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
-// newOneOff returns a query that is one of many, so that it is not prepared.
-func newOneOff(text string, args []any) selection {
-	return selection{text: text, args: args, once: true}
-}
-
 // waitOrder is the order of OpenWaits. An index has the waits in the order of its first column.
-const waitOrder = ` ORDER BY w.asked, r.id, w.id`
+const waitOrder = ` ORDER BY w.asked, w.run_id, w.id`
 
 // selectOpen reads one index in the order of the list, so that a page costs a page and not all waits; the index by kind once
 // for each kind. The first query finds the waits and the second one reads them, so that no data is sorted.
-func selectOpen(f durable.WaitFilter, now int64) selection {
+func selectOpen(f durable.WaitFilter, now int64) (query string, args []any) {
 	const answerable = "w.answered IS NULL AND (r.status = 'waiting' OR r.status = 'ready' AND r.answer_by <= ?)"
-	var query string
-	from, where, args := "waits w INDEXED BY waits_open CROSS JOIN runs r ON r.n = w.run", []string{answerable}, []any{now}
+	from, where := "waits w INDEXED BY waits_open CROSS JOIN runs r ON r.num = w.run", []string{answerable}
+	args = []any{now}
 	and := func(condition string, values ...any) { where, args = append(where, condition), append(args, values...) }
 	inKinds := func() {
 		if len(f.Kinds) > 0 {
@@ -35,16 +31,16 @@ func selectOpen(f durable.WaitFilter, now int64) selection {
 	}
 	if f.After != nil {
 		at := f.After.Asked.UnixMicro()
-		and("w.asked >= ? AND (w.asked, r.id, w.id) > (?, ?, ?)", at, at, string(f.After.Run), f.After.ID)
+		and("w.asked >= ? AND (w.asked, w.run_id, w.id) > (?, ?, ?)", at, at, string(f.After.Run), f.After.ID)
 	} else {
 		and("w.asked >= ?", math.MinInt64)
 	}
 	page := func() string {
-		return "SELECT w.rowid AS listed FROM " + from + " WHERE " + strings.Join(where, " AND ") + waitOrder + " LIMIT ?"
+		return "SELECT w.num AS listed FROM " + from + " WHERE " + strings.Join(where, " AND ") + waitOrder + " LIMIT ?"
 	}
 	switch {
 	case f.Run != "":
-		from = "runs r CROSS JOIN waits w INDEXED BY sqlite_autoindex_waits_1 ON w.run = r.n"
+		from = "runs r CROSS JOIN waits w INDEXED BY waits_by_run ON w.run = r.num"
 		and("r.id = ?", string(f.Run))
 		inKinds()
 		query, args = page(), append(args, f.Limit)
@@ -75,7 +71,7 @@ type checks struct {
 	limit int
 }
 
-const watchable = " CROSS JOIN runs r ON r.n = w.run WHERE r.status = 'waiting' AND r.paused = 0 AND w.answered IS NULL"
+const watchable = " CROSS JOIN runs r ON r.num = w.run WHERE r.status = 'waiting' AND r.paused = 0 AND w.answered IS NULL"
 
 // among returns the condition that the kind and the host are among those of the claim.
 func (c checks) among() (condition string, args []any) {
@@ -84,22 +80,22 @@ func (c checks) among() (condition string, args []any) {
 }
 
 // selectOwn returns the query for the waits that the owner has.
-func (c checks) selectOwn() selection {
+func (c checks) selectOwn() (query string, args []any) {
 	among, args := c.among()
-	return newOneOff("SELECT "+waitColumns+" FROM waits w INDEXED BY waits_watched"+watchable+" AND w.checker = ? AND w.checker <> ''"+
-		among+waitOrder+" LIMIT ?", append(append([]any{c.owner}, args...), c.limit))
+	return "SELECT " + store.WaitColumns + " FROM waits w INDEXED BY waits_watched" + watchable + " AND w.checker = ? AND w.checker <> ''" +
+		among + waitOrder + " LIMIT ?", append(append([]any{c.owner}, args...), c.limit)
 }
 
 // selectFree returns the query for the waits that no owner has, or whose owner has not renewed its claim. Its parts read an
 // index for each kind and host in the order of the result, so that the query costs what it returns.
-func (c checks) selectFree(now int64) selection {
+func (c checks) selectFree(now int64) (query string, args []any) {
 	among, values := c.among()
-	parts := []string{"SELECT w.rowid AS listed FROM waits w INDEXED BY waits_lapsed" + watchable +
+	parts := []string{"SELECT w.num AS listed FROM waits w INDEXED BY waits_lapsed" + watchable +
 		" AND w.checker <> '' AND w.checker <> ? AND w.checked_until <= ?" + among + waitOrder + " LIMIT ?"}
-	args := append(append([]any{c.owner, now}, values...), c.limit)
+	args = append(append([]any{c.owner, now}, values...), c.limit)
 	for _, kind := range c.kinds {
 		for _, host := range c.hosts {
-			parts = append(parts, "SELECT w.rowid AS listed FROM waits w INDEXED BY waits_unwatched"+watchable+
+			parts = append(parts, "SELECT w.num AS listed FROM waits w INDEXED BY waits_unwatched"+watchable+
 				" AND w.checker = '' AND w.kind = ? AND w.host = ?"+waitOrder+" LIMIT ?")
 			args = append(args, string(kind), host, c.limit)
 		}
@@ -108,18 +104,14 @@ func (c checks) selectFree(now int64) selection {
 }
 
 // readListed returns the query for the waits that another query lists.
-func readListed(query string, args []any) selection {
-	return newOneOff("SELECT "+waitColumns+" FROM ("+query+") CROSS JOIN waits w ON w.rowid = listed CROSS JOIN runs r ON r.n = w.run"+
-		waitOrder+" LIMIT ?", args)
+func readListed(listed string, args []any) (query string, _ []any) {
+	return "SELECT " + store.WaitColumns + " FROM (" + listed + ") CROSS JOIN waits w ON w.num = listed" + waitOrder + " LIMIT ?", args
 }
 
 // selectRecords reads the index that leaves the fewest records. Each has the records of a value in their order.
-func selectRecords(f durable.AuditFilter) selection {
+func selectRecords(f durable.AuditFilter) (query string, args []any) {
 	from := "audit"
-	where, args := []string{"n < ?"}, []any{f.Before}
-	if f.Before == 0 {
-		args[0] = int64(math.MaxInt64)
-	}
+	where, args := []string{"num < ?"}, []any{cmp.Or(f.Before, math.MaxInt64)}
 	for _, c := range []struct{ column, value, index string }{
 		{"kind", string(f.Kind), "audit_by_kind"}, {"subject", f.Subject, "audit_by_subject"}, {"run", string(f.Run), "audit_by_run"},
 	} {
@@ -128,6 +120,6 @@ func selectRecords(f durable.AuditFilter) selection {
 			where, args = append(where, c.column+" = ?"), append(args, c.value)
 		}
 	}
-	return newOneOff("SELECT n, "+store.Names("", new(store.RecordRow).Columns())+" FROM "+from+" WHERE "+strings.Join(where, " AND ")+
-		" ORDER BY n DESC LIMIT ?", append(args, f.Limit))
+	return "SELECT " + store.RecordColumns + " FROM " + from + " WHERE " + strings.Join(where, " AND ") + " ORDER BY num DESC LIMIT ?",
+		append(args, f.Limit)
 }

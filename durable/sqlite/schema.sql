@@ -6,12 +6,12 @@ CREATE TABLE queues (
     key     BLOB NOT NULL UNIQUE, -- 16 bytes
     kind    TEXT NOT NULL,
     name    TEXT NOT NULL,
-    demands TEXT, -- a JSON object
+    demands TEXT NOT NULL, -- JSON; empty for none
     polled  INTEGER        -- when a worker last asked for runs
 ) STRICT;
 
 CREATE TABLE runs (
-    n               INTEGER PRIMARY KEY, -- in order of creation
+    num             INTEGER PRIMARY KEY, -- in order of creation
     id              TEXT    NOT NULL UNIQUE,
     session         TEXT    NOT NULL,
     kind            TEXT    NOT NULL,
@@ -30,7 +30,8 @@ CREATE TABLE runs (
     trace           TEXT    NOT NULL DEFAULT '',
     queue           INTEGER NOT NULL DEFAULT 0, -- the ID in queues
     phase           TEXT    NOT NULL DEFAULT '', -- the kind of the runner that has the run, in place of kind
-    demands         TEXT, -- the job's demands while the run has a phase; otherwise the queue has them
+    demands         TEXT    NOT NULL DEFAULT '', -- the job's demands while the run has a phase; otherwise the queue has them
+    labels          TEXT    NOT NULL DEFAULT '', -- JSON; empty for none; the table labels finds runs by them
     priority        INTEGER NOT NULL DEFAULT 0,
     idempotency_key TEXT    NOT NULL DEFAULT '',
     submitted_by    TEXT    NOT NULL DEFAULT '',
@@ -96,7 +97,7 @@ CREATE INDEX runs_by_end ON runs (updated) WHERE status NOT IN ('pending', 'read
 
 -- Inputs and results are apart from runs, so that the row that each step updates is small.
 CREATE TABLE payloads (
-    run       INTEGER PRIMARY KEY REFERENCES runs (n) ON DELETE CASCADE,
+    run       INTEGER PRIMARY KEY REFERENCES runs (num) ON DELETE CASCADE,
     input     BLOB,
     result    BLOB,
     submitted BLOB, -- the first input, if a phase replaced it
@@ -105,7 +106,7 @@ CREATE TABLE payloads (
 
 -- The status in the index finds a page by label and status at once.
 CREATE TABLE labels (
-    run    INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
+    run    INTEGER NOT NULL REFERENCES runs (num) ON DELETE CASCADE,
     name   TEXT    NOT NULL,
     value  TEXT    NOT NULL,
     status TEXT    NOT NULL, -- the run's status
@@ -115,11 +116,11 @@ CREATE TABLE labels (
 CREATE INDEX labels_by_value ON labels (name, value, status, run);
 
 CREATE TRIGGER labels_follow AFTER UPDATE OF status ON runs WHEN old.status <> new.status BEGIN
-    UPDATE labels SET status = new.status WHERE run = new.n;
+    UPDATE labels SET status = new.status WHERE run = new.num;
 END;
 
 CREATE TABLE entries (
-    run  INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
+    run  INTEGER NOT NULL REFERENCES runs (num) ON DELETE CASCADE,
     seq  INTEGER NOT NULL,
     kind TEXT    NOT NULL,
     key  TEXT    NOT NULL,
@@ -129,7 +130,7 @@ CREATE TABLE entries (
 ) STRICT;
 
 CREATE TABLE events (
-    run  INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
+    run  INTEGER NOT NULL REFERENCES runs (num) ON DELETE CASCADE,
     seq  INTEGER NOT NULL,
     at   INTEGER,
     name TEXT    NOT NULL,
@@ -138,7 +139,7 @@ CREATE TABLE events (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE signals (
-    run  INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
+    run  INTEGER NOT NULL REFERENCES runs (num) ON DELETE CASCADE,
     seq  INTEGER NOT NULL,
     kind TEXT    NOT NULL,
     text TEXT    NOT NULL,
@@ -148,7 +149,9 @@ CREATE TABLE signals (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE waits (
-    run           INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
+    num           INTEGER PRIMARY KEY,
+    run           INTEGER NOT NULL REFERENCES runs (num) ON DELETE CASCADE,
+    run_id        TEXT    NOT NULL, -- the run's ID
     place         INTEGER NOT NULL, -- in call order
     id            TEXT    NOT NULL, -- identifies what was asked
     kind          TEXT    NOT NULL,
@@ -160,16 +163,16 @@ CREATE TABLE waits (
     host          TEXT    NOT NULL,
     token         BLOB, -- the first token's SHA-256
     data          BLOB,
-    checker       TEXT    NOT NULL, -- the process that watches for the event; empty for none
+    checker       TEXT    NOT NULL DEFAULT '', -- the process that watches for the event; empty for none
     checked_until INTEGER, -- when the checker's claim ends
-    partial       TEXT, -- the answers that did not decide, as a JSON list
+    partial       TEXT    NOT NULL DEFAULT '', -- the answers that did not decide, as JSON; empty for none
     answered      INTEGER, -- when it was decided; the columns below describe the deciding answer
     ends          INTEGER NOT NULL,
     who           TEXT    NOT NULL,
-    answer        BLOB,
-    PRIMARY KEY (run, place)
+    answer        BLOB
 ) STRICT;
 
+CREATE INDEX waits_by_run ON waits (run, place);
 CREATE INDEX waits_by_child ON waits (child) WHERE child <> '';
 
 -- For lists of open waits, and for checkers.
@@ -183,7 +186,7 @@ CREATE INDEX waits_lapsed ON waits (checked_until) WHERE answered IS NULL AND ch
 -- The tokens of waits, also of waits that their run has no more.
 CREATE TABLE tokens (
     token   BLOB    NOT NULL PRIMARY KEY, -- the token's SHA-256
-    run     INTEGER NOT NULL REFERENCES runs (n) ON DELETE CASCADE,
+    run     INTEGER NOT NULL REFERENCES runs (num) ON DELETE CASCADE,
     wait    TEXT    NOT NULL, -- the wait's ID
     subject TEXT    NOT NULL
 ) STRICT, WITHOUT ROWID;
@@ -192,7 +195,7 @@ CREATE INDEX tokens_by_run ON tokens (run);
 
 -- Records stay when their run is deleted; their data does not. Numbers are never reused.
 CREATE TABLE audit (
-    n       INTEGER PRIMARY KEY AUTOINCREMENT,
+    num     INTEGER PRIMARY KEY AUTOINCREMENT,
     at      INTEGER NOT NULL,
     kind    TEXT    NOT NULL,
     run     TEXT    NOT NULL, -- the run's ID
@@ -214,7 +217,7 @@ CREATE TRIGGER audit_forgets AFTER DELETE ON runs BEGIN
 END;
 
 CREATE TABLE waivers (
-    n          INTEGER PRIMARY KEY,
+    num        INTEGER PRIMARY KEY,
     id         TEXT    NOT NULL UNIQUE,
     at         INTEGER,
     who        TEXT    NOT NULL,
@@ -236,7 +239,7 @@ CREATE TABLE documents (
     PRIMARY KEY (kind, name, version)
 ) STRICT;
 
-CREATE UNIQUE INDEX documents_newest ON documents (kind, name) WHERE newest = 1;
+CREATE UNIQUE INDEX documents_newest ON documents (kind, name) WHERE newest;
 
 CREATE TABLE settings (
     name  TEXT NOT NULL PRIMARY KEY,

@@ -180,8 +180,10 @@ func (d *db) whileOpen(ctx context.Context, doing string, do func() error) error
 }
 
 // view returns a view of the rows now.
-func (d *db) view(ctx context.Context, s *statements) view {
-	return view{statements: s, ctx: ctx, now: d.now().UTC().Truncate(time.Microsecond)}
+func (d *db) view(ctx context.Context, s *statements) *view {
+	v := &view{statements: s, ctx: ctx, now: d.now().UTC().Truncate(time.Microsecond)}
+	v.Tables = store.Tables{SQL: v, Table: runs}
+	return v
 }
 
 // Read implements store.DB.
@@ -194,7 +196,7 @@ func (d *db) look(ctx context.Context, doing string, f func(*view) error) error 
 	return d.whileOpen(ctx, doing, func() error {
 		return d.retry(ctx, func() error {
 			v := d.view(ctx, d.reads)
-			return v.outcome(f(&v))
+			return v.outcome(f(v))
 		})
 	})
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -16,29 +15,9 @@ import (
 
 // tx is a transaction of the writer, as one write sees it.
 type tx struct {
-	view
+	*view
 
 	notifies bool // the commit is a change for Changes
-}
-
-// exec executes a statement and returns the number of changed rows.
-func (t *tx) exec(query string, args ...any) (int64, error) {
-	stmt, err := t.prepare(t.ctx, query) //nolint:sqlclosecheck // it stays open for the next transaction
-	if err != nil {
-		return 0, t.fail(err)
-	}
-	result, err := stmt.ExecContext(t.ctx, args...)
-	if err != nil {
-		return 0, t.fail(err)
-	}
-	n, err := result.RowsAffected()
-	return n, t.fail(err)
-}
-
-// run executes a statement.
-func (t *tx) run(query string, args ...any) error {
-	_, err := t.exec(query, args...)
-	return err
 }
 
 // Notify implements store.Tx.
@@ -50,100 +29,50 @@ func (t *tx) Lock(ids ...agent.RunID) (map[agent.RunID]store.Run, error) { retur
 // LockFree implements store.Tx.
 func (t *tx) LockFree(ids ...agent.RunID) (map[agent.RunID]store.Run, error) { return t.Runs(ids...) }
 
-var selectWaiters = `SELECT ` + runColumns + ` FROM runs
-	WHERE n IN (SELECT run FROM waits INDEXED BY waits_by_child WHERE child = ?1 AND child <> '' AND answered IS NULL) ORDER BY n`
+var selectWaiters = `SELECT ` + runs.Columns + ` FROM runs r
+	WHERE r.num IN (SELECT run FROM waits INDEXED BY waits_by_child WHERE child = ?1 AND child <> '' AND answered IS NULL) ORDER BY r.num`
 
 // LockWaiters implements store.Tx.
 func (t *tx) LockWaiters(child agent.RunID) ([]store.Run, error) {
-	return scanAll(&t.view, newSelection(selectWaiters, string(child)), scanRun)
+	return store.SelectAll(t, runs.Targets, selectWaiters, string(child))
 }
 
-const (
-	selectQueue = `SELECT id FROM queues WHERE key = ?`
-	insertQueue = `INSERT INTO queues (key, kind, name, demands) VALUES (?, ?, ?, ?)`
-	insertInput = `INSERT INTO payloads (run, input) VALUES (` + numberOf + `, ?2)`
-	insertLabel = `INSERT INTO labels (run, name, value, status) VALUES (` + numberOf + `, ?2, ?3, ?4)`
-	putResult   = `INSERT INTO payloads (run, result) VALUES (` + numberOf + `, ?2) ON CONFLICT (run) DO UPDATE SET result = excluded.result`
-	// putInput keeps the first input of a run.
-	putInput = `INSERT INTO payloads (run, input, replaced) VALUES (` + numberOf + `, ?2, 1)
-		ON CONFLICT (run) DO UPDATE SET submitted = iif(replaced = 0, input, submitted), input = excluded.input, replaced = 1`
-)
-
-// queueOf returns the number of a queue, and adds the queue if it is new.
-func (t *tx) queueOf(n durable.Needs) (queue int64, err error) {
+// AddQueue stores a queue that is new. An insertion that finds it would write, too.
+func (t *tx) AddQueue(n durable.Needs) error {
 	k := n.Key()
-	find := newSelection(selectQueue, k[:])
-	number := func(n *int64) []any { return []any{n} }
-	queue, found, err := scanOne(&t.view, find, number)
+	_, found, err := store.SelectOne(t, func(id *int64) []any { return []any{id} }, `SELECT id FROM queues WHERE key = ?`, k[:])
 	if err != nil || found {
-		return queue, err
+		return err
 	}
-	if err := t.run(insertQueue, k[:], string(n.Kind), n.Name, asJSON{&n.Demands}); err != nil {
-		return 0, err
-	}
-	queue, _, err = scanOne(&t.view, find, number)
-	return queue, err
+	return t.Tables.AddQueue(n)
 }
 
 // AddRuns implements store.Tx.
-func (t *tx) AddRuns(runs ...store.NewRun) error {
-	for _, r := range runs {
-		if err := t.addRun(r); err != nil {
+func (t *tx) AddRuns(all ...store.NewRun) error {
+	for _, r := range all {
+		if err := t.AddQueue(r.Needs()); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-func (t *tx) addRun(r store.NewRun) error {
-	queue, err := t.queueOf(r.Needs())
-	if err != nil {
-		return err
-	}
-	added, err := t.exec(insertRun, append(fields(columnsOf(&r.Run)), queue, phaseDemands(&r.Run))...)
-	if err == nil && added == 0 {
-		err = fmt.Errorf("run %q: %w", r.ID, durable.ErrExists)
-	}
-	if err == nil && len(r.Input) > 0 {
-		err = t.run(insertInput, string(r.ID), r.Input)
-	}
-	for name, value := range r.Labels {
-		if err == nil {
-			err = t.run(insertLabel, string(r.ID), name, value, string(r.Status))
-		}
-	}
-	if err == nil && len(r.Waits) > 0 {
-		err = t.PutWaits(r.ID, nil, r.Waits)
-	}
-	return err
+	return t.Tables.AddRuns(all...)
 }
 
 // PutRun implements store.Tx. It sets no column of an index that keeps its value.
 func (t *tx) PutRun(old, r store.Run) error {
-	columns, values, err := changedColumns(old, r)
-	if err != nil {
-		return err
-	}
 	if old.Phase != r.Phase {
-		queue, err := t.queueOf(r.Needs())
-		if err != nil {
+		if err := t.AddQueue(r.Needs()); err != nil {
 			return err
 		}
-		columns, values = append(columns, "phase", "queue", "demands"), append(values, string(r.Phase), queue, phaseDemands(&r))
+		if err := t.PutPhase(r); err != nil {
+			return err
+		}
 	}
-	if len(columns) == 0 {
-		return nil
+	columns, values, err := changedColumns(old, r)
+	if err != nil || len(columns) == 0 {
+		return err
 	}
-	return t.run("UPDATE runs SET "+strings.Join(columns, " = ?, ")+" = ? WHERE id = ?", append(values, string(r.ID))...)
+	return t.Exec("UPDATE runs SET "+strings.Join(columns, " = ?, ")+" = ? WHERE id = ?", append(values, string(r.ID))...)
 }
-
-// PutResult implements store.Tx.
-func (t *tx) PutResult(id agent.RunID, result []byte) error {
-	return t.run(putResult, string(id), result)
-}
-
-// PutInput implements store.Tx.
-func (t *tx) PutInput(id agent.RunID, input []byte) error { return t.run(putInput, string(id), input) }
 
 // entriesAtOnce is the maximum number of entries in one statement: a step with one call adds at most so many in a commit.
 const entriesAtOnce = 3
@@ -153,7 +82,7 @@ var insertEntries = func() (queries [entriesAtOnce]string) {
 	query := `INSERT INTO entries (run, seq, kind, key, at, data) VALUES `
 	for i := range queries {
 		p := 5 * i
-		query += fmt.Sprintf(`(`+numberOf+`, ?%d, ?%d, ?%d, ?%d, ?%d)`, p+2, p+3, p+4, p+5, p+6)
+		query += fmt.Sprintf(`((SELECT num FROM runs WHERE id = ?1), ?%d, ?%d, ?%d, ?%d, ?%d)`, p+2, p+3, p+4, p+5, p+6)
 		queries[i] = query
 		query += `, `
 	}
@@ -161,36 +90,14 @@ var insertEntries = func() (queries [entriesAtOnce]string) {
 }()
 
 const (
-	// insertEvent stores event ?2. Without that number, the events are counted already, and ?3 of them follow.
-	insertEvent   = `INSERT INTO events (run, seq, at, name, data) SELECT n, ifnull(?2, events - ?3), ?4, ?5, ?6 FROM runs WHERE id = ?1`
-	insertSignal  = `INSERT INTO signals (run, seq, kind, text, who, at) VALUES (` + numberOf + `, ?2, ?3, ?4, ?5, ?6)`
-	deleteWaits   = `DELETE FROM waits WHERE run = ` + numberOf + ` AND place >= ?2`
-	updateChecker = `UPDATE waits SET checker = ?3, checked_until = ?4 WHERE run = ` + numberOf + ` AND id = ?2`
-	putToken      = `INSERT OR REPLACE INTO tokens (token, run, wait, subject) VALUES (?2, ` + numberOf + `, ?3, ?4)`
-	putWaiver     = `INSERT INTO waivers (id, at, who, expires, revoked, revoked_by, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-		ON CONFLICT (id) DO UPDATE SET revoked = ?5, revoked_by = ?6`
-	insertDocument = `INSERT INTO documents (kind, name, version, newest, at, who, data) VALUES (?, ?, ?, 1, ?, ?, ?)`
-	dropDocument   = `UPDATE documents SET newest = 0 WHERE kind = ?1 AND name = ?2 AND newest = 1`
+	// insertEvent stores an event of a step, which has counted its events: ?2 of them follow.
+	insertEvent = `INSERT INTO events (run, seq, at, name, data) SELECT num, events - ?2, ?3, ?4, ?5 FROM runs WHERE id = ?1`
 	// updateOffered records an offer: the next pause is as long as the run has been ready, and at most an hour.
 	updateOffered = `UPDATE runs SET offered = ?3 + min(max(?3 - ready, 0), 3600000000) WHERE id = ?1 AND offer_seq = ?2 AND status = 'ready'`
 	updatePolled  = `UPDATE queues SET polled = ?2 WHERE key IN (SELECT unhex(value) FROM json_each(?1))`
-	deleteRun     = `DELETE FROM runs WHERE id = ?`
-	pruneRuns     = `DELETE FROM runs WHERE n IN
-		(SELECT n FROM runs INDEXED BY runs_by_end WHERE status NOT IN ` + live + ` AND updated < ? ORDER BY updated LIMIT ?)`
+	pruneRuns     = `DELETE FROM runs WHERE num IN
+		(SELECT num FROM runs INDEXED BY runs_by_end WHERE status NOT IN ` + live + ` AND updated < ? ORDER BY updated LIMIT ?)`
 	pruneQueues = `DELETE FROM queues WHERE NOT EXISTS (SELECT 1 FROM runs INDEXED BY runs_by_queue WHERE queue = queues.id)`
-	putSetting  = `INSERT INTO settings (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = ?2`
-)
-
-var (
-	insertRecord = insertInto("audit", new(store.RecordRow).Columns())
-	// insertWait stores a wait of the run with the ID ?1 at the place ?2.
-	insertWait = func() string {
-		columns, values := waitColumnsOf(&store.WaitRow{}), []string{numberOf, "?2"}
-		for i := range columns {
-			values = append(values, fmt.Sprintf("?%d", i+3))
-		}
-		return `INSERT OR REPLACE INTO waits (run, place, ` + store.Names("", columns) + `) VALUES (` + strings.Join(values, ", ") + `)`
-	}()
 )
 
 // AddEntries implements store.Tx.
@@ -200,91 +107,19 @@ func (t *tx) AddEntries(id agent.RunID, entries []durable.Entry) error {
 		args[0] = string(id)
 		for i := range some {
 			e := &some[i]
-			args = append(args, e.Seq, string(e.Kind), e.Key, micros{&e.At}, e.Data)
+			args = append(args, e.Seq, string(e.Kind), e.Key, &e.At, e.Data)
 		}
-		if err := t.run(insertEntries[len(some)-1], args...); err != nil {
+		if err := t.Exec(insertEntries[len(some)-1], args...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
-
-// AddEvents implements store.Tx.
-func (t *tx) AddEvents(id agent.RunID, events []durable.Event) error {
-	for _, e := range events {
-		if err := t.run(insertEvent, string(id), e.Seq, nil, micros{&e.At}, e.Name, e.Data); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// AddSignal implements store.Tx.
-func (t *tx) AddSignal(s durable.Signal) error {
-	return t.run(insertSignal, string(s.Run), s.Seq, string(s.Kind), s.Text, s.By, micros{&s.At})
-}
-
-// PutWaits implements store.Tx.
-func (t *tx) PutWaits(id agent.RunID, old, waits []store.Wait) error {
-	for place, w := range waits {
-		if place < len(old) && reflect.DeepEqual(old[place], w) {
-			continue
-		}
-		if err := t.run(insertWait, append([]any{string(id), place}, fields(waitColumnsOf(store.NewWaitRow(w)))...)...); err != nil {
-			return err
-		}
-	}
-	if len(old) <= len(waits) {
-		return nil
-	}
-	return t.run(deleteWaits, string(id), len(waits))
-}
-
-// PutChecker implements store.Tx.
-func (t *tx) PutChecker(waits ...store.Wait) error {
-	for _, w := range waits {
-		if err := t.run(updateChecker, string(w.Run), w.ID, w.Checker, micros{&w.CheckedUntil}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// PutToken implements store.Tx.
-func (t *tx) PutToken(token [32]byte, w store.Token) error {
-	return t.run(putToken, string(w.Run), token[:], w.Wait, w.Subject)
-}
-
-// AddAudit implements store.Tx.
-func (t *tx) AddAudit(records ...durable.AuditRecord) error {
-	for _, r := range records {
-		if err := t.run(insertRecord, fields(store.NewRecordRow(r).Columns())...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// PutWaiver implements store.Tx.
-func (t *tx) PutWaiver(w durable.Waiver) error {
-	return t.run(putWaiver, w.ID, micros{&w.Created}, w.By, micros{&w.Expires}, micros{&w.Revoked}, w.RevokedBy, w.Data)
-}
-
-// AddDocument implements store.Tx.
-func (t *tx) AddDocument(d durable.Document) error {
-	if err := t.DropDocument(d.Kind, d.Name); err != nil {
-		return err
-	}
-	return t.run(insertDocument, d.Kind, d.Name, d.Version, micros{&d.At}, d.By, d.Data)
-}
-
-// DropDocument implements store.Tx.
-func (t *tx) DropDocument(kind, name string) error { return t.run(dropDocument, kind, name) }
 
 // PutOffers implements store.Tx.
 func (t *tx) PutOffers(offers ...durable.OfferID) error {
 	for _, o := range offers {
-		if err := t.run(updateOffered, string(o.Run), o.Seq, t.micros()); err != nil {
+		if err := t.Exec(updateOffered, string(o.Run), o.Seq, t.micros()); err != nil {
 			return err
 		}
 	}
@@ -293,23 +128,17 @@ func (t *tx) PutOffers(offers ...durable.OfferID) error {
 
 // PutPoll implements store.Tx.
 func (t *tx) PutPoll(keys ...durable.Key) error {
-	return t.run(updatePolled, listKeys(keys), t.micros())
+	return t.Exec(updatePolled, listKeys(keys), t.micros())
 }
-
-// DeleteRun implements store.Tx.
-func (t *tx) DeleteRun(id agent.RunID) error { return t.run(deleteRun, string(id)) }
 
 // Prune implements store.Tx.
 func (t *tx) Prune(before time.Time, limit int) (int, error) {
-	n, err := t.exec(pruneRuns, before.UnixMicro(), limit)
+	n, err := t.execCount(pruneRuns, before.UnixMicro(), limit)
 	return int(n), err
 }
 
 // PruneQueues implements store.Tx.
-func (t *tx) PruneQueues() error { return t.run(pruneQueues) }
-
-// PutSetting implements store.Tx.
-func (t *tx) PutSetting(name string, value []byte) error { return t.run(putSetting, name, value) }
+func (t *tx) PruneQueues() error { return t.Exec(pruneQueues) }
 
 // appendStep makes a plain Commit. It sets no column of an index, so that the commit of a step costs little.
 const appendStep = `UPDATE runs SET entries = entries + ?5, events = events + ?6, handled = max(handled, ?7), updated = ?8, appended = ?9,
@@ -328,7 +157,7 @@ func (d *db) Step(ctx context.Context, s store.Step) (done bool, err error) {
 		if u.Status != "" {
 			args[9], args[10], args[11], args[12] = u.Steps, string(u.Reason), string(u.Status), u.Blocked
 		}
-		n, err := t.exec(appendStep, args...)
+		n, err := t.execCount(appendStep, args...)
 		if done = n > 0; err != nil || !done {
 			return err
 		}
@@ -336,7 +165,7 @@ func (d *db) Step(ctx context.Context, s store.Step) (done bool, err error) {
 			return err
 		}
 		for i, e := range c.Events {
-			if err := t.run(insertEvent, string(l.Run), nil, len(c.Events)-1-i, micros{&e.At}, e.Name, e.Data); err != nil {
+			if err := t.Exec(insertEvent, string(l.Run), len(c.Events)-1-i, &e.At, e.Name, e.Data); err != nil {
 				return err
 			}
 		}
@@ -348,48 +177,48 @@ func (d *db) Step(ctx context.Context, s store.Step) (done bool, err error) {
 var (
 	// selectReadyQueues returns the queues with ready runs.
 	selectReadyQueues = `SELECT q.id` + ofKeys + `WHERE EXISTS (SELECT 1 FROM runs INDEXED BY runs_ready WHERE queue = q.id AND status = 'ready')`
-	selectReady       = `SELECT n, priority, ready FROM runs INDEXED BY runs_ready WHERE queue = ?1 AND status = 'ready'
-		ORDER BY priority DESC, ready, n LIMIT ?2`
+	selectReady       = `SELECT num, priority, ready FROM runs INDEXED BY runs_ready WHERE queue = ?1 AND status = 'ready'
+		ORDER BY priority DESC, ready, num LIMIT ?2`
 	updateClaimed = `UPDATE runs SET status = 'running', owner = ?2, epoch = epoch + 1, attempts = attempts + 1, leased = ?3, updated = ?3,
-		expires = ?4, ready = NULL WHERE n = ?1 RETURNING ` + runColumns
+		expires = ?4, ready = NULL WHERE num = ?1 RETURNING ` + strings.ReplaceAll(runs.Columns, "r.", "runs.")  // it knows no alias
 )
 
 // Claim implements store.DB. It writes only when it has seen a ready run, so that idle workers do not keep others from writing.
-func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key) (runs []durable.Run, err error) {
+func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key) (claimed []durable.Run, err error) {
 	var queues []int64
 	err = d.look(ctx, "looking for ready runs", func(v *view) (err error) {
-		queues, err = scanAll(v, newSelection(selectReadyQueues, listKeys(keys)), func(n *int64) []any { return []any{n} })
+		queues, err = store.SelectAll(v, func(id *int64) []any { return []any{id} }, selectReadyQueues, listKeys(keys))
 		return err
 	})
 	if err != nil || len(queues) == 0 {
 		return nil, err
 	}
 	err = d.enqueue(ctx, "claiming runs", func(t *tx) error {
-		runs = nil
+		claimed = nil
 		ready, err := t.ready(queues, limit)
 		for _, c := range ready {
 			if err != nil {
 				return err
 			}
 			var r store.Run
-			r, _, err = scanOne(&t.view, newSelection(updateClaimed, c.n, owner, t.micros(), t.now.Add(ttl).UnixMicro()), scanRun)
-			runs = append(runs, r.Run)
+			r, _, err = store.SelectOne(t, runs.Targets, updateClaimed, c.num, owner, t.micros(), t.now.Add(ttl).UnixMicro())
+			claimed = append(claimed, r.Run)
 		}
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return runs, nil
+	return claimed, nil
 }
 
 // readyRun is a ready run that may be claimed.
-type readyRun struct{ n, priority, since int64 }
+type readyRun struct{ num, priority, since int64 }
 
 // ready returns the best ready runs of queues, in the order in which they are to be claimed.
 func (t *tx) ready(queues []int64, limit int) (best []readyRun, err error) {
 	for _, queue := range queues {
-		some, err := scanAll(&t.view, newSelection(selectReady, queue, limit), func(r *readyRun) []any { return []any{&r.n, &r.priority, &r.since} })
+		some, err := store.SelectAll(t, func(r *readyRun) []any { return []any{&r.num, &r.priority, &r.since} }, selectReady, queue, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -397,7 +226,7 @@ func (t *tx) ready(queues []int64, limit int) (best []readyRun, err error) {
 	}
 	if len(queues) > 1 {
 		slices.SortFunc(best, func(a, b readyRun) int {
-			return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.since, b.since), cmp.Compare(a.n, b.n))
+			return cmp.Or(cmp.Compare(b.priority, a.priority), cmp.Compare(a.since, b.since), cmp.Compare(a.num, b.num))
 		})
 	}
 	return best[:min(limit, len(best))], nil

@@ -1,34 +1,108 @@
 package store
 
 import (
+	"encoding"
+	"encoding/json"
+	"reflect"
 	"strings"
 	"time"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Column is a column of a table, with a pointer to its value in a row: a *string, *bool, *int, *int8, *int64, *[]byte, *[32]byte,
-// *time.Time, *Moment, *map[string]string or *[]durable.Answer. Values that are empty may be stored as null, except texts, numbers and
-// Moments.
+// Column is a column of a table, with a pointer to its value in a row: a *string, *bool, *int, *int8, *int64, *[]byte, *time.Time, or
+// one of the types below. The zero time is null.
 type Column struct {
 	Name  string
 	Value any
 }
 
-// Moment is a time that is never null.
-type Moment time.Time
+// Moment is a time that is never null. Fixed points to an array of bytes, which is null if all are zero. Binary is a string that may
+// be stored as bytes.
+type (
+	Moment time.Time
+	Fixed  []byte
+	Binary string
+)
 
-// Names returns a list of the names of columns, each after a prefix.
-func Names(prefix string, columns []Column) string {
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = prefix + c.Name
-	}
-	return strings.Join(names, ", ")
+// Text is a value that is stored as text. An empty value is an empty text.
+type Text interface {
+	encoding.TextMarshaler
+	encoding.TextUnmarshaler
 }
 
-// JobColumns returns the columns of a run that stay as its job has them, except that Pass changes the phase.
-func (r *Run) JobColumns() []Column {
+// asJSON is a value as JSON. Its strings are valid texts: see durable.Job.
+type asJSON[T any] struct{ to *T }
+
+// newJSON returns the Text of a value.
+func newJSON[T any](to *T) Text { return asJSON[T]{to} }
+
+// MarshalText implements Text.
+func (j asJSON[T]) MarshalText() ([]byte, error) {
+	if v := reflect.ValueOf(j.to).Elem(); v.IsZero() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0 {
+		return nil, nil
+	}
+	return json.Marshal(j.to)
+}
+
+// UnmarshalText implements Text.
+func (j asJSON[T]) UnmarshalText(text []byte) error {
+	*j.to = *new(T)
+	if len(text) == 0 || string(text) == "{}" {
+		return nil
+	}
+	return json.Unmarshal(text, j.to)
+}
+
+// partial are the answers to a wait that did not decide.
+type partial []durable.Answer
+
+// partialAnswer is an answer without what its wait has. By may be any bytes.
+type partialAnswer struct {
+	At   time.Time `json:"at"`
+	More bool      `json:"more,omitempty"`
+	Ends bool      `json:"ends,omitempty"`
+	By   []byte    `json:"by,omitempty"`
+	Data []byte    `json:"data,omitempty"`
+}
+
+// MarshalText implements Text.
+func (p *partial) MarshalText() ([]byte, error) {
+	if len(*p) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(lo.Map(*p, func(a durable.Answer, _ int) partialAnswer {
+		return partialAnswer{a.At.UTC().Truncate(time.Microsecond), a.More, a.Ends, []byte(a.By), a.Data}
+	}))
+}
+
+// UnmarshalText implements Text.
+func (p *partial) UnmarshalText(text []byte) error {
+	*p = nil
+	if len(text) == 0 {
+		return nil
+	}
+	var stored []partialAnswer
+	err := json.Unmarshal(text, &stored)
+	for _, a := range stored {
+		*p = append(*p, durable.Answer{At: a.At, More: a.More, Ends: a.Ends, By: string(a.By), Data: a.Data})
+	}
+	return err
+}
+
+// names returns the names of columns, each after a prefix.
+func names(prefix string, columns []Column) []string {
+	return lo.Map(columns, func(c Column, _ int) string { return prefix + c.Name })
+}
+
+func nameList(prefix string, columns []Column) string {
+	return strings.Join(names(prefix, columns), ", ")
+}
+
+// jobColumns returns the columns of a run that stay as its job has them, except that Pass changes the phase.
+func (r *Run) jobColumns() []Column {
 	t := &r.Traits
 	return []Column{
 		{"id", (*string)(&r.ID)}, {"session", (*string)(&r.Session)}, {"kind", (*string)(&r.Kind)}, {"name", &r.Name},
@@ -40,8 +114,8 @@ func (r *Run) JobColumns() []Column {
 	}
 }
 
-// StateColumns returns the columns of a run that change.
-func (r *Run) StateColumns() []Column {
+// mutableColumns returns the columns of a run that change.
+func (r *Run) mutableColumns() []Column {
 	return []Column{
 		{"status", (*string)(&r.Status)}, {"reason", (*string)(&r.Reason)}, {"blocked", &r.Blocked}, {"paused", &r.Paused},
 		{"cancel_reason", &r.CancelReason}, {"cancel_cause", (*string)(&r.CancelCause)}, {"steps", &r.Steps}, {"attempts", &r.Attempts},
@@ -58,8 +132,8 @@ type WaitRow struct {
 	decided durable.Answer
 }
 
-// NewWaitRow returns the row of a wait.
-func NewWaitRow(w Wait) *WaitRow {
+// newWaitRow returns the row of a wait.
+func newWaitRow(w Wait) *WaitRow {
 	r := &WaitRow{Wait: w}
 	if w.Answer != nil {
 		r.decided = *w.Answer
@@ -67,18 +141,18 @@ func NewWaitRow(w Wait) *WaitRow {
 	return r
 }
 
-// Columns returns the columns of the wait, without its run and its claim.
-func (r *WaitRow) Columns() []Column {
+// columns returns the columns of the wait, without its run and its claim.
+func (r *WaitRow) columns() []Column {
 	return []Column{
 		{"id", &r.ID}, {"kind", (*string)(&r.Kind)}, {"subject", &r.Subject}, {"tool", &r.Tool}, {"asked", (*Moment)(&r.Asked)},
-		{"deadline", &r.Deadline}, {"child", (*string)(&r.Child)}, {"host", &r.Host}, {"token", &r.TokenHash}, {"data", &r.Data},
-		{"partial", &r.Partial}, {"answered", &r.decided.At}, {"ends", &r.decided.Ends}, {"who", &r.decided.By},
+		{"deadline", &r.Deadline}, {"child", (*string)(&r.Child)}, {"host", &r.Host}, {"token", Fixed(r.TokenHash[:])}, {"data", &r.Data},
+		{"partial", (*partial)(&r.Partial)}, {"answered", &r.decided.At}, {"ends", &r.decided.Ends}, {"who", &r.decided.By},
 		{"answer", &r.decided.Data},
 	}
 }
 
-// ClaimColumns returns the columns of the wait's claim.
-func (r *WaitRow) ClaimColumns() []Column {
+// claimColumns returns the columns of the wait's claim.
+func (r *WaitRow) claimColumns() []Column {
 	return []Column{{"checker", &r.Checker}, {"checked_until", &r.CheckedUntil}}
 }
 
@@ -94,24 +168,24 @@ func (r *WaitRow) Read() Wait {
 	return r.Wait
 }
 
-// RecordRow is an audit record with the columns of its answer.
-type RecordRow struct {
+// recordRow is an audit record with the columns of its answer.
+type recordRow struct {
 	durable.AuditRecord
 
 	answer durable.Answer
 }
 
-// NewRecordRow returns the row of a record.
-func NewRecordRow(a durable.AuditRecord) *RecordRow {
-	r := &RecordRow{AuditRecord: a}
+// newRecordRow returns the row of a record.
+func newRecordRow(a durable.AuditRecord) *recordRow {
+	r := &recordRow{AuditRecord: a}
 	if a.Answer != nil {
 		r.answer = *a.Answer
 	}
 	return r
 }
 
-// Columns returns the columns of the record, without its number.
-func (r *RecordRow) Columns() []Column {
+// columns returns the columns of the record, without its number.
+func (r *recordRow) columns() []Column {
 	return []Column{
 		{"at", &r.At}, {"kind", (*string)(&r.Kind)}, {"run", (*string)(&r.Run)}, {"subject", &r.Subject}, {"who", &r.By},
 		{"wait", &r.answer.Wait}, {"about", &r.answer.Subject}, {"more", &r.answer.More}, {"ends", &r.answer.Ends},
@@ -119,8 +193,8 @@ func (r *RecordRow) Columns() []Column {
 	}
 }
 
-// Read returns the record after its columns were read.
-func (r *RecordRow) Read() durable.AuditRecord {
+// toRecord returns the record after its columns were read.
+func (r *recordRow) toRecord() durable.AuditRecord {
 	if r.Kind == durable.AuditAnswer {
 		r.answer.At, r.answer.By = r.At, r.By
 		r.Answer = &r.answer

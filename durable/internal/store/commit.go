@@ -196,7 +196,7 @@ func (t tx) ask(r *Run, u durable.Update) error {
 		waits[i] = w
 	}
 	r.setAnswerBy(waits)
-	return t.putWaits(r.ID, waits)
+	return t.replaceWaits(r.ID, waits)
 }
 
 // keep sets what was recorded for the same wait.
@@ -222,7 +222,7 @@ func (t tx) passOn(r *Run, p durable.Pass) error {
 		}
 	}
 	r.setAnswerBy(nil)
-	if err := t.putWaits(r.ID, nil); err != nil {
+	if err := t.replaceWaits(r.ID, nil); err != nil {
 		return err
 	}
 	next := durable.StatusReady

@@ -108,7 +108,7 @@ func (t tx) wake(r *Run) error {
 func (t tx) end(r *Run, s durable.Status) error {
 	r.Paused, r.AnswerBy = false, time.Time{}
 	t.free(r, s)
-	if err := t.putWaits(r.ID, nil); err != nil {
+	if err := t.replaceWaits(r.ID, nil); err != nil {
 		return err
 	}
 	if err := t.put(*r); err != nil {
@@ -145,7 +145,7 @@ func (t tx) endChild(r Run, child agent.RunID) error {
 			waits[i].Answer = &durable.Answer{Wait: w.ID, Subject: w.Subject, Ends: true, At: t.Now()}
 		}
 	}
-	return t.putWaits(r.ID, waits)
+	return t.replaceWaits(r.ID, waits)
 }
 
 // Acquire implements durable.Store.

@@ -76,19 +76,6 @@ type Signalled struct {
 	Added []durable.Signal
 }
 
-// AddSignalled adds a run with one signal to those before it, which may end with the same run. A signal without a number is none.
-func AddSignalled(all []Signalled, r Signalled, s durable.Signal) []Signalled {
-	if n := len(all); n == 0 || all[n-1].Run != r.Run {
-		all = append(all, r)
-	}
-	if s.Seq > 0 {
-		s.Run = r.Run
-		last := &all[len(all)-1]
-		last.Added = append(last.Added, s)
-	}
-	return all
-}
-
 // Wait is the row of a wait, with the claim of the process that checks it.
 type Wait struct {
 	durable.Wait

@@ -157,8 +157,8 @@ func (t tx) waitsOf(id agent.RunID) ([]Wait, error) {
 	return cloneWaits(waits), nil
 }
 
-// putWaits replaces the waits of a locked run.
-func (t tx) putWaits(id agent.RunID, waits []Wait) error {
+// replaceWaits replaces the waits of a locked run.
+func (t tx) replaceWaits(id agent.RunID, waits []Wait) error {
 	old, err := t.waitsOf(id)
 	if err != nil || len(old)+len(waits) == 0 {
 		return err
@@ -235,8 +235,8 @@ func (s *Store) Events(ctx context.Context, id agent.RunID, after int64, limit i
 	return openAll(s.keys, all, err, eventOf(id))
 }
 
-// payload returns a large value of a run, which may be missing.
-func (s *Store) payload(ctx context.Context, doing string, id agent.RunID, p place, of func(Payload) []byte) ([]byte, error) {
+// readPayload returns a large value of a run, which may be missing.
+func (s *Store) readPayload(ctx context.Context, doing string, id agent.RunID, p place, of func(Payload) []byte) ([]byte, error) {
 	data, err := readRowsOf(ctx, s, doing, id, func(rows Rows) ([]byte, bool, error) {
 		p, err := rows.Payload(id)
 		return of(p), p.Input == nil && p.Submitted == nil && p.Result == nil, err
@@ -249,17 +249,17 @@ func (s *Store) payload(ctx context.Context, doing string, id agent.RunID, p pla
 
 // Input implements durable.Store.
 func (s *Store) Input(ctx context.Context, id agent.RunID) ([]byte, error) {
-	return s.payload(ctx, "reading the input of a run", id, inputPlace(id), func(p Payload) []byte { return p.Input })
+	return s.readPayload(ctx, "reading the input of a run", id, inputPlace(id), func(p Payload) []byte { return p.Input })
 }
 
 // SubmittedInput implements durable.Store.
 func (s *Store) SubmittedInput(ctx context.Context, id agent.RunID) ([]byte, error) {
-	return s.payload(ctx, "reading the submitted input of a run", id, inputPlace(id), func(p Payload) []byte { return p.Submitted })
+	return s.readPayload(ctx, "reading the submitted input of a run", id, inputPlace(id), func(p Payload) []byte { return p.Submitted })
 }
 
 // Result implements durable.Store.
 func (s *Store) Result(ctx context.Context, id agent.RunID) ([]byte, error) {
-	return s.payload(ctx, "reading the result of a run", id, resultPlace(id), func(p Payload) []byte { return p.Result })
+	return s.readPayload(ctx, "reading the result of a run", id, resultPlace(id), func(p Payload) []byte { return p.Result })
 }
 
 // Delete implements durable.Store.

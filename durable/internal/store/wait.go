@@ -59,8 +59,8 @@ func (k *keyring) decryptWaits(waits []durable.Wait, err error) ([]durable.Wait,
 	return waits, err
 }
 
-// withoutClaims returns waits without their claims.
-func withoutClaims(waits []Wait) []durable.Wait {
+// WithoutClaims returns waits without their claims.
+func WithoutClaims(waits []Wait) []durable.Wait {
 	var all []durable.Wait
 	for _, w := range waits {
 		all = append(all, w.Wait)
@@ -74,7 +74,7 @@ func (s *Store) Waits(ctx context.Context, id agent.RunID) ([]durable.Wait, erro
 		waits, err := rows.Waits(id)
 		return waits, len(waits) == 0, err
 	})
-	return s.keys.decryptWaits(withoutClaims(waits), err)
+	return s.keys.decryptWaits(WithoutClaims(waits), err)
 }
 
 // OpenWaits implements durable.Store.
@@ -148,7 +148,7 @@ func (s *Store) SetToken(ctx context.Context, id agent.RunID, wait string, hash 
 		if err := t.PutToken(hash, Token{id, wait, waits[place].Subject}); err != nil {
 			return err
 		}
-		return t.putWaits(id, waits)
+		return t.replaceWaits(id, waits)
 	})
 }
 
@@ -162,7 +162,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerF
 		if err != nil {
 			return err
 		}
-		plain, err := t.keys.decryptWaits(withoutClaims(cloneWaits(waits)), nil)
+		plain, err := t.keys.decryptWaits(WithoutClaims(cloneWaits(waits)), nil)
 		if err != nil {
 			return err
 		}
@@ -192,7 +192,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerF
 		}
 		r.Updated = t.Now()
 		r.setAnswerBy(waits)
-		if err := t.putWaits(id, waits); err != nil {
+		if err := t.replaceWaits(id, waits); err != nil {
 			return err
 		}
 		return t.wake(r)
@@ -252,7 +252,7 @@ func (s *Store) ClaimChecks(
 			return t.PutChecker(claims...)
 		})
 	}
-	all, err = s.keys.decryptWaits(withoutClaims(found), err)
+	all, err = s.keys.decryptWaits(WithoutClaims(found), err)
 	slices.SortFunc(all, CompareWaits)
 	return unlessFailed(all, err)
 }
