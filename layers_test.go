@@ -284,7 +284,7 @@ var layers = map[string]layer{
 	"cmd/grapnel/internal/agentfile":      {Ours: []string{"hooks", "registry", "internal/yamlfile"}, Modules: values},
 	"cmd/grapnel/internal/timeline":       {Ours: append(slices.Clone(observed), "internal/invisible"), Modules: append(values, "charm.land/lipgloss/v2")},
 	"cmd/grapnel/internal/history":        {Ours: []string{"agent", "coordinator/wire", "internal/strictjson"}},
-	"cmd/grapnel/internal/events":         {Ours: observed, Modules: values},
+	"cmd/grapnel/internal/events":         {Ours: append(slices.Clone(observed), "action"), Modules: values},
 	"cmd/grapnel/internal/cli":            commandLine("cli/console cli/blueprints cli/hooks cli/pipeline cli/approvals cli/run cli/runs cli/serve", "internal/near", "internal/version"),
 	"cmd/grapnel/internal/cli/console":    commandLine("timeline", "internal/near"),
 	"cmd/grapnel/internal/cli/agents":     commandLine("timeline events agentfile cli/console", "internal/inputform", "internal/process", "internal/reserved", "internal/yamlfile"),

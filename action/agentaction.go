@@ -67,7 +67,7 @@ func (a Agent) Action(h Host) mo.Result[Action] {
 		}
 		in, err := r.fillJSON(mapOf(a.Input))
 		if err != nil {
-			return nil, &Error{a.Type(), FaultSetup, err}
+			return nil, &Error{Type: a.Type(), Fault: FaultSetup, Err: err}
 		}
 		start := AgentStart{Agent: a.Name, Input: in, Request: r, State: r.state}
 		if r.strict && r.Decides && r.Point != hooks.RunStart && r.Point != hooks.RunResult { // these points accept another format, see blueprintDecision

@@ -41,6 +41,9 @@ type Error struct {
 	Type  string
 	Fault Fault
 	Err   error
+	// Body is the beginning of the body of an HTTP response that FaultStatus is about, without secrets. It is not part of the text,
+	// because models read that.
+	Body string
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Type, e.Err) }

@@ -69,7 +69,7 @@ func (f Func) Action(h Host) mo.Result[Action] {
 			return &Answer{Decision: &Decision{Decision: refusalAt[r.Point], Reason: d.Reason}}, nil
 		}
 		if err := d.Validate(); err != nil {
-			return nil, &Error{f.Type(), FaultAnswer, err}
+			return nil, &Error{Type: f.Type(), Fault: FaultAnswer, Err: err}
 		}
 		if !slices.Contains(r.Decisions, d.Decision) {
 			return nil, newFault(f.Type(), FaultAnswer, "decision %s is not allowed at %s", d.Decision, r.Point)

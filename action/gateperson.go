@@ -19,7 +19,7 @@ func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request
 	if r.Tool == "" {
 		text, err := strictjson.Marshal(map[string]string{"hook": r.Hook, "point": string(r.Point), "question": g.reason(r)})
 		if err != nil {
-			return callback.Answer{}, &Error{g.Type(), FaultSetup, err}
+			return callback.Answer{}, &Error{Type: g.Type(), Fault: FaultSetup, Err: err}
 		}
 		call = agent.ToolCall{ID: "gate-" + r.Hook, Name: "gate", Arguments: text}
 	}
@@ -42,12 +42,12 @@ func (g Gate) person(a agent.Approval) (callback.Answer, error) {
 	switch a.Verdict {
 	case agent.Approve, agent.RejectAndEnd, agent.RejectAndContinue:
 	case agent.Park:
-		return callback.Answer{}, &Error{g.Type(), FaultExit, errors.New("the approver postponed the answer: only a gate at PreToolUse can wait for it")}
+		return callback.Answer{}, &Error{Type: g.Type(), Fault: FaultExit, Err: errors.New("the approver postponed the answer: only a gate at PreToolUse can wait for it")}
 	default:
-		return callback.Answer{}, &Error{g.Type(), FaultExit, errors.New("no person can be asked")}
+		return callback.Answer{}, &Error{Type: g.Type(), Fault: FaultExit, Err: errors.New("no person can be asked")}
 	}
 	if a.Arguments != "" {
-		return callback.Answer{}, &Error{g.Type(), FaultAnswer, errors.New("the person changed the arguments, which is not supported here")}
+		return callback.Answer{}, &Error{Type: g.Type(), Fault: FaultAnswer, Err: errors.New("the person changed the arguments, which is not supported here")}
 	}
 	word := "reject"
 	if a.Verdict == agent.Approve {
@@ -55,7 +55,7 @@ func (g Gate) person(a agent.Approval) (callback.Answer, error) {
 	}
 	text, err := strictjson.Marshal(map[string]string{"action": word, "message": a.Reason, "by": a.By})
 	if err != nil {
-		return callback.Answer{}, &Error{g.Type(), FaultAnswer, err}
+		return callback.Answer{}, &Error{Type: g.Type(), Fault: FaultAnswer, Err: err}
 	}
 	return callback.Answer{Approved: a.Verdict == agent.Approve, Message: a.Reason, Text: text}, nil
 }

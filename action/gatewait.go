@@ -62,7 +62,7 @@ func (g Gate) awaitStored(ctx context.Context, place runctx.Place, h Host, r *Re
 	case errors.Is(err, runctx.ErrExpired):
 		return g.afterTimeout()
 	case err != nil:
-		return callback.Answer{}, &Error{g.Type(), FaultCancelled, err}
+		return callback.Answer{}, &Error{Type: g.Type(), Fault: FaultCancelled, Err: err}
 	case a.Author == agent.AuthorEvent && a.Verdict == gateFailed:
 		return callback.Answer{}, newFault(g.Type(), FaultExit, "%s", a.Reason)
 	}
@@ -99,7 +99,7 @@ func (g Gate) newWaiting(h Host, r *Request) (w *WaitingGate, err error) {
 	case GateCallback, GatePerson:
 	}
 	if err != nil {
-		return nil, &Error{g.Type(), FaultSetup, err}
+		return nil, &Error{Type: g.Type(), Fault: FaultSetup, Err: err}
 	}
 	if g.By == GateFile {
 		w.file, err = g.newFileCheck(w.stored.Path)
@@ -128,7 +128,7 @@ func (g Gate) store(h Host, r *Request, onFailure string) (*agent.Gate, error) {
 		out.Data, err = json.Marshal(w.stored) //nolint:musttag // the form has the names of the fields of a Gate
 	}
 	if err != nil {
-		return nil, &Error{g.Type(), FaultSetup, fmt.Errorf("encoding the gate: %w", err)}
+		return nil, &Error{Type: g.Type(), Fault: FaultSetup, Err: fmt.Errorf("encoding the gate: %w", err)}
 	}
 	return out, nil
 }
@@ -220,7 +220,7 @@ func (w *WaitingGate) awaitCallback(ctx context.Context, callbacks *Callbacks) (
 	g := w.stored.Gate
 	t, url, err := callbacks.open(g.Port, callback.About{Hook: w.request.Hook, Agent: w.Agent(), Reason: g.reason(w.request)})
 	if err != nil {
-		return callback.Answer{}, &Error{g.Type(), FaultStart, err}
+		return callback.Answer{}, &Error{Type: g.Type(), Fault: FaultStart, Err: err}
 	}
 	defer callbacks.shut(g.Port, t)
 	deadline, _ := ctx.Deadline()

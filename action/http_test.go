@@ -3,6 +3,7 @@ package action_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -317,6 +318,23 @@ func TestSecretsAreSentAndNotTold(t *testing.T) {
 	write("HOOK=" + x.URL)
 	err = h.Action(action.Host{Secrets: action.Secrets{File: file}}).Error()
 	require.ErrorContains(t, err, "headers.Authorization: OTHER_TOKEN is neither a variable nor a declared secret")
+}
+
+// Events have the beginning of the body of a failed response, without secrets. Its text has not, because models read that.
+func TestHTTPFailureBody(t *testing.T) {
+	t.Setenv("API_TOKEN", secret)
+	x := receive(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, "no token "+r.Header.Get("Authorization")+strings.Repeat("é", 2<<10))
+	})
+	a := ready(t, action.HTTP{URL: x.URL, Headers: map[string]string{"Authorization": "${API_TOKEN}"}, Env: []string{"API_TOKEN"}}, action.Host{})
+	_, err := a.Do(t.Context(), guarded(t)).Get()
+	failed, ok := errors.AsType[*action.Error](err)
+	require.True(t, ok)
+	assert.Equal(t, action.FaultStatus, failed.Fault)
+	assert.True(t, strings.HasPrefix(failed.Body, "no token ${API_TOKEN}éé"), failed.Body)
+	assert.InDelta(t, 2<<10, len(failed.Body), 1)
+	assert.NotContains(t, err.Error(), "no token")
 }
 
 // A secret with a line break in it is not sent.

@@ -198,7 +198,7 @@ func (s *sender) try(ctx context.Context, r *Request) (output string, truncated,
 	}
 	m, err := s.message(r)
 	if err != nil {
-		return "", false, false, &Error{s.kind, FaultSetup, err}
+		return "", false, false, &Error{Type: s.kind, Fault: FaultSetup, Err: err}
 	}
 	if len(m.body) > s.most {
 		return "", false, false, newFault(s.kind, FaultTooMuch, "the request body has %d bytes: the limit is %d", len(m.body), s.most)
@@ -230,12 +230,19 @@ func (s *sender) try(ctx context.Context, r *Request) (output string, truncated,
 		return "", false, false, newFault(s.kind, FaultStatus, "calling %s: status %d: redirects are not followed", s.where, code)
 	case code < 200 || code > 299:
 		again = code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout
-		return "", false, again, newFault(s.kind, FaultStatus, "calling %s: status %d %s", s.where, code, http.StatusText(code))
+		body, _, _, _ := s.read(limit, r, m, response.Body)
+		return "", false, again, &Error{
+			Type: s.kind, Fault: FaultStatus, Body: strings.ToValidUTF8(body[:min(len(body), maxFailureBody)], ""),
+			Err: fmt.Errorf("calling %s: status %d %s", s.where, code, http.StatusText(code)),
+		}
 	}
 	return s.read(limit, r, m, response.Body)
 }
 
-// read reads a successful response's body. A truncated body is acceptable where it is not read as a decision.
+// maxFailureBody is the maximum length of Error.Body.
+const maxFailureBody = 2 << 10
+
+// read reads a response's body. A truncated body is acceptable where it is not read as a decision.
 func (s *sender) read(ctx context.Context, r *Request, m *message, from io.Reader) (output string, truncated, again bool, err error) {
 	body, err := io.ReadAll(io.LimitReader(from, int64(s.most)+1))
 	if truncated = len(body) > s.most; truncated {

@@ -107,7 +107,7 @@ func readWritten(name string, data []byte) (*Answer, error) {
 		return nil, fmt.Errorf("reading the recorded answer of %s: %w", name, err)
 	}
 	if w.Fault != nil {
-		return nil, &Error{w.Fault.Type, w.Fault.Fault, errors.New(w.Fault.Text)}
+		return nil, &Error{Type: w.Fault.Type, Fault: w.Fault.Fault, Err: errors.New(w.Fault.Text)}
 	}
 	if d := w.Decision; d != nil {
 		d.Approvers, d.Quorum, d.Gate = w.Approvers, w.Quorum, w.Gate

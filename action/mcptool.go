@@ -58,7 +58,7 @@ func (m MCPTool) Action(h Host) mo.Result[Action] {
 	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
 		in, err := r.fillJSON(mapOf(m.Arguments))
 		if err != nil {
-			return nil, &Error{m.Type(), FaultSetup, err}
+			return nil, &Error{Type: m.Type(), Fault: FaultSetup, Err: err}
 		}
 		ctx = context.WithValue(ctx, idempotencyKey{}, r.IdempotencyKey)
 		output, err := callWithin(ctx, m.Type(), cmp.Or(m.Timeout, defaultToolTimeout), func(ctx context.Context) (string, error) {

@@ -49,14 +49,14 @@ func (p program) run(ctx context.Context, r *Request) (outcome, error) {
 	deadline, _ := ctx.Deadline()
 	stdin, err := r.until(deadline).encodeForAction()
 	if err != nil {
-		return outcome{}, &Error{p.kind, FaultSetup, err}
+		return outcome{}, &Error{Type: p.kind, Fault: FaultSetup, Err: err}
 	}
 	path, err := p.look()
 	if info, missing := os.Stat(cmp.Or(p.dir, ".")); missing != nil || !info.IsDir() {
 		err = fmt.Errorf("running in %s: no such directory", p.dir)
 	}
 	if err != nil {
-		return outcome{}, &Error{p.kind, FaultStart, err}
+		return outcome{}, &Error{Type: p.kind, Fault: FaultStart, Err: err}
 	}
 	variables := lo.Assign(p.env, process.TraceVars(ctx))
 	env, secrets := environ(r, variables, p.inherit)
@@ -124,5 +124,5 @@ func withComplaint(err error, complaint string) error {
 	if !ok || complaint == "" {
 		return err
 	}
-	return &Error{failed.Type, failed.Fault, fmt.Errorf("%w; stderr: %s", failed.Err, quote(complaint))}
+	return &Error{Type: failed.Type, Fault: failed.Fault, Err: fmt.Errorf("%w; stderr: %s", failed.Err, quote(complaint))}
 }

@@ -62,7 +62,7 @@ func (p Prompt) Action(h Host) mo.Result[Action] {
 	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
 		about, err := r.json()
 		if err != nil {
-			return nil, &Error{p.Type(), FaultSetup, err}
+			return nil, &Error{Type: p.Type(), Fault: FaultSetup, Err: err}
 		}
 		verdict, err := callWithin(ctx, p.Type(), cmp.Or(p.Timeout, defaultPromptTimeout), func(ctx context.Context) (judge.Verdict, error) {
 			return j.Decide(ctx, about)

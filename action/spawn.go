@@ -72,7 +72,7 @@ func (s Spawn) Action(h Host) mo.Result[Action] {
 		}
 		in, err := r.fillJSON(inputs)
 		if err != nil {
-			return nil, &Error{s.Type(), FaultSetup, err}
+			return nil, &Error{Type: s.Type(), Fault: FaultSetup, Err: err}
 		}
 		start := SpawnStart{
 			Pipeline: s.Pipeline, Inputs: in, Hook: r.Hook, Point: string(r.Point), Run: r.Run, Attempt: r.Attempt, Depth: depth,

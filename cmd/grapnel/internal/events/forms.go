@@ -8,6 +8,7 @@ import (
 
 	"github.com/samber/lo"
 
+	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 )
@@ -157,6 +158,7 @@ type (
 		After      string          `json:"after,omitempty"`
 		Policy     string          `json:"policy,omitempty"`
 		Error      *failure        `json:"error,omitempty"`
+		Body       string          `json:"body,omitempty"` // of a failed HTTP hook's response
 	}
 	runCompleted struct {
 		ofRun
@@ -322,9 +324,14 @@ func completedCall(e agent.ToolCallCompleted) any {
 }
 
 func hookEvent(e hooks.Event) any {
+	failed, ok := errors.AsType[*action.Error](e.Err)
+	if !ok {
+		failed = &action.Error{}
+	}
 	return hook{
 		in(e.Run, e.Step), e.Hook, e.Point, e.Control, e.Detached, e.Shadow, e.Origin, e.Call.ID, e.Call.Name, e.Attempt,
 		e.Duration.Milliseconds(), e.Decision, e.Reason, e.Outcome.Facts(), e.Before, e.After, e.Policy, failureOf(e.Err),
+		failed.Body,
 	}
 }
 
