@@ -184,7 +184,7 @@ func (d *Document) readHead(p *part) {
 		d.Name = library.Prefix + of
 	case d.Name != "":
 	case d.Kind != points.Policies && p.Has("name"):
-		d.Name = Layers[d.Layer] + "." + p.At("name").Raw()
+		d.Name = Layers[d.Layer] + "." + key{name: "name", form: "plain"}.text(p.At("name"))
 	default:
 		d.Name = Layers[d.Layer] + "." + strings.TrimSuffix(base, filepath.Ext(base))
 	}

@@ -75,11 +75,8 @@ func (m Mapping) Word(name string, words ...string) string {
 // Kinds returns the kinds that a key chooses: all known ones if it is true, or those in its list.
 func (m Mapping) Kinds(name string, known []string) []string {
 	n := m.At(name)
-	switch n.Kind() {
-	case yamlfile.AbsentNode:
-		return nil
-	case yamlfile.BoolNode:
-		return lo.Ternary(key{name: name}.flag(n), known, nil)
+	if n.Kind() == yamlfile.BoolNode {
+		return lo.Ternary(n.Value() == true, known, nil)
 	}
 	chosen := key{name: name}.texts(n)
 	for _, kind := range chosen {
@@ -130,13 +127,13 @@ func (k key) read(n yamlfile.Node, into any) {
 	case *string:
 		*into = k.text(n)
 	case *bool:
-		*into = k.flag(n)
+		*into = lo.FromPtr(k.flag(n))
 	case **bool:
-		*into = new(k.flag(n))
+		*into = k.flag(n)
 	case *int:
-		*into = k.number(n)
+		*into = lo.FromPtr(k.number(n))
 	case **int:
-		*into = new(k.number(n))
+		*into = k.number(n)
 	case *time.Duration:
 		*into = k.duration(n)
 	case *[]string:
@@ -190,28 +187,31 @@ func (k key) text(n yamlfile.Node) string {
 	return ""
 }
 
-func (k key) flag(n yamlfile.Node) bool {
-	if n.Kind() != yamlfile.BoolNode {
+// flag returns a bool; nil for any other value.
+func (k key) flag(n yamlfile.Node) *bool {
+	b, ok := n.Value().(bool)
+	if !ok {
 		n.Wrong("%s: expected true or false, got %s", k.name, n)
+		return nil
 	}
-	b, _ := n.Value().(bool)
-	return b
+	return &b
 }
 
-func (k key) number(n yamlfile.Node) int {
+// number returns a whole number in the key's range; nil for any other value.
+func (k key) number(n yamlfile.Node) *int {
 	if k.form == "priority" && n.Kind() != yamlfile.NumberNode {
 		band, ok := bands[n.Raw()]
 		if !ok || n.Kind() != yamlfile.TextNode {
 			n.Wrong("priority: expected a whole number, or one of %s, got %s", yamlfile.OneOf(lo.Keys(bands)), n)
 		}
-		return band
+		return &band
 	}
 	i, err := strconv.Atoi(n.Raw())
 	if n.Kind() != yamlfile.NumberNode || err != nil || i < k.least || i > k.most {
 		n.Wrong("%s: expected a whole number from %d to %d, got %s", k.name, k.least, k.most, n)
-		return 0
+		return nil
 	}
-	return i
+	return &i
 }
 
 // longest is the maximum duration in a file.

@@ -3,6 +3,8 @@ package file
 import (
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/internal/points"
@@ -226,8 +228,8 @@ type Depth struct {
 // DepthOf reads a range, or a number.
 func DepthOf(n yamlfile.Node) (d Depth) {
 	if n.Kind() == yamlfile.NumberNode {
-		k := key{name: "depth", most: 1000}
-		return Depth{k.number(n), new(k.number(n))}
+		depth := key{name: "depth", most: 1000}.number(n)
+		return Depth{lo.FromPtr(depth), depth}
 	}
 	MappingOf(n).Decode("depth", nil, &d)
 	return d
