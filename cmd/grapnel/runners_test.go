@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -50,6 +51,17 @@ func TestRunnersInOtherLanguages(t *testing.T) {
 			f.kill(f.daemons[0])
 		})
 	}
+}
+
+// A client needs nothing but the OpenAPI file: the coordinator takes and sends what that describes.
+func TestAClientFromTheOpenAPIFile(t *testing.T) {
+	t.Parallel()
+	python := parts.Command(t, "python3", "run apt-get install python3")
+	f := newForeign(t)
+	defer f.kill(f.daemons[0])
+	out, err := exec.CommandContext(t.Context(), python, "testdata/openapi_client.py", "http://"+f.address, f.token).CombinedOutput()
+	require.NoError(t, err, string(out))
+	assert.Equal(t, "done\n", string(out))
 }
 
 // foreign is a coordinator with runners in another language.
