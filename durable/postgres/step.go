@@ -159,6 +159,9 @@ const stepsQuery = `WITH n AS MATERIALIZED (
 		RETURNING r.num, n.place, r.events - n.events AS events
 	)`
 
+// stepQuery is stepsQuery for a single step, which takes a quarter less time without arrays.
+var stepQuery = strings.NewReplacer("AS MATERIALIZED", "AS", "[]", "", "FROM unnest(", "FROM (VALUES (", ") WITH ORDINALITY", ", 1))").Replace(stepsQuery)
+
 // The parts of a step that adds entries, and of one that adds events.
 var (
 	stepEntries = `, e AS (
@@ -196,6 +199,9 @@ func (d *db) makeSteps(ctx context.Context, steps []store.Step) (done []int, err
 		}
 	}
 	sql, args := stepsQuery, toArrays(rows)
+	if len(rows) == 1 {
+		sql, args = stepQuery, rows[0]
+	}
 	if len(entries) > 0 {
 		sql, args = sql+stepEntries, append(args, toArrays(entries)...)
 	}
