@@ -15,9 +15,9 @@ import (
 )
 
 // arguments returns the stored forms of arguments.
-func arguments(values []any) []any { return columnOf(values, argument) }
+func arguments(values []any) []any { return columnOf(values, storedForm) }
 
-func argument(v any) any {
+func storedForm(v any) any {
 	switch v := v.(type) {
 	case string:
 		return storedText(v)
