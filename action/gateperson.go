@@ -42,7 +42,8 @@ func (g Gate) person(a agent.Approval) (callback.Answer, error) {
 	switch a.Verdict {
 	case agent.Approve, agent.RejectAndEnd, agent.RejectAndContinue:
 	case agent.Park:
-		return callback.Answer{}, &Error{Type: g.Type(), Fault: FaultExit, Err: errors.New("the approver postponed the answer: only a gate at PreToolUse can wait for it")}
+		err := errors.New("the approver postponed the answer: only a gate at PreToolUse can wait for it")
+		return callback.Answer{}, &Error{Type: g.Type(), Fault: FaultExit, Err: err}
 	default:
 		return callback.Answer{}, &Error{Type: g.Type(), Fault: FaultExit, Err: errors.New("no person can be asked")}
 	}

@@ -321,7 +321,8 @@ func Decide(ctx context.Context, store AnswerStore, w Wait, a agent.Approval) (W
 		return w, &NotAdmittedError{w.Run, w.ID, fmt.Sprintf("the name %q stands for a passed deadline: give another name", a.By)}
 	}
 	if a.Author == agent.AuthorPerson {
-		if err := cmp.Or(invisible.CheckName("the author's name", a.By+a.Identity), invisible.CheckText("the reason", a.Reason, invisible.MaxReason)); err != nil {
+		err := cmp.Or(invisible.CheckName("the author's name", a.By+a.Identity), invisible.CheckText("the reason", a.Reason, invisible.MaxReason))
+		if err != nil {
 			return fail(err)
 		}
 	}

@@ -198,7 +198,7 @@ func (a *api) addSteering() {
 	type answerInput struct {
 		ID       agent.RunID    `path:"id"`
 		Question string         `path:"question" doc:"What is asked: the id of a wait of the run. An answer to what the run does not ask any more is refused."`
-		Body     agent.Approval `doc:"The verdict is approve, reject or reject_and_continue; covers has the IDs of the questions that it is about. The author is the token."`
+		Body     agent.Approval `doc:"A verdict is approve, reject or reject_and_continue. Covers has the IDs of questions. The author is the token."`
 	}
 	add(a, route(http.MethodPost, "/runs/{id}/questions/{question}/answers", answerOperation, "Answer what a run waits for", wire.Operator, withOwnAudit),
 		func(ctx context.Context, in *answerInput) (durable.Wait, error) {

@@ -13,7 +13,7 @@ const RunnerProtocol = 1
 
 // ClaimRequest asks for runs: the query of GET /runner/runs.
 type ClaimRequest struct {
-	Labels       []string `query:"label,explode" doc:"The labels of the runner, as NAME=VALUE. Runs of a procedural blueprint without a command go to runners with the label coordinator.command/BLUEPRINT=yes."`
+	Labels       []string `query:"label,explode" doc:"Labels as NAME=VALUE. Procedural blueprints without a command need coordinator.command/BLUEPRINT=yes."`
 	Types        []string `query:"type,explode" enum:"autonomous,procedural" doc:"The types of blueprints that the runner executes; absent means all."`
 	WaitSeconds  int      `query:"wait_seconds" default:"25" minimum:"0" maximum:"60" doc:"How long to wait for work."`
 	LeaseSeconds int      `query:"lease_seconds" default:"30" minimum:"2" maximum:"600" doc:"How long a run stays with the runner unless it renews its lease."`

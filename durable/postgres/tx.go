@@ -253,7 +253,8 @@ func (t *tx) lockWhere(where string, arg any, others string, more ...*pgx.Queued
 	err = t.send(false, append([]*pgx.QueuedQuery{
 		query(&locked, runs.Targets, `SELECT `+runs.Columns+` FROM runs r WHERE `+where+` ORDER BY r.id FOR NO KEY UPDATE OF r `+others, arg),
 		query(&now, timeField, clockQuery),
-		query(&waits, store.WaitTargets, `SELECT `+store.WaitColumns+` FROM waits w WHERE w.run IN (SELECT r.num FROM runs r WHERE `+where+`) ORDER BY w.place`, arg),
+		query(&waits, store.WaitTargets,
+			`SELECT `+store.WaitColumns+` FROM waits w WHERE w.run IN (SELECT r.num FROM runs r WHERE `+where+`) ORDER BY w.place`, arg),
 	}, more...)...)
 	if err != nil {
 		return nil, err
@@ -284,7 +285,8 @@ func (t *tx) LockFree(ids ...agent.RunID) (map[agent.RunID]store.Run, error) {
 func (t *tx) lockRuns(others string, ids []agent.RunID) (map[agent.RunID]store.Run, error) {
 	var awaited []string
 	all, err := t.lockWhere(`r.id = ANY ($1)`, storedTexts(ids), others,
-		query(&awaited, func(child *string) []any { return []any{child} }, `SELECT w.child FROM waits w WHERE w.child = ANY ($1) AND `+openChild, storedTexts(ids)))
+		query(&awaited, func(child *string) []any { return []any{child} },
+			`SELECT w.child FROM waits w WHERE w.child = ANY ($1) AND `+openChild, storedTexts(ids)))
 	for _, r := range all {
 		t.awaited[r.ID] = slices.Contains(awaited, string(r.ID))
 	}

@@ -108,7 +108,8 @@ func (r *Rule) decodeKeys(found bool) bool {
 
 // reportMissing reports that a rule has no decision and no type. One of them may be misspelled.
 func (r *Rule) reportMissing() {
-	known := keyNames(append([]any{Common{}, Decides{}, Acts{}}, lo.Map(slices.Concat(decisionKeys, actionKeys), func(o own, _ int) any { return o.keys })...)...)
+	owned := lo.Map(slices.Concat(decisionKeys, actionKeys), func(o own, _ int) any { return o.keys })
+	known := keyNames(append([]any{Common{}, Decides{}, Acts{}}, owned...)...)
 	for _, e := range r.Entries {
 		meant, _ := near.Name(e.Key.Raw(), known)
 		if !slices.Contains(known, e.Key.Raw()) && (meant == "decision" || meant == "type") {
