@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -201,7 +202,7 @@ func (c *compiler) declareAction(t *task) action.Declared {
 
 // request returns an HTTP request.
 func (c *compiler) request(k file.HTTP, limit time.Duration) action.HTTP {
-	env := append(k.Env, c.doc.Environment...)
+	env := slices.Concat(k.Env, c.doc.Environment)
 	if found := urlVariable.FindStringSubmatch(k.URL); c.doc.Kind == Pipelines && found != nil {
 		env = append(env, found[1]) // its value says who gets it
 	}

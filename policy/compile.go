@@ -248,7 +248,7 @@ func (c *compiler) timeout() time.Duration {
 	if c.Has("timeout") && c.Has("timeout_seconds") {
 		c.wrongKey("timeout_seconds", "timeout_seconds is another name for timeout: remove one of them")
 	}
-	return cmp.Or(c.TimeoutSeconds, c.Timeout, c.Defaults.Timeout)
+	return cmp.Or(c.TimeLimit, c.Timeout, c.Defaults.Timeout)
 }
 
 // The defaults for retries and, at pipeline points, for a shell action's time limit and a callback's port. In blueprints,

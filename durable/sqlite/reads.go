@@ -57,7 +57,8 @@ func (v *view) Insert(into *store.Insertion, values ...any) error {
 	if !known {
 		query, _ = insertions.LoadOrStore(into, into.Statement(func(int) string { return "?" }))
 	}
-	return v.Exec(query.(string), values...)
+	text, _ := query.(string)
+	return v.Exec(text, values...)
 }
 
 // execCount executes a statement and returns the number of changed rows.

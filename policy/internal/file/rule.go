@@ -28,22 +28,22 @@ type Rule struct {
 
 // Common holds the keys that every rule and action can have.
 type Common struct {
-	ID             string        `key:"id" form:"name" doc:"The rule's name in its policy. Required with a decision."`
-	Description    string        `key:"description" doc:"What the rule is for."`
-	Ref            yamlfile.Node `key:"$ref" form:"text" doc:"The name of a definition to use; the other keys override those of the definition."`
-	Match          yamlfile.Node `key:"match" form:"match" doc:"The matchers of the rule. Without them, it is asked about everything at its point."`
-	When           string        `key:"when" form:"cel" doc:"A condition, in CEL. The rule is skipped when it is false."`
-	Decision       string        `key:"decision" form:"decision" doc:"The rule's decision when it matches."`
-	Type           string        `key:"type" form:"type" doc:"The type of the action."`
-	Priority       *int          `key:"priority" form:"priority" range:"-1000 1000" doc:"Rules of higher priority are asked first; at points after an event, last."`
-	Waiver         yamlfile.Node `key:"waiver" form:"waiver" doc:"Puts the rule in shadow until a day."`
-	Timeout        time.Duration `key:"timeout" doc:"The time limit: 5s, 10m, or a number of seconds."`
-	TimeoutSeconds time.Duration `key:"timeout_seconds" form:"seconds" doc:"The time limit in seconds."`
-	OnFailure      string        `key:"on_failure" words:"closed open abort retry continue block ignore" doc:"What happens when the rule fails to decide: closed, open, abort or retry; continue means open, block means closed."`
-	OnError        string        `key:"on_error" words:"closed open abort retry continue block ignore" doc:"The same as on_failure."`
-	Retries        *int          `key:"retries" range:"0 100" doc:"The number of retries, with on_failure: retry. Without it, for http and webhook: how often the request is resent."`
-	RetryDelay     time.Duration `key:"retry_delay" doc:"The time between retries."`
-	Then           string        `key:"then" words:"closed open abort" doc:"The failure policy after the last retry."`
+	ID          string        `key:"id" form:"name" doc:"The rule's name in its policy. Required with a decision."`
+	Description string        `key:"description" doc:"What the rule is for."`
+	Ref         yamlfile.Node `key:"$ref" form:"text" doc:"The name of a definition to use; the other keys override those of the definition."`
+	Match       yamlfile.Node `key:"match" form:"match" doc:"The matchers of the rule. Without them, it is asked about everything at its point."`
+	When        string        `key:"when" form:"cel" doc:"A condition, in CEL. The rule is skipped when it is false."`
+	Decision    string        `key:"decision" form:"decision" doc:"The rule's decision when it matches."`
+	Type        string        `key:"type" form:"type" doc:"The type of the action."`
+	Priority    *int          `key:"priority" form:"priority" range:"-1000 1000" doc:"Rules of higher priority are asked first; at points after an event, last."`
+	Waiver      yamlfile.Node `key:"waiver" form:"waiver" doc:"Puts the rule in shadow until a day."`
+	Timeout     time.Duration `key:"timeout" doc:"The time limit: 5s, 10m, or a number of seconds."`
+	TimeLimit   time.Duration `key:"timeout_seconds" form:"seconds" doc:"The time limit in seconds."`
+	OnFailure   string        `key:"on_failure" words:"closed open abort retry continue block ignore" doc:"What happens when the rule fails to decide: closed, open, abort or retry; continue means open, block means closed."`
+	OnError     string        `key:"on_error" words:"closed open abort retry continue block ignore" doc:"The same as on_failure."`
+	Retries     *int          `key:"retries" range:"0 100" doc:"The number of retries, with on_failure: retry. Without it, for http and webhook: how often the request is resent."`
+	RetryDelay  time.Duration `key:"retry_delay" doc:"The time between retries."`
+	Then        string        `key:"then" words:"closed open abort" doc:"The failure policy after the last retry."`
 }
 
 // Decides holds the keys that every rule with a decision can have in addition to Common.

@@ -74,7 +74,7 @@ func entrySchema() form {
 	take := func(of any) {
 		for _, k := range keysIn(of) {
 			f, doc := k.valueForm(), k.doc
-			if known, again := all[k.name]; again && !(docs[k.name] == doc && reflect.DeepEqual(known, f)) {
+			if known, again := all[k.name]; again && (docs[k.name] != doc || !reflect.DeepEqual(known, f)) {
 				f, doc = either(known, f), lo.Ternary(docs[k.name] == doc, doc, docs[k.name]+" / "+doc)
 			}
 			all[k.name], docs[k.name] = f, doc
