@@ -62,6 +62,7 @@ var refusals = map[string]struct {
 	"a switch that hides text":  {request{"PUT", "/deny-tools", `{"on": true, "reason": "no\u202etxt"}`}, 422},
 	"a signal to NUL":           {request{"POST", "/runs/a%00/signals", `{"kind": "cancel"}`}, 404},
 	"a signal to no run":        {request{"POST", "/runs/run_1/signals", `{"kind": "cancel"}`}, 404},
+	"a signal that hides text":  {request{"POST", "/runs/run_1/signals", `{"kind": "context", "text": "pay \u202e001"}`}, 422},
 	"a signal without a kind":   {request{"POST", "/runs/run_1/signals", `{}`}, 422},
 	"an answer with nothing":    {request{"POST", "/runs/run_1/questions/w/answers", `{}`}, 422},
 	"an answer to no run":       {request{"POST", "/runs/run_1/questions/w/answers", `{"verdict": "approve", "covers": ["q"]}`}, 404},

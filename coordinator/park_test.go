@@ -69,6 +69,7 @@ func TestPark(t *testing.T) {
 		status, _ := operator.send(http.MethodPost, "/runs/"+string(id)+"/questions/"+w.ID+"/answers", "", a)
 		return status
 	}
+	assert.Equal(t, http.StatusUnprocessableEntity, answer("send", agent.Approval{Verdict: agent.RejectAndContinue, Reason: "no\u202e"}))
 	require.Equal(t, http.StatusOK, answer("send", agent.Approval{Verdict: agent.Approve, Arguments: `{"to": "bob"}`}))
 	assert.Empty(t, p.claim("r1").Runs, "one question is open")
 	require.Equal(t, http.StatusOK, answer("copy", agent.Approval{Verdict: agent.RejectAndContinue, Reason: "no"}))

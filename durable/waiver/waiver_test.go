@@ -184,6 +184,12 @@ func TestNewIsStrict(t *testing.T) {
 	for want, try := range map[string]func() (durable.Waiver, error){
 		"name the rule and the tool": func() (durable.Waiver, error) { return waiver.New(waiver.Scope{Tool: "x"}, "ann", later) },
 		"its author is missing":      func() (durable.Waiver, error) { return waiver.New(waiver.Scope{Rule: "r", Tool: "x"}, "", later) },
+		"the author's name must be": func() (durable.Waiver, error) {
+			return waiver.New(waiver.Scope{Rule: "r", Tool: "x"}, "ann\u202e", later)
+		},
+		"the reason must be": func() (durable.Waiver, error) {
+			return waiver.New(waiver.Scope{Rule: "r", Tool: "x", Reason: "a\x1b[2J"}, "ann", later)
+		},
 		"not in the future": func() (durable.Waiver, error) {
 			return waiver.New(waiver.Scope{Rule: "r", Tool: "x"}, "ann", time.Now())
 		},

@@ -46,7 +46,7 @@ type Head struct {
 	Format      yamlfile.Node `key:"format" range:"1 1" doc:"The version of the file format; the default is 1. A file of a newer format is refused."`
 	Version     string        `key:"version" form:"plain" doc:"The policy's version, free text. It is part of every decision."`
 	Description string        `key:"description" form:"loose" doc:"What the policy is for."`
-	Include     yamlfile.Node `key:"include" form:"texts" doc:"Files whose rules, definitions and variables come before those of this one; paths are relative to this file. library:NAME and library:NAME@VERSION are policies of the library."`
+	Include     yamlfile.Node `key:"include" form:"texts" doc:"Files to read first: their rules, definitions and variables count here. Paths are relative to this file. library:NAME and library:NAME@VERSION are library policies."`
 	Required    bool          `key:"required" doc:"Inner layers cannot switch the policy off."`
 	NoGlobal    bool          `key:"disable_global_hooks" doc:"Switches off the policies of the global layer, except required ones."`
 	NoPipeline  bool          `key:"disable_pipeline_hooks" doc:"Switches off the policies of the pipeline layer, except required ones."`

@@ -153,7 +153,7 @@ func (k key) read(n yamlfile.Node, into any) {
 	case *any:
 		*into = n.Value()
 	default:
-		panic("file: cannot read " + k.name)
+		panic("file: the field for the key " + k.name + " has a type that read does not know") // a mistake in this package: each key is read in tests
 	}
 }
 

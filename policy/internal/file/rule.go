@@ -30,7 +30,7 @@ type Rule struct {
 type Common struct {
 	ID          string        `key:"id" form:"name" doc:"The rule's name in its policy. Required with a decision."`
 	Description string        `key:"description" doc:"What the rule is for."`
-	Ref         yamlfile.Node `key:"$ref" form:"text" doc:"The name of a definition to use; the other keys override those of the definition."`
+	Ref         yamlfile.Node `key:"$ref" form:"text" doc:"The name of a definition to use. Keys beside it override its keys."`
 	Match       yamlfile.Node `key:"match" form:"match" doc:"The matchers of the rule. Without them, it is asked about everything at its point."`
 	When        string        `key:"when" form:"cel" doc:"A condition, in CEL. The rule is skipped when it is false."`
 	Decision    string        `key:"decision" form:"decision" doc:"The rule's decision when it matches."`
@@ -126,9 +126,9 @@ type (
 		Headers  map[string]string `key:"headers" doc:"Headers to send along; ${NAME} as in the URL."`
 		Body     any               `key:"body" doc:"The body, as JSON; ${NAME} in its strings stands for a value. The default is the request."`
 		Fields   []string          `key:"fields" doc:"The members of the request to send if there is no body."`
-		Env      []string          `key:"env" doc:"Environment variables that the URL and the headers may name, in addition to those of the policy."`
+		Env      []string          `key:"env" doc:"Environment variables that the URL and the headers may name, besides the policy's own."`
 		Private  []string          `key:"private" doc:"Private addresses that may be reached, such as 10.1.0.0/16."`
-		MaxBytes int               `key:"max_bytes" range:"1 67108864" doc:"The maximum size of the body and of the answer."`
+		MaxBytes int               `key:"max_bytes" range:"1 67108864" doc:"The maximum size of the request's body, and of the answer's."`
 	}
 	// Webhook holds the keys of a webhook action.
 	Webhook struct {
@@ -171,7 +171,7 @@ type (
 	// Prompt holds the keys of a prompt action.
 	Prompt struct {
 		Rule     string `key:"rule" doc:"The rule by which the model judges."`
-		Model    string `key:"model" doc:"The model; the default is that of the driver."`
+		Model    string `key:"model" doc:"The model; the default is the driver's."`
 		MaxBytes int    `key:"max_bytes" range:"1 67108864" doc:"The most bytes to show the model."`
 	}
 	// Func holds the keys of a func action.

@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// follow writes the events of the session, of its parallel stages, and of the pipelines that it waits for, until it has ended.
+// follow writes events until the session has ended: its own, its parallel stages', and those from pipelines that it waits for.
 func (s *sessionRun) follow(ctx context.Context) error {
 	var others sync.WaitGroup
 	below, cancel := context.WithCancel(ctx)
@@ -46,8 +46,8 @@ func (s *sessionRun) follow(ctx context.Context) error {
 	return err
 }
 
-// followRun writes the events of a run until it has ended. Its lines begin with the name: see eachBelow. Below is called with each run
-// of a parallel stage, and of a pipeline that the run waits for.
+// followRun writes the events of a run until it has ended. Its lines begin with the name: see eachBelow. It calls below
+// with the runs that it begins to wait for: parallel stages and pipelines.
 func (s *sessionRun) followRun(ctx context.Context, id agent.RunID, after int64, name string, below func(run agent.RunID, name string)) error {
 	top := id == s.about.ID
 	for e, err := range durable.Watch(ctx, s.kept.Store, id, after) {
@@ -103,8 +103,8 @@ func (s *sessionRun) setFollowed(run agent.RunID, seq int64) {
 	s.followed[run] = seq
 }
 
-// eachBelow calls do with the stages of parallel blocks below a run, and with the pipelines that hooks have started. The name is what
-// their lines begin with: the names of the pipelines below that of the session; empty for its own stages.
+// eachBelow calls do with the stages of parallel blocks below a run, and with the pipelines that hooks have started. Their
+// lines begin with the name: the pipelines on the way down to them, such as "build/test/". It is empty for the session's own stages.
 func eachBelow(ctx context.Context, k *storage.Store, run agent.RunID, name string, do func(below durable.Run, name string)) error {
 	for below, err := range k.Runs(ctx, durable.Filter{Parent: run, Kind: durable.KindPipeline}) {
 		if err != nil {
@@ -195,8 +195,7 @@ func (t *errorText) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// writeEvent writes an event as a line, or updates the view. The line begins with the name, unless the run is that of the session: see
-// eachBelow.
+// writeEvent writes an event as a line, or updates the view. The line begins with the name, which is empty for the session and its stages.
 func (s *sessionRun) writeEvent(e durable.Event, name string, top bool) error {
 	if s.asJSON {
 		object, err := events.Object(e)

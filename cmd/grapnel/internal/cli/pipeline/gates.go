@@ -40,7 +40,7 @@ func (g openGate) describe() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s of %s: %s", g.For, g.Hook, g.Reason), ": ")
 }
 
-// openGates returns the open gates of a session and of the stages of its parallel block.
+// openGates returns the open gates of a session and its parallel stages.
 func openGates(s pipeline.Status) (all []openGate) {
 	for _, g := range s.WaitsFor {
 		if g.For != durable.WaitChild {
