@@ -245,21 +245,26 @@ func (t *tx) Now() time.Time {
 	return t.now
 }
 
-// lockWhere locks the runs r of a condition with an argument, and then reads the time, the waits of these runs, and more. Others is
-// what it does about runs that other transactions have locked; empty means that it waits.
-func (t *tx) lockWhere(where string, arg any, others string, more ...*pgx.QueuedQuery) (locked []store.Run, err error) {
-	var now []time.Time
+// awaitedQuery returns the time, and with it each of some runs for whose end another run waits.
+const awaitedQuery = `SELECT clock_timestamp(), coalesce(w.child, '') FROM (VALUES (0)) one LEFT JOIN waits w ON w.child = ANY ($1) AND ` + openChild
+
+// lockWhere locks the runs r of a condition on IDs, and then reads the time, the waits of these runs, and which of the IDs are
+// awaited. Others is what it does about runs that other transactions have locked; empty means that it waits.
+func (t *tx) lockWhere(where string, ids []string, others string) (locked []store.Run, awaited map[agent.RunID]bool, err error) {
+	var now time.Time
 	var waits []store.WaitRow
-	err = t.send(false, append([]*pgx.QueuedQuery{
-		query(&locked, runs.Targets, `SELECT `+runs.Columns+` FROM runs r WHERE `+where+` ORDER BY r.id FOR NO KEY UPDATE OF r `+others, arg),
-		query(&now, timeField, clockQuery),
+	var child agent.RunID
+	awaited = map[agent.RunID]bool{}
+	err = t.send(false,
+		query(&locked, runs.Targets, `SELECT `+runs.Columns+` FROM runs r WHERE `+where+` ORDER BY r.id FOR NO KEY UPDATE OF r `+others, ids),
+		newQuery(awaitedQuery, []any{ids}, []any{&now, (*string)(&child)}, func() { awaited[child] = true }),
 		query(&waits, store.WaitTargets,
-			`SELECT `+store.WaitColumns+` FROM waits w WHERE w.run IN (SELECT r.num FROM runs r WHERE `+where+`) ORDER BY w.place`, arg),
-	}, more...)...)
+			`SELECT `+store.WaitColumns+` FROM waits w WHERE w.run IN (SELECT r.num FROM runs r WHERE `+where+`) ORDER BY w.place`, ids),
+	)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	t.now = now[0]
+	t.now = now
 	t.clock.set(t.now)
 	for _, r := range locked {
 		t.waits[r.ID] = nil
@@ -269,7 +274,7 @@ func (t *tx) lockWhere(where string, arg any, others string, more ...*pgx.Queued
 			t.waits[w.Run] = append(of, w.Read())
 		}
 	}
-	return locked, nil
+	return locked, awaited, nil
 }
 
 const openChild = `w.child <> '' AND w.answered IS NULL`
@@ -283,12 +288,9 @@ func (t *tx) LockFree(ids ...agent.RunID) (map[agent.RunID]store.Run, error) {
 }
 
 func (t *tx) lockRuns(others string, ids []agent.RunID) (map[agent.RunID]store.Run, error) {
-	var awaited []string
-	all, err := t.lockWhere(`r.id = ANY ($1)`, storedTexts(ids), others,
-		query(&awaited, func(child *string) []any { return []any{child} },
-			`SELECT w.child FROM waits w WHERE w.child = ANY ($1) AND `+openChild, storedTexts(ids)))
+	all, awaited, err := t.lockWhere(`r.id = ANY ($1)`, storedTexts(ids), others)
 	for _, r := range all {
-		t.awaited[r.ID] = slices.Contains(awaited, string(r.ID))
+		t.awaited[r.ID] = awaited[r.ID]
 	}
 	return byID(all), err
 }
@@ -298,7 +300,7 @@ func (t *tx) LockWaiters(child agent.RunID) ([]store.Run, error) {
 	if awaited, locked := t.awaited[child]; locked && !awaited {
 		return nil, t.err
 	}
-	all, err := t.lockWhere(`r.num IN (SELECT w.run FROM waits w WHERE w.child = $1 AND `+openChild+`)`, string(child), "")
+	all, _, err := t.lockWhere(`r.num IN (SELECT w.run FROM waits w WHERE w.child = ANY ($1) AND `+openChild+`)`, storedTexts([]agent.RunID{child}), "")
 	for _, r := range all {
 		if len(t.waits[r.ID]) == 0 { // it waits for something else now, which the condition has not found
 			delete(t.waits, r.ID)
