@@ -136,6 +136,11 @@ func (d *db) Write(ctx context.Context, _ string, f func(store.Tx) error) error 
 // Step implements store.DB: it refuses every Commit.
 func (d *db) Step(context.Context, store.Step) (bool, error) { return false, nil }
 
+// Renew implements store.DB: it refuses every lease.
+func (d *db) Renew(context.Context, durable.Lease, time.Duration) (time.Time, bool, error) {
+	return time.Time{}, false, nil
+}
+
 // Claim implements store.DB.
 func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key) (all []durable.Run, err error) {
 	err = d.whileLocked(ctx, func(v view) error {

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/samber/lo"
 
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
@@ -117,6 +119,22 @@ func (d *db) join(ctx context.Context, s store.Step) (done bool, err error) {
 func (d *db) stepAlone(ctx context.Context, s store.Step) (bool, error) {
 	done, err := d.makeSteps(ctx, []store.Step{s})
 	return len(done) > 0, err
+}
+
+// renewQuery extends a lease.
+const renewQuery = `UPDATE runs SET expires = clock_timestamp() + $4::interval
+	WHERE id = $1 AND owner = $2 AND epoch = $3 AND expires IS NOT NULL RETURNING expires`
+
+// Renew implements store.DB.
+func (d *db) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (expires time.Time, done bool, err error) {
+	err = d.call(ctx, "renewing a lease", func(ctx context.Context) error {
+		rows, err := d.pool.Query(ctx, renewQuery, storedText(l.Run), storedText(l.Owner), l.Epoch, ttl)
+		if err == nil {
+			err = scan(rows, []any{&expires}, func() { done = true })
+		}
+		return err
+	})
+	return expires, done && err == nil, err
 }
 
 // sendGroups sends a group, and then those that have formed meanwhile.

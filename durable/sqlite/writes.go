@@ -135,6 +135,19 @@ func (t *tx) PutPoll(keys ...durable.Key) error {
 func (t *tx) Prune(before time.Time, limit int) (int, error) {
 	n, err := t.execCount(pruneRuns, before.UnixMicro(), limit)
 	return int(n), err
+const updateRenewed = `UPDATE runs SET leased = ?4, expires = ?5 WHERE id = ?1 AND owner = ?2 AND owner <> '' AND epoch = ?3`
+
+// Renew implements store.DB.
+func (d *db) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (expires time.Time, done bool, err error) {
+	err = d.enqueue(ctx, "renewing a lease", func(t *tx) error {
+		expires = t.now.Add(ttl).Truncate(time.Microsecond)
+		n, err := t.execCount(updateRenewed, string(l.Run), l.Owner, l.Epoch, t.micros(), expires.UnixMicro())
+		done = n > 0
+		return err
+	})
+	return expires, done && err == nil, err
+}
+
 }
 
 // PruneQueues implements store.Tx.

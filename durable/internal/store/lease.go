@@ -209,13 +209,17 @@ func (s *Store) changeHeld(ctx context.Context, doing string, l durable.Lease, f
 }
 
 // Renew implements durable.Store.
-func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (renewed durable.Lease, err error) {
-	err = s.changeHeld(ctx, "renewing a lease", l, func(t tx, r *Run) error {
-		r.Leased, r.Expires = t.Now(), t.Now().Add(ttl)
-		renewed = r.Lease()
-		return nil
-	})
-	return unlessFailed(renewed, err)
+func (s *Store) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (durable.Lease, error) {
+	expires, done, err := s.db.Renew(ctx, l, ttl)
+	if err == nil && !done {
+		err = s.changeHeld(ctx, "renewing a lease", l, func(t tx, r *Run) error {
+			r.Leased, r.Expires = t.Now(), t.Now().Add(ttl)
+			expires = r.Expires
+			return nil
+		})
+	}
+	l.Expires = expires
+	return unlessFailed(l, err)
 }
 
 // Release implements durable.Store.

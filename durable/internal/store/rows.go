@@ -19,6 +19,8 @@ type DB interface {
 	Write(ctx context.Context, doing string, f func(Tx) error) error
 	// Step makes a plain Commit in one statement if it fits, and reports whether it did. What it refuses goes through Write.
 	Step(ctx context.Context, s Step) (done bool, err error)
+	// Renew extends a lease in one statement if it is the newest one, and reports whether it did. What it refuses goes through Write.
+	Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (expires time.Time, done bool, err error)
 	// Claim leases at most limit ready runs of queues: see Run.Start. Runs with a higher priority come first, then those that have
 	// been ready longest, then the oldest. It writes nothing if there is no such run.
 	Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key) ([]durable.Run, error)
