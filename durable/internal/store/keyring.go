@@ -6,7 +6,6 @@ import (
 	"crypto/cipher"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -128,24 +127,6 @@ func (k *keyring) open(data []byte, p place) ([]byte, error) {
 		return fail("changed or moved since it was written: do not trust this store, restore a backup")
 	}
 	return plain, nil
-}
-
-// sealText encrypts text.
-func (k *keyring) sealText(text string, p place) string {
-	if k.isEmpty() {
-		return text
-	}
-	return base64.StdEncoding.EncodeToString(k.seal([]byte(text), p))
-}
-
-// openText decrypts text.
-func (k *keyring) openText(text string, p place) (string, error) {
-	data, err := base64.StdEncoding.DecodeString(text)
-	if err != nil || !bytes.HasPrefix(data, []byte(cipherMark)) {
-		data = []byte(text) // it is not encrypted
-	}
-	plain, err := k.open(data, p)
-	return string(plain), err
 }
 
 // sealAll returns values with encrypted data.

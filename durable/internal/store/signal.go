@@ -21,7 +21,7 @@ func (s *Store) Signal(ctx context.Context, id agent.RunID, g durable.Signal) er
 		if err := s.CheckKey(ctx); err != nil {
 			return err
 		}
-		g.Text = s.keys.sealText(g.Text, signalPlace(g))
+		g.Text = string(s.keys.seal([]byte(g.Text), signalPlace(g)))
 	}
 	return s.change(ctx, "sending a signal", id, func(t tx, r *Run) (err error) {
 		if r.Status.Ended() {
@@ -107,9 +107,11 @@ func (s *Store) Signals(ctx context.Context, owner string) (all []durable.Signal
 	}
 	for _, r := range runs {
 		for _, g := range r.Added {
-			if g.Text, err = s.keys.openText(g.Text, signalPlace(g)); err != nil {
+			text, err := s.keys.open([]byte(g.Text), signalPlace(g))
+			if err != nil {
 				return nil, err
 			}
+			g.Text = string(text)
 			all = append(all, g)
 		}
 		if r.Paused {
