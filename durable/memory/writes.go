@@ -156,15 +156,19 @@ func (t *tx) PutWaiver(w durable.Waiver) error {
 }
 
 // AddDocument implements store.Tx.
-func (t *tx) AddDocument(d durable.Document) error {
+func (t *tx) AddDocument(d durable.Document) (int64, error) {
 	id := documentID{d.Kind, d.Name}
 	next := &document{}
 	if old := t.documents[id]; old != nil {
+		if !old.deleted {
+			return 0, nil
+		}
 		next.versions = slices.Clip(old.versions)
 	}
+	d.Version = int64(len(next.versions)) + 1
 	next.versions = append(next.versions, cloneDocument(d))
 	setKey(t, t.documents, id, next)
-	return nil
+	return d.Version, nil
 }
 
 // DropDocument implements store.Tx.

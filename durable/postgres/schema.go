@@ -2,24 +2,25 @@ package postgres
 
 import (
 	"context"
-	"crypto/sha256"
 	_ "embed" // for the schema
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
 //go:embed schema.sql
-var tables string
+var indexes string
 
-// digest identifies the tables. Comments and white space do not change it.
-var digest = func() string {
-	statements := strings.Fields(regexp.MustCompile(`--.*`).ReplaceAllString(tables, ""))
-	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(statements, " "))))
-}()
+// The statements that create the tables, and their digest. The order of text is the order of its bytes.
+var (
+	statements, sum = store.NewSchema(strings.NewReplacer("text NOT NULL", `text COLLATE "C" NOT NULL`), indexes)
+	digest          = hex.EncodeToString(sum[:])
+)
 
 var errOtherSchema = errors.New("it has the tables of another version of grapnel, and is left as it is: " +
 	`export its runs with the grapnel that wrote it ("grapnel runs export ID"), and use another schema or database`)
@@ -33,7 +34,7 @@ func SchemaSQL(o Options) string {
 
 // createTables returns the statements that create the tables and record their digest.
 func createTables() string {
-	return tables + "INSERT INTO schema_digest (digest) VALUES ('" + digest + "');\n"
+	return statements + "INSERT INTO schema_digest (digest) VALUES ('" + digest + "');\n"
 }
 
 // createSchema creates the schema and its tables if there are none, and refuses other tables. Processes that do so at the same time

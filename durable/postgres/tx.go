@@ -62,7 +62,7 @@ func (d *db) attempt(ctx context.Context, doing string, writes bool, f func(*tx)
 			t := &tx{db: d, ctx: ctx, writes: writes, presumes: presumes, waits: map[agent.RunID][]store.Wait{}, awaited: map[agent.RunID]bool{}}
 			t.Tables = store.Tables{SQL: t, Table: runs}
 			refused = t.run(f)
-			isTaken := violates(t.err, "runs_idempotency_key") // by another process, meanwhile
+			isTaken := violates(t.err, "runs_idempotency_key", "documents_newest", "documents_pkey") // by another process, meanwhile
 			if t.presumed && (refused != nil || isTaken) || isTaken && ctx.Err() == nil {
 				presumes = false
 				continue
@@ -100,10 +100,10 @@ func (t *tx) run(f func(*tx) error) (refused error) {
 	return refused
 }
 
-// violates reports whether a constraint has rejected a write.
-func violates(err error, constraint string) bool {
+// violates reports whether one of some constraints has rejected a write.
+func violates(err error, constraints ...string) bool {
 	said, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && said.ConstraintName == constraint
+	return ok && slices.Contains(constraints, said.ConstraintName)
 }
 
 // release undoes a transaction that has not ended, and gives the connection back.

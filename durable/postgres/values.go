@@ -25,8 +25,6 @@ func storedForm(v any) any {
 		return storedText(*v)
 	case *[]byte:
 		return *v
-	case store.Binary:
-		return []byte(v)
 	case store.Fixed:
 		return lo.Ternary(slices.ContainsFunc(v, func(b byte) bool { return b != 0 }), []byte(v), nil)
 	case *bool:
@@ -117,8 +115,6 @@ func scanTargets(values []any) []any {
 		switch v := v.(type) {
 		case *string:
 			return (*text)(v)
-		case *store.Binary:
-			return binary{v}
 		case store.Fixed:
 			return fixed(v)
 		case *time.Time:
@@ -168,15 +164,6 @@ type textTarget struct{ store.Text }
 
 // ScanText reads the text.
 func (t textTarget) ScanText(v pgtype.Text) error { return t.UnmarshalText([]byte(v.String)) }
-
-// binary reads bytes into To.
-type binary struct{ To *store.Binary }
-
-// ScanBytes sets To.
-func (b binary) ScanBytes(v []byte) error {
-	*b.To = store.Binary(v)
-	return nil
-}
 
 // fixed reads bytes of a fixed length; null is zero.
 type fixed []byte

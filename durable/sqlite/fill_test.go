@@ -17,8 +17,8 @@ func fill(t testing.TB, path string, n int) {
 	defer func() { require.NoError(t, db.Close()) }()
 	const numbers = `WITH RECURSIVE all_n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM all_n WHERE i < ?1) `
 	for _, query := range []string{
-		numbers + `INSERT INTO runs (id, session, kind, name, parent, root, status, steps, entries, created, updated, owner, epoch)
-			SELECT 'run' || i, 's' || i, 'agent', 'a', '', 'run' || i, 'waiting', 3, 3, i, i, '', 1 FROM all_n`,
+		numbers + `INSERT INTO runs (id, session, kind, name, parent, root, queue, status, steps, entries, created, updated, owner, epoch)
+			SELECT 'run' || i, 's' || i, 'agent', 'a', '', 'run' || i, 0, 'waiting', 3, 3, i, i, '', 1 FROM all_n`,
 		numbers + `INSERT INTO waits (run, run_id, place, id, kind, subject, tool, asked, child, host, token, data, checker, ends, who)
 			SELECT num, id, 0, 'c', 'approval', 'hash', 'bash', i, '', '', unhex(format('%064x', i)), randomblob(300), '', 0, '' FROM all_n JOIN runs ON id = 'run' || i`,
 		numbers + `INSERT INTO tokens (token, run, wait, subject) SELECT unhex(format('%064x', i)), num, 'c', 'hash' FROM all_n JOIN runs ON id = 'run' || i`,

@@ -95,18 +95,26 @@ func (s *Store) Waivers(ctx context.Context, all bool) ([]durable.Waiver, error)
 
 // addVersion stores the next version of a document.
 func (t tx) addVersion(d durable.Document) (durable.Document, error) {
-	last, _, err := t.Document(d.Kind, d.Name, 0)
-	if err == nil && last.Newest != d.Version {
-		err = fmt.Errorf("document %q of kind %q: %w", d.Name, d.Kind, durable.ErrConflict)
-	}
-	if err != nil {
-		return durable.Document{}, err
+	conflict := fmt.Errorf("document %q of kind %q: %w", d.Name, d.Kind, durable.ErrConflict)
+	if d.Version != 0 {
+		last, _, err := t.Document(d.Kind, d.Name, 0)
+		if err == nil && last.Newest != d.Version {
+			err = conflict
+		}
+		if err == nil {
+			err = t.DropDocument(d.Kind, d.Name)
+		}
+		if err != nil {
+			return durable.Document{}, err
+		}
 	}
 	data := d.Data
-	d.Data = t.keys.seal(data, documentPlace(d, d.Version))
-	d.Version, d.At = last.Version+1, t.Now()
-	err = t.AddDocument(d)
-	d.Data = data
+	d.Data, d.At = t.keys.seal(data, documentPlace(d, d.Version)), t.Now()
+	version, err := t.AddDocument(d)
+	if err == nil && version == 0 {
+		err = conflict
+	}
+	d.Data, d.Version = data, version
 	return d, err
 }
 

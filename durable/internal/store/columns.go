@@ -19,12 +19,10 @@ type Column struct {
 	Value any
 }
 
-// Moment is a time that is never null. Fixed points to an array of bytes, which is null if all are zero. Binary is a string that may
-// be stored as bytes.
+// Moment is a time that is never null. Fixed points to an array of bytes, which is null if all are zero.
 type (
 	Moment time.Time
 	Fixed  []byte
-	Binary string
 )
 
 // Text is a value that is stored as text. An empty value is an empty text.

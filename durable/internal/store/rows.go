@@ -178,7 +178,8 @@ type Tx interface { //nolint:interfacebloat // one method for each change of a t
 	// AddAudit numbers and stores records.
 	AddAudit(records ...durable.AuditRecord) error
 	PutWaiver(w durable.Waiver) error
-	AddDocument(d durable.Document) error
+	// AddDocument stores the next version of a document that has no newest version, and returns its number. Otherwise it returns zero.
+	AddDocument(d durable.Document) (version int64, err error)
 	DropDocument(kind, name string) error
 	// PutOffers records offers, except those that are not the newest of a ready run.
 	PutOffers(offers ...durable.OfferID) error

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"time"
@@ -463,44 +465,58 @@ func (t Tables) PutWaiver(w durable.Waiver) error {
 	return t.Insert(insertWaiver, Values(waiverColumns(&w))...)
 }
 
-// documentColumns are the columns that documentTargets receive.
+// documentColumns are the columns that selectVersions reads.
 const documentColumns = `kind, name, version, at, who, data,
 	coalesce((SELECT x.version FROM documents x WHERE x.kind = d.kind AND x.name = d.name AND x.newest), 0)`
 
 // DocumentsQuery reads the newest versions of the documents of a kind.
 const DocumentsQuery = `SELECT ` + documentColumns + ` FROM documents d WHERE kind = $1 AND name > $2 AND newest ORDER BY name LIMIT $3`
 
-func documentTargets(v *Version) []any {
-	return []any{&v.Kind, (*Binary)(&v.Name), &v.Version, &v.At, &v.By, &v.Data, &v.Newest}
+// selectVersions returns the versions of a query for documentColumns.
+func selectVersions(s SQL, query string, args ...any) ([]Version, error) {
+	type row struct {
+		Version
+
+		name []byte
+	}
+	rows, err := SelectAll(s, func(r *row) []any {
+		d := &r.Document
+		return []any{&d.Kind, &r.name, &d.Version, &d.At, &d.By, &d.Data, &r.Newest}
+	}, query, args...)
+	return lo.Map(rows, func(r row, _ int) Version {
+		r.Name = string(r.name)
+		return r.Version
+	}), err
 }
 
 // Document implements Rows.
 func (t Tables) Document(kind, name string, version int64) (Version, bool, error) {
-	const versions = `SELECT ` + documentColumns + ` FROM documents d WHERE kind = $1 AND name = $2 `
-	if version == 0 {
-		return SelectOne(t, documentTargets, versions+`ORDER BY version DESC LIMIT 1`, kind, Binary(name))
+	const versions = `SELECT ` + documentColumns + ` FROM documents d WHERE kind = $1 AND name = $2 AND version <= $3 ORDER BY version DESC LIMIT 1`
+	all, err := selectVersions(t, versions, kind, []byte(name), cmp.Or(version, math.MaxInt64))
+	if err != nil || len(all) == 0 || version != 0 && all[0].Document.Version != version {
+		return Version{}, false, err
 	}
-	return SelectOne(t, documentTargets, versions+`AND version = $3`, kind, Binary(name), version)
+	return all[0], true, nil
 }
 
 // Documents implements Rows.
 func (t Tables) Documents(kind, after string, limit int) ([]durable.Document, error) {
-	all, err := SelectAll(t, documentTargets, DocumentsQuery, kind, Binary(after), limit)
+	all, err := selectVersions(t, DocumentsQuery, kind, []byte(after), limit)
 	return lo.Map(all, func(v Version, _ int) durable.Document { return v.Document }), err
 }
 
 // AddDocument implements Tx.
-func (t Tables) AddDocument(d durable.Document) error {
-	if err := t.DropDocument(d.Kind, d.Name); err != nil {
-		return err
-	}
-	return t.Exec(`INSERT INTO documents (kind, name, version, newest, at, who, data) VALUES ($1, $2, $3, true, $4, $5, $6)`,
-		d.Kind, Binary(d.Name), d.Version, &d.At, d.By, d.Data)
+func (t Tables) AddDocument(d durable.Document) (version int64, err error) {
+	version, _, err = SelectOne(t, func(version *int64) []any { return []any{version} },
+		`INSERT INTO documents (kind, name, version, newest, at, who, data) SELECT $1, $2, coalesce(max(version), 0) + 1, true, $3, $4, $5
+		FROM documents WHERE kind = $1 AND name = $2 HAVING count(CASE WHEN newest THEN 1 END) = 0 RETURNING version`,
+		d.Kind, []byte(d.Name), &d.At, d.By, d.Data)
+	return version, err
 }
 
 // DropDocument implements Tx.
 func (t Tables) DropDocument(kind, name string) error {
-	return t.Exec(`UPDATE documents SET newest = false WHERE kind = $1 AND name = $2 AND newest`, kind, Binary(name))
+	return t.Exec(`UPDATE documents SET newest = false WHERE kind = $1 AND name = $2 AND newest`, kind, []byte(name))
 }
 
 // Setting implements Rows.
