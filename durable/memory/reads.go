@@ -43,7 +43,7 @@ func (v view) RunsByKey(keys ...string) (map[string]store.Run, error) {
 }
 
 // List implements store.Rows.
-func (v view) List(f durable.Filter) (all []durable.Run, _ error) {
+func (v view) List(f durable.Filter) (all []store.Run, _ error) {
 	if f.Before != "" && v.byID[f.Before] == nil {
 		return nil, fmt.Errorf("run %q: %w", f.Before, durable.ErrNotFound)
 	}
@@ -53,7 +53,7 @@ func (v view) List(f durable.Filter) (all []durable.Run, _ error) {
 		case len(all) == f.Limit:
 			return all, nil
 		case after && matchesFilter(f, r.Run.Run):
-			all = append(all, cloneRun(r.Run).Run)
+			all = append(all, cloneRun(r.Run))
 		case r.ID == f.Before:
 			after = true
 		}
@@ -202,30 +202,26 @@ func (v view) Signals(owner string) (all []store.Signalled, _ error) {
 }
 
 // Waits implements store.Rows.
-func (v view) Waits(id agent.RunID) ([]store.Wait, error) { return cloneWaits(v.find(id).waits), nil }
-
-func cloneWaits(waits []store.Wait) []store.Wait {
-	waits = slices.Clone(waits)
-	for i := range waits {
-		waits[i].Wait = store.CloneWait(waits[i].Wait)
-	}
-	return waits
+func (v view) Waits(id agent.RunID) ([]store.Wait, error) {
+	return store.CloneWaits(v.find(id).waits), nil
 }
 
+func byAge(a, b store.Wait) int { return store.CompareWaits(a.Wait, b.Wait) }
+
 // OpenWaits implements store.Rows.
-func (v view) OpenWaits(f durable.WaitFilter) (all []durable.Wait, _ error) {
+func (v view) OpenWaits(f durable.WaitFilter) (all []store.Wait, _ error) {
 	for _, r := range v.runs {
 		if r.Status != durable.StatusWaiting && (r.Status != durable.StatusReady || !r.IsOverdue(v.now)) || f.Run != "" && f.Run != r.ID {
 			continue
 		}
-		for _, w := range r.waits {
+		for _, w := range store.CloneWaits(r.waits) {
 			if w.Answer == nil && (len(f.Kinds) == 0 || slices.Contains(f.Kinds, w.Kind)) &&
 				(!f.Expired || store.HasPassed(w.Deadline, v.now)) && (f.After == nil || store.CompareWaits(*f.After, w.Wait) < 0) {
-				all = append(all, store.CloneWait(w.Wait))
+				all = append(all, w)
 			}
 		}
 	}
-	slices.SortFunc(all, store.CompareWaits)
+	slices.SortFunc(all, byAge)
 	return all[:min(f.Limit, len(all))], nil
 }
 
@@ -236,7 +232,7 @@ func (v view) Checks(owner string, kinds []durable.WaitKind, hosts []string, lim
 		if r.Status != durable.StatusWaiting || r.Paused {
 			continue
 		}
-		for _, w := range cloneWaits(r.waits) {
+		for _, w := range store.CloneWaits(r.waits) {
 			switch {
 			case w.Answer != nil, !slices.Contains(kinds, w.Kind), !slices.Contains(hosts, w.Host):
 			case w.Checker == owner:
@@ -246,7 +242,6 @@ func (v view) Checks(owner string, kinds []durable.WaitKind, hosts []string, lim
 			}
 		}
 	}
-	byAge := func(a, b store.Wait) int { return store.CompareWaits(a.Wait, b.Wait) }
 	slices.SortFunc(own, byAge)
 	slices.SortFunc(free, byAge)
 	all := slices.Concat(own, free)

@@ -36,7 +36,7 @@ func (t *tx) AddRuns(runs ...store.NewRun) error {
 		}
 		t.addQueue(r.Needs())
 		input := bytes.Clone(r.Input)
-		added := &run{Run: cloneRun(r.Run), payload: store.Payload{Input: input, Submitted: input}, waits: cloneWaits(r.Waits)}
+		added := &run{Run: cloneRun(r.Run), payload: store.Payload{Input: input, Submitted: input}, waits: store.CloneWaits(r.Waits)}
 		set(t, &t.runs, append(t.runs, added))
 		setKey(t, t.byID, r.ID, added)
 		if r.IdempotencyKey != "" {
@@ -106,7 +106,7 @@ func (t *tx) AddSignal(s durable.Signal) error {
 
 // PutWaits implements store.Tx.
 func (t *tx) PutWaits(id agent.RunID, _, waits []store.Wait) error {
-	set(t, &t.byID[id].waits, cloneWaits(waits))
+	set(t, &t.byID[id].waits, store.CloneWaits(waits))
 	return nil
 }
 
@@ -188,10 +188,10 @@ func (t *tx) PutOffers(offers ...durable.OfferID) error {
 }
 
 // PutPoll implements store.Tx.
-func (t *tx) PutPoll(keys ...durable.Key) error {
+func (t *tx) PutPoll(at time.Time, keys ...durable.Key) error {
 	for _, q := range t.queues {
 		if slices.Contains(keys, q.key) {
-			set(t, &q.polled, t.now)
+			set(t, &q.polled, at)
 		}
 	}
 	return nil

@@ -96,7 +96,7 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		"claim":        {postgres.ClaimByQueue(8), []any{keys, "one", time.Hour, 3}, "runs_queue", 60},
 		"claim first":  {postgres.ClaimFirst, []any{keys, "one", time.Hour, 3}, "runs_ready", 300},
 		"served":       {postgres.ServedQuery, []any{keys}, "runs_queue", 80},
-		"polled":       {postgres.PutPoll, []any{keys}, "queues_key_key", 10},
+		"polled":       {postgres.PutPoll, []any{keys, time.Now()}, "queues_key_key", 10},
 		"owed":         {postgres.OwedQuery, []any{time.Minute, 10}, "runs_owed", 60},
 		"owed again":   {postgres.OwedQuery, []any{time.Minute, 10}, "runs_offered", 60},
 		"signals":      {postgres.SignalsQuery, []any{"owner 3"}, "runs_owner", 50},

@@ -47,14 +47,13 @@ func (q *queues) record(stored []durable.Key, err error) {
 	}
 }
 
-// AddQueue stores a queue that is not known.
-func (t *tx) AddQueue(n durable.Needs) error {
-	key := n.Key()
-	if slices.Contains(t.stored, key) || t.queues.has(key) {
-		return t.err
+// HasQueue implements store.SQL.
+func (t *tx) HasQueue(key durable.Key) (bool, error) {
+	has := slices.Contains(t.stored, key) || t.queues.has(key)
+	if !has {
+		t.stored = append(t.stored, key)
 	}
-	t.stored = append(t.stored, key)
-	return t.Tables.AddQueue(n)
+	return has, t.err
 }
 
 // queuesOfKeys are the queues q with the keys $1. It looks up each key: the planner would rather read all queues.
@@ -64,7 +63,7 @@ const (
 	servedQuery = `SELECT q.key, q.polled, r.backlog, r.oldest FROM ` + queuesOfKeys + `
 		CROSS JOIN LATERAL (SELECT count(*) AS backlog, min(ready) AS oldest FROM runs WHERE queue = q.id AND status = 'ready') r`
 	// putPoll records polls. It does not wait for other processes, which record one, too.
-	putPoll = `UPDATE queues SET polled = clock_timestamp() WHERE id IN (
+	putPoll = `UPDATE queues SET polled = $2 WHERE id IN (
 		SELECT q.id FROM unnest($1::bytea[]) k CROSS JOIN LATERAL (
 			SELECT id FROM queues WHERE key = k LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
 		) q)`
@@ -74,23 +73,12 @@ const (
 		WHERE r.used IS NULL FOR UPDATE OF q SKIP LOCKED)`
 )
 
-// Services implements store.Rows.
-func (t *tx) Services(keys ...durable.Key) (map[durable.Key]durable.Service, error) {
-	return store.SelectServices(t, servedQuery, keyValues(keys))
+var queries = &store.Queries{
+	Keys: keyValues, Polled: `SELECT q.key, q.polled FROM ` + queuesOfKeys, Served: servedQuery,
+	PutPoll: putPoll, PruneQueues: pruneQueuesQuery, Prune: pruneQuery,
 }
 
-// LastPolls implements store.Rows.
-func (t *tx) LastPolls(keys ...durable.Key) (map[durable.Key]time.Time, error) {
-	return store.SelectPolls(t, `SELECT q.key, q.polled FROM `+queuesOfKeys, keyValues(keys))
-}
-
-// PutPoll implements store.Tx.
-func (t *tx) PutPoll(keys ...durable.Key) error { return t.Exec(putPoll, keyValues(keys)) }
-
-// PruneQueues implements store.Tx.
-func (t *tx) PruneQueues() error { return t.Exec(pruneQueuesQuery) }
-
-func keyValues(keys []durable.Key) [][]byte {
+func keyValues(keys []durable.Key) any {
 	return columnOf(keys, func(k durable.Key) []byte { return k[:] })
 }
 

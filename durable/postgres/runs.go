@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +38,7 @@ func (t *tx) RunsByKey(keys ...string) (map[string]store.Run, error) {
 }
 
 // List implements store.Rows.
-func (t *tx) List(f durable.Filter) ([]durable.Run, error) {
+func (t *tx) List(f durable.Filter) ([]store.Run, error) {
 	var before *int64
 	if f.Before != "" {
 		num, found, err := store.SelectOne(t, func(num *int64) []any { return []any{num} }, `SELECT num FROM runs WHERE id = $1`, string(f.Before))
@@ -52,34 +51,13 @@ func (t *tx) List(f durable.Filter) ([]durable.Run, error) {
 		before = &num
 	}
 	sql, args := listQuery(f, before)
-	all, err := store.SelectAll(t, runs.Targets, sql, args...)
-	return columnOf(all, func(r store.Run) durable.Run { return r.Run }), err
-}
-
-// AddRuns implements store.Tx. If an ID is taken, sending the runs fails.
-func (t *tx) AddRuns(all ...store.NewRun) error {
-	queues := columnOf(all, func(r store.NewRun) durable.Needs { return r.Needs() })
-	slices.SortFunc(queues, func(a, b durable.Needs) int { // no deadlock
-		x, y := a.Key(), b.Key()
-		return bytes.Compare(x[:], y[:])
-	})
-	for _, n := range queues {
-		if err := t.AddQueue(n); err != nil {
-			return err
-		}
-	}
-	return t.Tables.AddRuns(all...)
+	return store.SelectAll(t, runs.Targets, sql, args...)
 }
 
 // PutRun implements store.Tx. It keeps the newest state of a run until the writes are sent.
 func (t *tx) PutRun(old, r store.Run) error {
-	if old.Phase != r.Phase {
-		if err := t.AddQueue(r.Needs()); err != nil {
-			return err
-		}
-		if err := t.PutPhase(r); err != nil {
-			return err
-		}
+	if err := t.PutPhase(old, r); err != nil {
+		return err
 	}
 	t.put = append(slices.DeleteFunc(t.put, func(other store.Run) bool { return other.ID == r.ID }), r)
 	return t.err
@@ -97,19 +75,10 @@ func stateColumns(r *store.Run) []store.Column {
 // updateRun stores what can change of a run. Equal values in indexed columns change no index.
 var updateRun = `UPDATE runs SET ` + store.Assign(stateColumns(&store.Run{}), 2) + ` WHERE id = $1`
 
-// pruneQuery deletes some of the runs that ended before a time, except those that others have locked, and returns their number. Their
-// list is materialized: a plan that makes it again for each run would skip some.
+// pruneQuery leaves out runs that others have locked. The list is materialized: a plan that makes it again for each run would skip some.
 const pruneQuery = `WITH old AS MATERIALIZED (
 		SELECT num FROM runs WHERE ended < $1 ORDER BY ended, num LIMIT $2 FOR UPDATE SKIP LOCKED
-	),
-	gone AS (DELETE FROM runs r USING old WHERE r.num = old.num RETURNING r.num)
-	SELECT count(*) FROM gone`
-
-// Prune implements store.Tx.
-func (t *tx) Prune(before time.Time, limit int) (n int, err error) {
-	n, _, err = store.SelectOne(t, func(n *int) []any { return []any{n} }, pruneQuery, before, limit)
-	return n, err
-}
+	) DELETE FROM runs r USING old WHERE r.num = old.num RETURNING r.num`
 
 // dueConditions are the conditions on the run r of each store.Cause, and dueTimes the columns in whose indexes they are.
 var (

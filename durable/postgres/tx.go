@@ -60,7 +60,7 @@ func (d *db) attempt(ctx context.Context, doing string, writes bool, f func(*tx)
 	err := d.call(ctx, doing, func(ctx context.Context) error {
 		for {
 			t := &tx{db: d, ctx: ctx, writes: writes, presumes: presumes, waits: map[agent.RunID][]store.Wait{}, awaited: map[agent.RunID]bool{}}
-			t.Tables = store.Tables{SQL: t, Table: runs}
+			t.Tables = store.Tables{SQL: t, Table: runs, Queries: queries}
 			refused = t.run(f)
 			isTaken := violates(t.err, "runs_idempotency_key", "documents_newest", "documents_pkey") // by another process, meanwhile
 			if t.presumed && (refused != nil || isTaken) || isTaken && ctx.Err() == nil {

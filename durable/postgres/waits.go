@@ -49,10 +49,9 @@ const isOpen = `w.answered IS NULL
 	AND (SELECT r.status = 'waiting' OR r.status = 'ready' AND r.answer_by <= now() FROM runs r WHERE r.num = w.run)`
 
 // OpenWaits implements store.Rows. Waits that began in the same microsecond are in the order of their runs.
-func (t *tx) OpenWaits(f durable.WaitFilter) ([]durable.Wait, error) {
+func (t *tx) OpenWaits(f durable.WaitFilter) ([]store.Wait, error) {
 	sql, args := openQuery(f)
-	waits, err := store.SelectWaits(t, sql, args...)
-	return store.WithoutClaims(waits), err
+	return store.SelectWaits(t, sql, args...)
 }
 
 // openQuery returns the query of a list of open waits. The filter decides which index it reads: that of a run, that of the

@@ -16,7 +16,7 @@ import (
 type position struct{ num, created int64 }
 
 // List implements store.Rows.
-func (v *view) List(f durable.Filter) ([]durable.Run, error) {
+func (v *view) List(f durable.Filter) ([]store.Run, error) {
 	before := position{math.MaxInt64, math.MaxInt64}
 	if f.Before != "" {
 		var found bool
@@ -31,8 +31,7 @@ func (v *view) List(f durable.Filter) ([]durable.Run, error) {
 		}
 	}
 	query, args := selectList(f, before)
-	all, err := store.SelectAll(once{v}, runs.Targets, query, args...)
-	return lo.Map(all, func(r store.Run, _ int) durable.Run { return r.Run }), err
+	return store.SelectAll(once{v}, runs.Targets, query, args...)
 }
 
 // listing is a query for the numbers of the runs of a page.

@@ -14,6 +14,10 @@ import (
 // runs is the table of runs.
 var runs = store.NewRunTable(true)
 
+var queries = &store.Queries{
+	Keys: listKeys, Polled: selectPolled, Served: selectServed, PutPoll: updatePolled, PruneQueues: pruneQueues, Prune: pruneRuns,
+}
+
 // view reads rows, with the readers or in a transaction of the writer.
 type view struct {
 	*statements
@@ -59,6 +63,12 @@ func (v *view) Insert(into *store.Insertion, values ...any) error {
 	}
 	text, _ := query.(string)
 	return v.Exec(text, values...)
+}
+
+// HasQueue implements store.SQL. An insertion that finds the queue would write, too.
+func (v *view) HasQueue(key durable.Key) (bool, error) {
+	_, found, err := store.SelectOne(v, func(id *int64) []any { return []any{id} }, `SELECT id FROM queues WHERE key = ?`, key[:])
+	return found, err
 }
 
 // execCount executes a statement and returns the number of changed rows.
@@ -182,16 +192,6 @@ func (v *view) Due(limit int) (map[store.Cause][]agent.RunID, error) {
 	return store.SelectDue(v, selectDue, v.micros(), v.now.Add(store.Skew).UnixMicro(), limit)
 }
 
-// Services implements store.Rows.
-func (v *view) Services(keys ...durable.Key) (map[durable.Key]durable.Service, error) {
-	return store.SelectServices(v, selectServed, listKeys(keys))
-}
-
-// LastPolls implements store.Rows.
-func (v *view) LastPolls(keys ...durable.Key) (map[durable.Key]time.Time, error) {
-	return store.SelectPolls(v, selectPolled, listKeys(keys))
-}
-
 // Owed implements store.Rows. No pause between two offers is longer than an hour.
 func (v *view) Owed(retry time.Duration, limit int) ([]durable.Offer, error) {
 	latest := v.now.Add(time.Hour + store.Skew).UnixMicro()
@@ -199,10 +199,9 @@ func (v *view) Owed(retry time.Duration, limit int) ([]durable.Offer, error) {
 }
 
 // OpenWaits implements store.Rows.
-func (v *view) OpenWaits(f durable.WaitFilter) ([]durable.Wait, error) {
+func (v *view) OpenWaits(f durable.WaitFilter) ([]store.Wait, error) {
 	query, args := selectOpen(f, v.micros())
-	waits, err := store.SelectWaits(once{v}, query, args...)
-	return store.WithoutClaims(waits), err
+	return store.SelectWaits(once{v}, query, args...)
 }
 
 // Checks implements store.Rows.

@@ -101,7 +101,7 @@ func toFields(values []any) []any {
 }
 
 // listKeys returns keys as a JSON list, in hexadecimal.
-func listKeys(keys []durable.Key) string {
+func listKeys(keys []durable.Key) any {
 	texts := make([]string, len(keys))
 	for i, k := range keys {
 		texts[i] = `"` + hex.EncodeToString(k[:]) + `"`

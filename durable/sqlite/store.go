@@ -182,7 +182,7 @@ func (d *db) whileOpen(ctx context.Context, doing string, do func() error) error
 // view returns a view of the rows now.
 func (d *db) view(ctx context.Context, s *statements) *view {
 	v := &view{statements: s, ctx: ctx, now: d.now().UTC().Truncate(time.Microsecond)}
-	v.Tables = store.Tables{SQL: v, Table: runs}
+	v.Tables = store.Tables{SQL: v, Table: runs, Queries: queries}
 	return v
 }
 

@@ -37,35 +37,10 @@ func (t *tx) LockWaiters(child agent.RunID) ([]store.Run, error) {
 	return store.SelectAll(t, runs.Targets, selectWaiters, string(child))
 }
 
-// AddQueue stores a queue that is new. An insertion that finds it would write, too.
-func (t *tx) AddQueue(n durable.Needs) error {
-	k := n.Key()
-	_, found, err := store.SelectOne(t, func(id *int64) []any { return []any{id} }, `SELECT id FROM queues WHERE key = ?`, k[:])
-	if err != nil || found {
-		return err
-	}
-	return t.Tables.AddQueue(n)
-}
-
-// AddRuns implements store.Tx.
-func (t *tx) AddRuns(all ...store.NewRun) error {
-	for _, r := range all {
-		if err := t.AddQueue(r.Needs()); err != nil {
-			return err
-		}
-	}
-	return t.Tables.AddRuns(all...)
-}
-
 // PutRun implements store.Tx. It sets no column of an index that keeps its value.
 func (t *tx) PutRun(old, r store.Run) error {
-	if old.Phase != r.Phase {
-		if err := t.AddQueue(r.Needs()); err != nil {
-			return err
-		}
-		if err := t.PutPhase(r); err != nil {
-			return err
-		}
+	if err := t.PutPhase(old, r); err != nil {
+		return err
 	}
 	columns, values, err := changedColumns(old, r)
 	if err != nil || len(columns) == 0 {
@@ -96,7 +71,7 @@ const (
 	updateOffered = `UPDATE runs SET offered = ?3 + min(max(?3 - ready, 0), 3600000000) WHERE id = ?1 AND offer_seq = ?2 AND status = 'ready'`
 	updatePolled  = `UPDATE queues SET polled = ?2 WHERE key IN (SELECT unhex(value) FROM json_each(?1))`
 	pruneRuns     = `DELETE FROM runs WHERE num IN
-		(SELECT num FROM runs INDEXED BY runs_by_end WHERE status NOT IN ` + live + ` AND updated < ? ORDER BY updated LIMIT ?)`
+		(SELECT num FROM runs INDEXED BY runs_by_end WHERE status NOT IN ` + live + ` AND updated < $1 ORDER BY updated LIMIT $2) RETURNING num`
 	pruneQueues = `DELETE FROM queues WHERE NOT EXISTS (SELECT 1 FROM runs INDEXED BY runs_by_queue WHERE queue = queues.id)`
 )
 
@@ -125,33 +100,6 @@ func (t *tx) PutOffers(offers ...durable.OfferID) error {
 	}
 	return nil
 }
-
-// PutPoll implements store.Tx.
-func (t *tx) PutPoll(keys ...durable.Key) error {
-	return t.Exec(updatePolled, listKeys(keys), t.micros())
-}
-
-// Prune implements store.Tx.
-func (t *tx) Prune(before time.Time, limit int) (int, error) {
-	n, err := t.execCount(pruneRuns, before.UnixMicro(), limit)
-	return int(n), err
-const updateRenewed = `UPDATE runs SET leased = ?4, expires = ?5 WHERE id = ?1 AND owner = ?2 AND owner <> '' AND epoch = ?3`
-
-// Renew implements store.DB.
-func (d *db) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (expires time.Time, done bool, err error) {
-	err = d.enqueue(ctx, "renewing a lease", func(t *tx) error {
-		expires = t.now.Add(ttl).Truncate(time.Microsecond)
-		n, err := t.execCount(updateRenewed, string(l.Run), l.Owner, l.Epoch, t.micros(), expires.UnixMicro())
-		done = n > 0
-		return err
-	})
-	return expires, done && err == nil, err
-}
-
-}
-
-// PruneQueues implements store.Tx.
-func (t *tx) PruneQueues() error { return t.Exec(pruneQueues) }
 
 // appendStep makes a plain Commit. It sets no column of an index, so that the commit of a step costs little.
 const appendStep = `UPDATE runs SET entries = entries + ?5, events = events + ?6, handled = max(handled, ?7), updated = ?8, appended = ?9,
@@ -185,6 +133,19 @@ func (d *db) Step(ctx context.Context, s store.Step) (done bool, err error) {
 		return nil
 	})
 	return done && err == nil, err
+}
+
+const updateRenewed = `UPDATE runs SET leased = ?4, expires = ?5 WHERE id = ?1 AND owner = ?2 AND owner <> '' AND epoch = ?3`
+
+// Renew implements store.DB.
+func (d *db) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (expires time.Time, done bool, err error) {
+	err = d.enqueue(ctx, "renewing a lease", func(t *tx) error {
+		expires = t.now.Add(ttl).Truncate(time.Microsecond)
+		n, err := t.execCount(updateRenewed, string(l.Run), l.Owner, l.Epoch, t.micros(), expires.UnixMicro())
+		done = n > 0
+		return err
+	})
+	return expires, done && err == nil, err
 }
 
 var (

@@ -173,7 +173,7 @@ func (t tx) ask(r *Run, u durable.Update) error {
 	r.AnyWait = u.AnyWait
 	waits := make([]Wait, len(u.Waits))
 	for i, given := range u.Waits {
-		w := Wait{Wait: CloneWait(given)}
+		w := Wait{Wait: cloneWait(given)}
 		w.Run = r.ID
 		for k := range w.Partial {
 			w.Partial[k].Wait, w.Partial[k].Subject = w.ID, w.Subject

@@ -263,7 +263,7 @@ func (s *Store) RecordPoll(ctx context.Context, keys ...durable.Key) error {
 		if err != nil || len(old) == 0 {
 			return struct{}{}, true, err
 		}
-		return struct{}{}, true, s.write(ctx, doing, func(t tx) error { return t.PutPoll(uniqueKeys(old)...) })
+		return struct{}{}, true, s.write(ctx, doing, func(t tx) error { return t.PutPoll(t.Now(), uniqueKeys(old)...) })
 	})
 	return err
 }

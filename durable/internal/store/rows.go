@@ -120,7 +120,7 @@ type Rows interface { //nolint:interfacebloat // one method for each question to
 	// RunsByKey returns the runs with idempotency keys.
 	RunsByKey(keys ...string) (map[string]Run, error)
 	// List returns runs as durable.Catalogue.List does. Filters have a Limit, and name each status or kind once.
-	List(f durable.Filter) ([]durable.Run, error)
+	List(f durable.Filter) ([]Run, error)
 	// Due returns at most limit runs for each Cause that applies to them.
 	Due(limit int) (map[Cause][]agent.RunID, error)
 	Queues() ([]durable.Needs, error)
@@ -135,7 +135,7 @@ type Rows interface { //nolint:interfacebloat // one method for each question to
 	Signals(owner string) ([]Signalled, error)
 	// Waits returns the waits of a run, in order.
 	Waits(id agent.RunID) ([]Wait, error)
-	OpenWaits(f durable.WaitFilter) ([]durable.Wait, error)
+	OpenWaits(f durable.WaitFilter) ([]Wait, error)
 	// Checks returns at most limit open waits of runs that wait and are not paused: those that the owner checks, then those that it
 	// may check, the oldest of each first. A transaction locks them.
 	Checks(owner string, kinds []durable.WaitKind, hosts []string, limit int) ([]Wait, error)
@@ -183,7 +183,7 @@ type Tx interface { //nolint:interfacebloat // one method for each change of a t
 	DropDocument(kind, name string) error
 	// PutOffers records offers, except those that are not the newest of a ready run.
 	PutOffers(offers ...durable.OfferID) error
-	PutPoll(keys ...durable.Key) error
+	PutPoll(at time.Time, keys ...durable.Key) error
 	// DeleteRun deletes a run with all that belongs to it, and the data of its audit records.
 	DeleteRun(id agent.RunID) error
 	// Prune deletes at most limit runs that ended before a time, as DeleteRun does, and returns their number.
@@ -268,8 +268,8 @@ func (r *Run) setAnswerBy(waits []Wait) {
 	}
 }
 
-// CloneWait returns a wait that shares no memory with another.
-func CloneWait(w durable.Wait) durable.Wait {
+// cloneWait returns a wait that shares no memory with another.
+func cloneWait(w durable.Wait) durable.Wait {
 	w.Data = bytes.Clone(w.Data)
 	w.Partial = slices.Clone(w.Partial)
 	for i := range w.Partial {
@@ -279,10 +279,11 @@ func CloneWait(w durable.Wait) durable.Wait {
 	return w
 }
 
-func cloneWaits(waits []Wait) []Wait {
+// CloneWaits returns waits that share no memory with others.
+func CloneWaits(waits []Wait) []Wait {
 	waits = slices.Clone(waits)
 	for i := range waits {
-		waits[i].Wait = CloneWait(waits[i].Wait)
+		waits[i].Wait = cloneWait(waits[i].Wait)
 	}
 	return waits
 }

@@ -154,7 +154,7 @@ func (t tx) waitsOf(id agent.RunID) ([]Wait, error) {
 		}
 		t.waits[id] = waits
 	}
-	return cloneWaits(waits), nil
+	return CloneWaits(waits), nil
 }
 
 // replaceWaits replaces the waits of a locked run.
@@ -163,7 +163,7 @@ func (t tx) replaceWaits(id agent.RunID, waits []Wait) error {
 	if err != nil || len(old)+len(waits) == 0 {
 		return err
 	}
-	t.waits[id] = cloneWaits(waits)
+	t.waits[id] = CloneWaits(waits)
 	return t.PutWaits(id, old, waits)
 }
 
@@ -214,7 +214,8 @@ func limitOf(limit int) int { return cmp.Or(max(limit, 0), durable.DefaultLimit)
 // List implements durable.Store.
 func (s *Store) List(ctx context.Context, f durable.Filter) ([]durable.Run, error) {
 	f.Status, f.Limit = lo.Uniq(f.Status), limitOf(f.Limit)
-	return readRows(ctx, s, "listing runs", func(rows Rows) ([]durable.Run, error) { return rows.List(f) })
+	all, err := readRows(ctx, s, "listing runs", func(rows Rows) ([]Run, error) { return rows.List(f) })
+	return lo.Map(all, func(r Run, _ int) durable.Run { return r.Run }), err
 }
 
 // Entries implements durable.Store.

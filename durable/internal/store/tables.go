@@ -23,6 +23,8 @@ type SQL interface {
 	Exec(query string, args ...any) error
 	// Insert stores a row, at once or with the next query.
 	Insert(into *Insertion, values ...any) error
+	// HasQueue reports whether a queue is stored. If not, the caller stores it.
+	HasQueue(key durable.Key) (bool, error)
 }
 
 // Insertion is an INSERT statement.
@@ -44,12 +46,24 @@ func (i *Insertion) Statement(parameter func(n int) string) string {
 	return `INSERT INTO ` + i.Table + ` (` + strings.Join(i.Columns, ", ") + `) VALUES (` + strings.Join(values, ", ") + `)` + i.Conflict
 }
 
-// Tables implement the methods of Rows and Tx whose statements SQLite and PostgreSQL share. A database has the others: those that
-// must know its indexes, locks or lists.
+// Queries are what a database must word itself, because it knows its indexes, locks and lists.
+type Queries struct {
+	// Keys returns the argument for a list of keys.
+	Keys func(keys []durable.Key) any
+	// Polled reads keys and polls of the queues with the keys $1. Served reads backlogs and the oldest ready runs, too.
+	Polled, Served string
+	// PutPoll records polls of the queues with the keys $1 at $2. PruneQueues deletes the queues without runs.
+	PutPoll, PruneQueues string
+	// Prune deletes at most $2 runs that ended before $1, and reads their numbers.
+	Prune string
+}
+
+// Tables implement the methods of Rows and Tx that SQLite and PostgreSQL share.
 type Tables struct {
 	SQL
 
-	Table *RunTable
+	Table   *RunTable
+	Queries *Queries
 }
 
 // Collect returns targets for the rows of a query, and a function that appends the row in the targets to all.
@@ -155,10 +169,19 @@ var insertQueue = &Insertion{
 	Table: "queues", Columns: []string{"key", "kind", "name", "demands"}, Conflict: ` ON CONFLICT (key) DO NOTHING`,
 }
 
-// AddQueue stores a queue, unless there is one with its key.
-func (t Tables) AddQueue(n durable.Needs) error {
-	key := n.Key()
-	return t.Insert(insertQueue, key[:], string(n.Kind), n.Name, newJSON(&n.Demands))
+// addQueues stores queues that are not stored, always in the same order: transactions that store queues do not deadlock.
+func (t Tables) addQueues(all ...durable.Needs) error {
+	byKey := lo.KeyBy(all, durable.Needs.Key)
+	for _, key := range uniqueKeys(lo.Keys(byKey)) {
+		stored, err := t.HasQueue(key)
+		if n := byKey[key]; err == nil && !stored {
+			err = t.Insert(insertQueue, key[:], string(n.Kind), n.Name, newJSON(&n.Demands))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // phaseDemands returns the demands that the row of a run has.
@@ -169,8 +192,11 @@ func phaseDemands(r *Run) Text {
 	return newJSON(&r.Demands)
 }
 
-// AddRuns implements Tx, for runs with a queue.
+// AddRuns implements Tx.
 func (t Tables) AddRuns(runs ...NewRun) error {
+	if err := t.addQueues(lo.Map(runs, func(r NewRun, _ int) durable.Needs { return r.Needs() })...); err != nil {
+		return err
+	}
 	for _, r := range runs {
 		if err := t.addRun(r); err != nil {
 			return err
@@ -205,8 +231,14 @@ func (t Tables) addRun(r NewRun) error {
 	return err
 }
 
-// PutPhase stores the phase of a run that has passed on to another queue.
-func (t Tables) PutPhase(r Run) error {
+// PutPhase stores the phase of a run, if it has passed on to another queue.
+func (t Tables) PutPhase(old, r Run) error {
+	if old.Phase == r.Phase {
+		return nil
+	}
+	if err := t.addQueues(r.Needs()); err != nil {
+		return err
+	}
 	key := r.Needs().Key()
 	return t.Exec(`UPDATE runs SET phase = $2, demands = $3, queue = (SELECT id FROM queues WHERE key = $4) WHERE id = $1`,
 		string(r.ID), string(r.Phase), phaseDemands(&r), key[:])
@@ -530,24 +562,38 @@ func (t Tables) PutSetting(name string, value []byte) error {
 	return t.Exec(`INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
 }
 
-// SelectServices returns how queues are served, by a query for keys, last polls, backlogs and the oldest ready runs.
-func SelectServices(s SQL, query string, args ...any) (map[durable.Key]durable.Service, error) {
+// Services implements Rows.
+func (t Tables) Services(keys ...durable.Key) (map[durable.Key]durable.Service, error) {
 	type row struct {
 		key durable.Key
 		durable.Service
 	}
-	all, err := SelectAll(s, func(r *row) []any { return []any{Fixed(r.key[:]), &r.LastPoll, &r.Backlog, &r.Oldest} }, query, args...)
+	all, err := SelectAll(t, func(r *row) []any { return []any{Fixed(r.key[:]), &r.LastPoll, &r.Backlog, &r.Oldest} }, t.Queries.Served, t.Queries.Keys(keys))
 	return lo.SliceToMap(all, func(r row) (durable.Key, durable.Service) { return r.key, r.Service }), err
 }
 
-// SelectPolls returns when queues were polled last, by a query for keys and polls.
-func SelectPolls(s SQL, query string, args ...any) (map[durable.Key]time.Time, error) {
+// LastPolls implements Rows.
+func (t Tables) LastPolls(keys ...durable.Key) (map[durable.Key]time.Time, error) {
 	type row struct {
 		key durable.Key
 		at  time.Time
 	}
-	all, err := SelectAll(s, func(r *row) []any { return []any{Fixed(r.key[:]), &r.at} }, query, args...)
+	all, err := SelectAll(t, func(r *row) []any { return []any{Fixed(r.key[:]), &r.at} }, t.Queries.Polled, t.Queries.Keys(keys))
 	return lo.SliceToMap(all, func(r row) (durable.Key, time.Time) { return r.key, r.at }), err
+}
+
+// PutPoll implements Tx.
+func (t Tables) PutPoll(at time.Time, keys ...durable.Key) error {
+	return t.Exec(t.Queries.PutPoll, t.Queries.Keys(keys), &at)
+}
+
+// PruneQueues implements Tx.
+func (t Tables) PruneQueues() error { return t.Exec(t.Queries.PruneQueues) }
+
+// Prune implements Tx.
+func (t Tables) Prune(before time.Time, limit int) (int, error) {
+	all, err := SelectAll(t, func(num *int64) []any { return []any{num} }, t.Queries.Prune, &before, limit)
+	return len(all), err
 }
 
 // SelectOffers returns the offers of a query for runs, numbers, keys and priorities.

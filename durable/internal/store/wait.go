@@ -59,8 +59,8 @@ func (k *keyring) decryptWaits(waits []durable.Wait, err error) ([]durable.Wait,
 	return waits, err
 }
 
-// WithoutClaims returns waits without their claims.
-func WithoutClaims(waits []Wait) []durable.Wait {
+// withoutClaims returns waits without their claims.
+func withoutClaims(waits []Wait) []durable.Wait {
 	var all []durable.Wait
 	for _, w := range waits {
 		all = append(all, w.Wait)
@@ -74,14 +74,14 @@ func (s *Store) Waits(ctx context.Context, id agent.RunID) ([]durable.Wait, erro
 		waits, err := rows.Waits(id)
 		return waits, len(waits) == 0, err
 	})
-	return s.keys.decryptWaits(WithoutClaims(waits), err)
+	return s.keys.decryptWaits(withoutClaims(waits), err)
 }
 
 // OpenWaits implements durable.Store.
 func (s *Store) OpenWaits(ctx context.Context, f durable.WaitFilter) ([]durable.Wait, error) {
 	f.Kinds, f.Limit = lo.Uniq(f.Kinds), limitOf(f.Limit)
-	waits, err := readRows(ctx, s, "listing waits", func(rows Rows) ([]durable.Wait, error) { return rows.OpenWaits(f) })
-	return s.keys.decryptWaits(waits, err)
+	waits, err := readRows(ctx, s, "listing waits", func(rows Rows) ([]Wait, error) { return rows.OpenWaits(f) })
+	return s.keys.decryptWaits(withoutClaims(waits), err)
 }
 
 // WaitByToken implements durable.Store.
@@ -162,7 +162,7 @@ func (s *Store) Answer(ctx context.Context, id agent.RunID, form durable.AnswerF
 		if err != nil {
 			return err
 		}
-		plain, err := t.keys.decryptWaits(WithoutClaims(cloneWaits(waits)), nil)
+		plain, err := t.keys.decryptWaits(withoutClaims(CloneWaits(waits)), nil)
 		if err != nil {
 			return err
 		}
@@ -252,7 +252,7 @@ func (s *Store) ClaimChecks(
 			return t.PutChecker(claims...)
 		})
 	}
-	all, err = s.keys.decryptWaits(WithoutClaims(found), err)
+	all, err = s.keys.decryptWaits(withoutClaims(found), err)
 	slices.SortFunc(all, CompareWaits)
 	return unlessFailed(all, err)
 }
