@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -48,8 +49,7 @@ var asking = map[string]part{
 		assert.Empty(t, readWaits(t, s, "another"))
 	},
 	"take the place of those before": func(t *testing.T, s durable.Store) {
-		l := beginRun(t, s, "r")
-		writeUpdate(t, s, l, waitUpdate(1, newWait("c"), newWait("d")))
+		l := askRun(t, s, "r", newWait("c"), newWait("d"))
 		writeUpdate(t, s, l, waitUpdate(1, newWait("e"), newWait("c")))
 		assert.Equal(t, []string{"e", "c"}, calls(readWaits(t, s, "r")))
 		writeUpdate(t, s, l, durable.Update{Waits: []durable.Wait{newWait("f")}})
@@ -62,9 +62,7 @@ var asking = map[string]part{
 		c, d := newWait("c"), newWait("d")
 		c.Deadline, d.Deadline = testTime(), testTime().Add(hour)
 		writeUpdate(t, s, l, waitUpdate(1, c, d))
-		a := newAnswer("c")
-		a.Ends = true
-		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(a)))
+		answerAll(t, s, "r", newEnding("c"))
 		before := readWaits(t, s, "r")
 
 		writeUpdate(t, s, l, waitUpdate(1, d, c, newWait("e")))
@@ -74,13 +72,13 @@ var asking = map[string]part{
 		assert.Nil(t, after[2].Answer)
 		sameWait(t, before[0], after[1])
 		assert.True(t, d.Deadline.Equal(getRun(t, s, "r").AnswerBy), "what is answered has no deadline any more")
-		assert.ErrorIs(t, s.Answer(t.Context(), "r", durable.Answers(newAnswer("c"))), durable.ErrAnswered)
+		refusesAnswers(t, s, durable.ErrAnswered, "r", newAnswer("c"))
 
 		changed := c
 		changed.ID = "c2"
 		writeUpdate(t, s, l, waitUpdate(1, d, changed))
 		assert.Nil(t, readWaits(t, s, "r")[1].Answer, "what is asked about the same call later is something else")
-		assert.ErrorIs(t, s.Answer(t.Context(), "r", durable.Answers(newAnswer("c"))), durable.ErrNotFound, "the answer to the first one again")
+		refusesAnswers(t, s, durable.ErrNotFound, "r", newAnswer("c"))
 	},
 	"may be given with their answers": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
@@ -93,9 +91,9 @@ var asking = map[string]part{
 		c.Run = "r"
 		sameWait(t, c, got[0])
 		assert.Nil(t, got[1].Answer)
-		require.ErrorIs(t, s.Answer(t.Context(), "r", durable.Answers(newAnswer("c"))), durable.ErrAnswered)
+		refusesAnswers(t, s, durable.ErrAnswered, "r", newAnswer("c"))
 
-		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(newAnswer("d"))))
+		answerRun(t, s, "r", "d")
 		other := newAnswer("d")
 		other.Data, other.At = []byte("no"), testTime()
 		d.Answer = &other
@@ -127,34 +125,24 @@ var asking = map[string]part{
 			suspendRun(t, s, agent.RunID(strconv.Itoa(i)), newWait("b"), q)
 		}
 		for i := range tokens {
-			q, err := s.WaitByToken(t.Context(), tokens[i])
-			require.NoError(t, err)
-			sameWait(t, readWaits(t, s, agent.RunID(strconv.Itoa(i)))[1], q)
+			sameWait(t, readWaits(t, s, agent.RunID(strconv.Itoa(i)))[1], findByToken(t, s, tokens[i]))
 		}
-		require.NoError(t, s.Answer(t.Context(), "1", durable.Answers(newAnswer("c"))))
-		q, err := s.WaitByToken(t.Context(), tokens[1])
-		require.NoError(t, err)
-		require.NotNil(t, q.Answer, "an answered one, too")
-		assert.Equal(t, "yes", string(q.Answer.Data))
-
-		writeUpdate(t, s, acquireRun(t, s, "2", "one", durable.TakeFree), endUpdate())
+		answerRun(t, s, "1", "c")
+		answered := findByToken(t, s, tokens[1])
+		require.NotNil(t, answered.Answer)
+		assert.Equal(t, "yes", string(answered.Answer.Data))
+		endRun(t, s, acquireRun(t, s, "2", "one", durable.TakeFree))
 		near := tokens[0]
 		near[31]++
 		for name, token := range map[string][32]byte{"none": {}, "near": near} {
-			_, err := s.WaitByToken(t.Context(), token)
-			require.ErrorIs(t, err, durable.ErrNotFound, name)
+			require.ErrorIs(t, second(s.WaitByToken(t.Context(), token)), durable.ErrNotFound, name)
 		}
-		_, err = s.WaitByToken(t.Context(), tokens[2])
-		require.ErrorIs(t, err, durable.ErrTokenSpent, "of a run that ended")
+		require.ErrorIs(t, second(s.WaitByToken(t.Context(), tokens[2])), durable.ErrTokenSpent, "of a run that ended")
 	},
 }
 
 func calls(all []durable.Wait) []string {
-	names := []string{}
-	for _, q := range all {
-		names = append(names, q.ID)
-	}
-	return names
+	return lo.Map(all, func(w durable.Wait, _ int) string { return w.ID })
 }
 
 // sameWait compares waits: a time is equal in any zone, no data is empty data.

@@ -24,7 +24,7 @@ var beginning = map[string]part{
 		assert.WithinDuration(t, r.Created.Add(hour), r.Expires, time.Minute)
 		assert.False(t, r.Created.IsZero(), "created")
 		assert.Equal(t, []any{int64(0), int64(0), time.Time{}, "", time.Time{}}, []any{r.Entries, r.Events, r.AnswerBy, r.CancelReason, r.Ready})
-		assert.Equal(t, string(fullJob("r").Input), readInput(t, s, "r"))
+		assert.Equal(t, string(fullJob("r").Input), readData(t, s.Input, "r"))
 	},
 	"demands and NotBefore do not matter": func(t *testing.T, s durable.Store) {
 		j := newJob("r")
@@ -34,8 +34,7 @@ var beginning = map[string]part{
 	},
 	"an ID is taken once": func(t *testing.T, s durable.Store) {
 		beginRun(t, s, "r")
-		_, err := s.Begin(t.Context(), durable.Job{ID: "r", Name: "other"}, "two", hour)
-		require.ErrorIs(t, err, durable.ErrExists)
+		require.ErrorIs(t, second(s.Begin(t.Context(), durable.Job{ID: "r", Name: "other"}, "two", hour)), durable.ErrExists)
 		r := getRun(t, s, "r")
 		assert.Equal(t, []any{"tester", "one", int64(1)}, []any{r.Name, r.Owner, r.Epoch}, "the first run is as it was")
 	},
@@ -59,7 +58,7 @@ var repeating = map[string]part{
 		} {
 			assert.Equal(t, first, submitJobs(t, s, j)[0], name)
 		}
-		assert.Equal(t, "input of r", readInput(t, s, "r"))
+		assert.Equal(t, "input of r", readData(t, s.Input, "r"))
 		assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}))
 	},
 	"twice in one call": func(t *testing.T, s durable.Store) {
@@ -114,4 +113,72 @@ func keyedJob(id agent.RunID, key string) durable.Job {
 	j := newJob(id)
 	j.IdempotencyKey = key
 	return j
+}
+
+var acquiring = map[string]part{
+	"a released run is ready":                        play(begin, release, isReady, claim),
+	"a held run stays held":                          play(begin, isHeld, writeEntry),
+	"an expired lease is free":                       play(begin, expire, acquire),
+	"a released run is free":                         play(begin, release, acquire),
+	"take over takes a held run":                     play(begin, takeOver, writeEntry),
+	"an owner may acquire what it holds":             play(begin, reacquire, writeEntry),
+	"a waiting run keeps its status":                 play(suspendOn(newWait("c")), acquire, isWaiting, askWaits(newWait("d")), writeEntry),
+	"a ready run becomes running":                    play(submit, acquire, isIdle, writeEntry),
+	"a pending run becomes running":                  play(submitLater, acquire, isIdle),
+	"attempts count executions":                      play(submit, claim, takeOver, renew, release, claim, takeOver, renew, release, claim, takeOver),
+	"each lease is an epoch":                         play(begin, takeOver, takeOver, takeOver, takeOver, takeOver, release),
+	"an expired lease that no process took is valid": play(begin, expire, writeEntry, renew, isHeld, release),
+	"an ended run cannot be acquired": func(t *testing.T, s durable.Store) {
+		endRun(t, s, beginRun(t, s, "r"))
+		for _, take := range []durable.Take{durable.TakeFree, durable.TakeOver} {
+			require.ErrorIs(t, second(s.Acquire(t.Context(), "r", "two", hour, take)), durable.ErrEnded)
+		}
+	},
+	"renew counts from now": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		longer, err := s.Renew(t.Context(), l, 3*hour)
+		require.NoError(t, err)
+		assert.WithinDuration(t, l.Expires.Add(2*hour), longer.Expires, time.Minute)
+		assert.True(t, longer.Expires.Equal(getRun(t, s, "r").Expires))
+		shorter, err := s.Renew(t.Context(), longer, gone)
+		require.NoError(t, err)
+		assert.True(t, shorter.Expires.Before(l.Expires))
+		acquireRun(t, s, "r", "two", durable.TakeFree)
+	},
+	"a future epoch is no lease": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		l.Epoch++
+		stale(t, s, l)
+	},
+	"another owner with the same epoch": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		other := l
+		for _, other.Owner = range []string{"two", ""} {
+			stale(t, s, other)
+		}
+		endRun(t, s, l)
+		other.Owner = "two"
+		stale(t, s, other)
+	},
+}
+
+// stale checks that a lease is rejected everywhere, and that trying to use it changes nothing.
+func stale(t *testing.T, s durable.Store, l durable.Lease) {
+	t.Helper()
+	next := newEntry(getRun(t, s, l.Run).Entries + 1)
+	changesNothing(t, s, func() {
+		for what, err := range map[string]error{
+			"commit":  add(t.Context(), s, l, durable.Update{}, next),
+			"nothing": add(t.Context(), s, l, durable.Update{}),
+			"update":  add(t.Context(), s, l, waitUpdate(9, newWait("stale"))),
+			"end":     add(t.Context(), s, l, endUpdate()),
+			"events and jobs": s.Commit(t.Context(), l, durable.Commit{
+				Events: []durable.Event{newEvent("stale")}, Jobs: []durable.Job{newJob("stale")}, HandledSignals: 1000,
+			}),
+			"renew":   second(s.Renew(t.Context(), l, 5*hour)),
+			"release": s.Release(t.Context(), l, 0),
+		} {
+			require.ErrorIs(t, err, durable.ErrStale, "%s with epoch %d", what, l.Epoch)
+		}
+	})
 }

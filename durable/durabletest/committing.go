@@ -56,21 +56,15 @@ var committing = map[string]part{
 			"twice":        {[]durable.Entry{newEntry(4), newEntry(4)}, 4, 5},
 			"backwards":    {[]durable.Entry{newEntry(4), newEntry(5), newEntry(4)}, 4, 6},
 		} {
-			err := s.Commit(t.Context(), l, durable.Commit{
-				Entries: c.entries, Events: []durable.Event{newEvent("e")}, Update: waitUpdate(2, newWait("c")),
-				Jobs: []durable.Job{newJob("child")}, HandledSignals: 1,
+			changesNothing(t, s, func() {
+				var wrong *durable.SeqError
+				require.ErrorAs(t, s.Commit(t.Context(), l, durable.Commit{
+					Entries: c.entries, Events: []durable.Event{newEvent("e")}, Update: waitUpdate(2, newWait("c")),
+					Jobs: []durable.Job{newJob("child")}, HandledSignals: 1,
+				}), &wrong, name)
+				assert.Equal(t, &durable.SeqError{Run: "r", Got: c.got, Want: c.want}, wrong, name)
 			})
-			var wrong *durable.SeqError
-			require.ErrorAs(t, err, &wrong, name)
-			assert.Equal(t, &durable.SeqError{Run: "r", Got: c.got, Want: c.want}, wrong, name)
 		}
-		r := getRun(t, s, "r")
-		assert.Equal(t, []any{durable.StatusRunning, 0, int64(3)}, []any{r.Status, r.Steps, r.Entries}, "nothing of it was done")
-		sameEntries(t, newEntries(1, 3), readJournal(t, s, "r"))
-		assert.Empty(t, readWaits(t, s, "r"))
-		assert.Empty(t, eventNames(t, s, "r"))
-		assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}))
-		assert.Len(t, readSignals(t, s, "one")["r"], 1, "no signal was handled")
 	},
 	"an update is kept": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
@@ -111,11 +105,10 @@ var committing = map[string]part{
 	"a commit that adds nothing is no repetition": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
 		c := durable.Commit{Update: durable.Update{Status: durable.StatusRunning, Steps: 3}}
-		for range 2 {
-			require.NoError(t, s.Commit(t.Context(), l, c))
-		}
-		require.NoError(t, s.Release(t.Context(), l, 0))
-		require.ErrorIs(t, s.Commit(t.Context(), l, c), durable.ErrStale)
+		writeCommit(t, s, l, c)
+		writeCommit(t, s, l, c)
+		releaseRun(t, s, l)
+		refusesCommit(t, s, durable.ErrStale, l, c)
 	},
 	"an end may be repeated": func(t *testing.T, s durable.Store) {
 		for name, c := range map[string]durable.Commit{
@@ -129,22 +122,15 @@ var committing = map[string]part{
 			id := agent.RunID(name)
 			l := beginRun(t, s, id)
 			writeCommit(t, s, l, c)
-			before := getRun(t, s, id)
-			for range 2 {
-				writeCommit(t, s, l, c)
-			}
-			assert.Equal(t, before, getRun(t, s, id), "nothing was done again: %s", name)
-			sameEntries(t, c.Entries, readJournal(t, s, id))
-			assert.Len(t, eventNames(t, s, id), len(c.Events))
-
+			repeats(t, s, l, c)
 			other, later := c, l
 			other.Update.Steps++
-			require.ErrorIs(t, s.Commit(t.Context(), l, other), durable.ErrStale, "another end: %s", name)
+			refusesCommit(t, s, durable.ErrStale, l, other, "another end: %s", name)
 			other = c
 			other.Events = append(slices.Clone(c.Events), newEvent("another"))
-			require.ErrorIs(t, s.Commit(t.Context(), l, other), durable.ErrStale, "another event: %s", name)
+			refusesCommit(t, s, durable.ErrStale, l, other, "another event: %s", name)
 			later.Epoch++
-			require.ErrorIs(t, s.Commit(t.Context(), later, c), durable.ErrStale, "another lease: %s", name)
+			refusesCommit(t, s, durable.ErrStale, later, c, "another lease: %s", name)
 		}
 	},
 	"data is any bytes": func(t *testing.T, s durable.Store) {
@@ -179,17 +165,14 @@ var committing = map[string]part{
 		l := beginRun(t, s, "r")
 		e, q, a := newEntry(1), newWait("c"), newAnswer("c")
 		writeUpdate(t, s, l, waitUpdate(1, q), e)
-		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(a)))
+		answerAll(t, s, "r", a)
 		e.Data[0], q.Data[0], a.Data[0] = '!', '!', '!'
 		got := readJournal(t, s, "r")
 		assert.Equal(t, "data", string(got[0].Data))
 		asked := readWaits(t, s, "r")
 		assert.Equal(t, "may I?", string(asked[0].Data))
 		assert.Equal(t, "yes", string(asked[0].Answer.Data))
-		got[0].Data[0], asked[0].Data[0], asked[0].Answer.Data[0] = '?', '?', '?'
-		assert.Equal(t, "data", string(readJournal(t, s, "r")[0].Data))
-		assert.Equal(t, "may I?", string(readWaits(t, s, "r")[0].Data))
-		assert.Equal(t, "yes", string(readWaits(t, s, "r")[0].Answer.Data))
+		changesNothing(t, s, func() { got[0].Data[0], asked[0].Data[0], asked[0].Answer.Data[0] = '?', '?', '?' })
 	},
 	"a result is stored with an end only": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
@@ -199,23 +182,23 @@ var committing = map[string]part{
 			{Status: durable.StatusWaiting, Result: []byte("too early")},
 		} {
 			writeUpdate(t, s, l, u)
-			assert.Empty(t, readResult(t, s, "r"))
+			assert.Empty(t, readData(t, s.Result, "r"))
 		}
 		u := endUpdate()
 		u.Result = []byte("result\x00\xff")
 		writeUpdate(t, s, l, u)
-		assert.Equal(t, "result\x00\xff", readResult(t, s, "r"))
-		assert.Equal(t, "input of r", readInput(t, s, "r"))
+		assert.Equal(t, "result\x00\xff", readData(t, s.Result, "r"))
+		assert.Equal(t, "input of r", readData(t, s.Input, "r"))
 		endRun(t, s, beginRun(t, s, "no result"))
-		assert.Empty(t, readResult(t, s, "no result"))
+		assert.Empty(t, readData(t, s.Result, "no result"))
 	},
 	"blocked is kept": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		writeUpdate(t, s, l, durable.Update{Status: durable.StatusRunning, Blocked: true})
-		assert.True(t, getRun(t, s, "r").Blocked)
-		writeUpdate(t, s, l, durable.Update{Status: durable.StatusRunning})
-		assert.False(t, getRun(t, s, "r").Blocked)
-		writeUpdate(t, s, l, durable.Update{Status: durable.StatusFailed, Blocked: true})
-		assert.True(t, getRun(t, s, "r").Blocked)
+		for _, u := range []durable.Update{
+			{Status: durable.StatusRunning, Blocked: true}, {Status: durable.StatusRunning}, {Status: durable.StatusFailed, Blocked: true},
+		} {
+			writeUpdate(t, s, l, u)
+			assert.Equal(t, u.Blocked, getRun(t, s, "r").Blocked)
+		}
 	},
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -321,30 +322,22 @@ func (r *random) compareRecords() {
 	require.NoError(r, err)
 	slices.Reverse(records)
 	describe := func(records []durable.AuditRecord) []string {
-		lines := []string{}
-		for _, record := range records {
-			line := fmt.Sprintf("%s of run %q, %q by %q", record.Kind, record.Run, record.Subject, record.By)
-			if a := record.Answer; a != nil {
-				line += fmt.Sprintf(": %q %q %q more %v, ends %v", a.Wait, a.Subject, a.Data, a.More, a.Ends)
-			}
-			lines = append(lines, line)
-		}
-		return lines
+		return lo.Map(records, func(record durable.AuditRecord, _ int) string {
+			a := lo.FromPtr(record.Answer)
+			return fmt.Sprintf("%s of run %q, %q by %q: answer %v %q %q %q more %v, ends %v", record.Kind, record.Run, record.Subject,
+				record.By, record.Answer != nil, a.Wait, a.Subject, a.Data, a.More, a.Ends)
+		})
 	}
 	require.Equal(r, describe(r.state.records), describe(records), "audit records")
 	for _, all := range []bool{true, false} {
 		waivers, err := r.store.Waivers(r.ctx, all)
 		require.NoError(r, err)
-		want, got := []waiver{}, []waiver{}
-		for _, w := range r.state.waivers {
-			if all || w.revokedBy == "" && !hasPassed(w.expires) {
-				want = append(want, w)
-			}
+		want := append([]waiver{}, r.state.waivers...)
+		if !all {
+			want = slices.DeleteFunc(want, func(w waiver) bool { return w.revokedBy != "" || hasPassed(w.expires) })
 		}
 		slices.SortFunc(want, func(a, b waiver) int { return cmp.Compare(a.id, b.id) })
-		for _, w := range waivers {
-			got = append(got, waiver{w.ID, w.RevokedBy, w.Expires.UTC()})
-		}
+		got := lo.Map(waivers, func(w durable.Waiver, _ int) waiver { return waiver{w.ID, w.RevokedBy, w.Expires.UTC()} })
 		require.Equal(r, want, got, "waivers")
 	}
 }

@@ -1,5 +1,4 @@
-// Package durabletest tests the contract of a durable.Store: it has a subtest for every sentence of the comments on that
-// interface.
+// Package durabletest tests the contract of a durable.Store: the comments on that interface, sentence by sentence.
 //
 //	func TestStore(t *testing.T) {
 //		durabletest.TestStore(t, func(t *testing.T) durable.Store {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -40,11 +41,7 @@ func namesOfDocuments(t *testing.T, s durable.Store, kind, after string, limit i
 	t.Helper()
 	all, err := s.ListDocuments(t.Context(), kind, after, limit)
 	require.NoError(t, err, "list documents")
-	names := []string{}
-	for _, d := range all {
-		names = append(names, d.Name+" "+strconv.FormatInt(d.Version, 10))
-	}
-	return names
+	return lo.Map(all, func(d durable.Document, _ int) string { return fmt.Sprint(d.Name, " ", d.Version) })
 }
 
 // documenting tests documents.
@@ -181,7 +178,7 @@ var documenting = map[string]part{
 		d := newDocument("other", 0)
 		end := durable.Commit{Update: endUpdate(), Document: &d}
 		writeCommit(t, s, l, end)
-		writeCommit(t, s, l, end)
+		repeats(t, s, l, end)
 		assert.Equal(t, []string{"d 2", "other 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
 		different := newDocument("other", 1)
 		end.Document = &different
@@ -191,36 +188,30 @@ var documenting = map[string]part{
 		pass := passTo(phaseKind, nil)
 		pass.Document = &with
 		writeCommit(t, s, passed, pass)
-		writeCommit(t, s, passed, pass)
+		repeats(t, s, passed, pass)
 		assert.Equal(t, "passed after 0", string(readDocument(t, s, "passed", 1).Data))
 		assert.Equal(t, []string{"d 2", "other 1", "passed 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
 	},
 	"all or nothing of a commit": func(t *testing.T, s durable.Store) {
 		putDocuments(t, s, "d")
 		l := beginRun(t, s, "r")
-		before := getRun(t, s, "r")
+		next := l
+		next.Epoch++
 		d := newDocument("d", 0)
 		c := durable.Commit{Entries: newEntries(1, 1), Events: []durable.Event{newEvent("e")}, Jobs: []durable.Job{newJob("child")}, Document: &d}
-		require.ErrorIs(t, s.Commit(t.Context(), l, c), durable.ErrConflict)
-		c.Update = endUpdate()
-		require.ErrorIs(t, s.Commit(t.Context(), l, c), durable.ErrConflict)
+		ends, taken, late := c, c, c
+		ends.Update, taken.Jobs, late.Entries = endUpdate(), []durable.Job{newJob("r")}, newEntries(2, 2)
+		refusesCommit(t, s, durable.ErrConflict, l, c)
+		refusesCommit(t, s, durable.ErrConflict, l, ends)
 		d.Version = 1
-		c.Entries = newEntries(2, 2)
-		require.ErrorAs(t, s.Commit(t.Context(), l, c), new(*durable.SeqError))
-		c.Entries = newEntries(1, 1)
-		d.Name = ""
-		require.ErrorContains(t, s.Commit(t.Context(), l, c), "a kind and a name have")
-		d.Name = "d"
-		taken := c
-		taken.Jobs = []durable.Job{newJob("r")}
-		require.ErrorIs(t, s.Commit(t.Context(), l, taken), durable.ErrExists)
-		stale := l
-		stale.Epoch++
-		require.ErrorIs(t, s.Commit(t.Context(), stale, c), durable.ErrStale)
-		assert.Equal(t, before, getRun(t, s, "r"))
-		assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}))
-		assert.Empty(t, eventNames(t, s, "r"))
-		assert.Equal(t, []string{"d 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
+		refusesCommit(t, s, durable.ErrExists, l, taken)
+		refusesCommit(t, s, durable.ErrStale, next, c)
+		changesNothing(t, s, func() {
+			require.ErrorAs(t, s.Commit(t.Context(), l, late), new(*durable.SeqError))
+			d.Name = ""
+			require.ErrorContains(t, s.Commit(t.Context(), l, c), "a kind and a name have")
+			d.Name = "d"
+		})
 		writeCommit(t, s, l, c)
 		assert.Equal(t, []string{"d 2"}, namesOfDocuments(t, s, "blueprint", "", 10))
 	},

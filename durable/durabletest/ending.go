@@ -2,7 +2,6 @@ package durabletest
 
 import (
 	"crypto/sha256"
-	"strconv"
 	"testing"
 	"time"
 
@@ -24,30 +23,11 @@ var ending = map[string]part{
 		writeUpdate(t, s, other, waitUpdate(1, newWait("c")), newEntry(1))
 		releaseRun(t, s, l)
 		require.NoError(t, s.Delete(t.Context(), "r"))
-
-		_, err := s.Run(t.Context(), "r")
-		require.ErrorIs(t, err, durable.ErrNotFound)
-		_, err = s.WaitByToken(t.Context(), q.TokenHash)
-		require.ErrorIs(t, err, durable.ErrNotFound)
+		require.ErrorIs(t, second(s.WaitByToken(t.Context(), q.TokenHash)), durable.ErrNotFound)
 		require.ErrorIs(t, s.Delete(t.Context(), "r"), durable.ErrNotFound)
-		assert.Equal(t, []agent.RunID{"other"}, listIDs(t, s, durable.Filter{}))
 		assert.Len(t, readJournal(t, s, "other"), 1)
 		assert.Len(t, readWaits(t, s, "other"), 1)
-
-		assert.Empty(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
-
-		beginAs(t, s, durable.Job{ID: "r"}, "one", hour)
-		assert.Empty(t, readJournal(t, s, "r"), "the id is free again, and nothing is left of the old run")
-		assert.Empty(t, eventNames(t, s, "r"))
-		assert.Empty(t, readSignals(t, s, "one")["r"])
-		assert.Empty(t, readInput(t, s, "r"))
-		assert.Empty(t, readResult(t, s, "r"))
-		assert.Empty(t, getRun(t, s, "r").Labels)
-		assert.Empty(t, getRun(t, s, "r").Demands)
-		assert.Empty(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
-		assert.Equal(t, agent.RunID("again"), submitJobs(t, s, keyedJob("again", "key of r"))[0].ID)
-		assert.Empty(t, readWaits(t, s, "r"))
-		assert.Equal(t, int64(1), getRun(t, s, "r").Epoch)
+		isForgotten(t, s, "r")
 	},
 	"delete refuses a held run": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
@@ -68,9 +48,7 @@ var ending = map[string]part{
 		require.NoError(t, s.Delete(t.Context(), "r"))
 	},
 	"delete of runs that no process holds": func(t *testing.T, s durable.Store) {
-		pending := newJob("pending")
-		pending.NotBefore = later()
-		submitJobs(t, s, newJob("ready"), pending)
+		submitJobs(t, s, newJob("ready"), newLaterJob("pending"))
 		suspendRun(t, s, "waiting", newWait("c"))
 		for _, id := range []agent.RunID{"ready", "pending", "waiting"} {
 			require.NoError(t, s.Delete(t.Context(), id), id)
@@ -90,9 +68,7 @@ var ending = map[string]part{
 		beginRun(t, s, "running")
 		beginAs(t, s, newJob("expired"), "one", gone)
 		suspendRun(t, s, "waiting", newWait("c"))
-		pending := newJob("pending")
-		pending.NotBefore = later()
-		submitJobs(t, s, newJob("ready"), pending)
+		submitJobs(t, s, newJob("ready"), newLaterJob("pending"))
 		last := getRun(t, s, "b").Updated
 
 		n, err := s.Prune(t.Context(), last.Add(-hour))
@@ -104,31 +80,26 @@ var ending = map[string]part{
 		assert.ElementsMatch(t, []agent.RunID{"running", "expired", "waiting", "ready", "pending"}, listIDs(t, s, durable.Filter{}))
 		require.ErrorIs(t, second(s.Entries(t.Context(), "a", 0)), durable.ErrNotFound)
 		require.ErrorIs(t, second(s.Events(t.Context(), "a", 0, 1)), durable.ErrNotFound)
-		assert.Empty(t, listIDs(t, s, durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}))
-		beginAs(t, s, durable.Job{ID: "a"}, "one", hour)
-		assert.Empty(t, readJournal(t, s, "a"))
-		assert.Empty(t, eventNames(t, s, "a"))
-		assert.Empty(t, readInput(t, s, "a"))
-		assert.Empty(t, readResult(t, s, "a"))
-		assert.Empty(t, getRun(t, s, "a").Labels)
-		assert.Equal(t, agent.RunID("again"), submitJobs(t, s, keyedJob("again", "key of b"))[0].ID)
+		isForgotten(t, s, "a")
 	},
-	"prune deletes thousands": func(t *testing.T, s durable.Store) {
-		const n = 1500
-		var jobs []durable.Job
-		for i := range n {
-			jobs = append(jobs, durable.Job{ID: agent.RunID(strconv.Itoa(i)), StartBy: longAgo(), Labels: map[string]string{"team": "red"}})
-		}
-		submitJobs(t, s, jobs...)
-		for !reconcileAll(t, s).Done {
-			continue
-		}
-		submitJobs(t, s, newJob("ready"))
-		pruned, err := s.Prune(t.Context(), later())
-		require.NoError(t, err)
-		assert.Equal(t, n, pruned)
-		assert.Equal(t, []agent.RunID{"ready"}, listIDs(t, s, durable.Filter{}))
-	},
+}
+
+// isForgotten checks that nothing is left of the only job of fullJob: its ID and key are free again.
+func isForgotten(t *testing.T, s durable.Store, id agent.RunID) {
+	t.Helper()
+	require.ErrorIs(t, second(s.Run(t.Context(), id)), durable.ErrNotFound)
+	labelled := durable.Filter{Label: durable.Label{Name: "team", Value: "red"}}
+	assert.Empty(t, listIDs(t, s, labelled))
+	l := beginAs(t, s, durable.Job{ID: id}, "one", hour)
+	assert.Empty(t, readJournal(t, s, id))
+	assert.Empty(t, eventNames(t, s, id))
+	assert.Empty(t, readSignals(t, s, "one")[id])
+	assert.Empty(t, readWaits(t, s, id))
+	assert.Empty(t, readData(t, s.Input, id)+readData(t, s.SubmittedInput, id)+readData(t, s.Result, id))
+	r := getRun(t, s, id)
+	assert.Equal(t, []int{0, 0, 1}, []int{len(r.Labels), len(r.Demands), int(l.Epoch)})
+	assert.Empty(t, listIDs(t, s, labelled))
+	assert.Equal(t, agent.RunID("again"), submitJobs(t, s, keyedJob("again", fullJob(id).IdempotencyKey))[0].ID)
 }
 
 var switching = map[string]part{

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -35,6 +36,13 @@ func later() time.Time   { return testTime().AddDate(100, 0, 0) }
 // newJob returns a small job. Its queue is that of all jobs of newJob.
 func newJob(id agent.RunID) durable.Job {
 	return durable.Job{ID: id, Name: "tester", Session: "s", Input: []byte("input of " + id)}
+}
+
+// newLaterJob returns a job whose run is pending.
+func newLaterJob(id agent.RunID) durable.Job {
+	j := newJob(id)
+	j.NotBefore = later()
+	return j
 }
 
 // testerKey returns the key of the jobs that newJob returns.
@@ -141,12 +149,18 @@ func reconcileAll(t *testing.T, s durable.Store) durable.Reconciled {
 	return done
 }
 
-// suspendRun begins a run that waits for answers and that no process holds.
-func suspendRun(t *testing.T, s durable.Store, id agent.RunID, waits ...durable.Wait) {
+// askRun begins a run that waits for answers. Its process still holds it.
+func askRun(t *testing.T, s durable.Store, id agent.RunID, waits ...durable.Wait) durable.Lease {
 	t.Helper()
 	l := beginRun(t, s, id)
 	writeUpdate(t, s, l, waitUpdate(1, waits...))
-	releaseRun(t, s, l)
+	return l
+}
+
+// suspendRun begins a run that waits for answers and that no process holds.
+func suspendRun(t *testing.T, s durable.Store, id agent.RunID, waits ...durable.Wait) {
+	t.Helper()
+	releaseRun(t, s, askRun(t, s, id, waits...))
 }
 
 func waitUpdate(steps int, waits ...durable.Wait) durable.Update {
@@ -187,11 +201,7 @@ func readEvents(t *testing.T, s durable.Store, id agent.RunID, after int64, limi
 // eventNames returns the names of all events of a run.
 func eventNames(t *testing.T, s durable.Store, id agent.RunID) []string {
 	t.Helper()
-	names := []string{}
-	for _, e := range readEvents(t, s, id, 0, 10_000) {
-		names = append(names, e.Name)
-	}
-	return names
+	return lo.Map(readEvents(t, s, id, 0, 10_000), func(e durable.Event, _ int) string { return e.Name })
 }
 
 // readJournal returns the whole journal of a run.
@@ -202,17 +212,11 @@ func readJournal(t *testing.T, s durable.Store, id agent.RunID) []durable.Entry 
 	return all
 }
 
-func readInput(t *testing.T, s durable.Store, id agent.RunID) string {
+// readData returns what Store.Input, Store.SubmittedInput or Store.Result return for a run.
+func readData(t *testing.T, read func(ctx context.Context, id agent.RunID) ([]byte, error), id agent.RunID) string {
 	t.Helper()
-	data, err := s.Input(t.Context(), id)
-	require.NoError(t, err, "read the input of run %q", id)
-	return string(data)
-}
-
-func readResult(t *testing.T, s durable.Store, id agent.RunID) string {
-	t.Helper()
-	data, err := s.Result(t.Context(), id)
-	require.NoError(t, err, "read the result of run %q", id)
+	data, err := read(t.Context(), id)
+	require.NoError(t, err, "read data of run %q", id)
 	return string(data)
 }
 
@@ -239,6 +243,48 @@ func newAnswer(call string) durable.Answer {
 	return durable.Answer{Wait: call, Subject: "subject of " + call, Data: []byte("yes")}
 }
 
+// newEnding returns an answer that ends the run.
+func newEnding(call string) durable.Answer {
+	a := newAnswer(call)
+	a.Ends = true
+	return a
+}
+
+// newPartial returns an answer that does not decide.
+func newPartial(call, by string) durable.Answer {
+	a := newAnswer(call)
+	a.More, a.By = true, by
+	return a
+}
+
+// newDecided returns a wait with its answer.
+func newDecided(id string) durable.Wait {
+	w := newWait(id)
+	w.Answer = new(newAnswer(id))
+	return w
+}
+
+// newWaitWithToken returns a wait with a token.
+func newWaitWithToken(id string, token [32]byte) durable.Wait {
+	w := newWait(id)
+	w.TokenHash = token
+	return w
+}
+
+// answerAll answers waits in one call.
+func answerAll(t *testing.T, s durable.Store, id agent.RunID, answers ...durable.Answer) {
+	t.Helper()
+	require.NoError(t, s.Answer(t.Context(), id, durable.Answers(answers...)), "answer run %q", id)
+}
+
+// refusesAnswers checks that answers fail with an error and change nothing.
+func refusesAnswers(t *testing.T, s durable.Store, want error, id agent.RunID, answers ...durable.Answer) {
+	t.Helper()
+	changesNothing(t, s, func() {
+		require.ErrorIs(t, s.Answer(t.Context(), id, durable.Answers(answers...)), want, "%+v", answers)
+	})
+}
+
 func answerRun(t *testing.T, s durable.Store, id agent.RunID, calls ...string) {
 	t.Helper()
 	for _, call := range calls {
@@ -262,6 +308,18 @@ func sendSignal(t *testing.T, s durable.Store, id agent.RunID, kind durable.Sign
 	require.NoError(t, s.Signal(t.Context(), id, durable.Signal{Kind: kind, Text: text, By: "ops"}), "send %s to run %q", kind, id)
 }
 
+func pauseRun(t *testing.T, s durable.Store, id agent.RunID) {
+	t.Helper()
+	sendSignal(t, s, id, durable.SignalPause, "")
+	require.True(t, getRun(t, s, id).Paused, "run %q is paused", id)
+}
+
+func resumeRun(t *testing.T, s durable.Store, id agent.RunID) {
+	t.Helper()
+	sendSignal(t, s, id, durable.SignalResume, "")
+	require.False(t, getRun(t, s, id).Paused, "run %q is paused", id)
+}
+
 // readSignals returns the kinds and texts of the signals for an owner, by run.
 func readSignals(t *testing.T, s durable.Store, owner string) map[agent.RunID][]string {
 	t.Helper()
@@ -278,18 +336,58 @@ func readSignals(t *testing.T, s durable.Store, owner string) map[agent.RunID][]
 }
 
 func runIDs(runs []durable.Run) []agent.RunID {
-	all := []agent.RunID{}
-	for _, r := range runs {
-		all = append(all, r.ID)
-	}
-	return all
+	return lo.Map(runs, func(r durable.Run, _ int) agent.RunID { return r.ID })
 }
 
-// newCancelledContext returns a cancelled context.
-func newCancelledContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	return ctx
+// look returns what callers see of a store.
+func look(t *testing.T, s durable.Store) (all []any) {
+	t.Helper()
+	ctx := t.Context()
+	add := func(v any, err error) {
+		require.NoError(t, err, "look at the store")
+		all = append(all, v)
+	}
+	runs, err := s.List(ctx, durable.Filter{Limit: 1000})
+	add(runs, err)
+	for _, r := range runs {
+		add(s.Input(ctx, r.ID))
+		add(s.SubmittedInput(ctx, r.ID))
+		add(s.Result(ctx, r.ID))
+		add(s.Entries(ctx, r.ID, 0))
+		add(s.Events(ctx, r.ID, 0, 1000))
+		add(s.Waits(ctx, r.ID))
+	}
+	add(s.Queues(ctx))
+	add(s.Owed(ctx, hour, 1000))
+	add(s.AuditRecords(ctx, durable.AuditFilter{Limit: 1000}))
+	add(s.Waivers(ctx, true))
+	add(s.ListDocuments(ctx, "blueprint", "", 1000))
+	add(s.DenyTools(ctx))
+	return append(all, readSignals(t, s, "one"), readSignals(t, s, "two"))
+}
+
+// changesNothing checks that calls change nothing that callers see.
+func changesNothing(t *testing.T, s durable.Store, calls func()) {
+	t.Helper()
+	before := look(t, s)
+	calls()
+	require.Equal(t, before, look(t, s), "what callers see changes")
+}
+
+// refusesCommit checks that a Commit fails with an error and changes nothing.
+func refusesCommit(t *testing.T, s durable.Store, want error, l durable.Lease, c durable.Commit, what ...any) {
+	t.Helper()
+	changesNothing(t, s, func() { require.ErrorIs(t, s.Commit(t.Context(), l, c), want, what...) })
+}
+
+// repeats checks that the last Commit of a run may be repeated, and then does nothing.
+func repeats(t *testing.T, s durable.Store, l durable.Lease, c durable.Commit) {
+	t.Helper()
+	changesNothing(t, s, func() {
+		for range 2 {
+			writeCommit(t, s, l, c)
+		}
+	})
 }
 
 // second returns the error of a call that returns something else as well.

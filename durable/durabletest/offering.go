@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -14,9 +15,7 @@ import (
 
 var offering = map[string]part{
 	"a ready run is owed": func(t *testing.T, s durable.Store) {
-		pending := newJob("pending")
-		pending.NotBefore = later()
-		submitJobs(t, s, fullJob("r"), pending)
+		submitJobs(t, s, fullJob("r"), newLaterJob("pending"))
 		beginRun(t, s, "running")
 		suspendRun(t, s, "waiting", newWait("c"))
 		endRun(t, s, beginRun(t, s, "ended"))
@@ -55,9 +54,9 @@ var offering = map[string]part{
 		l = acquireRun(t, s, "r", "one", durable.TakeFree)
 		writeUpdate(t, s, l, waitUpdate(1, newWait("d")))
 		releaseRun(t, s, l)
-		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
+		sendSignal(t, s, "r", durable.SignalCancel, "enough")
 		check("cancelled")
-		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("again")))
+		sendSignal(t, s, "r", durable.SignalCancel, "again")
 		seq--
 		check("cancelled again")
 		endRun(t, s, acquireRun(t, s, "r", "one", durable.TakeFree))
@@ -76,10 +75,7 @@ var offering = map[string]part{
 		submitJobs(t, s, newJob("a"), newJob("b"))
 		record(t, s, durable.OfferID{Run: "a", Seq: 1}, durable.OfferID{Run: "b", Seq: 1})
 		acquireRun(t, s, "b", "one", durable.TakeFree)
-		for late := time.Now().Add(patience); len(readOwed(t, s, time.Nanosecond, 10)) == 0; time.Sleep(time.Millisecond) {
-			require.True(t, time.Now().Before(late), "nothing is owed again")
-		}
-		assert.Equal(t, []durable.OfferID{{Run: "a", Seq: 1}}, readOwed(t, s, time.Nanosecond, 10))
+		assert.Equal(t, []durable.OfferID{{Run: "a", Seq: 1}}, awaitOwed(t, s))
 		assert.Empty(t, readOwed(t, s, hour, 10))
 	},
 	"the pauses between offers of a run double": func(t *testing.T, s durable.Store) {
@@ -89,9 +85,7 @@ var offering = map[string]part{
 		recorded := time.Now()
 		record(t, s, durable.OfferID{Run: "r", Seq: 1})
 		assert.Empty(t, readOwed(t, s, hour, 10))
-		for late := time.Now().Add(patience); len(readOwed(t, s, time.Nanosecond, 10)) == 0; time.Sleep(time.Millisecond) {
-			require.True(t, time.Now().Before(late), "nothing is owed again")
-		}
+		awaitOwed(t, s)
 		assert.GreaterOrEqual(t, time.Since(recorded), recorded.Sub(submitted), "owed again after a shorter time than it had been ready")
 	},
 	"a new offer is owed at once": func(t *testing.T, s durable.Store) {
@@ -168,11 +162,21 @@ func readOwed(t *testing.T, s durable.Store, retry time.Duration, limit int) []d
 	t.Helper()
 	offers, err := s.Owed(t.Context(), retry, limit)
 	require.NoError(t, err, "read the owed offers")
-	ids := []durable.OfferID{}
-	for _, o := range offers {
-		ids = append(ids, o.OfferID)
+	return offerIDs(offers)
+}
+
+func offerIDs(offers []durable.Offer) []durable.OfferID {
+	return lo.Map(offers, func(o durable.Offer, _ int) durable.OfferID { return o.OfferID })
+}
+
+// awaitOwed waits until something is owed again.
+func awaitOwed(t *testing.T, s durable.Store) (owed []durable.OfferID) {
+	t.Helper()
+	for late := time.Now().Add(patience); len(owed) == 0; owed = readOwed(t, s, time.Nanosecond, 10) {
+		require.True(t, time.Now().Before(late), "nothing is owed again")
+		time.Sleep(time.Millisecond)
 	}
-	return ids
+	return owed
 }
 
 func record(t *testing.T, s durable.Store, ids ...durable.OfferID) {

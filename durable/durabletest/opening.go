@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -24,9 +25,7 @@ var opening = map[string]part{
 		w := newWatch("c", durable.WaitCommand, "host")
 		w.Deadline, w.Child, w.TokenHash = later(), "child", sha256.Sum256([]byte("token"))
 		suspendRun(t, s, "r", w)
-		partial := newAnswer("c")
-		partial.More, partial.By = true, "ann"
-		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(partial)))
+		answerAll(t, s, "r", newPartial("c", "ann"))
 		all, err := s.OpenWaits(t.Context(), durable.WaitFilter{})
 		require.NoError(t, err)
 		require.Len(t, all, 1)
@@ -47,9 +46,7 @@ var opening = map[string]part{
 	"without a decision": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r", newWait("c"), newWait("d"), newWait("e"))
 		answerRun(t, s, "r", "d")
-		partial := newAnswer("e")
-		partial.More = true
-		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(partial)))
+		answerAll(t, s, "r", newPartial("e", ""))
 		assert.Equal(t, []string{"r/c", "r/e"}, listOpen(t, s, durable.WaitFilter{}))
 	},
 	"of runs that wait": func(t *testing.T, s durable.Store) {
@@ -65,11 +62,10 @@ var opening = map[string]part{
 		ends := newAnswer("d")
 		ends.Ends = true
 		suspendRun(t, s, "to end", newWait("c"), newWait("d"))
-		require.NoError(t, s.Answer(t.Context(), "to end", durable.Answers(ends)))
+		answerAll(t, s, "to end", ends)
 		suspendRun(t, s, "to be cancelled", newWait("c"))
 		sendSignal(t, s, "to be cancelled", durable.SignalCancel, "")
-		l := beginRun(t, s, "ended")
-		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
+		l := askRun(t, s, "ended", newWait("c"))
 		endRun(t, s, l)
 		assert.Equal(t, []string{"held/c", "overdue/c", "overdue/d", "paused/c", "waits/c"}, listOpen(t, s, durable.WaitFilter{}))
 	},
@@ -174,11 +170,7 @@ func allPages(t *testing.T, s durable.Store, f durable.WaitFilter, between func(
 
 // waitNames returns the runs and IDs of waits.
 func waitNames(waits []durable.Wait) []string {
-	names := []string{}
-	for _, w := range waits {
-		names = append(names, fmt.Sprintf("%s/%s", w.Run, w.ID))
-	}
-	return names
+	return lo.Map(waits, func(w durable.Wait, _ int) string { return fmt.Sprintf("%s/%s", w.Run, w.ID) })
 }
 
 func listOpen(t *testing.T, s durable.Store, f durable.WaitFilter) []string {

@@ -29,13 +29,6 @@ func passTo(phase durable.Kind, input []byte) durable.Commit {
 	return durable.Commit{Update: durable.Update{Pass: &durable.Pass{Phase: phase, Input: input}}}
 }
 
-func readSubmitted(t *testing.T, s durable.Store, id agent.RunID) string {
-	t.Helper()
-	data, err := s.SubmittedInput(t.Context(), id)
-	require.NoError(t, err, "read the submitted input of run %q", id)
-	return string(data)
-}
-
 // passing tests phases of runs.
 var passing = map[string]part{
 	"a run in a phase is in the queue of the phase": func(t *testing.T, s durable.Store) {
@@ -75,8 +68,8 @@ var passing = map[string]part{
 		owed, err := s.Owed(t.Context(), hour, 10)
 		require.NoError(t, err)
 		assert.Contains(t, owed, durable.Offer{OfferID: durable.OfferID{Run: "r", Seq: 2}, Key: r.Needs().Key()})
-		assert.Equal(t, "second input", readInput(t, s, "r"))
-		assert.Equal(t, "input of r", readSubmitted(t, s, "r"))
+		assert.Equal(t, "second input", readData(t, s.Input, "r"))
+		assert.Equal(t, "input of r", readData(t, s.SubmittedInput, "r"))
 		assert.Empty(t, claimRuns(t, s, 10, phaseKey()))
 
 		j.Phase = ""
@@ -84,8 +77,8 @@ var passing = map[string]part{
 		require.Len(t, second, 1)
 		assert.Equal(t, []any{int64(2), 1}, []any{second[0].Epoch, second[0].Attempts})
 		writeCommit(t, s, second[0].Lease(), passTo("report", []byte("third input")))
-		assert.Equal(t, "third input", readInput(t, s, "r"))
-		assert.Equal(t, "input of r", readSubmitted(t, s, "r"), "the first input stays")
+		assert.Equal(t, "third input", readData(t, s.Input, "r"))
+		assert.Equal(t, "input of r", readData(t, s.SubmittedInput, "r"), "the first input stays")
 		assert.Equal(t, j.Demands, getRun(t, s, "r").Demands)
 		third := claimRuns(t, s, 10, durable.Needs{Kind: "report"}.Key())
 		require.Len(t, third, 1)
@@ -96,18 +89,18 @@ var passing = map[string]part{
 		submitJobs(t, s, newPhaseJob("r"))
 		first := claimRuns(t, s, 1, phaseKey())[0].Lease()
 		writeCommit(t, s, first, passTo("", nil))
-		writeCommit(t, s, first, passTo("", nil))
+		repeats(t, s, first, passTo("", nil))
 		writeCommit(t, s, acquireRun(t, s, "r", "tester", durable.TakeFree), durable.Commit{Entries: newEntries(1, 1)})
-		assert.ErrorIs(t, s.Commit(t.Context(), first, passTo("", nil)), durable.ErrStale)
+		refusesCommit(t, s, durable.ErrStale, first, passTo("", nil))
 	},
 	"an input stays unless another is given": func(t *testing.T, s durable.Store) {
 		submitJobs(t, s, newPhaseJob("r"), durable.Job{ID: "none", Phase: phaseKind})
-		assert.Equal(t, "input of r", readSubmitted(t, s, "r"))
+		assert.Equal(t, "input of r", readData(t, s.SubmittedInput, "r"))
 		for _, r := range claimRuns(t, s, 2, phaseKey()) {
 			writeCommit(t, s, r.Lease(), passTo(phaseKind, nil))
 		}
-		assert.Equal(t, []string{"input of r", "input of r"}, []string{readInput(t, s, "r"), readSubmitted(t, s, "r")})
-		assert.Equal(t, []string{"", ""}, []string{readInput(t, s, "none"), readSubmitted(t, s, "none")})
+		assert.Equal(t, []string{"input of r", "input of r"}, []string{readData(t, s.Input, "r"), readData(t, s.SubmittedInput, "r")})
+		assert.Equal(t, []string{"", ""}, []string{readData(t, s.Input, "none"), readData(t, s.SubmittedInput, "none")})
 		for _, r := range claimRuns(t, s, 2, phaseKey()) {
 			input := []byte("new\x00\xff")
 			if r.ID == "r" {
@@ -115,8 +108,8 @@ var passing = map[string]part{
 			}
 			writeCommit(t, s, r.Lease(), passTo("", input))
 		}
-		assert.Equal(t, []string{"", "input of r"}, []string{readInput(t, s, "r"), readSubmitted(t, s, "r")})
-		assert.Equal(t, []string{"new\x00\xff", ""}, []string{readInput(t, s, "none"), readSubmitted(t, s, "none")})
+		assert.Equal(t, []string{"", "input of r"}, []string{readData(t, s.Input, "r"), readData(t, s.SubmittedInput, "r")})
+		assert.Equal(t, []string{"new\x00\xff", ""}, []string{readData(t, s.Input, "none"), readData(t, s.SubmittedInput, "none")})
 		require.ErrorIs(t, second(s.SubmittedInput(t.Context(), unknownRun)), durable.ErrNotFound)
 	},
 	"its waits are removed": func(t *testing.T, s durable.Store) {
@@ -132,44 +125,11 @@ var passing = map[string]part{
 		assert.True(t, getRun(t, s, "r").AnswerBy.IsZero())
 		require.ErrorIs(t, second(s.WaitByToken(t.Context(), w.TokenHash)), durable.ErrTokenSpent)
 	},
-	"a paused run waits until the pause ends": func(t *testing.T, s durable.Store) {
-		l := beginRun(t, s, "r")
-		sendSignal(t, s, "r", durable.SignalPause, "")
-		writeCommit(t, s, l, passTo(phaseKind, nil))
-		requireStatus(t, s, durable.StatusWaiting, "r")
-		assert.True(t, getRun(t, s, "r").Paused)
-		assert.Empty(t, claimRuns(t, s, 10, phaseKey()))
-		resumeRun(t, s, "r")
-		assert.Len(t, claimRuns(t, s, 10, phaseKey()), 1)
-	},
-	"a run that is to be cancelled is ready": func(t *testing.T, s durable.Store) {
-		for _, id := range []agent.RunID{"cancelled", "paused"} {
-			l := beginRun(t, s, id)
-			sendSignal(t, s, id, durable.SignalCancel, "enough")
-			if id == "paused" {
-				sendSignal(t, s, id, durable.SignalPause, "")
-			}
-			writeCommit(t, s, l, passTo(phaseKind, nil))
-		}
-		requireStatus(t, s, durable.StatusReady, "cancelled", "paused")
-		claimed := claimRuns(t, s, 10, phaseKey())
-		require.Len(t, claimed, 2)
-		for _, r := range claimed {
-			assert.Equal(t, "enough", r.CancelReason)
-		}
-		assert.Equal(t, []string{"cancel request enough"}, readSignals(t, s, "two")["cancelled"])
-	},
-	"a cancellation before the next process begins ends it": func(t *testing.T, s durable.Store) {
-		for _, id := range []agent.RunID{"ready", "paused"} {
-			l := beginRun(t, s, id)
-			if id == "paused" {
-				sendSignal(t, s, id, durable.SignalPause, "")
-			}
-			writeCommit(t, s, l, passTo(phaseKind, nil))
-			sendSignal(t, s, id, durable.SignalCancel, "")
-		}
-		requireStatus(t, s, durable.StatusCancelled, "ready", "paused")
-	},
+	"a paused run waits until the pause ends":               play(begin, pause, passOn, isWaiting, isPaused, isIdle, resume, isReady, claim),
+	"a run that is to be cancelled is ready":                play(begin, cancel, passOn, isReady, claim, hearSignals("two", "cancel request enough")),
+	"a paused run that is to be cancelled is ready":         play(begin, cancel, pause, passOn, isReady, claim),
+	"a cancellation before the next process begins ends it": play(begin, passOn, isReady, cancel, isCancelled),
+	"a cancellation ends a paused run that was passed on":   play(begin, pause, passOn, cancel, isCancelled),
 	"StartBy limits the start of the last phase": func(t *testing.T, s durable.Store) {
 		j := newJob("r")
 		j.StartBy = longAgo()
@@ -184,48 +144,39 @@ var passing = map[string]part{
 		c := passTo(phaseKind, []byte("second input"))
 		c.Entries, c.Events, c.Jobs = newEntries(1, 1), []durable.Event{newEvent("e")}, []durable.Job{newJob("child")}
 		writeCommit(t, s, l, c)
-		before := getRun(t, s, "r")
-		writeCommit(t, s, l, c)
-		assert.Equal(t, before, getRun(t, s, "r"), "nothing was done again")
-		claimed := claimRuns(t, s, 1, phaseKey())[0]
-		writeCommit(t, s, l, c)
-		assert.Equal(t, claimed, getRun(t, s, "r"))
-		assert.Equal(t, []string{"second input", "input of r"}, []string{readInput(t, s, "r"), readSubmitted(t, s, "r")})
-		assert.Equal(t, []string{"e"}, eventNames(t, s, "r"))
-
+		repeats(t, s, l, c)
+		claimRuns(t, s, 1, phaseKey())
+		repeats(t, s, l, c)
 		other := passTo(phaseKind, []byte("third input"))
 		other.Entries, other.Events, other.Jobs = c.Entries, c.Events, c.Jobs
-		require.ErrorIs(t, s.Commit(t.Context(), l, other), durable.ErrStale, "another input")
+		refusesCommit(t, s, durable.ErrStale, l, other, "another input")
 		other = c
 		other.Events = append(slices.Clone(c.Events), newEvent("another"))
-		require.ErrorIs(t, s.Commit(t.Context(), l, other), durable.ErrStale, "another event")
+		refusesCommit(t, s, durable.ErrStale, l, other, "another event")
 	},
 	"no status and no waits go with it": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		before := getRun(t, s, "r")
-		for _, u := range []durable.Update{
-			{Status: durable.StatusRunning}, {Status: durable.StatusWaiting}, endUpdate(), {Waits: []durable.Wait{newWait("c")}}, {Waits: []durable.Wait{}},
-		} {
-			u.Pass = &durable.Pass{Phase: phaseKind}
-			require.ErrorContains(t, add(t.Context(), s, l, u, newEntry(1)), "pass a run on")
-		}
-		require.ErrorContains(t, add(t.Context(), s, l, durable.Update{Status: durable.StatusReady}), "cannot set status")
-		assert.Equal(t, before, getRun(t, s, "r"))
+		changesNothing(t, s, func() {
+			for _, u := range []durable.Update{
+				{Status: durable.StatusRunning}, {Status: durable.StatusWaiting}, endUpdate(), {Waits: []durable.Wait{newWait("c")}}, {Waits: []durable.Wait{}},
+			} {
+				u.Pass = &durable.Pass{Phase: phaseKind}
+				require.ErrorContains(t, add(t.Context(), s, l, u, newEntry(1)), "pass a run on")
+			}
+			require.ErrorContains(t, add(t.Context(), s, l, durable.Update{Status: durable.StatusReady}), "cannot set status")
+		})
 	},
 	"all or nothing": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		before := getRun(t, s, "r")
-		wrong := passTo(phaseKind, []byte("second input"))
-		wrong.Entries = newEntries(2, 2)
-		require.ErrorAs(t, s.Commit(t.Context(), l, wrong), new(*durable.SeqError))
 		taken := passTo(phaseKind, []byte("second input"))
 		taken.Jobs = []durable.Job{newJob("r")}
-		require.ErrorIs(t, s.Commit(t.Context(), l, taken), durable.ErrExists)
+		refusesCommit(t, s, durable.ErrExists, l, taken)
+		wrong := passTo(phaseKind, []byte("second input"))
+		wrong.Entries = newEntries(2, 2)
+		changesNothing(t, s, func() { require.ErrorAs(t, s.Commit(t.Context(), l, wrong), new(*durable.SeqError)) })
 		l.Epoch++
-		require.ErrorIs(t, s.Commit(t.Context(), l, passTo(phaseKind, []byte("second input"))), durable.ErrStale)
+		refusesCommit(t, s, durable.ErrStale, l, passTo(phaseKind, []byte("second input")))
 		l.Run = unknownRun
-		require.ErrorIs(t, s.Commit(t.Context(), l, passTo(phaseKind, nil)), durable.ErrNotFound)
-		assert.Equal(t, before, getRun(t, s, "r"))
-		assert.Equal(t, "input of r", readInput(t, s, "r"))
+		refusesCommit(t, s, durable.ErrNotFound, l, passTo(phaseKind, nil))
 	},
 }

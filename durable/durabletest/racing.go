@@ -15,57 +15,79 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-var racing = map[string]part{
-	"one of many begins":   func(t *testing.T, s durable.Store) { oneBegins(t, s) },
-	"one of many acquires": func(t *testing.T, s durable.Store) { oneAcquires(t, s) },
-	"one job of a key":     func(t *testing.T, s durable.Store) { oneKey(t, s) },
-	"all of many take over, one after another": func(t *testing.T, s durable.Store) {
-		first := beginRun(t, s, "r")
-		var mu sync.Mutex
-		leases := []durable.Lease{first}
-		atOnce(8, func(i int) {
-			l, err := s.Acquire(t.Context(), "r", strconv.Itoa(i), hour, durable.TakeOver)
-			assert.NoError(t, err)
-			mu.Lock()
-			defer mu.Unlock()
-			leases = append(leases, l)
-		})
-		slices.SortFunc(leases, func(a, b durable.Lease) int { return int(a.Epoch - b.Epoch) })
-		for i, l := range leases {
-			assert.Equal(t, int64(i+1), l.Epoch, "no epoch is given twice")
-		}
-		last := leases[len(leases)-1]
-		for _, l := range leases[:len(leases)-1] {
-			stale(t, s, l)
-		}
-		writeUpdate(t, s, last, durable.Update{}, newEntry(1))
-	},
-	"one of many writes an entry":                  func(t *testing.T, s durable.Store) { oneCommits(t, s) },
-	"one of many answers":                          func(t *testing.T, s durable.Store) { oneAnswers(t, s) },
-	"one of many changes a document":               func(t *testing.T, s durable.Store) { oneChanges(t, s) },
-	"a run starts after one that ends":             func(t *testing.T, s durable.Store) { startsWhileEnding(t, s) },
-	"readers see whole writes":                     func(t *testing.T, s durable.Store) { wholeWrites(t, s, s) },
-	"a process that was taken over writes no more": func(t *testing.T, s durable.Store) { testFencing(t, s, s) },
-	"runs do not disturb each other": func(t *testing.T, s durable.Store) {
-		const steps = 15
-		atOnce(8, func(i int) {
-			id := agent.RunID(strconv.Itoa(i))
-			l, err := s.Begin(t.Context(), durable.Job{ID: id}, "one", hour)
-			assert.NoError(t, err)
-			for n := range steps {
-				assert.NoError(t, add(t.Context(), s, l, durable.Update{}, newEntry(int64(n+1))))
-				_, err := s.Run(t.Context(), id)
-				assert.NoError(t, err)
-			}
-			assert.NoError(t, add(t.Context(), s, l, endUpdate()))
-		})
-		for i := range 8 {
-			sameEntries(t, newEntries(1, steps), readJournal(t, s, agent.RunID(strconv.Itoa(i))))
-		}
-	},
+// races are parts that TestStore runs with one handle on a store, and TestShared with two.
+var races = map[string]func(t *testing.T, handles ...durable.Store){
+	"one of many begins":                           oneBegins,
+	"one of many acquires":                         oneAcquires,
+	"one job of a key":                             oneKey,
+	"one run and many claimers":                    oneClaims,
+	"many runs and many claimers":                  allClaimed,
+	"all of many take over, one after another":     allTakeOver,
+	"one of many writes an entry":                  oneCommits,
+	"one of many answers":                          oneAnswers,
+	"one of many answers comes next":               oneCounts,
+	"one of many changes a document":               oneChanges,
+	"a run starts after one that ends":             startsWhileEnding,
+	"many owners watch at once":                    oneWatches,
+	"many reconcile at once":                       onceReconciled,
+	"readers see whole writes":                     wholeWrites,
+	"a process that was taken over writes no more": testFencing,
+	"runs do not disturb each other":               allWrite,
+	"a value for every cause":                      testChanges,
 }
 
-// The races below use one handle, or several in TestShared.
+// racing returns the races with one handle.
+func racing() map[string]part {
+	parts := map[string]part{}
+	for name, test := range races {
+		parts[name] = func(t *testing.T, s durable.Store) { test(t, s) }
+	}
+	return parts
+}
+
+// last returns the last handle, which is the first one if there is no other.
+func last(handles []durable.Store) durable.Store { return handles[len(handles)-1] }
+
+// allTakeOver takes a run over in many processes: each gets an epoch of its own.
+func allTakeOver(t *testing.T, handles ...durable.Store) {
+	t.Helper()
+	leases := []durable.Lease{beginRun(t, handles[0], "r")}
+	var mu sync.Mutex
+	atOnce(8, func(i int) {
+		l, err := handles[i%len(handles)].Acquire(t.Context(), "r", strconv.Itoa(i), hour, durable.TakeOver)
+		assert.NoError(t, err)
+		mu.Lock()
+		defer mu.Unlock()
+		leases = append(leases, l)
+	})
+	slices.SortFunc(leases, func(a, b durable.Lease) int { return int(a.Epoch - b.Epoch) })
+	for i, l := range leases {
+		assert.Equal(t, int64(i+1), l.Epoch, "no epoch is given twice")
+		if i < len(leases)-1 {
+			stale(t, handles[0], l)
+		}
+	}
+	writeUpdate(t, handles[0], leases[len(leases)-1], durable.Update{}, newEntry(1))
+}
+
+// allWrite writes to many runs at once.
+func allWrite(t *testing.T, handles ...durable.Store) {
+	t.Helper()
+	const steps = 15
+	atOnce(8, func(i int) {
+		s, id := handles[i%len(handles)], agent.RunID(strconv.Itoa(i))
+		l, err := s.Begin(t.Context(), durable.Job{ID: id}, "one", hour)
+		assert.NoError(t, err)
+		for n := range steps {
+			assert.NoError(t, add(t.Context(), s, l, durable.Update{}, newEntry(int64(n+1))))
+			assert.NoError(t, second(s.Run(t.Context(), id)))
+		}
+		assert.NoError(t, add(t.Context(), s, l, endUpdate()))
+	})
+	for i := range 8 {
+		sameEntries(t, newEntries(1, steps), readJournal(t, handles[0], agent.RunID(strconv.Itoa(i))))
+	}
+}
 
 func oneBegins(t *testing.T, handles ...durable.Store) {
 	t.Helper()
@@ -137,8 +159,9 @@ func oneAnswers(t *testing.T, handles ...durable.Store) {
 }
 
 // wholeWrites reads through one handle while another writes: the journal must never be behind the record of the run.
-func wholeWrites(t *testing.T, writer, reader durable.Store) {
+func wholeWrites(t *testing.T, handles ...durable.Store) {
 	t.Helper()
+	writer, reader := handles[0], last(handles)
 	l := beginRun(t, writer, "r")
 	done := make(chan struct{})
 	var group sync.WaitGroup
@@ -175,8 +198,9 @@ func wholeWrites(t *testing.T, writer, reader durable.Store) {
 
 // testFencing checks a takeover in the middle of a writer's work: all entries of the first writer precede the first entry
 // of the second.
-func testFencing(t *testing.T, first, other durable.Store) {
+func testFencing(t *testing.T, handles ...durable.Store) {
 	t.Helper()
+	first, other := handles[0], last(handles)
 	l := beginRun(t, first, "r")
 	started := make(chan struct{})
 	var group sync.WaitGroup

@@ -15,62 +15,31 @@ import (
 var reconciling = map[string]part{
 	"nothing to do": func(t *testing.T, s durable.Store) {
 		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
-		past, all := longAgo(), []agent.RunID{"ready", "held", "waiting", "pending", "ended", "started"}
-		ready, pending, started := newJob("ready"), newJob("pending"), newJob("started")
-		ready.StartBy, ready.Deadline, pending.NotBefore = later(), later(), later()
-		started.StartBy = past
-		submitJobs(t, s, ready, pending)
+		ready, started, late := newJob("ready"), newJob("started"), newJob("ended")
+		ready.StartBy, ready.Deadline = later(), later()
+		started.StartBy, late.Deadline = longAgo(), longAgo()
+		submitJobs(t, s, ready, newLaterJob("pending"))
 		beginAs(t, s, started, "one", hour)
 		beginRun(t, s, "held")
 		suspendRun(t, s, "waiting", newWaitBy("c", later()))
-		late := newJob("ended")
-		late.Deadline = past
 		endRun(t, s, beginAs(t, s, late, "one", hour))
-		before := map[agent.RunID]durable.Run{}
-		for _, id := range all {
-			before[id] = getRun(t, s, id)
-		}
-		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
-		for _, id := range all {
-			assert.Equal(t, before[id], getRun(t, s, id))
-		}
+		changesNothing(t, s, func() { assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s)) })
 	},
-	"a running run whose lease has expired is ready": func(t *testing.T, s durable.Store) {
-		l := beginAs(t, s, newJob("r"), "one", gone)
-		requireStatus(t, s, durable.StatusRunning, "r")
-		done := reconcileAll(t, s)
-		assert.Equal(t, 1, done.Expired)
-		assert.True(t, done.Changed())
-		requireStatus(t, s, durable.StatusReady, "r")
-		r := getRun(t, s, "r")
-		assert.Equal(t, []any{"", int64(1), 1}, []any{r.Owner, r.Epoch, r.Attempts})
-		stale(t, s, l)
-		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
-		assert.Equal(t, int64(2), claimRuns(t, s, 1, testerKey())[0].Epoch)
-	},
-	"a waiting run whose lease has expired is released": func(t *testing.T, s durable.Store) {
-		kid := beginRun(t, s, "kid")
-		for id, q := range map[agent.RunID]durable.Wait{
-			"open": newWait("c"), "answered": newWait("c"), "child": newWaitTo("c", "kid"), "overdue": newWaitBy("c", longAgo()),
-		} {
-			l := beginRun(t, s, id)
-			writeUpdate(t, s, l, waitUpdate(1, q))
-			if id == "answered" {
-				answerRun(t, s, id, "c")
-			}
-			if id == "child" {
-				endRun(t, s, kid)
-			}
-			expireLease(t, s, l)
-		}
-		assert.GreaterOrEqual(t, reconcileAll(t, s).Expired, 1)
-		requireStatus(t, s, durable.StatusWaiting, "open")
-		requireStatus(t, s, durable.StatusReady, "answered", "child", "overdue")
-		for _, id := range []agent.RunID{"open", "answered", "child", "overdue"} {
-			assert.Empty(t, getRun(t, s, id).Owner, id)
-		}
-		assert.Equal(t, durable.Reconciled{Done: true}, reconcileAll(t, s))
-	},
+	"a running run whose lease has expired is ready": play(
+		begin, expire, isRunning, reconciles(durable.Reconciled{Expired: 1}), isReady, isFree, reconciles(durable.Reconciled{}), claim,
+	),
+	"a waiting run whose lease has expired is released": play(
+		begin, askWaits(newWait("c")), expire, reconciles(durable.Reconciled{Expired: 1}), isWaiting, isFree, isIdle,
+	),
+	"an answered run whose lease has expired is released": play(
+		begin, askWaits(newWait("c")), answerWaits(newAnswer("c")), expire, reconciles(durable.Reconciled{Expired: 1}), isReady, isFree,
+	),
+	"a run whose child has ended and whose lease has expired is released": play(
+		beginKid, begin, askWaits(newWaitTo("c", "kid")), endKid, expire, reconciles(durable.Reconciled{Expired: 1}), isReady, isFree,
+	),
+	"an overdue run whose lease has expired is released": play(
+		begin, askWaits(newWaitBy("c", longAgo())), expire, reconciles(durable.Reconciled{Expired: 1}), isReady, isFree, reconciles(durable.Reconciled{}),
+	),
 	"a question whose deadline has passed": func(t *testing.T, s durable.Store) {
 		soon := time.Now().Add(300 * time.Millisecond).UTC().Truncate(time.Microsecond)
 		suspendRun(t, s, "r", newWait("c"), newWaitBy("d", soon))
@@ -83,14 +52,8 @@ var reconciling = map[string]part{
 		requireStatus(t, s, durable.StatusWaiting, "other")
 	},
 	"an overdue question of a run that a process holds": func(t *testing.T, s durable.Store) {
-		l := beginRun(t, s, "r")
-		writeUpdate(t, s, l, waitUpdate(1, newWaitBy("c", longAgo())))
-		assert.False(t, reconcileAll(t, s).Changed())
-		requireStatus(t, s, durable.StatusWaiting, "r")
-		answerRun(t, s, "r", "c")
+		play(begin, askWaits(newWaitBy("c", longAgo())), isIdle, isWaiting, answerWaits(newAnswer("c")), release, isReady)(t, s)
 		assert.True(t, getRun(t, s, "r").AnswerBy.IsZero())
-		releaseRun(t, s, l)
-		requireStatus(t, s, durable.StatusReady, "r")
 	},
 	"a pending run whose time has come": func(t *testing.T, s durable.Store) {
 		for wait := 300 * time.Millisecond; ; wait *= 2 {
@@ -139,7 +102,7 @@ var reconciling = map[string]part{
 		j := newJob("r")
 		j.Deadline = longAgo()
 		beginAs(t, s, j, "one", hour)
-		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("enough")))
+		sendSignal(t, s, "r", durable.SignalCancel, "enough")
 		assert.False(t, reconcileAll(t, s).Changed())
 		r := getRun(t, s, "r")
 		assert.Equal(t, []any{durable.CancelRequest, "enough"}, []any{r.CancelCause, r.CancelReason})
@@ -177,7 +140,7 @@ var reconciling = map[string]part{
 		const n = 2500
 		var jobs []durable.Job
 		for i := range n {
-			jobs = append(jobs, durable.Job{ID: agent.RunID(strconv.Itoa(i)), StartBy: longAgo()})
+			jobs = append(jobs, durable.Job{ID: agent.RunID(strconv.Itoa(i)), StartBy: longAgo(), Labels: map[string]string{"team": "red"}})
 		}
 		submitJobs(t, s, jobs...)
 		late, calls := 0, 0
@@ -189,8 +152,12 @@ var reconciling = map[string]part{
 		}
 		assert.Equal(t, n, late)
 		assert.Len(t, listIDs(t, s, durable.Filter{Status: []durable.Status{durable.StatusCancelled}, Limit: 2 * n}), n)
+		submitJobs(t, s, newJob("ready"))
+		pruned, err := s.Prune(t.Context(), later())
+		require.NoError(t, err)
+		assert.Equal(t, n, pruned)
+		assert.Equal(t, []agent.RunID{"ready"}, listIDs(t, s, durable.Filter{}))
 	},
-	"many at once": func(t *testing.T, s durable.Store) { onceReconciled(t, s) },
 }
 
 // reconcileUntil reconciles until a call has changed what the test waits for, and returns the sum of all calls.

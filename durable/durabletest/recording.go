@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -22,8 +23,8 @@ var recording = map[string]part{
 		partial, decides := newAnswer("d"), newAnswer("d")
 		partial.More, partial.By, partial.Data = true, "ann", []byte("yes\x00")
 		decides.Ends, decides.By, decides.Data = true, "bob", []byte("no")
-		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(partial)))
-		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(decides)))
+		answerAll(t, s, "r", partial)
+		answerAll(t, s, "r", decides)
 		w := readWaits(t, s, "r")[1]
 		all := readRecords(t, s, durable.AuditFilter{})
 		require.Len(t, all, 2)
@@ -45,12 +46,12 @@ var recording = map[string]part{
 	},
 	"only what was done": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		given := newWait("d")
-		given.Answer = new(newAnswer("d"))
-		writeUpdate(t, s, l, waitUpdate(1, newWait("c"), given))
-		require.ErrorIs(t, s.Answer(t.Context(), "r", durable.Answers(newAnswer("c"), newAnswer("x"))), durable.ErrNotFound)
-		require.ErrorIs(t, s.Answer(t.Context(), "r", func([]durable.Wait, time.Time) ([]durable.Answer, error) { return nil, errTooMany }), errTooMany)
-		require.ErrorIs(t, s.RevokeWaiver(t.Context(), "w", "ops"), durable.ErrNotFound)
+		writeUpdate(t, s, l, waitUpdate(1, newWait("c"), newDecided("d")))
+		changesNothing(t, s, func() {
+			refusesAnswers(t, s, durable.ErrNotFound, "r", newAnswer("c"), newAnswer("x"))
+			require.ErrorIs(t, s.Answer(t.Context(), "r", func([]durable.Wait, time.Time) ([]durable.Answer, error) { return nil, errTooMany }), errTooMany)
+			require.ErrorIs(t, s.RevokeWaiver(t.Context(), "w", "ops"), durable.ErrNotFound)
+		})
 		assert.Empty(t, readRecords(t, s, durable.AuditFilter{}))
 	},
 	"answers in a commit": func(t *testing.T, s durable.Store) {
@@ -61,15 +62,14 @@ var recording = map[string]part{
 			return durable.AuditRecord{At: testTime(), Kind: durable.AuditAnswer, Subject: "bash", By: by, Answer: &a}
 		}
 		given := []durable.AuditRecord{record("c", "ann", "yes\x00"), record("d", "bob", "no")}
-		c := durable.Commit{Entries: newEntries(1, 1), Update: durable.Update{Status: durable.StatusRunning, Steps: 1}, Records: given}
-		require.NoError(t, s.Commit(t.Context(), l, c))
-		require.Error(t, s.Commit(t.Context(), l, durable.Commit{Entries: newEntries(4, 4), Records: given}), "not the next entry")
+		writeCommit(t, s, l, durable.Commit{Entries: newEntries(1, 1), Records: given})
+		changesNothing(t, s, func() {
+			require.Error(t, s.Commit(t.Context(), l, durable.Commit{Entries: newEntries(4, 4), Records: given}), "not the next entry")
+		})
 		lost := l
 		lost.Epoch--
-		require.ErrorIs(t, s.Commit(t.Context(), lost, durable.Commit{Records: given}), durable.ErrStale)
-		taken := newJob("r")
-		require.ErrorIs(t, s.Commit(t.Context(), l, durable.Commit{Jobs: []durable.Job{taken}, Records: given}), durable.ErrExists)
-
+		refusesCommit(t, s, durable.ErrStale, lost, durable.Commit{Records: given})
+		refusesCommit(t, s, durable.ErrExists, l, durable.Commit{Jobs: []durable.Job{newJob("r")}, Records: given})
 		all := readRecords(t, s, durable.AuditFilter{Run: "r"})
 		require.Len(t, all, 2, "only those of the commit that succeeded")
 		for i, want := range []durable.AuditRecord{given[1], given[0]} {
@@ -77,16 +77,13 @@ var recording = map[string]part{
 			assert.Equal(t, []any{durable.AuditAnswer, l.Run, "bash", want.By}, []any{got.Kind, got.Run, got.Subject, got.By})
 			assert.True(t, testTime().Equal(got.At), "the time of the writer: %v", got.At)
 			require.NotNil(t, got.Answer)
-			assert.Equal(t, []any{want.Answer.Wait, want.Answer.Subject, want.Answer.Ends, string(want.Answer.Data)},
-				[]any{got.Answer.Wait, got.Answer.Subject, got.Answer.Ends, string(got.Answer.Data)})
+			sameAnswer(t, *want.Answer, *got.Answer)
 			assert.True(t, got.At.Equal(got.Answer.At), "the answer has the time, too: %v", got.Answer.At)
-			assert.Equal(t, want.By, got.Answer.By)
 		}
 		assert.Empty(t, readWaits(t, s, "r"))
 		end := durable.Commit{Update: endUpdate(), Records: []durable.AuditRecord{record("e", "cid", "yes")}}
-		for range 2 { // the end may be repeated
-			require.NoError(t, s.Commit(t.Context(), l, end))
-		}
+		writeCommit(t, s, l, end)
+		repeats(t, s, l, end)
 		assert.Equal(t, []string{"answer bash cid", "answer bash bob", "answer bash ann"}, recordNames(readRecords(t, s, durable.AuditFilter{})))
 		require.NoError(t, s.Delete(t.Context(), "r"))
 		for _, r := range readRecords(t, s, durable.AuditFilter{}) {
@@ -146,7 +143,7 @@ var recording = map[string]part{
 			waits, answers = append(waits, newWait(strconv.Itoa(i))), append(answers, newAnswer(strconv.Itoa(i)))
 		}
 		suspendRun(t, s, "r", waits...)
-		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(answers...)))
+		answerAll(t, s, "r", answers...)
 		page := readRecords(t, s, durable.AuditFilter{})
 		assert.Len(t, page, durable.DefaultLimit)
 		rest := readRecords(t, s, durable.AuditFilter{Before: page[len(page)-1].Seq})
@@ -156,9 +153,7 @@ var recording = map[string]part{
 	"without data when the run is deleted": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r", newWait("c"), newWait("d"))
 		suspendRun(t, s, "other", newWait("c"))
-		a := newAnswer("c")
-		a.By = "ann"
-		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers(a)))
+		answerRun(t, s, "r", "c")
 		answerRun(t, s, "other", "c")
 		before := readRecords(t, s, durable.AuditFilter{})
 		require.NoError(t, s.Delete(t.Context(), "r"))
@@ -170,13 +165,11 @@ var recording = map[string]part{
 		assert.Equal(t, before[1], after[1])
 	},
 	"without data when the run is pruned": func(t *testing.T, s durable.Store) {
-		l := beginRun(t, s, "r")
-		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
+		l := askRun(t, s, "r", newWait("c"))
 		answerRun(t, s, "r", "c")
 		endRun(t, s, l)
 		assert.Equal(t, "yes", string(readRecords(t, s, durable.AuditFilter{})[0].Answer.Data), "the end of the run keeps it")
-		_, err := s.Prune(t.Context(), later())
-		require.NoError(t, err)
+		require.NoError(t, second(s.Prune(t.Context(), later())))
 		all := readRecords(t, s, durable.AuditFilter{Run: "r"})
 		require.Len(t, all, 1)
 		assert.Empty(t, all[0].Answer.Data)
@@ -236,11 +229,8 @@ func newWaiver(id string) durable.Waiver {
 	return durable.Waiver{ID: id, By: "ann", Created: testTime(), Expires: later(), Data: []byte("what\x00")}
 }
 
-func waiverIDs(waivers []durable.Waiver) (ids []string) {
-	for _, w := range waivers {
-		ids = append(ids, w.ID)
-	}
-	return ids
+func waiverIDs(waivers []durable.Waiver) []string {
+	return lo.Map(waivers, func(w durable.Waiver, _ int) string { return w.ID })
 }
 
 func readWaivers(t *testing.T, s durable.Store, all bool) []durable.Waiver {
@@ -265,9 +255,5 @@ func readRecords(t *testing.T, s durable.Store, f durable.AuditFilter) []durable
 
 // recordNames returns the kinds, subjects and names of records.
 func recordNames(records []durable.AuditRecord) []string {
-	names := []string{}
-	for _, r := range records {
-		names = append(names, fmt.Sprintf("%s %s %s", r.Kind, r.Subject, r.By))
-	}
-	return names
+	return lo.Map(records, func(r durable.AuditRecord, _ int) string { return fmt.Sprintf("%s %s %s", r.Kind, r.Subject, r.By) })
 }

@@ -28,13 +28,11 @@ var starting = map[string]part{
 			l := beginRun(t, s, first)
 			r := submitJobs(t, s, newJobAfter(id, first))[0]
 			assert.Equal(t, r, getRun(t, s, id))
-			requireStatus(t, s, durable.StatusWaiting, id)
 			waits := readWaits(t, s, id)
 			require.Len(t, waits, 1)
 			sameWait(t, durable.AfterWait(id, first, r.Created), waits[0])
-			assert.Empty(t, claimRuns(t, s, 10, testerKey()))
-			assert.Empty(t, readOwed(t, s, hour, 10))
-			assert.False(t, reconcileAll(t, s).Changed())
+			play(isIdle)(t, s)
+			requireStatus(t, s, durable.StatusWaiting, id)
 			writeUpdate(t, s, l, durable.Update{Status: status})
 			requireStatus(t, s, durable.StatusReady, id)
 			assert.Equal(t, []durable.OfferID{{Run: id, Seq: 1}}, readOwed(t, s, hour, 10))
@@ -47,13 +45,7 @@ var starting = map[string]part{
 			assert.WithinDuration(t, r.Created, answer.At, time.Minute)
 		}
 	},
-	"a run that has ended is not waited for": func(t *testing.T, s durable.Store) {
-		endRun(t, s, beginRun(t, s, "first"))
-		submitJobs(t, s, newJobAfter("r", "first"))
-		requireStatus(t, s, durable.StatusReady, "r")
-		assert.Empty(t, readWaits(t, s, "r"))
-		assert.Equal(t, []durable.OfferID{{Run: "r", Seq: 1}}, readOwed(t, s, hour, 10))
-	},
+	"a run that has ended is not waited for": play(beginKid, endKid, submitAfterKid, isReady, hasWaits(0), claim),
 	"runs of one call in a row": func(t *testing.T, s durable.Store) {
 		submitJobs(t, s, newJob("a"), newJobAfter("b", "a"), newJobAfter("c", "b"), newJobAfter("d", "a"))
 		requireStatus(t, s, durable.StatusWaiting, "b", "c", "d")
@@ -71,10 +63,8 @@ var starting = map[string]part{
 			"unknown": {newJob("a"), newJobAfter("b", unknownRun)}, "itself": {newJob("a"), newJobAfter("b", "b")},
 			"submitted later": {newJobAfter("b", "a"), newJob("a")},
 		} {
-			require.ErrorIs(t, second(s.Submit(t.Context(), jobs...)), durable.ErrNotFound, name)
-			require.ErrorIs(t, s.Commit(t.Context(), l, durable.Commit{Entries: newEntries(1, 1), Jobs: jobs}), durable.ErrNotFound, name)
-			assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}), name)
-			assert.Empty(t, readJournal(t, s, "r"), name)
+			changesNothing(t, s, func() { require.ErrorIs(t, second(s.Submit(t.Context(), jobs...)), durable.ErrNotFound, name) })
+			refusesCommit(t, s, durable.ErrNotFound, l, durable.Commit{Entries: newEntries(1, 1), Jobs: jobs}, name)
 		}
 	},
 	"jobs of a commit": func(t *testing.T, s durable.Store) {
@@ -98,17 +88,14 @@ var starting = map[string]part{
 		writeCommit(t, s, l, c)
 		requireStatus(t, s, durable.StatusWaiting, "later")
 	},
-	"not with Begin": func(t *testing.T, s durable.Store) {
-		beginRun(t, s, "first")
-		require.ErrorContains(t, second(s.Begin(t.Context(), newJobAfter("r", "first"), "one", hour)), "submit the job")
-		assert.Equal(t, []agent.RunID{"first"}, listIDs(t, s, durable.Filter{}))
-	},
-	"not with NotBefore": func(t *testing.T, s durable.Store) {
+	"not with Begin or NotBefore": func(t *testing.T, s durable.Store) {
 		beginRun(t, s, "first")
 		j := newJobAfter("r", "first")
-		j.NotBefore = later()
-		require.ErrorContains(t, second(s.Submit(t.Context(), j)), "use either After or NotBefore")
-		assert.Equal(t, []agent.RunID{"first"}, listIDs(t, s, durable.Filter{}))
+		changesNothing(t, s, func() {
+			require.ErrorContains(t, second(s.Begin(t.Context(), j, "one", hour)), "submit the job")
+			j.NotBefore = later()
+			require.ErrorContains(t, second(s.Submit(t.Context(), j)), "use either After or NotBefore")
+		})
 	},
 	"a known idempotency key goes first": func(t *testing.T, s durable.Store) {
 		endRun(t, s, beginRun(t, s, "first"))
@@ -119,40 +106,18 @@ var starting = map[string]part{
 		j.ID = "other"
 		assert.Equal(t, agent.RunID("r"), submitJobs(t, s, j)[0].ID)
 	},
-	"a pause lasts": func(t *testing.T, s durable.Store) {
-		l := beginRun(t, s, "first")
-		submitJobs(t, s, newJobAfter("r", "first"), newJobAfter("resumed", "first"))
-		pauseRun(t, s, "r")
-		pauseRun(t, s, "resumed")
-		resumeRun(t, s, "resumed")
-		requireStatus(t, s, durable.StatusWaiting, "r", "resumed")
-		endRun(t, s, l)
-		requireStatus(t, s, durable.StatusReady, "resumed")
-		requireStatus(t, s, durable.StatusWaiting, "r")
-		resumeRun(t, s, "r")
-		requireStatus(t, s, durable.StatusReady, "r")
-	},
-	"the other run may be deleted when it has ended": func(t *testing.T, s durable.Store) {
-		l := beginRun(t, s, "first")
-		submitJobs(t, s, newJobAfter("paused", "first"), newJobAfter("r", "first"))
-		pauseRun(t, s, "paused")
-		endRun(t, s, l)
-		require.NoError(t, s.Delete(t.Context(), "first"))
-		resumeRun(t, s, "paused")
-		requireStatus(t, s, durable.StatusReady, "paused", "r")
-		claimed := claimRuns(t, s, 10, testerKey())[0]
-		sendSignal(t, s, claimed.ID, durable.SignalPause, "")
-		releaseRun(t, s, claimed.Lease())
-		requireStatus(t, s, durable.StatusWaiting, claimed.ID)
-		resumeRun(t, s, claimed.ID)
-		requireStatus(t, s, durable.StatusReady, claimed.ID)
-	},
+	"a pause lasts":       play(beginKid, submitAfterKid, pause, isWaiting, endKid, isWaiting, resume, isReady),
+	"a pause ends before": play(beginKid, submitAfterKid, pause, resume, isWaiting, endKid, isReady),
+	"the other run may be deleted when it has ended": play(beginKid, submitAfterKid, pause, endKid, deleteKid, resume, isReady),
+	"the other run is deleted when it has ended, and the run starts": play(
+		beginKid, submitAfterKid, endKid, deleteKid, isReady, claim, pause, release, isWaiting, resume, isReady,
+	),
 	"the other run is deleted before it has ended": func(t *testing.T, s durable.Store) {
 		submitJobs(t, s, newJob("first"), newJobAfter("r", "first"), newJobAfter("answered", "first"))
 		require.NoError(t, s.Delete(t.Context(), "first"))
 		assert.False(t, reconcileAll(t, s).Changed())
 		requireStatus(t, s, durable.StatusWaiting, "r", "answered")
-		require.NoError(t, s.Answer(t.Context(), "answered", durable.Answers(durable.Answer{Wait: "after", By: "ann"})))
+		answerAll(t, s, "answered", durable.Answer{Wait: "after", By: "ann"})
 		requireStatus(t, s, durable.StatusReady, "answered")
 		sendSignal(t, s, "r", durable.SignalCancel, "")
 		requireStatus(t, s, durable.StatusCancelled, "r")
@@ -206,4 +171,110 @@ func startsWhileEnding(t *testing.T, handles ...durable.Store) {
 		requireStatus(t, handles[0], durable.StatusReady, id(0), id(2))
 		requireStatus(t, handles[0], durable.StatusWaiting, id(1))
 	}
+}
+
+// waking tests when a waiting run becomes ready.
+var waking = map[string]part{
+	"a run with open questions waits": func(t *testing.T, s durable.Store) {
+		suspendRun(t, s, "person", newWait("c"))
+		suspendRun(t, s, "later", newWaitBy("c", later()))
+		suspendRun(t, s, "child", newWaitTo("c", "person"))
+		suspendRun(t, s, "no child", newWaitTo("c", unknownRun))
+		assert.False(t, reconcileAll(t, s).Changed())
+		requireStatus(t, s, durable.StatusWaiting, "person", "later", "child", "no child")
+		assert.Empty(t, claimRuns(t, s, 10, testerKey()))
+		assert.Empty(t, readOwed(t, s, hour, 10))
+	},
+	"a run without questions does not wait": play(suspendOn(), isReady),
+	"all questions are answered": play(
+		suspendOn(newWait("c"), newWait("d")), answerWaits(newAnswer("c")), isWaiting, answerWaits(newAnswer("d")), isReady, hasWaits(2), claim, hasWaits(2),
+	),
+	"all answers at once":    play(suspendOn(newWait("c"), newWait("d")), answerWaits(newAnswer("d"), newAnswer("c")), isReady),
+	"an answer ends the run": play(suspendOn(newWait("c"), newWait("d")), answerWaits(newEnding("d")), isReady),
+	"any of the waits is answered": play(
+		begin, askAny(newWait("c"), newWait("d")), release, isWaiting, answerWaits(newPartial("d", "ann")), isWaiting, answerWaits(newAnswer("d")), isReady,
+	),
+	"any of the waits is answered already": play(begin, askAny(newWait("c"), newDecided("d")), release, isReady),
+	"any of the waits is overdue":          play(begin, askAny(newWait("c"), newWaitBy("d", longAgo())), release, isReady),
+	"none of the waits is overdue":         play(begin, askAny(newWait("c"), newWaitBy("d", later())), release, isWaiting),
+	"any of the waits of a held run": play(
+		begin, askAny(newWait("c"), newWait("d")), answerWaits(newAnswer("d")), writeEntry, isWaiting, release, isReady,
+	),
+	"any of the waits is for a child": play(beginKid, begin, askAny(newWait("c"), newWaitTo("d", "kid")), release, endKid, isReady),
+	"after any of the waits, all are asked": play(
+		begin, askAny(newWait("c"), newWait("d")), askWaits(newWait("c"), newWait("d")), answerWaits(newAnswer("c")), release, isWaiting,
+	),
+	// LH-81: a parent that waits for its child becomes ready when the child has ended.
+	"a child has ended": func(t *testing.T, s durable.Store) {
+		for _, status := range []durable.Status{durable.StatusCompleted, durable.StatusFailed, durable.StatusStopped, durable.StatusCancelled} {
+			id, kid := agent.RunID(status), agent.RunID("child of "+status)
+			l := beginRun(t, s, kid)
+			suspendRun(t, s, id, newWait("c"), newWaitTo("d", kid))
+			writeUpdate(t, s, l, durable.Update{}, newEntry(1))
+			requireStatus(t, s, durable.StatusWaiting, id)
+			writeUpdate(t, s, l, durable.Update{Status: status})
+			requireStatus(t, s, durable.StatusReady, id)
+		}
+	},
+	"all parents of a child": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "kid")
+		for _, id := range []agent.RunID{"a", "b", "c"} {
+			suspendRun(t, s, id, newWaitTo("c", "kid"))
+		}
+		suspendRun(t, s, "other", newWaitTo("c", "other kid"))
+		endRun(t, s, l)
+		requireStatus(t, s, durable.StatusReady, "a", "b", "c")
+		requireStatus(t, s, durable.StatusWaiting, "other")
+	},
+	"a child ends after its question was answered": play(
+		beginKid, suspendOn(newWait("c"), newWaitTo("d", "kid")), answerWaits(newAnswer("d")), endKid, isWaiting,
+	),
+	"a child ended before its parent waits": play(beginKid, endKid, suspendOn(newWaitTo("c", "kid")), isReady),
+	"a child ends while its parent is held": play(beginKid, begin, askWaits(newWaitTo("c", "kid")), endKid, isWaiting, release, isReady),
+	"an answer while the run is held":       play(begin, askWaits(newWait("c")), answerWaits(newAnswer("c")), isWaiting, writeEntry, release, isReady),
+	"an answer after the lease has expired": play(begin, askWaits(newWait("c")), expire, answerWaits(newAnswer("c")), isReady, isFree),
+	"a deadline passed before the release": func(t *testing.T, s durable.Store) {
+		suspendRun(t, s, "r", newWaitBy("c", later()), newWaitBy("d", longAgo()))
+		requireStatus(t, s, durable.StatusReady, "r")
+		assert.True(t, longAgo().Equal(getRun(t, s, "r").AnswerBy), "the first deadline counts")
+	},
+	"a ready run keeps its journal": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		writeUpdate(t, s, l, waitUpdate(3, newWait("c")), newEntries(1, 5)...)
+		releaseRun(t, s, l)
+		answerRun(t, s, "r", "c")
+		r := getRun(t, s, "r")
+		assert.Equal(t, []any{durable.StatusReady, 3, int64(5), int64(1), 1}, []any{r.Status, r.Steps, r.Entries, r.Epoch, r.Attempts})
+		claimed := claimRuns(t, s, 1, testerKey())[0]
+		assert.Equal(t, []any{int64(2), 2}, []any{claimed.Epoch, claimed.Attempts})
+		sameEntries(t, newEntries(1, 5), readJournal(t, s, "r"))
+		writeUpdate(t, s, claimed.Lease(), durable.Update{}, newEntry(6))
+	},
+	"a release with a delay": func(t *testing.T, s durable.Store) {
+		play(begin, delayHour, isPending, isIdle)(t, s)
+		r := getRun(t, s, "r")
+		assert.WithinDuration(t, r.Created.Add(hour), r.NotBefore, time.Minute)
+		assert.Equal(t, 1, r.Attempts)
+	},
+	"a delayed run is acquired": play(begin, delayHour, acquire),
+	"a delay ends": func(t *testing.T, s durable.Store) {
+		require.NoError(t, s.Release(t.Context(), beginRun(t, s, "r"), time.Millisecond))
+		requireStatus(t, s, durable.StatusPending, "r")
+		assert.Equal(t, 1, reconcileUntil(t, s, func(r durable.Reconciled) bool { return r.Due > 0 }).Due)
+		requireStatus(t, s, durable.StatusReady, "r")
+	},
+	"a delay of a cancelled run":            play(begin, cancel, delayHour, isReady),
+	"a delay of a cancelled and paused run": play(begin, pause, cancel, delayHour, isReady),
+	"a delay of a paused run":               play(begin, pause, delayHour, isWaiting),
+	"a delay of a waiting run":              play(begin, askWaits(newWait("c")), delayHour, isWaiting),
+	"a delay of a run that is satisfied":    play(begin, askWaits(), delayHour, isReady),
+	"a refused end wakes no run": func(t *testing.T, s durable.Store) {
+		ended := beginRun(t, s, "ended")
+		endRun(t, s, ended)
+		l := askRun(t, s, "r", newWaitTo("c", "ended"))
+		expireLease(t, s, l)
+		require.ErrorIs(t, add(t.Context(), s, ended, endUpdate(), newEntry(1)), durable.ErrStale)
+		sendSignal(t, s, "ended", durable.SignalCancel, "late")
+		requireStatus(t, s, durable.StatusWaiting, "r")
+	},
 }

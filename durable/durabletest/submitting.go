@@ -1,6 +1,7 @@
 package durabletest
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -25,8 +26,8 @@ var submitting = map[string]part{
 		assert.False(t, r.Ready.IsZero(), "ready")
 		assert.Equal(t, []any{time.Time{}, time.Time{}, "", false, false}, []any{r.Expires, r.AnswerBy, r.CancelReason, r.Paused, r.Blocked})
 		assert.Equal(t, r, getRun(t, s, "r"))
-		assert.Equal(t, string(want.Input), readInput(t, s, "r"))
-		assert.Empty(t, readResult(t, s, "r"))
+		assert.Equal(t, string(want.Input), readData(t, s.Input, "r"))
+		assert.Empty(t, readData(t, s.Result, "r"))
 		assert.Empty(t, readJournal(t, s, "r"))
 		assert.Empty(t, eventNames(t, s, "r"))
 	},
@@ -39,7 +40,7 @@ var submitting = map[string]part{
 		sameJob(t, want, getRun(t, s, "r"))
 		endRun(t, s, l)
 		sameJob(t, want, getRun(t, s, "r"))
-		assert.Equal(t, string(want.Input), readInput(t, s, "r"))
+		assert.Equal(t, string(want.Input), readData(t, s.Input, "r"))
 	},
 	"defaults are filled in": func(t *testing.T, s durable.Store) {
 		runs := submitJobs(t, s, durable.Job{}, durable.Job{ID: "child", Parent: "p"}, durable.Job{Kind: durable.KindCommand})
@@ -48,7 +49,7 @@ var submitting = map[string]part{
 		assert.Equal(t, []any{durable.KindAgent, runs[0].ID}, []any{runs[0].Kind, runs[0].Root})
 		assert.Equal(t, agent.RunID("p"), runs[1].Root)
 		assert.Equal(t, durable.KindCommand, runs[2].Kind)
-		assert.Empty(t, readInput(t, s, runs[0].ID))
+		assert.Empty(t, readData(t, s.Input, runs[0].ID))
 		l := beginAs(t, s, durable.Job{}, "one", hour)
 		assert.NotEmpty(t, l.Run)
 		assert.Equal(t, l.Run, getRun(t, s, l.Run).Root)
@@ -62,22 +63,19 @@ var submitting = map[string]part{
 			require.Equal(t, jobs[i].ID, r.ID)
 			require.Equal(t, jobs[i].Name, r.Name)
 		}
-		assert.Equal(t, "9", readInput(t, s, jobs[9].ID))
+		assert.Equal(t, "9", readData(t, s.Input, jobs[9].ID))
 		assert.Equal(t, jobs[299].ID, listIDs(t, s, durable.Filter{Limit: 1})[0], "the last one is the newest")
 		submitJobs(t, s)
 		assert.Len(t, listIDs(t, s, durable.Filter{Limit: 1000}), 300)
 	},
 	"an ID is taken once, and no job is stored": func(t *testing.T, s durable.Store) {
 		submitJobs(t, s, newJob("r"))
-		before := getRun(t, s, "r")
 		for name, jobs := range map[string][]durable.Job{
 			"known":        {newJob("a"), {ID: "r", Name: "other"}, newJob("b")},
 			"known, first": {newJob("r"), newJob("a")},
 			"twice":        {newJob("a"), newJob("b"), newJob("a")},
 		} {
-			require.ErrorIs(t, second(s.Submit(t.Context(), jobs...)), durable.ErrExists, name)
-			assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}), name)
-			assert.Equal(t, before, getRun(t, s, "r"), name)
+			changesNothing(t, s, func() { require.ErrorIs(t, second(s.Submit(t.Context(), jobs...)), durable.ErrExists, name) })
 		}
 	},
 	"an ID stays taken when the run has ended": func(t *testing.T, s durable.Store) {
@@ -94,14 +92,12 @@ var submitting = map[string]part{
 			"idempotency key": {ID: "bad", IdempotencyKey: strings.Repeat("x", 257)},
 			"start":           {ID: "bad", NotBefore: testTime(), StartBy: testTime().Add(-hour)},
 		} {
-			require.Error(t, second(s.Submit(t.Context(), newJob("good"), bad)), name)
-			require.Error(t, second(s.Begin(t.Context(), bad, "one", hour)), name)
-			require.Error(t, s.Commit(t.Context(), l, durable.Commit{
-				Entries: newEntries(1, 1), Jobs: []durable.Job{newJob("good"), bad},
-			}), name)
-			assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{}), name)
+			changesNothing(t, s, func() {
+				require.Error(t, second(s.Submit(t.Context(), newJob("good"), bad)), name)
+				require.Error(t, second(s.Begin(t.Context(), bad, "one", hour)), name)
+				require.Error(t, s.Commit(t.Context(), l, durable.Commit{Entries: newEntries(1, 1), Jobs: []durable.Job{newJob("good"), bad}}), name)
+			})
 		}
-		assert.Empty(t, readJournal(t, s, "r"))
 	},
 	"a job for later is pending": func(t *testing.T, s durable.Store) {
 		soon, past := newJob("soon"), newJob("past")
@@ -115,93 +111,76 @@ var submitting = map[string]part{
 		requireStatus(t, s, durable.StatusPending, "soon")
 	},
 	"a run that does not exist is not found": func(t *testing.T, s durable.Store) {
-		ctx, l := t.Context(), durable.Lease{Run: unknownRun, Owner: "one", Epoch: 1}
-		for name, err := range map[string]error{
-			"acquire":   second(s.Acquire(ctx, unknownRun, "one", hour, durable.TakeFree)),
-			"take over": second(s.Acquire(ctx, unknownRun, "one", hour, durable.TakeOver)),
-			"renew":     second(s.Renew(ctx, l, hour)),
-			"release":   s.Release(ctx, l, 0),
-			"commit":    add(ctx, s, l, durable.Update{}, newEntry(1)),
-			"input":     second(s.Input(ctx, unknownRun)),
-			"result":    second(s.Result(ctx, unknownRun)),
-			"submitted": second(s.SubmittedInput(ctx, unknownRun)),
-			"entries":   second(s.Entries(ctx, unknownRun, 0)),
-			"events":    second(s.Events(ctx, unknownRun, 0, 1)),
-			"run":       second(s.Run(ctx, unknownRun)),
-			"waits":     second(s.Waits(ctx, unknownRun)),
-			"answer":    s.Answer(ctx, unknownRun, durable.Answers(newAnswer("c"))),
-			"token":     s.SetToken(ctx, unknownRun, "c", [32]byte{1}),
-			"add token": s.AddToken(ctx, unknownRun, "c", [32]byte{1}),
-			"cancel":    s.Signal(ctx, unknownRun, cancelSignal("why")),
-			"pause":     s.Signal(ctx, unknownRun, durable.Signal{Kind: durable.SignalPause}),
-			"context":   s.Signal(ctx, unknownRun, durable.Signal{Kind: durable.SignalContext, Text: "by the way"}),
-			"delete":    s.Delete(ctx, unknownRun),
-		} {
-			assert.ErrorIs(t, err, durable.ErrNotFound, name)
-		}
-		assert.Empty(t, listIDs(t, s, durable.Filter{}))
+		changesNothing(t, s, func() {
+			for name, err := range callRun(t.Context(), s, durable.Lease{Run: unknownRun, Owner: "one", Epoch: 1}) {
+				assert.ErrorIs(t, err, durable.ErrNotFound, name)
+			}
+		})
 	},
 	"ids and texts are any text": func(t *testing.T, s durable.Store) { testTexts(t, s) },
 	"a cancelled context changes nothing": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
 		suspendRun(t, s, "p", newWait("c"))
 		submitJobs(t, s, newJob("ready"))
-		ctx := newCancelledContext(t)
-		for name, err := range map[string]error{
-			"submit":          second(s.Submit(ctx, newJob("new"))),
-			"begin":           second(s.Begin(ctx, newJob("new"), "one", hour)),
-			"acquire":         second(s.Acquire(ctx, "r", "two", hour, durable.TakeOver)),
-			"claim":           second(s.Claim(ctx, "two", hour, 1, testerKey())),
-			"queues":          second(s.Queues(ctx)),
-			"reconcile":       second(s.Reconcile(ctx)),
-			"renew":           second(s.Renew(ctx, l, hour)),
-			"release":         s.Release(ctx, l, 0),
-			"commit":          add(ctx, s, l, durable.Update{Status: durable.StatusWaiting}, newEntry(1)),
-			"signals":         second(s.Signals(ctx, "one")),
-			"input":           second(s.Input(ctx, "r")),
-			"result":          second(s.Result(ctx, "r")),
-			"entries":         second(s.Entries(ctx, "r", 0)),
-			"events":          second(s.Events(ctx, "r", 0, 1)),
-			"run":             second(s.Run(ctx, "r")),
-			"list":            second(s.List(ctx, durable.Filter{})),
-			"waits":           second(s.Waits(ctx, "p")),
-			"wait by token":   second(s.WaitByToken(ctx, [32]byte{1})),
-			"answer":          s.Answer(ctx, "p", durable.Answers(newAnswer("c"))),
-			"open waits":      second(s.OpenWaits(ctx, durable.WaitFilter{})),
-			"token":           s.SetToken(ctx, "p", "c", [32]byte{1}),
-			"add token":       s.AddToken(ctx, "p", "c", [32]byte{1}),
-			"watch":           second(s.ClaimChecks(ctx, "one", hour, 1, []durable.WaitKind{durable.WaitApproval})),
-			"audit records":   second(s.AuditRecords(ctx, durable.AuditFilter{})),
-			"add a waiver":    s.AddWaiver(ctx, newWaiver("w")),
-			"revoke a waiver": s.RevokeWaiver(ctx, "w", "ops"),
-			"waivers":         second(s.Waivers(ctx, true)),
-			"signal":          s.Signal(ctx, "r", cancelSignal("why")),
-			"delete":          s.Delete(ctx, "p"),
-			"prune":           second(s.Prune(ctx, time.Now().Add(hour))),
-			"deny tools":      second(s.DenyTools(ctx)),
-			"set deny tools":  s.SetDenyTools(ctx, durable.Switch{On: true}),
-			"owed":            second(s.Owed(ctx, hour, 10)),
-			"polled":          s.RecordPoll(ctx, testerKey()),
-			"served":          second(s.QueueServices(ctx, testerKey())),
-			"offered":         s.RecordOffers(ctx, durable.OfferID{Run: "ready", Seq: 1}),
-		} {
-			assert.ErrorIs(t, err, ctx.Err(), name)
-		}
-
-		r := getRun(t, s, "r")
-		assert.Equal(t, []any{durable.StatusRunning, int64(0), "", "one", int64(1)},
-			[]any{r.Status, r.Entries, r.CancelReason, r.Owner, r.Epoch})
-		assert.Nil(t, readWaits(t, s, "p")[0].Answer)
-		assert.Equal(t, [32]byte{}, readWaits(t, s, "p")[0].TokenHash)
-		assert.Empty(t, readRecords(t, s, durable.AuditFilter{}))
-		assert.Empty(t, readWaivers(t, s, true))
-		require.ErrorIs(t, second(s.Run(t.Context(), "new")), durable.ErrNotFound)
-		sw, err := s.DenyTools(t.Context())
-		require.NoError(t, err)
-		assert.False(t, sw.On)
-		assert.Equal(t, []durable.OfferID{{Run: "ready", Seq: 1}}, readOwed(t, s, hour, 10))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		changesNothing(t, s, func() {
+			for _, errs := range []map[string]error{callRun(ctx, s, l), callRun(ctx, s, durable.Lease{Run: "p"}), {
+				"submit":          second(s.Submit(ctx, newJob("new"))),
+				"begin":           second(s.Begin(ctx, newJob("new"), "one", hour)),
+				"claim":           second(s.Claim(ctx, "two", hour, 1, testerKey())),
+				"queues":          second(s.Queues(ctx)),
+				"reconcile":       second(s.Reconcile(ctx)),
+				"signals":         second(s.Signals(ctx, "one")),
+				"list":            second(s.List(ctx, durable.Filter{})),
+				"wait by token":   second(s.WaitByToken(ctx, [32]byte{1})),
+				"open waits":      second(s.OpenWaits(ctx, durable.WaitFilter{})),
+				"watch":           second(s.ClaimChecks(ctx, "one", hour, 1, []durable.WaitKind{durable.WaitApproval})),
+				"audit records":   second(s.AuditRecords(ctx, durable.AuditFilter{})),
+				"add a waiver":    s.AddWaiver(ctx, newWaiver("w")),
+				"revoke a waiver": s.RevokeWaiver(ctx, "w", "ops"),
+				"waivers":         second(s.Waivers(ctx, true)),
+				"prune":           second(s.Prune(ctx, time.Now().Add(hour))),
+				"deny tools":      second(s.DenyTools(ctx)),
+				"set deny tools":  s.SetDenyTools(ctx, durable.Switch{On: true}),
+				"owed":            second(s.Owed(ctx, hour, 10)),
+				"polled":          s.RecordPoll(ctx, testerKey()),
+				"served":          second(s.QueueServices(ctx, testerKey())),
+				"offered":         s.RecordOffers(ctx, durable.OfferID{Run: "ready", Seq: 1}),
+			}} {
+				for name, err := range errs {
+					assert.ErrorIs(t, err, ctx.Err(), name)
+				}
+			}
+		})
 		writeUpdate(t, s, l, durable.Update{}, newEntry(1))
 	},
+}
+
+// callRun makes every call about a run, and returns their errors.
+func callRun(ctx context.Context, s durable.Store, l durable.Lease) map[string]error {
+	return map[string]error{
+		"acquire":   second(s.Acquire(ctx, l.Run, "two", hour, durable.TakeFree)),
+		"take over": second(s.Acquire(ctx, l.Run, "two", hour, durable.TakeOver)),
+		"renew":     second(s.Renew(ctx, l, hour)),
+		"release":   s.Release(ctx, l, 0),
+		"step":      add(ctx, s, l, durable.Update{Status: durable.StatusWaiting}, newEntry(1)),
+		"commit":    s.Commit(ctx, l, durable.Commit{Entries: newEntries(1, 1), Jobs: []durable.Job{newJob("new")}}),
+		"input":     second(s.Input(ctx, l.Run)),
+		"result":    second(s.Result(ctx, l.Run)),
+		"submitted": second(s.SubmittedInput(ctx, l.Run)),
+		"entries":   second(s.Entries(ctx, l.Run, 0)),
+		"events":    second(s.Events(ctx, l.Run, 0, 1)),
+		"run":       second(s.Run(ctx, l.Run)),
+		"waits":     second(s.Waits(ctx, l.Run)),
+		"answer":    s.Answer(ctx, l.Run, durable.Answers(newAnswer("c"))),
+		"token":     s.SetToken(ctx, l.Run, "c", [32]byte{1}),
+		"add token": s.AddToken(ctx, l.Run, "c", [32]byte{1}),
+		"cancel":    s.Signal(ctx, l.Run, durable.Signal{Kind: durable.SignalCancel, Text: "why"}),
+		"pause":     s.Signal(ctx, l.Run, durable.Signal{Kind: durable.SignalPause}),
+		"context":   s.Signal(ctx, l.Run, durable.Signal{Kind: durable.SignalContext, Text: "by the way"}),
+		"delete":    s.Delete(ctx, l.Run),
+	}
 }
 
 // fullJob returns a job with every field set.

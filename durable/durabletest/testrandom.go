@@ -72,6 +72,8 @@ type call struct {
 	number  int64
 	name    string
 	expires time.Time
+
+	result any // what the call must return: set by its transition
 }
 
 // make makes a call, and compares what it returns and changes with what its transition allows.

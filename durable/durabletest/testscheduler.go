@@ -59,12 +59,8 @@ func (s *schedulerTest) offer() []durable.Offer {
 	if !assert.NoError(s, err) || len(offers) == 0 {
 		return nil
 	}
-	var ids []durable.OfferID
-	for _, o := range offers {
-		ids = append(ids, o.OfferID)
-	}
 	assert.NoError(s, s.scheduler.Offer(s.Context(), offers...))
-	assert.NoError(s, s.store.RecordOffers(s.Context(), ids...))
+	assert.NoError(s, s.store.RecordOffers(s.Context(), offerIDs(offers)...))
 	return offers
 }
 
@@ -98,6 +94,13 @@ func (s *schedulerTest) worker(names ...string) durable.WorkerInfo {
 	}
 }
 
+// patient returns a context that ends when the test has waited long enough.
+func (s *schedulerTest) patient() context.Context {
+	ctx, cancel := context.WithTimeout(s.Context(), patience)
+	s.Cleanup(cancel)
+	return ctx
+}
+
 // next waits for the delivery of a run, and returns its lease. It skips deliveries of runs that need no worker.
 func (s *schedulerTest) next(ctx context.Context, w durable.WorkerInfo) (durable.Lease, durable.Delivery, error) {
 	for {
@@ -123,11 +126,17 @@ func (s *schedulerTest) next(ctx context.Context, w durable.WorkerInfo) (durable
 // take waits for a run for a new worker, and returns its lease.
 func (s *schedulerTest) take(names ...string) durable.Lease {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
-	defer cancel()
-	l, d, err := s.next(ctx, s.worker(names...))
+	return s.takeAs(s.worker(names...))
+}
+
+func (s *schedulerTest) takeAs(w durable.WorkerInfo) durable.Lease {
+	s.Helper()
+	ctx := s.patient()
+	l, d, err := s.next(ctx, w)
 	require.NoError(s, err, "wait for a run")
-	require.NoError(s, d.Ack(ctx))
+	for range 2 { // it may be repeated
+		require.NoError(s, d.Ack(ctx))
+	}
 	require.Equal(s, l.Run, d.ID().Run)
 	return l
 }
@@ -147,12 +156,7 @@ func testDelivery(s *schedulerTest) {
 	submitJobs(s.T, s.store, namedJob("r", "a"))
 	s.offer()
 	w := s.worker("a", "b")
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
-	defer cancel()
-	l, d, err := s.next(ctx, w)
-	require.NoError(s, err)
-	require.NoError(s, d.Ack(ctx))
-	require.NoError(s, d.Ack(ctx), "twice")
+	l := s.takeAs(w)
 	assert.Equal(s, []any{agent.RunID("r"), w.Owner, int64(1)}, []any{l.Run, l.Owner, l.Epoch})
 	r := getRun(s.T, s.store, "r")
 	assert.Equal(s, []any{durable.StatusRunning, w.Owner}, []any{r.Status, r.Owner})
@@ -166,10 +170,8 @@ func testWaitingWorker(s *schedulerTest) {
 		var group sync.WaitGroup
 		var l durable.Lease
 		group.Go(func() {
-			ctx, cancel := context.WithTimeout(s.Context(), patience)
-			defer cancel()
 			var err error
-			l, _, err = s.next(ctx, s.worker("a", "b"))
+			l, _, err = s.next(s.patient(), s.worker("a", "b"))
 			assert.NoError(s, err)
 		})
 		time.Sleep(10 * time.Millisecond) // the worker waits already, most of the time
@@ -222,8 +224,7 @@ func testNewerOffer(s *schedulerTest) {
 	require.Equal(s, []int64{1, 2}, []int64{first[0].Seq, second[0].Seq})
 	require.NoError(s, s.scheduler.Offer(s.Context(), first...), "late")
 
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
-	defer cancel()
+	ctx := s.patient()
 	d, err := s.scheduler.Next(ctx, s.worker("a"))
 	require.NoError(s, err)
 	if d.Lease() == nil {
@@ -281,8 +282,7 @@ func testLostDelivery(s *schedulerTest) {
 func testReturn(s *schedulerTest) {
 	submitJobs(s.T, s.store, namedJob("r", "a"))
 	defer s.keepOffering()()
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
-	defer cancel()
+	ctx := s.patient()
 	for range 3 {
 		d, err := s.scheduler.Next(ctx, s.worker("a"))
 		require.NoError(s, err)
@@ -295,8 +295,7 @@ func testReturn(s *schedulerTest) {
 func testReturnToOther(s *schedulerTest) {
 	submitJobs(s.T, s.store, namedJob("r", "a"), namedJob("other", "b"))
 	defer s.keepOffering()()
-	ctx, cancel := context.WithTimeout(s.Context(), patience)
-	defer cancel()
+	ctx := s.patient()
 	d, err := s.scheduler.Next(ctx, s.worker("a"))
 	require.NoError(s, err)
 	var group sync.WaitGroup

@@ -22,7 +22,6 @@ func TestStore(t *testing.T, open func(t *testing.T) durable.Store) {
 		{"begin", beginning},
 		{"once", repeating},
 		{"acquire", acquiring},
-		{"updated", updating},
 		{"claim", claiming},
 		{"commit", committing},
 		{"follow-ups", following},
@@ -46,7 +45,7 @@ func TestStore(t *testing.T, open func(t *testing.T) durable.Store) {
 		{"end", ending},
 		{"documents", documenting},
 		{"switch", switching},
-		{"at once", racing},
+		{"at once", racing()},
 	} {
 		t.Run(group.name, func(t *testing.T) {
 			for name, test := range group.parts {

@@ -18,18 +18,12 @@ var placements = []struct {
 }{
 	{func(_ *state, r *row) bool { return r.CancelCause != "" }, durable.StatusReady},
 	{func(_ *state, r *row) bool { return r.Paused }, durable.StatusWaiting},
-	{
-		func(s *state, r *row) bool {
-			return r.Status == durable.StatusWaiting && !s.isSatisfied(r) && !hasPassed(r.AnswerBy)
-		},
-		durable.StatusWaiting,
-	},
-	{
-		func(_ *state, r *row) bool {
-			return r.delayed || r.Attempts == 0 && !r.passed && r.NotBefore.After(time.Now())
-		},
-		durable.StatusPending,
-	},
+	{func(s *state, r *row) bool {
+		return r.Status == durable.StatusWaiting && !s.isSatisfied(r) && !hasPassed(r.AnswerBy)
+	}, durable.StatusWaiting},
+	{func(_ *state, r *row) bool {
+		return r.delayed || r.Attempts == 0 && !r.passed && r.NotBefore.After(time.Now())
+	}, durable.StatusPending},
 	{func(*state, *row) bool { return true }, durable.StatusReady},
 }
 
@@ -51,36 +45,30 @@ var (
 	known  = need{func(_ *state, r *row, _ *call) bool { return r != nil }, durable.ErrNotFound}
 	live   = need{func(_ *state, r *row, _ *call) bool { return !r.Status.Ended() }, nil}
 	unheld = need{func(_ *state, r *row, _ *call) bool { return !r.isHeld() }, errHeld}
-	leased = need{
-		func(_ *state, r *row, c *call) bool {
-			return r.Epoch == c.lease.Epoch && r.Owner != "" && r.Owner == c.lease.Owner
-		},
-		durable.ErrStale,
-	}
+	leased = need{func(_ *state, r *row, c *call) bool {
+		return r.Epoch == c.lease.Epoch && r.Owner != "" && r.Owner == c.lease.Owner
+	}, durable.ErrStale}
 	newIDs = need{func(s *state, _ *row, c *call) bool { return s.hasFreeIDs(c.jobs) }, durable.ErrExists}
 )
 
-// transitions are the calls that change a run: what each needs, in this order, what it changes, and whether the run is placed. Change
-// returns what the call returns.
+// transitions are the calls that change a run: what each needs, in this order, and what it changes.
 var transitions = map[string]struct {
 	needs  []need
-	change func(s *state, r *row, c *call) any
-	then   func(s *state, r *row)
+	change func(s *state, r *row, c *call)
 }{
-	"submit": {[]need{newIDs}, func(s *state, _ *row, c *call) any { return s.addRuns(c.jobs) }, nil},
+	"submit": {[]need{newIDs}, func(s *state, _ *row, c *call) { c.result = s.addRuns(c.jobs) }},
 	"begin": {
 		[]need{
 			{func(_ *state, _ *row, c *call) bool { return c.jobs[0].After == "" }, errInvalid},
 			{func(s *state, _ *row, c *call) bool { return s.withKey(c.jobs[0].IdempotencyKey) == nil }, durable.ErrExists},
 			newIDs,
 		},
-		func(s *state, _ *row, c *call) any {
+		func(s *state, _ *row, c *call) {
 			s.addRuns(c.jobs)
 			r := s.find(c.run)
 			r.offer = 0
-			return r.start(c.lease.Owner, c.ttl)
+			c.result = r.start(c.lease.Owner, c.ttl)
 		},
-		nil,
 	},
 	"acquire": {
 		[]need{
@@ -90,10 +78,9 @@ var transitions = map[string]struct {
 				return !r.isHeld() || r.Owner == c.lease.Owner || c.take == durable.TakeOver
 			}, errHeld},
 		},
-		func(_ *state, r *row, c *call) any { return r.start(c.lease.Owner, c.ttl) },
-		nil,
+		func(_ *state, r *row, c *call) { c.result = r.start(c.lease.Owner, c.ttl) },
 	},
-	"claim": {nil, startClaimed, nil},
+	"claim": {nil, startClaimed},
 	"commit": {
 		[]need{
 			known,
@@ -105,26 +92,23 @@ var transitions = map[string]struct {
 			newIDs,
 		},
 		applyCommit,
-		nil,
 	},
 	"renew": {
 		[]need{known, leased},
-		func(_ *state, r *row, c *call) any {
+		func(_ *state, r *row, c *call) {
 			r.Expires = time.Now().Add(c.ttl)
-			return r.lease()
+			c.result = r.lease()
 		},
-		nil,
 	},
 	"release": {
 		[]need{known, leased},
-		func(_ *state, r *row, c *call) any {
+		func(s *state, r *row, c *call) {
 			if r.delayed = c.ttl > 0 && r.Status == durable.StatusRunning && !r.Paused && r.CancelCause == ""; r.delayed {
 				r.NotBefore = time.Now().Add(c.ttl)
 			}
 			r.endLease()
-			return nil
+			place(s, r)
 		},
-		place,
 	},
 	"answer": {
 		[]need{
@@ -140,7 +124,6 @@ var transitions = map[string]struct {
 			}, durable.ErrNotFound},
 		},
 		addAnswers,
-		wake,
 	},
 	"token": {
 		[]need{
@@ -148,26 +131,23 @@ var transitions = map[string]struct {
 			{func(_ *state, r *row, c *call) bool { w := r.waitWithID(c.wait); return w != nil && w.Answer == nil }, durable.ErrNotFound},
 			{func(_ *state, r *row, c *call) bool { return c.more || r.waitWithID(c.wait).TokenHash == [32]byte{} }, durable.ErrExists},
 		},
-		func(_ *state, r *row, c *call) any {
+		func(_ *state, r *row, c *call) {
 			if !c.more {
 				r.waitWithID(c.wait).TokenHash = c.token
 			}
-			return nil
 		},
-		nil,
 	},
-	"cancel": {[]need{known, live}, func(s *state, r *row, c *call) any { return s.cancel(r, durable.CancelRequest, c.signal.Text) }, nil},
+	"cancel": {[]need{known, live}, func(s *state, r *row, c *call) { s.cancel(r, durable.CancelRequest, c.signal.Text) }},
 	"pause": {
 		[]need{known, live, {func(_ *state, r *row, _ *call) bool { return !r.Paused }, nil}},
-		func(_ *state, r *row, _ *call) any {
+		func(s *state, r *row, _ *call) {
 			r.Paused, r.Updated = true, time.Now()
-			return nil
+			place(s, r)
 		},
-		place,
 	},
 	"resume": {
 		[]need{known, live, {func(_ *state, r *row, c *call) bool { return r.Paused || c.signal.Text != "" }, nil}},
-		func(s *state, r *row, c *call) any {
+		func(s *state, r *row, c *call) {
 			r.Updated = time.Now()
 			if c.signal.Text != "" {
 				r.addSignal(c.signal)
@@ -176,80 +156,57 @@ var transitions = map[string]struct {
 				r.Paused = false
 				place(s, r)
 			}
-			return nil
 		},
-		nil,
 	},
 	"context": {
 		[]need{known, live},
-		func(_ *state, r *row, c *call) any {
+		func(_ *state, r *row, c *call) {
 			r.Updated = time.Now()
 			r.addSignal(c.signal)
-			return nil
 		},
-		nil,
 	},
 	"offered": {
 		[]need{{func(_ *state, r *row, c *call) bool {
 			return r != nil && r.Status == durable.StatusReady && r.offer == c.number
 		}, nil}},
-		func(_ *state, r *row, _ *call) any {
-			r.offered = true
-			return nil
-		},
-		nil,
+		func(_ *state, r *row, _ *call) { r.offered = true },
 	},
-	"reconcile": {nil, func(s *state, _ *row, _ *call) any { return s.passTime() }, nil},
-	"delete": {
-		[]need{known, unheld},
-		func(s *state, r *row, _ *call) any {
-			s.remove(func(other *row) bool { return other == r })
-			return nil
-		},
-		nil,
-	},
-	"prune": {nil, func(s *state, _ *row, _ *call) any {
+	"reconcile": {nil, func(s *state, _ *row, c *call) { c.result = s.passTime() }},
+	"delete":    {[]need{known, unheld}, func(s *state, r *row, _ *call) { s.remove(func(other *row) bool { return other == r }) }},
+	"prune": {nil, func(s *state, _ *row, c *call) {
 		n := len(s.rows)
 		s.remove(func(r *row) bool { return r.Status.Ended() })
-		return n - len(s.rows)
-	}, nil},
-	"watch": {nil, giveChecks, nil},
+		c.result = n - len(s.rows)
+	}},
+	"watch": {nil, giveChecks},
 	"add a waiver": {
 		[]need{{func(s *state, _ *row, c *call) bool { return s.findWaiver(c.name) == nil }, durable.ErrExists}},
-		func(s *state, _ *row, c *call) any {
+		func(s *state, _ *row, c *call) {
 			s.waivers = append(s.waivers, waiver{id: c.name, expires: c.expires})
 			s.records = append(s.records, durable.AuditRecord{Kind: durable.AuditWaiver, Subject: c.name, By: "ann"})
-			return nil
 		},
-		nil,
 	},
 	"revoke a waiver": {
 		[]need{
 			{func(s *state, _ *row, c *call) bool { return s.findWaiver(c.name) != nil }, durable.ErrNotFound},
 			{func(s *state, _ *row, c *call) bool { return s.findWaiver(c.name).revokedBy == "" }, nil},
 		},
-		func(s *state, _ *row, c *call) any {
+		func(s *state, _ *row, c *call) {
 			s.findWaiver(c.name).revokedBy = "ops"
 			s.records = append(s.records, durable.AuditRecord{Kind: durable.AuditWaiverRevoked, Subject: c.name, By: "ops"})
-			return nil
 		},
-		nil,
 	},
 	"put a document": {
 		[]need{{func(s *state, _ *row, c *call) bool { return s.documents[c.name].newest() == c.number }, durable.ErrConflict}},
-		func(s *state, _ *row, c *call) any {
+		func(s *state, _ *row, c *call) {
 			s.documents[c.name] = document{append(slices.Clip(s.documents[c.name].versions), newDocument(c.name, c.number).Data), false}
-			return nil
 		},
-		nil,
 	},
 	"delete a document": {
 		[]need{{func(s *state, _ *row, c *call) bool { return s.documents[c.name].newest() > 0 }, durable.ErrNotFound}},
-		func(s *state, _ *row, c *call) any {
+		func(s *state, _ *row, c *call) {
 			s.documents[c.name] = document{s.documents[c.name].versions, true}
-			return nil
 		},
-		nil,
 	},
 }
 
@@ -287,14 +244,8 @@ func (s *state) apply(c *call) (any, error) {
 			return nil, n.err
 		}
 	}
-	result := t.change(s, r, c)
-	if t.then != nil {
-		t.then(s, r)
-	}
-	if c.event == "commit" {
-		r.last = c.commit.Fingerprint(c.lease)
-	}
-	return result, nil
+	t.change(s, r, c)
+	return c.result, nil
 }
 
 // place gives a run its status, unless a process holds it, or has held it and executed it.
@@ -416,18 +367,19 @@ func (s *state) addRuns(jobs []durable.Job) []agent.RunID {
 	return ids
 }
 
-// startClaimed starts the runs that the store has chosen, and returns where they must have been in the order: runs that became ready at one
+// startClaimed starts the runs that the store has chosen. The result is where they must have been in the order: runs that became ready at one
 // time have the same place.
-func startClaimed(s *state, _ *row, c *call) any {
+func startClaimed(s *state, _ *row, c *call) {
 	want := placesOf(s.claimable(c.keys))
 	for _, id := range c.claimed {
 		s.find(id).start(c.lease.Owner, c.ttl)
 	}
-	return want[:min(c.limit, len(want))]
+	c.result = want[:min(c.limit, len(want))]
 }
 
 // applyCommit changes the run of a Commit.
-func applyCommit(s *state, r *row, c *call) any {
+func applyCommit(s *state, r *row, c *call) {
+	r.last = c.commit.Fingerprint(c.lease)
 	u := c.commit.Update
 	r.Updated = time.Now()
 	r.entries, r.Entries = append(slices.Clip(r.entries), c.commit.Entries...), r.Entries+int64(len(c.commit.Entries))
@@ -454,7 +406,6 @@ func applyCommit(s *state, r *row, c *call) any {
 		r.become(u.Status)
 	}
 	s.addRuns(c.commit.Jobs)
-	return nil
 }
 
 // ask replaces the waits. Those with an ID from before keep what was recorded for them.
@@ -491,7 +442,7 @@ func (r *row) pass(p durable.Pass) {
 }
 
 // addAnswers adds answers to waits.
-func addAnswers(s *state, r *row, c *call) any {
+func addAnswers(s *state, r *row, c *call) {
 	r.Updated = time.Now()
 	for _, a := range c.answers {
 		w := r.waitWithID(a.Wait)
@@ -506,7 +457,7 @@ func addAnswers(s *state, r *row, c *call) any {
 		})
 	}
 	r.setAnswerBy()
-	return nil
+	wake(s, r)
 }
 
 // end ends a run, and wakes the runs that wait for it.
@@ -528,7 +479,7 @@ func (s *state) end(r *row, status durable.Status) {
 }
 
 // cancel requests the end of a run. One that has not started ends.
-func (s *state) cancel(r *row, cause durable.CancelCause, reason string) any {
+func (s *state) cancel(r *row, cause durable.CancelCause, reason string) {
 	if r.CancelCause == "" {
 		r.CancelCause, r.CancelReason, r.Updated = cause, cmp.Or(reason, "cancelled"), time.Now()
 	}
@@ -538,7 +489,6 @@ func (s *state) cancel(r *row, cause durable.CancelCause, reason string) any {
 	} else {
 		place(s, r)
 	}
-	return nil
 }
 
 // passTime changes the runs that time changes. It returns whether it changed any, and that nothing is left.
@@ -567,8 +517,8 @@ func (s *state) remove(selects func(r *row) bool) {
 	s.rows = slices.DeleteFunc(s.rows, selects)
 }
 
-// giveChecks gives an owner waits to watch, and returns them.
-func giveChecks(s *state, _ *row, c *call) any {
+// giveChecks gives an owner waits to watch.
+func giveChecks(s *state, _ *row, c *call) {
 	var own, free []durable.Wait
 	for _, r := range s.rows {
 		for _, w := range r.waits {
@@ -597,5 +547,5 @@ func giveChecks(s *state, _ *row, c *call) any {
 		}
 	}
 	slices.SortFunc(all, compareWaits)
-	return waitNames(all)
+	c.result = waitNames(all)
 }

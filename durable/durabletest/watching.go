@@ -104,7 +104,6 @@ var watching = map[string]part{
 		writeUpdate(t, s, l, waitUpdate(1, w))
 		assert.Equal(t, []string{"r/c2"}, claimWatches(t, s, "two", hour, 10, watched))
 	},
-	"many owners at once": func(t *testing.T, s durable.Store) { oneWatches(t, s) },
 }
 
 // oneWatches lets several owners claim at once: none gets what another has.
