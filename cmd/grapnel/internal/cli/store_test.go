@@ -155,3 +155,23 @@ func execute(t *testing.T, args []string) (code int, written string) {
 	require.NoError(t, err)
 	return code, string(text)
 }
+
+// A wrong number of arguments is a mistake of the caller for every command, whatever checks it.
+func TestWrongArgumentsAreUsageErrors(t *testing.T) {
+	many := slices.Repeat([]string{"x"}, 100)
+	checked := 0
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		for _, args := range [][]string{nil, many} {
+			if err := c.ValidateArgs(args); err != nil {
+				checked++
+				assert.ErrorAs(t, err, new(*console.UsageError), "%s with %d arguments", c.CommandPath(), len(args))
+			}
+		}
+		for _, below := range c.Commands() {
+			check(below)
+		}
+	}
+	check(Root())
+	assert.Greater(t, checked, 50)
+}

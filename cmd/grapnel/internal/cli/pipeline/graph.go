@@ -33,7 +33,7 @@ func (p *pipelines) newInit() *cobra.Command {
 		Long: `Write a pipeline with commands, a check and a gate, that runs as it is and needs no key: pipeline.yaml, unless another name is
 given. A file that exists is not changed.`,
 		Example: "  grapnel pipeline init\n  grapnel pipeline start pipeline.yaml",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    console.Takes(0, 1, "takes one file at most"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			path := append(args, "pipeline.yaml")[0]
 			file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

@@ -20,7 +20,7 @@ func (p *pipelines) newList() *cobra.Command {
 		Long: `List the sessions that were started in this folder, newest first, and the pipelines that their hooks have started without
 awaiting them.`,
 		Example: "  grapnel pipeline list",
-		Args:    cobra.NoArgs,
+		Args:    console.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return p.With(c.Context(), false, func(k *storage.Store) error {
 				all, err := listSessions(c.Context(), k)
