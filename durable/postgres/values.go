@@ -1,9 +1,9 @@
 package postgres
 
 import (
+	"database/sql/driver"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -26,7 +26,9 @@ func storedForm(v any) any {
 	case *[]byte:
 		return *v
 	case store.Fixed:
-		return lo.Ternary(slices.ContainsFunc(v, func(b byte) bool { return b != 0 }), []byte(v), nil)
+		value, _ := v.Value()
+		data, _ := value.([]byte)
+		return data
 	case *bool:
 		return *v
 	case *int8:
@@ -39,8 +41,8 @@ func storedForm(v any) any {
 		return orNull(*v)
 	case *store.Moment:
 		return new(time.Time(*v).Truncate(time.Microsecond))
-	case store.Text: // not before *time.Time, which is one, too
-		return string(lo.Must(v.MarshalText())) // only a year of five digits cannot be written
+	case driver.Valuer:
+		return lo.Must(v.Value()) // of texts; only a year of five digits cannot be written
 	}
 	return v
 }
@@ -115,14 +117,10 @@ func scanTargets(values []any) []any {
 		switch v := v.(type) {
 		case *string:
 			return (*text)(v)
-		case store.Fixed:
-			return fixed(v)
 		case *time.Time:
 			return when{v}
 		case *store.Moment:
 			return when{(*time.Time)(v)}
-		case store.Text:
-			return textTarget{v}
 		}
 		return v
 	})
@@ -156,22 +154,6 @@ func (t *text) ScanText(v pgtype.Text) error {
 		return fmt.Errorf("read %q: after \\x stand hexadecimal digits: %w", v.String, err)
 	}
 	*t = text(b)
-	return nil
-}
-
-// textTarget reads a text.
-type textTarget struct{ store.Text }
-
-// ScanText reads the text.
-func (t textTarget) ScanText(v pgtype.Text) error { return t.UnmarshalText([]byte(v.String)) }
-
-// fixed reads bytes of a fixed length; null is zero.
-type fixed []byte
-
-// ScanBytes sets the bytes.
-func (f fixed) ScanBytes(v []byte) error {
-	clear(f)
-	copy(f, v)
 	return nil
 }
 

@@ -44,42 +44,6 @@ type moment struct{ micros }
 // Value implements driver.Valuer.
 func (m moment) Value() (driver.Value, error) { return m.UnixMicro(), nil }
 
-// text is a value as text.
-type text struct{ store.Text }
-
-// Value implements driver.Valuer.
-func (t text) Value() (driver.Value, error) {
-	v, err := t.MarshalText()
-	return string(v), err
-}
-
-// Scan implements sql.Scanner.
-func (t text) Scan(v any) error {
-	s, _ := v.(string)
-	return t.UnmarshalText([]byte(s))
-}
-
-// fixed are bytes of a fixed length; NULL if all are zero.
-type fixed []byte
-
-// Value implements driver.Valuer.
-func (f fixed) Value() (driver.Value, error) {
-	for _, b := range f {
-		if b != 0 {
-			return []byte(f), nil
-		}
-	}
-	return nil, nil
-}
-
-// Scan implements sql.Scanner.
-func (f fixed) Scan(v any) error {
-	data, _ := v.([]byte)
-	clear(f)
-	copy(f, data)
-	return nil
-}
-
 // toFields returns what stores values of columns, and scans into them.
 func toFields(values []any) []any {
 	all := make([]any, len(values))
@@ -89,10 +53,6 @@ func toFields(values []any) []any {
 			all[i] = micros{v}
 		case *store.Moment:
 			all[i] = moment{micros{(*time.Time)(v)}}
-		case store.Fixed:
-			all[i] = fixed(v)
-		case store.Text:
-			all[i] = text{v}
 		default:
 			all[i] = v
 		}

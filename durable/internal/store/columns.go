@@ -1,9 +1,11 @@
 package store
 
 import (
-	"encoding"
+	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,33 +27,44 @@ type (
 	Fixed  []byte
 )
 
-// Text is a value that is stored as text. An empty value is an empty text.
-type Text interface {
-	encoding.TextMarshaler
-	encoding.TextUnmarshaler
-}
-
-// asJSON is a value as JSON. Its strings are valid texts: see durable.Job.
-type asJSON[T any] struct{ to *T }
-
-// newJSON returns the Text of a value.
-func newJSON[T any](to *T) Text { return asJSON[T]{to} }
-
-// MarshalText implements Text.
-func (j asJSON[T]) MarshalText() ([]byte, error) {
-	if v := reflect.ValueOf(j.to).Elem(); v.IsZero() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0 {
+// Value implements driver.Valuer.
+func (f Fixed) Value() (driver.Value, error) {
+	if !slices.ContainsFunc(f, func(b byte) bool { return b != 0 }) {
 		return nil, nil
 	}
-	return json.Marshal(j.to)
+	return []byte(f), nil
 }
 
-// UnmarshalText implements Text.
-func (j asJSON[T]) UnmarshalText(text []byte) error {
-	*j.to = *new(T)
-	if len(text) == 0 || string(text) == "{}" {
-		return nil
+// Scan implements sql.Scanner.
+func (f Fixed) Scan(v any) error {
+	data, _ := v.([]byte)
+	clear(f)
+	copy(f, data)
+	return nil
+}
+
+// asJSON is a value as JSON text; an empty value is an empty text. Its strings are valid texts: see durable.Job.
+type asJSON[T any] struct{ to *T }
+
+func newJSON[T any](to *T) asJSON[T] { return asJSON[T]{to} }
+
+// Value implements driver.Valuer.
+func (j asJSON[T]) Value() (driver.Value, error) {
+	if v := reflect.ValueOf(j.to).Elem(); v.IsZero() || (v.Kind() == reflect.Map || v.Kind() == reflect.Slice) && v.Len() == 0 {
+		return "", nil
 	}
-	return json.Unmarshal(text, j.to)
+	text, err := json.Marshal(j.to)
+	return string(text), err
+}
+
+// Scan implements sql.Scanner.
+func (j asJSON[T]) Scan(v any) error {
+	*j.to = *new(T)
+	var text sql.NullString
+	if err := text.Scan(v); err != nil || text.String == "" || text.String == "{}" {
+		return err
+	}
+	return json.Unmarshal([]byte(text.String), j.to)
 }
 
 // partial are the answers to a wait that did not decide.
@@ -66,24 +79,19 @@ type partialAnswer struct {
 	Data []byte    `json:"data,omitempty"`
 }
 
-// MarshalText implements Text.
-func (p *partial) MarshalText() ([]byte, error) {
-	if len(*p) == 0 {
-		return nil, nil
-	}
-	return json.Marshal(lo.Map(*p, func(a durable.Answer, _ int) partialAnswer {
-		return partialAnswer{a.At.UTC().Truncate(time.Microsecond), a.More, a.Ends, []byte(a.By), a.Data}
-	}))
+// Value implements driver.Valuer.
+func (p *partial) Value() (driver.Value, error) {
+	stored := lo.Map(*p, func(a durable.Answer, _ int) partialAnswer {
+		return partialAnswer{wholeMicros(a.At), a.More, a.Ends, []byte(a.By), a.Data}
+	})
+	return newJSON(&stored).Value()
 }
 
-// UnmarshalText implements Text.
-func (p *partial) UnmarshalText(text []byte) error {
-	*p = nil
-	if len(text) == 0 {
-		return nil
-	}
+// Scan implements sql.Scanner.
+func (p *partial) Scan(v any) error {
 	var stored []partialAnswer
-	err := json.Unmarshal(text, &stored)
+	err := newJSON(&stored).Scan(v)
+	*p = nil
 	for _, a := range stored {
 		*p = append(*p, durable.Answer{At: a.At, More: a.More, Ends: a.Ends, By: string(a.By), Data: a.Data})
 	}

@@ -185,7 +185,7 @@ func (t Tables) addQueues(all ...durable.Needs) error {
 }
 
 // phaseDemands returns the demands that the row of a run has.
-func phaseDemands(r *Run) Text {
+func phaseDemands(r *Run) any {
 	if r.Phase == "" {
 		return newJSON(new(map[string]string))
 	}
