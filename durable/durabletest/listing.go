@@ -137,8 +137,8 @@ var listing = map[string]part{
 		require.NoError(t, s.Delete(t.Context(), "r"))
 		require.ErrorIs(t, second(s.List(t.Context(), durable.Filter{Before: "r"})), durable.ErrNotFound)
 	},
-	"thousands of runs, page by page": func(t *testing.T, s durable.Store) {
-		const n = 2000
+	"many runs, page by page": func(t *testing.T, s durable.Store) {
+		const n = 1200
 		var group sync.WaitGroup
 		for w := range 4 {
 			group.Go(func() {
@@ -153,7 +153,7 @@ var listing = map[string]part{
 		assert.Len(t, listIDs(t, s, durable.Filter{}), durable.DefaultLimit, "zero is the default limit")
 
 		seen := map[agent.RunID]bool{}
-		for f := (durable.Filter{Name: "1", Limit: 300}); ; {
+		for f := (durable.Filter{Name: "1", Limit: 150}); ; {
 			page := listIDs(t, s, f)
 			if len(page) == 0 {
 				break

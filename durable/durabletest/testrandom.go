@@ -33,6 +33,7 @@ func TestRandom(t *testing.T, open func(t *testing.T) durable.Store) {
 			name := rapid.SampledFrom(actionNames).Draw(rt, "call")
 			actions[name]()
 		}
+		r.compare(r.state.clone(), "", true)
 	})
 }
 
@@ -45,6 +46,7 @@ type random struct {
 	state  *state
 	leases []durable.Lease
 	events int // how many have been written
+	calls  int // of compare
 }
 
 // call is a call of a store, with those arguments that its transition needs.
@@ -88,7 +90,7 @@ func (r *random) make(c *call) {
 			r.leases = append(r.leases, l)
 		}
 	}
-	r.compare(next)
+	r.compare(next, c.run, false)
 }
 
 // withoutResult returns what a call without a result returns.

@@ -239,7 +239,7 @@ var faults = map[string][]string{
 	"start by":                 {"reconcile/a_run_that_did_not_start", "rows", "return r.Attempts == 0 && !r.IsHeld(now) && HasPassed(r.StartBy, now)", "return false"},
 	"start by started":         {"reconcile/a_run_that_did_not_start", "rows", "return r.Attempts == 0 && !r.IsHeld(now) && HasPassed(r.StartBy, now)", "return !r.IsHeld(now) && HasPassed(r.StartBy, now)"},
 	"start by held":            {"reconcile/a_run_that_did_not_start", "rows", "return r.Attempts == 0 && !r.IsHeld(now) && HasPassed(r.StartBy, now)", "return r.Attempts == 0 && HasPassed(r.StartBy, now)"},
-	"reconcile done":           {"reconcile/thousands_of_runs", "lease", "&& len(due[c]) < reconcileAtOnce", ""},
+	"reconcile done":           {"reconcile/many_runs", "lease", "&& len(due[c]) < reconcileAtOnce", ""},
 	"call order":               {"waits/come_back_in_call_order", "commit", "waits[i] = w", "waits[len(waits)-1-i] = w"},
 	"forgets answers":          {"waits/keep_their_answers", "commit", "if old.Answer != nil {", "if false {"},
 	"answer of old ID":         {"waits/keep_their_answers", "commit", "if k := findWait(old, w.ID); k >= 0 {", "if k := slices.IndexFunc(old, func(o Wait) bool { return o.Subject == w.Subject }); k >= 0 {"},

@@ -13,6 +13,22 @@ import (
 // Pool returns the connections of a store.
 func (s *Store) Pool() *pgxpool.Pool { return s.db.pool }
 
+// Reused is a store with the connections of another.
+type Reused struct{ *Store }
+
+// Reuse returns a new store with the connections of another, which Close leaves open.
+func (s *Store) Reuse(e *durable.Encryption) (Reused, error) {
+	d := &db{pool: s.db.pool, schema: s.db.schema, timeout: s.db.timeout, changes: newChanges(s.db.changes.config, s.db.schema)}
+	m, err := store.New(d, e)
+	return Reused{&Store{m, d}}, err
+}
+
+// Close closes the channels of the store.
+func (r Reused) Close() error {
+	r.db.changes.end()
+	return nil
+}
+
 // Queries whose plans are looked at.
 var (
 	ClaimByQueue     = claimByQueue

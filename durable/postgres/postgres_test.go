@@ -24,41 +24,49 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(parts.Tests{M: m}) }
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	durabletest.TestStore(t, openEmpty(parts.Postgres(t), postgres.Options{}))
+	durabletest.TestStore(t, openEmpty(t, postgres.Options{}))
 }
 
 func TestEncryptedIsAStore(t *testing.T) {
 	t.Parallel()
-	e := durable.Encryption{Key: bytes.Repeat([]byte{1}, 32)}
-	durabletest.TestStore(t, openEmpty(parts.Postgres(t), postgres.Options{Schema: schema(), Encryption: &e}))
+	durabletest.TestStore(t, openEmpty(t, postgres.Options{Encryption: &durable.Encryption{Key: bytes.Repeat([]byte{1}, 32)}}))
 }
 
 func TestRandom(t *testing.T) {
 	t.Parallel()
-	durabletest.TestRandom(t, openEmpty(parts.Postgres(t), postgres.Options{}))
+	durabletest.TestRandom(t, openEmpty(t, postgres.Options{}))
 }
 
-// openEmpty opens the store in a database and empties it: a new schema takes a tenth of a second each time.
-func openEmpty(url string, o postgres.Options) func(t *testing.T) durable.Store {
+// openEmpty returns a func that empties a schema and returns a store on it. New schemas and connections take a tenth of a second.
+func openEmpty(t *testing.T, o postgres.Options) func(t *testing.T) durable.Store {
+	t.Helper()
+	opened := openClosed(t, parts.Postgres(t), o)
 	return func(t *testing.T) durable.Store {
 		t.Helper()
-		s := open(t, url, o)
-		_, err := s.Pool().Exec(t.Context(), `DELETE FROM runs; DELETE FROM settings; DELETE FROM queues; DELETE FROM audit;
-			DELETE FROM waivers; DELETE FROM documents`)
+		empty(t, opened)
+		s, err := opened.Reuse(o.Encryption)
 		require.NoError(t, err)
 		return s
 	}
 }
 
+func empty(t *testing.T, s *postgres.Store) {
+	t.Helper()
+	_, err := s.Pool().Exec(t.Context(), `DELETE FROM runs; DELETE FROM settings; DELETE FROM queues; DELETE FROM audit;
+		DELETE FROM waivers; DELETE FROM documents`)
+	require.NoError(t, err)
+}
+
 func TestSharedStore(t *testing.T) {
 	t.Parallel()
 	url := parts.Postgres(t)
+	first := openClosed(t, url, postgres.Options{})
 	durabletest.TestShared(t, func(t *testing.T) func(t *testing.T) durable.Store {
 		t.Helper()
-		o := postgres.Options{Schema: schema()}
+		empty(t, first)
 		return func(t *testing.T) durable.Store {
 			t.Helper()
-			return open(t, url, o)
+			return open(t, url, postgres.Options{})
 		}
 	})
 }
