@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
@@ -96,6 +97,14 @@ func TestEveryChangeIsAudited(t *testing.T) {
 			id, w := waiting()
 			return "/runs/" + string(id) + "/questions/" + w.ID + "/answers",
 				agent.Approval{Verdict: agent.Approve, By: "forged", Covers: questionsOf(t, w)}, "", "approve"
+		}},
+		"POST /waivers": at(wire.Operator, "/waivers", wire.WaiverRequest{
+			Rule: "limits/pay", Tool: "pay", Arguments: map[string]string{"to": "Ann"}, Expires: time.Date(2099, 1, 2, 0, 0, 0, 0, time.UTC),
+		}, "limits/pay: pay with to=Ann until 2099-01-02T00:00:00Z"),
+		"DELETE /waivers/{id}": {wire.Operator, func() (string, any, agent.RunID, string) {
+			w := durable.Waiver{ID: "wvr_1", By: "ann", Created: time.Now(), Expires: time.Now().Add(time.Hour), Data: []byte("{}")}
+			require.NoError(t, b.store.AddWaiver(t.Context(), w))
+			return "/waivers/wvr_1", nil, "", ""
 		}},
 		"GET /runner/runs": {wire.RunnerRole, func() (string, any, agent.RunID, string) {
 			claimAll()

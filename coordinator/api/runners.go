@@ -75,6 +75,12 @@ func (a *api) addRunners() {
 	add(a, route(http.MethodGet, "/runner/deny-tools", "get-deny-tools", "Read the switch that denies every tool", wire.RunnerRole),
 		func(ctx context.Context, _ *struct{}) (durable.Switch, error) { return a.store.DenyTools(ctx) })
 
+	add(a, route(http.MethodGet, "/runner/waivers", "get-waivers", "Read the standing answers in force", wire.RunnerRole),
+		func(ctx context.Context, _ *struct{}) (wire.Waivers, error) {
+			all, err := a.store.Waivers(ctx, false)
+			return wire.Waivers{Waivers: listOf(all)}, err
+		})
+
 	type journalInput struct {
 		Runner string      `header:"Grapnel-Runner" required:"true" maxLength:"200" pattern:"^[A-Za-z0-9._/-]+$" doc:"The name of the runner."`
 		ID     agent.RunID `path:"id"`

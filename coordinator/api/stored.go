@@ -3,8 +3,10 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/samber/lo"
@@ -12,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/waiver"
 	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
@@ -118,16 +121,13 @@ func (a *api) addStored() {
 			return decisions{listOf(all)}, err
 		})
 
-	type waivers struct {
-		Waivers []durable.Waiver `json:"waivers"`
-	}
 	add(a, read("/waivers", "list-waivers", "List standing answers", wire.Operator),
 		func(ctx context.Context, in *struct {
 			All bool `query:"all" doc:"Also those that are not in force any more."`
 		},
-		) (waivers, error) {
+		) (wire.Waivers, error) {
 			all, err := a.store.Waivers(ctx, in.All)
-			return waivers{listOf(all)}, err
+			return wire.Waivers{Waivers: listOf(all)}, err
 		})
 
 	type queues struct {
@@ -146,7 +146,34 @@ func (a *api) addStored() {
 			})}, err
 		})
 
+	a.addWaiving()
 	a.addSteering()
+}
+
+// addWaiving adds making and revoking waivers. Their authors are the tokens.
+func (a *api) addWaiving() {
+	type waiverInput struct{ Body wire.WaiverRequest }
+	add(a, route(http.MethodPost, "/waivers", "add-waiver", "Answer questions of a rule until a time", wire.Operator, withStatusCreated, withOwnAudit),
+		func(ctx context.Context, in *waiverInput) (durable.Waiver, error) {
+			b := in.Body
+			s := waiver.Scope{Rule: b.Rule, Tool: b.Tool, Arguments: b.Arguments, Reason: b.Reason}
+			w, err := waiver.New(s, identityOf(ctx).Name, b.Expires)
+			if err != nil {
+				return w, huma.NewError(http.StatusUnprocessableEntity, err.Error())
+			}
+			if err := a.record(ctx, fmt.Sprintf("%s until %s", s, b.Expires.UTC().Format(time.RFC3339))); err != nil {
+				return w, err
+			}
+			return w, a.store.AddWaiver(ctx, w)
+		})
+
+	type waiverID struct {
+		ID string `path:"id"`
+	}
+	addQuiet(a, route(http.MethodDelete, "/waivers/{id}", "revoke-waiver", "Revoke a standing answer", wire.Operator),
+		func(ctx context.Context, in *waiverID) error {
+			return a.store.RevokeWaiver(ctx, in.ID, identityOf(ctx).Name)
+		})
 }
 
 // addSteering adds what operators change: the switch that denies tools, signals to runs, and answers. Their authors are the tokens.

@@ -173,11 +173,20 @@ func (s *OperatorStore) AuditRecords(ctx context.Context, f durable.AuditFilter)
 
 // Waivers returns waivers.
 func (s *OperatorStore) Waivers(ctx context.Context, all bool) ([]durable.Waiver, error) {
-	var out struct {
-		Waivers []durable.Waiver `json:"waivers"`
-	}
+	var out wire.Waivers
 	err := s.get(ctx, "/waivers", url.Values{"all": {strconv.FormatBool(all)}}, &out)
 	return out.Waivers, err
+}
+
+// NewWaiver makes a waiver. The name of the token is its author.
+func (s *OperatorStore) NewWaiver(ctx context.Context, r wire.WaiverRequest) (w durable.Waiver, err error) {
+	err = s.c.call(ctx, http.MethodPost, "/waivers", nil, nil, r, &w)
+	return w, err
+}
+
+// RevokeWaiver revokes a waiver. The name of the token is recorded.
+func (s *OperatorStore) RevokeWaiver(ctx context.Context, id, _ string) error {
+	return s.c.call(ctx, http.MethodDelete, "/waivers/"+url.PathEscape(id), nil, nil, nil, nil)
 }
 
 // QueueServices returns how queues are served.

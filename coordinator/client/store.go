@@ -260,6 +260,13 @@ func (s *Store) DenyTools(ctx context.Context) (sw durable.Switch, err error) {
 	return sw, err
 }
 
+// Waivers returns the waivers in force. Only OperatorStore has the others.
+func (s *Store) Waivers(ctx context.Context, _ bool) ([]durable.Waiver, error) {
+	var out wire.Waivers
+	err := s.call(ctx, http.MethodGet, "/waivers", nil, nil, &out)
+	return out.Waivers, err
+}
+
 // Begin returns ErrUnavailable.
 func (*Store) Begin(context.Context, durable.Job, string, time.Duration) (durable.Lease, error) {
 	return durable.Lease{}, ErrUnavailable

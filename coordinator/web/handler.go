@@ -94,7 +94,7 @@ func New(o Options) *Handler {
 	type page = func(http.ResponseWriter, *http.Request, *view)
 	inbox := map[string]page{
 		"GET inbox": h.showInbox, "GET inbox/live": h.streamInbox, "GET inbox/wait": h.answersAt("wait"), "POST inbox/wait": h.answersAt("wait"),
-		"POST inbox/waiver": h.answersAt("waiver"), "GET ": h.showNothing,
+		"GET ": h.showNothing,
 	}
 	room := map[string]page{
 		"GET {$}": h.showOverview, "GET live": h.streamOverview, "GET runs": h.showRuns, "GET runs/live": h.streamRuns,

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"html"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -277,12 +278,32 @@ func TestGroups(t *testing.T) {
 	assert.Contains(t, r.get(a.at(3)).body, strings.Repeat("x", 3000))
 	require.Equal(t, http.StatusSeeOther, r.do(http.MethodPost, a.at(2)+"&back=/ui/inbox", a.form(2, "reject_and_continue", "reason", "never")).StatusCode)
 	assert.Regexp(t, `Former decisions about like calls.*reject and continue without the call by ann.*never`, text(r.get("/ui/inbox").body))
-	got := r.do(http.MethodPost, "/ui/inbox/waiver", url.Values{
-		"run": {string(a.run)}, "wait": {a.notice.Calls[0].ID}, "arg.command": {"git *"}, "days": {"7"}, "reason": {"known"},
-	})
-	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
-	assert.Contains(t, text(got.body), "It would have given 0 of the 1 recorded answers")
-	assert.Contains(t, got.body, "Make the waiver")
+}
+
+// "Yes, until Friday": the inbox leads to the effect of that, which the answer then has.
+func TestYesUntilFriday(t *testing.T) {
+	r, _ := newDesk(t, map[string][]string{"ann": nil})
+	r.signIn(r.pages.NewCode())
+	a := r.ask(agent.Question{Reason: "much"}, "", `{"command":"git push\nx","n":1}`, `{"command":"git pull","n":1}`, `{"list":["x"]}`)
+	require.Equal(t, http.StatusSeeOther, r.do(http.MethodPost, a.at(1)+"&back=/ui/inbox", a.form(1, "reject_and_continue")).StatusCode)
+	body := r.get("/ui/inbox").body
+	assert.Equal(t, 1, strings.Count(body, "Yes, until Friday"))
+	link := regexp.MustCompile(`<a class="button" href="([^"]+)#waiver"`).FindStringSubmatch(body)
+	require.NotNil(t, link)
+	page := r.get(html.UnescapeString(link[1])).body
+	shown := text(page)
+	assert.Contains(t, shown, "In the last 30 days, people answered 1 question about this tool. It would have given 0 of these answers")
+	assert.Contains(t, shown, "Approve until Friday ")
+	assert.Contains(t, page, "<textarea id=\"arg0\" name=\"arg.command\" rows=\"2\" spellcheck=\"false\" class=\"code\">\ngit push\nx</textarea>")
+	assert.Contains(t, text(r.get(a.at(2)).body), "Like calls cannot be approved in advance: no pattern can describe its arguments")
+	seen := html.UnescapeString(regexp.MustCompile(`name="seen" value="([^"]+)"`).FindStringSubmatch(page)[1])
+	day := regexp.MustCompile(`name="until" type="date" required value="([^"]+)"`).FindStringSubmatch(page)[1]
+	form := a.form(0, "waive", "seen", strings.ReplaceAll(seen, "\n", "\r\n"), "until", day, "reason", "known", "arg.command", "git push\r\nx", "arg.n", "1")
+	require.Equal(t, http.StatusSeeOther, r.do(http.MethodPost, html.UnescapeString(link[1]), form).StatusCode)
+	all, err := r.store.Waivers(t.Context(), false)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	assert.Equal(t, "ann", all[0].By)
 }
 
 // A wait whose question cannot be read hides no other question.

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/samber/lo"
 
@@ -405,9 +406,12 @@ func putForm(out *markup.Page, c card) {
 	}
 	out.Put("<p class=\"buttons\">")
 	out.PutIf(w.approve != "", `<button name="verdict" value="approve" class="yes">%s</button> `, w.approve)
-	out.Put(`<button name="verdict" value="reject_and_continue" class="no">%s</button> <button name="verdict" value="reject" class="no">%s</button></p>
-</form>
-`, w.goOn, w.end)
+	out.Put(`<button name="verdict" value="reject_and_continue" class="no">%s</button> <button name="verdict" value="reject" class="no">%s</button>`,
+		w.goOn, w.end)
+	if wv := c.Waiver; wv != nil && wv.WhyNot == "" && !c.whole && !isBare(q.Item) {
+		out.Put(` <a class="button" href="%s#waiver" data-until>Yes, until %s …</a>`, c.action, wv.Until.UTC().AddDate(0, 0, -1).Format("Monday"))
+	}
+	out.Put("</p>\n</form>\n")
 }
 
 // putEditor shows the arguments for changing them.
@@ -423,37 +427,49 @@ func putEditor(out *markup.Page, c card) {
 `, open, c.id(), min(12, 1+strings.Count(text, "\n")), text)
 }
 
-// putWaiver shows the form for a waiver, and its effect once it was computed.
+// putWaiver shows the form that approves a call and like calls until a day, with the effect that this would have had.
 func putWaiver(out *markup.Page, c card) {
 	given := c.Waiver
-	open := markup.HTML("")
-	if given.Effect != nil {
-		open = " open"
+	if given.WhyNot != "" {
+		out.Put("<p class=\"dim\" id=\"waiver\">Like calls cannot be approved in advance: %s.</p>\n", cutText(given.WhyNot, reasonLen))
+		return
 	}
-	out.Put(`<form id="waiver" method="post" action="%s/waiver#waiver" class="card" autocomplete="off">
-<details%s><summary><h2>Approve like calls from now on</h2></summary>
-<button disabled hidden></button>
-<p class="dim">A waiver answers the questions of <code>%s</code> about <code>%s</code> when the arguments match. * stands for any text.</p>
-<input type="hidden" name="run" value="%s"><input type="hidden" name="wait" value="%s">
-`, inboxPath, open, cutText(given.Scope.Rule, lineLen), cutText(given.Scope.Tool, lineLen), string(c.Question.Run), c.Question.Wait)
-	for n, name := range slices.Sorted(maps.Keys(given.Scope.Arguments)) {
-		out.Put("<p><label for=\"arg%s\"><code>%s</code></label><input id=\"arg%s\" name=\"%s\" value=\"%s\"></p>\n",
-			n, cutText(name, lineLen), n, approval.WaiverField+name, given.Scope.Arguments[name])
+	out.Put(`<form id="waiver" method="post" action="%s#waiver" class="card" autocomplete="off">
+<h2>Approve this and like calls until a day</h2>
+<button name="verdict" value="preview" hidden>Show the effect</button>
+<p class="dim">Until then, <code>%s</code> does not ask about calls of <code>%s</code> whose arguments match. * stands for any text.</p>
+<input type="hidden" name="wait" value="%s"><input type="hidden" name="seen" value="%s">
+`, c.action, cutText(given.Scope.Rule, lineLen), cutText(given.Scope.Tool, lineLen), c.Question.Wait, given.Seen())
+	for _, one := range c.Open {
+		out.Put("<input type=\"hidden\" name=\"question\" value=\"%s\">\n", one)
 	}
-	out.Put(`<p><label for="days">For how many days</label><input id="days" name="days" type="number" min="1" max="365" value="%s"></p>
+	for n, path := range slices.Sorted(maps.Keys(given.Scope.Arguments)) {
+		field := approval.WaiverField + path
+		text := cmp.Or(c.Form.Get(field), given.Scope.Arguments[path])
+		out.Put("<p><label for=\"arg%s\"><code>%s</code></label><textarea id=\"arg%s\" name=\"%s\" rows=\"%s\" spellcheck=\"false\" class=\"code\">\n%s</textarea></p>\n",
+			n, cutText(path, lineLen), n, field, min(8, 1+strings.Count(text, "\n")), text)
+	}
+	for _, name := range given.Free {
+		out.Put("<p class=\"bad\"><code>%s</code> may have any value: no pattern can describe it.</p>\n", cutText(name, lineLen))
+	}
+	last := given.Until.UTC().AddDate(0, 0, -1)
+	out.Put(`<p><label for="until">The last day, in UTC</label><input id="until" name="until" type="date" required value="%s"></p>
 <p><label for="because">Reason <span class="dim">for the audit log</span></label><input id="because" name="reason" maxlength="8000" value="%s"></p>
-`, given.Days, given.Scope.Reason)
+`, last.Format(time.DateOnly), given.Scope.Reason)
 	if e := given.Effect; e != nil {
-		out.Put("<p>It would have given %s of the %s recorded answers; people rejected %s of these.</p>\n", len(e.Covered), e.Answers, e.Rejected)
+		out.Put("<p>In the last %s days, people answered %s about this tool. It would have given %s of these answers; people rejected %s of them.</p>\n",
+			approval.EffectDays, countOf(e.Answers, "question"), len(e.Covered), e.Rejected)
 		for _, a := range e.Covered[:min(len(e.Covered), coveredLines)] {
 			out.Put("<p class=\"dim\">%s by %s: <code>%s</code></p>\n",
 				approval.VerdictText(a.Verdict), cutText(a.By, lineLen), approval.Arguments(a.Call.Arguments).Preview())
 		}
 	}
-	out.Put("<p class=\"buttons\"><button>Show the effect</button> ")
-	out.PutIf(given.Effect != nil, `<button name="make" value="yes" class="yes">Make the waiver</button>`)
-	out.Put("</p></details></form>\n")
+	out.Put("<p class=\"buttons\"><button name=\"verdict\" value=\"waive\" class=\"yes\">Approve until %s</button> "+
+		"<button name=\"verdict\" value=\"preview\">Show the effect</button></p></form>\n", last.Format(dayForm))
 }
+
+// dayForm is how a day is written on a button.
+const dayForm = "Monday 2 January"
 
 // coveredLines is how many answers are listed that a waiver would have given.
 const coveredLines = 10

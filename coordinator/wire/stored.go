@@ -53,3 +53,18 @@ type Queue struct {
 	Backlog  int       `json:"backlog"`
 	Oldest   time.Time `json:"oldest,omitzero"`
 }
+
+// WaiverRequest describes a waiver: which questions it answers, and until when. Rule and Tool are required.
+type WaiverRequest struct {
+	// Rule is the name of the hook that asks, Tool a pattern of tools, and Arguments are patterns of arguments by their paths.
+	Rule      string            `json:"rule"`
+	Tool      string            `json:"tool"`
+	Arguments map[string]string `json:"arguments,omitempty"`
+	Reason    string            `json:"reason,omitempty" maxLength:"1000"`
+	Expires   time.Time         `json:"expires"`
+}
+
+// Waivers are standing answers: the response of GET /waivers.
+type Waivers struct {
+	Waivers []durable.Waiver `json:"waivers"`
+}

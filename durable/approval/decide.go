@@ -40,6 +40,8 @@ type said struct {
 	// Wait is the ID of what was seen, and Questions are the IDs of its questions that the decision is about.
 	Wait      string   `json:"wait"`
 	Questions []string `json:"questions"`
+	// Waiver makes a waiver with the approval. Without arguments it is for the call's.
+	Waiver *waiverRequest `json:"waiver,omitzero"`
 
 	form   url.Values          // as it was sent
 	fields map[string][]string // the input from a form
@@ -73,9 +75,21 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, find finder) {
 	given, err := readAnswer(w, r, bodyBytes+int64(8*len(q.kept.Data)))
 	approval, err := parseDecision(q, given, author(r.Context()), err)
 	var recorded durable.Wait
+	var waives *WaiverForm
 	if err == nil {
-		recorded, err = h.record(r.Context(), q, approval)
-		err = h.explain(err)
+		var made durable.Waiver
+		var preview bool
+		if waives, made, preview, err = h.newWaiver(r.Context(), q, given); preview && err == nil {
+			h.replyPreview(w, r, q, waives)
+			return
+		}
+		if err == nil {
+			recorded, err = h.record(r.Context(), q, approval, waives)
+			err = h.explain(err)
+		}
+		if err == nil && waives != nil {
+			err = h.addWaiver(r.Context(), made, waives)
+		}
 	}
 	switch refused, isRefusal := errors.AsType[*refusal](err); {
 	case isRefusal && refused.again:
@@ -95,6 +109,9 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, find finder) {
 		h.replyFailure(w, r, "recording a decision", err)
 	default:
 		message := "Decided. You can close this page."
+		if waives != nil {
+			message = fmt.Sprintf("Approved, and so are like calls until %s.", formatTime(waives.Until))
+		}
 		if more := StillNeeds(recorded); more != "" {
 			message = "Recorded. " + more
 		}
@@ -105,6 +122,19 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, find finder) {
 		}
 		h.replyQuestion(w, r, q, http.StatusOK, message)
 	}
+}
+
+// replyPreview shows the effect of a waiver.
+func (h *handler) replyPreview(w http.ResponseWriter, r *http.Request, q *question, f *WaiverForm) {
+	answer, err := h.replyWith(r.Context(), q, http.StatusOK, "This is the effect of the waiver. Nothing was decided yet.")
+	if err != nil {
+		h.replyFailure(w, r, "showing a question", err)
+		return
+	}
+	if answer.Waiver != nil {
+		answer.Waiver = f
+	}
+	h.reply(w, r, answer)
 }
 
 // explain returns the refusal that an error of durable.Decide stands for.
@@ -149,12 +179,18 @@ const (
 )
 
 // record stores the answer, calls Options.Decided and returns the wait with the answer.
-func (h *handler) record(ctx context.Context, q *question, approval agent.Approval) (durable.Wait, error) {
+func (h *handler) record(ctx context.Context, q *question, approval agent.Approval, waives *WaiverForm) (durable.Wait, error) {
 	ctx = context.WithoutCancel(ctx) // the person may close the page early
 	storing, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	if err := h.announce(storing, q.kept.Run, approval.Verdict.String()+" "+q.kept.ID); err != nil {
-		return durable.Wait{}, err
+	what := approval.Verdict.String() + " " + q.kept.ID
+	if waives != nil {
+		what += fmt.Sprintf(", and until %s waive %s", formatTime(waives.Until), waives.Scope)
+	}
+	if h.options.Record != nil {
+		if err := h.options.Record(storing, author(ctx), q.kept.Run, what); err != nil {
+			return durable.Wait{}, err
+		}
 	}
 	recorded, err := durable.Decide(storing, h.store, q.kept, approval)
 	if err != nil {
@@ -178,14 +214,6 @@ func (h *handler) record(ctx context.Context, q *question, approval agent.Approv
 		h.options.Decided(ctx, q.kept.Run)
 	}
 	return recorded, nil
-}
-
-// announce calls Options.Record.
-func (h *handler) announce(ctx context.Context, run agent.RunID, what string) error {
-	if h.options.Record == nil {
-		return nil
-	}
-	return h.options.Record(ctx, author(ctx), run, what)
 }
 
 // readAnswer parses the body of a POST.
@@ -224,6 +252,10 @@ func readForm(body string) (said, error) {
 	}
 	given.form = values
 	fields := map[string]*string{"verdict": &given.Verdict, "by": &given.By, "reason": &given.Reason, "wait": &given.Wait, "arguments": new(string)}
+	waives := values.Get("verdict") == verdictPreview || values.Get("verdict") == verdictWaive
+	if waives {
+		fields["until"], fields["seen"] = new(string), new(string)
+	}
 	for name, list := range values {
 		if of, ok := strings.CutPrefix(name, InputField); ok {
 			given.fields = lo.Assign(given.fields, map[string][]string{of: list})
@@ -231,6 +263,9 @@ func readForm(body string) (said, error) {
 		}
 		if name == "question" {
 			given.Questions = list
+			continue
+		}
+		if waives && strings.HasPrefix(name, WaiverField) {
 			continue
 		}
 		field, known := fields[name]
@@ -243,7 +278,10 @@ func readForm(body string) (said, error) {
 			given.text = field
 		}
 	}
-	given.Reason = strings.ReplaceAll(given.Reason, "\r\n", "\n")
+	given.Reason = unixLines.Replace(given.Reason)
+	if waives {
+		return given, given.readWaiver()
+	}
 	return given, nil
 }
 

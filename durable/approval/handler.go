@@ -87,10 +87,9 @@ var guards = map[string]string{
 
 // prefix is the path prefix of all pages. The words below are pages; every other word is the token of a link.
 const (
-	prefix     = "/approvals/"
-	pathInbox  = ""
-	pathWait   = "wait"
-	pathWaiver = "waiver"
+	prefix    = "/approvals/"
+	pathInbox = ""
+	pathWait  = "wait"
 )
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -135,9 +134,6 @@ func (h *handler) route(w http.ResponseWriter, r *http.Request, path string) {
 	find := func(ctx context.Context) (*question, error) { return findByToken(ctx, h.store, path) }
 	switch {
 	case !h.identifies(): // there are only links
-	case path == pathWaiver && post && h.options.Waivers && author(r.Context()) != nil:
-		h.waive(w, r)
-		return
 	case path == pathInbox, path == pathWait:
 		if author(r.Context()) == nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")

@@ -1,10 +1,11 @@
 package approval_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"testing"
 	"time"
 
@@ -131,57 +132,94 @@ func TestExpiredWaits(t *testing.T) {
 	d.undecided(t, 0)
 }
 
-// A person who is signed in sees the effect of a waiver before it is made. A waiver must match the call, and answers no
-// question with approvers.
-func TestAWaiverOnThePage(t *testing.T) {
+// An approval can make a waiver, whose effect is shown first. A waiver must match the call, and answers no question with approvers. The
+// answer says why there can be none.
+func TestApproveUntil(t *testing.T) {
 	c := newCrew(t, map[string][]string{"ann": nil})
 	var shown approval.Page
+	var told []string
 	o := approval.Options{People: c.people, Waivers: true, Page: func(w http.ResponseWriter, _ *http.Request, p approval.Page) {
 		shown = p
 		w.WriteHeader(p.Status)
+	}, Record: func(_ context.Context, _ *approval.Principal, _ agent.RunID, what string) error {
+		told = append(told, what)
+		return nil
 	}}
-	d := park(t, scenario{calls: []agent.ToolCall{call("c1", carol), call("c2", `{"to":"Carol"}`)}, options: o})
+	d := park(t, scenario{calls: []agent.ToolCall{call("c1", carol), call("c2", `{"to":"Carol","amount":7}`)}, options: o})
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "reject_and_continue", "by", "dan")).StatusCode)
+	address := d.waitAddress(d.card(0))
 	ann := []string{"Authorization", "Bearer " + c.tokens["ann"]}
-	do(t, http.MethodGet, d.waitAddress(d.card(0)), "", ann...)
+	do(t, http.MethodGet, address, "", ann...)
 	require.NotNil(t, shown.Waiver)
-	assert.Equal(t, map[string]string{"to": "Carol"}, shown.Waiver.Scope.Arguments)
+	assert.Equal(t, map[string]string{"to": "Carol", "amount": "250"}, shown.Waiver.Scope.Arguments)
+	assert.Equal(t, time.Saturday, shown.Waiver.Until.Weekday())
+	assert.Empty(t, shown.Waiver.Effect.Covered)
+	seen := shown.Waiver.Seen()
 	see(t, d.link(0))
 	assert.Nil(t, shown.Waiver, "a link makes no waivers")
-	form := url.Values{"run": {string(d.notice.Run.ID)}, "wait": {d.card(0)}, "arg.to": {"Car*"}, "days": {"7"}, "reason": {"known"}}
+	last := time.Now().UTC().AddDate(0, 0, 7).Format(time.DateOnly)
+	form := d.form(0, "waive", "arg.to", "Car*", "arg.amount", "*", "until", last, "reason", "known", "seen", seen)
 	waivers := func() []durable.Waiver {
 		all, err := d.store.Waivers(t.Context(), false)
 		require.NoError(t, err)
 		return all
 	}
-	address := d.url + "/approvals/waiver"
-	assert.Equal(t, http.StatusNotFound, postOnce(t, address, form).StatusCode, "not signed in")
+	assert.Equal(t, http.StatusForbidden, postOnce(t, d.link(0), form).StatusCode, "not signed in")
 	assert.Equal(t, http.StatusForbidden, postOnce(t, address, form, append(ann, "Sec-Fetch-Site", "cross-site")...).StatusCode)
-	got := postOnce(t, address, form, ann...)
-	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
-	require.NotNil(t, shown.Waiver.Effect)
-	assert.Equal(t, []int{1, 1, 1}, []int{len(shown.Waiver.Effect.Covered), shown.Waiver.Effect.Answers, shown.Waiver.Effect.Rejected})
-	form.Set("make", "yes")
-	for field, value := range map[string]string{"days": "366", "arg.to": "Dan", "reason": "\u202e"} {
+	for field, value := range map[string]string{"until": "2199-01-01", "arg.to": "Dan", "reason": "\u202e"} {
 		wrong := maps.Clone(form)
 		wrong.Set(field, value)
 		assert.Equal(t, http.StatusUnprocessableEntity, postOnce(t, address, wrong, ann...).StatusCode, field)
 	}
+	told = nil
+	got := postOnce(t, address, form, ann...)
+	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
+	require.NotNil(t, shown.Waiver.Effect, "its effect was not seen, so it is shown first")
+	assert.Equal(t, []int{1, 1, 1}, []int{len(shown.Waiver.Effect.Covered), shown.Waiver.Effect.Answers, shown.Waiver.Effect.Rejected})
+	d.undecided(t, 0)
 	assert.Empty(t, waivers())
+	assert.Empty(t, told)
+	form.Set("seen", shown.Waiver.Seen())
 	postOnce(t, address, form, ann...)
-	assert.Contains(t, shown.Message, "is in force until")
-	require.NotNil(t, shown.Question)
+	assert.Contains(t, shown.Message, "Approved, and so are like calls until ")
 	require.Len(t, waivers(), 1)
 	assert.Equal(t, "ann", waivers()[0].By)
-	d.undecided(t, 0)
+	assert.Equal(t, last, waivers()[0].Expires.UTC().AddDate(0, 0, -1).Format(time.DateOnly))
+	require.Len(t, told, 1)
+	assert.Regexp(t, `^approve \S+, and until \S+ 00:00:00 UTC waive guard: \S+ with to=Car\*$`, told[0])
+	assert.Equal(t, agent.StatusDone, d.goOn(t).Status())
+	assert.Len(t, d.ran, 1)
 
-	for name, q := range map[string]agent.Question{"approvers": {Approvers: []string{"ann"}}, "quorum": {Quorum: 2}} {
+	for why, q := range map[string]agent.Question{"it needs an approval by ann": {Approvers: []string{"ann"}}, "it needs 2 approvals": {Quorum: 2}} {
 		d = park(t, scenario{question: q, options: o})
-		form.Set("run", string(d.notice.Run.ID))
-		form.Set("wait", d.card(0))
-		do(t, http.MethodGet, d.waitAddress(d.card(0)), "", ann...)
-		assert.Nil(t, shown.Waiver, name)
-		assert.Equal(t, http.StatusUnprocessableEntity, postOnce(t, d.url+"/approvals/waiver", form, ann...).StatusCode, name)
-		assert.Empty(t, waivers(), name)
+		address := d.waitAddress(d.card(0))
+		do(t, http.MethodGet, address, "", ann...)
+		assert.Contains(t, shown.Waiver.WhyNot, why)
+		got := do(t, http.MethodPost, address, `{"verdict":"approve","waiver":{},`+d.seen(0)+`}`, append(ann, "Content-Type", "application/json")...)
+		assert.Equal(t, http.StatusUnprocessableEntity, got.StatusCode, why)
+		assert.Contains(t, got.body, `"why_not": "about the rule guard, `+why)
+		d.undecided(t, 0)
 	}
+	assert.Len(t, waivers(), 0)
+}
+
+// Programs see the effect and make a waiver in the same way.
+func TestApproveUntilAsJSON(t *testing.T) {
+	c := newCrew(t, map[string][]string{"ann": nil})
+	d := park(t, scenario{options: approval.Options{People: c.people, Waivers: true}})
+	send := func(text string) answer {
+		return do(t, http.MethodPost, d.waitAddress(d.card(0)), fmt.Sprintf(text, d.seen(0)), "Content-Type", "application/json",
+			"Authorization", "Bearer "+c.tokens["ann"])
+	}
+	got := send(`{"verdict":"approve","waiver":{"arguments":{"to":"Car*"},"dry_run":true},%s}`)
+	require.Equal(t, http.StatusOK, got.StatusCode, got.body)
+	assert.Contains(t, got.body, `"covered": 0`)
+	assert.Equal(t, http.StatusUnprocessableEntity, send(`{"verdict":"reject","waiver":{},%s}`).StatusCode)
+	assert.Equal(t, http.StatusUnprocessableEntity, send(`{"verdict":"approve","arguments":{"to":"Dan"},"waiver":{},%s}`).StatusCode)
+	d.undecided(t, 0)
+	require.Equal(t, http.StatusOK, send(`{"verdict":"approve","waiver":{},%s}`).StatusCode)
+	all, err := d.store.Waivers(t.Context(), false)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	assert.Equal(t, time.Saturday, all[0].Expires.UTC().Weekday())
 }

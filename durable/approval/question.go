@@ -150,10 +150,11 @@ func (h *handler) replyWith(ctx context.Context, q *question, status int, messag
 	who := author(ctx)
 	p, err := q.page(ctx, h.store, who, who != nil)
 	p.Status, p.Message = status, message
-	if err == nil && p.Question.Open() && p.CannotApprove == "" && who != nil && h.options.Waivers {
-		if s, ok := q.waivable(); ok {
-			p.Waiver = &WaiverForm{Scope: s, Days: waiverDays}
-		}
+	switch {
+	case !h.options.Waivers:
+		p.Waiver = nil
+	case err == nil && p.Waiver != nil:
+		err = p.Waiver.addEffect(ctx, h.store)
 	}
 	return p, err
 }

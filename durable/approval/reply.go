@@ -37,7 +37,7 @@ type Page struct {
 	CanEdit bool
 	// Form has the fields that were sent; nil when none were.
 	Form url.Values
-	// Waiver is the waiver that Who may make; nil for none.
+	// Waiver is the waiver that Who may make with an approval, or why there can be none; nil if Who cannot approve.
 	Waiver *WaiverForm
 
 	inbox *inbox
@@ -72,7 +72,9 @@ func (q *question) page(ctx context.Context, store durable.AnswerStore, who *Pri
 		changed.Identity, changed.Roles = who.Name, who.Roles
 	}
 	p.CanEdit = q.asked.Takes(changed)
-	p.CannotApprove, p.CannotReject, err = checkAuthor(ctx, store, q, who)
+	if p.CannotApprove, p.CannotReject, err = checkAuthor(ctx, store, q, who); p.CannotApprove == "" && who != nil {
+		p.Waiver = q.waiverForm()
+	}
 	return p, err
 }
 
@@ -81,7 +83,8 @@ type replyJSON struct {
 	Message  string  `json:"message,omitempty"`
 	Question *Detail `json:"question,omitempty"`
 	// Answers are the decisions about a question that the run does not ask any more.
-	Answers []Decision `json:"answers,omitempty"`
+	Answers []Decision  `json:"answers,omitempty"`
+	Waiver  *waiverJSON `json:"waiver,omitempty"`
 	*inbox
 }
 
@@ -96,7 +99,7 @@ func (h *handler) reply(w http.ResponseWriter, r *http.Request, p Page) {
 	w.Header().Set("Content-Type", mediaJSON)
 	encoder := json.NewEncoder(&body)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(replyJSON{p.Message, p.Question, p.Answers, p.inbox}); err != nil {
+	if err := encoder.Encode(replyJSON{p.Message, p.Question, p.Answers, p.Waiver.json(), p.inbox}); err != nil {
 		panic(err) // the page cannot be encoded
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))

@@ -2,149 +2,175 @@ package approval
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/waiver"
-	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
-// WaiverField begins the names of form fields with patterns of arguments.
+// WaiverField begins the names of form fields with patterns of arguments. The fields until and seen have the last day of the waiver, and
+// WaiverForm.Seen.
 const WaiverField = "arg."
 
+// The values of the buttons of the form for a waiver: the first shows its effect, the second approves the call and makes the waiver.
 const (
-	// waiverDays is the default lifetime of a waiver, mostWaiverDays the longest, in days.
-	waiverDays, mostWaiverDays = 30, 365
+	verdictPreview = "preview"
+	verdictWaive   = "waive"
+)
+
+const (
+	// mostWaiverDays is the longest lifetime of a waiver, in days. EffectDays is how far back its effect is computed.
+	mostWaiverDays, EffectDays = 365, 30
 	// previewedAnswers is the maximum number of recorded answers that the effect is computed from.
 	previewedAnswers = 10_000
 )
 
-// WaiverForm is a waiver that a person describes in the form below a question.
+// WaiverForm is a waiver that a person may make together with an approval.
 type WaiverForm struct {
 	Scope waiver.Scope
-	Days  int
-	// Effect is what the waiver would have done; nil before it was computed.
+	// Free are the arguments that no pattern can describe: any value of them is allowed.
+	Free []string
+	// Until is when the waiver expires.
+	Until time.Time
+	// Effect is what the waiver would have done to the answers of the last EffectDays days; nil in a list.
 	Effect *waiver.Effect
+	// WhyNot says why waivers cannot answer the question; empty if they can.
+	WhyNot string
 }
 
-// waivable returns the rule and the scope of a waiver for exactly the call of a question; ok is false when waivers cannot
-// answer all of its open questions, or those of several rules.
-func (q *question) waivable() (s waiver.Scope, ok bool) {
-	open := q.asked.Questions.Open()
-	rules := lo.Uniq(lo.Map(open, func(one agent.Question, _ int) string { return one.By }))
-	if len(rules) != 1 || rules[0] == "" || !lo.EveryBy(open, waiver.CanAnswer) {
-		return s, false
+// Seen identifies what the effect was shown for.
+func (f *WaiverForm) Seen() string { return f.Scope.String() }
+
+// waiverRequest is the waiver in a decision.
+type waiverRequest struct {
+	// Arguments are patterns; absent means those of the call. Until is when it expires; absent means the end of the next Friday.
+	Arguments map[string]string `json:"arguments,omitempty"`
+	Until     time.Time         `json:"until,omitzero"`
+	// DryRun shows the effect and decides nothing.
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// waiverJSON is a waiver in a response.
+type waiverJSON struct {
+	Rule      string            `json:"rule,omitempty"`
+	Tool      string            `json:"tool,omitempty"`
+	Arguments map[string]string `json:"arguments"`
+	Free      []string          `json:"any_value,omitempty"`
+	Until     time.Time         `json:"until"`
+	Answers   *int              `json:"answers,omitempty"`
+	Covered   *int              `json:"covered,omitempty"`
+	Rejected  *int              `json:"rejected,omitempty"`
+	WhyNot    string            `json:"why_not,omitempty"`
+}
+
+func (f *WaiverForm) json() *waiverJSON {
+	if f == nil {
+		return nil
 	}
-	s = waiver.Scope{Rule: rules[0], Tool: q.asked.Call.Name, Arguments: map[string]string{}}
-	var arguments map[string]any
-	if json.Unmarshal([]byte(q.asked.Call.Arguments), &arguments) == nil {
-		for name, value := range arguments {
-			text, isText := value.(string)
-			switch {
-			case isText && visible(name+text) != name+text: // a form cannot show it as it is
-				return s, false
-			case isText && len(text) <= invisible.MaxReason:
-				s.Arguments[name] = text
-			}
+	out := &waiverJSON{
+		Rule: f.Scope.Rule, Tool: f.Scope.Tool, Arguments: f.Scope.Arguments, Free: f.Free, Until: f.Until, WhyNot: f.WhyNot,
+	}
+	if e := f.Effect; e != nil {
+		covered := len(e.Covered)
+		out.Answers, out.Covered, out.Rejected = &e.Answers, &covered, &e.Rejected
+	}
+	return out
+}
+
+// waiverForm returns the narrowest waiver for the call of a question, without its effect.
+func (q *question) waiverForm() *WaiverForm {
+	f := &WaiverForm{Until: waiver.EndOf(time.Friday, time.Now())}
+	var err error
+	if q.about.Kind != durable.KindAgent || q.kept.Kind != durable.WaitApproval {
+		err = errors.New("it is not a rule's question about a call")
+	} else {
+		f.Scope, f.Free, err = waiver.ScopeOfCall(q.asked.Questions, q.asked.Call)
+	}
+	if err != nil {
+		f.WhyNot = err.Error()
+	}
+	return f
+}
+
+// addEffect computes the effect of the waiver.
+func (f *WaiverForm) addEffect(ctx context.Context, store durable.AuditReader) error {
+	if f.WhyNot != "" {
+		return nil
+	}
+	effect, err := waiver.Preview(ctx, store, f.Scope, time.Now().AddDate(0, 0, -EffectDays), previewedAnswers)
+	f.Effect = &effect
+	return err
+}
+
+// newWaiver returns the waiver of a decision, with its effect, and whether that is only to be shown; nil for a decision without one.
+func (h *handler) newWaiver(ctx context.Context, q *question, given said) (f *WaiverForm, w durable.Waiver, preview bool, err error) {
+	if given.Waiver == nil {
+		return nil, w, false, nil
+	}
+	no := func(status int, format string, args ...any) (*WaiverForm, durable.Waiver, bool, error) {
+		return nil, w, false, refuse(status, format+" Nothing was decided.", args...)
+	}
+	who, now := author(ctx), time.Now()
+	f = q.waiverForm()
+	switch until := given.Waiver.Until; {
+	case who == nil || !h.options.Waivers:
+		return no(http.StatusForbidden, "Only people who are signed in can make waivers.")
+	case given.Verdict != agent.Approve.String():
+		return no(http.StatusUnprocessableEntity, "A waiver goes with an approval.")
+	case f.WhyNot != "":
+		return no(http.StatusUnprocessableEntity, "A waiver cannot answer this: %s.", f.WhyNot)
+	case len(given.Arguments) > 0:
+		return no(http.StatusUnprocessableEntity, "A waiver is for the call as it is: do not change its arguments.")
+	case until.IsZero():
+	case until.After(now.AddDate(0, 0, mostWaiverDays+1)):
+		return no(http.StatusUnprocessableEntity, "A waiver lasts at most %d days.", mostWaiverDays)
+	default:
+		f.Until = until
+	}
+	if given.Waiver.Arguments != nil {
+		f.Scope.Arguments = given.Waiver.Arguments
+	}
+	f.Scope.Reason = strings.TrimSpace(given.Reason)
+	if w, err = waiver.New(f.Scope, who.Name, f.Until); err != nil {
+		return no(http.StatusUnprocessableEntity, "%v.", err)
+	}
+	if !f.Scope.Covers(f.Scope.Rule, q.asked.Call) {
+		return no(http.StatusUnprocessableEntity, "The patterns do not match the call that you see.")
+	}
+	isSeen := given.form == nil || unixLines.Replace(given.form.Get("seen")) == f.Seen()
+	return f, w, given.Waiver.DryRun || !isSeen, f.addEffect(ctx, h.store)
+}
+
+// addWaiver stores the waiver of an approval that was recorded.
+func (h *handler) addWaiver(ctx context.Context, w durable.Waiver, f *WaiverForm) error {
+	if err := h.store.AddWaiver(context.WithoutCancel(ctx), w); err != nil {
+		return fmt.Errorf("making a waiver: %w", err)
+	}
+	h.options.Log.InfoContext(ctx, "approval: made a waiver", "waiver", w.ID, "rule", f.Scope.Rule, "tool", f.Scope.Tool, "identity", w.By)
+	return nil
+}
+
+// unixLines undoes what browsers do to the lines of a field.
+var unixLines = strings.NewReplacer("\r\n", "\n")
+
+// readWaiver reads the fields of the form for a waiver.
+func (s *said) readWaiver() error {
+	s.Waiver = &waiverRequest{Arguments: map[string]string{}, DryRun: s.Verdict == verdictPreview}
+	s.Verdict = agent.Approve.String()
+	for field := range s.form {
+		if path, ok := strings.CutPrefix(field, WaiverField); ok && s.form.Get(field) != "" && s.form.Get(field) != "*" {
+			s.Waiver.Arguments[path] = unixLines.Replace(s.form.Get(field))
 		}
 	}
-	return s, true
-}
-
-// waive shows the effect of the waiver in a form, or makes it.
-func (h *handler) waive(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyBytes))
-	form, invalid := url.ParseQuery(string(body))
-	if err != nil || invalid != nil {
-		h.reply(w, r, Page{Status: http.StatusBadRequest, Message: "The body is not a form, or too large. Nothing was decided."})
-		return
-	}
-	q, err := findWait(r.Context(), h.store, agent.RunID(form.Get("run")), form.Get("wait"))
+	day, err := time.Parse(time.DateOnly, s.form.Get("until"))
 	if err != nil {
-		h.replyFailure(w, r, "looking for a question", err)
-		return
+		return refuse(http.StatusUnprocessableEntity, "The last day of a waiver is missing, such as 2026-12-31. Nothing was decided.")
 	}
-	given, message, err := h.applyWaiver(r.Context(), q, form)
-	status := http.StatusOK
-	if refused, ok := errors.AsType[*refusal](err); ok {
-		status, message = refused.status, refused.message
-	} else if err != nil {
-		h.replyFailure(w, r, "making a waiver", err)
-		return
-	}
-	answer, err := h.replyWith(r.Context(), q, status, message)
-	if err != nil {
-		h.replyFailure(w, r, "showing a question", err)
-		return
-	}
-	if given != nil {
-		answer.Waiver = given
-	}
-	h.reply(w, r, answer)
-}
-
-// applyWaiver returns the waiver of a form with its effect, and what to tell the person.
-func (h *handler) applyWaiver(ctx context.Context, q *question, form url.Values) (given *WaiverForm, message string, err error) {
-	given, w, err := parseWaiver(q, form, author(ctx).Name)
-	if err != nil {
-		return given, "", err
-	}
-	effect, err := waiver.Preview(ctx, h.store, given.Scope, time.Time{}, previewedAnswers)
-	if err != nil {
-		return given, "", err
-	}
-	given.Effect = &effect
-	if form.Get("make") != "yes" {
-		return given, "This is the effect of the waiver. Nothing was decided yet.", nil
-	}
-	err = h.announce(ctx, q.kept.Run, "waive "+given.Scope.Rule+" "+given.Scope.Tool)
-	if err == nil {
-		err = h.store.AddWaiver(ctx, w)
-	}
-	if err != nil {
-		return given, "", fmt.Errorf("making a waiver: %w", err)
-	}
-	h.options.Log.InfoContext(ctx, "approval: made a waiver", "waiver", w.ID, "rule", given.Scope.Rule, "tool", given.Scope.Tool, "identity", w.By)
-	return nil, fmt.Sprintf("Waiver %s is in force until %s. This call still waits for your answer.", w.ID, formatTime(w.Expires)), nil
-}
-
-// parseWaiver reads the form for a waiver by a person.
-func parseWaiver(q *question, form url.Values, by string) (*WaiverForm, durable.Waiver, error) {
-	refuseWaiver := func(format string, args ...any) (*WaiverForm, durable.Waiver, error) {
-		return nil, durable.Waiver{}, refuse(http.StatusUnprocessableEntity, format+" Nothing was decided.", args...)
-	}
-	s, ok := q.waivable()
-	if !ok || q.isOver() || q.kept.Answer != nil || q.isExpired(time.Now()) {
-		return refuseWaiver("A waiver cannot answer this.")
-	}
-	s.Arguments = map[string]string{}
-	for field := range form {
-		if path, ok := strings.CutPrefix(field, WaiverField); ok && form.Get(field) != "" && form.Get(field) != "*" {
-			s.Arguments[path] = form.Get(field)
-		}
-	}
-	s.Reason = strings.TrimSpace(form.Get("reason"))
-	days, err := strconv.Atoi(form.Get("days"))
-	if err != nil || days < 1 || days > mostWaiverDays {
-		return refuseWaiver("A waiver lasts 1 to %d days.", mostWaiverDays)
-	}
-	w, err := waiver.New(s, by, time.Now().Add(time.Duration(days)*24*time.Hour))
-	if err != nil {
-		return refuseWaiver("%v.", err)
-	}
-	if !s.Covers(s.Rule, q.asked.Call) {
-		return refuseWaiver("The patterns do not match the call that you see.")
-	}
-	return &WaiverForm{Scope: s, Days: days}, w, nil
+	s.Waiver.Until = day.AddDate(0, 0, 1)
+	return nil
 }

@@ -12,8 +12,8 @@ import (
 
 // Effect is what a waiver would have done to the answers that are in the audit log.
 type Effect struct {
-	// Answers is how many recorded answers of people were looked at, and Covered are those among them that the waiver
-	// would have given, newest first.
+	// Answers is how many recorded answers of people about the tool were looked at, and Covered are those among them that the
+	// waiver would have given, newest first.
 	Answers int
 	Covered []durable.Answered
 	// Rejected is how many of Covered were rejections.
@@ -24,6 +24,9 @@ type Effect struct {
 // at no more than limit answers, the newest ones.
 func Preview(ctx context.Context, store durable.AuditReader, s Scope, since time.Time, limit int) (e Effect, err error) {
 	f := durable.AuditFilter{Kind: durable.AuditAnswer, Limit: min(limit, durable.DefaultLimit)}
+	if patternOf(s.Tool) == s.Tool {
+		f.Subject = s.Tool
+	}
 	for e.Answers < limit {
 		records, err := store.AuditRecords(ctx, f)
 		if err != nil {

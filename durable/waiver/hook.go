@@ -15,10 +15,15 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
+// Source returns the waivers in force, or all of them: a durable.Store, or the store of a coordinator's runner.
+type Source interface {
+	Waivers(ctx context.Context, all bool) ([]durable.Waiver, error)
+}
+
 // Hook returns the hook that answers with the waivers of a store. It is called "waiver" and has the highest priority, so
 // that it may answer the question of every hook that a person could waive. When the store cannot be read, the person is
 // asked.
-func Hook(store durable.AuditReader) hooks.Hook {
+func Hook(store Source) hooks.Hook {
 	return hooks.On(hooks.AtInterventionRequested, "waiver", func(ctx context.Context, c hooks.InterventionContext) hooks.Result {
 		open := c.Questions().Open()
 		if len(open) == 0 || !slices.ContainsFunc(open, CanAnswer) {
@@ -41,8 +46,21 @@ func Hook(store durable.AuditReader) hooks.Hook {
 }
 
 // CanAnswer reports whether a waiver may answer a question.
-func CanAnswer(q agent.Question) bool {
-	return q.Kind == agent.QuestionOrdinary && !q.Required && !q.Restricted()
+func CanAnswer(q agent.Question) bool { return whyNot(q) == "" }
+
+// whyNot returns why no waiver may answer a question; empty if one may.
+func whyNot(q agent.Question) string {
+	switch {
+	case q.Kind != agent.QuestionOrdinary:
+		return "only questions of rules about calls that have not begun can be waived"
+	case q.By == "":
+		return "no rule asks it"
+	case q.Required:
+		return "the rule " + q.By + " is of a required policy, whose questions only people answer"
+	case q.Restricted():
+		return "about the rule " + q.By + ", " + q.Needs()
+	}
+	return ""
 }
 
 // answers reports whether a waiver answers a question about a call. A waiver that cannot be read answers none.

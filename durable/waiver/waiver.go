@@ -24,7 +24,8 @@ type Scope struct {
 	Rule string `json:"rule"`
 	// Tool is the name of the tool: see hooks.ToolMatching for patterns.
 	Tool string `json:"tool"`
-	// Arguments are patterns of arguments by their paths: see hooks.ArgumentMatching. A call must match all of them.
+	// Arguments are patterns of arguments by their paths: see hooks.ArgumentMatching. A pattern that is a number, true, false or null
+	// matches that value, too. A call must match all of them.
 	Arguments map[string]string `json:"arguments,omitempty"`
 	// Reason says why there is a waiver.
 	Reason string `json:"reason,omitempty"`
@@ -84,7 +85,69 @@ func (s Scope) String() string {
 func (s Scope) matcher() hooks.Matcher {
 	matchers := []hooks.Matcher{hooks.ToolMatching(s.Tool)}
 	for _, path := range slices.Sorted(maps.Keys(s.Arguments)) {
-		matchers = append(matchers, hooks.ArgumentMatching(path, s.Arguments[path]))
+		m := hooks.ArgumentMatching(path, s.Arguments[path])
+		if value := s.Arguments[path]; isPlainValue(value) {
+			m = hooks.Or(m, hooks.ArgumentEquals(path, json.RawMessage(value)))
+		}
+		matchers = append(matchers, m)
 	}
 	return hooks.And(matchers...)
+}
+
+// isPlainValue reports whether a text is a number, true, false or null in JSON.
+func isPlainValue(text string) bool {
+	return text != "" && !strings.ContainsAny(text[:1], `"{[`) && strings.TrimSpace(text) == text && json.Valid([]byte(text))
+}
+
+// ScopeOfCall returns the narrowest scope for the open questions about a call. Free are the arguments that no pattern can describe, so that
+// the scope allows any value of them. The error says why waivers cannot answer the questions.
+func ScopeOfCall(questions agent.Questions, call agent.ToolCall) (s Scope, free []string, err error) {
+	open := questions.Open()
+	for _, q := range open {
+		if why := whyNot(q); why != "" {
+			return s, nil, errors.New(why)
+		}
+	}
+	rules := lo.Uniq(lo.Map(open, func(q agent.Question, _ int) string { return q.By }))
+	if len(rules) != 1 {
+		return s, nil, fmt.Errorf("a waiver is for one rule, and these ask: %s", strings.Join(rules, ", "))
+	}
+	s = Scope{Rule: rules[0], Tool: patternOf(call.Name), Arguments: map[string]string{}}
+	var arguments map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(call.Arguments), &arguments); err != nil {
+		return s, nil, errors.New("its arguments are no JSON object")
+	}
+	for _, name := range slices.Sorted(maps.Keys(arguments)) {
+		var text string
+		raw, path := string(arguments[name]), escapePath.Replace(name)
+		switch {
+		case isPlainValue(raw) && hooks.ArgumentMatching(path, raw).Err() == nil:
+			s.Arguments[path] = raw
+		case json.Unmarshal(arguments[name], &text) == nil && text != "" && len(text) <= invisible.MaxReason && invisible.Escape(name+text) == name+text:
+			s.Arguments[path] = patternOf(text)
+		default:
+			free = append(free, name)
+		}
+	}
+	if len(arguments) > 0 && len(s.Arguments) == 0 {
+		return s, free, errors.New("no pattern can describe its arguments, so a waiver would allow all of them")
+	}
+	return s, free, nil
+}
+
+// escapePath makes a path of one name: see hooks.Argument.
+var escapePath = strings.NewReplacer(`\`, `\\`, ".", `\.`, "*", `\*`, "/", `\/`, "[", `\[`, "]", `\]`, "$", `\$`)
+
+// patternOf returns a pattern that matches only a text: the text itself, if possible.
+func patternOf(text string) string {
+	if !strings.HasPrefix(text, "/") && !strings.ContainsAny(text, `\*?[]`) && hooks.ToolMatching(text).Err() == nil {
+		return text
+	}
+	return hooks.Exact(text)
+}
+
+// EndOf returns the end of the next day with a name, in UTC. It is at least a day away.
+func EndOf(day time.Weekday, now time.Time) time.Time {
+	days := (int(day-now.UTC().Weekday())+6)%7 + 2
+	return now.UTC().Truncate(24*time.Hour).AddDate(0, 0, days)
 }

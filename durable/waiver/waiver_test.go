@@ -179,6 +179,52 @@ func TestPreview(t *testing.T) {
 	assert.Zero(t, effect.Answers)
 }
 
+// The narrowest scope is for exactly the call. It says what no pattern describes, and why no waiver may answer.
+func TestScopeOfCall(t *testing.T) {
+	asked := func(q agent.Question) agent.Questions {
+		q.By = "payments/large"
+		return agent.Questions{q}
+	}
+	s, free, err := waiver.ScopeOfCall(asked(agent.Question{}), agent.ToolCall{Name: "transfer", Arguments: `{"to":"rm *.log | a/b",` +
+		`"amount":900,"x.y":true,"tags":["a"],"empty":"","hidden":"a\u202eb","big":1e+5}`})
+	require.NoError(t, err)
+	assert.Equal(t, map[string]string{"to": `rm \*\.log \| a\/b`, "amount": "900", `x\.y`: "true"}, s.Arguments)
+	assert.Equal(t, []string{"big", "empty", "hidden", "tags"}, free)
+	for arguments, covered := range map[string]bool{
+		`{"to":"rm *.log | a/b","amount":900,"x.y":true}`:         true,
+		`{"to":"rm *.log | a/b","amount":9.0e2,"x.y":true}`:       true,
+		`{"to":"rm *.log | a/b","amount":901,"x.y":true}`:         false,
+		`{"to":"rm *.log | a/b","amount":900,"x.y":false}`:        false,
+		`{"to":"rm x.log | a/b","amount":900,"x.y":true}`:         false,
+		`{"to":"rm *.log | a/b","amount":900,"x":{"y":true}}`:     false,
+		`{"to":"rm *.log | a/b","amount":900,"x.y":true,"z":"a"}`: true,
+	} {
+		assert.Equal(t, covered, s.Covers("payments/large", agent.ToolCall{Name: "transfer", Arguments: arguments}), arguments)
+	}
+	two := append(asked(agent.Question{}), agent.Question{By: "night"})
+	for why, q := range map[string]agent.Questions{
+		"payments/large, night":   two,
+		"of a required policy":    asked(agent.Question{Required: true}),
+		"it needs 2 approvals":    asked(agent.Question{Quorum: 2}),
+		"that have not begun":     asked(agent.Question{Kind: agent.QuestionDoubt}),
+		"would allow all of them": asked(agent.Question{}),
+	} {
+		_, _, err := waiver.ScopeOfCall(q, agent.ToolCall{Name: "transfer", Arguments: `{"tags":["a"]}`})
+		assert.ErrorContains(t, err, why)
+	}
+}
+
+func TestEndOf(t *testing.T) {
+	for now, want := range map[string]string{
+		"2026-12-03T23:59:00Z": "2026-12-05", "2026-12-04T00:00:00Z": "2026-12-12", "2026-12-05T12:00:00Z": "2026-12-12",
+		"2026-12-04T01:00:00+02:00": "2026-12-05",
+	} {
+		at, err := time.Parse(time.RFC3339, now)
+		require.NoError(t, err)
+		assert.Equal(t, want+"T00:00:00Z", waiver.EndOf(time.Friday, at).Format(time.RFC3339), now)
+	}
+}
+
 func TestNewIsStrict(t *testing.T) {
 	later := time.Now().Add(time.Hour)
 	for want, try := range map[string]func() (durable.Waiver, error){

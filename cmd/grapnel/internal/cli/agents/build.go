@@ -47,7 +47,7 @@ type Watchers struct {
 	Rules    Rules
 	// Parks reports that the approver parks every call that needs approval.
 	Parks   bool
-	Waivers durable.Audits  // answer questions in the place of people
+	Waivers waiver.Source   // answer questions in the place of people
 	Tools   []toolexec.Tool // more tools than the file names
 	Hooks   []hooks.Hook    // more hooks than the file names
 	Dir     string          // the folder of the agent's work; empty means the working directory

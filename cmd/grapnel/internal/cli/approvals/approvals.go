@@ -223,6 +223,7 @@ func describeWait(d *approval.Detail, now time.Time) string {
 
 func (r *approvals) newAnswerWait() *cobra.Command {
 	var o storage.Answering
+	var until waiving
 	var approve, reject, goOn bool
 	var arguments, reason string
 	c := &cobra.Command{
@@ -231,8 +232,12 @@ func (r *approvals) newAnswerWait() *cobra.Command {
 		Long: `Record an answer to what a run waits for, in the name of the user of the operating
 system: approvers and quorums count that name. CARD names what was asked, as "grapnel approvals
 list" shows it; without it, the command shows the commands that answer what is asked. The exit code
-is 0 when the answer is recorded, also when more people must answer.`,
+is 0 when the answer is recorded, also when more people must answer.
+
+With --until, the rule does not ask again about like calls until then: those with the arguments of
+this call, or of --arg. The command first shows which answers of the last 30 days that would have given.`,
 		Example: `  grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve
+  grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve --until friday
   grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve --args '{"command": "git push --dry-run"}'
   grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve --input name=Ann --input news=no
   grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --reject-and-continue --reason "only on a branch"`,
@@ -256,8 +261,22 @@ is 0 when the answer is recorded, also when more people must answer.`,
 			if len(o.Input) > 0 && !approve {
 				return console.Usagef("--input requires --approve")
 			}
+			waives := until.until != ""
+			switch {
+			case !waives && (len(until.args) > 0 || until.dryRun):
+				return console.Usagef("--arg and --dry-run require --until")
+			case waives && (!approve || arguments != ""):
+				return console.Usagef("--until requires --approve, without --args")
+			}
 			return r.WithRun(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
-				return k.Record(c.Context(), c, agents.NewView(r.Std, &agents.Options{}, false, false), about, args[1:], &o, answer)
+				record := func() error {
+					return k.Record(c.Context(), c, agents.NewView(r.Std, &agents.Options{}, false, false), about, args[1:], &o, answer)
+				}
+				if !waives {
+					return record()
+				}
+				until.scope.Reason = reason
+				return r.approveUntil(c, k, about, args[1:], &until, record)
 			})
 		},
 	}
@@ -267,6 +286,7 @@ is 0 when the answer is recorded, also when more people must answer.`,
 	f.BoolVar(&goOn, "reject-and-continue", false, "reject it; the model is told, and the run continues")
 	f.StringVar(&arguments, "args", "", "run it with these arguments instead, a `JSON` object")
 	o.RegisterInput(c)
+	until.registerScope(c, "also approve like calls until a `day` of the week has passed, or for a duration such as 30d")
 	f.StringVar(&reason, "reason", "", "why, as `text` that the model is told")
 	f.StringVar(&o.By, "by", console.UserName(), "`name` to record beside the verified one")
 	storage.RegisterPeople(c, &o.People)

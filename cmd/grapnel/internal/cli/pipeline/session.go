@@ -19,6 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/events"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/waiver"
 	"github.com/grapnel-go/grapnel/pipeline"
 	"github.com/grapnel-go/grapnel/registry"
 )
@@ -314,7 +315,7 @@ func (s *sessionRun) buildAgent(ctx context.Context, keeper *durable.Keeper, sta
 
 // BuildStage builds the agent of a stage for one iteration, if check accepts its definition.
 func BuildStage(
-	ctx context.Context, keeper *durable.Keeper, waivers durable.Audits, stage pipeline.AgentStage, check func(registry.Definition) error,
+	ctx context.Context, keeper *durable.Keeper, waivers waiver.Source, stage pipeline.AgentStage, check func(registry.Definition) error,
 ) (*agent.Agent, func() error, error) {
 	o := &agents.Options{File: stage.Path, Texts: map[string]string{stage.Path: stage.Text}, Color: "auto", Dir: stage.Workspace}
 	file, err := o.Resolve()

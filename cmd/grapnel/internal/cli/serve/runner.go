@@ -102,7 +102,7 @@ func runRunner(ctx context.Context, std console.Streams, o *coordinating, server
 	log := &worker.Log{Std: std, AsJSON: o.asJSON}
 	remote := coordinator.NewRemote(store, storage.HookHost(false))
 	o.remote = true
-	options := o.runnerOptions(keeper, log)
+	options := o.runnerOptions(keeper, store, log)
 	options.Commands = commands
 	all := remote.Labels(options, labels)
 	return (&worker.Job{Log: log}).Run(ctx, store, durable.WorkerOptions{

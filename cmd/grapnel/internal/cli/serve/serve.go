@@ -40,6 +40,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable/approval"
 	"github.com/grapnel-go/grapnel/durable/command"
 	"github.com/grapnel-go/grapnel/durable/gate"
+	"github.com/grapnel-go/grapnel/durable/waiver"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/version"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
@@ -272,7 +273,7 @@ func (r *services) serve(ctx context.Context, o *coordinating) error {
 		keeper := durable.Keep(c.RunnerStore(), durable.Options{Events: events.Stored, Lease: o.lease})
 		runners, labels := map[durable.Kind]durable.Runner{}, map[string]string{}
 		if !o.noRunner {
-			options := o.runnerOptions(keeper, log)
+			options := o.runnerOptions(keeper, k.Direct, log)
 			options.Pipelines = &pipeline.Options{
 				Events: events.Stored,
 				Agents: func(ctx context.Context, s pipeline.AgentStage) (*agent.Agent, func() error, error) {
@@ -331,7 +332,7 @@ func (o *coordinating) pipelineFolder() (string, error) {
 }
 
 // runnerOptions returns what the runners of blueprints need.
-func (o *coordinating) runnerOptions(keeper *durable.Keeper, log *worker.Log) coordinator.RunnerOptions {
+func (o *coordinating) runnerOptions(keeper *durable.Keeper, waivers waiver.Source, log *worker.Log) coordinator.RunnerOptions {
 	return coordinator.RunnerOptions{
 		Agents: func(ctx context.Context, d registry.Definition, rules []hooks.Hook) (*agent.Agent, func() error, error) {
 			if d.Model == "" {
@@ -340,7 +341,9 @@ func (o *coordinating) runnerOptions(keeper *durable.Keeper, log *worker.Log) co
 			if err := o.checkDefinition(d); err != nil {
 				return nil, nil, err
 			}
-			return buildBlueprint(ctx, d, rules, keeper, log, !o.remote)
+			return buildBlueprint(ctx, d, log, agents.Watchers{
+				Approver: agent.ParkApprover, Keeper: keeper, Waivers: waivers, Parks: !o.remote, Hooks: rules,
+			})
 		},
 	}
 }
@@ -388,9 +391,9 @@ func variablesIn(n yamlfile.Node) (names []string) {
 	return names
 }
 
-// buildBlueprint builds the agent of a blueprint for one run. Parks says that its gates wait in the store.
+// buildBlueprint builds the agent of a blueprint for one run.
 func buildBlueprint(
-	ctx context.Context, d registry.Definition, rules []hooks.Hook, keeper *durable.Keeper, log *worker.Log, parks bool,
+	ctx context.Context, d registry.Definition, log *worker.Log, w agents.Watchers,
 ) (*agent.Agent, func() error, error) {
 	text, err := d.YAML()
 	if err != nil {
@@ -402,9 +405,8 @@ func buildBlueprint(
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := agents.Build(ctx, file, agents.Watchers{
-		Approver: agent.ParkApprover, Keeper: keeper, Rules: o.Rules, Parks: parks, Hooks: rules,
-	})
+	w.Rules = o.Rules
+	m, err := agents.Build(ctx, file, w)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -41,6 +41,7 @@ type Control interface {
 	durable.AnswerStore
 	Signal(ctx context.Context, id agent.RunID, s durable.Signal) error
 	SetDenyTools(ctx context.Context, s durable.Switch) error
+	RevokeWaiver(ctx context.Context, id, by string) error
 }
 
 // Served reports whether a coordinator executes the runs, not this process.

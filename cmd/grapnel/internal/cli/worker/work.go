@@ -26,6 +26,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/command"
+	"github.com/grapnel-go/grapnel/durable/waiver"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/registry"
 )
@@ -235,7 +236,7 @@ type Job struct {
 
 // buildAgents builds the agents of files. Stop must be called, also after an error.
 func (s *Job) buildAgents(
-	ctx context.Context, keeper *durable.Keeper, waivers durable.Audits, d *Definitions,
+	ctx context.Context, keeper *durable.Keeper, waivers waiver.Source, d *Definitions,
 ) (all durable.AgentMap, stop func() error, err error) {
 	all = durable.AgentMap{}
 	var built []*agents.Built
