@@ -84,6 +84,11 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		"POST /runs/{id}/stop": {wire.Operator, func() (string, any, agent.RunID, string) {
 			return "/runs/" + string(b.submit("job", `{}`)) + "/stop", map[string]any{}, "", ""
 		}},
+		"POST /runs/{id}/retry": {wire.Operator, func() (string, any, agent.RunID, string) {
+			id := b.submit("job", `{}`)
+			require.NoError(t, b.c.Stop(t.Context(), id, "", ""))
+			return "/runs/" + string(id) + "/retry", nil, "", ""
+		}},
 		"POST /sessions/{id}/resume": {wire.Operator, func() (string, any, agent.RunID, string) {
 			r := b.submitWith(wire.RunRequest{AgentName: "clerk", Parameters: []byte(`{"prompt": "x"}`)})
 			require.NoError(t, b.c.Stop(t.Context(), r.ID, "", ""))

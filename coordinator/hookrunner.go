@@ -154,7 +154,7 @@ func (o *hookedRun) compile(ctx context.Context) error {
 	}
 	around := list[:0:0]
 	for _, h := range list {
-		if h.Points()[0] != hooks.PreToolUse { // that of the agent of the run
+		if h.Points()[0] != hooks.PreToolUse && !isPassed(o.about, h) { // the first are hooks of the run's agent
 			around = append(around, h)
 		}
 	}

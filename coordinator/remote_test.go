@@ -123,7 +123,8 @@ func TestRoles(t *testing.T) {
 	admin, runner := []wire.Role{wire.Admin}, []wire.Role{wire.RunnerRole, wire.Admin}
 	routes := map[string][]wire.Role{
 		"GET /blueprints": all, "POST /blueprints": admin, "POST /blueprints/check": admin, "GET /blueprints/{name}": all, "PATCH /blueprints/{name}": admin,
-		"DELETE /blueprints/{name}": admin, "GET /runs": all, "POST /runs": operate, "GET /runs/{id}": all, "POST /runs/{id}/stop": operate,
+		"DELETE /blueprints/{name}": admin, "GET /runs": all, "POST /runs": operate, "GET /runs/{id}": all, "POST /runs/{id}/stop": operate, "POST /runs/{id}/retry": operate,
+		"POST /waivers": operate, "DELETE /waivers/{id}": operate, "GET /runner/waivers": runner,
 		"POST /sessions/{id}/resume": operate, "GET /sessions": all, "GET /sessions/{id}": all, "GET /audit": admin,
 		"GET /stored-runs": all, "GET /stored-runs/{id}": all, "GET /stored-runs/{id}/events": all, "GET /runs/{id}/entries": operate, "GET /runs/{id}/waits": all,
 		"GET /runs/{id}/input": all, "GET /runs/{id}/result": all, "GET /waits": operate, "GET /decisions": operate, "GET /waivers": operate, "GET /queues": all,

@@ -39,8 +39,9 @@ func viewOf(r durable.Run) wire.Run {
 		Status: StatusOf(r), Blocked: r.Blocked, CancelCause: r.CancelCause,
 		HasHooks: r.Traits.HasHooks, Hook: r.Traits.Hook, ParentRunID: r.Parent, Demands: demands, Labels: labels,
 		ParentSessionID: r.Traits.ParentSession, ExecutionMode: mode,
-		SubmittedBy: r.By, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(),
+		SubmittedBy: r.By, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(), Continues: r.Traits.Turn == durable.TurnLater,
 	}
+	addRetry(&v)
 	switch r.Kind {
 	case durable.KindCommand:
 		v.Type = wire.Procedural
@@ -97,6 +98,9 @@ func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (wire.RunDetail, 
 		if err := c.addResult(ctx, &d, r); err != nil {
 			return wire.RunDetail{}, err
 		}
+	}
+	if err := c.addRetries(ctx, &d); err != nil {
+		return wire.RunDetail{}, err
 	}
 	if d.LastError, err = c.lastError(ctx, r); err != nil {
 		return wire.RunDetail{}, err

@@ -33,6 +33,25 @@ func (a *api) addRuns() {
 			return newSubmitted(a.Submit(ctx, in.Body, identityOf(ctx).Name))
 		})
 
+	type retryInput struct {
+		ID   agent.RunID `path:"id"`
+		Key  string      `header:"Idempotency-Key" doc:"The same as idempotency_key."`
+		Body *wire.RetryRequest
+	}
+	add(a, route(http.MethodPost, "/runs/{id}/retry", "retry-run", "Submit a run again that has failed or was stopped", wire.Operator,
+		withStatusCreated, withOwnAudit),
+		func(ctx context.Context, in *retryInput) (wire.Submitted, error) {
+			r := lo.FromPtr(in.Body)
+			r.IdempotencyKey = cmp.Or(r.IdempotencyKey, in.Key)
+			if err := checkText("the reason", r.Reason); err != nil {
+				return wire.Submitted{}, err
+			}
+			if err := a.record(ctx, r.Detail()); err != nil {
+				return wire.Submitted{}, err
+			}
+			return newSubmitted(a.Retry(ctx, in.ID, r, identityOf(ctx).Name))
+		})
+
 	add(a, route(http.MethodGet, "/runs", "list-runs", "List runs, newest first", wire.Viewer),
 		func(ctx context.Context, in *wire.RunFilter) (wire.RunList, error) { return a.ListRuns(ctx, *in) })
 

@@ -173,6 +173,12 @@ func (c *Client) Submit(ctx context.Context, r wire.RunRequest) (s wire.Submitte
 	return s, err
 }
 
+// Retry submits a run again that has failed or was stopped.
+func (c *Client) Retry(ctx context.Context, id agent.RunID, r wire.RetryRequest) (s wire.Submitted, err error) {
+	err = c.call(ctx, http.MethodPost, runPath(id, "retry"), nil, nil, r, &s)
+	return s, err
+}
+
 // Run returns everything about a run.
 func (c *Client) Run(ctx context.Context, id agent.RunID) (d wire.RunDetail, err error) {
 	err = c.call(ctx, http.MethodGet, runPath(id, ""), nil, nil, nil, &d)

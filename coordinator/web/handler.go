@@ -30,9 +30,10 @@ type Coordinator interface {
 	TokenByHash(ctx context.Context, hash string) (wire.Token, error)
 	// Session returns a session; durable.ErrNotFound for an unknown one.
 	Session(ctx context.Context, id agent.SessionID) (wire.Session, error)
-	// Submit submits a run, Resume the next run of a session, and Stop stops one.
+	// Submit submits a run, Resume the next run of a session, and Retry one that has failed again. Stop stops one.
 	Submit(ctx context.Context, r wire.RunRequest, by string) (durable.Run, error)
 	Resume(ctx context.Context, id agent.SessionID, r wire.ResumeRequest, by string) (durable.Run, error)
+	Retry(ctx context.Context, id agent.RunID, r wire.RetryRequest, by string) (durable.Run, error)
 	Stop(ctx context.Context, id agent.RunID, reason, by string) error
 	// AddAuditEntry adds an entry to the audit log, and sets its time.
 	AddAuditEntry(ctx context.Context, e wire.AuditEntry) error
@@ -100,6 +101,7 @@ func New(o Options) *Handler {
 		"GET {$}": h.showOverview, "GET live": h.streamOverview, "GET runs": h.showRuns, "GET runs/live": h.streamRuns,
 		"GET runs/{id}": h.showRun, "GET runs/{id}/live": h.streamRun, "GET sessions/{id}": h.showSession,
 		"POST runs/{id}/stop": h.operation("stop-run", h.stopRun), "POST runs/{id}/again": h.operation("submit-run", h.repeatRun),
+		"POST runs/{id}/retry":      h.operation("retry-run", h.retryRun),
 		"POST sessions/{id}/resume": h.operation("resume-session", h.resumeSession),
 	}
 	if o.Coordinator == nil {

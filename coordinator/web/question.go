@@ -439,7 +439,7 @@ func putWaiver(out *markup.Page, c card) {
 <button name="verdict" value="preview" hidden>Show the effect</button>
 <p class="dim">Until then, <code>%s</code> does not ask about calls of <code>%s</code> whose arguments match. * stands for any text.</p>
 <input type="hidden" name="wait" value="%s"><input type="hidden" name="seen" value="%s">
-`, c.action, cutText(given.Scope.Rule, lineLen), cutText(given.Scope.Tool, lineLen), c.Question.Wait, given.Seen())
+`, c.action, cutText(given.Scope.Rule, lineLen), cutText(given.Scope.Tool, lineLen), c.Question.Wait, given.Fingerprint())
 	for _, one := range c.Open {
 		out.Put("<input type=\"hidden\" name=\"question\" value=\"%s\">\n", one)
 	}

@@ -186,6 +186,7 @@ func (p *runPage) putHead(out *markup.Page) {
 		out.Put("<p class=\"input\">%s</p>\n", text)
 	}
 	p.putVerdict(out)
+	p.putRetries(out)
 	p.putFacts(out)
 	out.Put("</div>\n")
 }
@@ -221,9 +222,11 @@ func (p *runPage) putVerdict(out *markup.Page) {
 			out.Put(`<a href="#%s">See the decision</a>`, d.id())
 		}
 		out.Put("</p>\n")
+		p.putPast(out)
 		end()
 	case r.Status == wire.Failed:
 		card(failed, "Failed", r.Reason)
+		p.putPast(out)
 		end()
 	case r.Status == wire.Stopped:
 		card(failed, "Stopped", r.Reason)

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
@@ -39,7 +41,8 @@ func (h *Handler) operation(name string, do verb) func(http.ResponseWriter, *htt
 		case !v.isOperator():
 			err = errRole
 		default:
-			if err = h.record(r.Context(), v.who, name, r.URL.Path, "", ""); err == nil {
+			detail := wire.RetryRequest{PastHook: r.PostForm.Get("past"), Reason: r.PostForm.Get("reason")}.Detail()
+			if err = h.record(r.Context(), v.who, name, r.URL.Path, "", detail); err == nil {
 				at, err = do(r.Context(), v, r.PathValue("id"), r.PostForm)
 			}
 		}
@@ -80,6 +83,14 @@ func (h *Handler) stopRun(ctx context.Context, v *view, id string, form url.Valu
 	return runPath(run), h.o.Coordinator.Stop(ctx, run, strings.TrimSpace(form.Get("reason")), v.who.Name)
 }
 
+// retryRun submits a run again, perhaps past the hook that has blocked it.
+func (h *Handler) retryRun(ctx context.Context, v *view, id string, form url.Values) (string, error) {
+	again, err := h.o.Coordinator.Retry(ctx, agent.RunID(id), wire.RetryRequest{
+		IdempotencyKey: form.Get("key"), PastHook: form.Get("past"), Reason: form.Get("reason"),
+	}, v.who.Name)
+	return runPath(again.ID), err
+}
+
 // repeatRun submits another run of the blueprint, with the labels of the run.
 func (h *Handler) repeatRun(ctx context.Context, v *view, id string, form url.Values) (string, error) {
 	before, err := h.o.Coordinator.Run(ctx, agent.RunID(id))
@@ -98,6 +109,43 @@ func (h *Handler) resumeSession(ctx context.Context, v *view, id string, form ur
 	prompt := strings.ReplaceAll(form.Get("prompt"), "\r\n", "\n")
 	next, err := h.o.Coordinator.Resume(ctx, agent.SessionID(id), wire.ResumeRequest{Prompt: prompt, IdempotencyKey: form.Get("key")}, v.who.Name)
 	return runPath(next.ID), err
+}
+
+// isRetryable reports whether a run can be retried.
+func isRetryable(r wire.Run) bool {
+	return (r.Status == wire.Failed || r.Status == wire.Stopped) && r.Hook == "" && !r.Continues
+}
+
+// putPast shows how an operator lets the run pass the hook that has blocked it.
+func (p *runPage) putPast(out *markup.Page) {
+	hook, ok := lo.Find(p.run.Hooks, wire.HookEvent.BlocksRun)
+	if !ok || !p.isOperator() || !isRetryable(p.run.Run) {
+		return
+	}
+	out.Put(`<details class="verb"><summary class="button">Let it through</summary>
+<form method="post" action="%s/retry" class="card" autocomplete="off">
+<input type="hidden" name="key" value="%s"><input type="hidden" name="past" value="%s">
+<p class="dim">A new run with the same parameters, about which this hook is not asked. All other hooks are.</p>
+<p><label for="past-why">Reason <span class="dim">for the audit log, and shown with the run</span></label>
+<input id="past-why" name="reason" maxlength="256" required></p>
+<p><button class="yes">Submit it past the hook</button></p></form></details>
+`, runPath(p.run.RunID), p.key+"-past", hook.Hook)
+}
+
+// putRetries shows which run this one retries, and which retry it.
+func (p *runPage) putRetries(out *markup.Page) {
+	put := func(before string, id agent.RunID, r wire.Run) {
+		out.Put("<p class=\"retry\">%s <a href=\"%s\"><code>%s</code></a>", before, runPath(id), shortID(id))
+		out.PutIf(r.PastHook != "", ", past the hook <code>%s</code>, by %s: <span class=\"text\">%s</span>",
+			cutText(r.PastHook, lineLen), cutText(r.SubmittedBy, lineLen), cutText(r.Because, reasonLen))
+		out.Put("</p>\n")
+	}
+	if p.run.RetryOf != "" {
+		put("A retry of", p.run.RetryOf, p.run.Run)
+	}
+	for _, r := range p.run.Retries {
+		put("Tried again:", r.RunID, r)
+	}
 }
 
 // putVerbs shows what an operator may do with a run.
@@ -123,12 +171,17 @@ func (p *runPage) putVerbs(out *markup.Page) {
 		out.Put(`<p><label for="prompt">What the agent is told next</label><textarea id="prompt" name="prompt" rows="3" required></textarea></p>` + "\n")
 		end("Submit the next run")
 	}
+	if isRetryable(r.Run) {
+		begin("Retry", runPath(r.RunID)+"/retry")
+		out.Put("<p class=\"dim\">A new run of version %s with the same parameters and labels.</p>\n", r.Version)
+		end("Submit the run again")
+	}
 	if r.Hook == "" {
 		parameters := r.OriginalParameters
 		if len(parameters) == 0 {
 			parameters = r.Parameters
 		}
-		begin("Run again", runPath(r.RunID)+"/again")
+		begin("Run with other parameters", runPath(r.RunID)+"/again")
 		out.Put(`<p><label for="again">Parameters</label><textarea id="again" name="parameters" rows="6" spellcheck="false" class="code">
 %s</textarea></p>
 `, approval.Arguments(parameters).Text())

@@ -33,6 +33,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/memory"
+	"github.com/grapnel-go/grapnel/hooks"
 )
 
 const secret = "the-token-of-the-process"
@@ -653,6 +654,48 @@ func TestVerbs(t *testing.T) {
 	assert.Contains(t, told, "my-operator stop-run "+at+"/stop")
 	assert.Contains(t, told, "my-operator submit-run "+at+"/again")
 	assert.NotContains(t, strings.Join(told, "\n"), "my-viewer")
+}
+
+// A blocked run is tried again, or let past the hook that has blocked it, with a reason that both runs show.
+func TestRetryOnThePage(t *testing.T) {
+	r := newRoom(t, nil)
+	r.work()
+	first := r.submit(wire.RunRequest{AgentName: "gated", Parameters: json.RawMessage(`{"month": "May"}`), Labels: map[string]string{"team": "finance"}})
+	r.decide <- action.Decision{Decision: hooks.Deny, Reason: "May is closed"}
+	at := "/ui/runs/" + string(first)
+	r.signIn(r.token(wire.Operator))
+	status := func(at, want string) {
+		t.Helper()
+		require.Eventually(t, func() bool { return strings.Contains(r.get(at).body, "s-"+want) }, time.Minute, 10*time.Millisecond)
+	}
+	status(at, "blocked")
+	page := r.get(at).body
+	hook := regexp.MustCompile(`name="past" value="([^"]+)"`).FindStringSubmatch(page)
+	require.Len(t, hook, 2)
+	assert.Contains(t, page, "Let it through")
+	got := r.do(http.MethodPost, at+"/retry", url.Values{"past": hook[1:]})
+	require.Equal(t, http.StatusUnprocessableEntity, got.StatusCode)
+	assert.Contains(t, got.body, "why the run may pass the hook")
+	got = r.do(http.MethodPost, at+"/retry", url.Values{"past": hook[1:], "reason": {"May is open again"}, "key": {"k"}})
+	require.Equal(t, http.StatusSeeOther, got.StatusCode, got.body)
+	next := got.Header.Get("Location")
+	status(next, "completed")
+	shown := text(r.get(next).body)
+	assert.Contains(t, shown, "A retry of "+string(first)[:12]+" , past the hook "+hook[1]+" , by my-operator: May is open again")
+	assert.Contains(t, shown, "finance")
+	assert.NotContains(t, r.get(next).body, next+"/retry")
+	assert.Contains(t, text(r.get(at).body), "Tried again: "+next[len("/ui/runs/"):][:12]+" , past the hook")
+	told := lo.Map(r.audit(), func(e wire.AuditEntry, _ int) string { return e.By + " " + e.Operation + " " + e.Path + " " + e.Detail })
+	assert.Contains(t, told, "my-operator retry-run "+at+"/retry past "+hook[1]+": May is open again")
+
+	got = r.do(http.MethodPost, at+"/retry", nil)
+	require.Equal(t, http.StatusSeeOther, got.StatusCode, got.body)
+	r.decide <- action.Decision{Decision: hooks.Deny, Reason: "still closed"}
+	status(got.Header.Get("Location"), "blocked")
+	r.cookie = ""
+	r.signIn(r.token(wire.Viewer))
+	assert.NotContains(t, r.get(at).body, "/retry")
+	assert.Equal(t, http.StatusForbidden, r.do(http.MethodPost, at+"/retry", nil).StatusCode)
 }
 
 // A runner cannot make a page say that a hook has decided, nor keep it from being shown.

@@ -69,6 +69,12 @@ func (h HookEvent) Title() string {
 // Failure says that the hook has failed, and why.
 func (h HookEvent) Failure() string { return h.Title() + " failed: " + h.Error }
 
+// BlocksRun reports whether the run did not start because of this call of an on_run_start hook: it has blocked the run, or its failure has.
+func (h HookEvent) BlocksRun() bool {
+	failed := (h.EventType == EventHookFailed || h.EventType == EventHookTimeout) && h.OnErrorBehavior == "block"
+	return h.HookType == "on_run_start" && (failed || h.EventType == EventHookBlocked)
+}
+
 // EventRunStart is the type of the event that a runner has started the program of a run.
 const EventRunStart = "run_start"
 

@@ -36,6 +36,24 @@ type RunRequest struct {
 	ExecutionMode   ExecutionMode   `json:"execution_mode,omitempty" enum:"async_poll,async_callback"`
 }
 
+// RetryRequest asks for a run that retries another one.
+type RetryRequest struct {
+	// IdempotencyKey identifies the request: a second request with the key returns the run of the first.
+	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	// PastHook, unless empty, is the name of the on_run_start hook that has blocked the run: it is not asked about the new one. Reason, which
+	// it requires, says why.
+	PastHook string `json:"past_hook,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// Detail says in the audit log what the request is for besides its run; empty for a plain retry.
+func (r RetryRequest) Detail() string {
+	if r.PastHook == "" {
+		return ""
+	}
+	return "past " + r.PastHook + ": " + r.Reason
+}
+
 // Status is the status of a run, as the API has it.
 type Status string
 
@@ -85,6 +103,12 @@ type Run struct {
 	Demands       map[string]string `json:"demands,omitempty"`
 	Labels        map[string]string `json:"labels,omitempty"`
 	SubmittedBy   string            `json:"submitted_by,omitempty"`
+	// RetryOf is the run that this one retries. PastHook is the hook that an operator let it pass, Because the reason.
+	RetryOf  agent.RunID `json:"retry_of,omitempty"`
+	PastHook string      `json:"past_hook,omitempty"`
+	Because  string      `json:"because,omitempty"`
+	// Continues is set if the run continues a session.
+	Continues bool `json:"continues_session,omitempty"`
 	// Runner is the runner that executes the run.
 	Runner    string    `json:"runner,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
@@ -106,6 +130,8 @@ type RunDetail struct {
 	LastError string `json:"last_error,omitempty"`
 	// Hooks are the events of the hooks around the run, in order.
 	Hooks []HookEvent `json:"hooks"`
+	// Retries are the runs that retry this one, the newest first.
+	Retries []Run `json:"retries,omitempty"`
 	// WaitsFor is what a waiting run waits for.
 	WaitsFor []WaitView `json:"waits_for,omitempty"`
 	// Pipeline is what a run of a pipeline is doing, or how it has ended.

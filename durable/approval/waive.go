@@ -14,7 +14,7 @@ import (
 )
 
 // WaiverField begins the names of form fields with patterns of arguments. The fields until and seen have the last day of the waiver, and
-// WaiverForm.Seen.
+// WaiverForm.Fingerprint.
 const WaiverField = "arg."
 
 // The values of the buttons of the form for a waiver: the first shows its effect, the second approves the call and makes the waiver.
@@ -43,8 +43,8 @@ type WaiverForm struct {
 	WhyNot string
 }
 
-// Seen identifies what the effect was shown for.
-func (f *WaiverForm) Seen() string { return f.Scope.String() }
+// Fingerprint identifies what the effect was shown for: the field seen has it.
+func (f *WaiverForm) Fingerprint() string { return f.Scope.String() }
 
 // waiverRequest is the waiver in a decision.
 type waiverRequest struct {
@@ -142,7 +142,7 @@ func (h *handler) newWaiver(ctx context.Context, q *question, given said) (f *Wa
 	if !f.Scope.Covers(f.Scope.Rule, q.asked.Call) {
 		return no(http.StatusUnprocessableEntity, "The patterns do not match the call that you see.")
 	}
-	isSeen := given.form == nil || unixLines.Replace(given.form.Get("seen")) == f.Seen()
+	isSeen := given.form == nil || unixLines.Replace(given.form.Get("seen")) == f.Fingerprint()
 	return f, w, given.Waiver.DryRun || !isSeen, f.addEffect(ctx, h.store)
 }
 

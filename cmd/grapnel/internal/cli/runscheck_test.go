@@ -91,7 +91,7 @@ func TestCommandsThatNeedAStore(t *testing.T) {
 	t.Setenv(agents.KeyVariable, "")
 	for _, args := range [][]string{
 		{"runs", "prune", "--older-than", "1h"}, {"runs", "delete", string(run.ID)}, {"runs", "resume", "--all"},
-		{"approvals", "revoke", "waiver"}, {"approvals", "serve"},
+		{"approvals", "serve"},
 	} {
 		code, written := execute(t, append(args, "--server", server.URL))
 		assert.Equal(t, console.ExitUsage, code, "%q: %s", args, written)

@@ -58,6 +58,7 @@ var storeCommands = map[string][]string{
 	"grapnel pipeline resume":       {"friday"},
 	"grapnel pipeline start":        {"pipeline.yaml"},
 	"grapnel pipeline status":       {"friday"},
+	"grapnel runs retry":            {"run_1"},
 	"grapnel approvals answer":      {"run_1", "--approve"},
 	"grapnel approvals list":        {},
 	"grapnel approvals revoke":      {"w1"},

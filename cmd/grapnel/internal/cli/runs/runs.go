@@ -32,7 +32,7 @@ A run's ID may be shortened to any unique prefix.
   grapnel runs submit agent fixer "Fix the build"
   grapnel runs work fixer.yaml`,
 	},
-		r.newSubmit(), worker.New(&r.Command), r.newList(), r.newShow(), r.newCheck(), r.newWatch(), r.newResume(), r.newApprove(), r.newReject(),
+		r.newSubmit(), worker.New(&r.Command), r.newList(), r.newShow(), r.newCheck(), r.newWatch(), r.newResume(), r.newRetry(), r.newApprove(), r.newReject(),
 		r.newPause(), r.newTell(), r.newCancel(), r.newExport(), r.newDelete(), r.newPrune(), r.newDenyTools(), r.newSchema(),
 	))
 }

@@ -1,0 +1,150 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
+	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// The labels of a run that retries another one: that run, the hook that is not asked, and why.
+const (
+	labelRetryOf = reservedPrefix + "retry_of"
+	labelPast    = reservedPrefix + "past_hook"
+	labelBecause = reservedPrefix + "because"
+)
+
+// Retry submits a run again that has failed or was stopped: with the version of its blueprint, its first parameters, its demands, labels and time
+// limits. Nothing that it did is in the new run, which has a session of its own. With PastHook, the on_run_start hook that has blocked the
+// run is not asked about the new one. It returns an *InvalidError for a run that cannot be retried.
+func (c *Coordinator) Retry(ctx context.Context, id agent.RunID, r wire.RetryRequest, by string) (durable.Run, error) {
+	before, err := c.FindRun(ctx, id)
+	if err != nil {
+		return durable.Run{}, err
+	}
+	r.Reason = strings.TrimSpace(r.Reason)
+	if err := c.checkRetry(ctx, before, r); err != nil {
+		return durable.Run{}, err
+	}
+	b, err := c.blueprintOf(ctx, before)
+	if err != nil {
+		return durable.Run{}, err
+	}
+	input, err := c.store.SubmittedInput(ctx, id)
+	if err != nil {
+		return durable.Run{}, err
+	}
+	params, err := parametersOf(before.Kind, input)
+	if err != nil {
+		return durable.Run{}, err
+	}
+	own := viewOf(before)
+	own.Labels[labelRetryOf] = string(id)
+	if r.PastHook != "" {
+		own.Labels[labelPast], own.Labels[labelBecause] = r.PastHook, r.Reason
+	}
+	j := durable.Job{
+		Session: newSessionID(sessionPrefix), Labels: own.Labels, Demands: own.Demands, Priority: before.Priority, By: by,
+		Deadline: movedTime(before, before.Deadline), Traits: durable.Traits{Turn: durable.TurnFirst, ParentSession: before.Traits.ParentSession},
+	}
+	if r.IdempotencyKey != "" {
+		j.IdempotencyKey = hashKey("retry "+string(id)+" "+r.PastHook, r.IdempotencyKey)
+	}
+	jobs, err := c.jobsOf(ctx, &b, params, j, true)
+	if err != nil {
+		return durable.Run{}, err
+	}
+	jobs[0].StartBy = movedTime(before, before.StartBy)
+	runs, err := c.submitJobs(ctx, jobs)
+	if err != nil {
+		return durable.Run{}, fmt.Errorf("retrying run %s: %w", id, err)
+	}
+	return runs[0], nil
+}
+
+// movedTime returns a time limit of a run for one that begins now.
+func movedTime(before durable.Run, limit time.Time) time.Time {
+	if limit.IsZero() {
+		return limit
+	}
+	return time.Now().Add(limit.Sub(before.Created))
+}
+
+// maxReason is how long the reason for passing a hook may be, in bytes: that is the limit of labels.
+const maxReason = 256
+
+// checkRetry returns an *InvalidError if a run cannot be retried.
+func (c *Coordinator) checkRetry(ctx context.Context, before durable.Run, r wire.RetryRequest) error {
+	var m mistakes
+	switch {
+	case !before.Status.Ended():
+		m.add("run_id", "run %s has not ended: stop it first", before.ID)
+	case before.Status == durable.StatusCompleted:
+		m.add("run_id", "run %s is completed: submit a new one", before.ID)
+	case before.Traits.Hook != "":
+		m.add("run_id", "a hook has started run %s: retry the run that the hook is about, %s", before.ID, before.Parent)
+	case before.Traits.Turn == durable.TurnLater:
+		m.add("run_id", "run %s continues session %s: resume the session", before.ID, before.Session)
+	}
+	if len(r.IdempotencyKey) > maxKey {
+		m.add("idempotency_key", "it has more than %d bytes", maxKey)
+	}
+	if _, err := c.Blueprint(ctx, before.Name, 0); errors.Is(err, durable.ErrNotFound) {
+		m.add("run_id", "the blueprint %q of run %s was deleted", before.Name, before.ID)
+	} else if err != nil {
+		return err
+	}
+	if r.PastHook != "" {
+		hook, err := c.blockingHook(ctx, before)
+		switch {
+		case err != nil:
+			return err
+		case hook.Hook != r.PastHook:
+			m.add("past_hook", "%q has not blocked run %s: name the on_run_start hook that has", r.PastHook, before.ID)
+		case r.Reason == "" || len(r.Reason) > maxReason:
+			m.add("reason", "say in at most %d bytes why the run may pass the hook", maxReason)
+		}
+		m.addTexts("reason", map[string]string{"reason": r.Reason})
+	}
+	return m.err()
+}
+
+// blockingHook returns the event of the on_run_start hook that has blocked a run, or whose failure has; the zero value if none has.
+func (c *Coordinator) blockingHook(ctx context.Context, r durable.Run) (wire.HookEvent, error) {
+	all, err := boundaryEvents(ctx, c.store, r)
+	h, _ := lo.Find(all, wire.HookEvent.BlocksRun)
+	return h, err
+}
+
+// isPassed reports whether an operator lets a run past a hook: that of a required policy always counts.
+func isPassed(r durable.Run, h hooks.Hook) bool {
+	from := h.Origin()
+	return h.Points()[0] == hooks.RunStart && h.Name() == r.Labels[labelPast] && (from == nil || !from.Required)
+}
+
+// addRetries adds the runs that retry a run.
+func (c *Coordinator) addRetries(ctx context.Context, d *wire.RunDetail) error {
+	if !slices.Contains([]wire.Status{wire.Failed, wire.Stopped}, d.Status) {
+		return nil
+	}
+	all, err := c.store.List(ctx, durable.Filter{Label: durable.Label{Name: labelRetryOf, Value: string(d.RunID)}, Limit: durable.DefaultLimit})
+	d.Retries = lo.Map(all, func(r durable.Run, _ int) wire.Run { return viewOf(r) })
+	return err
+}
+
+// addRetry adds what is known about a run as the retry of another one, which it removes from the labels.
+func addRetry(v *wire.Run) {
+	v.RetryOf, v.PastHook, v.Because = agent.RunID(v.Labels[labelRetryOf]), v.Labels[labelPast], v.Labels[labelBecause]
+	for _, name := range []string{labelRetryOf, labelPast, labelBecause} {
+		delete(v.Labels, name)
+	}
+}
