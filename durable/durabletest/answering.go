@@ -202,7 +202,7 @@ func findByToken(t *testing.T, s durable.Store, token [32]byte) durable.Wait {
 var tokens = map[string]part{
 	"is set once": func(t *testing.T, s durable.Store) {
 		suspendRun(t, s, "r", newWait("c"), newWait("d"))
-		first, other := sha256.Sum256([]byte("first")), sha256.Sum256([]byte("other"))
+		first, other := [32]byte{1}, [32]byte{2}
 		require.NoError(t, s.SetToken(t.Context(), "r", "d", first))
 		require.ErrorIs(t, s.SetToken(t.Context(), "r", "d", other), durable.ErrExists)
 		require.ErrorIs(t, s.SetToken(t.Context(), "r", "d", first), durable.ErrExists)
@@ -211,7 +211,7 @@ var tokens = map[string]part{
 		assert.Equal(t, [32]byte{}, readWaits(t, s, "r")[0].TokenHash)
 	},
 	"fits an open wait": func(t *testing.T, s durable.Store) {
-		token := sha256.Sum256([]byte("token"))
+		token := [32]byte{3}
 		suspendRun(t, s, "r", newWait("c"), newWait("d"))
 		answerRun(t, s, "r", "d")
 		for name, err := range map[string]error{
@@ -225,11 +225,11 @@ var tokens = map[string]part{
 	"stays with the same wait": func(t *testing.T, s durable.Store) {
 		w := newWait("c")
 		l := askRun(t, s, "r", w)
-		token := sha256.Sum256([]byte("token"))
+		token := [32]byte{3}
 		require.NoError(t, s.SetToken(t.Context(), "r", "c", token))
 		writeUpdate(t, s, l, waitUpdate(1, newWait("b"), w))
 		assert.Equal(t, token, readWaits(t, s, "r")[1].TokenHash)
-		w.TokenHash = sha256.Sum256([]byte("given"))
+		w.TokenHash = [32]byte{4}
 		writeUpdate(t, s, l, waitUpdate(1, w))
 		assert.Equal(t, w.TokenHash, readWaits(t, s, "r")[0].TokenHash, "a given token is newer")
 		assert.Equal(t, "c", findByToken(t, s, token).ID, "a link that was sent before stays valid")
@@ -246,9 +246,9 @@ var tokens = map[string]part{
 	"one more": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
 		c, d := newWait("c"), newWait("d")
-		c.TokenHash = sha256.Sum256([]byte("first"))
+		c.TokenHash = [32]byte{1}
 		writeUpdate(t, s, l, waitUpdate(1, c, d))
-		more, other := sha256.Sum256([]byte("more")), sha256.Sum256([]byte("other"))
+		more, other := [32]byte{5}, [32]byte{2}
 		for range 2 {
 			require.NoError(t, s.AddToken(t.Context(), "r", "c", more))
 		}
@@ -261,7 +261,7 @@ var tokens = map[string]part{
 		assert.Equal(t, "c", findByToken(t, s, more).ID, "it stays with the same wait")
 		answerRun(t, s, "r", "c")
 		assert.NotNil(t, findByToken(t, s, more).Answer)
-		fresh := sha256.Sum256([]byte("fresh"))
+		fresh := [32]byte{6}
 		for name, err := range map[string]error{
 			"decided":     s.AddToken(t.Context(), "r", "c", fresh),
 			"the subject": s.AddToken(t.Context(), "r", "subject of c", fresh),

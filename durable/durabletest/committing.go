@@ -89,7 +89,7 @@ var committing = map[string]part{
 		assert.Len(t, readWaits(t, s, "r"), 1, "nil leaves the waits")
 	},
 	"a status that ends the run releases it": func(t *testing.T, s durable.Store) {
-		for _, status := range []durable.Status{durable.StatusCompleted, durable.StatusFailed, durable.StatusStopped, durable.StatusCancelled} {
+		for _, status := range endStatuses {
 			id := agent.RunID(status)
 			l := beginRun(t, s, id)
 			writeUpdate(t, s, l, waitUpdate(1, newWait("c")), newEntry(1))

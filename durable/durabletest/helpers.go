@@ -23,6 +23,9 @@ const (
 	unknownRun agent.RunID = "unknown"
 )
 
+// endStatuses are the statuses of runs that have ended.
+var endStatuses = []durable.Status{durable.StatusCompleted, durable.StatusFailed, durable.StatusStopped, durable.StatusCancelled}
+
 // patience is how long the tests wait for something that must happen.
 var patience = 30 * time.Second
 
@@ -261,13 +264,6 @@ func newPartial(call, by string) durable.Answer {
 func newDecided(id string) durable.Wait {
 	w := newWait(id)
 	w.Answer = new(newAnswer(id))
-	return w
-}
-
-// newWaitWithToken returns a wait with a token.
-func newWaitWithToken(id string, token [32]byte) durable.Wait {
-	w := newWait(id)
-	w.TokenHash = token
 	return w
 }
 

@@ -23,45 +23,12 @@ var offering = map[string]part{
 		require.NoError(t, err)
 		assert.Equal(t, []durable.Offer{{OfferID: durable.OfferID{Run: "r", Seq: 1}, Key: keyOf(fullJob("r")), Priority: -7}}, offers)
 	},
-	"each time a run becomes ready has a number": func(t *testing.T, s durable.Store) {
-		submitJobs(t, s, newJob("r"))
-		seq := int64(1)
-		check := func(how string) {
-			t.Helper()
-			assert.Equal(t, []durable.OfferID{{Run: "r", Seq: seq}}, readOwed(t, s, hour, 10), how)
-			seq++
-		}
-		check("submitted")
-		pauseRun(t, s, "r")
-		assert.Empty(t, readOwed(t, s, hour, 10), "paused")
-		resumeRun(t, s, "r")
-		check("resumed")
-		l := acquireRun(t, s, "r", "one", durable.TakeFree)
-		assert.Empty(t, readOwed(t, s, hour, 10), "acquired")
-		releaseRun(t, s, l)
-		check("released")
-		l = claimRuns(t, s, 1, testerKey())[0].Lease()
-		assert.Empty(t, readOwed(t, s, hour, 10), "claimed")
-		expireLease(t, s, l)
-		reconcileAll(t, s)
-		check("expired")
-		l = acquireRun(t, s, "r", "one", durable.TakeFree)
-		writeUpdate(t, s, l, waitUpdate(1, newWait("c")))
-		releaseRun(t, s, l)
-		assert.Empty(t, readOwed(t, s, hour, 10), "waiting")
-		answerRun(t, s, "r", "c")
-		check("answered")
-		l = acquireRun(t, s, "r", "one", durable.TakeFree)
-		writeUpdate(t, s, l, waitUpdate(1, newWait("d")))
-		releaseRun(t, s, l)
-		sendSignal(t, s, "r", durable.SignalCancel, "enough")
-		check("cancelled")
-		sendSignal(t, s, "r", durable.SignalCancel, "again")
-		seq--
-		check("cancelled again")
-		endRun(t, s, acquireRun(t, s, "r", "one", durable.TakeFree))
-		assert.Empty(t, readOwed(t, s, hour, 10), "ended")
-	},
+	"each time a run becomes ready has a number": play(
+		submit, owesOffer(1), pause, owesOffer(0), resume, owesOffer(2), acquire, owesOffer(0), release, owesOffer(3),
+		claim, owesOffer(0), expire, reconciles(durable.Reconciled{Expired: 1}), isFree, owesOffer(4),
+		acquire, askWaits(newWait("c")), release, owesOffer(0), answerWaits(newAnswer("c")), owesOffer(5),
+		acquire, askWaits(newWait("d")), release, cancel, owesOffer(6), cancel, owesOffer(6), acquire, finishRun, owesOffer(0),
+	),
 	"a recorded offer is owed no more": func(t *testing.T, s durable.Store) {
 		submitJobs(t, s, newJob("a"), newJob("b"), newJob("c"))
 		record(t, s, durable.OfferID{Run: "b", Seq: 1})

@@ -1,7 +1,6 @@
 package durabletest
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"strconv"
 	"testing"
@@ -23,7 +22,7 @@ var opening = map[string]part{
 	},
 	"are whole": func(t *testing.T, s durable.Store) {
 		w := newWatch("c", durable.WaitCommand, "host")
-		w.Deadline, w.Child, w.TokenHash = later(), "child", sha256.Sum256([]byte("token"))
+		w.Deadline, w.Child, w.TokenHash = later(), "child", [32]byte{3}
 		suspendRun(t, s, "r", w)
 		answerAll(t, s, "r", newPartial("c", "ann"))
 		all, err := s.OpenWaits(t.Context(), durable.WaitFilter{})

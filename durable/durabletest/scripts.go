@@ -223,6 +223,17 @@ var (
 	isCancelled = hasStatus(durable.StatusCancelled)
 )
 
+// owesOffer checks the number of the offer that the store owes; zero for none.
+func owesOffer(seq int64) step {
+	return func(x *script) {
+		want := []durable.OfferID{}
+		if seq > 0 {
+			want = append(want, durable.OfferID{Run: "r", Seq: seq})
+		}
+		assert.Equal(x.t, want, readOwed(x.t, x.store, hour, 10), "owed offers")
+	}
+}
+
 // hasWaits checks how many waits the run has.
 func hasWaits(n int) step {
 	return func(x *script) { assert.Len(x.t, readWaits(x.t, x.store, "r"), n, "waits") }

@@ -23,7 +23,7 @@ func newJobAfter(id, after agent.RunID) durable.Job {
 // starting tests runs that start after others.
 var starting = map[string]part{
 	"a run waits until another has ended": func(t *testing.T, s durable.Store) {
-		for _, status := range []durable.Status{durable.StatusCompleted, durable.StatusFailed, durable.StatusStopped, durable.StatusCancelled} {
+		for _, status := range endStatuses {
 			first, id := agent.RunID("first "+status), agent.RunID(status)
 			l := beginRun(t, s, first)
 			r := submitJobs(t, s, newJobAfter(id, first))[0]
@@ -206,7 +206,7 @@ var waking = map[string]part{
 	),
 	// LH-81: a parent that waits for its child becomes ready when the child has ended.
 	"a child has ended": func(t *testing.T, s durable.Store) {
-		for _, status := range []durable.Status{durable.StatusCompleted, durable.StatusFailed, durable.StatusStopped, durable.StatusCancelled} {
+		for _, status := range endStatuses {
 			id, kid := agent.RunID(status), agent.RunID("child of "+status)
 			l := beginRun(t, s, kid)
 			suspendRun(t, s, id, newWait("c"), newWaitTo("d", kid))

@@ -287,7 +287,7 @@ func (r *random) drawWaits() (all []durable.Wait) {
 }
 
 func (r *random) update() durable.Update {
-	end := draw(r, "end", durable.StatusCompleted, durable.StatusFailed, durable.StatusStopped, durable.StatusCancelled)
+	end := draw(r, "end", endStatuses...)
 	u := durable.Update{
 		Status: draw(r, "status", "", "", durable.StatusRunning, durable.StatusWaiting, durable.StatusWaiting, end, end),
 		Reason: draw[agent.StopReason](r, "reason", "", agent.StopCompleted), Blocked: rapid.Bool().Draw(r.T, "blocked"),
