@@ -143,7 +143,8 @@ func TestReconcileInBatches(t *testing.T) {
 	s, other := openClosed(t, at, postgres.Options{}), openClosed(t, at, postgres.Options{})
 	_, err := s.Submit(t.Context(), durable.Job{Name: "a", NotBefore: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
-	_, err = s.Pool().Exec(t.Context(), `INSERT INTO runs (id, session, kind, name, parent, root, status, reason, steps, owner, epoch, queue, not_before, created, updated)
+	_, err = s.Pool().Exec(t.Context(), `INSERT INTO runs (id, session, kind, name, parent, root, status, reason, steps, owner, epoch, queue,
+			not_before, created, updated)
 		SELECT 'run ' || i, '', 'agent', 'a', '', '', 'pending', '', 0, '', 0, (SELECT id FROM queues), now(), now(), now() FROM generate_series(1, 2500) i`)
 	require.NoError(t, err)
 	var (

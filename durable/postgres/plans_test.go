@@ -404,7 +404,8 @@ func TestClaimsUnderABacklog(t *testing.T) {
 					analyze()
 					claimTimes(0)
 				}
-				_, err := s.Pool().Exec(t.Context(), `INSERT INTO runs (id, session, kind, name, parent, root, status, reason, steps, owner, epoch, queue, created, updated, ready, offer_seq)
+				_, err := s.Pool().Exec(t.Context(), `INSERT INTO runs (id, session, kind, name, parent, root, status, reason, steps, owner, epoch, queue,
+						created, updated, ready, offer_seq)
 					SELECT 'run ' || i, '', 'agent', '', '', '', 'ready', '', 0, '', 0, q.id, now(), now(), now() + i * interval '1 microsecond', 1
 					FROM generate_series(1, $1::int) i JOIN queues q ON q.name = 'agent ' || i % $2::int`, runs, queues)
 				require.NoError(t, err)
