@@ -1,4 +1,4 @@
--- What the schema has beside its tables. Text that PostgreSQL cannot hold is stored as \x and hexadecimal digits: see text.
+-- What the schema has beside its tables. Text that PostgreSQL cannot hold is stored as \x and hexadecimal digits: see values.go.
 
 ALTER TABLE runs ADD ended timestamptz, -- null while the run has not ended
 	SET (fillfactor = 80); -- a step changes no index, if its page has room for the new row
