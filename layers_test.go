@@ -237,7 +237,7 @@ var layers = map[string]layer{
 		"internal/yamlfile",
 	}, Modules: core},
 	"coordinator/internal/cause": {},
-	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/internal/cause", "coordinator/wire", "durable", "durable/waiver", "internal/invisible", "internal/strictjson"}, Modules: []string{
+	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/internal/cause", "coordinator/wire", "durable", "durable/approval", "durable/waiver", "internal/invisible", "internal/strictjson"}, Modules: []string{
 		"github.com/danielgtaylor/huma/v2", "github.com/samber/lo", "golang.org/x/time",
 	}},
 	"coordinator/web": {Ours: []string{

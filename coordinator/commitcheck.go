@@ -26,6 +26,9 @@ func checkCommit(r durable.Run, c durable.Commit) error {
 		if e.Name == "" || slices.Contains(ownEvents, e.Name) {
 			m.add(fmt.Sprintf("events.%d.event_type", i), "%q: only the coordinator writes such events: use another type", e.Name)
 		}
+		if e.Decision != "" && !slices.Contains(durable.Decisions, e.Decision) {
+			m.add(fmt.Sprintf("events.%d.decision", i), "%q: unknown decision", e.Decision)
+		}
 	}
 	for i, e := range c.Entries {
 		// The journal of a hook has such entries: a runner could decide in its place.

@@ -279,6 +279,9 @@ func (l *eventLog) describe(h *wire.HookEvent, e hooks.Event) {
 	case hooks.HookFailed, hooks.HookTimeout:
 		h.EventType = wire.EventHookFailed
 		fault, ok := errors.AsType[*action.Error](e.Err)
+		if ok {
+			h.ErrorBody = fault.Body
+		}
 		if e.Kind == hooks.HookTimeout || ok && fault.Fault == action.FaultTimeout {
 			h.EventType = wire.EventHookTimeout
 		}
@@ -329,7 +332,7 @@ func (l *eventLog) write(always bool, do func(events []durable.Event) error) err
 	writing := lo.Filter(l.waiting, func(e *waitingEvent, _ int) bool { return always || !e.held })
 	events := lo.Map(writing, func(e *waitingEvent, _ int) durable.Event {
 		data, _ := json.Marshal(e.HookEvent)
-		return durable.Event{At: e.Timestamp, Name: e.EventType, Data: data}
+		return durable.Event{At: e.Timestamp, Name: e.EventType, Data: data, Decision: decisionOf(e.HookEvent), Hook: e.Hook}
 	})
 	l.mu.Unlock()
 	if len(events) == 0 && !always {
@@ -350,6 +353,23 @@ func (l *eventLog) write(always bool, do func(events []durable.Event) error) err
 		e.report(e.HookEvent)
 	}
 	return nil
+}
+
+// decisionOf returns what a hook has decided; empty if that is not counted.
+func decisionOf(h wire.HookEvent) durable.Decision {
+	switch {
+	case hookFailed(h) && h.EventType == wire.EventHookTimeout:
+		return durable.DecisionTimeout
+	case hookFailed(h):
+		return durable.DecisionFailed
+	case h.EventType == wire.EventHookBlocked && h.HookType == hookTypeStart:
+		return durable.DecisionBlocked
+	case h.EventType == wire.EventHookBlocked:
+		return durable.DecisionWithheld
+	case h.ParametersTransformed || h.Action == string(hooks.Replace):
+		return durable.DecisionRewritten
+	}
+	return ""
 }
 
 // noReason is the reason of a hook that blocks a run and gives none.

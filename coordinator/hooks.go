@@ -53,7 +53,7 @@ func (p pointSet) after() bool {
 
 // rules loads the hooks of a blueprint.
 func (c *Coordinator) rules(b *wire.Blueprint, o policy.Options) (*policy.Policy, error) {
-	text, err := json.Marshal(b)
+	text, err := textOf(b)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +62,9 @@ func (c *Coordinator) rules(b *wire.Blueprint, o policy.Options) (*policy.Policy
 		Name: "agent", Kind: policy.Blueprints, Files: []string{path}, Read: func(string) ([]byte, error) { return text, nil },
 	}}, o)
 }
+
+// textOf returns the text of a blueprint, in whose lines its hooks are.
+func textOf(b *wire.Blueprint) ([]byte, error) { return json.MarshalIndent(b, "", "  ") }
 
 // points returns the points at which a blueprint has hooks.
 func (c *Coordinator) points(b *wire.Blueprint) (pointSet, error) {
@@ -224,7 +227,7 @@ func (c *Coordinator) findCycle(ctx context.Context, to string, a hookAgent, pat
 
 // hookMistakes converts the errors of the rules of a blueprint.
 func hookMistakes(b *wire.Blueprint, err error) []FieldError {
-	text, _ := json.Marshal(b) //nolint:errchkjson // it was loaded
+	text, _ := textOf(b) // it was loaded
 	return fileMistakes("", "hooks", text, err)
 }
 
@@ -232,21 +235,31 @@ func hookMistakes(b *wire.Blueprint, err error) []FieldError {
 // another one, and all are below a member of the request.
 func fileMistakes(below, other string, text []byte, err error) []FieldError {
 	problems, more := yamlfile.Problems(err)
-	var paths []placedPath
-	if root, ok := yamlfile.Parse("", text).Root(); ok {
-		paths = pathsOf(root, below, nil)
-	}
+	paths := pathsIn(text, below)
 	all := lo.Map(problems, func(p yamlfile.Problem, _ int) FieldError {
-		path := other
-		for _, one := range paths { // in the order of the text
-			if one.at.Line > p.Line || one.at.Line == p.Line && one.at.Column > p.Column {
-				break
-			}
-			path = cmp.Or(one.path, other)
-		}
-		return FieldError{path, p.Text}
+		return FieldError{cmp.Or(pathAt(paths, p.Line, p.Column), other), p.Text}
 	})
 	return append(all, lo.Map(more, func(err error, _ int) FieldError { return FieldError{other, err.Error()} })...)
+}
+
+// pathsIn returns the paths of the members of a text, in its order.
+func pathsIn(text []byte, below string) []placedPath {
+	root, ok := yamlfile.Parse("", text).Root()
+	if !ok {
+		return nil
+	}
+	return pathsOf(root, below, nil)
+}
+
+// pathAt returns the path of the last member that begins at or before a place.
+func pathAt(paths []placedPath, line, column int) (path string) {
+	for _, one := range paths {
+		if one.at.Line > line || one.at.Line == line && one.at.Column > column {
+			break
+		}
+		path = one.path
+	}
+	return path
 }
 
 // placedPath is the path of a member and its place in a text.

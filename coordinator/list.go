@@ -1,10 +1,14 @@
 package coordinator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
@@ -54,12 +58,18 @@ func selects(f wire.RunFilter, r wire.Run) bool {
 		(len(f.Status) == 0 || slices.Contains(f.Status, string(r.Status)))
 }
 
+// searchedRuns is how many runs a page of a search looks at.
+const searchedRuns = 5000
+
 // ListRuns returns a page of runs. The store filters as far as it can.
 func (c *Coordinator) ListRuns(ctx context.Context, f wire.RunFilter) (wire.RunList, error) {
 	out := wire.RunList{Runs: []wire.Run{}}
 	filter := durable.Filter{
 		Name: f.AgentName, Session: agent.SessionID(f.SessionID), Parent: agent.RunID(f.Parent), Blocked: f.Blocked, Since: f.Since, Until: f.Until,
-		Before: agent.RunID(f.Before), Limit: f.Limit,
+		Before: agent.RunID(f.Before), Limit: f.Limit, Top: f.Top, Decision: durable.Decision(f.Decision), Hook: f.Hook, By: f.SubmittedBy,
+	}
+	if f.Query != "" {
+		filter.Limit = max(f.Limit, searchedRuns/5)
 	}
 	if len(f.Status) == 1 && wire.Status(f.Status[0]) == wire.Hooking {
 		filter.Phase = KindHooks
@@ -81,15 +91,16 @@ func (c *Coordinator) ListRuns(ctx context.Context, f wire.RunFilter) (wire.RunL
 	case f.HasHooks:
 		filter.HasHooks = true
 	}
-	for {
+	for searched := 0; ; {
 		page, err := c.store.List(ctx, filter)
 		if err != nil {
 			return out, err
 		}
+		searched += len(page)
 		for _, r := range page {
 			filter.Before = r.ID
 			v := viewOf(r)
-			if !isOurs(r) || !selects(f, v) {
+			if !isOurs(r) || !selects(f, v) || !r.HasText(f.Query) {
 				continue
 			}
 			if v, err = c.view(ctx, r); err != nil {
@@ -103,7 +114,79 @@ func (c *Coordinator) ListRuns(ctx context.Context, f wire.RunFilter) (wire.RunL
 		if len(page) < filter.Limit {
 			return out, nil
 		}
+		if f.Query != "" && searched >= searchedRuns {
+			out.Next = string(filter.Before)
+			return out, nil
+		}
 	}
+}
+
+// changedAtOnce is how many changed runs one query reads.
+const changedAtOnce = 500
+
+// ChangedRuns returns the runs that have changed at or after a time, in the order of their last changes.
+func (c *Coordinator) ChangedRuns(ctx context.Context, since time.Time) ([]wire.Run, error) {
+	all := []wire.Run{}
+	for ended, statuses := range lo.GroupBy(durable.Statuses, durable.Status.Ended) { // each list has an index
+		for f := (durable.Filter{Status: statuses, ChangedSince: since, Limit: changedAtOnce}); ; {
+			page, err := c.store.List(ctx, f)
+			if err != nil {
+				return nil, err
+			}
+			for _, r := range page {
+				f.Before = r.ID
+				if isOurs(r) {
+					v := viewOf(r)
+					if ended {
+						if v, err = c.view(ctx, r); err != nil {
+							return nil, err
+						}
+					}
+					all = append(all, v)
+				}
+			}
+			if len(page) < f.Limit {
+				break
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b wire.Run) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
+	return all, nil
+}
+
+// countedAtOnce is the highest number that Counts returns: lists are that long at most.
+const countedAtOnce = 1000
+
+// Counts returns how many runs are active, and what waits for people and for the caller.
+func (c *Coordinator) Counts(ctx context.Context, caller wire.Token) (out wire.Counts, err error) {
+	list, err := c.store.List(ctx, durable.Filter{
+		Status: []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting}, Limit: countedAtOnce,
+	})
+	if err != nil {
+		return out, err
+	}
+	for _, r := range list {
+		switch {
+		case !isOurs(r):
+		case StatusOf(r) == wire.Waiting:
+			out.Waiting++
+		case StatusOf(r) == wire.Pending:
+			out.Pending++
+		default:
+			out.Running++
+		}
+	}
+	waits, err := c.store.OpenWaits(ctx, durable.WaitFilter{Kinds: []durable.WaitKind{
+		durable.WaitApproval, durable.WaitDoubt, durable.WaitInput, durable.WaitCallback, durable.WaitFile, durable.WaitCommand,
+	}, Limit: countedAtOnce})
+	if out.Inbox = len(waits); len(waits) > 0 {
+		out.OldestWaitS = int64(time.Since(waits[0].Asked).Seconds())
+	}
+	if caller.Role == wire.Operator || caller.Role == wire.Admin {
+		approval := agent.Approval{Verdict: agent.Approve, Identity: caller.Name, Roles: []string{string(caller.Role)}}
+		out.InboxMine = lo.CountBy(waits, func(w durable.Wait) bool { return durable.CheckAnswer(ctx, c.store, w, approval) == nil })
+	}
+	return out, cmp.Or(err, ctx.Err())
 }
 
 // Signal sends a signal to a run of any kind. Those that call hooks after a run or tell a session how one has ended cannot be steered, so

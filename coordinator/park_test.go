@@ -60,6 +60,27 @@ func TestPark(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, wire.Waiting, d.Status)
 	require.Len(t, d.WaitsFor, 2)
+	for role, want := range map[wire.Role][]bool{wire.Viewer: {false, false}, wire.Operator: {true, true}, wire.Admin: {true, false}} {
+		var seen wire.RunDetail
+		var counts wire.Counts
+		for path, into := range map[string]any{"/runs/" + string(id): &seen, "/runs/counts": &counts} {
+			status, text := b.plain(s, role).send(http.MethodGet, path, "", nil)
+			require.Equal(t, http.StatusOK, status)
+			require.NoError(t, json.Unmarshal(text, into))
+		}
+		counts.OldestWaitS = 0
+		assert.Equal(t, wire.Counts{Waiting: 1, Inbox: 2, InboxMine: lo.Count(want, true)}, counts, role)
+		for i, w := range seen.WaitsFor {
+			assert.Equal(t, want[i], w.MayAnswer, "%s: %s", role, w.Tool)
+			assert.Equal(t, !want[i], w.WhyNot != "", "%s: %s", role, w.Tool)
+		}
+		send := seen.WaitsFor[0]
+		assert.JSONEq(t, `{"to":"ann"}`, send.Arguments)
+		require.Len(t, send.Asked, 1)
+		assert.Equal(t, "Send it?", send.Asked[0].Reason)
+		assert.Equal(t, 1, send.Asked[0].Quorum)
+		assert.Equal(t, []string{"operator"}, seen.WaitsFor[1].Asked[0].Approvers)
+	}
 
 	operator := b.plain(s, wire.Operator)
 	answer := func(question string, a agent.Approval) int {

@@ -281,12 +281,25 @@ func TestListSessions(t *testing.T) {
 	assert.Equal(t, []agent.SessionID{first.Session}, ids(rest))
 	assert.Empty(t, rest.Next)
 
+	later := b.resume(first.Session, wire.ResumeRequest{Prompt: "three"}) // it waits for the run before it
+	third := b.submitWith(wire.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)})
+	active := "agent_name=clerk&status=hooking,waiting,pending"
+	require.Equal(t, []agent.SessionID{third.Session, first.Session}, ids(list(active)))
+	assert.Equal(t, later.ID, list(active).Sessions[1].LastRunID)
+	assert.Empty(t, ids(list("agent_name=clerk&status=waiting")))
+	page = list(active + "&limit=1")
+	require.Equal(t, []agent.SessionID{third.Session}, ids(page))
+	rest = list(active + "&before=" + page.Next)
+	assert.Equal(t, []agent.SessionID{first.Session}, ids(rest))
+	assert.Empty(t, rest.Next)
+	require.NoError(t, b.c.Stop(t.Context(), third.ID, "", "ann"))
+
 	status, text := p.send(http.MethodGet, "/runs?status=hooking", "", nil)
 	require.Equal(t, http.StatusOK, status)
 	var runs wire.RunList
 	require.NoError(t, json.Unmarshal(text, &runs))
-	require.Len(t, runs.Runs, 1)
-	assert.Equal(t, next.ID, runs.Runs[0].RunID)
+	require.Len(t, runs.Runs, 2)
+	assert.Equal(t, next.ID, runs.Runs[1].RunID)
 }
 
 // A session that has started many runs with callbacks is still found, listed and resumed.

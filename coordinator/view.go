@@ -13,6 +13,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/pipeline"
+	"github.com/grapnel-go/grapnel/policy"
 )
 
 // viewOf returns a run as the API has it.
@@ -39,7 +40,17 @@ func viewOf(r durable.Run) wire.Run {
 		Status: StatusOf(r), Blocked: r.Blocked, CancelCause: r.CancelCause,
 		HasHooks: r.Traits.HasHooks, Hook: r.Traits.Hook, ParentRunID: r.Parent, Demands: demands, Labels: labels,
 		ParentSessionID: r.Traits.ParentSession, ExecutionMode: mode,
-		SubmittedBy: r.By, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(), Continues: r.Traits.Turn == durable.TurnLater,
+		SubmittedBy: r.By, Summary: r.Summary, Outcome: r.Outcome, Steps: r.Steps, Usage: r.Usage, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(),
+		Continues: r.Traits.Turn == durable.TurnLater,
+	}
+	for _, d := range r.Decisions {
+		if v.Decisions == nil {
+			v.Decisions = map[durable.Decision]int64{}
+		}
+		v.Decisions[d.Decision] += d.Count
+	}
+	if r.Status.Ended() {
+		v.EndedAt, v.DurationMS = &v.UpdatedAt, new(r.Updated.Sub(r.Created).Milliseconds())
 	}
 	addRetry(&v)
 	switch r.Kind {
@@ -112,9 +123,7 @@ func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (wire.RunDetail, 
 		}
 		for _, w := range waits {
 			if w.Answer == nil {
-				d.WaitsFor = append(d.WaitsFor, wire.WaitView{
-					Wait: w.ID, Kind: w.Kind, Tool: w.Tool, Questions: openQuestions(w), Run: w.Child, Deadline: w.Deadline,
-				})
+				d.WaitsFor = append(d.WaitsFor, waitView(w))
 			}
 		}
 	}
@@ -122,13 +131,48 @@ func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (wire.RunDetail, 
 	return d, err
 }
 
-// openQuestions returns the IDs of the questions that an answer to a wait can cover; none for a wait that no answer ends.
-func openQuestions(w durable.Wait) []string {
+// waitView returns an open wait as the API has it.
+func waitView(w durable.Wait) wire.WaitView {
+	v := wire.WaitView{Wait: w.ID, Kind: w.Kind, Tool: w.Tool, Run: w.Child, Since: w.Asked, Deadline: w.Deadline}
 	i, err := durable.InterventionOf(w)
-	if err != nil {
-		return nil
+	if err != nil { // no answer ends it
+		return v
 	}
-	return lo.Map(durable.OpenQuestions(w, i), func(q agent.Question, _ int) string { return q.ID() })
+	v.Arguments = i.Call.Arguments
+	if i.Original.Arguments != i.Call.Arguments {
+		v.Original = i.Original.Arguments
+	}
+	for _, q := range durable.OpenQuestions(w, i) {
+		v.Questions = append(v.Questions, q.ID())
+		v.Asked = append(v.Asked, wire.QuestionView{
+			ID: q.ID(), By: q.By, Rule: q.Rule, Reason: q.Reason, Approvers: q.Approvers, Quorum: max(q.Quorum, 1), Approvals: q.Approvals(),
+		})
+	}
+	return v
+}
+
+// RulesOf returns the hooks of the version of its blueprint that a run has.
+func (c *Coordinator) RulesOf(ctx context.Context, id agent.RunID) ([]wire.RuleView, error) {
+	r, err := c.FindRun(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	b, err := c.blueprintOf(ctx, r)
+	if err != nil || empty(b.Hooks) {
+		return nil, err
+	}
+	rules, err := c.rules(&b.Blueprint, policy.Options{Host: c.checkingHost()})
+	if err != nil {
+		return nil, err
+	}
+	text, err := textOf(&b.Blueprint)
+	if err != nil {
+		return nil, err
+	}
+	paths := pathsIn(text, "")
+	return lo.Map(rules.Rules(), func(r policy.Rule, _ int) wire.RuleView {
+		return wire.RuleView{Hook: r.Hook(), Point: string(r.Point), Type: r.Action, Mode: r.Mode, Path: pathAt(paths, r.Line, r.Column)}
+	}), nil
 }
 
 // lastError returns why no runner could execute a run that waits to be tried again; empty for other runs.

@@ -18,6 +18,9 @@ type Event struct {
 	Name string `json:"name"`
 	// Data is the content of the event, opaque to the store.
 	Data []byte `json:"data,omitempty"`
+	// Decision, unless empty, is what Hook has decided. A Commit adds it to Run.Decisions. Stores do not keep it with the event.
+	Decision Decision `json:"-"`
+	Hook     string   `json:"-"`
 }
 
 // EventForm is the stored form of an event.
@@ -28,6 +31,9 @@ type EventForm struct {
 	// Counter, unless empty, names a counter. The event is then only counted, and the run gets one EventCounts event
 	// with each step.
 	Counter string
+	// Decision, unless empty, is what Hook has decided: see Event.
+	Decision Decision
+	Hook     string
 }
 
 // EventCounts is the name of events with counters. Their Data is a JSON object: the increase of each counter since the

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"hash"
+	"strconv"
 	"time"
 
 	"github.com/samber/lo"
@@ -19,6 +20,10 @@ func (c Commit) Fingerprint(l Lease) []byte {
 	p.number(int64(len(u.Waits)), int64(len(c.Entries)), int64(len(c.Events)), int64(len(c.Jobs)))
 	p.strings(string(l.Run), l.Owner, string(u.Status), string(u.Reason))
 	p.bytes(u.Result)
+	use := u.Usage
+	p.number(use.InputTokens, use.OutputTokens, use.CacheReadTokens, use.CacheWriteTokens, use.ReasoningTokens,
+		lo.Ternary[int64](use.CostUSD == nil, 1, 0))
+	p.bytes(strconv.AppendFloat(nil, lo.FromPtr(use.CostUSD), 'g', -1, 64))
 	pass := lo.FromPtr(u.Pass)
 	p.number(lo.Ternary[int64](u.Pass == nil, 1, 0), lo.Ternary[int64](pass.Input == nil, 1, 0))
 	p.strings(string(pass.Phase))
@@ -33,7 +38,7 @@ func (c Commit) Fingerprint(l Lease) []byte {
 		p.bytes(e.Data)
 	}
 	for _, e := range c.Events {
-		p.strings(e.Name)
+		p.strings(e.Name, string(e.Decision), e.Hook)
 		p.time(e.At)
 		p.bytes(e.Data)
 	}
@@ -100,7 +105,7 @@ func (p printer) recordedAnswer(a Answer) {
 
 func (p printer) job(j Job) {
 	p.strings(string(j.ID), string(j.Kind), j.Name, j.Version, string(j.Session), string(j.Parent), string(j.Root), j.IdempotencyKey, j.By,
-		string(j.Phase), string(j.After), mapText(j.Demands), mapText(j.Labels))
+		string(j.Phase), string(j.After), mapText(j.Demands), mapText(j.Labels), j.Summary)
 	p.bytes(j.Input)
 	traits, _ := json.Marshal(j.Traits) //nolint:errchkjson // texts can always be written
 	p.bytes(traits)

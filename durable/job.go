@@ -53,6 +53,8 @@ type Job struct {
 	Root   agent.RunID
 	// Input is what the run begins with: see AgentJob and CommandJob. It is opaque to the store.
 	Input []byte
+	// Summary is Run.Summary. Empty means a summary of the Input.
+	Summary string
 	// By is the verified name of who submits the job; empty when it is not known. That person's approval does not count
 	// where a question has approvers or a quorum.
 	By string
@@ -118,6 +120,9 @@ func (j Job) Prepare() (Job, error) {
 	}
 	if j.Root == "" {
 		j.Root = j.ID
+	}
+	if j.Summary = summarize(j.Summary); j.Summary == "" {
+		j.Summary = summaryOf(j.Input)
 	}
 	input, err := withLimits(j.Input, j.Limits)
 	j.Input, j.Limits = input, agent.Limits{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,10 @@ import (
 // commitDelay is how long an entry may wait for the next entry, so that both share a commit. An agent that needs no
 // process, request or person for its next entry takes less. Slower work finds the entry in the journal.
 const commitDelay = 2 * time.Millisecond
+
+// eventDelay is how long an event may wait for an entry, so that people see that a model is asked or a tool runs. Most steps
+// of fast models need no commit for their events alone.
+const eventDelay = 100 * time.Millisecond
 
 // journalBuffer collects a run's entries, events and audit records, and commits them together under the run's lease. An
 // entry is staged first: it gets its number, and the next commit writes it.
@@ -41,8 +46,9 @@ type journalBuffer struct {
 	lastCommitted int64            // number of the last committed entry
 	contextUsed   int64            // number of the last context signal in the conversation
 	contextStaged int64            // number of the last context signal in a staged entry: the next commit marks it as handled
-	timer         *time.Timer      // commits the staged entries; nil unless one waits for the next
-	closed        bool             // Once records nothing more: the run has ended or waits
+	timer         *time.Timer      // commits what is staged at due; nil unless an entry or event waits for the next entry
+	due           time.Time
+	closed        bool // Once records nothing more: the run has ended or waits
 }
 
 // mayWait reports whether an entry may share the commit of the next entry. After these kinds, nothing has begun that
@@ -160,11 +166,14 @@ func (j *journalBuffer) addAnswer(r AuditRecord) {
 }
 
 // addEvent adds an event to the next commit.
-func (j *journalBuffer) addEvent(form EventForm) {
+func (j *journalBuffer) addEvent(ctx context.Context, form EventForm) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if form.Counter == "" {
-		j.events = append(j.events, Event{At: time.Now(), Name: form.Name, Data: form.Data})
+		j.events = append(j.events, Event{At: time.Now(), Name: form.Name, Data: form.Data, Decision: form.Decision, Hook: form.Hook})
+		if !j.closed {
+			j.commitWithin(ctx, eventDelay)
+		}
 		return
 	}
 	if j.counts == nil {
@@ -195,28 +204,52 @@ func (j *journalBuffer) childState(call string) agent.State {
 	return child
 }
 
-// commitStaged commits a staged entry, or plans its commit if it may wait. An error of a planned commit cancels the run.
+// commitStaged commits a staged entry, or plans its commit if it may wait.
 func (j *journalBuffer) commitStaged(ctx context.Context, e Entry) error {
 	if !e.Kind.mayWait() {
 		return j.commitThrough(ctx, e.Seq)
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.timer == nil && len(j.staged) > 0 {
-		ctx = context.WithoutCancel(ctx)
-		j.timer = time.AfterFunc(j.delay, func() { _ = j.commitThrough(ctx, e.Seq) })
+	if len(j.staged) > 0 {
+		j.commitWithin(ctx, j.delay)
 	}
 	return j.lease.err()
 }
 
-// commitThrough commits all staged entries, unless the entry with this number is already committed.
+// commitWithin plans a commit of everything staged, unless one is planned before that. Its error cancels the run. The caller
+// holds j.mu.
+func (j *journalBuffer) commitWithin(ctx context.Context, delay time.Duration) {
+	due := time.Now().Add(delay)
+	if j.timer != nil && !due.Before(j.due) {
+		return
+	}
+	j.stopTimer()
+	ctx, j.due = context.WithoutCancel(ctx), due
+	j.timer = time.AfterFunc(delay, func() { _ = j.commitAll(ctx) })
+}
+
+// stopTimer cancels the planned commit. The caller holds j.mu.
+func (j *journalBuffer) stopTimer() {
+	if j.timer != nil {
+		j.timer.Stop()
+		j.timer = nil
+	}
+}
+
+// commitAll commits everything staged, and waits for a commit in progress.
+func (j *journalBuffer) commitAll(ctx context.Context) error {
+	return j.commitThrough(ctx, math.MaxInt64)
+}
+
+// commitThrough commits everything staged, unless the entry with this number is already committed.
 func (j *journalBuffer) commitThrough(ctx context.Context, seq int64) error {
 	j.committing.Lock()
 	defer j.committing.Unlock()
 	j.mu.Lock()
 	c, state := j.takeStaged(seq), j.state
 	j.mu.Unlock()
-	if err := j.lease.err(); err != nil || len(c.Entries) == 0 {
+	if err := j.lease.err(); err != nil || len(c.Entries)+len(c.Events) == 0 {
 		return err
 	}
 	watch := watchCommit(context.WithoutCancel(ctx), state)
@@ -225,30 +258,29 @@ func (j *journalBuffer) commitThrough(ctx context.Context, seq int64) error {
 	if err != nil {
 		return j.lease.fail(fmt.Errorf("writing to the journal of run %s: %w", j.lease.Run, err))
 	}
-	j.setCommitted(c.Entries[len(c.Entries)-1].Seq)
+	if n := len(c.Entries); n > 0 {
+		j.setCommitted(c.Entries[n-1].Seq)
+	}
 	return nil
 }
 
-// takeStaged returns the commit of all staged entries, or of nothing if the entry with this number is committed. The
-// caller holds j.mu.
+// takeStaged returns the commit of everything staged, or of nothing if the entry with this number is committed. The caller
+// holds j.mu.
 func (j *journalBuffer) takeStaged(seq int64) (c Commit) {
 	if j.lastCommitted >= seq {
 		return c
 	}
 	c = Commit{Entries: j.staged, Events: j.takeEvents(), Update: j.update, Records: j.stagedAnswers, HandledSignals: j.contextStaged}
 	j.staged, j.update, j.stagedAnswers = nil, Update{}, nil
-	if j.timer != nil {
-		j.timer.Stop()
-		j.timer = nil
-	}
+	j.stopTimer()
 	return c
 }
 
-// takeEvents returns the events of the next commit. The caller holds j.mu.
+// takeEvents returns the events of the next commit, with the counts if the commit ends a step or the run. The caller holds j.mu.
 func (j *journalBuffer) takeEvents() []Event {
 	events := j.events
 	endsStep := func(e Entry) bool { return e.Kind == EntryStep || e.Kind == EntryEnd || e.Kind == EntryPark }
-	if len(j.counts) > 0 && (len(j.staged) == 0 || slices.ContainsFunc(j.staged, endsStep)) {
+	if len(j.counts) > 0 && (j.closed || slices.ContainsFunc(j.staged, endsStep)) {
 		if data, err := json.Marshal(j.counts); err == nil {
 			events = append(events, Event{At: time.Now(), Name: EventCounts, Data: data})
 		}
@@ -256,27 +288,6 @@ func (j *journalBuffer) takeEvents() []Event {
 	}
 	j.events = nil
 	return events
-}
-
-// commitAll commits everything staged, and waits for a commit in progress.
-func (j *journalBuffer) commitAll(ctx context.Context) error {
-	j.mu.Lock()
-	last := j.lastStaged
-	j.mu.Unlock()
-	return j.commitThrough(ctx, last)
-}
-
-// commitEvents commits events that no entry follows.
-func (j *journalBuffer) commitEvents(ctx context.Context) error {
-	j.committing.Lock()
-	defer j.committing.Unlock()
-	j.mu.Lock()
-	c := Commit{Events: j.takeEvents()}
-	j.mu.Unlock()
-	if err := j.lease.err(); err != nil || len(c.Events) == 0 {
-		return err
-	}
-	return j.lease.write(ctx, c, nil)
 }
 
 // setCommitted sets the number of the last committed entry.

@@ -91,14 +91,15 @@ func (k *Keeper) Suspend() { k.suspending.Store(true) }
 // ObservesEvents reports whether agents must have the keeper as an observer: see Options.Events.
 func (k *Keeper) ObservesEvents() bool { return k.options.Events != nil }
 
-// Observe stores an event with the next journal entry of its run. It makes the keeper an agent.Observer.
+// Observe stores an event with the next journal entry of its run, at the latest after a tenth of a second. It makes the keeper an
+// agent.Observer.
 func (k *Keeper) Observe(ctx context.Context, e agent.Event) {
 	r, ok := ctx.Value(recordedRunKey{}).(*recordedRun)
 	if !ok || r.keeper != k || k.options.Events == nil {
 		return
 	}
 	if form, ok := k.options.Events(e); ok {
-		r.journal.addEvent(form)
+		r.journal.addEvent(ctx, form)
 	}
 }
 
@@ -138,7 +139,7 @@ func (k *Keeper) AroundRun() agent.Processor {
 			about := s.Run()
 			lease, err := k.store.Begin(ctx, Job{
 				ID: about.ID, Session: about.Session, Kind: KindAgent, Name: about.Agent, Parent: about.Parent, Root: about.Root,
-				Demands: k.options.Demands, By: k.options.By,
+				Demands: k.options.Demands, By: k.options.By, Summary: lastMessage(s),
 			}, k.options.Owner, k.options.Lease)
 			if err != nil {
 				return mo.Err[agent.State](fmt.Errorf("keeping run %s: %w", about.ID, err))
@@ -147,6 +148,14 @@ func (k *Keeper) AroundRun() agent.Processor {
 		}
 		return r.executeTop(ctx, s, next)
 	})
+}
+
+// lastMessage returns the summary of a new run: its last message.
+func lastMessage(s agent.State) string {
+	if n := s.MessageCount(); n > 0 {
+		return summarize(s.Message(n - 1).Text())
+	}
+	return ""
 }
 
 // AroundRunInside returns the processor around the run inside the hooks: it records the input
@@ -186,7 +195,7 @@ func (k *Keeper) AroundStep() agent.Processor {
 		if wasCutOff(ctx) && hasCancelledCall(taken) {
 			return mo.Err[agent.State](agent.ErrSuspended)
 		}
-		if err := r.recordState(ctx, EntryStep, taken, Update{Status: StatusRunning, Steps: taken.RunStepCount()}); err != nil {
+		if err := r.recordState(ctx, EntryStep, taken, Update{Status: StatusRunning, Steps: taken.RunStepCount(), Usage: UsageOf(taken.RunUsage())}); err != nil {
 			return mo.Err[agent.State](&agent.RunError{State: taken, Err: err})
 		}
 		return result

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/samber/mo"
@@ -54,7 +53,10 @@ func (r *recordedRun) adopt(k *Keeper, c *claim) {
 func (r *recordedRun) executeTop(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	inside, stop := r.lease.hold(context.WithValue(ctx, recordedRunKey{}, r))
 	defer r.keeper.signals.follow(r.lease.Run, r.signals)()
-	defer func() { _ = r.journal.commitAll(ctx) }() // also when a processor panics
+	defer func() { // also when a processor panics
+		r.journal.setClosed()
+		_ = r.journal.commitAll(ctx)
+	}()
 	defer stop()
 	if _, ok := ctx.Value(leased{}).(*claim); ok { // signals may have come while no process held the run
 		r.keeper.signals.read(ctx)
@@ -101,12 +103,13 @@ func (r *recordedRun) recordEnd(ctx context.Context, final agent.State, err erro
 		status, blocked := statusOf(final.Status())
 		r.keeper.Observe(observed, agent.RunCompleted{State: final, Err: err})
 		return r.recordState(ctx, EntryEnd, final, Update{
-			Status: status, Blocked: blocked, Reason: final.StopSignal().OrEmpty().Reason, Steps: final.RunStepCount(), Result: agentResult(final, err),
+			Status: status, Blocked: blocked, Reason: final.StopSignal().OrEmpty().Reason, Steps: final.RunStepCount(),
+			Usage: UsageOf(final.RunUsage()), Result: agentResult(final, err),
 		})
 	}
 	r.keeper.Observe(observed, agent.RunParked{State: final})
 	if !final.Waiting() || cutOff { // suspended: any process may resume it at once from the journal
-		err := errors.Join(r.journal.commitAll(ctx), r.journal.commitEvents(ctx))
+		err := r.journal.commitAll(ctx)
 		r.lease.release(ctx)
 		return err
 	}
@@ -120,7 +123,8 @@ func (r *recordedRun) recordWaits(ctx context.Context, s agent.State) error {
 	if err != nil {
 		return err
 	}
-	if err := r.recordState(ctx, EntryPark, s, Update{Status: StatusWaiting, Steps: s.RunStepCount(), Waits: waits}); err != nil {
+	u := Update{Status: StatusWaiting, Steps: s.RunStepCount(), Usage: UsageOf(s.RunUsage()), Waits: waits}
+	if err := r.recordState(ctx, EntryPark, s, u); err != nil {
 		return err
 	}
 	r.lease.release(ctx)

@@ -177,7 +177,7 @@ func (r Reconciled) Changed() bool { return r.Expired+r.Overdue+r.Due+r.Late > 0
 type Commit struct {
 	// Entries are added to the journal.
 	Entries []Entry
-	// Events are added to the events of the run. The store numbers them.
+	// Events are added to the events of the run, and their decisions to Run.Decisions. The store numbers them.
 	Events []Event
 	// Update changes the summary of the run.
 	Update Update
@@ -235,6 +235,13 @@ type Run struct {
 	// Entries is the number of the last entry of the journal, Events that of the last event.
 	Entries int64 `json:"entries"`
 	Events  int64 `json:"events"`
+	// Summary is the beginning of the first input on one line, and Outcome the beginning of the result or error.
+	Summary string `json:"summary,omitempty"`
+	Outcome string `json:"outcome,omitempty"`
+	// Usage is what the run has used up to its last step.
+	Usage Usage `json:"usage,omitzero"`
+	// Decisions counts what hooks have decided.
+	Decisions []DecisionCount `json:"hook_decisions,omitempty"`
 	// Created and Updated are by the clock of the store; Updated is when the run last changed, except by Renew. Ready is
 	// since when it has been ready; zero while it is not.
 	Created time.Time `json:"created"`
@@ -310,7 +317,9 @@ type Update struct {
 	Reason  agent.StopReason
 	Blocked bool
 	Steps   int
-	// Result is what the run ended with, opaque to the store. It is stored with an end only.
+	// Usage, unless zero, replaces Run.Usage.
+	Usage Usage
+	// Result is what the run ended with. It is stored with an end only; Run.Outcome is then OutcomeOf it.
 	Result []byte
 	// Waits, unless nil, replaces all waits of the run: an empty list removes them. What was recorded for the same
 	// wait and hash is kept: the claim, the answers, and the token unless another is given. Answers given here are stored
@@ -374,6 +383,15 @@ type Filter struct {
 	Label Label
 	// Blocked selects only runs that a hook has blocked.
 	Blocked bool
+	// Decision and Hook, unless empty, select runs that have counted this decision, or one of this hook.
+	Decision Decision
+	Hook     string
+	// By, unless empty, selects runs that this person or service has submitted.
+	By string
+	// Top selects only runs without a Parent.
+	Top bool
+	// ChangedSince, unless zero, selects runs whose Updated is not before it.
+	ChangedSince time.Time
 	// Since and Until, unless zero, select runs created at or after Since, and before Until.
 	Since, Until time.Time
 	// Before, the last run of the previous page, selects only runs that follow it in the order of

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/samber/lo"
@@ -27,6 +28,7 @@ import (
 	"github.com/grapnel-go/grapnel/drivers"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
+	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -480,6 +482,62 @@ func TestStoredEvents(t *testing.T) {
 	about, err := store.Run(t.Context(), s.Run().ID)
 	require.NoError(t, err)
 	assert.Equal(t, int64(len(events)), about.Events)
+}
+
+// Events are stored with the next entry, or without one if it does not follow soon: a model may take minutes.
+func TestEventsOfASlowModel(t *testing.T) {
+	for takes, want := range map[time.Duration][]string{99 * time.Millisecond: {}, 101 * time.Millisecond: {"inference.started"}} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &commits{Store: memory.New()}
+			read := func(id agent.RunID) []string {
+				events, err := store.Events(t.Context(), id, 0, 10)
+				require.NoError(t, err)
+				return lo.Map(events, func(e durable.Event, _ int) string { return e.Name })
+			}
+			k := durable.Keep(store, durable.Options{Events: func(e agent.Event) (durable.EventForm, bool) {
+				switch e.(type) {
+				case agent.StepStarted:
+					return durable.EventForm{Counter: "steps"}, true
+				case agent.InferenceStarted:
+					return durable.EventForm{Name: e.EventName()}, true
+				}
+				return durable.EventForm{}, false
+			}})
+			var id agent.RunID
+			a, err := builder.New().With(capability.UseDurability{Keeper: k}).WithObserver(k).WithDriver(
+				agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+					time.Sleep(takes)
+					id = s.Run().ID
+					assert.Equal(t, want, read(id))
+					return agent.Step{Message: agent.Assistant("done"), FinishReason: agent.FinishStop}, nil
+				})).Build().Get()
+			require.NoError(t, err)
+			require.NoError(t, a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Error())
+			assert.Equal(t, []string{"inference.started", "counts"}, read(id))
+			assert.Equal(t, len(want), lo.Count(store.all, ""), "commits without entries")
+			require.NoError(t, store.Close())
+		})
+	}
+}
+
+// A list shows what a run has used before it ends.
+func TestUsageOfARunningRun(t *testing.T) {
+	store := openStore(t)
+	k := durable.Keep(store, durable.Options{})
+	used := agent.Usage{InputTokens: 7, OutputTokens: 2, CacheReadTokens: 3, Cost: mo.Some(0.5)}
+	driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
+		if s.RunStepCount() == 0 {
+			return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: "c", Name: "look", Arguments: "{}"}), Usage: used}, nil
+		}
+		about, err := store.Run(t.Context(), s.Run().ID)
+		require.NoError(t, err)
+		assert.Equal(t, durable.UsageOf(used), about.Usage)
+		return agent.Step{Message: agent.Assistant("done")}, nil
+	})
+	look := toolexec.Func("look", "Looks.", func(context.Context, struct{}) (string, error) { return "much", nil })
+	a, err := builder.New().WithDriver(driver).With(capability.UseDurability{Keeper: k}, capability.UseTools(look)).Build().Get()
+	require.NoError(t, err)
+	require.NoError(t, a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Error())
 }
 
 func TestEmbeddedScheduler(t *testing.T) {

@@ -88,7 +88,7 @@ func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 	waiting := waitingEvent{Event: durable.Event{At: time.Now()}, of: of}
 	if l.form != nil {
 		if form, ok := l.form(e); ok && form.Counter == "" {
-			waiting.Name, waiting.Data = form.Name, form.Data
+			waiting.Name, waiting.Data, waiting.Decision, waiting.Hook = form.Name, form.Data, form.Decision, form.Hook
 		}
 	}
 	if h, ok := e.(hooks.Event); ok && l.observer != nil {

@@ -65,6 +65,7 @@ func Handler(c *coordinator.Coordinator, o Options) http.Handler {
 	a := &api{Coordinator: c, store: c.Store(), log: o.Log, token: o.Token, rates: newRates(o.Rate), mux: mux, version: o.Version}
 	a.addBlueprints()
 	a.addRuns()
+	a.addChanges()
 	a.addSessions()
 	a.addEvents()
 	a.addRunners()

@@ -244,6 +244,11 @@ func (s *stream) follow(ctx context.Context, id agent.RunID, part string) error 
 
 // send writes one event.
 func (s *stream) send(at position, name string, data json.RawMessage) error {
+	return s.sendAs(at.String(), name, data)
+}
+
+// sendAs writes one event with an ID.
+func (s *stream) sendAs(id, name string, data json.RawMessage) error {
 	if len(data) == 0 {
 		data = json.RawMessage("{}")
 	}
@@ -254,7 +259,7 @@ func (s *stream) send(at position, name string, data json.RawMessage) error {
 		return r
 	}, name)
 	compact := strings.NewReplacer("\r", " ", "\n", " ").Replace(string(data)) // JSON has line breaks only between values
-	_, err := fmt.Fprintf(s.out, "id: %s\nevent: %s\ndata: %s\n\n", at, name, compact)
+	_, err := fmt.Fprintf(s.out, "id: %s\nevent: %s\ndata: %s\n\n", id, name, compact)
 	s.flush()
 	return err
 }

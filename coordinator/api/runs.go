@@ -12,6 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/approval"
 )
 
 // runInput names a run.
@@ -53,10 +54,24 @@ func (a *api) addRuns() {
 		})
 
 	add(a, route(http.MethodGet, "/runs", "list-runs", "List runs, newest first", wire.Viewer),
-		func(ctx context.Context, in *wire.RunFilter) (wire.RunList, error) { return a.ListRuns(ctx, *in) })
+		func(ctx context.Context, in *wire.RunFilter) (wire.RunList, error) {
+			if in.Mine {
+				in.SubmittedBy = identityOf(ctx).Name
+			}
+			return a.ListRuns(ctx, *in)
+		})
 
 	add(a, route(http.MethodGet, "/runs/{id}", "get-run", "Read a run with its parameters, result and hooks", wire.Viewer),
-		func(ctx context.Context, in *runInput) (wire.RunDetail, error) { return a.Run(ctx, in.ID) })
+		func(ctx context.Context, in *runInput) (wire.RunDetail, error) {
+			d, err := a.Run(ctx, in.ID)
+			if err != nil {
+				return d, err
+			}
+			if d.Rules, err = a.RulesOf(ctx, in.ID); err != nil {
+				return d, err
+			}
+			return d, a.addMayAnswer(ctx, &d)
+		})
 
 	type stopInput struct {
 		ID   agent.RunID `path:"id"`
@@ -69,6 +84,40 @@ func (a *api) addRuns() {
 	}), func(ctx context.Context, in *stopInput) error {
 		return a.Stop(ctx, in.ID, lo.FromPtr(in.Body).Reason, identityOf(ctx).Name)
 	})
+}
+
+// addMayAnswer says what the caller may answer of what a run waits for.
+func (a *api) addMayAnswer(ctx context.Context, d *wire.RunDetail) error {
+	if len(d.WaitsFor) == 0 {
+		return nil
+	}
+	waits, err := a.store.Waits(ctx, d.RunID)
+	if err != nil {
+		return err
+	}
+	who := identityOf(ctx)
+	for i := range d.WaitsFor {
+		v := &d.WaitsFor[i]
+		if len(v.Asked) == 0 {
+			continue
+		}
+		if who.Role != wire.Operator && who.Role != wire.Admin {
+			v.WhyNot = "answers need the role operator"
+			continue
+		}
+		for _, w := range waits {
+			if w.ID != v.Wait {
+				continue
+			}
+			page, err := approval.PageOf(ctx, a.store, w, &approval.Principal{Name: who.Name, Roles: []string{string(who.Role)}}, false)
+			if err != nil {
+				return err
+			}
+			v.WhyNot = cmp.Or(page.CannotApprove, page.Message)
+			v.MayAnswer = v.WhyNot == ""
+		}
+	}
+	return nil
 }
 
 // newSubmitted returns the response for a run that was submitted: the same with and without hooks.

@@ -35,8 +35,8 @@ func (a *api) addStored() {
 		func(ctx context.Context, in *wire.StoredFilter) (runs, error) {
 			all, err := a.store.List(ctx, durable.Filter{
 				Status: lo.Map(in.Status, func(s string, _ int) durable.Status { return durable.Status(s) }), Kind: in.Kind, Phase: in.Phase, Name: in.Name,
-				Session: in.Session, Parent: in.Parent, Label: durable.Label{Name: in.Label, Value: in.Value}, Blocked: in.Blocked, Since: in.Since,
-				Until: in.Until, Before: in.Before, Limit: in.Limit,
+				Session: in.Session, Parent: in.Parent, Label: durable.Label{Name: in.Label, Value: in.Value}, Blocked: in.Blocked,
+				Decision: in.Decision, Hook: in.Hook, By: in.By, Top: in.Top, Since: in.Since, Until: in.Until, Before: in.Before, Limit: in.Limit,
 			})
 			return runs{listOf(all)}, err
 		})

@@ -78,13 +78,15 @@ func (s *OperatorStore) List(ctx context.Context, f durable.Filter) ([]durable.R
 	query := queryOf(map[string]string{
 		"kind": string(f.Kind), "phase": string(f.Phase), "name": f.Name, "session": string(f.Session), "parent": string(f.Parent),
 		"label": f.Label.Name, "value": f.Label.Value, "since": timeText(f.Since), "until": timeText(f.Until), "before": string(f.Before),
-		"limit": numberText(f.Limit),
+		"limit": numberText(f.Limit), "decision": string(f.Decision), "hook": f.Hook, "by": f.By,
 	})
 	for _, status := range f.Status {
 		query.Add("status", string(status))
 	}
-	if f.Blocked {
-		query.Set("blocked", "true")
+	for name, isSet := range map[string]bool{"blocked": f.Blocked, "top": f.Top} {
+		if isSet {
+			query.Set(name, "true")
+		}
 	}
 	var out struct {
 		Runs []durable.Run `json:"runs"`

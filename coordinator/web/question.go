@@ -66,28 +66,13 @@ func (h *Handler) newCard(ctx context.Context, v *view, w durable.Wait, back str
 	return c, err
 }
 
-// firstEvents is how many events of a run are searched for what it was asked to do.
-const firstEvents = 20
-
-// inputOf returns what a run was asked to do. Runs that were not submitted have it in their events, if at all.
+// inputOf returns what a run was asked to do.
 func (h *Handler) inputOf(ctx context.Context, id agent.RunID) (string, error) {
-	input, err := h.o.Store.SubmittedInput(ctx, id)
+	about, err := h.o.Store.Run(ctx, id)
 	if errors.Is(err, durable.ErrNotFound) { // it was deleted meanwhile
 		err = nil
 	}
-	if text := inputText(input); err != nil || text != "" {
-		return text, err
-	}
-	all, err := h.o.Store.Events(ctx, id, 0, firstEvents)
-	for _, e := range all {
-		var in struct {
-			Input []string `json:"input"`
-		}
-		if e.Name == (agent.InferenceStarted{}).EventName() && json.Unmarshal(e.Data, &in) == nil {
-			return firstLine(strings.Join(in.Input, " ")), nil
-		}
-	}
-	return "", err
+	return firstLine(about.Summary), err
 }
 
 // showAnswer shows a response about one question: Options.Page of the handler of answers.

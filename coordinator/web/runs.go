@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -24,8 +23,6 @@ import (
 const (
 	// rowsShown is how many runs a page lists.
 	rowsShown = 50
-	// rowsSearched is how many runs one search reads; the page then offers to search older ones.
-	rowsSearched = 1000
 	// partShown is how many runs a part of the first page lists.
 	partShown = 8
 )
@@ -49,7 +46,6 @@ var activeStatuses = []string{string(wire.Pending), string(wire.Hooking), string
 type row struct {
 	wire.Run
 
-	input string
 	// why is the question that a waiting run asks.
 	why string
 }
@@ -91,7 +87,7 @@ func (q query) filter() (f wire.RunFilter, ok bool) {
 		return f, false
 	}
 	f = tabs[i].filter
-	f.AgentName, f.Before, f.Limit = q.name, q.before, rowsShown
+	f.AgentName, f.Query, f.Before, f.Limit = q.name, q.text, q.before, rowsShown
 	return f, true
 }
 
@@ -101,83 +97,32 @@ func (h *Handler) readRows(ctx context.Context, q query) (rows []row, next strin
 	if !ok {
 		return nil, "", errUnknownList
 	}
-	for searched := 0; ; searched += f.Limit {
-		list, err := h.o.Coordinator.ListRuns(ctx, f)
-		if err != nil {
-			return nil, "", err
-		}
-		for _, r := range list.Runs {
-			one, err := h.rowOf(ctx, r)
-			if err != nil {
-				return nil, "", err
-			}
-			if one.matches(q.text) {
-				rows = append(rows, one)
-			}
-			if len(rows) == rowsShown {
-				return rows, string(r.RunID), nil
-			}
-		}
-		if f.Before = list.Next; f.Before == "" || q.text == "" || searched+f.Limit >= rowsSearched {
-			return rows, list.Next, nil
-		}
+	list, err := h.o.Coordinator.ListRuns(ctx, f)
+	if err != nil {
+		return nil, "", err
 	}
+	rows, err = h.rowsOf(ctx, list.Runs)
+	return rows, list.Next, err
 }
 
 var errUnknownList = errors.New("there is no such list of runs")
 
-// rowsOf adds to runs what a list shows of them.
-func (h *Handler) rowsOf(ctx context.Context, runs []wire.Run) (rows []row, err error) {
-	for _, r := range runs {
-		one, err := h.rowOf(ctx, r)
+// rowsOf adds to runs the questions that waiting ones ask.
+func (h *Handler) rowsOf(ctx context.Context, runs []wire.Run) ([]row, error) {
+	rows := lo.Map(runs, func(r wire.Run, _ int) row { return row{Run: r} })
+	for i := range rows {
+		if rows[i].Status != wire.Waiting {
+			continue
+		}
+		items, _, err := approval.Inbox(ctx, h.o.Store, durable.WaitFilter{Run: rows[i].RunID, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, one)
+		if len(items) > 0 {
+			rows[i].why = waitTitle(items[0]) + " " + items[0].Preview
+		}
 	}
 	return rows, nil
-}
-
-// rowOf adds to a run what a list shows of it.
-func (h *Handler) rowOf(ctx context.Context, r wire.Run) (row, error) {
-	input, err := h.o.Store.SubmittedInput(ctx, r.RunID)
-	if err != nil && !errors.Is(err, durable.ErrNotFound) { // it was deleted meanwhile
-		return row{}, err
-	}
-	one := row{Run: r, input: inputText(input)}
-	if r.Status == wire.Waiting {
-		items, _, err := approval.Inbox(ctx, h.o.Store, durable.WaitFilter{Run: r.RunID, Limit: 1})
-		if err != nil {
-			return row{}, err
-		}
-		if len(items) > 0 {
-			one.why = waitTitle(items[0]) + " " + items[0].Preview
-		}
-	}
-	return one, nil
-}
-
-// inputText returns a run's parameters on one line. An agent's stored input is its messages.
-func inputText(stored []byte) string {
-	var in struct {
-		Messages []struct {
-			Text  string `json:"text"`
-			Parts []struct {
-				Text string `json:"text"`
-			} `json:"parts"`
-		} `json:"messages"`
-	}
-	if json.Unmarshal(stored, &in) == nil && len(in.Messages) > 0 {
-		m := in.Messages[len(in.Messages)-1]
-		text := []string{m.Text}
-		for _, part := range m.Parts {
-			text = append(text, part.Text)
-		}
-		if all := strings.Join(text, ""); all != "" {
-			return firstLine(all)
-		}
-	}
-	return inputLine(stored)
 }
 
 // reason returns why a run is as it is, on one line.
@@ -191,19 +136,6 @@ func (r row) reason() string {
 		return firstLine(strings.Join(slices.Concat(r.FailedHooks, r.Changes), "; "))
 	}
 	return ""
-}
-
-// matches reports whether a run has a text in its ID, agent, labels, parameters or reason.
-func (r row) matches(text string) bool {
-	if text == "" {
-		return true
-	}
-	text = strings.ToLower(text)
-	in := []string{string(r.RunID), r.AgentName, r.SubmittedBy, r.input, r.reason()}
-	for name, value := range r.Labels {
-		in = append(in, name+"="+value)
-	}
-	return slices.ContainsFunc(in, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
 }
 
 // showRuns serves a list of runs.
@@ -260,7 +192,7 @@ func (h *Handler) showRuns(w http.ResponseWriter, r *http.Request, v *view) {
 func (v *view) putNone(q query, next string) {
 	switch {
 	case next != "":
-		v.Put("<p class=\"dim\" id=\"none\">None of the last %s runs match.</p>\n", rowsSearched)
+		v.Put("<p class=\"dim\" id=\"none\">None of the runs that were searched match.</p>\n")
 	case q != (query{}):
 		v.Put("<p class=\"dim\" id=\"none\">No run matches. <a href=\"%s\">Show all runs</a></p>\n", prefix+"runs")
 	default:
@@ -292,7 +224,7 @@ func (v *view) putRow(p *markup.Page, r row) {
 		took = formatDuration(r.UpdatedAt.Sub(r.CreatedAt))
 	}
 	p.Put(`<li id="r-%s"><a class="row" data-key href="%s"><span class="what"><b>%s</b> <span class="input">%s</span>`,
-		cutText(string(r.RunID), lineLen), runPath(r.RunID), cutText(r.AgentName, lineLen), r.input)
+		cutText(string(r.RunID), lineLen), runPath(r.RunID), cutText(r.AgentName, lineLen), firstLine(r.Summary))
 	look := "s-" + statusOf(r.Run)
 	if r.Status == wire.Completed { // it says what hooks did
 		look = lo.Ternary(len(r.FailedHooks) > 0, "failed", "dim")

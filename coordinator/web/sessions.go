@@ -31,8 +31,8 @@ func (h *Handler) showSession(w http.ResponseWriter, r *http.Request, v *view) {
 		v.Put("</p>\n")
 	}
 	v.Put("<section><h2>Runs</h2>\n<ul class=\"rows tree\">\n")
+	rows, err := h.rowsOf(r.Context(), s.Runs)
 	for i, run := range s.Runs {
-		one, err := h.rowOf(r.Context(), run)
 		var hooked []row
 		if err == nil && i < hookedShown && run.HasHooks {
 			var list wire.RunList
@@ -44,7 +44,7 @@ func (h *Handler) showSession(w http.ResponseWriter, r *http.Request, v *view) {
 			h.fail(w, r, v, "reading a session", err)
 			return
 		}
-		v.putRow(&v.Page, one)
+		v.putRow(&v.Page, rows[i])
 		if len(hooked) > 0 {
 			v.Put("<li>")
 			v.putRows(&v.Page, "hooks-"+string(run.RunID), hooked)

@@ -43,7 +43,9 @@ type HookEvent struct {
 	BlockReason           string          `json:"block_reason,omitempty"`
 	// Error is why the hook has failed, OnErrorBehavior what followed: block, continue or retry. After a run nothing follows: there it is
 	// the on_error of the hook.
+	// ErrorBody is the beginning of the response of a hook of type http that has failed with its status.
 	Error           string `json:"error,omitempty"`
+	ErrorBody       string `json:"error_body,omitempty"`
 	OnErrorBehavior string `json:"on_error_behavior,omitempty"`
 	// OnError is the on_error of a hook that has failed, as the blueprint has it; empty for the default.
 	OnError string `json:"on_error,omitempty"`

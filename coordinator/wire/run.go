@@ -109,10 +109,21 @@ type Run struct {
 	Because  string      `json:"because,omitempty"`
 	// Continues is set if the run continues a session.
 	Continues bool `json:"continues_session,omitempty"`
+	// Summary is the beginning of the parameters on one line, Outcome the beginning of the result or error.
+	Summary string `json:"summary,omitempty"`
+	Outcome string `json:"outcome,omitempty"`
+	// Steps is how many steps the run has taken. Usage is what they have used.
+	Steps int           `json:"steps"`
+	Usage durable.Usage `json:"usage,omitzero"`
+	// Decisions says how often hooks have decided, by decision.
+	Decisions map[durable.Decision]int64 `json:"decisions,omitempty"`
 	// Runner is the runner that executes the run.
 	Runner    string    `json:"runner,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
+	// EndedAt and DurationMS are absent before the end. The duration counts from CreatedAt.
+	EndedAt    *time.Time `json:"ended_at,omitempty"`
+	DurationMS *int64     `json:"duration_ms,omitempty"`
 }
 
 // RunDetail is everything about a run.
@@ -132,6 +143,8 @@ type RunDetail struct {
 	Hooks []HookEvent `json:"hooks"`
 	// Retries are the runs that retry this one, the newest first.
 	Retries []Run `json:"retries,omitempty"`
+	// Rules are the hooks of the version of the blueprint that the run has.
+	Rules []RuleView `json:"rules,omitempty"`
 	// WaitsFor is what a waiting run waits for.
 	WaitsFor []WaitView `json:"waits_for,omitempty"`
 	// Pipeline is what a run of a pipeline is doing, or how it has ended.
@@ -144,9 +157,43 @@ type WaitView struct {
 	Kind durable.WaitKind `json:"kind"`
 	Tool string           `json:"tool,omitempty"`
 	// Questions are the IDs of the open questions. An answer names those that it covers.
-	Questions []string    `json:"questions,omitempty"`
+	Questions []string `json:"questions,omitempty"`
+	// Asked are the open questions in words.
+	Asked []QuestionView `json:"asked,omitempty"`
+	// Arguments are those that would run, and Original those that the model sent, if hooks have changed them.
+	Arguments string      `json:"arguments,omitempty"`
+	Original  string      `json:"original,omitempty"`
 	Run       agent.RunID `json:"run,omitempty"`
+	Since     time.Time   `json:"since,omitzero"`
 	Deadline  time.Time   `json:"deadline,omitzero"`
+	// MayAnswer says whether the caller may approve, and WhyNot why not.
+	MayAnswer bool   `json:"may_answer"`
+	WhyNot    string `json:"why_not,omitempty"`
+}
+
+// QuestionView is an open question.
+type QuestionView struct {
+	ID     string `json:"id"`
+	By     string `json:"by,omitempty"`
+	Rule   string `json:"rule,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Approvers are the names and roles of those who may answer; none means anyone. Quorum is how many must approve, Approvals how many
+	// have.
+	Approvers []string `json:"approvers,omitempty"`
+	Quorum    int      `json:"quorum"`
+	Approvals int      `json:"approvals"`
+}
+
+// RuleView is a hook of a run's blueprint.
+type RuleView struct {
+	Hook string `json:"hook"`
+	// Point is where it is called, such as RunStart, and Type its action's type; empty for a decision.
+	Point string `json:"point"`
+	Type  string `json:"type,omitempty"`
+	// Mode is enforce, shadow, waived or observe.
+	Mode string `json:"mode"`
+	// Path is its place in the blueprint, such as hooks.on_run_start.
+	Path string `json:"path,omitempty"`
 }
 
 // Ending says why a run has ended as it did, in a line each.
@@ -172,6 +219,12 @@ type RunFilter struct {
 	HasHooks      bool      `query:"has_hooks" doc:"Only runs whose blueprint has hooks around them."`
 	Blocked       bool      `query:"blocked" doc:"Only runs that a hook has blocked."`
 	HookRuns      bool      `query:"hook_runs" doc:"Also runs that hooks have started. A list for an agent, a parent or a session has them anyway."`
+	Top           bool      `query:"top" doc:"Only runs that no other run has started."`
+	Query         string    `query:"q" maxLength:"200" doc:"Only runs with this text in their ID, agent, labels, submitter, summary or outcome. A page searches a part of the runs: it may be empty although next is set."`
+	Decision      string    `query:"decision" doc:"Only runs in which a hook has decided this." enum:"blocked,denied,asked,rewritten,withheld,failed,timeout,shadow"`
+	Hook          string    `query:"hook" doc:"Only runs in which the hook with this name has decided."`
+	SubmittedBy   string    `query:"submitted_by" doc:"Only runs of this submitter."`
+	Mine          bool      `query:"mine" doc:"Only runs that the caller has submitted."`
 	Since         time.Time `query:"since" doc:"Only runs created at or after this time."`
 	Until         time.Time `query:"until" doc:"Only runs created before this time."`
 	Before        string    `query:"before" doc:"Only runs after this one in the order of the list: next of the page before."`
@@ -183,6 +236,19 @@ type RunList struct {
 	Runs []Run `json:"runs"`
 	// Next, unless empty, is the value of before for the next page.
 	Next string `json:"next,omitempty"`
+}
+
+// Counts says what runs and what waits. Each number is 1000 at most.
+type Counts struct {
+	// Pending runs wait for a runner, running ones are executed or have hooks called, and waiting ones wait for people or runs.
+	Pending int `json:"pending"`
+	Running int `json:"running"`
+	Waiting int `json:"waiting"`
+	// Inbox is how many questions are open, InboxMine how many of them the caller may approve, and OldestWaitS for how many seconds the
+	// oldest is open.
+	Inbox       int   `json:"inbox"`
+	InboxMine   int   `json:"inbox_mine"`
+	OldestWaitS int64 `json:"oldest_wait_s"`
 }
 
 // EventView is an event as the API has it.

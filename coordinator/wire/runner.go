@@ -76,6 +76,9 @@ type RunnerEvent struct {
 	At   time.Time `json:"time"`
 	Name string    `json:"event_type"`
 	Data []byte    `json:"data,omitempty"`
+	// Decision and Hook are durable.Event's.
+	Decision durable.Decision `json:"decision,omitempty"`
+	Hook     string           `json:"hook,omitempty"`
 }
 
 // RunUpdate changes a run: see durable.Update.
@@ -84,6 +87,7 @@ type RunUpdate struct {
 	Reason  agent.StopReason `json:"reason,omitempty"`
 	Blocked bool             `json:"blocked,omitempty"`
 	Steps   int              `json:"steps,omitempty"`
+	Usage   durable.Usage    `json:"usage,omitzero"`
 	Result  []byte           `json:"result,omitempty"`
 	// Waits, unless absent, replaces what the run waits for.
 	Waits   *[]durable.Wait `json:"waits,omitempty"`
@@ -94,10 +98,10 @@ type RunUpdate struct {
 func NewJournalCommit(epoch int64, id string, c durable.Commit) JournalCommit {
 	out := JournalCommit{Epoch: epoch, ID: id, Entries: c.Entries, HandledSignals: c.HandledSignals}
 	for _, e := range c.Events {
-		out.Events = append(out.Events, RunnerEvent{e.At, e.Name, e.Data})
+		out.Events = append(out.Events, RunnerEvent{e.At, e.Name, e.Data, e.Decision, e.Hook})
 	}
 	u := c.Update
-	out.Update = &RunUpdate{Status: u.Status, Reason: u.Reason, Blocked: u.Blocked, Steps: u.Steps, Result: u.Result, AnyWait: u.AnyWait}
+	out.Update = &RunUpdate{Status: u.Status, Reason: u.Reason, Blocked: u.Blocked, Steps: u.Steps, Usage: u.Usage, Result: u.Result, AnyWait: u.AnyWait}
 	if u.Waits != nil {
 		out.Update.Waits = &u.Waits
 	}
@@ -108,10 +112,10 @@ func NewJournalCommit(epoch int64, id string, c durable.Commit) JournalCommit {
 func (j JournalCommit) Commit() durable.Commit {
 	c := durable.Commit{Entries: j.Entries, HandledSignals: j.HandledSignals}
 	for _, e := range j.Events {
-		c.Events = append(c.Events, durable.Event{At: e.At, Name: e.Name, Data: e.Data})
+		c.Events = append(c.Events, durable.Event{At: e.At, Name: e.Name, Data: e.Data, Decision: e.Decision, Hook: e.Hook})
 	}
 	if u := j.Update; u != nil {
-		c.Update = durable.Update{Status: u.Status, Reason: u.Reason, Blocked: u.Blocked, Steps: u.Steps, Result: u.Result, AnyWait: u.AnyWait}
+		c.Update = durable.Update{Status: u.Status, Reason: u.Reason, Blocked: u.Blocked, Steps: u.Steps, Usage: u.Usage, Result: u.Result, AnyWait: u.AnyWait}
 		if u.Waits != nil {
 			c.Update.Waits = append([]durable.Wait{}, *u.Waits...)
 		}

@@ -18,10 +18,16 @@ type StoredFilter struct {
 	Label   string          `query:"label" doc:"The name of a label."`
 	Value   string          `query:"value" doc:"The value of the label."`
 	Blocked bool            `query:"blocked"`
-	Since   time.Time       `query:"since"`
-	Until   time.Time       `query:"until"`
-	Before  agent.RunID     `query:"before" doc:"The last run of the page before."`
-	Limit   int             `query:"limit" default:"100" minimum:"1"`
+
+	Decision durable.Decision `query:"decision"`
+	Hook     string           `query:"hook"`
+	By       string           `query:"by"`
+	Top      bool             `query:"top"`
+
+	Since  time.Time   `query:"since"`
+	Until  time.Time   `query:"until"`
+	Before agent.RunID `query:"before" doc:"The last run of the page before."`
+	Limit  int         `query:"limit" default:"100" minimum:"1"`
 }
 
 // WaitFilter selects what runs wait for: the query of GET /waits. The members that begin with After are those of the last wait of the page before.

@@ -1,6 +1,7 @@
 package durabletest
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"sync"
@@ -50,6 +51,11 @@ var listing = map[string]part{
 			durable.Job{ID: "8", Session: "v", Name: "t", Traits: durable.Traits{Turn: durable.TurnFirst, ParentSession: "u", HasHooks: true}},
 			durable.Job{ID: "9", Session: "v", Name: "t", After: "8", Traits: durable.Traits{Turn: durable.TurnLater, ParentSession: "u", RequestKey: "k"}},
 		)
+		decided := newEvent("e")
+		decided.Decision, decided.Hook = durable.DecisionDenied, "payee"
+		writeCommit(t, s, beginAs(t, s, durable.Job{ID: "10", By: "ann", Parent: "1", Name: "d"}, "one", hour), durable.Commit{Events: []durable.Event{decided}})
+		decided.Decision = durable.DecisionAsked
+		writeCommit(t, s, beginAs(t, s, durable.Job{ID: "11", By: "bob", Name: "d"}, "one", hour), durable.Commit{Events: []durable.Event{decided}})
 		label := func(name, value string) durable.Label { return durable.Label{Name: name, Value: value} }
 		for _, c := range []struct {
 			filter durable.Filter
@@ -66,13 +72,13 @@ var listing = map[string]part{
 			{durable.Filter{HasHooks: true}, []agent.RunID{"8"}},
 			{durable.Filter{HasHooks: true, Status: []durable.Status{durable.StatusWaiting}}, []agent.RunID{}},
 			{durable.Filter{HasHooks: true, Turn: durable.TurnFirst, ParentSession: "u", Name: "t"}, []agent.RunID{"8"}},
-			{durable.Filter{}, []agent.RunID{"9", "8", "7", "6", "5", "4", "3", "2", "1"}},
-			{durable.Filter{Status: []durable.Status{durable.StatusRunning}}, []agent.RunID{"1"}},
+			{durable.Filter{}, []agent.RunID{"11", "10", "9", "8", "7", "6", "5", "4", "3", "2", "1"}},
+			{durable.Filter{Status: []durable.Status{durable.StatusRunning}}, []agent.RunID{"11", "10", "1"}},
 			{durable.Filter{Status: []durable.Status{durable.StatusWaiting, durable.StatusCompleted}}, []agent.RunID{"9", "3", "2"}},
 			{durable.Filter{Status: []durable.Status{durable.StatusReady}}, []agent.RunID{"8", "6"}},
 			{durable.Filter{Status: []durable.Status{durable.StatusPending}}, []agent.RunID{"7"}},
 			{durable.Filter{Status: []durable.Status{durable.StatusCancelled}}, []agent.RunID{}},
-			{durable.Filter{Status: durable.Statuses}, []agent.RunID{"9", "8", "7", "6", "5", "4", "3", "2", "1"}},
+			{durable.Filter{Status: durable.Statuses}, []agent.RunID{"11", "10", "9", "8", "7", "6", "5", "4", "3", "2", "1"}},
 			{durable.Filter{Kind: durable.KindCommand}, []agent.RunID{"3"}},
 			{durable.Filter{Kind: durable.KindAgent, Name: "a"}, []agent.RunID{"1"}},
 			{durable.Filter{Name: "a"}, []agent.RunID{"3", "1"}},
@@ -84,7 +90,7 @@ var listing = map[string]part{
 			{durable.Filter{Phase: "first", Session: "u"}, []agent.RunID{}},
 			{durable.Filter{Phase: "agent"}, []agent.RunID{}},
 			{durable.Filter{Session: "u"}, []agent.RunID{"4", "3"}},
-			{durable.Filter{Parent: "1"}, []agent.RunID{"3", "2"}},
+			{durable.Filter{Parent: "1"}, []agent.RunID{"10", "3", "2"}},
 			{durable.Filter{Parent: "1", Name: "b"}, []agent.RunID{"2"}},
 			{durable.Filter{Parent: "1", Name: "b", Session: "u"}, []agent.RunID{}},
 			{durable.Filter{Name: "a", Status: []durable.Status{durable.StatusCompleted}, Session: "u", Parent: "1"}, []agent.RunID{"3"}},
@@ -96,15 +102,26 @@ var listing = map[string]part{
 			{durable.Filter{Label: label("team", "red"), Status: []durable.Status{durable.StatusRunning}}, []agent.RunID{"1"}},
 			{durable.Filter{Label: label("team", "red"), Before: "3"}, []agent.RunID{"1"}},
 			{durable.Filter{Label: label("team", "red"), Limit: 1}, []agent.RunID{"3"}},
-			{durable.Filter{Label: label("", "red")}, []agent.RunID{"9", "8", "7", "6", "5", "4", "3", "2", "1"}},
+			{durable.Filter{Label: label("", "red")}, []agent.RunID{"11", "10", "9", "8", "7", "6", "5", "4", "3", "2", "1"}},
 			{durable.Filter{Blocked: true}, []agent.RunID{"4"}},
+			{durable.Filter{Decision: durable.DecisionDenied}, []agent.RunID{"10"}},
+			{durable.Filter{Hook: "payee"}, []agent.RunID{"11", "10"}},
+			{durable.Filter{Hook: "payee", Before: "11"}, []agent.RunID{"10"}},
+			{durable.Filter{Hook: "payee", Decision: durable.DecisionAsked, Status: []durable.Status{durable.StatusRunning}}, []agent.RunID{"11"}},
+			{durable.Filter{Hook: "other"}, []agent.RunID{}},
+			{durable.Filter{Hook: "payee\x00", Decision: "\xff"}, []agent.RunID{}},
+			{durable.Filter{By: "ann"}, []agent.RunID{"10"}},
+			{durable.Filter{By: "bob", Status: []durable.Status{durable.StatusWaiting}}, []agent.RunID{}},
+			{durable.Filter{By: "bob", Decision: durable.DecisionAsked, Name: "d"}, []agent.RunID{"11"}},
+			{durable.Filter{Top: true, Limit: 3}, []agent.RunID{"11", "9", "8"}},
+			{durable.Filter{Top: true, By: "ann"}, []agent.RunID{}},
 			{durable.Filter{Blocked: true, Name: "a"}, []agent.RunID{}},
 			{durable.Filter{Before: "4"}, []agent.RunID{"3", "2", "1"}},
 			{durable.Filter{Before: "4", Name: "a"}, []agent.RunID{"3", "1"}},
 			{durable.Filter{Before: "3", Name: "b"}, []agent.RunID{"2"}},
 			{durable.Filter{Before: "4", Limit: 2}, []agent.RunID{"3", "2"}},
 			{durable.Filter{Before: "1"}, []agent.RunID{}},
-			{durable.Filter{Limit: 1}, []agent.RunID{"9"}},
+			{durable.Filter{Limit: 1}, []agent.RunID{"11"}},
 		} {
 			assert.Equal(t, c.want, listIDs(t, s, c.filter), "%+v", c.filter)
 		}
@@ -128,6 +145,62 @@ var listing = map[string]part{
 			{durable.Filter{Until: longAgo()}, []agent.RunID{}},
 			{durable.Filter{Since: at[0], Before: "c", Limit: 1}, []agent.RunID{"b"}},
 			{durable.Filter{Since: at[1].Add(time.Microsecond), Name: "tester"}, []agent.RunID{"c"}},
+		} {
+			assert.Equal(t, c.want, listIDs(t, s, c.filter), "%+v", c.filter)
+		}
+	},
+	"summary, outcome, usage and decisions": func(t *testing.T, s durable.Store) {
+		input := []byte(`{"messages":[{"role":"user","text":"ignored"},{"role":"user","text":"Pay\n the  rent\u0000"}]}`)
+		l := beginAs(t, s, durable.Job{ID: "r", Name: "a", Input: input}, "one", hour)
+		assert.Equal(t, "Pay the rent", getRun(t, s, "r").Summary)
+		decide := func(d durable.Decision, hook string) durable.Event {
+			e := newEvent("e")
+			e.Decision, e.Hook = d, hook
+			return e
+		}
+		c := durable.Commit{
+			Entries: newEntries(1, 1), Update: durable.Update{Status: durable.StatusRunning, Steps: 1},
+			Events: []durable.Event{decide(durable.DecisionDenied, "payee"), newEvent("none"), decide(durable.DecisionDenied, "payee\x00")},
+		}
+		writeCommit(t, s, l, c)
+		assert.Equal(t, []durable.DecisionCount{{Decision: durable.DecisionDenied, Hook: "payee", Count: 2}}, getRun(t, s, "r").Decisions)
+		writeCommit(t, s, l, durable.Commit{Entries: newEntries(2, 2), Events: []durable.Event{decide(durable.DecisionAsked, "limit")}})
+		result, err := json.Marshal(durable.Result{Text: "Paid.\nAll of it."})
+		require.NoError(t, err)
+		used := durable.Usage{InputTokens: 7, OutputTokens: 2, CostUSD: new(0.5)}
+		end := durable.Commit{Update: durable.Update{Status: durable.StatusCompleted, Steps: 2, Usage: used, Result: result}}
+		writeCommit(t, s, l, end)
+		writeCommit(t, s, l, end) // a repetition counts nothing
+		r := getRun(t, s, "r")
+		assert.Equal(t, []string{"Pay the rent", "Paid. All of it."}, []string{r.Summary, r.Outcome})
+		assert.Equal(t, used, r.Usage)
+		assert.Equal(t, []durable.DecisionCount{
+			{Decision: durable.DecisionDenied, Hook: "payee", Count: 2}, {Decision: durable.DecisionAsked, Hook: "limit", Count: 1},
+		}, r.Decisions)
+		listed, err := s.List(t.Context(), durable.Filter{})
+		require.NoError(t, err)
+		assert.Equal(t, []durable.Run{r}, listed)
+		assert.Equal(t, "input of x", submitJobs(t, s, newJob("x"))[0].Summary)
+	},
+	"changed since": func(t *testing.T, s durable.Store) {
+		ended := beginRun(t, s, "ended")
+		running := beginRun(t, s, "running")
+		submitJobs(t, s, newJob("ready"))
+		endRun(t, s, beginRun(t, s, "old"))
+		time.Sleep(2 * time.Millisecond) // the changes below must have another time
+		endRun(t, s, ended)
+		at := getRun(t, s, "ended").Updated
+		writeUpdate(t, s, running, durable.Update{}, newEntry(1))
+		isEnded := []durable.Status{durable.StatusCompleted, durable.StatusFailed}
+		for _, c := range []struct {
+			filter durable.Filter
+			want   []agent.RunID
+		}{
+			{durable.Filter{ChangedSince: at}, []agent.RunID{"running", "ended"}},
+			{durable.Filter{ChangedSince: at, Status: isEnded}, []agent.RunID{"ended"}},
+			{durable.Filter{ChangedSince: at, Status: []durable.Status{durable.StatusReady, durable.StatusRunning}}, []agent.RunID{"running"}},
+			{durable.Filter{ChangedSince: longAgo(), Status: isEnded, Before: "old"}, []agent.RunID{"ended"}},
+			{durable.Filter{ChangedSince: later(), Status: isEnded}, []agent.RunID{}},
 		} {
 			assert.Equal(t, c.want, listIDs(t, s, c.filter), "%+v", c.filter)
 		}

@@ -16,7 +16,7 @@ import (
 // cloneRun returns a run that shares no memory with another.
 func cloneRun(r store.Run) store.Run {
 	r.Demands, r.Labels = maps.Clone(r.Demands), maps.Clone(r.Labels)
-	r.Appended = bytes.Clone(r.Appended)
+	r.Appended, r.Decisions = bytes.Clone(r.Appended), slices.Clone(r.Decisions)
 	return r
 }
 
@@ -70,6 +70,10 @@ func matchesFilter(f durable.Filter, r durable.Run) bool {
 		(f.ParentSession == "" || f.ParentSession == r.Traits.ParentSession) && (f.Turn == "" || f.Turn == r.Traits.Turn) &&
 		(f.RequestKey == "" || f.RequestKey == r.Traits.RequestKey) && (!f.HasHooks || r.Traits.HasHooks) &&
 		(f.Label.Name == "" || has && label == f.Label.Value) && (!f.Blocked || r.Blocked) &&
+		(f.Decision == "" && f.Hook == "" || slices.ContainsFunc(r.Decisions, func(c durable.DecisionCount) bool {
+			return (f.Decision == "" || f.Decision == c.Decision) && (f.Hook == "" || f.Hook == c.Hook)
+		})) && (f.By == "" || f.By == r.By) && (!f.Top || r.Parent == "") &&
+		(f.ChangedSince.IsZero() || !r.Updated.Before(f.ChangedSince)) &&
 		(f.Since.IsZero() || !r.Created.Before(f.Since)) && (f.Until.IsZero() || r.Created.Before(f.Until))
 }
 

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -37,15 +38,16 @@ func (l *listing) equal(column, value string) {
 }
 
 // partlyIndexed are the columns whose indexes cover only rows with a value.
-var partlyIndexed = []string{"parent", "parent_session", "phase", "turn"}
+var partlyIndexed = []string{"parent", "parent_session", "phase", "turn", "submitted_by"}
 
 // listQuery returns the query of a list. The filter decides which index it reads:
 //
 //   - session, parent, parent session: the index of that column, because there are few runs;
-//   - label, turn, hooks, phase, name, kind, status: an index that ends with the status and the number. The query merges one list per status. Row
-//     comparisons of these two in place of equals signs rule out the index of the numbers: the planner might otherwise scan the
-//     newest runs in the hope of finding the few that match;
-//   - blocked: the index of blocked runs;
+//   - label, turn, hooks, phase, submitter, name, kind, status: an index that ends with the status and the number. The query merges
+//     one list per status. Row comparisons of these two in place of equals signs rule out the index of the numbers: the planner might
+//     otherwise scan the newest runs in the hope of finding the few that match;
+//   - blocked, decision, hook: the index of blocked runs, and of runs with decisions;
+//   - changed since, all statuses are ends: the index of ends;
 //   - otherwise the numbers of all runs, between those of the first and the last run of the time.
 func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	l := &listing{}
@@ -66,14 +68,29 @@ func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	if f.HasHooks {
 		l.and("r.has_hooks")
 	}
+	l.equal("submitted_by", f.By)
+	recent := !f.ChangedSince.IsZero() && len(f.Status) > 0 && lo.EveryBy(f.Status, durable.Status.Ended)
+	if recent {
+		// The planner expects few runs between two times, even if it does not know the first, and a list of numbers to be short.
+		l.and("r.num = ANY (ARRAY(SELECT num FROM runs WHERE ended >= " + l.arg(f.ChangedSince) + " AND ended < 'infinity'))")
+	} else if !f.ChangedSince.IsZero() {
+		l.and("r.updated >= " + l.arg(f.ChangedSince))
+	}
+	if f.Top {
+		l.and("r.parent = ''")
+	}
+	if f.Decision != "" || f.Hook != "" {
+		l.and("r.decisions <> ''")
+		l.and("nullif(r.decisions, '')::jsonb @> " + l.arg(containing(f)) + "::jsonb")
+	}
 	l.addTimes(f)
 	few := f.Session != "" || f.Parent != "" || f.ParentSession != ""
 	switch {
 	case few:
 	case f.Label.Name != "":
 		return l.byLabel(f), l.args
-	case f.Blocked:
-	case f.Turn != "", f.HasHooks, f.Phase != "", f.Name != "", f.Kind != "", len(f.Status) > 0:
+	case f.Blocked, f.Decision != "", f.Hook != "", recent:
+	case f.By != "", f.Turn != "", f.HasHooks, f.Phase != "", f.Name != "", f.Kind != "", len(f.Status) > 0:
 		return l.byStatus(f), l.args
 	}
 	if len(f.Status) > 0 {
@@ -85,6 +102,18 @@ func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	}
 	l.and("r.num < " + l.behind)
 	return "SELECT " + runs.Columns + " FROM runs r WHERE " + strings.Join(l.where, " AND ") + " ORDER BY r.num DESC LIMIT " + l.limit, l.args
+}
+
+// containing returns a JSON list that the decisions of selected runs contain.
+func containing(f durable.Filter) string {
+	decision := map[string]string{}
+	if f.Decision != "" {
+		decision["decision"] = string(f.Decision)
+	}
+	if f.Hook != "" {
+		decision["hook"] = strings.ReplaceAll(strings.ToValidUTF8(f.Hook, ""), "\x00", "")
+	}
+	return string(lo.Must(json.Marshal([]map[string]string{decision})))
 }
 
 // maxReordered is how many runs may be stored between a run and an older one with a higher number: the numbers of runs follow

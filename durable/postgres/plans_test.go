@@ -27,7 +27,8 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 		`INSERT INTO queues (key, kind, name, demands) SELECT sha256(i::text::bytea), 'agent', 'agent ' || i, ''
 		FROM generate_series(0, 999) i WHERE $1::int > 0`,
 		`INSERT INTO runs (id, session, kind, name, parent, root, status, reason, steps, entries, created, updated, ended, owner, expires, ready, answer_by,
-			queue, labels, blocked, epoch, attempts, offer_seq, offered, not_before, deadline, start_by, cancel_cause, handled, signals, turn, parent_session, has_hooks)
+			queue, labels, blocked, epoch, attempts, offer_seq, offered, not_before, deadline, start_by, cancel_cause, handled, signals, turn, parent_session, has_hooks,
+			submitted_by, decisions)
 		SELECT 'run ' || i, 'session ' || i / 5, CASE WHEN i % 5000 = 3 THEN 'command' ELSE 'agent' END, 'agent ' || i % 1000,
 			CASE WHEN i % 20 = 0 THEN 'run ' || i - 1 ELSE '' END, '', status, '', 10, 10, at, at,
 			CASE WHEN status IN ('completed', 'failed') THEN at END, CASE status WHEN 'running' THEN 'owner ' || i % 7 ELSE '' END,
@@ -38,7 +39,9 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 			CASE WHEN i % 2000 = 11 THEN at END, CASE status WHEN 'pending' THEN now() + CASE WHEN i % 10000 = 31 THEN -1 ELSE 1 END * interval '1 day' END,
 			CASE WHEN i % 10 = 1 THEN now() + CASE WHEN i % 10000 = 41 THEN -1 ELSE 1 END * interval '1 day' END,
 			CASE status WHEN 'pending' THEN now() + CASE WHEN i % 10000 = 131 THEN -1 ELSE 1 END * interval '1 day' END,
-			'', i % 2, i % 2, CASE WHEN i % 5 = 0 THEN 'first' ELSE '' END, CASE WHEN i % 20 = 0 THEN 'session ' || i / 5 ELSE '' END, i % 500 = 2
+			'', i % 2, i % 2, CASE WHEN i % 5 = 0 THEN 'first' ELSE '' END, CASE WHEN i % 20 = 0 THEN 'session ' || i / 5 ELSE '' END, i % 500 = 2,
+			CASE WHEN i % 100 = 2 THEN 'ann' ELSE 'bob' END, CASE WHEN i % 500 = 2 THEN '[{"decision":"denied","hook":"payee","count":1}]'
+				WHEN i % 50 = 3 THEN '[{"decision":"asked","hook":"limit","count":2}]' ELSE '' END
 		FROM (SELECT i, now() - interval '1 day' + i * interval '1 millisecond' AS at, CASE
 			WHEN i % 1000 = 1 THEN 'running' WHEN i % 1000 = 11 THEN 'ready' WHEN i % 100 = 31 THEN 'pending' WHEN i % 10 = 1 THEN 'waiting'
 			WHEN i % 50 = 2 THEN 'failed' ELSE 'completed' END AS status
@@ -186,6 +189,13 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		"hooks":              {durable.Filter{HasHooks: true}, "runs_hooks", 100},
 		"hooks, a status":    {durable.Filter{HasHooks: true, Status: one(durable.StatusFailed)}, "runs_hooks", 60},
 		"blocked":            {durable.Filter{Blocked: true}, "runs_blocked", 60},
+		"a decision":         {durable.Filter{Decision: durable.DecisionDenied}, "runs_decided", 300},
+		"a hook":             {durable.Filter{Hook: "limit"}, "runs_decided", 60},
+		"a hook, top":        {durable.Filter{Hook: "limit", Decision: durable.DecisionAsked, Top: true}, "runs_decided", 60},
+		"a submitter":        {durable.Filter{By: "ann"}, "runs_submitted_by", 100},
+		"a submitter, ready": {durable.Filter{By: "bob", Status: one(durable.StatusReady)}, "runs_submitted_by", 60},
+		"ended since":        {durable.Filter{ChangedSince: time.Now(), Status: one(durable.StatusFailed)}, "runs_ended", 5},
+		"changed since":      {durable.Filter{ChangedSince: time.Now(), Status: one(durable.StatusRunning)}, "runs_status", 100},
 		"a label":            {durable.Filter{Label: durable.Label{Name: "site", Value: "site 1"}}, "labels_value", 400},
 		"a label, no run":    {durable.Filter{Label: durable.Label{Name: "site", Value: "site 2"}}, "labels_value", 5},
 		"a label, a status":  {durable.Filter{Label: durable.Label{Name: "team", Value: "team 1"}, Status: one(durable.StatusReady)}, "labels_value", 100},

@@ -14,6 +14,8 @@ CREATE INDEX runs_parent_session ON runs (parent_session, num) WHERE parent_sess
 CREATE INDEX runs_turn ON runs (turn, status, num) WHERE turn <> '';
 CREATE INDEX runs_hooks ON runs (status, num) WHERE has_hooks;
 CREATE INDEX runs_blocked ON runs (num) WHERE blocked;
+CREATE INDEX runs_decided ON runs (num) WHERE decisions <> '';
+CREATE INDEX runs_submitted_by ON runs (submitted_by, status, num) WHERE submitted_by <> '';
 CREATE INDEX runs_created ON runs (created, num);
 CREATE INDEX labels_value ON labels (name, value, status, run);
 

@@ -162,14 +162,14 @@ func (d *db) sendGroup(ctx context.Context, group []*queuedStep) {
 // stepsQuery makes steps, and returns the places of those that fit. Nothing but the ID may find a run: see claimQuery. A step changes
 // no indexed column, unless the status is another.
 const stepsQuery = `WITH n AS MATERIALIZED (
-		SELECT n.run, n.owner, n.epoch, n.before, n.appended, n.entries, n.events, n.handled, n.status, n.reason, n.blocked, n.steps, n.place
+		SELECT n.run, n.owner, n.epoch, n.before, n.appended, n.entries, n.events, n.handled, n.status, n.reason, n.blocked, n.steps, n.usage, n.place
 		FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[],
-			$10::text[], $11::boolean[], $12::bigint[]) WITH ORDINALITY
-			n (run, owner, epoch, before, appended, entries, events, handled, status, reason, blocked, steps, place)
+			$10::text[], $11::boolean[], $12::bigint[], $13::text[]) WITH ORDINALITY
+			n (run, owner, epoch, before, appended, entries, events, handled, status, reason, blocked, steps, usage, place)
 	),
 	r AS (
 		UPDATE runs r SET entries = r.entries + n.entries, events = r.events + n.events, appended = n.appended, handled = greatest(r.handled, n.handled),
-			updated = clock_timestamp(),
+			updated = clock_timestamp(), usage = coalesce(nullif(n.usage, ''), r.usage),
 			status = CASE WHEN n.status = '' THEN r.status ELSE n.status END, reason = CASE WHEN n.status = '' THEN r.reason ELSE n.reason END,
 			blocked = CASE WHEN n.status = '' THEN r.blocked ELSE n.blocked END, steps = CASE WHEN n.status = '' THEN r.steps ELSE n.steps END
 		FROM n WHERE r.id = n.run AND r.epoch = n.epoch AND (r.owner = n.owner) IS TRUE AND (r.expires IS NOT NULL) IS TRUE
@@ -199,16 +199,16 @@ var (
 	stepRuns    = newStepPart(stepsQuery)
 	stepEntries = newStepPart(`, e AS (
 		INSERT INTO entries (run, seq, kind, key, at, data) SELECT r.num, e.seq, e.kind, e.key, e.at, e.data
-		FROM unnest($13::bigint[], $14::bigint[], $15::text[], $16::text[], $17::timestamptz[], $18::bytea[]) e (place, seq, kind, key, at, data)
+		FROM unnest($14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::timestamptz[], $19::bytea[]) e (place, seq, kind, key, at, data)
 			JOIN r ON r.place = e.place
 	)`)
 	stepEvents = newStepPart(`, v AS (
 		INSERT INTO events (run, seq, at, name, data) SELECT r.num, r.events + v.seq, v.at, v.name, v.data
-		FROM unnest($19::bigint[], $20::bigint[], $21::timestamptz[], $22::text[], $23::bytea[]) v (place, seq, at, name, data)
+		FROM unnest($20::bigint[], $21::bigint[], $22::timestamptz[], $23::text[], $24::bytea[]) v (place, seq, at, name, data)
 			JOIN r ON r.place = v.place
 	)`)
 	// stepEventsAlone is stepEvents without the arguments of stepEntries.
-	stepEventsAlone = newStepPart(strings.NewReplacer("$19", "$13", "$20", "$14", "$21", "$15", "$22", "$16", "$23", "$17").Replace(stepEvents.rows))
+	stepEventsAlone = newStepPart(strings.NewReplacer("$20", "$14", "$21", "$15", "$22", "$16", "$23", "$17", "$24", "$18").Replace(stepEvents.rows))
 )
 
 // makeSteps makes steps, and returns the places of those that fit.
@@ -222,7 +222,7 @@ func (d *db) makeSteps(ctx context.Context, steps []store.Step) (done []int, err
 		}
 		rows = append(rows, arguments([]any{
 			string(l.Run), l.Owner, l.Epoch, before, s.Appended, int64(len(c.Entries)), int64(len(c.Events)), c.HandledSignals,
-			string(u.Status), string(u.Reason), u.Blocked, int64(u.Steps),
+			string(u.Status), string(u.Reason), u.Blocked, int64(u.Steps), s.Usage(),
 		}))
 		for _, e := range c.Entries {
 			entries = append(entries, arguments([]any{place, e.Seq, string(e.Kind), e.Key, &e.At, e.Data}))

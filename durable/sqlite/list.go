@@ -88,6 +88,7 @@ func (l *listing) page(condition string, args ...any) (query string, _ []any) {
 // listBy selects the index for a filter: the one that leaves the fewest runs, as far as the store can tell.
 func listBy(f durable.Filter, before position) (l listing) {
 	l.order = "runs.num DESC"
+	recent := !f.ChangedSince.IsZero() && len(f.Status) > 0 && lo.EveryBy(f.Status, durable.Status.Ended)
 	timed := !f.Since.IsZero() || !f.Until.IsZero()
 	by := func(index string) string { return "runs INDEXED BY " + index }
 	switch {
@@ -101,12 +102,19 @@ func listBy(f durable.Filter, before position) (l listing) {
 		l.from, l.order, l.perStatus = "labels INDEXED BY labels_by_value CROSS JOIN runs ON runs.num = labels.run", "labels.run DESC", true
 	case f.Blocked:
 		l.from = by("runs_by_block")
+	case f.Decision != "" || f.Hook != "":
+		l.from = by("runs_by_decision")
+	case recent:
+		l.from = by("runs_by_end")
+		l.and("runs.status NOT IN ('pending', 'ready', 'running', 'waiting')")
 	case f.Turn != "":
 		l.from = by("runs_by_turn")
 	case f.HasHooks:
 		l.from, l.perStatus = by("runs_by_hooks"), true
 	case f.Phase != "":
 		l.from, l.perStatus = by("runs_by_phase"), true
+	case f.By != "":
+		l.from, l.perStatus = by("runs_by_submitter"), true
 	case f.Name != "":
 		l.from, l.perStatus = by("runs_by_name"), true
 	case f.Kind != "":
@@ -128,6 +136,7 @@ func listBy(f durable.Filter, before position) (l listing) {
 		{"phase = ? AND phase <> ''", string(f.Phase)},
 		{"runs.name = ?", f.Name},
 		{"kind = ?", string(f.Kind)},
+		{"submitted_by = ? AND submitted_by <> ''", f.By},
 	} {
 		if c.value != "" {
 			l.and(c.condition, c.value)
@@ -143,8 +152,18 @@ func listBy(f durable.Filter, before position) (l listing) {
 	if f.Blocked {
 		l.and("blocked = 1 AND blocked <> 0")
 	}
+	if f.Decision != "" || f.Hook != "" {
+		l.and(`decisions <> '' AND EXISTS (SELECT 1 FROM json_each(nullif(decisions, '')) WHERE ? IN ('', value ->> 'decision')
+			AND ? IN ('', value ->> 'hook'))`, string(f.Decision), f.Hook)
+	}
+	if f.Top {
+		l.and("parent = ''")
+	}
 	if f.HasHooks {
 		l.and("has_hooks = 1 AND has_hooks <> 0")
+	}
+	if !f.ChangedSince.IsZero() {
+		l.and("updated >= ?", f.ChangedSince.UnixMicro())
 	}
 	if !f.Since.IsZero() {
 		l.and("runs.created >= ?", f.Since.UnixMicro())

@@ -89,6 +89,9 @@ func TestPlansOfLists(t *testing.T) {
 		"turn":              {durable.Filter{Turn: "t", Name: "a"}, "runs_by_turn (turn=? AND rowid<?)", 1},
 		"hooks":             {durable.Filter{HasHooks: true, Name: "a"}, "runs_by_hooks (has_hooks=? AND status=? AND rowid<?)", 8},
 		"blocked":           {durable.Filter{Blocked: true}, "runs_by_block (blocked=? AND rowid<?)", 1},
+		"decision":          {durable.Filter{Decision: "denied", Hook: "h", By: "b"}, "runs_by_decision (num<?)", 1},
+		"submitter":         {durable.Filter{By: "b"}, "runs_by_submitter (submitted_by=? AND status=? AND rowid<?)", 8},
+		"submitter, status": {durable.Filter{By: "b", Status: waiting}, "runs_by_submitter (submitted_by=? AND status=? AND rowid<?)", 1},
 		"since":             {durable.Filter{Since: time.Now()}, "runs_by_creation (created>? AND created<?)", 1},
 		"until":             {durable.Filter{Until: time.Now()}, "runs_by_creation (created<?)", 1},
 		"everything": {durable.Filter{
@@ -109,6 +112,9 @@ func TestPlansOfLists(t *testing.T) {
 			}
 		})
 	}
+
+	changed, _ := selectList(durable.Filter{ChangedSince: time.Now(), Status: []durable.Status{durable.StatusFailed}}, position{1 << 40, 1 << 60})
+	assert.Contains(t, strings.Join(explainPlan(t, s, changed), "\n"), "runs_by_end (updated>?)", "those that have ended lately")
 
 	kinds := []durable.WaitKind{durable.WaitFile, durable.WaitCommand}
 	for name, c := range map[string]struct {

@@ -13,6 +13,8 @@ CREATE INDEX runs_by_parent_session ON runs (parent_session) WHERE parent_sessio
 CREATE INDEX runs_by_turn ON runs (turn) WHERE turn <> '';
 CREATE INDEX runs_by_hooks ON runs (has_hooks, status) WHERE has_hooks <> 0;
 CREATE INDEX runs_by_block ON runs (blocked) WHERE blocked <> 0;
+CREATE INDEX runs_by_decision ON runs (num) WHERE decisions <> '';
+CREATE INDEX runs_by_submitter ON runs (submitted_by, status) WHERE submitted_by <> '';
 CREATE INDEX runs_by_creation ON runs (created);
 CREATE INDEX labels_by_value ON labels (name, value, status, run);
 

@@ -103,7 +103,7 @@ func (t *tx) PutOffers(offers ...durable.OfferID) error {
 
 // appendStep makes a plain Commit. It sets no column of an index, so that the commit of a step costs little.
 const appendStep = `UPDATE runs SET entries = entries + ?5, events = events + ?6, handled = max(handled, ?7), updated = ?8, appended = ?9,
-		steps = coalesce(?10, steps), reason = coalesce(?11, reason)
+		steps = coalesce(?10, steps), reason = coalesce(?11, reason), usage = coalesce(nullif(?14, ''), usage)
 	WHERE id = ?1 AND owner = ?2 AND owner <> '' AND epoch = ?3 AND entries = coalesce(?4, entries) AND appended IS NOT ?9
 		AND status = coalesce(?12, status) AND blocked = coalesce(?13, blocked)`
 
@@ -111,7 +111,7 @@ const appendStep = `UPDATE runs SET entries = entries + ?5, events = events + ?6
 func (d *db) Step(ctx context.Context, s store.Step) (done bool, err error) {
 	l, c, u := s.Lease, s.Commit, s.Commit.Update
 	err = d.enqueue(ctx, "writing to a journal", func(t *tx) error {
-		args := []any{string(l.Run), l.Owner, l.Epoch, nil, len(c.Entries), len(c.Events), c.HandledSignals, t.micros(), s.Appended, nil, nil, nil, nil}
+		args := []any{string(l.Run), l.Owner, l.Epoch, nil, len(c.Entries), len(c.Events), c.HandledSignals, t.micros(), s.Appended, nil, nil, nil, nil, s.Usage()}
 		if len(c.Entries) > 0 {
 			args[3] = c.Entries[0].Seq - 1
 		}

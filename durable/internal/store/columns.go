@@ -43,7 +43,8 @@ func (f Fixed) Scan(v any) error {
 	return nil
 }
 
-// asJSON is a value as JSON text; an empty value is an empty text. Its strings are valid texts: see durable.Job.
+// asJSON is a value as JSON text; an empty value is an empty text. Its strings are valid texts: see durable.Job and
+// durable.CountDecisions.
 type asJSON[T any] struct{ to *T }
 
 func newJSON[T any](to *T) asJSON[T] { return asJSON[T]{to} }
@@ -117,6 +118,7 @@ func (r *Run) jobColumns() []Column {
 		{"request_key", &t.RequestKey}, {"hook", &t.Hook}, {"has_hooks", &t.HasHooks}, {"holds_result", &t.HoldsResult},
 		{"trace", &t.Trace}, {"phase", (*string)(&r.Phase)}, {"priority", &r.Priority}, {"idempotency_key", &r.IdempotencyKey},
 		{"submitted_by", &r.By}, {"start_by", &r.StartBy}, {"deadline", &r.Deadline}, {"created", &r.Created},
+		{"summary", &r.Summary},
 	}
 }
 
@@ -128,6 +130,7 @@ func (r *Run) mutableColumns() []Column {
 		{"entries", &r.Entries}, {"events", &r.Events}, {"signals", &r.Signals}, {"handled", &r.Handled}, {"appended", &r.Appended},
 		{"updated", &r.Updated}, {"ready", &r.Ready}, {"not_before", &r.NotBefore}, {"any_wait", &r.AnyWait}, {"answer_by", &r.AnswerBy},
 		{"offer_seq", &r.Offer}, {"offered", &r.Offered}, {"owner", &r.Owner}, {"epoch", &r.Epoch}, {"expires", &r.Expires},
+		{"outcome", &r.Outcome}, {"usage", newJSON(&r.Usage)}, {"decisions", newJSON(&r.Decisions)},
 	}
 }
 

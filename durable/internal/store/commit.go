@@ -78,6 +78,9 @@ func isPlain(c durable.Commit) bool {
 			return false
 		}
 	}
+	if slices.ContainsFunc(c.Events, func(e durable.Event) bool { return e.Decision != "" }) {
+		return false
+	}
 	return len(c.Jobs)+len(c.Records) == 0 && c.Update.Waits == nil && !c.ReleasesLease() && c.Document == nil
 }
 
@@ -117,6 +120,7 @@ func (t tx) append(r *Run, c durable.Commit) error {
 	}
 	r.Entries += int64(len(c.Entries))
 	r.Events += int64(len(c.Events))
+	r.Decisions = durable.CountDecisions(r.Decisions, c.Events)
 	r.Handled = max(r.Handled, c.HandledSignals)
 	if len(c.Entries) > 0 {
 		if err := t.AddEntries(r.ID, c.Entries); err != nil {
@@ -148,11 +152,15 @@ func (t tx) update(r *Run, u durable.Update) error {
 	if u.Status != "" {
 		r.Reason, r.Blocked, r.Steps = u.Reason, u.Blocked, u.Steps
 	}
+	if u.Usage != (durable.Usage{}) {
+		r.Usage = u.Usage
+	}
 	switch {
 	case u.Pass != nil:
 		return t.passOn(r, *u.Pass)
 	case u.Status.Ended():
 		if len(u.Result) > 0 {
+			r.Outcome = t.keys.sealLine(durable.OutcomeOf(u.Result), outcomePlace(r.ID))
 			if err := t.PutResult(r.ID, t.keys.seal(u.Result, resultPlace(r.ID))); err != nil {
 				return err
 			}

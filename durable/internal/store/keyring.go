@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -129,6 +130,32 @@ func (k *keyring) open(data []byte, p place) ([]byte, error) {
 	return plain, nil
 }
 
+// sealLine encrypts a line of a run, but leaves an empty one empty.
+func (k *keyring) sealLine(text string, p place) string {
+	if text == "" {
+		return ""
+	}
+	return string(k.seal([]byte(text), p))
+}
+
+// openLine decrypts a line of a run. A line that it cannot decrypt becomes empty, so that a list without the key has all runs.
+func (k *keyring) openLine(text *string, p place) {
+	if *text != "" && (!k.isEmpty() || strings.HasPrefix(*text, cipherMark)) {
+		plain, _ := k.open([]byte(*text), p)
+		*text = string(plain)
+	}
+}
+
+// openRuns decrypts the lines of runs.
+func (k *keyring) openRuns(runs ...durable.Run) []durable.Run {
+	for i := range runs {
+		r := &runs[i]
+		k.openLine(&r.Summary, summaryPlace(r.ID))
+		k.openLine(&r.Outcome, outcomePlace(r.ID))
+	}
+	return runs
+}
+
 // sealAll returns values with encrypted data.
 func sealAll[T any](k *keyring, all []T, dataOf func(*T) (*[]byte, place)) []T {
 	if k.isEmpty() {
@@ -187,6 +214,10 @@ func (p place) String() string {
 }
 
 func inputPlace(run agent.RunID) place { return place{"input", string(run)} }
+
+func summaryPlace(run agent.RunID) place { return place{"summary", string(run)} }
+
+func outcomePlace(run agent.RunID) place { return place{"outcome", string(run)} }
 
 func resultPlace(run agent.RunID) place { return place{"result", string(run)} }
 

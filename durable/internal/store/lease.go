@@ -172,6 +172,7 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 	keys = uniqueKeys(keys)
 	_, err = s.idle.Do(ctx, "claim "+setOf(keys), func() (_ struct{}, empty bool, err error) {
 		runs, err = s.db.Claim(ctx, owner, ttl, limit, keys)
+		runs = s.keys.openRuns(runs...)
 		return struct{}{}, len(runs) == 0, err
 	})
 	return runs, err

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"database/sql/driver"
 	"slices"
 	"time"
 
@@ -38,6 +39,9 @@ type Step struct {
 	// Appended becomes the run's.
 	Appended []byte
 }
+
+// Usage returns the stored form of the usage that replaces the run's; empty for none.
+func (s *Step) Usage() driver.Valuer { return newJSON(&s.Commit.Update.Usage) }
 
 // Run is the row of a run.
 type Run struct {

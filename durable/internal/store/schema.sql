@@ -62,7 +62,12 @@ CREATE TABLE runs (
 
 	owner           text NOT NULL, -- empty when no process holds the run
 	epoch           bigint NOT NULL,
-	expires         timestamptz -- null when no process has a lease
+	expires         timestamptz, -- null when no process has a lease
+
+	summary         text NOT NULL DEFAULT '', -- the input on one line
+	outcome         text NOT NULL DEFAULT '', -- the result or the error on one line
+	usage           text NOT NULL DEFAULT '', -- JSON; empty for none
+	decisions       text NOT NULL DEFAULT '' -- how often each hook has decided, as a JSON list; empty for none
 );
 
 -- Inputs and results are apart from runs, so that the row that each step updates is small.

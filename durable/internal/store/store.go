@@ -204,7 +204,7 @@ func (s *Store) Run(ctx context.Context, id agent.RunID) (durable.Run, error) {
 	return readRows(ctx, s, "reading a run", func(rows Rows) (durable.Run, error) {
 		runs, err := rows.Runs(id)
 		r, err := only(runs, id, err)
-		return r.Run, err
+		return s.keys.openRuns(r.Run)[0], err
 	})
 }
 
@@ -215,7 +215,7 @@ func limitOf(limit int) int { return cmp.Or(max(limit, 0), durable.DefaultLimit)
 func (s *Store) List(ctx context.Context, f durable.Filter) ([]durable.Run, error) {
 	f.Status, f.Limit = lo.Uniq(f.Status), limitOf(f.Limit)
 	all, err := readRows(ctx, s, "listing runs", func(rows Rows) ([]Run, error) { return rows.List(f) })
-	return lo.Map(all, func(r Run, _ int) durable.Run { return r.Run }), err
+	return s.keys.openRuns(lo.Map(all, func(r Run, _ int) durable.Run { return r.Run })...), err
 }
 
 // Entries implements durable.Store.

@@ -58,7 +58,7 @@ func (t tx) runsOf(jobs []durable.Job, ending agent.RunID) (all []durable.Run, a
 		}
 		r := NewRun{Input: j.Input, Run: Run{Run: durable.Run{
 			ID: j.ID, Session: j.Session, Kind: j.Kind, Name: j.Name, Version: j.Version, Parent: j.Parent, Root: j.Root, Phase: j.Phase,
-			After: j.After, Traits: j.Traits,
+			After: j.After, Traits: j.Traits, Summary: t.keys.sealLine(j.Summary, summaryPlace(j.ID)),
 			Demands: orNil(j.Demands), Labels: orNil(j.Labels), Priority: j.Priority, IdempotencyKey: j.IdempotencyKey, By: j.By,
 			Created: t.Now(), Updated: t.Now(), NotBefore: wholeMicros(j.NotBefore), StartBy: wholeMicros(j.StartBy), Deadline: wholeMicros(j.Deadline),
 			Status: durable.StatusPending,
@@ -114,7 +114,7 @@ func (s *Store) Submit(ctx context.Context, jobs ...durable.Job) (runs []durable
 		runs = all
 		return t.storeRuns(added)
 	})
-	return unlessFailed(runs, err)
+	return unlessFailed(s.keys.openRuns(runs...), err)
 }
 
 // Begin implements durable.Store.

@@ -4,6 +4,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/capability/kit"
+	"github.com/grapnel-go/grapnel/durable"
 )
 
 type (
@@ -17,7 +18,7 @@ type (
 		TokensBefore   int64                        `json:"tokens_before"`
 		TokensAfter    int64                        `json:"tokens_after"`
 		Summary        string                       `json:"summary"`
-		Usage          *usage                       `json:"usage,omitempty"`
+		Usage          *durable.Usage               `json:"usage,omitempty"`
 		DurationMS     int64                        `json:"duration_ms"`
 	}
 	compactFailed struct {
@@ -29,20 +30,20 @@ type (
 		Tokens     int64                        `json:"tokens"`
 		Denied     bool                         `json:"denied,omitempty"`
 		Error      *failure                     `json:"error"`
-		Usage      *usage                       `json:"usage,omitempty"`
+		Usage      *durable.Usage               `json:"usage,omitempty"`
 		DurationMS int64                        `json:"duration_ms"`
 	}
 	subagent struct {
 		ofRun
 
-		CallID   string       `json:"call_id"`
-		Subagent agent.RunID  `json:"subagent"`
-		Agent    string       `json:"agent,omitempty"`
-		Depth    int          `json:"depth,omitempty"`
-		MaxDepth int          `json:"max_depth,omitempty"`
-		Status   agent.Status `json:"status,omitempty"`
-		Usage    *usage       `json:"usage,omitempty"`
-		Error    *failure     `json:"error,omitempty"`
+		CallID   string         `json:"call_id"`
+		Subagent agent.RunID    `json:"subagent"`
+		Agent    string         `json:"agent,omitempty"`
+		Depth    int            `json:"depth,omitempty"`
+		MaxDepth int            `json:"max_depth,omitempty"`
+		Status   agent.Status   `json:"status,omitempty"`
+		Usage    *durable.Usage `json:"usage,omitempty"`
+		Error    *failure       `json:"error,omitempty"`
 	}
 	fellBack struct {
 		inStep

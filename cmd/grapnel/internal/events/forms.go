@@ -10,6 +10,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
@@ -66,7 +67,7 @@ type (
 		FinishReason agent.FinishReason `json:"finish_reason,omitempty"`
 		Text         string             `json:"text,omitempty"`
 		Calls        []call             `json:"calls,omitempty"`
-		Usage        *usage             `json:"usage,omitempty"`
+		Usage        *durable.Usage     `json:"usage,omitempty"`
 		Error        *failure           `json:"error,omitempty"`
 	}
 	retrying struct {
@@ -128,7 +129,7 @@ type (
 
 		Kind       agent.StepKind `json:"kind"`
 		DurationMS int64          `json:"duration_ms"`
-		Usage      *usage         `json:"usage,omitempty"`
+		Usage      *durable.Usage `json:"usage,omitempty"`
 		Error      *failure       `json:"error,omitempty"`
 	}
 	judged struct {
@@ -168,7 +169,7 @@ type (
 		Signal     *signal         `json:"signal,omitempty"`
 		Answer     string          `json:"answer,omitempty"`
 		Steps      int             `json:"steps"`
-		Usage      *usage          `json:"usage,omitempty"`
+		Usage      *durable.Usage  `json:"usage,omitempty"`
 		DurationMS int64           `json:"duration_ms"`
 		Error      *failure        `json:"error,omitempty"`
 	}
@@ -179,7 +180,7 @@ type (
 		Waiting bool            `json:"waiting"`
 		Calls   []waitingCall   `json:"calls,omitempty"`
 		Steps   int             `json:"steps"`
-		Usage   *usage          `json:"usage,omitempty"`
+		Usage   *durable.Usage  `json:"usage,omitempty"`
 	}
 	waitingCall struct {
 		ID        string     `json:"id"`
@@ -234,15 +235,6 @@ type (
 
 		AfterMS int64 `json:"after_ms"`
 	}
-	// usage is the usage of model calls; cost is null when it is unknown.
-	usage struct {
-		InputTokens      int64    `json:"input_tokens"`
-		OutputTokens     int64    `json:"output_tokens"`
-		CacheReadTokens  int64    `json:"cache_read_tokens,omitempty"`
-		CacheWriteTokens int64    `json:"cache_write_tokens,omitempty"`
-		ReasoningTokens  int64    `json:"reasoning_tokens,omitempty"`
-		CostUSD          *float64 `json:"cost_usd"`
-	}
 	failure struct {
 		Kind agent.ErrorKind `json:"kind"`
 		Text string          `json:"text"`
@@ -277,11 +269,11 @@ func of(r agent.Run) ofRun            { return ofRun{r.ID} }
 func in(r agent.Run, step int) inStep { return inStep{r.ID, step} }
 func callOf(c agent.ToolCall) call    { return call{c.ID, c.Name, c.Arguments} }
 
-func usageOf(u agent.Usage) *usage {
+func usageOf(u agent.Usage) *durable.Usage {
 	if u.Tokens() == 0 && u.Cost.IsAbsent() {
 		return nil
 	}
-	return &usage{u.InputTokens, u.OutputTokens, u.CacheReadTokens, u.CacheWriteTokens, u.ReasoningTokens, u.Cost.ToPointer()}
+	return new(durable.UsageOf(u))
 }
 
 func failureOf(err error) *failure {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -11,22 +12,55 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
 
+// slowPass is how long a hook may take to pass without an event.
+const slowPass = 50 * time.Millisecond
+
 // Stored returns the form in which a store keeps an event: the members that follow the head of its object. Passes of
-// hooks are only counted. Calls of hooks and progress reports are not stored. It is the func for durable.Options.Events.
+// hooks are only counted, unless the hook was slow. Calls of hooks and progress reports are not stored. It is the func for durable.Options.Events.
 func Stored(e agent.Event) (durable.EventForm, bool) {
 	switch e := e.(type) {
 	case hooks.Event:
 		switch {
 		case e.Kind == hooks.HookStart:
 			return durable.EventForm{}, false
-		case e.Kind == hooks.HookComplete && (e.Decision == "" || e.Decision == hooks.Pass):
+		case e.Kind == hooks.HookComplete && (e.Decision == "" || e.Decision == hooks.Pass) && e.Duration <= slowPass:
 			return durable.EventForm{Counter: e.Hook + " pass"}, true
 		}
 	case mcp.ProgressReported:
 		return durable.EventForm{}, false
 	}
 	data, err := encode(membersOf(e))
-	return durable.EventForm{Name: e.EventName(), Data: data}, err == nil
+	form := durable.EventForm{Name: e.EventName(), Data: data}
+	if e, ok := e.(hooks.Event); ok {
+		if form.Decision = decisionOf(e); form.Decision != "" {
+			form.Hook = e.Hook
+		}
+	}
+	return form, err == nil
+}
+
+// decisionOf returns what a hook has decided; empty if that is not counted.
+func decisionOf(e hooks.Event) durable.Decision {
+	switch {
+	case e.Kind == hooks.HookFailed && e.Policy != "retry":
+		return durable.DecisionFailed
+	case e.Kind == hooks.HookTimeout && e.Policy != "retry":
+		return durable.DecisionTimeout
+	case e.Kind != hooks.HookComplete && e.Kind != hooks.HookBlocked:
+		return ""
+	}
+	decision := map[hooks.Decision]durable.Decision{
+		hooks.Deny: durable.DecisionDenied, hooks.StopRun: durable.DecisionDenied, hooks.RejectAndEnd: durable.DecisionDenied,
+		hooks.Withhold: durable.DecisionWithheld, hooks.Ask: durable.DecisionAsked,
+		hooks.Rewrite: durable.DecisionRewritten, hooks.Replace: durable.DecisionRewritten, hooks.Mock: durable.DecisionRewritten,
+	}[e.Decision]
+	switch {
+	case e.Shadow && decision != "":
+		return durable.DecisionShadow
+	case decision == durable.DecisionDenied && e.Point == hooks.RunStart:
+		return durable.DecisionBlocked
+	}
+	return decision
 }
 
 // Object returns the object of a stored event. Its seq is the number of the event in the run.

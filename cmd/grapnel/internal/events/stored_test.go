@@ -46,11 +46,45 @@ func withoutTime(t *testing.T, object []byte) map[string]any {
 	return fields
 }
 
+// A decision is counted with its hook.
+func TestDecisions(t *testing.T) {
+	decision := func(e hooks.Event) durable.Decision {
+		e.Hook = "guard"
+		form, ok := events.Stored(e)
+		require.True(t, ok)
+		if form.Decision != "" {
+			assert.Equal(t, "guard", form.Hook)
+		}
+		return form.Decision
+	}
+	for _, c := range []struct {
+		event hooks.Event
+		want  durable.Decision
+	}{
+		{hooks.Event{Kind: hooks.HookBlocked, Decision: hooks.Deny, Point: hooks.PreToolUse}, durable.DecisionDenied},
+		{hooks.Event{Kind: hooks.HookBlocked, Decision: hooks.Deny, Point: hooks.RunStart}, durable.DecisionBlocked},
+		{hooks.Event{Kind: hooks.HookBlocked, Decision: hooks.Withhold}, durable.DecisionWithheld},
+		{hooks.Event{Kind: hooks.HookComplete, Decision: hooks.Ask}, durable.DecisionAsked},
+		{hooks.Event{Kind: hooks.HookComplete, Decision: hooks.Mock}, durable.DecisionRewritten},
+		{hooks.Event{Kind: hooks.HookComplete, Decision: hooks.Deny, Shadow: true}, durable.DecisionShadow},
+		{hooks.Event{Kind: hooks.HookComplete, Decision: hooks.Allow, Shadow: true}, ""},
+		{hooks.Event{Kind: hooks.HookFailed, Policy: "closed"}, durable.DecisionFailed},
+		{hooks.Event{Kind: hooks.HookTimeout, Policy: "retry"}, ""},
+		{hooks.Event{Kind: hooks.HookTimeout}, durable.DecisionTimeout},
+		{hooks.Event{Kind: hooks.HookSkipped}, ""},
+	} {
+		assert.Equal(t, c.want, decision(c.event), "%+v", c.event)
+	}
+}
+
 // Passes are counted, and what would only repeat other events is left out.
 func TestNotStored(t *testing.T) {
 	form, ok := events.Stored(hooks.Event{Kind: hooks.HookComplete, Hook: "guard", Decision: hooks.Pass})
 	require.True(t, ok)
 	assert.Equal(t, durable.EventForm{Counter: "guard pass"}, form)
+	form, ok = events.Stored(hooks.Event{Kind: hooks.HookComplete, Hook: "guard", Duration: 51 * time.Millisecond})
+	require.True(t, ok)
+	assert.Equal(t, "hook.complete", form.Name, "a slow pass")
 	for _, e := range []agent.Event{hooks.Event{Kind: hooks.HookStart, Hook: "guard"}, mcp.ProgressReported{}} {
 		_, ok := events.Stored(e)
 		assert.False(t, ok)

@@ -105,6 +105,7 @@ func fileOf(w durable.Wait) string {
 type filtering struct {
 	status             []string
 	kind, label, since string
+	decision, text     string
 	hooks              bool
 	filter             durable.Filter
 }
@@ -116,6 +117,11 @@ func (f *filtering) register(c *cobra.Command) {
 	flags.StringVar(&f.filter.Name, "name", "", "only runs of the agent or command with this `name`")
 	flags.StringVar(&f.label, "label", "", "only runs with this label, as `NAME=VALUE`")
 	flags.BoolVar(&f.filter.Blocked, "blocked", false, "only runs that a hook has blocked")
+	flags.StringVar(&f.decision, "decision", "", "only runs in which a hook has decided this: "+strings.Join(console.TextsOf(durable.Decisions), ", "))
+	flags.StringVar(&f.filter.Hook, "hook", "", "only runs in which the hook with this `name` has decided")
+	flags.StringVar(&f.filter.By, "by", "", "only runs that this person or service has submitted, by `name`")
+	flags.BoolVar(&f.filter.Top, "top", false, "only runs that no other run has started")
+	flags.StringVar(&f.text, "text", "", "only runs with this `text` in their ID, name, labels, input or result, as the list shows them")
 	flags.BoolVar(&f.hooks, "hooks", false, "also runs that hooks have started, and those that call the hooks after a run")
 	flags.StringVar((*string)(&f.filter.Session), "session", "", "only runs of this session")
 	flags.StringVar((*string)(&f.filter.Parent), "parent", "", "only runs that this run has started")
@@ -135,6 +141,11 @@ func (f *filtering) build(now time.Time) (_ durable.Filter, err error) {
 			return out, err
 		}
 		out.Status = append(out.Status, status)
+	}
+	if f.decision != "" {
+		if out.Decision, err = console.OneOf("--decision", "decision", f.decision, durable.Decisions); err != nil {
+			return out, err
+		}
 	}
 	out.Kind = durable.Kind(f.kind)
 	if f.label != "" {
@@ -185,6 +196,9 @@ func (f *filtering) hides(r durable.Run) bool {
 // find returns the runs that the flags select, and how many it has left out.
 func (f *filtering) find(ctx context.Context, store durable.Lister, filter durable.Filter) (found []durable.Run, hidden int, err error) {
 	limit := filter.Limit
+	if f.text != "" {
+		filter.Limit = storage.Page
+	}
 	for {
 		list, err := store.List(ctx, filter)
 		if err != nil {
@@ -192,6 +206,9 @@ func (f *filtering) find(ctx context.Context, store durable.Lister, filter durab
 		}
 		for _, one := range list {
 			filter.Before = one.ID
+			if !one.HasText(f.text) {
+				continue
+			}
 			if f.hides(one) {
 				hidden++
 				continue

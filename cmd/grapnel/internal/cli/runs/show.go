@@ -32,9 +32,8 @@ type shownRun struct {
 	// Questions are the questions to persons, including answered ones.
 	Questions []agent.Intervention `json:"questions,omitempty"`
 	// Doubt are the calls that have begun and whose outcome is unknown.
-	Doubt  []string     `json:"in_doubt,omitempty"`
-	Answer string       `json:"answer,omitempty"`
-	Usage  *agent.Usage `json:"usage,omitempty"`
+	Doubt  []string `json:"in_doubt,omitempty"`
+	Answer string   `json:"answer,omitempty"`
 	// Decisions are the recorded answers: who approved or rejected, and when, oldest first.
 	Decisions []approval.Decision `json:"decisions,omitempty"`
 	// Result is what the run ended with.
@@ -184,9 +183,6 @@ func (r *runs) show(ctx context.Context, k *storage.Store, about durable.Run, as
 		return err
 	}
 	if asJSON {
-		if u := s.RunUsage(); u != (agent.Usage{}) {
-			out.Usage = &u
-		}
 		return console.WriteJSON(r.Std.Out, out)
 	}
 	now := time.Now()
