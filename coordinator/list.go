@@ -63,6 +63,30 @@ const searchedRuns = 5000
 
 // ListRuns returns a page of runs. The store filters as far as it can.
 func (c *Coordinator) ListRuns(ctx context.Context, f wire.RunFilter) (wire.RunList, error) {
+	// Of the runs that the store has as waiting, few have hooks called: these are found by their phase.
+	others := lo.Without(f.Status, string(wire.Hooking))
+	if f.Query != "" || len(others) == 0 || len(others) == len(f.Status) || slices.Contains(others, string(wire.Waiting)) {
+		return c.listPage(ctx, f)
+	}
+	out := wire.RunList{Runs: []wire.Run{}}
+	for _, statuses := range [][]string{others, {string(wire.Hooking)}} {
+		f.Status = statuses
+		list, err := c.listPage(ctx, f)
+		if err != nil {
+			return list, err
+		}
+		out.Runs = append(out.Runs, list.Runs...)
+	}
+	slices.SortStableFunc(out.Runs, func(a, b wire.Run) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	if len(out.Runs) >= f.Limit {
+		out.Runs = out.Runs[:f.Limit]
+		out.Next = string(out.Runs[f.Limit-1].RunID)
+	}
+	return out, nil
+}
+
+// listPage returns a page of ListRuns from one list of the store.
+func (c *Coordinator) listPage(ctx context.Context, f wire.RunFilter) (wire.RunList, error) {
 	out := wire.RunList{Runs: []wire.Run{}}
 	filter := durable.Filter{
 		Name: f.AgentName, Session: agent.SessionID(f.SessionID), Parent: agent.RunID(f.Parent), Blocked: f.Blocked, Since: f.Since, Until: f.Until,

@@ -6,15 +6,18 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
@@ -62,6 +65,43 @@ func TestListTotals(t *testing.T) {
 	assert.Equal(t, []wire.RuleView{
 		{Hook: stored.Decisions[0].Hook, Point: "RunStart", Type: "func", Mode: "enforce", Path: "hooks.on_run_start"},
 	}, d.Rules)
+}
+
+// filterLog is a store that notes the filters of lists.
+type filterLog struct {
+	durable.Store
+
+	filters []durable.Filter
+}
+
+func (s *filterLog) List(ctx context.Context, f durable.Filter) ([]durable.Run, error) {
+	s.filters = append(s.filters, f)
+	return s.Store.List(ctx, f)
+}
+
+// A list of active runs is in the order in which they were submitted, and reads no runs that wait for people.
+func TestActiveRuns(t *testing.T) {
+	log := &filterLog{}
+	b := newBench(t, withTell(func(*action.Request) {}), func(o *coordinator.Options) {
+		log.Store = o.Store
+		o.Store = log
+	})
+	b.create(startHook(tellHook), `{"name": "plain", "type": "procedural", "command": {"argv": ["cat"]}}`)
+	ids := []agent.RunID{b.submit("job", `{}`), b.submit("plain", `{}`), b.submit("job", `{}`)}
+	list := func(before string) (found []agent.RunID, next string) {
+		log.filters = nil
+		page, err := b.c.ListRuns(t.Context(), wire.RunFilter{Status: []string{"pending", "hooking", "running"}, Before: before, Limit: 2})
+		require.NoError(t, err)
+		for _, f := range log.filters {
+			assert.True(t, f.Phase != "" || !slices.Contains(f.Status, durable.StatusWaiting), "%+v", f)
+		}
+		return lo.Map(page.Runs, func(r wire.Run, _ int) agent.RunID { return r.RunID }), page.Next
+	}
+	found, next := list("")
+	assert.Equal(t, []agent.RunID{ids[2], ids[1]}, found)
+	found, next = list(next)
+	assert.Equal(t, ids[:1], found)
+	assert.Empty(t, next)
 }
 
 // A stream has every run that changes, and continues after an event. Counts say what runs and waits.
