@@ -166,6 +166,7 @@ func (h *Handler) signedIn(page func(http.ResponseWriter, *http.Request, *view),
 		case err != nil:
 			h.fail(w, r, v, "identifying who sends a request", err)
 		default:
+			v.open = h.countOpen(r.Context())
 			page(w, r, v)
 		}
 	})

@@ -131,6 +131,19 @@ func (h *Handler) openWaits(ctx context.Context) ([]durable.Wait, error) {
 	return h.o.Store.OpenWaits(ctx, durable.WaitFilter{Kinds: approval.InboxKinds(), Limit: cardsShown + 1})
 }
 
+// countOpen returns how many questions are open, as the navigation shows it: empty for none, or if the store does not answer.
+func (h *Handler) countOpen(ctx context.Context) string {
+	waits, err := h.openWaits(ctx)
+	switch n := len(waits); {
+	case err != nil, n == 0:
+		return ""
+	case n > cardsShown:
+		return strconv.Itoa(cardsShown) + "+"
+	default:
+		return strconv.Itoa(n)
+	}
+}
+
 // showInbox serves the open questions, or the last answers.
 func (h *Handler) showInbox(w http.ResponseWriter, r *http.Request, v *view) {
 	v.title, v.part = "Inbox", partInbox

@@ -405,7 +405,9 @@ func TestOtherQuestions(t *testing.T) {
 func TestLiveInbox(t *testing.T) {
 	r, _ := newDesk(t, map[string][]string{"ann": nil})
 	r.signIn(r.pages.NewCode())
+	assert.Contains(t, r.get("/ui/inbox").body, `Inbox<span id="open"></span>`)
 	a := r.ask(agent.Question{Reason: "much"}, "", carol)
+	assert.Contains(t, text(r.get("/ui/inbox").body), "Inbox, open questions: 1 ")
 	in, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/ui/inbox/live", nil)
 	require.NoError(t, err)
 	in.Header.Set("Cookie", r.cookie)
@@ -413,9 +415,9 @@ func TestLiveInbox(t *testing.T) {
 	require.NoError(t, err)
 	defer out.Body.Close()
 	var read bytes.Buffer
-	until := func(want string) {
+	until := func(wants ...string) {
 		buffer := make([]byte, 1<<16)
-		for !strings.Contains(read.String(), want) {
+		for !lo.EveryBy(wants, func(want string) bool { return strings.Contains(read.String(), want) }) {
 			n, err := out.Body.Read(buffer)
 			require.NoError(t, err)
 			read.Write(buffer[:n])
@@ -424,7 +426,7 @@ func TestLiveInbox(t *testing.T) {
 	}
 	until("much")
 	require.Equal(t, http.StatusOK, r.do(http.MethodPost, a.link(0), a.form(0, "approve")).StatusCode)
-	until("was answered, or is not asked any more")
+	until("was answered, or is not asked any more", `<span id="open"></span>`)
 	r.ask(agent.Question{Reason: "much more"}, "", carol)
 	until("much more")
 }

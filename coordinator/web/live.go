@@ -34,6 +34,7 @@ type stream struct {
 	sent    map[string][sha256.Size]byte
 	beat    time.Time // of the last write
 	checked time.Time // when the session was last checked
+	counted time.Time // when the open questions were last counted
 }
 
 // openStream begins a stream.
@@ -93,6 +94,15 @@ func (s *stream) keepAlive(h *Handler, r *http.Request) bool {
 	return time.Since(s.beat) < beatEvery || s.write(": nothing new\n\n") == nil && s.control.Flush() == nil
 }
 
+// sendOpen counts the open questions from time to time, and sends their number if it has changed.
+func (s *stream) sendOpen(ctx context.Context, h *Handler) error {
+	if time.Since(s.counted) < listEvery {
+		return nil
+	}
+	s.counted = time.Now()
+	return s.send("open", "", "", func(out *markup.Page) { putOpen(out, h.countOpen(ctx)) })
+}
+
 // follow calls look again and again, until it returns false or the client has gone.
 func (s *stream) follow(h *Handler, r *http.Request, every time.Duration, doing string, look func(ctx context.Context) (bool, error)) {
 	tick := time.NewTicker(every)
@@ -103,7 +113,7 @@ func (s *stream) follow(h *Handler, r *http.Request, every time.Duration, doing 
 			h.logError(r, doing, err)
 			return // the browser connects again
 		}
-		if s.control.Flush() != nil || !more || !s.keepAlive(h, r) {
+		if s.sendOpen(r.Context(), h) != nil || s.control.Flush() != nil || !more || !s.keepAlive(h, r) {
 			return
 		}
 		select {

@@ -73,6 +73,8 @@ type view struct {
 	key string
 	// live is the address of the page's stream; empty for none.
 	live string
+	// open is how many questions are open: see countOpen.
+	open string
 }
 
 // readsRuns reports whether the person may see runs, and not the inbox alone.
@@ -129,17 +131,28 @@ func (v *view) putNavigation(p *markup.Page) {
 	p.Put(`<header class="side"><a class="brand" href="%s">%s Grapnel</a>
 <nav aria-label="Control room"><ul>
 `, prefix, markup.HTML(logo))
-	link := func(name, at string, current bool) {
+	link := func(name, at string) {
 		p.Put(`<li><a href="%s"`, at)
-		p.PutIf(current, ` aria-current="page"`)
-		p.Put(">%s</a></li>\n", name)
+		p.PutIf(name == v.part, ` aria-current="page"`)
+		p.Put(">%s", name)
+		if name == partInbox {
+			putOpen(p, v.open)
+		}
+		p.Put("</a></li>\n")
 	}
 	if v.readsRuns() {
-		link(partNow, prefix, v.part == partNow)
-		link(partRuns, prefix+"runs", v.part == partRuns)
+		link(partNow, prefix)
+		link(partRuns, prefix+"runs")
 	}
-	link(partInbox, inboxPath, v.part == partInbox)
+	link(partInbox, inboxPath)
 	p.Put(`</ul></nav>
 <form method="post" action="%s" class="who"><p><b>%s</b> %s</p><button>Sign out</button></form></header>
 `, prefix+"sign-out", cutText(v.who.Name, lineLen), string(v.who.Role))
+}
+
+// putOpen shows how many questions are open.
+func putOpen(p *markup.Page, open string) {
+	p.Put(`<span id="open">`)
+	p.PutIf(open != "", `<span class="hide">, open questions: </span><b>%s</b>`, open)
+	p.Put("</span>")
 }
