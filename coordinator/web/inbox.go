@@ -41,20 +41,25 @@ type group struct {
 	history []approval.Decision
 }
 
-// inboxPage is what the inbox shows: the oldest open questions.
+// inboxPage is a page of open questions, oldest first.
 type inboxPage struct {
 	groups []*group
-	// more is set when there are more questions.
-	more bool
+	// isLater is set for a page after the first, and next is the address of the next page, if there is one.
+	isLater bool
+	next    string
 	// unreadable says why questions are missing.
 	unreadable []string
 }
 
-// readInbox reads the oldest open questions, those that the person may answer first.
-func (h *Handler) readInbox(ctx context.Context, v *view, waits []durable.Wait) (p inboxPage, err error) {
-	p.more = len(waits) > cardsShown
+// readInbox reads a page of open questions, those that the person may answer first.
+func (h *Handler) readInbox(ctx context.Context, v *view, after *durable.Wait, waits []durable.Wait) (p inboxPage, err error) {
+	p.isLater = after != nil
+	if len(waits) > cardsShown {
+		waits = waits[:cardsShown]
+		p.next = inboxPath + "?" + pageValues(&waits[cardsShown-1]).Encode()
+	}
 	known := map[string]*group{}
-	for _, w := range waits[:min(len(waits), cardsShown)] {
+	for _, w := range waits {
 		c, err := h.newCard(ctx, v, w, inboxPath)
 		switch {
 		case errors.Is(err, durable.ErrNotFound): // its run was deleted
@@ -77,6 +82,7 @@ func (h *Handler) readInbox(ctx context.Context, v *view, waits []durable.Wait) 
 			}
 			known[id], p.groups = g, append(p.groups, g)
 		}
+		c.group = id
 		g.cards = append(g.cards, c)
 		g.isMine = g.isMine || c.CannotApprove == "" || c.Question.Gate != nil && c.CannotReject == ""
 	}
@@ -126,14 +132,31 @@ func (h *Handler) likeAnswers(ctx context.Context, d *approval.Detail) ([]approv
 	return approval.DecisionsOf(like[:min(len(like), likeShown)]), nil
 }
 
-// openWaits returns the oldest open questions, one more than a page shows.
-func (h *Handler) openWaits(ctx context.Context) ([]durable.Wait, error) {
-	return h.o.Store.OpenWaits(ctx, durable.WaitFilter{Kinds: approval.InboxKinds(), Limit: cardsShown + 1})
+// openWaits returns the oldest open questions after one, unless that is nil: one more than a page shows.
+func (h *Handler) openWaits(ctx context.Context, after *durable.Wait) ([]durable.Wait, error) {
+	return h.o.Store.OpenWaits(ctx, durable.WaitFilter{Kinds: approval.InboxKinds(), After: after, Limit: cardsShown + 1})
+}
+
+// pageValues returns the query of the page after a question; none for the first page.
+func pageValues(after *durable.Wait) url.Values {
+	if after == nil {
+		return url.Values{}
+	}
+	return url.Values{"asked": {after.Asked.UTC().Format(time.RFC3339Nano)}, "run": {string(after.Run)}, "wait": {after.ID}}
+}
+
+// afterOf returns the question before a page, from its query; nil for the first page.
+func afterOf(values url.Values) *durable.Wait {
+	asked, err := time.Parse(time.RFC3339Nano, values.Get("asked"))
+	if err != nil {
+		return nil
+	}
+	return &durable.Wait{Asked: asked, Run: agent.RunID(values.Get("run")), ID: values.Get("wait")}
 }
 
 // countOpen returns how many questions are open, as the navigation shows it: empty for none, or if the store does not answer.
 func (h *Handler) countOpen(ctx context.Context) string {
-	waits, err := h.openWaits(ctx)
+	waits, err := h.openWaits(ctx, nil)
 	switch n := len(waits); {
 	case err != nil, n == 0:
 		return ""
@@ -162,16 +185,19 @@ func (h *Handler) showInbox(w http.ResponseWriter, r *http.Request, v *view) {
 		h.showDecided(w, r, v)
 		return
 	}
-	waits, err := h.openWaits(r.Context())
+	after := afterOf(r.URL.Query())
+	waits, err := h.openWaits(r.Context(), after)
 	var p inboxPage
 	if err == nil {
-		p, err = h.readInbox(r.Context(), v, waits)
+		p, err = h.readInbox(r.Context(), v, after, waits)
 	}
 	if err != nil {
 		h.fail(w, r, v, "listing what waits", err)
 		return
 	}
-	v.live = inboxPath + "/live?shown=" + hashOf(stateOf(waits))
+	live := pageValues(after)
+	live.Set("shown", hashOf(stateOf(waits)))
+	v.live = inboxPath + "/live?" + live.Encode()
 	v.putInbox(&v.Page, p)
 	reply(w, http.StatusOK, v.render())
 }
@@ -179,12 +205,14 @@ func (h *Handler) showInbox(w http.ResponseWriter, r *http.Request, v *view) {
 // putInbox shows the open questions.
 func (v *view) putInbox(out *markup.Page, p inboxPage) {
 	out.Put("<div id=\"groups\">\n")
-	out.PutIf(len(p.groups)+len(p.unreadable) == 0, "<p class=\"dim\" id=\"none\">Nothing waits for a person.</p>\n")
+	none := lo.Ternary(p.isLater, "No later question waits.", "Nothing waits for a person.")
+	out.PutIf(len(p.groups)+len(p.unreadable) == 0, "<p class=\"dim\" id=\"none\">%s</p>\n", none)
 	p.putUnreadable(out)
 	for _, g := range p.groups {
 		v.putGroup(out, g)
 	}
-	out.PutIf(p.more, "<p class=\"dim\">These are the %s oldest questions. Later ones follow when they are answered.</p>\n", cardsShown)
+	out.PutIf(p.isLater, "<p class=\"more\"><a class=\"button\" href=\"%s\">Oldest questions</a></p>\n", inboxPath)
+	out.PutIf(p.next != "", "<p class=\"more\"><a class=\"button\" href=\"%s\">Later questions</a></p>\n", p.next)
 	out.Put("</div>\n")
 }
 
@@ -243,8 +271,9 @@ func (h *Handler) streamInbox(w http.ResponseWriter, r *http.Request, v *view) {
 	s := openStream(w)
 	var shown map[string]card
 	var last string
+	after := afterOf(r.URL.Query())
 	s.follow(h, r, listEvery, "listing what waits", func(ctx context.Context) (bool, error) {
-		waits, err := h.openWaits(ctx)
+		waits, err := h.openWaits(ctx, after)
 		if err != nil {
 			return false, err
 		}
@@ -253,7 +282,7 @@ func (h *Handler) streamInbox(w http.ResponseWriter, r *http.Request, v *view) {
 			return true, nil
 		}
 		v.now = time.Now()
-		p, err := h.readInbox(ctx, v, waits)
+		p, err := h.readInbox(ctx, v, after, waits)
 		if err != nil {
 			return false, err
 		}
@@ -277,9 +306,19 @@ func (v *view) sendInbox(s *stream, p inboxPage, before map[string]card, err err
 			shown[c.id()] = c
 		}
 	}
+	gone := map[string][]card{} // by group
 	for _, id := range slices.Sorted(maps.Keys(before)) {
 		if _, still := shown[id]; !still {
-			err = cmp.Or(err, s.send(id, "", "", func(out *markup.Page) { putGone(out, before[id]) }))
+			gone[before[id].group] = append(gone[before[id].group], before[id])
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(gone)) {
+		if !slices.ContainsFunc(p.groups, func(g *group) bool { return g.id == id }) {
+			err = cmp.Or(err, s.send(id, "", "", func(out *markup.Page) { putGoneGroup(out, id, gone[id]) }))
+			continue
+		}
+		for _, c := range gone[id] {
+			err = cmp.Or(err, s.send(c.id(), "", "", func(out *markup.Page) { putGone(out, c) }))
 		}
 	}
 	return shown, err
@@ -312,6 +351,15 @@ func stateOf(waits []durable.Wait) string {
 		b.WriteString(string(w.Run) + " " + w.ID + " " + strconv.Itoa(len(w.Partial)) + " " + strconv.FormatBool(isLate) + "\n")
 	}
 	return b.String()
+}
+
+// putGoneGroup shows in the place of a group that none of its questions are open any more.
+func putGoneGroup(out *markup.Page, id string, cards []card) {
+	out.Put("<section class=\"group\" id=\"%s\">\n", id)
+	for _, c := range cards {
+		putGone(out, c)
+	}
+	out.Put("</section>\n")
 }
 
 // putGone shows in the place of a card that its question is not open any more.

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -401,13 +402,30 @@ func TestOtherQuestions(t *testing.T) {
 	}
 }
 
+// A page has a limited number of questions. The others are on later pages.
+func TestInboxPages(t *testing.T) {
+	r, _ := newDesk(t, map[string][]string{"ann": nil})
+	r.signIn(r.pages.NewCode())
+	r.ask(agent.Question{Reason: "much"}, "", slices.Repeat([]string{carol}, 31)...)
+	cards := func(body string) []string { return regexp.MustCompile(`id="w-\w+" tabindex`).FindAllString(body, -1) }
+	first := r.get("/ui/inbox").body
+	assert.Contains(t, text(first), "Inbox , open questions: 30+ ")
+	next := regexp.MustCompile(`href="(/ui/inbox[^"]+)">Later questions`).FindStringSubmatch(first)
+	require.NotEmpty(t, next)
+	second := r.get(html.UnescapeString(next[1])).body
+	assert.Len(t, lo.Uniq(append(cards(first), cards(second)...)), 31)
+	assert.Contains(t, second, `href="/ui/inbox">Oldest questions`)
+	assert.NotContains(t, second, "Later questions")
+	assert.Contains(t, second, "/ui/inbox/live?asked=")
+}
+
 // The inbox changes while people look at it: what was answered elsewhere says so, and new questions appear.
 func TestLiveInbox(t *testing.T) {
 	r, _ := newDesk(t, map[string][]string{"ann": nil})
 	r.signIn(r.pages.NewCode())
 	assert.Contains(t, r.get("/ui/inbox").body, `Inbox<span id="open"></span>`)
 	a := r.ask(agent.Question{Reason: "much"}, "", carol)
-	assert.Contains(t, text(r.get("/ui/inbox").body), "Inbox, open questions: 1 ")
+	assert.Contains(t, text(r.get("/ui/inbox").body), "Inbox , open questions: 1 ")
 	in, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/ui/inbox/live", nil)
 	require.NoError(t, err)
 	in.Header.Set("Cookie", r.cookie)
@@ -415,18 +433,22 @@ func TestLiveInbox(t *testing.T) {
 	require.NoError(t, err)
 	defer out.Body.Close()
 	var read bytes.Buffer
-	until := func(wants ...string) {
+	until := func(wants ...string) (all string) {
 		buffer := make([]byte, 1<<16)
 		for !lo.EveryBy(wants, func(want string) bool { return strings.Contains(read.String(), want) }) {
 			n, err := out.Body.Read(buffer)
 			require.NoError(t, err)
 			read.Write(buffer[:n])
 		}
+		all = read.String()
 		read.Reset()
+		return all
 	}
 	until("much")
 	require.Equal(t, http.StatusOK, r.do(http.MethodPost, a.link(0), a.form(0, "approve")).StatusCode)
-	until("was answered, or is not asked any more", `<span id="open"></span>`)
+	all := until("was answered, or is not asked any more", `<span id="open"></span>`)
+	assert.Contains(t, all, `<section class="group" id="g-`)
+	assert.NotContains(t, all, "<h2>", "a group without open questions")
 	r.ask(agent.Question{Reason: "much more"}, "", carol)
 	until("much more")
 }

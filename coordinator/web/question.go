@@ -30,6 +30,8 @@ type card struct {
 
 	// input is what the run was asked to do.
 	input string
+	// group is the ID of its group in the inbox.
+	group string
 	// action is the address that an answer is posted to.
 	action string
 	// whole is set where all of the arguments are shown. Elsewhere, long ones cannot be approved.
