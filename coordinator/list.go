@@ -148,8 +148,9 @@ func (c *Coordinator) listPage(ctx context.Context, f wire.RunFilter) (wire.RunL
 // changedAtOnce is how many changed runs one query reads.
 const changedAtOnce = 500
 
-// ChangedRuns returns the runs that have changed at or after a time, in the order of their last changes.
-func (c *Coordinator) ChangedRuns(ctx context.Context, since time.Time) ([]wire.Run, error) {
+// ChangedRuns returns the runs that have changed at or after a time, in the order of their last changes: those for whose last change
+// isNew returns true.
+func (c *Coordinator) ChangedRuns(ctx context.Context, since time.Time, isNew func(id agent.RunID, changed time.Time) bool) ([]wire.Run, error) {
 	all := []wire.Run{}
 	for ended, statuses := range lo.GroupBy(durable.Statuses, durable.Status.Ended) { // each list has an index
 		for f := (durable.Filter{Status: statuses, ChangedSince: since, Limit: changedAtOnce}); ; {
@@ -159,15 +160,16 @@ func (c *Coordinator) ChangedRuns(ctx context.Context, since time.Time) ([]wire.
 			}
 			for _, r := range page {
 				f.Before = r.ID
-				if isOurs(r) {
-					v := viewOf(r)
-					if ended {
-						if v, err = c.view(ctx, r); err != nil {
-							return nil, err
-						}
-					}
-					all = append(all, v)
+				if !isOurs(r) || !isNew(r.ID, r.Updated) {
+					continue
 				}
+				v := viewOf(r)
+				if ended {
+					if v, err = c.view(ctx, r); err != nil {
+						return nil, err
+					}
+				}
+				all = append(all, v)
 			}
 			if len(page) < f.Limit {
 				break
@@ -183,21 +185,21 @@ const countedAtOnce = 1000
 
 // Counts returns how many runs are active, and what waits for people and for the caller.
 func (c *Coordinator) Counts(ctx context.Context, caller wire.Token) (out wire.Counts, err error) {
-	list, err := c.store.List(ctx, durable.Filter{
-		Status: []durable.Status{durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting}, Limit: countedAtOnce,
-	})
-	if err != nil {
-		return out, err
-	}
-	for _, r := range list {
-		switch {
-		case !isOurs(r):
-		case StatusOf(r) == wire.Waiting:
-			out.Waiting++
-		case StatusOf(r) == wire.Pending:
-			out.Pending++
-		default:
-			out.Running++
+	for _, statuses := range [][]durable.Status{{durable.StatusPending, durable.StatusReady}, {durable.StatusRunning}, {durable.StatusWaiting}} {
+		list, err := c.store.List(ctx, durable.Filter{Status: statuses, Limit: countedAtOnce})
+		if err != nil {
+			return out, err
+		}
+		for _, r := range list {
+			switch {
+			case !isOurs(r):
+			case StatusOf(r) == wire.Waiting:
+				out.Waiting++
+			case StatusOf(r) == wire.Pending:
+				out.Pending++
+			default:
+				out.Running++
+			}
 		}
 	}
 	waits, err := c.store.OpenWaits(ctx, durable.WaitFilter{Kinds: []durable.WaitKind{

@@ -102,6 +102,14 @@ func TestActiveRuns(t *testing.T) {
 	found, next = list(next)
 	assert.Equal(t, ids[:1], found)
 	assert.Empty(t, next)
+
+	log.filters = nil
+	counts, err := b.c.Counts(t.Context(), wire.Token{})
+	require.NoError(t, err)
+	assert.Equal(t, wire.Counts{Pending: 1, Running: 2}, counts)
+	for _, f := range log.filters { // newer runs that wait would fill the list
+		assert.True(t, len(f.Status) == 1 || !slices.Contains(f.Status, durable.StatusWaiting), "%+v", f)
+	}
 }
 
 // A stream has every run that changes, and continues after an event. Counts say what runs and waits.

@@ -90,18 +90,17 @@ func (s *changes) write(ctx context.Context) error {
 
 // look writes the changes since the last look, and returns their number.
 func (s *changes) look(ctx context.Context) (n int, err error) {
-	runs, err := s.a.ChangedRuns(ctx, s.since.Add(-lateBy))
+	before, from := s.sent, s.since
+	s.sent = map[agent.RunID]time.Time{}
+	runs, err := s.a.ChangedRuns(ctx, s.since.Add(-lateBy), func(id agent.RunID, changed time.Time) bool {
+		s.sent[id] = changed
+		last, known := before[id]
+		return !(known && !changed.After(last)) && !(before == nil && changed.Before(from))
+	})
 	if err != nil {
 		return 0, err
 	}
-	before, from := s.sent, s.since
-	s.sent = map[agent.RunID]time.Time{}
 	for _, r := range runs {
-		last, known := before[r.RunID]
-		s.sent[r.RunID] = r.UpdatedAt
-		if known && !r.UpdatedAt.After(last) || before == nil && r.UpdatedAt.Before(from) {
-			continue
-		}
 		data, err := json.Marshal(r)
 		if err != nil {
 			return n, err
