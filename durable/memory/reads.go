@@ -129,11 +129,11 @@ func (v view) LastPolls(keys ...durable.Key) (map[durable.Key]time.Time, error) 
 }
 
 // Due implements store.Rows.
-func (v view) Due(limit int) (map[store.Cause][]agent.RunID, error) {
+func (v view) Due(now time.Time, limit int) (map[store.Cause][]agent.RunID, error) {
 	all := map[store.Cause][]agent.RunID{}
 	for _, r := range v.runs {
 		for c := store.Expired; c <= store.Late; c++ {
-			if len(all[c]) < limit && c.Is(r.Run, v.now) {
+			if len(all[c]) < limit && c.Is(r.Run, now) {
 				all[c] = append(all[c], r.ID)
 			}
 		}

@@ -110,7 +110,7 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		"prune queues": {postgres.PruneQueuesQuery, nil, "runs_queue", 4000},
 	}
 	for _, column := range []string{"expires", "answer_by", "not_before", "start_by", "deadline"} {
-		queries["due "+column] = query{postgres.DueQuery, []any{1000}, "runs_" + column, 100}
+		queries["due "+column] = query{postgres.DueQuery, []any{time.Now(), 1000}, "runs_" + column, 100}
 	}
 	for name, checks := range map[string]struct {
 		owner string

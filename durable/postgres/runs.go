@@ -3,8 +3,6 @@ package postgres
 import (
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/samber/lo"
 
@@ -63,45 +61,13 @@ func (t *tx) PutRun(old, r store.Run) error {
 	return t.err
 }
 
-// stateColumns returns the columns of a run that change.
-func stateColumns(r *store.Run) []store.Column {
-	ended := time.Time{}
-	if r.Status.Ended() {
-		ended = r.Updated
-	}
-	return append(runs.StateColumns(r), store.Column{Name: "ended", Value: &ended})
-}
-
 // updateRun stores what can change of a run. Equal values in indexed columns change no index.
-var updateRun = `UPDATE runs SET ` + store.Assign(stateColumns(&store.Run{}), 2) + ` WHERE id = $1`
+var updateRun = `UPDATE runs SET ` + store.Assign(runs.StateColumns(&store.Run{}), 2) + ` WHERE id = $1`
 
 // pruneQuery leaves out runs that others have locked. The list is materialized: a plan that makes it again for each run would skip some.
 const pruneQuery = `WITH old AS MATERIALIZED (
 		SELECT num FROM runs WHERE ended < $1 ORDER BY ended, num LIMIT $2 FOR UPDATE SKIP LOCKED
 	) DELETE FROM runs r USING old WHERE r.num = old.num RETURNING r.num`
 
-// dueConditions are the conditions on the run r of each store.Cause, and dueTimes the columns in whose indexes they are.
-var (
-	dueConditions = [...]string{
-		store.Expired:   `r.expires <= now() AND r.expires IS NOT NULL`,
-		store.Overdue:   `r.answer_by <= now() AND r.answer_by IS NOT NULL AND r.status = 'waiting' AND r.expires IS NULL AND NOT r.paused`,
-		store.Due:       `r.not_before <= now() AND r.status = 'pending'`,
-		store.Unstarted: `r.start_by <= now() AND r.start_by IS NOT NULL AND r.ended IS NULL AND r.attempts = 0 AND (r.expires IS NULL OR r.expires <= now())`,
-		store.Late:      `r.deadline <= now() AND r.deadline IS NOT NULL AND r.ended IS NULL AND r.cancel_cause = ''`,
-	}
-	dueTimes = [...]string{store.Expired: "expires", store.Overdue: "answer_by", store.Due: "not_before", store.Unstarted: "start_by", store.Late: "deadline"}
-)
-
-// dueQuery reads the first $1 runs of each store.Cause.
-var dueQuery = func() string {
-	var all []string
-	for c, condition := range dueConditions {
-		all = append(all, fmt.Sprintf(`(SELECT %d, r.id FROM runs r WHERE %s ORDER BY r.%s LIMIT $1)`, c, condition, dueTimes[c]))
-	}
-	return strings.Join(all, ` UNION ALL `)
-}()
-
-// Due implements store.Rows.
-func (t *tx) Due(limit int) (map[store.Cause][]agent.RunID, error) {
-	return store.SelectDue(t, dueQuery, limit)
-}
+var dueQuery = store.DueQuery(`SELECT r.id FROM runs r WHERE r.expires <= $1 AND r.expires IS NOT NULL ORDER BY r.expires LIMIT $2`,
+	func(string) string { return "" })

@@ -1,7 +1,6 @@
 -- What the schema has beside its tables. Text that PostgreSQL cannot hold is stored as \x and hexadecimal digits: see values.go.
 
-ALTER TABLE runs ADD ended timestamptz, -- null while the run has not ended
-	SET (fillfactor = 80); -- a step changes no index, if its page has room for the new row
+ALTER TABLE runs SET (fillfactor = 80); -- a step changes no index, if its page has room for the new row
 
 -- For lists, each in its order.
 CREATE INDEX runs_status ON runs (status, num);

@@ -185,7 +185,7 @@ func (t *tx) queueWrites(b *pgx.Batch, last bool) {
 		b.Queue(sql, args...)
 	}
 	for _, r := range t.put {
-		b.Queue(updateRun, append([]any{storedText(r.ID)}, arguments(store.Values(stateColumns(&r)))...)...)
+		b.Queue(updateRun, append([]any{storedText(r.ID)}, arguments(store.Values(runs.StateColumns(&r)))...)...)
 	}
 	if last && t.notify {
 		b.Queue(`SELECT pg_notify(current_schema(), '')`)

@@ -220,7 +220,7 @@ func TestPruneMany(t *testing.T) {
 	path := tempFile(t)
 	s := open(t, path, sqlite.Options{Sync: sqlite.SyncNormal})
 	fill(t, path, 1001)
-	raw(t, path, "UPDATE runs SET status = 'completed' WHERE id <> 'run500' RETURNING ''")
+	raw(t, path, "UPDATE runs SET status = 'completed', ended = updated WHERE id <> 'run500' RETURNING ''")
 	n, err := s.Prune(t.Context(), time.Now())
 	require.NoError(t, err)
 	assert.Equal(t, 1000, n)

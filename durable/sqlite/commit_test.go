@@ -410,8 +410,8 @@ func TestPruneLetsOthersWrite(t *testing.T) {
 	}})
 	l := makeRun(t, s, "r")
 	_, err := s.db.conn.ExecContext(t.Context(), `WITH RECURSIVE all_n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM all_n WHERE i < 1000)
-		INSERT INTO runs (id, session, kind, name, parent, root, queue, status, created, updated, owner, epoch)
-		SELECT 'run' || i, '', 'agent', '', '', '', 1, 'completed', i, i, '', 1 FROM all_n`)
+		INSERT INTO runs (id, session, kind, name, parent, root, queue, status, created, updated, ended, owner, epoch)
+		SELECT 'run' || i, '', 'agent', '', '', '', 1, 'completed', i, i, i, '', 1 FROM all_n`)
 	require.NoError(t, err)
 	unlock := lockFile(t, s)
 	var callers sync.WaitGroup

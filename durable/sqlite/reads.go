@@ -15,7 +15,7 @@ import (
 var runs = store.NewRunTable(true)
 
 var queries = &store.Queries{
-	Keys: listKeys, Polled: selectPolled, Served: selectServed, PutPoll: updatePolled, PruneQueues: pruneQueues, Prune: pruneRuns,
+	Keys: listKeys, Polled: selectPolled, Served: selectServed, PutPoll: updatePolled, PruneQueues: pruneQueues, Prune: pruneRuns, Due: selectDue,
 }
 
 // view reads rows, with the readers or in a transaction of the writer.
@@ -148,21 +148,11 @@ func readEach[K ~string](v *view, query string, values []K) (map[K]store.Run, er
 	return all, nil
 }
 
+// selectDue counts a lease as expired, too, if it was granted more than store.Skew in the future.
+var selectDue = store.DueQuery(`SELECT id FROM runs INDEXED BY runs_held WHERE owner <> '' AND (expires <= $1 OR leased > $1 + 5000000) LIMIT $2`,
+	func(index string) string { return `INDEXED BY ` + index })
+
 const (
-	// live are the statuses of runs that have not ended.
-	live = `('pending', 'ready', 'running', 'waiting')`
-
-	// selectDue selects the runs of each cause by a partial index.
-	selectDue = `SELECT 0, id FROM (SELECT id FROM runs INDEXED BY runs_held WHERE owner <> '' AND (expires <= ?1 OR leased > ?2) LIMIT ?3)
-		UNION ALL SELECT 1, id FROM (SELECT id FROM runs INDEXED BY runs_overdue
-			WHERE status = 'waiting' AND owner = '' AND paused = 0 AND answer_by IS NOT NULL AND answer_by <= ?1 ORDER BY answer_by LIMIT ?3)
-		UNION ALL SELECT 2, id FROM (SELECT id FROM runs INDEXED BY runs_due
-			WHERE status = 'pending' AND not_before <= ?1 ORDER BY not_before LIMIT ?3)
-		UNION ALL SELECT 3, id FROM (SELECT id FROM runs INDEXED BY runs_unstarted WHERE start_by IS NOT NULL AND start_by <= ?1
-			AND attempts = 0 AND (owner = '' OR expires <= ?1 OR leased > ?2) AND status IN ` + live + ` ORDER BY start_by LIMIT ?3)
-		UNION ALL SELECT 4, id FROM (SELECT id FROM runs INDEXED BY runs_late
-			WHERE deadline IS NOT NULL AND deadline <= ?1 AND cancel_cause = '' AND status IN ` + live + ` ORDER BY deadline LIMIT ?3)`
-
 	// ofKeys are the queues q with the given keys in hexadecimal.
 	ofKeys       = ` FROM json_each(?1) k CROSS JOIN queues q ON q.key = unhex(k.value) `
 	selectPolled = `SELECT q.key, q.polled` + ofKeys
@@ -186,11 +176,6 @@ const (
 		) CROSS JOIN runs r ON r.num = owed JOIN queues q ON q.id = r.queue ORDER BY since, owed`
 	offeredAt = `max(offered - 3600000000, ready + (offered - ready) / 2)`
 )
-
-// Due implements store.Rows.
-func (v *view) Due(limit int) (map[store.Cause][]agent.RunID, error) {
-	return store.SelectDue(v, selectDue, v.micros(), v.now.Add(store.Skew).UnixMicro(), limit)
-}
 
 // Owed implements store.Rows. No pause between two offers is longer than an hour.
 func (v *view) Owed(retry time.Duration, limit int) ([]durable.Offer, error) {

@@ -26,13 +26,11 @@ CREATE INDEX runs_owed ON runs (offered, ready) WHERE status = 'ready';
 
 -- For leases, timers and the removal of old runs.
 CREATE INDEX runs_held ON runs (owner, expires, leased) WHERE owner <> '';
-CREATE INDEX runs_overdue ON runs (answer_by) WHERE status = 'waiting' AND owner = '' AND paused = 0 AND answer_by IS NOT NULL;
-CREATE INDEX runs_due ON runs (not_before) WHERE status = 'pending';
-CREATE INDEX runs_late ON runs (deadline) WHERE deadline IS NOT NULL AND cancel_cause = ''
-    AND status IN ('pending', 'ready', 'running', 'waiting');
-CREATE INDEX runs_unstarted ON runs (start_by) WHERE start_by IS NOT NULL AND attempts = 0
-    AND status IN ('pending', 'ready', 'running', 'waiting');
-CREATE INDEX runs_by_end ON runs (updated) WHERE status NOT IN ('pending', 'ready', 'running', 'waiting');
+CREATE INDEX runs_answer_by ON runs (answer_by) WHERE answer_by IS NOT NULL AND status = 'waiting' AND expires IS NULL AND NOT paused;
+CREATE INDEX runs_not_before ON runs (not_before) WHERE status = 'pending';
+CREATE INDEX runs_deadline ON runs (deadline) WHERE deadline IS NOT NULL AND ended IS NULL AND cancel_cause = '';
+CREATE INDEX runs_start_by ON runs (start_by) WHERE start_by IS NOT NULL AND ended IS NULL AND attempts = 0;
+CREATE INDEX runs_ended ON runs (ended) WHERE ended IS NOT NULL;
 
 CREATE INDEX waits_by_run ON waits (run, place);
 CREATE INDEX waits_by_child ON waits (child) WHERE child <> '';

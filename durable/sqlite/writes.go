@@ -71,7 +71,7 @@ const (
 	updateOffered = `UPDATE runs SET offered = ?3 + min(max(?3 - ready, 0), 3600000000) WHERE id = ?1 AND offer_seq = ?2 AND status = 'ready'`
 	updatePolled  = `UPDATE queues SET polled = ?2 WHERE key IN (SELECT unhex(value) FROM json_each(?1))`
 	pruneRuns     = `DELETE FROM runs WHERE num IN
-		(SELECT num FROM runs INDEXED BY runs_by_end WHERE status NOT IN ` + live + ` AND updated < $1 ORDER BY updated LIMIT $2) RETURNING num`
+		(SELECT num FROM runs INDEXED BY runs_ended WHERE ended IS NOT NULL AND ended < $1 ORDER BY ended LIMIT $2) RETURNING num`
 	pruneQueues = `DELETE FROM queues WHERE NOT EXISTS (SELECT 1 FROM runs INDEXED BY runs_by_queue WHERE queue = queues.id)`
 )
 

@@ -28,6 +28,9 @@ func (t tx) setStatus(r *Run, s durable.Status) {
 // free makes a run ready or pending that no process executes.
 func (t tx) free(r *Run, s durable.Status) {
 	r.Owner, r.Leased, r.Expires, r.Updated = "", time.Time{}, time.Time{}, t.Now()
+	if s.Ended() {
+		r.Ended = r.Updated
+	}
 	t.setStatus(r, s)
 }
 
@@ -299,7 +302,7 @@ func (s *Store) Reconcile(ctx context.Context) (done durable.Reconciled, err err
 func (s *Store) reconcileAll(ctx context.Context) (done durable.Reconciled, err error) {
 	counts := map[Cause]*int{Expired: &done.Expired, Overdue: &done.Overdue, Due: &done.Due, Unstarted: &done.Late, Late: &done.Late}
 	due, err := readRows(ctx, s, "looking for runs to reconcile", func(rows Rows) (map[Cause][]agent.RunID, error) {
-		return rows.Due(reconcileAtOnce)
+		return rows.Due(rows.Now(), reconcileAtOnce)
 	})
 	done.Done = err == nil
 	for c := Expired; c <= Late && err == nil; c++ {

@@ -49,6 +49,8 @@ type Run struct {
 
 	// AnyWait is Update.AnyWait of the newest waits.
 	AnyWait bool
+	// Ended is zero while the run has not ended.
+	Ended time.Time
 	// Leased is when the lease was granted or renewed. A DB whose clock cannot be set back need not keep it.
 	Leased time.Time
 	// Offer counts how often the run has become ready. Offered is zero while this offer is owed; otherwise it is what Tx.PutOffers
@@ -125,8 +127,8 @@ type Rows interface { //nolint:interfacebloat // one method for each question to
 	RunsByKey(keys ...string) (map[string]Run, error)
 	// List returns runs as durable.Catalogue.List does. Filters have a Limit, and name each status or kind once.
 	List(f durable.Filter) ([]Run, error)
-	// Due returns at most limit runs for each Cause that applies to them.
-	Due(limit int) (map[Cause][]agent.RunID, error)
+	// Due returns at most limit runs for each Cause that applies to them now.
+	Due(now time.Time, limit int) (map[Cause][]agent.RunID, error)
 	Queues() ([]durable.Needs, error)
 	Services(keys ...durable.Key) (map[durable.Key]durable.Service, error)
 	// LastPolls returns when workers last polled queues; zero for never. Unknown queues are left out.

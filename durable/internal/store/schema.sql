@@ -54,6 +54,7 @@ CREATE TABLE runs (
 	handled         bigint NOT NULL DEFAULT 0, -- the last handled signal's number
 	appended        bytea, -- the last commit's fingerprint
 	updated         timestamptz NOT NULL,
+	ended           timestamptz, -- null while the run has not ended
 	ready           timestamptz, -- since when the run has been ready; null while it is not
 	offer_seq       bigint NOT NULL DEFAULT 0, -- how often the run has become ready
 	offered         timestamptz, -- when the newest offer may be repeated; null while it is owed

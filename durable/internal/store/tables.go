@@ -54,6 +54,8 @@ type Queries struct {
 	Polled, Served string
 	// PutPoll records polls of the queues with the keys $1 at $2. PruneQueues deletes the queues without runs.
 	PutPoll, PruneQueues string
+	// Due is what DueQuery returns.
+	Due string
 	// Prune deletes at most $2 runs that ended before $1, and reads their numbers.
 	Prune string
 }
@@ -601,13 +603,32 @@ func SelectOffers(s SQL, query string, args ...any) ([]durable.Offer, error) {
 	return SelectAll(s, func(o *durable.Offer) []any { return []any{(*string)(&o.Run), &o.Seq, Fixed(o.Key[:]), &o.Priority} }, query, args...)
 }
 
-// SelectDue returns the runs of a query for causes and runs.
-func SelectDue(s SQL, query string, args ...any) (map[Cause][]agent.RunID, error) {
+// DueQuery returns the query for the first $2 runs of each Cause at the time $1. Expired is the query for the first cause, and hint
+// what follows a table to select an index, which is named after its column.
+func DueQuery(expired string, hint func(index string) string) string {
+	parts := map[Cause]struct{ column, condition string }{
+		Overdue: {"answer_by", `r.answer_by IS NOT NULL AND r.status = 'waiting' AND r.expires IS NULL AND NOT r.paused`},
+		Due:     {"not_before", `r.status = 'pending'`},
+		Unstarted: {"start_by", `r.start_by IS NOT NULL AND r.ended IS NULL AND r.attempts = 0
+			AND (r.expires IS NULL OR r.expires <= $1)`},
+		Late: {"deadline", `r.deadline IS NOT NULL AND r.ended IS NULL AND r.cancel_cause = ''`},
+	}
+	query := fmt.Sprintf(`SELECT %d, x.id FROM (%s) x`, Expired, expired)
+	for c := Overdue; c <= Late; c++ {
+		p := parts[c]
+		query += fmt.Sprintf(` UNION ALL SELECT %d, x.id FROM (SELECT r.id FROM runs r %s WHERE r.%s <= $1 AND %s ORDER BY r.%s LIMIT $2) x`,
+			c, hint("runs_"+p.column), p.column, p.condition, p.column)
+	}
+	return query
+}
+
+// Due implements Rows.
+func (t Tables) Due(now time.Time, limit int) (map[Cause][]agent.RunID, error) {
 	type row struct {
 		cause Cause
 		id    agent.RunID
 	}
-	found, err := SelectAll(s, func(r *row) []any { return []any{(*int)(&r.cause), (*string)(&r.id)} }, query, args...)
+	found, err := SelectAll(t, func(r *row) []any { return []any{(*int)(&r.cause), (*string)(&r.id)} }, t.Queries.Due, &now, limit)
 	all := map[Cause][]agent.RunID{}
 	for _, r := range found {
 		all[r.cause] = append(all[r.cause], r.id)
