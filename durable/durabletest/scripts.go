@@ -205,9 +205,30 @@ func hearSignals(owner string, signals ...string) step {
 	}
 }
 
+// leavesUpdated checks that a step does not change Run.Updated.
+func leavesUpdated(do step) step {
+	return func(x *script) {
+		before := getRun(x.t, x.store, "r").Updated
+		do(x)
+		assert.Equal(x.t, before, getRun(x.t, x.store, "r").Updated)
+	}
+}
+
 // leavesStore checks that a step changes nothing that callers see.
 func leavesStore(do step) step {
 	return func(x *script) { changesNothing(x.t, x.store, func() { do(x) }) }
+}
+
+// updates checks that a step changes Run.Updated. First it lets the clock of the store go on.
+func updates(do step) step {
+	return func(x *script) {
+		before := getRun(x.t, x.store, "r").Updated
+		for !submitJobs(x.t, x.store, durable.Job{Name: "clock"})[0].Created.After(before) {
+			continue
+		}
+		do(x)
+		assert.True(x.t, getRun(x.t, x.store, "r").Updated.After(before), "Updated changes")
+	}
 }
 
 // hasStatus checks the status.

@@ -204,3 +204,18 @@ var pausing = map[string]part{
 	"cancel beats pause at an answer":           play(begin, askWaits(newWait("c")), pause, cancel, expire, answerWaits(newAnswer("c")), isReady),
 	"an end clears it":                          play(begin, pause, finishRun),
 }
+
+// updating tests Run.Updated: each change of a run sets it, except for the renewal of its lease.
+var updating = map[string]part{
+	"by leases": play(
+		submit, updates(claim), updates(takeOver), updates(writeEntry), updates(askWaits(newWait("c"))), updates(release),
+		updates(acquire), leavesUpdated(expire), updates(reconciles(durable.Reconciled{Expired: 1})),
+	),
+	"by signals": play(
+		submit, leavesStore(resume), updates(pause), leavesStore(pause), updates(resume), updates(sendText(durable.SignalContext, "text")),
+		updates(sendText(durable.SignalResume, "text")), updates(cancel), leavesStore(cancel),
+	),
+	"by signals to a held run": play(begin, updates(pause), updates(resume), updates(cancel), leavesStore(cancel)),
+	"by answers":               play(suspendOn(newWait("c"), newWait("d")), updates(answerWaits(newAnswer("c"))), updates(answerWaits(newAnswer("d")))),
+	"by the end of a child":    play(beginKid, suspendOn(newWaitTo("c", "kid")), updates(endKid)),
+}

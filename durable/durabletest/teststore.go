@@ -22,6 +22,7 @@ func TestStore(t *testing.T, open func(t *testing.T) durable.Store) {
 		{"begin", beginning},
 		{"once", repeating},
 		{"acquire", acquiring},
+		{"updated", updating},
 		{"claim", claiming},
 		{"commit", committing},
 		{"follow-ups", following},

@@ -118,7 +118,7 @@ var faults = map[string][]string{
 	"commit of another owner":  {"acquire/another_owner", "commit", "case !r.isLeased(l):", `case r.Epoch != l.Epoch || r.Owner == "":`},
 	"renew of another owner":   {"acquire/another_owner", "lease", "if !r.isLeased(l) {", `if !r.isLeased(l) && (doing != "renewing a lease" || r.Epoch != l.Epoch) {`},
 	"release of another owner": {"acquire/another_owner", "lease", "if !r.isLeased(l) {", `if !r.isLeased(l) && (doing != "releasing a run" || r.Epoch != l.Epoch) {`},
-	"updated by claim":         {"", "rows", "r.Owner, r.Leased, r.Expires, r.Updated = owner, now, now.Add(ttl), now", "r.Owner, r.Leased, r.Expires = owner, now, now.Add(ttl)"},
+	"updated by claim":         {"updated/by_leases", "rows", "r.Owner, r.Leased, r.Expires, r.Updated = owner, now, now.Add(ttl), now", "r.Owner, r.Leased, r.Expires = owner, now, now.Add(ttl)"},
 	"updated by time":          {"", "lease", "case Overdue, Due:\n\t\t\tt.free(&r, durable.StatusReady)", "case Overdue, Due:\n\t\t\tt.setStatus(&r, durable.StatusReady)"},
 	"renew":                    {"acquire/each_lease_is_an_epoch", "lease", "if !r.isLeased(l) {", `if !r.isLeased(l) && doing != "renewing a lease" {`},
 	"release":                  {"acquire/each_lease_is_an_epoch", "lease", "if !r.isLeased(l) {", `if !r.isLeased(l) && doing != "releasing a run" {`},
