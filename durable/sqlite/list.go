@@ -105,8 +105,7 @@ func listBy(f durable.Filter, before position) (l listing) {
 	case f.Decision != "" || f.Hook != "":
 		l.from = by("runs_by_decision")
 	case recent:
-		l.from = by("runs_by_end")
-		l.and("runs.status NOT IN ('pending', 'ready', 'running', 'waiting')")
+		l.from = by("runs_ended")
 	case f.Turn != "":
 		l.from = by("runs_by_turn")
 	case f.HasHooks:
@@ -162,7 +161,11 @@ func listBy(f durable.Filter, before position) (l listing) {
 	if f.HasHooks {
 		l.and("has_hooks = 1 AND has_hooks <> 0")
 	}
-	if !f.ChangedSince.IsZero() {
+	switch {
+	case f.ChangedSince.IsZero():
+	case recent: // an ended run does not change
+		l.and("ended >= ?", f.ChangedSince.UnixMicro())
+	default:
 		l.and("updated >= ?", f.ChangedSince.UnixMicro())
 	}
 	if !f.Since.IsZero() {

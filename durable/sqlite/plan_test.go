@@ -114,7 +114,7 @@ func TestPlansOfLists(t *testing.T) {
 	}
 
 	changed, _ := selectList(durable.Filter{ChangedSince: time.Now(), Status: []durable.Status{durable.StatusFailed}}, position{1 << 40, 1 << 60})
-	assert.Contains(t, strings.Join(explainPlan(t, s, changed), "\n"), "runs_by_end (updated>?)", "those that have ended lately")
+	assert.Contains(t, strings.Join(explainPlan(t, s, changed), "\n"), "runs_ended (ended>?)", "those that have ended lately")
 
 	kinds := []durable.WaitKind{durable.WaitFile, durable.WaitCommand}
 	for name, c := range map[string]struct {
