@@ -241,7 +241,8 @@ var layers = map[string]layer{
 		"github.com/danielgtaylor/huma/v2", "github.com/samber/lo", "golang.org/x/time",
 	}},
 	"coordinator/web": {Ours: []string{
-		"agent", "coordinator", "coordinator/wire", "durable", "durable/approval", "hooks", "internal/inputform", "internal/invisible", "internal/markup",
+		"agent", "coordinator", "coordinator/wire", "durable", "durable/approval", "durable/memory", "hooks", "internal/inputform", "internal/invisible",
+		"internal/markup",
 	}, Modules: values},
 	"coordinator/client": {Ours: []string{"agent", "coordinator/internal/cause", "coordinator/wire", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {

@@ -40,6 +40,8 @@ type Options struct {
 	// Observe, unless nil, receives the events of hooks around runs, each once, when it is stored. It must be safe for concurrent use. Spans,
 	// metrics and log events of these hooks go to OpenTelemetry's global providers without it.
 	Observe func(wire.HookEvent)
+	// AllRuns lets Run read runs that were not submitted through a coordinator, too, such as those of "grapnel run --durable".
+	AllRuns bool
 	// Registry, unless nil, has the parts that the agents of blueprints may name: unknown names are refused when a blueprint is
 	// stored. Nil leaves that to the runners.
 	Registry *registry.Registry
@@ -54,6 +56,7 @@ type Coordinator struct {
 	folder        *pipelineFolder // nil for none
 	pipelineHooks string
 	registry      *registry.Registry // nil for none
+	allRuns       bool
 	commits       lastCommits
 	telemetry     *telemetry.Telemetry // of the hooks around runs
 	observe       func(wire.HookEvent)
@@ -66,7 +69,7 @@ func New(o Options) (*Coordinator, error) {
 	}
 	o.Host.CheckVariable = CheckVariable(o.Env)
 	c := &Coordinator{
-		store: o.Store, blueprints: o.Store, host: o.Host, pipelineHooks: o.Pipelines.Hooks, registry: o.Registry,
+		store: o.Store, blueprints: o.Store, host: o.Host, pipelineHooks: o.Pipelines.Hooks, registry: o.Registry, allRuns: o.AllRuns,
 		telemetry: telemetry.New(telemetry.Config{}), observe: o.Observe,
 	}
 	if o.Pipelines.Dir != "" {

@@ -82,21 +82,11 @@ func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (wire.RunDetail, 
 	if d.Run, err = c.view(ctx, r); err != nil {
 		return wire.RunDetail{}, err
 	}
-	first, err := c.store.SubmittedInput(ctx, id)
+	if isOurs(r) { // others need not have an input
+		err = c.addParameters(ctx, &d, r)
+	}
 	if err != nil {
 		return wire.RunDetail{}, err
-	}
-	now, err := c.store.Input(ctx, id)
-	if err != nil {
-		return wire.RunDetail{}, err
-	}
-	if d.Parameters, err = parametersOf(r.Kind, now); err != nil {
-		return wire.RunDetail{}, err
-	}
-	if !bytes.Equal(first, now) {
-		if d.OriginalParameters, err = parametersOf(r.Kind, first); err != nil {
-			return wire.RunDetail{}, err
-		}
 	}
 	if r.Kind == durable.KindPipeline {
 		status, err := pipeline.StatusOf(ctx, c.store, r)
@@ -131,6 +121,23 @@ func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (wire.RunDetail, 
 	return d, err
 }
 
+// addParameters adds the parameters of a run, and those of the request if hooks have changed them.
+func (c *Coordinator) addParameters(ctx context.Context, d *wire.RunDetail, r durable.Run) error {
+	first, err := c.store.SubmittedInput(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	now, err := c.store.Input(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	if d.Parameters, err = parametersOf(r.Kind, now); err != nil || bytes.Equal(first, now) {
+		return err
+	}
+	d.OriginalParameters, err = parametersOf(r.Kind, first)
+	return err
+}
+
 // waitView returns an open wait as the API has it.
 func waitView(w durable.Wait) wire.WaitView {
 	v := wire.WaitView{Wait: w.ID, Kind: w.Kind, Tool: w.Tool, Run: w.Child, Since: w.Asked, Deadline: w.Deadline}
@@ -156,6 +163,9 @@ func (c *Coordinator) RulesOf(ctx context.Context, id agent.RunID) ([]wire.RuleV
 	r, err := c.FindRun(ctx, id)
 	if err != nil {
 		return nil, err
+	}
+	if !isOurs(r) {
+		return nil, nil
 	}
 	b, err := c.blueprintOf(ctx, r)
 	if err != nil || empty(b.Hooks) {
@@ -195,9 +205,11 @@ func (c *Coordinator) addResult(ctx context.Context, d *wire.RunDetail, r durabl
 	if err != nil {
 		return err
 	}
-	b, err := c.blueprintOf(ctx, r)
-	if err != nil {
-		return err
+	var b wire.Stored
+	if isOurs(r) {
+		if b, err = c.blueprintOf(ctx, r); err != nil {
+			return err
+		}
 	}
 	if r.Status == durable.StatusCompleted {
 		text, data := resultMembers(&b.Blueprint, result)
@@ -211,10 +223,10 @@ func (c *Coordinator) addResult(ctx context.Context, d *wire.RunDetail, r durabl
 	return nil
 }
 
-// FindRun returns a run that was submitted through a coordinator.
+// FindRun returns a run that was submitted through a coordinator. With Options.AllRuns, it returns others, too.
 func (c *Coordinator) FindRun(ctx context.Context, id agent.RunID) (durable.Run, error) {
 	r, err := c.store.Run(ctx, id)
-	if err == nil && !isOurs(r) {
+	if err == nil && !isOurs(r) && !c.allRuns {
 		err = durable.ErrNotFound
 	}
 	return r, err

@@ -15,6 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/internal/markup"
 )
 
@@ -52,17 +53,21 @@ type Options struct {
 	People *approval.People
 	// Origins are the origins of api.Options: their cookies need HTTPS if they do.
 	Origins []string
+	// ReadOnly lets only Options.Token in, as a viewer, and serves no links. Sessions are then in memory, not in Store.
+	ReadOnly bool
 	// Log receives failures, and who signs in. Nil disables logging.
 	Log *slog.Logger
 }
 
 // Handler serves the control room. New returns one.
 type Handler struct {
-	o       Options
-	mux     *http.ServeMux
-	answers http.Handler // of package approval
-	code    code
-	secure  map[string]bool // hosts of Options.Origins with HTTPS
+	o Options
+	// sessions has the sessions as documents.
+	sessions durable.Documents
+	mux      *http.ServeMux
+	answers  http.Handler // of package approval
+	code     code
+	secure   map[string]bool // hosts of Options.Origins with HTTPS
 }
 
 // prefix is the path of all pages.
@@ -77,7 +82,10 @@ func New(o Options) *Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{o: o, mux: http.NewServeMux(), secure: map[string]bool{}}
+	h := &Handler{o: o, sessions: o.Store, mux: http.NewServeMux(), secure: map[string]bool{}}
+	if o.ReadOnly {
+		h.sessions = memory.New()
+	}
 	for _, origin := range o.Origins {
 		if at, err := url.Parse(origin); err == nil && at.Scheme == "https" {
 			h.secure[strings.ToLower(at.Host)] = true
@@ -90,7 +98,9 @@ func New(o Options) *Handler {
 	h.answers = approval.Handler(o.Store, approval.Options{
 		Log: o.Log, Origins: o.Origins, Waivers: true, Identify: identifyAuthor, Record: h.recordAnswer, Page: h.showAnswer,
 	})
-	h.mux.HandleFunc(linksPath, h.serveLinks)
+	if !o.ReadOnly {
+		h.mux.HandleFunc(linksPath, h.serveLinks)
+	}
 	h.mux.Handle("GET /{$}", http.RedirectHandler(prefix, http.StatusSeeOther))
 	type page = func(http.ResponseWriter, *http.Request, *view)
 	inbox := map[string]page{

@@ -15,6 +15,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
@@ -61,6 +64,11 @@ func (h *Handler) NewCode() string {
 // SignInPath returns the path of the page that signs in with a code. Opening it does not use the code up.
 func SignInPath(code string) string { return signInPath + "?" + url.Values{"code": {code}}.Encode() }
 
+// SignInToRun works like SignInPath, and leads to the page of a run.
+func SignInToRun(code string, id agent.RunID) string {
+	return signInPath + "?" + url.Values{"code": {code}, "back": {runPath(id)}}.Encode()
+}
+
 // use reports whether a code is valid, and ends it.
 func (c *code) use(text string) bool {
 	c.mu.Lock()
@@ -86,7 +94,7 @@ func (h *Handler) identify(r *http.Request) (person, error) {
 
 // sessionPerson returns who has the session with a cookie.
 func (h *Handler) sessionPerson(ctx context.Context, cookie string) (person, error) {
-	d, err := h.o.Store.Document(ctx, kindSession, hashOf(cookie), 0)
+	d, err := h.sessions.Document(ctx, kindSession, hashOf(cookie), 0)
 	if errors.Is(err, durable.ErrNotFound) {
 		return person{}, errSignedOut
 	}
@@ -111,7 +119,7 @@ func isEqual(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []
 // findOwn returns whose token has a hash that a function accepts: Options.Token, or one of Options.People.
 func (h *Handler) findOwn(accept func(hash string) bool) (found person, ok bool) {
 	if h.o.Token != "" && accept(hashOf(h.o.Token)) {
-		found, ok = person{Token: wire.Token{Name: "local", Role: wire.Admin}}, true
+		found, ok = person{Token: wire.Token{Name: "local", Role: lo.Ternary(h.o.ReadOnly, wire.Viewer, wire.Admin)}}, true
 	}
 	if p, listed := h.o.People.FindSum(func(s approval.TokenSum) bool { return accept(hex.EncodeToString(s[:])) }); listed {
 		found, ok = person{Token: wire.Token{Name: p.Name, Role: approver}, roles: p.Roles}, true
@@ -128,7 +136,7 @@ func (h *Handler) tokenOf(ctx context.Context, hash string) (person, error) {
 	if p, ok := h.findOwn(func(own string) bool { return isEqual(own, hash) }); ok {
 		return p, nil
 	}
-	if h.o.Coordinator == nil {
+	if h.o.Coordinator == nil || h.o.ReadOnly {
 		return person{}, errSignedOut
 	}
 	t, err := h.o.Coordinator.TokenByHash(ctx, hash)
@@ -244,14 +252,14 @@ func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
 // addSession stores a session and returns the value of its cookie. It deletes sessions that have ended.
 func (h *Handler) addSession(ctx context.Context, token string, t wire.Token) (string, error) {
 	now := time.Now()
-	old, err := h.o.Store.ListDocuments(ctx, kindSession, "", durable.DefaultLimit)
+	old, err := h.sessions.ListDocuments(ctx, kindSession, "", durable.DefaultLimit)
 	if err != nil {
 		return "", err
 	}
 	for _, d := range old {
 		var s session
 		if json.Unmarshal(d.Data, &s) != nil || now.After(s.Until) {
-			if err := h.o.Store.DeleteDocument(ctx, kindSession, d.Name); err != nil && !errors.Is(err, durable.ErrNotFound) {
+			if err := h.sessions.DeleteDocument(ctx, kindSession, d.Name); err != nil && !errors.Is(err, durable.ErrNotFound) {
 				return "", err
 			}
 		}
@@ -265,7 +273,7 @@ func (h *Handler) addSession(ctx context.Context, token string, t wire.Token) (s
 	}
 	data, err := json.Marshal(session{token, until})
 	if err == nil {
-		_, err = h.o.Store.PutDocument(ctx, durable.Document{Kind: kindSession, Name: hashOf(value), By: t.Name, Data: data})
+		_, err = h.sessions.PutDocument(ctx, durable.Document{Kind: kindSession, Name: hashOf(value), By: t.Name, Data: data})
 	}
 	return value, err
 }
@@ -273,7 +281,7 @@ func (h *Handler) addSession(ctx context.Context, token string, t wire.Token) (s
 // signOut ends the session.
 func (h *Handler) signOut(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(h.cookieName(r)); err == nil {
-		if err := h.o.Store.DeleteDocument(r.Context(), kindSession, hashOf(cookie.Value)); err != nil && !errors.Is(err, durable.ErrNotFound) {
+		if err := h.sessions.DeleteDocument(r.Context(), kindSession, hashOf(cookie.Value)); err != nil && !errors.Is(err, durable.ErrNotFound) {
 			h.logError(r, "signing out", err)
 		}
 	}

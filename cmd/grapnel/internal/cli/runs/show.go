@@ -94,13 +94,19 @@ func (l *shownLimits) String() string {
 }
 
 func (r *runs) newShow() *cobra.Command {
-	var asJSON, journal bool
+	var asJSON, journal, asPage bool
 	c := &cobra.Command{
 		Use:   "show ID",
 		Short: "Show a run: its steps, its status, what it waits for",
-		Args:  oneRun,
+		Long: `Show a run: its steps, its status, and what it waits for. With --web, the command prints an address that signs you in
+once, on this machine, to the page of the run, which changes nothing. It serves the page until it is interrupted. Of a coordinator, it
+prints the address of the page.`,
+		Args: oneRun,
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.WithRun(c.Context(), args[0], func(k *storage.Store, about durable.Run) error {
+				if asPage {
+					return r.showWeb(c.Context(), k, about)
+				}
 				if journal {
 					return r.showJournal(c.Context(), k, about.ID, asJSON)
 				}
@@ -110,6 +116,9 @@ func (r *runs) newShow() *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "write it as a JSON object")
 	c.Flags().BoolVar(&journal, "journal", false, "list the entries of its journal instead")
+	c.Flags().BoolVar(&asPage, "web", false, "serve its page on this machine until interrupted, and print the address")
+	c.MarkFlagsMutuallyExclusive("web", "json")
+	c.MarkFlagsMutuallyExclusive("web", "journal")
 	return c
 }
 
