@@ -3,8 +3,11 @@
 package web_test
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -120,8 +123,21 @@ func TestAnswerByKeyboard(t *testing.T) {
 		key(b, one, one)
 	}
 	b.Wait(`location.pathname === "/ui/inbox" && document.querySelector("[data-card]") != null && document.readyState === "complete"`)
+	key(b, "?", "?")
+	b.Wait(`document.querySelector("dialog#keys").open`)
+	assert.Empty(t, b.Axe())
+	key(b, "a", "a")
+	key(b, "?", "?")
+	b.Wait(`!document.querySelector("dialog#keys").open`)
 	key(b, "j", "j")
-	key(b, "y", "y")
+	key(b, "Enter", "\r")
+	b.Wait(`location.pathname === "/ui/inbox/wait" && document.readyState === "complete"`)
+	for _, one := range []string{"g", "i"} {
+		key(b, one, one)
+	}
+	b.Wait(`location.pathname === "/ui/inbox" && document.querySelector("[data-card]") != null && document.readyState === "complete"`)
+	key(b, "j", "j")
+	key(b, "a", "a")
 	b.Wait(`document.activeElement.value === "approve"`)
 	b.Eval(`window.answered = false`, nil) // until another page is loaded: a stream may replace the card before
 	key(b, "Enter", "\r")
@@ -132,7 +148,11 @@ func TestAnswerByKeyboard(t *testing.T) {
 	second := r.ask(agent.Question{Reason: "it deletes", Quorum: 2}, "", `{"command":"rm -rf build"}`)
 	b.Wait(`document.querySelector("[data-card]") != null`)
 	key(b, "j", "j")
-	key(b, "n", "n")
+	key(b, "r", "r")
+	b.Wait(`document.activeElement.matches("[data-reason]")`)
+	key(b, "Escape", "")
+	b.Wait(`document.activeElement.matches("[data-card]")`)
+	key(b, "r", "r")
 	b.Wait(`document.activeElement.matches("[data-reason]")`)
 	for _, one := range "no y" {
 		key(b, string(one), string(one))
@@ -149,6 +169,51 @@ func TestAnswerByKeyboard(t *testing.T) {
 	assert.Equal(t, agent.StatusDone, second.goOn().Status())
 	assert.Empty(t, second.ran)
 	assert.Empty(t, b.Errors())
+}
+
+// When a step arrives, nothing moves that a person is reading.
+func TestNothingShifts(t *testing.T) {
+	b, events := parts.Chromium(t), told("")
+	for _, width := range []int{390, 1280} {
+		run := wire.Run{RunID: "run_1", AgentName: "tidier", Type: wire.Autonomous, Status: wire.Running}
+		fake := &growing{stored: stored{run: wire.RunDetail{Run: run}, events: events[:12]}} // the first call was denied
+		r := newRoom(t, fake)
+		l, err := r.store.Begin(t.Context(), durable.Job{ID: "run_1"}, "one", time.Hour)
+		require.NoError(t, err)
+		b.Do("Network.clearBrowserCookies", nil, nil)
+		b.Size(width, 800, false)
+		enter(b, r)
+		b.Open(r.url + "/ui/runs/run_1")
+		b.Eval(`window.moved = []; new PerformanceObserver((list) => {
+			for (const e of list.getEntries()) moved.push([e.value, ...e.sources.map((s) => s.node?.id || s.node?.nodeName)].join(" "));
+		}).observe({type: "layout-shift", buffered: true})`, nil)
+		fake.grow(events[:len(events)-1])
+		require.NoError(t, r.store.Commit(t.Context(), l, durable.Commit{Events: []durable.Event{{Name: "tick", Data: []byte("{}")}}}))
+		b.Wait(`document.querySelector("#entries").textContent.includes("a.txt") && document.querySelector("#chart").textContent.includes("secrets")`)
+		var moved []string
+		b.Eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(moved))))`, &moved)
+		assert.Empty(t, moved, "%d", width)
+	}
+	assert.Empty(t, b.Errors())
+}
+
+// growing is a coordinator with one run, whose events the test sets.
+type growing struct {
+	stored
+
+	mu sync.Mutex
+}
+
+func (g *growing) grow(events []wire.EventView) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.events = events
+}
+
+func (g *growing) ListEvents(ctx context.Context, id agent.RunID, after int64, limit int) ([]wire.EventView, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.stored.ListEvents(ctx, id, after, limit)
 }
 
 // The same pages without JavaScript.

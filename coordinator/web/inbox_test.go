@@ -386,7 +386,7 @@ func TestOtherQuestions(t *testing.T) {
 	}
 	body := r.get("/ui/inbox").body
 	page = text(body)
-	assert.Contains(t, body, "<h2>Is the plan good?</h2>")
+	assert.Contains(t, body, ">Is the plan good?</a></h2>")
 	assert.NotContains(t, page, "“gate”")
 	for _, want := range []string{">Yes</button>", ">No</button>"} {
 		assert.Contains(t, body, want)

@@ -73,12 +73,36 @@
 	document.addEventListener("visibilitychange", listen);
 	listen();
 
+	const keys = [
+		["j, k", "the next and the previous row, question or decision"], ["Enter", "opens it"],
+		["a", "to the button that approves: Enter confirms"], ["r", "to the reason for a rejection"],
+		["/", "search"], ["g n, g r, g i", "now, runs, inbox"], ["Esc", "out of a field"], ["?", "this list"],
+	];
+	function help() {
+		let box = byID("keys");
+		if (!box) {
+			box = Object.assign(document.createElement("dialog"), { id: "keys", className: "card", ariaLabel: "Keys" });
+			const list = box.appendChild(document.createElement("dl"));
+			for (const [name, does] of keys) {
+				list.appendChild(document.createElement("dt")).textContent = name;
+				list.appendChild(document.createElement("dd")).textContent = does;
+			}
+			document.body.append(box);
+		}
+		if (box.open) box.close();
+		else box.showModal();
+	}
+
 	const places = { n: "/ui/", r: "/ui/runs", i: "/ui/inbox" };
 	let go = false;
 	document.addEventListener("keydown", (e) => {
-		if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select")) return;
+		const isField = e.target.closest("input, textarea, select");
+		if (e.key === "Escape" && isField) (isField.closest("[data-card]") ?? main).focus();
+		if (e.ctrlKey || e.metaKey || e.altKey || isField) return;
 		const search = document.querySelector("[data-slash]");
 		if (go && places[e.key]) location.assign(places[e.key]);
+		else if (e.key === "?") help();
+		else if (byID("keys")?.open) return;
 		else if (e.key === "/" && search) {
 			e.preventDefault();
 			search.focus();
@@ -87,9 +111,11 @@
 			const now = document.activeElement.closest("[data-card]") ?? document.activeElement;
 			const at = rows.indexOf(now) + (e.key === "j" ? 1 : -1);
 			rows[Math.max(0, Math.min(at, rows.length - 1))]?.focus();
-		} else if (e.key === "y" || e.key === "n") { // Enter confirms
+		} else if (e.key === "Enter" && document.activeElement.matches("[data-card]")) {
+			document.activeElement.querySelector("h2 a")?.click();
+		} else if (e.key === "a" || e.key === "r") { // Enter confirms
 			const card = document.activeElement.closest("[data-card]");
-			const to = card?.querySelector(e.key === "y" ? "[value=approve]" : "[data-reason]");
+			const to = card?.querySelector(e.key === "a" ? "[value=approve]" : "[data-reason]");
 			if (to) {
 				e.preventDefault();
 				to.focus();

@@ -185,7 +185,7 @@ func (v *view) putQuestion(out *markup.Page, c card) {
 func (v *view) putCard(out *markup.Page, c card) {
 	q := c.Question
 	out.Put(`<section class="verdict asked ask" id="%s" tabindex="-1" data-card>%s<div>`, c.id(), icon(asked))
-	out.PutIf(!c.whole, "<h2>%s</h2>\n", waitTitle(q.Item))
+	out.PutIf(!c.whole, "<h2><a href=\"%s\">%s</a></h2>\n", c.action, waitTitle(q.Item))
 	if q.Gate != nil {
 		putEvent(out, q.Gate.Data)
 	}

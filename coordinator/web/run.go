@@ -127,7 +127,9 @@ func (h *Handler) readUntil(ctx context.Context, p *runPage, last int64) error {
 func (p *runPage) put() {
 	p.putHead(&p.Page)
 	p.putParameters(&p.Page)
+	p.PutIf(!isEnded(p.run.Status), "<div class=\"live\">\n") // where the chart does not move what is below it
 	p.story.putChart(&p.Page, p.now)
+	p.PutIf(!isEnded(p.run.Status), "</div>\n")
 	p.Put(`<section class="steps" aria-labelledby="story"><h2 id="story">What happened</h2>
 `)
 	if s := p.story; s.dropped > 0 {
