@@ -118,6 +118,11 @@ func TestVerbsOfACoordinator(t *testing.T) {
 	assert.Equal(t, closed.RunID, d.RetryOf)
 	said = grapnel("runs", "retry", string(retried), "--past", d.Hooks[0].Hook, "--reason", "it is open", "--wait")
 	assert.Contains(t, said, `{"month":"May"}`)
+	said = grapnel("runs", "show", string(retried))
+	assert.Contains(t, said, "retry of "+string(closed.RunID))
+	passed := regexp.MustCompile(`tried again as (run_\w+)`).FindStringSubmatch(said)
+	require.Len(t, passed, 2, said)
+	assert.Contains(t, grapnel("runs", "show", passed[1]), "past the hook "+d.Hooks[0].Hook+": it is open")
 	assert.Equal(t, "http://"+f.address+"/ui/runs/"+string(closed.RunID)+"\n", grapnel("runs", "show", string(closed.RunID), "--web"))
 }
 

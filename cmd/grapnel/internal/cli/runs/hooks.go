@@ -19,6 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/client"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 )
@@ -142,6 +143,8 @@ func (r *runs) parameters(ctx context.Context, k *storage.Store, out *shownRun) 
 		return nil
 	}
 	out.Parameters, out.Submitted = d.Parameters, d.OriginalParameters
+	out.RetryOf, out.PastHook, out.Because = d.RetryOf, d.PastHook, d.Because
+	out.Retries = lo.Map(d.Retries, func(r wire.Run, _ int) agent.RunID { return r.RunID })
 	return nil
 }
 

@@ -42,6 +42,11 @@ type shownRun struct {
 	// hooks have changed them.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	Submitted  json.RawMessage `json:"submitted_parameters,omitempty"`
+	// RetryOf is the run that this one retries, Retries are those that retry it. PastHook is the hook that an operator let it pass, Because why.
+	RetryOf  agent.RunID   `json:"retry_of,omitempty"`
+	Retries  []agent.RunID `json:"retries,omitempty"`
+	PastHook string        `json:"past_hook,omitempty"`
+	Because  string        `json:"because,omitempty"`
 	// Hooks are the calls of hooks in the run and around it. HookPasses are how often a hook of the agent had no objection.
 	Hooks      []coordinator.HookCall `json:"hooks,omitempty"`
 	HookPasses map[string]int         `json:"hook_passes,omitempty"`
@@ -361,6 +366,13 @@ func (r *runs) showHead(out shownRun, now time.Time) {
 		show("submitted parameters", string(out.Submitted))
 	}
 	show("parameters", string(out.Parameters))
+	show("retry of", string(out.RetryOf))
+	if out.PastHook != "" {
+		show("past the hook", out.PastHook+": "+out.Because)
+	}
+	for _, id := range out.Retries {
+		show("tried again as", string(id))
+	}
 	show("limits", out.Limits.String())
 	if about.Status == durable.StatusWaiting && out.Limits != nil && out.Limits.Time != "" {
 		show("", "The limit of time does not count while the run waits.")
