@@ -16,13 +16,6 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// The labels of a run that retries another one: that run, the hook that is not asked, and why.
-const (
-	labelRetryOf = reservedPrefix + "retry_of"
-	labelPast    = reservedPrefix + "past_hook"
-	labelBecause = reservedPrefix + "because"
-)
-
 // Retry submits a run again that has failed or was stopped: with the version of its blueprint, its first parameters, its demands, labels and time
 // limits. Nothing that it did is in the new run, which has a session of its own. With PastHook, the on_run_start hook that has blocked the
 // run is not asked about the new one. It returns an *InvalidError for a run that cannot be retried.
@@ -47,14 +40,14 @@ func (c *Coordinator) Retry(ctx context.Context, id agent.RunID, r wire.RetryReq
 	if err != nil {
 		return durable.Run{}, err
 	}
-	own := viewOf(before)
-	own.Labels[labelRetryOf] = string(id)
+	traits := durable.Traits{Turn: durable.TurnFirst, ParentSession: before.Traits.ParentSession, RetryOf: id}
 	if r.PastHook != "" {
-		own.Labels[labelPast], own.Labels[labelBecause] = r.PastHook, r.Reason
+		traits.PastHook, traits.Because = r.PastHook, r.Reason
 	}
+	own := viewOf(before)
 	j := durable.Job{
 		Session: newSessionID(sessionPrefix), Labels: own.Labels, Demands: own.Demands, Priority: before.Priority, By: by,
-		Deadline: movedTime(before, before.Deadline), Traits: durable.Traits{Turn: durable.TurnFirst, ParentSession: before.Traits.ParentSession},
+		Deadline: movedTime(before, before.Deadline), Traits: traits,
 	}
 	if r.IdempotencyKey != "" {
 		j.IdempotencyKey = hashKey("retry "+string(id)+" "+r.PastHook, r.IdempotencyKey)
@@ -79,7 +72,7 @@ func movedTime(before durable.Run, limit time.Time) time.Time {
 	return time.Now().Add(limit.Sub(before.Created))
 }
 
-// maxReason is how long the reason for passing a hook may be, in bytes: that is the limit of labels.
+// maxReason is how long the reason for passing a hook may be, in bytes.
 const maxReason = 256
 
 // checkRetry returns an *InvalidError if a run cannot be retried.
@@ -128,7 +121,7 @@ func (c *Coordinator) blockingHook(ctx context.Context, r durable.Run) (wire.Hoo
 // isPassed reports whether an operator lets a run past a hook: that of a required policy always counts.
 func isPassed(r durable.Run, h hooks.Hook) bool {
 	from := h.Origin()
-	return h.Points()[0] == hooks.RunStart && h.Name() == r.Labels[labelPast] && (from == nil || !from.Required)
+	return h.Points()[0] == hooks.RunStart && h.Name() == r.Traits.PastHook && (from == nil || !from.Required)
 }
 
 // addRetries adds the runs that retry a run.
@@ -136,15 +129,7 @@ func (c *Coordinator) addRetries(ctx context.Context, d *wire.RunDetail) error {
 	if !slices.Contains([]wire.Status{wire.Failed, wire.Stopped}, d.Status) {
 		return nil
 	}
-	all, err := c.store.List(ctx, durable.Filter{Label: durable.Label{Name: labelRetryOf, Value: string(d.RunID)}, Limit: durable.DefaultLimit})
+	all, err := c.store.List(ctx, durable.Filter{RetryOf: d.RunID, Limit: durable.DefaultLimit})
 	d.Retries = lo.Map(all, func(r durable.Run, _ int) wire.Run { return viewOf(r) })
 	return err
-}
-
-// addRetry adds what is known about a run as the retry of another one, which it removes from the labels.
-func addRetry(v *wire.Run) {
-	v.RetryOf, v.PastHook, v.Because = agent.RunID(v.Labels[labelRetryOf]), v.Labels[labelPast], v.Labels[labelBecause]
-	for _, name := range []string{labelRetryOf, labelPast, labelBecause} {
-		delete(v.Labels, name)
-	}
 }

@@ -42,6 +42,7 @@ func viewOf(r durable.Run) wire.Run {
 		ParentSessionID: r.Traits.ParentSession, ExecutionMode: mode,
 		SubmittedBy: r.By, Summary: r.Summary, Outcome: r.Outcome, Steps: r.Steps, Usage: r.Usage, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(),
 		Continues: r.Traits.Turn == durable.TurnLater,
+		RetryOf:   r.Traits.RetryOf, PastHook: r.Traits.PastHook, Because: r.Traits.Because,
 	}
 	for _, d := range r.Decisions {
 		if v.Decisions == nil {
@@ -52,7 +53,6 @@ func viewOf(r durable.Run) wire.Run {
 	if r.Status.Ended() {
 		v.EndedAt, v.DurationMS = &v.UpdatedAt, new(r.Updated.Sub(r.Created).Milliseconds())
 	}
-	addRetry(&v)
 	switch r.Kind {
 	case durable.KindCommand:
 		v.Type = wire.Procedural

@@ -372,8 +372,9 @@ type Filter struct {
 	Name    string
 	Session agent.SessionID
 	Parent  agent.RunID
-	// After, ParentSession, Turn and RequestKey, unless empty, must be equal.
+	// After, RetryOf, ParentSession, Turn and RequestKey, unless empty, must be equal.
 	After         agent.RunID
+	RetryOf       agent.RunID
 	ParentSession agent.SessionID
 	Turn          Turn
 	RequestKey    string

@@ -17,6 +17,10 @@ type Traits struct {
 	// HasHooks says that hooks are called around the run, HoldsResult that they see its result before it is stored.
 	HasHooks    bool `json:"has_hooks,omitempty"`
 	HoldsResult bool `json:"holds_result,omitempty"`
+	// RetryOf is the run that this one tries again, PastHook the hook that is not asked about it, Because the reason for that.
+	RetryOf  agent.RunID `json:"retry_of,omitempty"`
+	PastHook string      `json:"past_hook,omitempty"`
+	Because  string      `json:"because,omitempty"`
 	// Trace is the span that has submitted the run, as the W3C header traceparent has it.
 	Trace string `json:"trace,omitempty"`
 }

@@ -49,7 +49,7 @@ var listing = map[string]part{
 		submitJobs(t, s, durable.Job{ID: "6", Name: "c", Phase: "first"}, durable.Job{ID: "7", Name: "c", NotBefore: later(), Phase: "second"})
 		submitJobs(t, s,
 			durable.Job{ID: "8", Session: "v", Name: "t", Traits: durable.Traits{Turn: durable.TurnFirst, ParentSession: "u", HasHooks: true}},
-			durable.Job{ID: "9", Session: "v", Name: "t", After: "8", Traits: durable.Traits{Turn: durable.TurnLater, ParentSession: "u", RequestKey: "k"}},
+			durable.Job{ID: "9", Session: "v", Name: "t", After: "8", Traits: durable.Traits{Turn: durable.TurnLater, ParentSession: "u", RequestKey: "k", RetryOf: "8"}},
 		)
 		decided := newEvent("e")
 		decided.Decision, decided.Hook = durable.DecisionDenied, "payee"
@@ -65,6 +65,8 @@ var listing = map[string]part{
 			{durable.Filter{Session: "v", After: "8"}, []agent.RunID{"9"}},
 			{durable.Filter{Session: "v", RequestKey: "k"}, []agent.RunID{"9"}},
 			{durable.Filter{Session: "u", RequestKey: "k"}, []agent.RunID{}},
+			{durable.Filter{RetryOf: "8"}, []agent.RunID{"9"}},
+			{durable.Filter{RetryOf: "9"}, []agent.RunID{}},
 			{durable.Filter{Turn: durable.TurnLater}, []agent.RunID{"9"}},
 			{durable.Filter{Turn: durable.TurnLater, Status: []durable.Status{durable.StatusReady}}, []agent.RunID{}},
 			{durable.Filter{ParentSession: "u"}, []agent.RunID{"9", "8"}},

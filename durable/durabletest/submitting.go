@@ -191,6 +191,7 @@ func fullJob(id agent.RunID) durable.Job {
 		Priority: -7, NotBefore: longAgo(), StartBy: later(), Deadline: later().Add(hour), IdempotencyKey: "key of " + string(id), By: "ann",
 		Traits: durable.Traits{
 			Turn: durable.TurnLater, ParentSession: "above", CallsBack: true, RequestKey: "hash", Hook: "on_run_start", HasHooks: true, HoldsResult: true,
+			RetryOf: "before", PastHook: "guard", Because: "a reason",
 			Trace: "00-1-2-01",
 		},
 	}
@@ -220,7 +221,10 @@ func testTexts(t *testing.T, s durable.Store) {
 		id := agent.RunID(text)
 		l := beginAs(t, s, durable.Job{
 			ID: id, Session: agent.SessionID(text), Kind: durable.Kind(text), Name: text, Version: text, Parent: id, Root: id, IdempotencyKey: text, By: text,
-			Traits: durable.Traits{Turn: durable.Turn(text), ParentSession: agent.SessionID(text), RequestKey: text, Hook: text, Trace: text},
+			Traits: durable.Traits{
+				Turn: durable.Turn(text), ParentSession: agent.SessionID(text), RequestKey: text, Hook: text, Trace: text,
+				RetryOf: id, PastHook: text, Because: text,
+			},
 			Labels: map[string]string{"text": strings.NewReplacer("\n", " ", "\t", " ").Replace(text)},
 		}, text, hour)
 		writeCommit(t, s, l, durable.Commit{
@@ -238,10 +242,10 @@ func testTexts(t *testing.T, s durable.Store) {
 	for _, text := range odd {
 		id := agent.RunID(text)
 		r := getRun(t, s, id)
-		assert.Equal(t, []string{text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text}, []string{
+		assert.Equal(t, []string{text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text, text}, []string{
 			string(r.ID), string(r.Session), string(r.Kind), r.Name, r.Version, string(r.Parent), string(r.Root), string(r.Reason),
 			r.CancelReason, r.Owner, r.IdempotencyKey, r.By, string(r.Traits.Turn), string(r.Traits.ParentSession), r.Traits.RequestKey, r.Traits.Hook,
-			r.Traits.Trace,
+			string(r.Traits.RetryOf), r.Traits.PastHook, r.Traits.Because, r.Traits.Trace,
 		}, "%q", text)
 		sameEntries(t, []durable.Entry{{Seq: 1, Kind: durable.EntryKind(text), Key: text, At: testTime()}}, readJournal(t, s, id))
 		assert.Equal(t, []string{text}, eventNames(t, s, id))
@@ -260,6 +264,7 @@ func testTexts(t *testing.T, s durable.Store) {
 		assert.Len(t, readRecords(t, s, durable.AuditFilter{Subject: text}), 4)
 		for _, f := range []durable.Filter{
 			{Name: text}, {Kind: r.Kind}, {Session: agent.SessionID(text)}, {Parent: id}, {Turn: r.Traits.Turn}, {ParentSession: r.Session}, {RequestKey: text},
+			{RetryOf: id},
 		} {
 			assert.Equal(t, []agent.RunID{id}, listIDs(t, s, f), "filter %+v", f)
 		}

@@ -68,7 +68,8 @@ func matchesFilter(f durable.Filter, r durable.Run) bool {
 		(f.Kind == "" || f.Kind == r.Kind) && (f.Phase == "" || f.Phase == r.Phase) && (f.Name == "" || f.Name == r.Name) &&
 		(f.Session == "" || f.Session == r.Session) && (f.Parent == "" || f.Parent == r.Parent) && (f.After == "" || f.After == r.After) &&
 		(f.ParentSession == "" || f.ParentSession == r.Traits.ParentSession) && (f.Turn == "" || f.Turn == r.Traits.Turn) &&
-		(f.RequestKey == "" || f.RequestKey == r.Traits.RequestKey) && (!f.HasHooks || r.Traits.HasHooks) &&
+		(f.RequestKey == "" || f.RequestKey == r.Traits.RequestKey) && (f.RetryOf == "" || f.RetryOf == r.Traits.RetryOf) &&
+		(!f.HasHooks || r.Traits.HasHooks) &&
 		(f.Label.Name == "" || has && label == f.Label.Value) && (!f.Blocked || r.Blocked) &&
 		(f.Decision == "" && f.Hook == "" || slices.ContainsFunc(r.Decisions, func(c durable.DecisionCount) bool {
 			return (f.Decision == "" || f.Decision == c.Decision) && (f.Hook == "" || f.Hook == c.Hook)

@@ -38,11 +38,11 @@ func (l *listing) equal(column, value string) {
 }
 
 // partlyIndexed are the columns whose indexes cover only rows with a value.
-var partlyIndexed = []string{"parent", "parent_session", "phase", "turn", "submitted_by"}
+var partlyIndexed = []string{"parent", "parent_session", "retry_of", "phase", "turn", "submitted_by"}
 
 // listQuery returns the query of a list. The filter decides which index it reads:
 //
-//   - session, parent, parent session: the index of that column, because there are few runs;
+//   - session, parent, parent session, retried run: the index of that column, because there are few runs;
 //   - label, turn, hooks, phase, submitter, name, kind, status: an index that ends with the status and the number. The query merges
 //     one list per status. Row comparisons of these two in place of equals signs rule out the index of the numbers: the planner might
 //     otherwise scan the newest runs in the hope of finding the few that match;
@@ -57,6 +57,7 @@ func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	l.equal("parent", string(f.Parent))
 	l.equal("after", string(f.After))
 	l.equal("parent_session", string(f.ParentSession))
+	l.equal("retry_of", string(f.RetryOf))
 	l.equal("turn", string(f.Turn))
 	l.equal("request_key", f.RequestKey)
 	l.equal("phase", string(f.Phase))
@@ -84,7 +85,7 @@ func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 		l.and("nullif(r.decisions, '')::jsonb @> " + l.arg(containing(f)) + "::jsonb")
 	}
 	l.addTimes(f)
-	few := f.Session != "" || f.Parent != "" || f.ParentSession != ""
+	few := f.Session != "" || f.Parent != "" || f.ParentSession != "" || f.RetryOf != ""
 	switch {
 	case few:
 	case f.Label.Name != "":

@@ -10,6 +10,7 @@ CREATE INDEX runs_phase ON runs (phase, status, num) WHERE phase <> '';
 CREATE INDEX runs_session ON runs (session, num);
 CREATE INDEX runs_parent ON runs (parent, num) WHERE parent <> '';
 CREATE INDEX runs_parent_session ON runs (parent_session, num) WHERE parent_session <> '';
+CREATE INDEX runs_retry_of ON runs (retry_of, num) WHERE retry_of <> '';
 CREATE INDEX runs_turn ON runs (turn, status, num) WHERE turn <> '';
 CREATE INDEX runs_hooks ON runs (status, num) WHERE has_hooks;
 CREATE INDEX runs_blocked ON runs (num) WHERE blocked;

@@ -96,6 +96,8 @@ func listBy(f durable.Filter, before position) (l listing) {
 		l.from = by("runs_by_parent")
 	case f.Session != "":
 		l.from = by("runs_by_session")
+	case f.RetryOf != "":
+		l.from = by("runs_by_retry")
 	case f.ParentSession != "":
 		l.from = by("runs_by_parent_session")
 	case f.Label.Name != "":
@@ -129,6 +131,7 @@ func listBy(f durable.Filter, before position) (l listing) {
 		{"parent = ? AND parent <> ''", string(f.Parent)},
 		{"session = ? AND session <> ''", string(f.Session)},
 		{"after = ?", string(f.After)},
+		{"retry_of = ? AND retry_of <> ''", string(f.RetryOf)},
 		{"parent_session = ? AND parent_session <> ''", string(f.ParentSession)},
 		{"turn = ? AND turn <> ''", string(f.Turn)},
 		{"request_key = ?", f.RequestKey},

@@ -10,6 +10,7 @@ CREATE INDEX runs_by_phase ON runs (phase, status) WHERE phase <> '';
 CREATE INDEX runs_by_session ON runs (session) WHERE session <> '';
 CREATE INDEX runs_by_parent ON runs (parent) WHERE parent <> '';
 CREATE INDEX runs_by_parent_session ON runs (parent_session) WHERE parent_session <> '';
+CREATE INDEX runs_by_retry ON runs (retry_of) WHERE retry_of <> '';
 CREATE INDEX runs_by_turn ON runs (turn) WHERE turn <> '';
 CREATE INDEX runs_by_hooks ON runs (has_hooks, status) WHERE has_hooks <> 0;
 CREATE INDEX runs_by_block ON runs (blocked) WHERE blocked <> 0;

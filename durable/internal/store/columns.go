@@ -116,6 +116,7 @@ func (r *Run) jobColumns() []Column {
 		{"version", &r.Version}, {"parent", (*string)(&r.Parent)}, {"root", (*string)(&r.Root)}, {"after", (*string)(&r.After)},
 		{"turn", (*string)(&t.Turn)}, {"parent_session", (*string)(&t.ParentSession)}, {"calls_back", &t.CallsBack},
 		{"request_key", &t.RequestKey}, {"hook", &t.Hook}, {"has_hooks", &t.HasHooks}, {"holds_result", &t.HoldsResult},
+		{"retry_of", (*string)(&t.RetryOf)}, {"past_hook", &t.PastHook}, {"because", &t.Because},
 		{"trace", &t.Trace}, {"phase", (*string)(&r.Phase)}, {"priority", &r.Priority}, {"idempotency_key", &r.IdempotencyKey},
 		{"submitted_by", &r.By}, {"start_by", &r.StartBy}, {"deadline", &r.Deadline}, {"created", &r.Created},
 		{"summary", &r.Summary},
