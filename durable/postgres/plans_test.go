@@ -19,6 +19,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
+// patient lets the statements of fill take as long as they take.
+var patient = postgres.Options{Conns: 1, Timeout: 10 * time.Minute}
+
 // fill adds n runs, of which few match a query: nine of ten have ended, most others wait for a person, one in a thousand runs or
 // is ready. They are in 1,000 queues. Each time for which Reconcile looks has come for one in 10,000.
 func fill(t testing.TB, s *postgres.Store, n int) {
@@ -79,7 +82,7 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 // for their arguments and for any.
 func TestEachQueryReadsWhatItGives(t *testing.T) {
 	t.Parallel()
-	s := openClosed(t, parts.Postgres(t), postgres.Options{Conns: 1})
+	s := openClosed(t, parts.Postgres(t), patient)
 	fill(t, s, 70_000)
 	type query struct {
 		sql  string
@@ -228,7 +231,7 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 // index skips are in no count of rows, so this counts the pages that the query reads.
 func TestAListReadsNoOtherStatus(t *testing.T) {
 	t.Parallel()
-	s := openClosed(t, parts.Postgres(t), postgres.Options{Conns: 1})
+	s := openClosed(t, parts.Postgres(t), patient)
 	fill(t, s, 70_000)
 	pages := func(f durable.Filter) (n int) {
 		f.Limit = durable.DefaultLimit
@@ -288,7 +291,7 @@ func explain(t *testing.T, s *postgres.Store, mode, query string, args []any) (p
 // TestNoCallReadsAWholeTable makes every call often enough for its plan to be the one
 // for any arguments, and asks the database how many rows it has read for it.
 func TestNoCallReadsAWholeTable(t *testing.T) {
-	s := openClosed(t, parts.Postgres(t), postgres.Options{Conns: 1})
+	s := openClosed(t, parts.Postgres(t), patient)
 	fill(t, s, 20_000)
 	ctx := t.Context()
 	const times = 12
