@@ -195,7 +195,8 @@ func (k *Keeper) AroundStep() agent.Processor {
 		if wasCutOff(ctx) && hasCancelledCall(taken) {
 			return mo.Err[agent.State](agent.ErrSuspended)
 		}
-		if err := r.recordState(ctx, EntryStep, taken, Update{Status: StatusRunning, Steps: taken.RunStepCount(), Usage: UsageOf(taken.RunUsage())}); err != nil {
+		made := Update{Status: StatusRunning, Steps: taken.RunStepCount(), Usage: UsageOf(taken.RunUsage())}
+		if err := r.recordState(ctx, EntryStep, taken, made); err != nil {
 			return mo.Err[agent.State](&agent.RunError{State: taken, Err: err})
 		}
 		return result

@@ -36,7 +36,8 @@ func (a *api) addChanges() {
 			var err error
 			sent = map[agent.RunID]time.Time{}
 			if since, err = time.Parse(time.RFC3339Nano, in.Last); err != nil {
-				return nil, huma.NewError(http.StatusUnprocessableEntity, fmt.Sprintf("Last-Event-ID is %.40q: expected the id of an event of this stream", in.Last))
+				return nil, huma.NewError(http.StatusUnprocessableEntity, fmt.Sprintf(
+					"Last-Event-ID is %.40q: expected the id of an event of this stream", in.Last))
 			}
 		}
 		return &huma.StreamResponse{Body: func(h huma.Context) {

@@ -433,8 +433,9 @@ func putWaiver(out *markup.Page, c card) {
 	for n, path := range slices.Sorted(maps.Keys(given.Scope.Arguments)) {
 		field := approval.WaiverField + path
 		text := cmp.Or(c.Form.Get(field), given.Scope.Arguments[path])
-		out.Put("<p><label for=\"arg%s\"><code>%s</code></label><textarea id=\"arg%s\" name=\"%s\" rows=\"%s\" spellcheck=\"false\" class=\"code\">\n%s</textarea></p>\n",
-			n, cutText(path, lineLen), n, field, min(8, 1+strings.Count(text, "\n")), text)
+		out.Put(`<p><label for="arg%s"><code>%s</code></label><textarea id="arg%s" name="%s" rows="%s" spellcheck="false" class="code">
+%s</textarea></p>
+`, n, cutText(path, lineLen), n, field, min(8, 1+strings.Count(text, "\n")), text)
 	}
 	for _, name := range given.Free {
 		out.Put("<p class=\"bad\"><code>%s</code> may have any value: no pattern can describe it.</p>\n", cutText(name, lineLen))

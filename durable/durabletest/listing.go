@@ -49,13 +49,18 @@ var listing = map[string]part{
 		submitJobs(t, s, durable.Job{ID: "6", Name: "c", Phase: "first"}, durable.Job{ID: "7", Name: "c", NotBefore: later(), Phase: "second"})
 		submitJobs(t, s,
 			durable.Job{ID: "8", Session: "v", Name: "t", Traits: durable.Traits{Turn: durable.TurnFirst, ParentSession: "u", HasHooks: true}},
-			durable.Job{ID: "9", Session: "v", Name: "t", After: "8", Traits: durable.Traits{Turn: durable.TurnLater, ParentSession: "u", RequestKey: "k", RetryOf: "8"}},
+			durable.Job{ID: "9", Session: "v", Name: "t", After: "8", Traits: durable.Traits{
+				Turn: durable.TurnLater, ParentSession: "u", RequestKey: "k", RetryOf: "8",
+			}},
 		)
 		decided := newEvent("e")
 		decided.Decision, decided.Hook = durable.DecisionDenied, "payee"
-		writeCommit(t, s, beginAs(t, s, durable.Job{ID: "10", By: "ann", Parent: "1", Name: "d"}, "one", hour), durable.Commit{Events: []durable.Event{decided}})
+		decide := func(j durable.Job) {
+			writeCommit(t, s, beginAs(t, s, j, "one", hour), durable.Commit{Events: []durable.Event{decided}})
+		}
+		decide(durable.Job{ID: "10", By: "ann", Parent: "1", Name: "d"})
 		decided.Decision = durable.DecisionAsked
-		writeCommit(t, s, beginAs(t, s, durable.Job{ID: "11", By: "bob", Name: "d"}, "one", hour), durable.Commit{Events: []durable.Event{decided}})
+		decide(durable.Job{ID: "11", By: "bob", Name: "d"})
 		label := func(name, value string) durable.Label { return durable.Label{Name: name, Value: value} }
 		for _, c := range []struct {
 			filter durable.Filter

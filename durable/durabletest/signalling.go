@@ -157,7 +157,8 @@ var signalling = map[string]part{
 		assert.Empty(t, readSignals(t, s, ""))
 	},
 	"an expired lease gets them, a released one does not": play(
-		begin, expire, sendText(durable.SignalContext, "text"), cancel, hearSignals("one", "context text", "cancel request enough"), release, hearSignals("one"),
+		begin, expire, sendText(durable.SignalContext, "text"), cancel, hearSignals("one", "context text", "cancel request enough"), release,
+		hearSignals("one"),
 	),
 	"a waiting run that a process holds": play(
 		begin, askWaits(newWait("c")), sendText(durable.SignalContext, "text"), pause, cancel,

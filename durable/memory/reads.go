@@ -63,19 +63,28 @@ func (v view) List(f durable.Filter) (all []store.Run, _ error) {
 
 // matchesFilter reports whether a filter selects a run, wherever it is in the list.
 func matchesFilter(f durable.Filter, r durable.Run) bool {
+	return matchesJob(f, r) && matchesState(f, r)
+}
+
+// matchesJob reports whether a filter selects a run by what was submitted.
+func matchesJob(f durable.Filter, r durable.Run) bool {
 	label, has := r.Labels[f.Label.Name]
-	return (len(f.Status) == 0 || slices.Contains(f.Status, r.Status)) &&
-		(f.Kind == "" || f.Kind == r.Kind) && (f.Phase == "" || f.Phase == r.Phase) && (f.Name == "" || f.Name == r.Name) &&
+	return (f.Kind == "" || f.Kind == r.Kind) && (f.Phase == "" || f.Phase == r.Phase) && (f.Name == "" || f.Name == r.Name) &&
 		(f.Session == "" || f.Session == r.Session) && (f.Parent == "" || f.Parent == r.Parent) && (f.After == "" || f.After == r.After) &&
 		(f.ParentSession == "" || f.ParentSession == r.Traits.ParentSession) && (f.Turn == "" || f.Turn == r.Traits.Turn) &&
 		(f.RequestKey == "" || f.RequestKey == r.Traits.RequestKey) && (f.RetryOf == "" || f.RetryOf == r.Traits.RetryOf) &&
-		(!f.HasHooks || r.Traits.HasHooks) &&
-		(f.Label.Name == "" || has && label == f.Label.Value) && (!f.Blocked || r.Blocked) &&
+		(!f.HasHooks || r.Traits.HasHooks) && (f.Label.Name == "" || has && label == f.Label.Value) &&
+		(f.By == "" || f.By == r.By) && (!f.Top || r.Parent == "")
+}
+
+// matchesState reports whether a filter selects a run by what has become of it, and when.
+func matchesState(f durable.Filter, r durable.Run) bool {
+	return (len(f.Status) == 0 || slices.Contains(f.Status, r.Status)) && (!f.Blocked || r.Blocked) &&
+		(f.ChangedSince.IsZero() || !r.Updated.Before(f.ChangedSince)) &&
+		(f.Since.IsZero() || !r.Created.Before(f.Since)) && (f.Until.IsZero() || r.Created.Before(f.Until)) &&
 		(f.Decision == "" && f.Hook == "" || slices.ContainsFunc(r.Decisions, func(c durable.DecisionCount) bool {
 			return (f.Decision == "" || f.Decision == c.Decision) && (f.Hook == "" || f.Hook == c.Hook)
-		})) && (f.By == "" || f.By == r.By) && (!f.Top || r.Parent == "") &&
-		(f.ChangedSince.IsZero() || !r.Updated.Before(f.ChangedSince)) &&
-		(f.Since.IsZero() || !r.Created.Before(f.Since)) && (f.Until.IsZero() || r.Created.Before(f.Until))
+		}))
 }
 
 // Queues implements store.Rows.

@@ -111,7 +111,9 @@ const appendStep = `UPDATE runs SET entries = entries + ?5, events = events + ?6
 func (d *db) Step(ctx context.Context, s store.Step) (done bool, err error) {
 	l, c, u := s.Lease, s.Commit, s.Commit.Update
 	err = d.enqueue(ctx, "writing to a journal", func(t *tx) error {
-		args := []any{string(l.Run), l.Owner, l.Epoch, nil, len(c.Entries), len(c.Events), c.HandledSignals, t.micros(), s.Appended, nil, nil, nil, nil, s.Usage()}
+		args := []any{
+			string(l.Run), l.Owner, l.Epoch, nil, len(c.Entries), len(c.Events), c.HandledSignals, t.micros(), s.Appended, nil, nil, nil, nil, s.Usage(),
+		}
 		if len(c.Entries) > 0 {
 			args[3] = c.Entries[0].Seq - 1
 		}
