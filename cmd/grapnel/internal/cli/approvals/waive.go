@@ -245,11 +245,11 @@ func writeEffect(out io.Writer, s waiver.Scope, e waiver.Effect) {
 		fmt.Fprintf(out, "In the last %d days, people answered no question about this tool.\n", approval.EffectDays)
 		return
 	case len(e.Covered) == 0:
-		fmt.Fprintf(out, "In the last %d days, people answered %s about this tool. It would have given none of these answers.\n",
+		fmt.Fprintf(out, "In the last %d days, people answered %s about this tool. The waiver would have given none of these answers.\n",
 			approval.EffectDays, timeline.Plural(e.Answers, "question"))
 		return
 	}
-	fmt.Fprintf(out, "In the last %d days, people answered %s about this tool. It would have given %d of these answers; people rejected %d of them.\n",
+	fmt.Fprintf(out, "In the last %d days, people answered %s about this tool. The waiver would have given %d of these answers; people rejected %d of them.\n",
 		approval.EffectDays, timeline.Plural(e.Answers, "question"), len(e.Covered), e.Rejected)
 	const most = 10
 	for _, a := range e.Covered[:min(most, len(e.Covered))] {
