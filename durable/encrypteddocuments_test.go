@@ -70,15 +70,15 @@ func TestTamperedDocumentsAreRefused(t *testing.T) {
 		set, where string
 		detected   bool
 	}{
-		"another document":                    {"data = (SELECT data FROM documents WHERE name = 'b')", "name = 'a' AND version = 1", true},
-		"an earlier version":                  {"data = (SELECT data FROM documents WHERE name = 'a' AND version = 2)", "name = 'a' AND version = 4", true},
-		"a first version":                     {"data = (SELECT data FROM documents WHERE name = 'a' AND version = 4)", "name = 'a' AND version = 1", true},
-		"another kind":                        {"kind = 'other'", "name = 'a' AND version = 4", true},
-		"another author":                      {"who = 'bob'", "name = 'a' AND version = 2", true},
-		"plain data":                          {"data = x'00'", "name = 'a' AND version = 2", true},
-		"the first version after a deletion":  {"data = (SELECT data FROM documents WHERE name = 'a' AND version = 1)", "name = 'a' AND version = 3", false},
-		"the data of the version as it is":    {"data = (SELECT data FROM documents WHERE name = 'a' AND version = 2)", "name = 'a' AND version = 2", false},
-		"a later version in place of a first": {"data = (SELECT data FROM documents WHERE name = 'a' AND version = 2)", "name = 'a' AND version = 3", true},
+		"another document":                    {"data = (SELECT data FROM documents WHERE CAST(name AS text) = 'b')", "CAST(name AS text) = 'a' AND version = 1", true},
+		"an earlier version":                  {"data = (SELECT data FROM documents WHERE CAST(name AS text) = 'a' AND version = 2)", "CAST(name AS text) = 'a' AND version = 4", true},
+		"a first version":                     {"data = (SELECT data FROM documents WHERE CAST(name AS text) = 'a' AND version = 4)", "CAST(name AS text) = 'a' AND version = 1", true},
+		"another kind":                        {"kind = 'other'", "CAST(name AS text) = 'a' AND version = 4", true},
+		"another author":                      {"who = 'bob'", "CAST(name AS text) = 'a' AND version = 2", true},
+		"plain data":                          {"data = x'00'", "CAST(name AS text) = 'a' AND version = 2", true},
+		"the first version after a deletion":  {"data = (SELECT data FROM documents WHERE CAST(name AS text) = 'a' AND version = 1)", "CAST(name AS text) = 'a' AND version = 3", false},
+		"the data of the version as it is":    {"data = (SELECT data FROM documents WHERE CAST(name AS text) = 'a' AND version = 2)", "CAST(name AS text) = 'a' AND version = 2", false},
+		"a later version in place of a first": {"data = (SELECT data FROM documents WHERE CAST(name AS text) = 'a' AND version = 2)", "CAST(name AS text) = 'a' AND version = 3", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := tempFile(t)
