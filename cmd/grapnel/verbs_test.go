@@ -143,7 +143,7 @@ func TestShowWeb(t *testing.T) {
 	base := "http://" + at.Host
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer browser.CloseIdleConnections()
-	send := func(method, path string, form url.Values, cookies ...*http.Cookie) *http.Response {
+	send := func(method, path string, form url.Values, cookies ...*http.Cookie) (code int, location string, got []*http.Cookie) {
 		t.Helper()
 		in, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(form.Encode()))
 		require.NoError(t, err)
@@ -154,16 +154,25 @@ func TestShowWeb(t *testing.T) {
 		out, err := browser.Do(in)
 		require.NoError(t, err)
 		require.NoError(t, out.Body.Close())
-		return out
+		return out.StatusCode, out.Header.Get("Location"), out.Cookies()
 	}
 	form := url.Values{"secret": {at.Query().Get("code")}, "back": {at.Query().Get("back")}}
-	signedIn := send(http.MethodPost, at.Path, form)
-	require.Equal(t, "/ui/runs/"+list[0].ID, signedIn.Header.Get("Location"))
-	assert.Equal(t, http.StatusUnauthorized, send(http.MethodPost, at.Path, form).StatusCode, "once")
-	page := signedIn.Header.Get("Location")
-	assert.Equal(t, http.StatusSeeOther, send(http.MethodGet, page, nil).StatusCode, "not signed in")
-	assert.Equal(t, http.StatusOK, send(http.MethodGet, page, nil, signedIn.Cookies()...).StatusCode)
-	assert.Equal(t, http.StatusForbidden, send(http.MethodPost, page+"/stop", nil, signedIn.Cookies()...).StatusCode)
+	_, page, cookies := send(http.MethodPost, at.Path, form)
+	require.Equal(t, "/ui/runs/"+list[0].ID, page)
+	for _, c := range []struct {
+		method, path string
+		form         url.Values
+		cookies      []*http.Cookie
+		want         int
+	}{
+		{http.MethodPost, at.Path, form, nil, http.StatusUnauthorized}, // the code counts once
+		{http.MethodGet, page, nil, nil, http.StatusSeeOther},          // not signed in
+		{http.MethodGet, page, nil, cookies, http.StatusOK},
+		{http.MethodPost, page + "/stop", nil, cookies, http.StatusForbidden},
+	} {
+		code, _, _ := send(c.method, c.path, c.form, c.cookies...)
+		assert.Equal(t, c.want, code, "%s %s", c.method, c.path)
+	}
 	web.signal(syscall.SIGINT)
 	web.code()
 	store, err := sqlite.Open(t.Context(), filepath.Join(p.cmd.Dir, ".local", "state", "grapnel", "runs.db"), sqlite.Options{})

@@ -96,7 +96,7 @@ func (s *changes) look(ctx context.Context) (n int, err error) {
 	runs, err := s.a.ChangedRuns(ctx, s.since.Add(-lateBy), func(id agent.RunID, changed time.Time) bool {
 		s.sent[id] = changed
 		last, known := before[id]
-		return !(known && !changed.After(last)) && !(before == nil && changed.Before(from))
+		return (!known || changed.After(last)) && (before != nil || !changed.Before(from))
 	})
 	if err != nil {
 		return 0, err

@@ -200,7 +200,7 @@ func TestApproveUntil(t *testing.T) {
 		assert.Contains(t, got.body, `"why_not": "about the rule guard, `+why)
 		d.undecided(t, 0)
 	}
-	assert.Len(t, waivers(), 0)
+	assert.Empty(t, waivers())
 }
 
 // Programs see the effect and make a waiver in the same way.

@@ -23,9 +23,12 @@ const (
 	verdictWaive   = "waive"
 )
 
+// EffectDays is how far back the effect of a waiver is computed, in days.
+const EffectDays = 30
+
 const (
-	// mostWaiverDays is the longest lifetime of a waiver, in days. EffectDays is how far back its effect is computed.
-	mostWaiverDays, EffectDays = 365, 30
+	// mostWaiverDays is the longest lifetime of a waiver, in days.
+	mostWaiverDays = 365
 	// previewedAnswers is the maximum number of recorded answers that the effect is computed from.
 	previewedAnswers = 10_000
 )

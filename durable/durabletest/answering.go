@@ -41,7 +41,7 @@ var answering = map[string]part{
 		suspendRun(t, s, "r", newWait("c"))
 		suspendRun(t, s, "other", newWait("d"))
 		for _, wait := range []string{"subject of c", "C", "", "d"} {
-			refusesAnswers(t, s, durable.ErrNotFound, "r", durable.Answer{Wait: wait, Subject: "subject of c"})
+			refusesAnswers(t, s, durable.ErrNotFound, durable.Answer{Wait: wait, Subject: "subject of c"})
 		}
 	},
 	"all or none": func(t *testing.T, s durable.Store) {
@@ -129,7 +129,7 @@ var counting = map[string]part{
 		}
 		assert.Nil(t, stored[0].Answer)
 		assert.NotNil(t, seen[1].Answer)
-		refusesAnswers(t, s, durable.ErrAnswered, "r", newAnswer("c"), newAnswer("d"))
+		refusesAnswers(t, s, durable.ErrAnswered, newAnswer("c"), newAnswer("d"))
 		require.NoError(t, s.Answer(t.Context(), "r", durable.Answers()), "none is allowed")
 		assert.Nil(t, readWaits(t, s, "r")[0].Answer)
 		require.ErrorIs(t, s.Answer(t.Context(), "r", func([]durable.Wait, time.Time) ([]durable.Answer, error) {

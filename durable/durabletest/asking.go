@@ -72,13 +72,13 @@ var asking = map[string]part{
 		assert.Nil(t, after[2].Answer)
 		sameWait(t, before[0], after[1])
 		assert.True(t, d.Deadline.Equal(getRun(t, s, "r").AnswerBy), "what is answered has no deadline any more")
-		refusesAnswers(t, s, durable.ErrAnswered, "r", newAnswer("c"))
+		refusesAnswers(t, s, durable.ErrAnswered, newAnswer("c"))
 
 		changed := c
 		changed.ID = "c2"
 		writeUpdate(t, s, l, waitUpdate(1, d, changed))
 		assert.Nil(t, readWaits(t, s, "r")[1].Answer, "what is asked about the same call later is something else")
-		refusesAnswers(t, s, durable.ErrNotFound, "r", newAnswer("c"))
+		refusesAnswers(t, s, durable.ErrNotFound, newAnswer("c"))
 	},
 	"may be given with their answers": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
@@ -91,7 +91,7 @@ var asking = map[string]part{
 		c.Run = "r"
 		sameWait(t, c, got[0])
 		assert.Nil(t, got[1].Answer)
-		refusesAnswers(t, s, durable.ErrAnswered, "r", newAnswer("c"))
+		refusesAnswers(t, s, durable.ErrAnswered, newAnswer("c"))
 
 		answerRun(t, s, "r", "d")
 		other := newAnswer("d")

@@ -273,11 +273,11 @@ func answerAll(t *testing.T, s durable.Store, id agent.RunID, answers ...durable
 	require.NoError(t, s.Answer(t.Context(), id, durable.Answers(answers...)), "answer run %q", id)
 }
 
-// refusesAnswers checks that answers fail with an error and change nothing.
-func refusesAnswers(t *testing.T, s durable.Store, want error, id agent.RunID, answers ...durable.Answer) {
+// refusesAnswers checks that answers of the run "r" fail with an error and change nothing.
+func refusesAnswers(t *testing.T, s durable.Store, want error, answers ...durable.Answer) {
 	t.Helper()
 	changesNothing(t, s, func() {
-		require.ErrorIs(t, s.Answer(t.Context(), id, durable.Answers(answers...)), want, "%+v", answers)
+		require.ErrorIs(t, s.Answer(t.Context(), "r", durable.Answers(answers...)), want, "%+v", answers)
 	})
 }
 

@@ -48,7 +48,7 @@ var recording = map[string]part{
 		l := beginRun(t, s, "r")
 		writeUpdate(t, s, l, waitUpdate(1, newWait("c"), newDecided("d")))
 		changesNothing(t, s, func() {
-			refusesAnswers(t, s, durable.ErrNotFound, "r", newAnswer("c"), newAnswer("x"))
+			refusesAnswers(t, s, durable.ErrNotFound, newAnswer("c"), newAnswer("x"))
 			require.ErrorIs(t, s.Answer(t.Context(), "r", func([]durable.Wait, time.Time) ([]durable.Answer, error) { return nil, errTooMany }), errTooMany)
 			require.ErrorIs(t, s.RevokeWaiver(t.Context(), "w", "ops"), durable.ErrNotFound)
 		})

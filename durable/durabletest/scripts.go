@@ -182,7 +182,7 @@ func answerWaits(answers ...durable.Answer) step {
 
 // refuseAnswers checks that answers fail with an error and change nothing.
 func refuseAnswers(want error, answers ...durable.Answer) step {
-	return func(x *script) { refusesAnswers(x.t, x.store, want, "r", answers...) }
+	return func(x *script) { refusesAnswers(x.t, x.store, want, answers...) }
 }
 
 // goOn ends the status waiting.

@@ -243,7 +243,8 @@ func testTexts(t *testing.T, s durable.Store) {
 	for _, text := range odd {
 		id := agent.RunID(text)
 		r := getRun(t, s, id)
-		assert.Equal(t, slices.Repeat([]string{text}, 20), []string{
+		want := slices.Repeat([]string{text}, 20)
+		assert.Equal(t, want, []string{
 			string(r.ID), string(r.Session), string(r.Kind), r.Name, r.Version, string(r.Parent), string(r.Root), string(r.Reason),
 			r.CancelReason, r.Owner, r.IdempotencyKey, r.By, string(r.Traits.Turn), string(r.Traits.ParentSession), r.Traits.RequestKey, r.Traits.Hook,
 			string(r.Traits.RetryOf), r.Traits.PastHook, r.Traits.Because, r.Traits.Trace,

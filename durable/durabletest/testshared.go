@@ -105,7 +105,7 @@ func checkShared(t *testing.T, handles ...durable.Store) {
 	writeUpdate(t, a, l, waitUpdate(1, newWait("c")), newEntry(1))
 	assert.Equal(t, look(t, a), look(t, b))
 	answerRun(t, b, "r", "c")
-	refusesAnswers(t, a, durable.ErrAnswered, "r", newAnswer("c"))
+	refusesAnswers(t, a, durable.ErrAnswered, newAnswer("c"))
 	sendSignal(t, b, "r", durable.SignalCancel, "enough")
 	sendSignal(t, b, "r", durable.SignalContext, "text")
 	assert.Equal(t, []string{"context text", "cancel request enough"}, readSignals(t, a, "one")["r"])

@@ -527,7 +527,7 @@ func selectVersions(s SQL, query string, args ...any) ([]Version, error) {
 func (t Tables) Document(kind, name string, version int64) (Version, bool, error) {
 	const versions = `SELECT ` + documentColumns + ` FROM documents d WHERE kind = $1 AND name = $2 AND version <= $3 ORDER BY version DESC LIMIT 1`
 	all, err := selectVersions(t, versions, kind, []byte(name), cmp.Or(version, math.MaxInt64))
-	if err != nil || len(all) == 0 || version != 0 && all[0].Document.Version != version {
+	if err != nil || len(all) == 0 || version != 0 && all[0].Version != version {
 		return Version{}, false, err
 	}
 	return all[0], true, nil
@@ -613,13 +613,13 @@ func DueQuery(expired string, hint func(index string) string) string {
 			AND (r.expires IS NULL OR r.expires <= $1)`},
 		Late: {"deadline", `r.deadline IS NOT NULL AND r.ended IS NULL AND r.cancel_cause = ''`},
 	}
-	query := fmt.Sprintf(`SELECT %d, x.id FROM (%s) x`, Expired, expired)
+	queries := []string{fmt.Sprintf(`SELECT %d, x.id FROM (%s) x`, Expired, expired)}
 	for c := Overdue; c <= Late; c++ {
 		p := parts[c]
-		query += fmt.Sprintf(` UNION ALL SELECT %d, x.id FROM (SELECT r.id FROM runs r %s WHERE r.%s <= $1 AND %s ORDER BY r.%s LIMIT $2) x`,
-			c, hint("runs_"+p.column), p.column, p.condition, p.column)
+		queries = append(queries, fmt.Sprintf(`SELECT %d, x.id FROM (SELECT r.id FROM runs r %s WHERE r.%s <= $1 AND %s ORDER BY r.%s LIMIT $2) x`,
+			c, hint("runs_"+p.column), p.column, p.condition, p.column))
 	}
-	return query
+	return strings.Join(queries, " UNION ALL ")
 }
 
 // Due implements Rows.
