@@ -49,6 +49,7 @@ type journalBuffer struct {
 	timer         *time.Timer      // commits what is staged at due; nil unless an entry or event waits for the next entry
 	due           time.Time
 	closed        bool // Once records nothing more: the run has ended or waits
+	left          bool // the process executes the run no more: no commit is planned
 }
 
 // mayWait reports whether an entry may share the commit of the next entry. After these kinds, nothing has begun that
@@ -171,7 +172,7 @@ func (j *journalBuffer) addEvent(ctx context.Context, form EventForm) {
 	defer j.mu.Unlock()
 	if form.Counter == "" {
 		j.events = append(j.events, Event{At: time.Now(), Name: form.Name, Data: form.Data, Decision: form.Decision, Hook: form.Hook})
-		if !j.closed {
+		if !j.left {
 			j.commitWithin(ctx, eventDelay)
 		}
 		return
@@ -194,6 +195,15 @@ func (j *journalBuffer) setClosed() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.closed = true
+}
+
+// leave commits everything staged, and the counts, when the process stops to execute the run. A run that goes on elsewhere is not
+// closed: Once must do nothing here that the journal does not have.
+func (j *journalBuffer) leave(ctx context.Context) error {
+	j.mu.Lock()
+	j.left = true
+	j.mu.Unlock()
+	return j.commitAll(ctx)
 }
 
 // childState returns the state of a call's run.
@@ -280,7 +290,7 @@ func (j *journalBuffer) takeStaged(seq int64) (c Commit) {
 func (j *journalBuffer) takeEvents() []Event {
 	events := j.events
 	endsStep := func(e Entry) bool { return e.Kind == EntryStep || e.Kind == EntryEnd || e.Kind == EntryPark }
-	if len(j.counts) > 0 && (j.closed || slices.ContainsFunc(j.staged, endsStep)) {
+	if len(j.counts) > 0 && (j.left || slices.ContainsFunc(j.staged, endsStep)) {
 		if data, err := json.Marshal(j.counts); err == nil {
 			events = append(events, Event{At: time.Now(), Name: EventCounts, Data: data})
 		}

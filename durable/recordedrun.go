@@ -53,10 +53,7 @@ func (r *recordedRun) adopt(k *Keeper, c *claim) {
 func (r *recordedRun) executeTop(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	inside, stop := r.lease.hold(context.WithValue(ctx, recordedRunKey{}, r))
 	defer r.keeper.signals.follow(r.lease.Run, r.signals)()
-	defer func() { // also when a processor panics
-		r.journal.setClosed()
-		_ = r.journal.commitAll(ctx)
-	}()
+	defer func() { _ = r.journal.leave(ctx) }() // also when a processor panics
 	defer stop()
 	if _, ok := ctx.Value(leased{}).(*claim); ok { // signals may have come while no process held the run
 		r.keeper.signals.read(ctx)
@@ -109,7 +106,7 @@ func (r *recordedRun) recordEnd(ctx context.Context, final agent.State, err erro
 	}
 	r.keeper.Observe(observed, agent.RunParked{State: final})
 	if !final.Waiting() || cutOff { // suspended: any process may resume it at once from the journal
-		err := r.journal.commitAll(ctx)
+		err := r.journal.leave(ctx)
 		r.lease.release(ctx)
 		return err
 	}

@@ -222,9 +222,6 @@ func (s *brittle) Release(context.Context, durable.Lease, time.Duration) error {
 //
 // AP-60, AP-61, AP-63
 func TestActionsOfARunThatIsCutOff(t *testing.T) {
-	if testing.Short() {
-		t.Skip("with the race detector, a detached action of the dead process can begin unnoted: to be mended")
-	}
 	whole := newKeptWorld(t)
 	want, err := whole.begin(t, whole.store, keptRules)
 	require.NoError(t, err)
