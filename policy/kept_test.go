@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -186,8 +185,6 @@ var errDead = errors.New("the process is dead")
 type brittle struct {
 	durable.Store
 
-	writing sync.RWMutex
-
 	left  atomic.Int64
 	after func(e durable.Entry) bool // the last entry that is written
 }
@@ -198,16 +195,9 @@ func (s *brittle) Commit(ctx context.Context, l durable.Lease, c durable.Commit)
 			s.left.Store(int64(i) + 1)
 		}
 	}
-	s.writing.RLock()
 	had := s.left.Add(-int64(max(1, len(c.Entries)))) + int64(max(1, len(c.Entries)))
-	if had > 0 {
-		defer s.writing.RUnlock()
-	}
 	switch {
 	case had <= 0:
-		s.writing.RUnlock()
-		s.writing.Lock() // what was written before is in the store
-		defer s.writing.Unlock()
 		return errDead
 	case int(had) < len(c.Entries): // a commit of its own had the first ones
 		return errors.Join(errDead, s.Store.Commit(ctx, l, durable.Commit{Entries: c.Entries[:had]}))
