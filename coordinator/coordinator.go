@@ -40,7 +40,7 @@ type Options struct {
 	// Observe, unless nil, receives the events of hooks around runs, each once, when it is stored. It must be safe for concurrent use. Spans,
 	// metrics and log events of these hooks go to OpenTelemetry's global providers without it.
 	Observe func(wire.HookEvent)
-	// AllRuns lets Run read runs that were not submitted through a coordinator, too, such as those of "grapnel run --durable".
+	// AllRuns lets Run also read runs that were not submitted through a coordinator, for example by "grapnel run --durable".
 	AllRuns bool
 	// Registry, unless nil, has the parts that the agents of blueprints may name: unknown names are refused when a blueprint is
 	// stored. Nil leaves that to the runners.

@@ -519,7 +519,7 @@ func (c *Coordinator) listActiveSessions(ctx context.Context, f wire.SessionFilt
 	return out, nil
 }
 
-// activeSessions returns the sessions that have one of some statuses, all of which are those of active runs.
+// activeSessions returns the sessions with the given statuses. All of them must be statuses of active runs.
 func (c *Coordinator) activeSessions(ctx context.Context, f wire.SessionFilter) (all []activeSession, err error) {
 	// The last run of a session is the newest active one. It waits while another one is active.
 	filter := durable.Filter{Name: f.AgentName, Status: []durable.Status{durable.StatusWaiting}, Limit: maxSessions}

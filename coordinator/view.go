@@ -121,7 +121,7 @@ func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (wire.RunDetail, 
 	return d, err
 }
 
-// addParameters adds the parameters of a run, and those of the request if hooks have changed them.
+// addParameters adds the parameters of a run, and the submitted ones if hooks have changed them.
 func (c *Coordinator) addParameters(ctx context.Context, d *wire.RunDetail, r durable.Run) error {
 	first, err := c.store.SubmittedInput(ctx, r.ID)
 	if err != nil {

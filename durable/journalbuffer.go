@@ -274,8 +274,8 @@ func (j *journalBuffer) commitThrough(ctx context.Context, seq int64) error {
 	return nil
 }
 
-// takeStaged returns the commit of everything staged, or of nothing if the entry with this number is committed. The caller
-// holds j.mu.
+// takeStaged returns a commit of everything staged, which is empty if the entry with this number is already committed. The
+// caller holds j.mu.
 func (j *journalBuffer) takeStaged(seq int64) (c Commit) {
 	if j.lastCommitted >= seq {
 		return c

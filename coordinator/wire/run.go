@@ -160,7 +160,7 @@ type WaitView struct {
 	Questions []string `json:"questions,omitempty"`
 	// Asked are the open questions in words.
 	Asked []QuestionView `json:"asked,omitempty"`
-	// Arguments are those that would run, and Original those that the model sent, if hooks have changed them.
+	// The call would run with Arguments. Original is what the model sent, if hooks have changed it.
 	Arguments string      `json:"arguments,omitempty"`
 	Original  string      `json:"original,omitempty"`
 	Run       agent.RunID `json:"run,omitempty"`

@@ -51,7 +51,7 @@ func (f *WaiverForm) Fingerprint() string { return f.Scope.String() }
 
 // waiverRequest is the waiver in a decision.
 type waiverRequest struct {
-	// Arguments are patterns; absent means those of the call. Until is when it expires; absent means the end of the next Friday.
+	// Arguments are patterns; absent, the call's arguments count. Until is when the waiver expires; absent, it is the end of next Friday.
 	Arguments map[string]string `json:"arguments,omitempty"`
 	Until     time.Time         `json:"until,omitzero"`
 	// DryRun shows the effect and decides nothing.

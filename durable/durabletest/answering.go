@@ -117,7 +117,7 @@ var counting = map[string]part{
 		refused := errors.New("refused")
 		err := s.Answer(t.Context(), "r", func(waits []durable.Wait, now time.Time) ([]durable.Answer, error) {
 			seen = waits
-			assert.False(t, now.Before(waits[0].Partial[0].At), "the time is that of the store")
+			assert.False(t, now.Before(waits[0].Partial[0].At), "the store sets the time")
 			assert.WithinDuration(t, waits[0].Partial[0].At, now, time.Minute)
 			return []durable.Answer{newAnswer("c")}, refused
 		})

@@ -46,7 +46,7 @@ var partlyIndexed = []string{"parent", "parent_session", "retry_of", "phase", "t
 //   - label, turn, hooks, phase, submitter, name, kind, status: an index that ends with the status and the number. The query merges
 //     one list per status. Row comparisons of these two in place of equals signs rule out the index of the numbers: the planner might
 //     otherwise scan the newest runs in the hope of finding the few that match;
-//   - blocked, decision, hook: the index of blocked runs, and of runs with decisions;
+//   - blocked, decision, hook: the index of blocked runs, or the index of runs with decisions;
 //   - changed since, all statuses are ends: the index of ends;
 //   - otherwise the numbers of all runs, between those of the first and the last run of the time.
 func listQuery(f durable.Filter, before *int64) (query string, args []any) {

@@ -234,8 +234,9 @@ system: approvers and quorums count that name. CARD names what was asked, as "gr
 list" shows it; without it, the command shows the commands that answer what is asked. The exit code
 is 0 when the answer is recorded, also when more people must answer.
 
-With --until, the rule does not ask again about like calls until then: those with the arguments of
-this call, or of --arg. The command first shows which answers of the last 30 days that would have given.`,
+With --until, the rule does not ask again until then about calls with the same arguments, or with
+arguments that match every --arg. The command first shows which answers of the last 30 days this
+would have given.`,
 		Example: `  grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve
   grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve --until friday
   grapnel approvals answer run_7GHK2MWQ 5f0c8e31ab97 --approve --args '{"command": "git push --dry-run"}'

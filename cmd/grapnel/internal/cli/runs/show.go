@@ -42,7 +42,7 @@ type shownRun struct {
 	// hooks have changed them.
 	Parameters json.RawMessage `json:"parameters,omitempty"`
 	Submitted  json.RawMessage `json:"submitted_parameters,omitempty"`
-	// RetryOf is the run that this one retries, Retries are those that retry it. PastHook is the hook that an operator let it pass, Because why.
+	// RetryOf is the run that this one retries, and Retries are the runs that retry it. An operator let it pass PastHook, for the reason Because.
 	RetryOf  agent.RunID   `json:"retry_of,omitempty"`
 	Retries  []agent.RunID `json:"retries,omitempty"`
 	PastHook string        `json:"past_hook,omitempty"`
