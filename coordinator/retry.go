@@ -118,7 +118,7 @@ func (c *Coordinator) blockingHook(ctx context.Context, r durable.Run) (wire.Hoo
 	return h, err
 }
 
-// isPassed reports whether an operator lets a run past a hook. Nobody passes the hook of a required policy.
+// isPassed reports whether an operator lets a run past a hook. The hook of a required policy is always asked.
 func isPassed(r durable.Run, h hooks.Hook) bool {
 	from := h.Origin()
 	return h.Points()[0] == hooks.RunStart && h.Name() == r.Traits.PastHook && (from == nil || !from.Required)

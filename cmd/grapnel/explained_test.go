@@ -194,23 +194,30 @@ func serveExplained(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// newExplained returns a fleet without processes, the file of its store, and the address of its model.
+func newExplained(t *testing.T) (f *fleet, at, model string) {
+	t.Helper()
+	dir := t.TempDir()
+	at = filepath.Join(dir, "runs.db")
+	store, err := sqlite.Open(t.Context(), at, sqlite.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	server := httptest.NewServer(http.HandlerFunc(serveExplained))
+	t.Cleanup(server.Close)
+	f = &fleet{t: t, dir: dir, store: store, address: freeAddress(), token: "secret"}
+	f.api, err = client.New(client.Options{URL: "http://" + f.address, Token: f.token})
+	require.NoError(t, err)
+	return f, at, server.URL + "/v1"
+}
+
 // CO-08, CO-09, CO-24: the document's first day: each run that was blocked, has failed or was rewritten is explained by "grapnel runs list" and "grapnel runs
 // show" alone.
 func TestRunsAreExplained(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	at := filepath.Join(dir, "runs.db")
-	store, err := sqlite.Open(t.Context(), at, sqlite.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	model := httptest.NewServer(http.HandlerFunc(serveExplained))
-	t.Cleanup(model.Close)
-	f := &fleet{t: t, dir: dir, store: store, address: freeAddress(), token: "secret"}
-	f.api, err = client.New(client.Options{URL: "http://" + f.address, Token: f.token})
-	require.NoError(t, err)
+	f, at, model := newExplained(t)
 	serve := &daemon{
-		args: []string{"serve", "--store", at, "--listen", f.address, "--pipelines", filepath.Join(dir, "pipelines"), "--model", "openai/test-model"},
-		env:  []string{"GRAPNEL_TOKEN=" + f.token, "OPENAI_API_KEY=sk-1", "OPENAI_BASE_URL=" + model.URL + "/v1"},
+		args: []string{"serve", "--store", at, "--listen", f.address, "--pipelines", filepath.Join(f.dir, "pipelines"), "--model", "openai/test-model"},
+		env:  []string{"GRAPNEL_TOKEN=" + f.token, "OPENAI_API_KEY=sk-1", "OPENAI_BASE_URL=" + model},
 	}
 	f.daemons = []*daemon{serve}
 	f.start(serve)
@@ -223,7 +230,7 @@ func TestRunsAreExplained(t *testing.T) {
 	require.NoError(t, err)
 	f.start(&daemon{
 		args: []string{"runner", "--server", "http://" + f.address, "--name", "r1", "--model", "openai/test-model"},
-		env:  []string{"GRAPNEL_TOKEN=" + runners, "OPENAI_API_KEY=sk-1", "OPENAI_BASE_URL=" + model.URL + "/v1"},
+		env:  []string{"GRAPNEL_TOKEN=" + runners, "OPENAI_API_KEY=sk-1", "OPENAI_BASE_URL=" + model},
 	})
 	grapnel := func(token string, args ...string) string {
 		t.Helper()
@@ -267,7 +274,7 @@ func TestRunsAreExplained(t *testing.T) {
 		}, patience, 20*time.Millisecond, e.name)
 		args := []string{"runs", e.answer[0][0], string(ids[e.name])}
 		if len(e.answer[1]) > 0 {
-			waits, err := store.OpenWaits(t.Context(), durable.WaitFilter{Run: ids[e.name]})
+			waits, err := f.store.OpenWaits(t.Context(), durable.WaitFilter{Run: ids[e.name]})
 			require.NoError(t, err)
 			require.Len(t, waits, 1)
 			args = append(args, waits[0].ID)
@@ -278,7 +285,7 @@ func TestRunsAreExplained(t *testing.T) {
 		grapnel(f.token, append(args, e.answer[0][1:]...)...)
 	}
 	require.Eventually(t, func() bool {
-		live, err := store.List(t.Context(), durable.Filter{Limit: 1, Status: []durable.Status{
+		live, err := f.store.List(t.Context(), durable.Filter{Limit: 1, Status: []durable.Status{
 			durable.StatusPending, durable.StatusReady, durable.StatusRunning, durable.StatusWaiting,
 		}})
 		return err == nil && len(live) == 0

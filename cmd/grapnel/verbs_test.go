@@ -5,7 +5,6 @@ package main
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -18,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/agent"
-	"github.com/grapnel-go/grapnel/coordinator/client"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
@@ -28,17 +26,8 @@ import (
 // blocked run is tried again, and let past the hook that has blocked it.
 func TestVerbsOfACoordinator(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	at := filepath.Join(dir, "runs.db")
-	store, err := sqlite.Open(t.Context(), at, sqlite.Options{})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
-	model := httptest.NewServer(http.HandlerFunc(serveExplained))
-	t.Cleanup(model.Close)
-	f := &fleet{t: t, dir: dir, store: store, address: freeAddress(), token: "secret"}
-	f.api, err = client.New(client.Options{URL: "http://" + f.address, Token: f.token})
-	require.NoError(t, err)
-	env := []string{"OPENAI_API_KEY=sk-1", "OPENAI_BASE_URL=" + model.URL + "/v1"}
+	f, at, model := newExplained(t)
+	env := []string{"OPENAI_API_KEY=sk-1", "OPENAI_BASE_URL=" + model}
 	f.start(&daemon{
 		args: []string{"serve", "--store", at, "--listen", f.address, "--model", "openai/test-model"}, env: append(env, "GRAPNEL_TOKEN="+f.token),
 	})
@@ -81,7 +70,7 @@ func TestVerbsOfACoordinator(t *testing.T) {
 	}
 	card := func(id agent.RunID) string {
 		t.Helper()
-		waits, err := store.OpenWaits(t.Context(), durable.WaitFilter{Run: id})
+		waits, err := f.store.OpenWaits(t.Context(), durable.WaitFilter{Run: id})
 		require.NoError(t, err)
 		require.Len(t, waits, 1)
 		return waits[0].ID
