@@ -101,8 +101,10 @@ func (c *Coordinator) checkRetry(ctx context.Context, before durable.Run, r wire
 		switch {
 		case err != nil:
 			return err
+		case hook.Hook == "":
+			m.add("past_hook", "no on_run_start hook has blocked run %s: retry it without a hook to pass", before.ID)
 		case hook.Hook != r.PastHook:
-			m.add("past_hook", "%q has not blocked run %s: name the on_run_start hook that has", r.PastHook, before.ID)
+			m.add("past_hook", "%q has not blocked run %s: %q has", r.PastHook, before.ID, hook.Hook)
 		case r.Reason == "" || len(r.Reason) > maxReason:
 			m.add("reason", "say in at most %d bytes why the run may pass the hook", maxReason)
 		}

@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 
@@ -86,6 +87,7 @@ func TestRetryOfOtherRuns(t *testing.T) {
 	require.NoError(t, b.c.Stop(t.Context(), list.Runs[0].RunID, "", ""))
 	b.work(list.Runs[0].RunID)
 	b.refusesRetry(list.Runs[0].RunID, wire.RetryRequest{}, "a hook has started run")
+	b.refusesRetry(list.Runs[0].RunID, wire.RetryRequest{PastHook: "x", Reason: "y"}, "no on_run_start hook has blocked run")
 	first := b.submitWith(wire.RunRequest{AgentName: "clerk", Parameters: []byte(`{"prompt": "x"}`)})
 	b.work(first.ID)
 	later := b.resume(first.Session, wire.ResumeRequest{Prompt: "y"})
@@ -111,7 +113,7 @@ func TestRetryPastAHook(t *testing.T) {
 	blocked := b.work(id)
 	require.True(t, blocked.Blocked)
 	hook := blocked.Hooks[len(blocked.Hooks)-1].Hook
-	b.refusesRetry(id, wire.RetryRequest{PastHook: blocked.Hooks[0].Hook, Reason: "x"}, "has not blocked")
+	b.refusesRetry(id, wire.RetryRequest{PastHook: blocked.Hooks[0].Hook, Reason: "x"}, fmt.Sprintf("has not blocked run %s: %q has", id, hook))
 	b.refusesRetry(id, wire.RetryRequest{PastHook: hook, Reason: " "}, "say in at most")
 
 	again, err := b.c.Retry(t.Context(), id, wire.RetryRequest{PastHook: hook, Reason: "open again"}, "bob")

@@ -16,11 +16,12 @@ func (r *runs) newRetry() *cobra.Command {
 		Short: "Submit a run of a blueprint again that has failed or was stopped",
 		Long: `Submit a new run with the blueprint version, parameters, demands, labels and time limits of a run that has
 failed, was blocked or was stopped. Nothing that it did is in the new run. With --past, the on_run_start hook
-that has blocked the run is not asked again; --reason goes to the audit log and is shown with the new run.
+that has blocked the run is not asked again; the error about a wrong name has the right one. --reason goes to
+the audit log and is shown with the new run.
 
 ` + SubmitLong + console.ExitHelp,
 		Example: `  grapnel runs retry run_7GHK2MWQ --wait
-  grapnel runs retry run_7GHK2MWQ --past report/RunStart-1 --reason "May is open again"`,
+  grapnel runs retry run_7GHK2MWQ --past agent.report/RunStart-1 --reason "May is open again"`,
 		Args: oneRun,
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
