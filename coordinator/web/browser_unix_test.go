@@ -71,7 +71,7 @@ func TestRunBlockedWhileSomebodyLooks(t *testing.T) {
 func TestPagesInABrowser(t *testing.T) {
 	b := parts.Chromium(t)
 	for _, r := range []*room{
-		newRoom(t, stored{run: wire.RunDetail{Run: wire.Run{RunID: "run_1", AgentName: "tidier", Status: wire.Failed, Blocked: true, Labels: map[string]string{"team": "finance"}}, Parameters: []byte(`{"prompt":"tidy"}`)}, events: told("")}),
+		newRoom(t, &stored{run: wire.RunDetail{Run: wire.Run{RunID: "run_1", AgentName: "tidier", Status: wire.Failed, Blocked: true, Labels: map[string]string{"team": "finance"}}, Parameters: []byte(`{"prompt":"tidy"}`)}, events: told("")}),
 		hostile(t, wire.Completed), hostile(t, wire.Failed), newRoom(t, nil),
 	} {
 		b.Do("Network.clearBrowserCookies", nil, nil)

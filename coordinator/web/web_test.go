@@ -420,17 +420,17 @@ type stored struct {
 	session wire.Session
 }
 
-func (s stored) Run(context.Context, agent.RunID) (wire.RunDetail, error) { return s.run, nil }
+func (s *stored) Run(context.Context, agent.RunID) (wire.RunDetail, error) { return s.run, nil }
 
-func (s stored) Session(context.Context, agent.SessionID) (wire.Session, error) {
+func (s *stored) Session(context.Context, agent.SessionID) (wire.Session, error) {
 	return s.session, nil
 }
 
-func (s stored) ListRuns(context.Context, wire.RunFilter) (wire.RunList, error) {
+func (s *stored) ListRuns(context.Context, wire.RunFilter) (wire.RunList, error) {
 	return wire.RunList{Runs: []wire.Run{s.run.Run}}, nil
 }
 
-func (s stored) ListEvents(_ context.Context, _ agent.RunID, after int64, limit int) ([]wire.EventView, error) {
+func (s *stored) ListEvents(_ context.Context, _ agent.RunID, after int64, limit int) ([]wire.EventView, error) {
 	rest := s.events[min(int(after), len(s.events)):]
 	return rest[:min(limit, len(rest))], nil
 }
@@ -452,7 +452,7 @@ func TestPageOfARun(t *testing.T) {
 		Ending: wire.Ending{Changes: []string{"on_result hook names (command sh) withheld the result: it has a name"}},
 		Labels: map[string]string{"team": "finance"}, ParentRunID: "run_0", Hook: "on_run_start",
 	}, Parameters: json.RawMessage(`{"month":"June"}`), OriginalParameters: json.RawMessage(`{"month":"May"}`), ResultText: new("Done.")}
-	r := newRoom(t, stored{run: run, events: told("")})
+	r := newRoom(t, &stored{run: run, events: told("")})
 	r.signIn(secret)
 	page := r.get("/ui/runs/run_1")
 	require.Equal(t, http.StatusOK, page.StatusCode)
@@ -501,7 +501,7 @@ func TestPageOfALongRun(t *testing.T) {
 		add("tool_call.completed", `{"run":"run_1","step":%d,"call":{"id":"c","name":"bash","arguments":"{\"command\":\"ls\"}"},"denied":true,"reason":"denied","text":"no"}`, i)
 		add("step.completed", `{"run":"run_1","step":%d}`, i)
 	}
-	r := newRoom(t, stored{run: wire.RunDetail{Run: wire.Run{RunID: "run_1", AgentName: "big", Status: wire.Running}}, events: events})
+	r := newRoom(t, &stored{run: wire.RunDetail{Run: wire.Run{RunID: "run_1", AgentName: "big", Status: wire.Running}}, events: events})
 	r.signIn(secret)
 	page := r.get("/ui/runs/run_1")
 	assert.Less(t, len(page.body), 60<<10)
@@ -574,7 +574,7 @@ func hostile(t *testing.T, status wire.Status) *room {
 		events[i].Data = changed
 	}
 	session := wire.Session{SessionID: agent.SessionID(bad), AgentName: bad, ParentSessionID: agent.SessionID(bad), Status: status, Runs: []wire.Run{run.Run}, Children: []wire.Run{run.Run}}
-	r := newRoom(t, stored{run: run, events: events, session: session})
+	r := newRoom(t, &stored{run: run, events: events, session: session})
 	quoted, err := json.Marshal(map[string]string{bad: bad})
 	require.NoError(t, err)
 	r.hostile = r.ask(agent.Question{Reason: bad, Rule: bad}, string(quoted), string(quoted), string(quoted), `{"to":"`+evil+`"}`)
@@ -709,7 +709,7 @@ func TestEventsThatARunnerMadeUp(t *testing.T) {
 	} {
 		events = append(events, wire.EventView{Seq: int64(i + 1), Time: at, Type: e[0], Data: json.RawMessage(e[1])})
 	}
-	r := newRoom(t, stored{run: wire.RunDetail{Run: wire.Run{RunID: "run_1", AgentName: "tidier", Status: wire.Completed}}, events: events})
+	r := newRoom(t, &stored{run: wire.RunDetail{Run: wire.Run{RunID: "run_1", AgentName: "tidier", Status: wire.Completed}}, events: events})
 	r.signIn(secret)
 	for _, path := range []string{"/ui/runs/run_1", "/ui/runs/run_1?until=1"} {
 		page := r.get(path)
