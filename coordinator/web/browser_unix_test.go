@@ -5,6 +5,11 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +19,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/web"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
@@ -171,30 +177,90 @@ func TestAnswerByKeyboard(t *testing.T) {
 	assert.Empty(t, b.Errors())
 }
 
-// When a step arrives, nothing moves that a person is reading.
+// inPieces serves pages as a slow network does: the browser has the beginning for a while before it has the rest.
+func inPieces(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+			handler.ServeHTTP(w, r)
+			return
+		}
+		page := httptest.NewRecorder()
+		handler.ServeHTTP(page, r)
+		maps.Copy(w.Header(), page.Header())
+		w.WriteHeader(page.Code)
+		for piece := range slices.Chunk(page.Body.Bytes(), 700) {
+			_, _ = w.Write(piece)
+			_ = http.NewResponseController(w).Flush()
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+}
+
+// Nothing moves that a person is reading: neither while a page is loaded, however slowly, nor when the first and later steps of a
+// run arrive.
 func TestNothingShifts(t *testing.T) {
 	b, events := parts.Chromium(t), told("")
-	for _, width := range []int{390, 1280} {
-		run := wire.Run{RunID: "run_1", AgentName: "tidier", Type: wire.Autonomous, Status: wire.Running}
-		fake := &growing{stored: stored{run: wire.RunDetail{Run: run}, events: events[:12]}} // the first call was denied
-		r := newRoom(t, fake)
-		l, err := r.store.Begin(t.Context(), durable.Job{ID: "run_1"}, "one", time.Hour)
-		require.NoError(t, err)
-		b.Do("Network.clearBrowserCookies", nil, nil)
-		b.Size(width, 800, false)
-		enter(b, r)
-		b.Open(r.url + "/ui/runs/run_1")
-		b.Eval(`window.moved = []; new PerformanceObserver((list) => {
-			for (const e of list.getEntries()) moved.push([e.value, ...e.sources.map((s) => s.node?.id || s.node?.nodeName)].join(" "));
-		}).observe({type: "layout-shift", buffered: true})`, nil)
-		fake.grow(events[:len(events)-1])
-		require.NoError(t, r.store.Commit(t.Context(), l, durable.Commit{Events: []durable.Event{{Name: "tick", Data: []byte("{}")}}}))
-		b.Wait(`document.querySelector("#entries").textContent.includes("a.txt") && document.querySelector("#chart").textContent.includes("secrets")`)
-		var moved []string
-		b.Eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(moved))))`, &moved)
-		assert.Empty(t, moved, "%d", width)
+	moved := func(about string) {
+		t.Helper()
+		var all []string
+		b.Eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(window.moved.splice(0)))))`, &all)
+		assert.Empty(t, all, about)
 	}
-	assert.Empty(t, b.Errors())
+	watch := func() {
+		b.Eval(`window.moved = []; const at = (r) => [r.x, r.y, r.width, r.height]; new PerformanceObserver((list) => {
+			for (const e of list.getEntries()) moved.push([e.value, ...e.sources.map((s) => [s.node?.id || s.node?.className || s.node?.nodeName, ...at(s.previousRect), "to", ...at(s.currentRect)].join(" "))].join(", "));
+		}).observe({type: "layout-shift", buffered: true})`, nil)
+	}
+	rules := []wire.RuleView{
+		{Hook: "agent.tidier/check", Point: "RunStart"}, {Hook: "ours/no-delete", Point: "PreToolUse"}, {Hook: "ours/offline", Point: "PreToolUse"},
+		{Hook: "ours/inside", Point: "PreToolUse"}, {Hook: "ours/publish", Point: "PreToolUse"}, {Hook: "ours/secrets", Point: "PostToolUse"},
+		{Hook: "ours/judge", Point: "PreInference"},
+	}
+	for _, width := range []int{390, 1280} {
+		for _, known := range [][]wire.RuleView{rules, nil} { // a program's hooks are not known before they decide
+			run := wire.Run{RunID: "run_1", AgentName: "tidier", Type: wire.Autonomous, Status: wire.Running, HasHooks: true, SessionID: "x"}
+			fake := &growing{stored: stored{run: wire.RunDetail{Run: run, Rules: known}, session: wire.Session{SessionID: "x", AgentName: "tidier", Status: wire.Running, Runs: []wire.Run{run}}}}
+			r := newRoom(t, fake)
+			slow := httptest.NewServer(inPieces(api.Handler(r.c, api.Options{Token: secret, Pages: r.pages})))
+			t.Cleanup(func() {
+				slow.CloseClientConnections()
+				slow.Close()
+			})
+			r.url = slow.URL
+			l, err := r.store.Begin(t.Context(), durable.Job{ID: "run_1"}, "one", time.Hour)
+			require.NoError(t, err)
+			b.Do("Network.clearBrowserCookies", nil, nil)
+			b.Size(width, 800, false)
+			enter(b, r)
+			open := func(path string) {
+				b.Open(r.url + path)
+				watch()
+				moved(fmt.Sprintf("%d %s with %d events", width, path, len(fake.events)))
+			}
+			open("/ui/runs/run_1")
+			for _, next := range []struct {
+				events int
+				shown  string
+			}{{2, "continue"}, {5, "busy"}, {6, "I remove it"}, {10, "denied by ours/no-delete"}, {13, "a.txt"}, {len(events) - 1, "no answer"}} {
+				fake.grow(events[:next.events])
+				require.NoError(t, r.store.Commit(t.Context(), l, durable.Commit{Events: []durable.Event{{Name: "tick", Data: fmt.Append(nil, next.events)}}}))
+				b.Wait(fmt.Sprintf(`document.querySelector("#entries").textContent.includes(%q)`, next.shown))
+				moved(fmt.Sprintf("%d, when %q arrives", width, next.shown))
+			}
+			if known == nil {
+				continue
+			}
+			a := r.ask(agent.Question{Reason: "it publishes"}, "", `{"command":"git push"}`)
+			for _, path := range []string{"/ui/", "/ui/runs", "/ui/runs/run_1", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", a.at(0), a.link(0), "/ui/nothing"} {
+				open(path)
+			}
+			b.Do("Network.clearBrowserCookies", nil, nil)
+			open("/ui/sign-in")
+		}
+	}
+	for _, e := range b.Errors() {
+		assert.Contains(t, e, "404", "one page does not exist")
+	}
 }
 
 // growing is a coordinator with one run, whose events the test sets.

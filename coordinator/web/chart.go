@@ -3,9 +3,16 @@ package web
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/samber/lo"
+
+	"github.com/grapnel-go/grapnel/coordinator/wire"
+	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/markup"
 )
 
@@ -60,11 +67,80 @@ func (a axis) at(t time.Time) float64 {
 	return 100
 }
 
-// clock is the form of times on the chart and in decisions.
+// clock is the form of times in decisions.
 const clock = "15:04:05.000"
 
-func (a axis) begin() time.Time { return a.busy[0].from.UTC() }
-func (a axis) end() time.Time   { return a.busy[len(a.busy)-1].to.UTC() }
+// tick is a time that the chart names. Its place is in percent.
+type tick struct {
+	at   float64
+	text string
+}
+
+// tickRoom is the least distance between two ticks, in percent.
+const tickRoom = 14
+
+// ticks returns times since the beginning: the start of each span of work, and some within long ones.
+func (a axis) ticks() (all []tick) {
+	if len(a.busy) == 0 {
+		return nil
+	}
+	begin, every := a.busy[0].from, niceStep(a.total/4)
+	add := func(t time.Time, text string) {
+		at := a.at(t)
+		if at <= 100-tickRoom/2 && (len(all) == 0 || at >= all[len(all)-1].at+tickRoom) {
+			all = append(all, tick{at, text})
+		}
+	}
+	for i, b := range a.busy {
+		if i > 0 {
+			add(b.from, formatTick(b.from.Sub(begin)))
+		}
+		for t := begin.Add(b.from.Sub(begin).Truncate(every)); !t.After(b.to); t = t.Add(every) {
+			if !t.Before(b.from) {
+				add(t, formatTick(t.Sub(begin)))
+			}
+		}
+	}
+	return all
+}
+
+// formatTick returns a time since the beginning in short.
+func formatTick(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return "0"
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	}
+	return fmt.Sprintf("%d h", int(d.Hours()))
+}
+
+// niceStep returns a step near a duration that people count in.
+func niceStep(d time.Duration) time.Duration {
+	steps := []time.Duration{
+		time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+		100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second,
+		30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 30 * time.Minute, time.Hour,
+	}
+	for _, one := range steps {
+		if one >= d {
+			return one
+		}
+	}
+	return d.Round(time.Hour)
+}
+
+// gaps returns where the idle time is, from and to in percent.
+func (a axis) gaps() (all [][2]float64) {
+	for i := 1; i < len(a.busy); i++ {
+		all = append(all, [2]float64{a.at(a.busy[i-1].to), a.at(a.busy[i].from)})
+	}
+	return all
+}
 
 func percent(part, whole time.Duration) float64 { return 100 * min(1, float64(part)/float64(whole)) }
 
@@ -74,29 +150,57 @@ func x(at float64) string { return fmt.Sprintf("%.2f%%", at) }
 // mostMarks is how many decisions the chart shows.
 const mostMarks = 300
 
-// lane is one row of the chart.
+// lane is one row of the chart. Passed is how often its hook passed without a mark.
 type lane struct {
-	name, about string
+	hook, point string
 	marks       []*decision
+	passed      int
 }
 
-// lanes returns one lane for each hook, in the order in which they were called first.
-func (s *story) lanes() (all []*lane) {
-	byName := map[string]*lane{}
-	marks := s.decisions()
-	for _, d := range marks[max(0, len(marks)-mostMarks):] {
-		key := d.Point + " " + d.name
-		if byName[key] == nil {
-			byName[key] = &lane{name: d.name, about: d.Point}
-			all = append(all, byName[key])
+// lanes returns one lane for each hook: those of the blueprint, and others in the order in which they were called first.
+func (p *runPage) lanes() (all []*lane) {
+	byHook := map[string]*lane{}
+	of := func(hook, point string) *lane {
+		if byHook[hook] == nil {
+			byHook[hook] = &lane{hook: hook, point: point}
+			all = append(all, byHook[hook])
 		}
-		byName[key].marks = append(byName[key].marks, d)
+		return byHook[hook]
+	}
+	for _, r := range p.run.Rules {
+		of(r.Hook, r.Point)
+	}
+	marks := p.story.decisions()
+	for _, d := range marks[max(0, len(marks)-mostMarks):] {
+		l := of(d.Hook, d.Point)
+		l.marks = append(l.marks, d)
+	}
+	for _, hook := range slices.Sorted(maps.Keys(p.story.passes)) {
+		of(hook, "").passed = p.story.passes[hook]
 	}
 	return all
 }
 
+// pointWords say when hooks are called. Other points have their names.
+var pointWords = map[string]string{
+	"on_run_start": "before the run", string(hooks.RunStart): "before the run", "on_result": "on the result", string(hooks.RunResult): "on the result",
+	"on_run_finish": "after the run", string(hooks.RunFinish): "after the run", "on_error": "after a failure", string(hooks.RunFailed): "after a failure",
+	"on_timeout": "after a timeout", string(hooks.RunTimeout): "after a timeout", string(hooks.PreToolUse): "before a call",
+	string(hooks.PostToolUse): "after a call", string(hooks.Stop): "before the end", string(hooks.PreInference): "before the model",
+	string(hooks.PostInference): "after the model",
+}
+
+// about says when the hook is called, and how often it passed.
+func (l *lane) about() string {
+	text := cutText(cmp.Or(pointWords[l.point], l.point), lineLen)
+	if l.passed > 0 {
+		text = strings.TrimPrefix(fmt.Sprintf("%s · %d passed", text, l.passed), " · ")
+	}
+	return text
+}
+
 // spans returns when the run did something.
-func (s *story) spans(now time.Time) (all []span) {
+func (s *story) spans(lanes []*lane, now time.Time) (all []span) {
 	for _, e := range s.entries {
 		if e.step == nil {
 			continue
@@ -108,7 +212,7 @@ func (s *story) spans(now time.Time) (all []span) {
 			}
 		}
 	}
-	for _, l := range s.lanes() {
+	for _, l := range lanes {
 		for _, d := range l.marks {
 			end := d.at
 			if d.kind == running {
@@ -133,66 +237,85 @@ func (s *step) end(now time.Time) time.Time {
 	return now
 }
 
-// putChart shows when steps, tools and hooks ran, and each decision as a mark that leads to its text.
-func (s *story) putChart(p *markup.Page, now time.Time) {
-	p.Put(`<section id="chart" class="card" aria-labelledby="decisions">
+// putChart shows when steps, tools and hooks ran, and each decision as a mark that leads to its text. What will have a place
+// has it from the beginning.
+func (p *runPage) putChart(out *markup.Page) {
+	s, lanes := p.story, p.lanes()
+	out.Put(`<section id="chart" class="card" aria-labelledby="decisions">
 <div class="cardhead"><h2 id="decisions">Decisions</h2><p class="tally">%s</p></div>
 `, s.tally())
-	lanes := s.lanes()
-	if len(lanes) == 0 && s.steps == 0 {
-		p.Put("<p class=\"dim\">No hook decided anything yet.</p>\n</section>\n")
+	hasSteps := s.steps > 0 || p.run.Type == wire.Autonomous && !p.run.Blocked
+	if len(lanes) == 0 && !hasSteps {
+		out.Put("<p class=\"dim\">No hook decided anything%s.</p>\n</section>\n", lo.Ternary(isEnded(p.run.Status), "", " yet"))
 		return
 	}
-	a := newAxis(s.spans(now))
-	p.Put("<div class=\"lanes\" role=\"list\">\n")
-	if s.steps > 0 {
-		p.Put(`<div class="lane" role="listitem"><p class="name">Model and tools</p><svg class="bars" height="36" aria-hidden="true">`)
+	a := newAxis(s.spans(lanes, p.now))
+	ticks := a.ticks()
+	back := func() {
+		for _, g := range a.gaps() {
+			out.Put(`<rect class="gap" x="%s" width="%s" height="100%%"/>`, x(g[0]), x(g[1]-g[0]))
+		}
+		for _, t := range ticks {
+			out.Put(`<rect class="grid" x="%s" width="1" height="100%%"/>`, x(t.at))
+		}
+	}
+	out.Put("<div class=\"lanes\"><p class=\"lane axis\"><span></span><svg height=\"18\" aria-hidden=\"true\">")
+	for _, t := range ticks {
+		out.Put(`<text x="%s" y="13">%s</text>`, x(t.at), t.text)
+	}
+	out.Put("</svg></p>\n<div role=\"list\">\n")
+	if hasSteps {
+		out.Put(`<div class="lane" role="listitem"><p class="name">Model and tools</p><svg class="bars" height="36" aria-hidden="true">`)
+		back()
 		for _, e := range s.entries {
 			if e.step != nil {
-				e.step.putBars(p, a, now)
+				e.step.putBars(out, a, p.now)
 			}
 		}
-		p.Put("</svg></div>\n")
+		out.Put("</svg></div>\n")
 	}
 	for _, l := range lanes {
-		p.Put(`<div class="lane" role="listitem"><p class="name">%s<span>%s</span></p><svg height="28">`, cutText(l.name, lineLen), cutText(l.about, lineLen))
+		name := l.hook[strings.LastIndexByte(l.hook, '/')+1:]
+		out.Put(`<div class="lane" role="listitem"><p class="name">%s<span>%s</span></p><svg height="28">`, cutText(name, lineLen), l.about())
+		back()
 		for _, d := range l.marks {
 			from, to := a.at(d.from), a.at(d.at)
 			if d.kind == running {
-				to = a.at(now)
+				to = a.at(p.now)
 			}
 			if to-from > .5 {
-				p.Put(`<rect class="took %s" x="%s" y="11" width="%s" height="6" rx="3"/>`, string(d.kind), x(from), x(to-from))
+				out.Put(`<rect class="took %s" x="%s" y="11" width="%s" height="6" rx="3"/>`, string(d.kind), x(from), x(to-from))
 			}
-			p.Put(`<a href="#%s" aria-label="%s"><svg x="%s" y="6" width="16" height="16" class="mark %s" overflow="visible">`+
+			out.Put(`<a href="#%s" aria-label="%s"><svg x="%s" y="6" width="16" height="16" class="mark %s" overflow="visible">`+
 				`<use href="#i-%s" x="-8"/></svg></a>`,
 				d.id(), firstLine(d.Title+": "+d.Words()+" "+cmp.Or(d.Reason, d.Error)), x(to), string(d.kind), string(d.kind))
 		}
-		p.Put("</svg></div>\n")
+		out.Put("</svg></div>\n")
 	}
-	p.Put("</div>\n")
-	if len(a.busy) > 0 {
-		p.Put("<p class=\"dim axis\"><span>%s</span><span>%s</span></p>\n", a.begin().Format(clock), a.end().Format(clock))
-	}
-	p.Put("</section>\n")
+	out.Put("</div></div>\n</section>\n")
 }
 
 // putBars shows when the model and the tools of a step worked.
-func (s *step) putBars(p *markup.Page, a axis, now time.Time) {
+func (s *step) putBars(out *markup.Page, a axis, now time.Time) {
+	bar := func(kind markup.HTML, from, to, y float64, text string) {
+		width := max(.3, to-from)
+		out.Put(`<rect class="%s" x="%s" y="%s" width="%s" height="14" rx="2"/>`, kind, x(from), int(y), x(width))
+		out.PutIf(width*narrowest > float64(8*len(text)+8), `<svg x="%s" y="%s"><text x="5" y="11">%s</text></svg>`, x(from), int(y), text)
+	}
 	end := s.thought
 	if end.IsZero() {
 		end = s.end(now)
 	}
-	from, to := a.at(s.from), a.at(end)
-	p.Put(`<rect class="model" x="%s" y="2" width="%s" height="14" rx="2"/>`, x(from), x(max(.3, to-from)))
+	bar("model", a.at(s.from), a.at(end), 2, strconv.Itoa(s.key.step+1))
 	for _, c := range s.calls {
-		if c.from.IsZero() {
-			continue
+		if !c.from.IsZero() {
+			bar(markup.HTML("tool "+string(c.look())), a.at(c.from), a.at(cmp.Or(c.to, c.from)), 19, cutText(c.tool, lineLen))
 		}
-		from, to = a.at(c.from), a.at(cmp.Or(c.to, c.from))
-		p.Put(`<rect class="tool %s" x="%s" y="19" width="%s" height="14" rx="2"/>`, string(c.look()), x(from), x(max(.3, to-from)))
 	}
 }
+
+// narrowest is the least width of the chart, in hundredths of a pixel of its percent.
+const narrowest = 2.56
 
 // tally returns how often hooks decided, by kind.
 func (s *story) tally() markup.HTML {

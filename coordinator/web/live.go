@@ -187,8 +187,7 @@ func (p *runPage) sendPieces(s *stream) error {
 		put func(*markup.Page)
 	}{
 		{"head", p.putHead},
-		{"chart", func(out *markup.Page) { p.story.putChart(out, p.now) }},
-		{"passes", p.putPasses},
+		{"chart", p.putChart},
 		{"result", p.putResult},
 		{"children", p.putChildren},
 	} {

@@ -93,13 +93,15 @@ const sprite = `<svg width="0" height="0" class="sprite" aria-hidden="true"><def
 <symbol id="i-shadow" viewBox="0 0 16 16"><circle class="dash" cx="8" cy="8" r="7"/><path class="line" d="M5.5 5.500l5 5m0-5l-5 5"/></symbol>
 <symbol id="i-passed" viewBox="0 0 16 16"><circle fill="currentColor" cx="8" cy="8" r="4"/></symbol>
 <symbol id="i-running" viewBox="0 0 16 16"><circle class="line" cx="8" cy="8" r="4"/></symbol>
+<pattern id="idle" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="hatch" width="2" height="6"/></pattern>
 </defs></svg>`
 
 // logo is the anchor of the name.
 const logo = `<svg width="20" height="20" viewBox="0 0 20 20" aria-hidden="true" class="logo">
 <path d="M10 3v14M4 9c0 5 3 8 6 8s6-3 6-8M2 11l2-2.500L6.5 11M13.5 11L16 8.500l2 2.500M8 3h4"/></svg>`
 
-// render returns the page around its content.
+// render returns the page around its content. Browsers that know rel="expect" show it when it is whole: parts would be laid out
+// differently, and move.
 func (v *view) render() string {
 	var p markup.Page
 	p.Put(`<!DOCTYPE html>
@@ -110,6 +112,7 @@ func (v *view) render() string {
 <meta name="referrer" content="no-referrer">
 <meta name="color-scheme" content="light dark">
 <title>%s · Grapnel</title>
+<link rel="expect" href="#end" blocking="render">
 <link rel="stylesheet" href="%s">
 <script defer src="%s"></script>
 </head>
@@ -123,7 +126,7 @@ func (v *view) render() string {
 	}
 	p.Put(`<main id="main" tabindex="-1"`)
 	p.PutIf(v.live != "", ` data-live="%s"`, v.live)
-	p.Put(">\n%s</main>\n</div>\n</body>\n</html>\n", markup.HTML(v.String()))
+	p.Put(">\n%s</main>\n</div>\n<i id=\"end\" hidden></i>\n</body>\n</html>\n", markup.HTML(v.String()))
 	return p.String()
 }
 

@@ -127,9 +127,11 @@ func (h *Handler) readUntil(ctx context.Context, p *runPage, last int64) error {
 func (p *runPage) put() {
 	p.putHead(&p.Page)
 	p.putParameters(&p.Page)
-	p.PutIf(!isEnded(p.run.Status), "<div class=\"live\">\n") // where the chart does not move what is below it
-	p.story.putChart(&p.Page, p.now)
-	p.PutIf(!isEnded(p.run.Status), "</div>\n")
+	isOpen := !isEnded(p.run.Status) && len(p.run.Rules) == 0 // more lanes may come, and must not move what is below
+	p.PutIf(isOpen, "<div class=\"live\">\n")
+	p.putChart(&p.Page)
+	p.PutIf(isOpen, "</div>\n")
+	p.putChildren(&p.Page)
 	p.Put(`<section class="steps" aria-labelledby="story"><h2 id="story">What happened</h2>
 `)
 	if s := p.story; s.dropped > 0 {
@@ -146,18 +148,16 @@ func (p *runPage) put() {
 		p.Put("<p class=\"dim\" id=\"nothing\">Nothing happened yet.</p>\n")
 	}
 	p.Put("</section>\n")
-	p.putPasses(&p.Page)
 	p.putResult(&p.Page)
-	p.putChildren(&p.Page)
 }
 
-// putChildren lists the runs that hooks have started.
+// putChildren lists the runs that hooks have started. It is as high before the first one.
 func (p *runPage) putChildren(out *markup.Page) {
 	out.Put("<div id=\"children\">")
-	if len(p.children) > 0 {
-		out.Put("<section class=\"card\"><h2>Runs that its hooks started</h2>\n")
+	if len(p.children) > 0 || p.run.HasHooks && !isEnded(p.run.Status) {
+		out.Put("<details class=\"card\"><summary><h2>Runs that its hooks started</h2> <span class=\"dim\">%s</span></summary>\n", len(p.children))
 		p.putRows(out, "rows", p.children)
-		out.Put("</section>\n")
+		out.Put("</details>\n")
 	}
 	out.Put("</div>\n")
 }
@@ -277,10 +277,13 @@ func (p *runPage) putFacts(out *markup.Page) {
 	link := func(name string, id agent.RunID) {
 		out.Put("<div><dt>%s</dt><dd><a href=\"%s\"><code>%s</code></a></dd></div>\n", name, runPath(id), shortID(id))
 	}
-	fact("Began", formatWhen(r.CreatedAt, p.now))
+	const none = "–" // what is not known yet has its place already
+	took := none
 	if isEnded(r.Status) {
-		fact("Took", formatDuration(r.UpdatedAt.Sub(r.CreatedAt)))
+		took = formatDuration(r.UpdatedAt.Sub(r.CreatedAt))
 	}
+	fact("Began", formatWhen(r.CreatedAt, p.now))
+	fact("Took", took)
 	if at := r.Pipeline; at != nil && at.Stage != "" {
 		fact("Stage", cutText(at.Stage, lineLen))
 		fact("Iteration", fmt.Sprintf("%d of at most %d", at.Iteration, at.MaxIterations))
@@ -288,15 +291,16 @@ func (p *runPage) putFacts(out *markup.Page) {
 			fact("Decided", firstLine(at.Decision+" "+at.Why))
 		}
 	}
-	if s.steps > 0 {
-		fact("Steps", s.steps)
-	}
-	if s.usage.InputTokens+s.usage.OutputTokens > 0 {
-		fact("Tokens", formatTokens(s.usage.InputTokens)+" in · "+formatTokens(s.usage.OutputTokens)+" out")
-		cost := "unknown"
+	if r.Type == wire.Autonomous || s.steps > 0 {
+		tokens, cost := none, none
+		if n := s.usage.InputTokens + s.usage.OutputTokens; n > 0 {
+			tokens, cost = formatTokens(n), "unknown"
+		}
 		if s.usage.CostUSD != nil {
 			cost = fmt.Sprintf("$%.4f", *s.usage.CostUSD)
 		}
+		fact("Steps", s.steps)
+		fact("Tokens", tokens)
 		fact("Cost", cost)
 	}
 	if r.SessionID != "" {
@@ -306,8 +310,8 @@ func (p *runPage) putFacts(out *markup.Page) {
 	if r.SubmittedBy != "" {
 		fact("By", cutText(r.SubmittedBy, lineLen))
 	}
-	if r.Runner != "" {
-		fact("Runner", cutText(r.Runner, lineLen))
+	if r.Runner != "" || !isEnded(r.Status) {
+		fact("Runner", cutText(cmp.Or(r.Runner, none), lineLen))
 	}
 	if r.ParentRunID != "" {
 		link(cmp.Or(firstLine(r.Hook)+" hook of", "Parent"), r.ParentRunID)
@@ -382,22 +386,6 @@ func (p *runPage) putResult(out *markup.Page) {
 		out.Put("</section>\n")
 	}
 	out.Put("</div>\n")
-}
-
-// putPasses shows how often hooks passed without an event of their own.
-func (p *runPage) putPasses(out *markup.Page) {
-	out.Put("<div id=\"passes\">")
-	for _, name := range slices.Sorted(maps.Keys(p.story.passes)) {
-		out.Put("<p class=\"dim\">%s: passed %s</p>\n", cutText(name, lineLen), times(p.story.passes[name]))
-	}
-	out.Put("</div>\n")
-}
-
-func times(n int) string {
-	if n == 1 {
-		return "once"
-	}
-	return strconv.Itoa(n) + " times"
 }
 
 // entryID returns the ID of an entry on the page.

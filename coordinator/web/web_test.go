@@ -466,7 +466,7 @@ func TestPageOfARun(t *testing.T) {
 		"ok · 11ms", "a.txt", "PreToolUse hook ours/publish: ask", "approve by Ann : fine", `+ "to": "Carol "`,
 		"PostToolUse hook ours/secrets: withhold", "result withheld", "sub-agent helper", "Step 1 sub-agent helper",
 		"PreInference hook ours/judge (http judge.example): failed, on_error block", "no answer", "rule judge in ours.yaml:3",
-		"ours/no-delete: passed 3 times", "Runs that its hooks started", "on_result hook names (command sh): block", "it has a name", "Done.",
+		"before a call · 3 passed", "Runs that its hooks started", "on_result hook names (command sh): block", "it has a name", "Done.",
 		"1 denied", "2 withheld", "1 asked", "2 changed", "1 failed", "1 in shadow",
 	} {
 		assert.Contains(t, shown, want)
@@ -594,7 +594,7 @@ func TestHostileText(t *testing.T) {
 			page := r.get(path)
 			for _, tag := range tags.FindAllString(page.body, -1) {
 				bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(tag, `""`)
-				assert.Regexp(t, `^</?(!DOCTYPE html|html|head|meta|title|link|script|body|a|b|i|div|header|nav|main|section|article|form|fieldset|legend|select|option|input|label|button|textarea|h[1-3]|p|ul|li|dl|dt|dd|pre|code|span|time|del|ins|details|summary|svg|defs|symbol|path|circle|rect|use)( [a-zA-Z0-9-]+(="")?)*/?>$`, bare, path)
+				assert.Regexp(t, `^</?(!DOCTYPE html|html|head|meta|title|link|script|body|a|b|i|div|header|nav|main|section|article|form|fieldset|legend|select|option|input|label|button|textarea|h[1-3]|p|ul|li|dl|dt|dd|pre|code|span|time|del|ins|details|summary|svg|defs|symbol|path|circle|rect|text|pattern|use)( [a-zA-Z0-9-]+(="")?)*/?>$`, bare, path)
 				assert.NotRegexp(t, `(?i)\son\w+=`, bare, path)
 				for _, m := range regexp.MustCompile(`(?:href|action|src)="([^"]*)"`).FindAllStringSubmatch(tag, -1) {
 					assert.Regexp(t, `^(/ui/|#|\?)`, m[1], path)

@@ -57,7 +57,7 @@ func Chromium(t testing.TB) *Browser {
 		t.Fatal(err)
 	}
 	//nolint:gosec,noctx // the command is one of the test parts; the cleanup ends it, after the test's context
-	cmd := exec.Command(path, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--remote-debugging-pipe",
+	cmd := exec.Command(path, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
 		"--user-data-dir="+filepath.Join(dir, "profile"), "about:blank")
 	cmd.ExtraFiles = []*os.File{fromHere, toHere} // 3 and 4
 	if err := cmd.Start(); err != nil {
