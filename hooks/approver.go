@@ -14,7 +14,7 @@ import (
 // WrapApprover wraps an approver with the hooks at InterventionRequested and
 // InterventionResolved.
 func (c *Compiled) WrapApprover(inner agent.Approver) agent.Approver {
-	if c.requested.empty() && c.resolved.empty() && c.stopped.empty() {
+	if pointsOf(c).requested.empty() && pointsOf(c).resolved.empty() && pointsOf(c).stopped.empty() {
 		return inner
 	}
 	return &hookedApprover{inner, c}
@@ -109,7 +109,7 @@ func (x *hookedApprover) askHooks(ctx context.Context, s agent.State, p *agent.P
 	view := func(frozen *Outcome) InterventionContext {
 		return InterventionContext{batchView{contextView{state: s, info: interventionRequested, frozen: frozen}, batch}, p}
 	}
-	for _, e := range x.hooks.requested.controls {
+	for _, e := range pointsOf(x.hooks).requested.controls {
 		c := view(nil)
 		o, err := e.consult(ctx, c)
 		if err != nil {
@@ -152,7 +152,7 @@ func (x *hookedApprover) askHooks(ctx context.Context, s agent.State, p *agent.P
 	if answer == nil {
 		answer = p.Questions().Decision()
 	}
-	return p, answer, x.hooks.requested.announce(ctx, x.hooks.pool, view(last))
+	return p, answer, pointsOf(x.hooks).requested.announce(ctx, x.hooks.pool, view(last))
 }
 
 // resolve calls the hooks at InterventionResolved if all calls were answered. A rejection that ends the run also
@@ -167,7 +167,7 @@ func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []age
 	}
 	*interventions.Get(s) = batch
 	c := InterventionResolvedContext{batchView{contextView{state: s, info: interventionResolved}, batch}}
-	if err := x.hooks.resolved.announce(ctx, x.hooks.pool, c); err != nil {
+	if err := pointsOf(x.hooks).resolved.announce(ctx, x.hooks.pool, c); err != nil {
 		return mo.Err[[]agent.Approval](err)
 	}
 	return mo.Ok(answers)
@@ -176,9 +176,9 @@ func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []age
 // tellStopped tells the hooks that a person's rejection has ended the run. The hooks cannot
 // change that.
 func (c *Compiled) tellStopped(ctx context.Context, s agent.State) {
-	if s.Status() != agent.StatusInterrupted || c.stopped.empty() {
+	if s.Status() != agent.StatusInterrupted || pointsOf(c).stopped.empty() {
 		return
 	}
 	batch := *interventions.Get(s)
-	_ = c.stopped.announce(ctx, c.pool, InterventionStoppedContext{batchView{contextView{state: s, info: interventionStopped}, batch}})
+	_ = pointsOf(c).stopped.announce(ctx, c.pool, InterventionStoppedContext{batchView{contextView{state: s, info: interventionStopped}, batch}})
 }

@@ -22,7 +22,7 @@ func (x *HookedToolExecutor) prepareBegun(ctx context.Context, s agent.State, be
 		q.Carry, q.Strict = nil, false
 	}
 	q.Call = begun
-	return x.judge(ctx, s, x.hooks.tools.hooksFor(begun.Name), original, &q)
+	return x.judge(ctx, s, pointsOf(x.hooks).tools.hooksFor(begun.Name), original, &q)
 }
 
 // ignored reports whether a control's answer is ignored because the call has begun. A rewrite cannot change its

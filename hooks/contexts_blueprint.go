@@ -97,13 +97,13 @@ func (c *Compiled) fireBlueprint(ctx context.Context, s agent.State, f Firing, a
 	case RunStart:
 		last, err = c.foldRunStart(ctx, s, f, &about)
 	case RunResult:
-		_, err = foldBlueprint(ctx, c, &c.runResult, f, &s, &about, func(v blueprintView) RunResultContext { return RunResultContext{v} })
+		_, err = foldBlueprint(ctx, c, &pointsOf(c).runResult, f, &s, &about, func(v blueprintView) RunResultContext { return RunResultContext{v} })
 	case RunFailed:
-		_, err = foldBlueprint(ctx, c, &c.runFailed, f, &s, &about, func(v blueprintView) RunFailedContext { return RunFailedContext{v} })
+		_, err = foldBlueprint(ctx, c, &pointsOf(c).runFailed, f, &s, &about, func(v blueprintView) RunFailedContext { return RunFailedContext{v} })
 	case RunFinish:
-		_, err = foldBlueprint(ctx, c, &c.runFinish, f, &s, &about, func(v blueprintView) RunEndContext { return RunEndContext{v} })
+		_, err = foldBlueprint(ctx, c, &pointsOf(c).runFinish, f, &s, &about, func(v blueprintView) RunEndContext { return RunEndContext{v} })
 	case RunTimeout:
-		_, err = foldBlueprint(ctx, c, &c.runTimeout, f, &s, &about, func(v blueprintView) RunEndContext { return RunEndContext{v} })
+		_, err = foldBlueprint(ctx, c, &pointsOf(c).runTimeout, f, &s, &about, func(v blueprintView) RunEndContext { return RunEndContext{v} })
 	}
 	if last != nil && last.decision == Deny {
 		denied = &DeniedError{Tool: lo.CoalesceOrEmpty(s.Run().Agent, "the run"), Hook: last.hook, Reason: last.reason, Failed: last.failed}
@@ -121,11 +121,11 @@ func (c *Compiled) foldRunStart(ctx context.Context, s agent.State, f Firing, ab
 		}
 		return RunStartContext{blueprintView{viewAround(s, f, frozen), *about}}
 	}
-	err := deliberate(ctx, &d, RunStart, c.runStart.controls, func(int) RunStartContext { return view(nil) })
+	err := deliberate(ctx, &d, RunStart, pointsOf(c).runStart.controls, func(int) RunStartContext { return view(nil) })
 	if err != nil {
 		return d.observedOutcome(), err
 	}
-	return d.observedOutcome(), c.runStart.announce(ctx, c.pool, view(d.observedOutcome()))
+	return d.observedOutcome(), pointsOf(c).runStart.announce(ctx, c.pool, view(d.observedOutcome()))
 }
 
 // judgedParameters are the run parameters that the controls judge.

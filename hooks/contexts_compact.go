@@ -62,14 +62,14 @@ func Of(s agent.State) *Compiled { return current.Get(s).hooks }
 // PreCompact asks the hooks at PreCompact whether to compact. denied is set if a hook denies or cannot decide. It names
 // the hook and the reason. err is set if a hook's failure aborts the run, or if ctx is done.
 func (c *Compiled) PreCompact(ctx context.Context, s agent.State, about Compaction) (denied error, err error) {
-	if c == nil || c.preCompact.empty() {
+	if c == nil || pointsOf(c).preCompact.empty() {
 		return nil, nil
 	}
 	var last *Outcome
 	view := func(frozen *Outcome) PreCompactContext {
 		return PreCompactContext{compactView{contextView{state: s, info: preCompact, frozen: frozen}, about}}
 	}
-	for _, e := range c.preCompact.controls {
+	for _, e := range pointsOf(c).preCompact.controls {
 		o, err := e.consult(ctx, view(nil))
 		if err != nil {
 			return nil, err
@@ -83,20 +83,20 @@ func (c *Compiled) PreCompact(ctx context.Context, s agent.State, about Compacti
 			break
 		}
 	}
-	return denied, c.preCompact.announce(ctx, c.pool, view(last))
+	return denied, pointsOf(c).preCompact.announce(ctx, c.pool, view(last))
 }
 
 // PostCompact calls the hooks at PostCompact. They cannot change the compaction.
 func (c *Compiled) PostCompact(ctx context.Context, s agent.State, about Compaction) {
-	if c != nil && !c.postCompact.empty() {
-		_ = c.postCompact.announce(ctx, c.pool, PostCompactContext{compactView{contextView{state: s, info: postCompact}, about}})
+	if c != nil && !pointsOf(c).postCompact.empty() {
+		_ = pointsOf(c).postCompact.announce(ctx, c.pool, PostCompactContext{compactView{contextView{state: s, info: postCompact}, about}})
 	}
 }
 
 // CompactFailed calls the hooks at CompactFailed. about.Err is the error. They cannot change the run.
 func (c *Compiled) CompactFailed(ctx context.Context, s agent.State, about Compaction) {
-	if c != nil && !c.compactFailed.empty() {
-		_ = c.compactFailed.announce(ctx, c.pool, CompactFailedContext{compactView{contextView{state: s, info: compactFailed}, about}})
+	if c != nil && !pointsOf(c).compactFailed.empty() {
+		_ = pointsOf(c).compactFailed.announce(ctx, c.pool, CompactFailedContext{compactView{contextView{state: s, info: compactFailed}, about}})
 	}
 }
 

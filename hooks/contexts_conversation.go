@@ -57,7 +57,7 @@ func (c *Compiled) startConversation(ctx context.Context, s agent.State) (agent.
 	after := s
 	var last *Outcome
 	var effects agent.Effects
-	for _, e := range c.conversationStart.controls {
+	for _, e := range pointsOf(c).conversationStart.controls {
 		o, err := e.consult(ctx, view(after, nil))
 		if err != nil {
 			return s, err
@@ -73,7 +73,7 @@ func (c *Compiled) startConversation(ctx context.Context, s agent.State) (agent.
 			break
 		}
 	}
-	if err := c.conversationStart.announce(ctx, c.pool, view(after, last)); err != nil {
+	if err := pointsOf(c).conversationStart.announce(ctx, c.pool, view(after, last)); err != nil {
 		return s, err
 	}
 	if !after.Status().Terminal() {
@@ -86,7 +86,7 @@ func (c *Compiled) startConversation(ctx context.Context, s agent.State) (agent.
 // they have returned, including detached hooks. When ctx is done, it cancels the hooks that still run. The observer
 // receives their events; nil means none. Use it as agent.Config.EndConversation.
 func (c *Compiled) EndConversation(ctx context.Context, s agent.State, reason agent.CloseReason, o agent.Observer) error {
-	if c.conversationEnd.empty() {
+	if pointsOf(c).conversationEnd.empty() {
 		return nil
 	}
 	run := s.Run()
@@ -95,7 +95,7 @@ func (c *Compiled) EndConversation(ctx context.Context, s agent.State, reason ag
 	firing := Firing{Point: ConversationEnd, Stage: run.Stage, Iteration: run.Iteration}
 	about := Conversation{Reason: reason, Turns: run.Number}
 	err := scope.fire(ctx, s, firing, func(ctx context.Context, inside agent.State, f Firing) error {
-		return c.conversationEnd.announce(ctx, scope.hooks.pool, ConversationEndContext{viewAround(inside, f, nil), about})
+		return pointsOf(c).conversationEnd.announce(ctx, scope.hooks.pool, ConversationEndContext{viewAround(inside, f, nil), about})
 	}, &s)
 	return errors.Join(err, scope.Drain(ctx))
 }

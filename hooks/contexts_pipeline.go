@@ -61,9 +61,9 @@ func (c PipelineEndContext) Pipeline() Pipeline { return c.about }
 // state with the hooks' changes, and a hook's stop signal.
 func (c *Compiled) firePipeline(ctx context.Context, s agent.State, f Firing, about Pipeline) (agent.State, error) {
 	if f.Point == SessionComplete {
-		return s, c.sessionComplete.announce(ctx, c.pool, PipelineEndContext{viewAround(s, f, nil), about})
+		return s, pointsOf(c).sessionComplete.announce(ctx, c.pool, PipelineEndContext{viewAround(s, f, nil), about})
 	}
-	m := c.pipeline[f.Point]
+	m := pointsOf(c).pipeline[f.Point]
 	view := func(frozen *Outcome) PipelineContext { return PipelineContext{viewAround(s, f, frozen), about} }
 	var last *Outcome
 	var effects agent.Effects

@@ -110,7 +110,7 @@ var (
 // if ctx is done.
 func (c *Compiled) PreSubagent(ctx context.Context, s agent.State, about Subagent) (instruction string, denied error, err error) {
 	instruction = about.Instruction
-	if c == nil || c.preSubagent.empty() {
+	if c == nil || pointsOf(c).preSubagent.empty() {
 		return instruction, nil, nil
 	}
 	d := deliberation[judgedText]{now: judgedText(instruction)}
@@ -118,13 +118,13 @@ func (c *Compiled) PreSubagent(ctx context.Context, s agent.State, about Subagen
 		about.Instruction = string(d.now)
 		return PreSubagentContext{subagentView{contextView{state: s, info: preSubagent, frozen: frozen}, about, nil}}
 	}
-	if err := deliberate(ctx, &d, PreSubagent, c.preSubagent.controls, func(int) PreSubagentContext { return view(nil) }); err != nil {
+	if err := deliberate(ctx, &d, PreSubagent, pointsOf(c).preSubagent.controls, func(int) PreSubagentContext { return view(nil) }); err != nil {
 		return string(d.now), nil, err
 	}
 	if o := d.final; o != nil {
 		denied = &DeniedError{Tool: about.Agent, Hook: o.hook, Reason: o.reason, Failed: o.failed}
 	}
-	return string(d.now), denied, c.preSubagent.announce(ctx, c.pool, view(d.observedOutcome()))
+	return string(d.now), denied, pointsOf(c).preSubagent.announce(ctx, c.pool, view(d.observedOutcome()))
 }
 
 // judgedText is an instruction that the controls judge.
@@ -141,7 +141,7 @@ func (judgedText) applyRewrite(o *Outcome, _ bool) (now, judged judgedText) {
 // returns both as changed by the hooks. If the answer was withheld, the result is the reason, and withheld is set.
 // Observers are called only if there is an answer.
 func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subagent) (left Subagent, withheld error, err error) {
-	if c == nil || c.postSubagent.empty() {
+	if c == nil || pointsOf(c).postSubagent.empty() {
 		return about, nil, nil
 	}
 	var last *Outcome
@@ -151,7 +151,7 @@ func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subage
 		return PostSubagentContext{subagentView{contextView{state: s, info: postSubagent, frozen: frozen}, about, held}}
 	}
 	var aborted error
-	for _, e := range c.postSubagent.controls {
+	for _, e := range pointsOf(c).postSubagent.controls {
 		o, err := e.consult(ctx, view(nil, &held))
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -198,12 +198,12 @@ func (c *Compiled) PostSubagent(ctx context.Context, s agent.State, about Subage
 	if about.Err != nil {
 		return about, withheld, nil
 	}
-	return about, withheld, c.postSubagent.announce(ctx, c.pool, view(given.filterOutcome(last), nil))
+	return about, withheld, pointsOf(c).postSubagent.announce(ctx, c.pool, view(given.filterOutcome(last), nil))
 }
 
 // SubagentFailed calls the hooks at SubagentFailed. about.Err is the error.
 func (c *Compiled) SubagentFailed(ctx context.Context, s agent.State, about Subagent) {
-	if c != nil && !c.subagentFailed.empty() {
-		_ = c.subagentFailed.announce(ctx, c.pool, SubagentFailedContext{subagentView{contextView{state: s, info: subagentFailed}, about, nil}})
+	if c != nil && !pointsOf(c).subagentFailed.empty() {
+		_ = pointsOf(c).subagentFailed.announce(ctx, c.pool, SubagentFailedContext{subagentView{contextView{state: s, info: subagentFailed}, about, nil}})
 	}
 }

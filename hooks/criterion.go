@@ -32,7 +32,7 @@ var _ agent.Criterion = HookContinuationCriterion{}
 // WrapCriterion wraps the other criteria, which must include agent.Base, with the hooks. continuations is how often the
 // hooks can make one run continue. Zero means DefaultContinuations.
 func (c *Compiled) WrapCriterion(inner agent.Criterion, continuations int) agent.Criterion {
-	if c.stop.empty() {
+	if pointsOf(c).stop.empty() {
 		return inner
 	}
 	return HookContinuationCriterion{inner, c, cmp.Or(continuations, DefaultContinuations)}
@@ -68,7 +68,7 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 	var last *Outcome
 	var goOn agent.Effects
 	capped := ""
-	for _, e := range x.hooks.stop.controls {
+	for _, e := range pointsOf(x.hooks).stop.controls {
 		o, err := e.consult(ctx, payload(nil))
 		if err != nil {
 			return mo.Err[agent.Evaluation](err)
@@ -99,7 +99,7 @@ func (x HookContinuationCriterion) Evaluate(ctx context.Context, s agent.State) 
 			Effects: agent.EffectsOf(continued.Set(count + 1)).Add(goOn),
 		}
 	}
-	if err := x.hooks.stop.announce(ctx, x.hooks.pool, payload(last)); err != nil {
+	if err := pointsOf(x.hooks).stop.announce(ctx, x.hooks.pool, payload(last)); err != nil {
 		return mo.Err[agent.Evaluation](err)
 	}
 	return mo.Ok(verdict)

@@ -25,7 +25,7 @@ var (
 
 // WrapDriver wraps a driver with the hooks.
 func (c *Compiled) WrapDriver(inner agent.Driver) agent.Driver {
-	if c.pre.empty() && c.post.empty() {
+	if pointsOf(c).pre.empty() && pointsOf(c).post.empty() {
 		return inner
 	}
 	return hookedDriver{inner, c}
@@ -41,7 +41,7 @@ func (d hookedDriver) Features() agent.Features { return agent.FeaturesOf(d.inne
 // Stream streams the reply. If a control may still replace it, Stream emits only the final
 // reply, in one piece.
 func (d hookedDriver) Stream(ctx context.Context, s agent.State, emit func(agent.Delta)) mo.Result[agent.Step] {
-	if len(d.hooks.post.controls) == 0 {
+	if len(pointsOf(d.hooks).post.controls) == 0 {
 		return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return agent.Stream(ctx, d.inner, s, emit) })
 	}
 	result := d.Next(ctx, s)
@@ -61,7 +61,7 @@ func (d hookedDriver) turn(ctx context.Context, s agent.State, ask func(agent.St
 		return mo.Ok(agent.Step{Prior: prior, Stop: stop})
 	}
 	result, caught := d.try(shown, ask)
-	if d.hooks.post.empty() {
+	if pointsOf(d.hooks).post.empty() {
 		return begunWith(prior, result)
 	}
 	reply, err := result.Get()
@@ -78,7 +78,7 @@ func (d hookedDriver) turn(ctx context.Context, s agent.State, ask func(agent.St
 
 // try asks the model. It recovers a panic if hooks may filter its value.
 func (d hookedDriver) try(s agent.State, ask func(agent.State) mo.Result[agent.Step]) (result mo.Result[agent.Step], caught *PanicError) {
-	if len(d.hooks.post.controls) > 0 {
+	if len(pointsOf(d.hooks).post.controls) > 0 {
 		defer func() { caught = caughtPanic(recover()) }()
 	}
 	return ask(s), nil
@@ -96,7 +96,7 @@ func begunWith(prior agent.Effects, result mo.Result[agent.Step]) mo.Result[agen
 // before calls the controls at PreInference. The model is shown their messages in this call,
 // and the transcript keeps them if the model answers.
 func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.State, prior agent.Effects, stop *agent.Signal, err error) {
-	if d.hooks.pre.empty() {
+	if pointsOf(d.hooks).pre.empty() {
 		return s, prior, nil, nil
 	}
 	var last *Outcome
@@ -104,7 +104,7 @@ func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.St
 		p := &inferencePayload{base: base{state: s, point: PreInference, frozen: frozen, step: s.RunStepCount()}}
 		return InferenceContext{p.common(), p}
 	}
-	for _, e := range d.hooks.pre.controls {
+	for _, e := range pointsOf(d.hooks).pre.controls {
 		o, err := e.consult(ctx, payload(nil))
 		if err != nil {
 			return s, prior, nil, err
@@ -132,10 +132,10 @@ func (d hookedDriver) before(ctx context.Context, s agent.State) (shown agent.St
 			break
 		}
 	}
-	if !d.hooks.pre.hasObservers() {
+	if !pointsOf(d.hooks).pre.hasObservers() {
 		return s, prior, stop, nil
 	}
-	return s, prior, stop, d.hooks.pre.announce(ctx, d.hooks.pool, payload(last))
+	return s, prior, stop, pointsOf(d.hooks).pre.announce(ctx, d.hooks.pool, payload(last))
 }
 
 // spelledOut returns a hook's effects with added context converted to a message. The transcript then has the same
@@ -190,7 +190,7 @@ func (a *answering) context(frozen *Outcome, held *heldEvents) ReplyContext {
 func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step, failure error) (agent.Step, error) {
 	a := answering{state: s, reply: reply, err: failure}
 	var aborted error
-	for _, e := range d.hooks.post.controls {
+	for _, e := range pointsOf(d.hooks).post.controls {
 		o, err := e.consult(ctx, a.context(nil, &a.held))
 		switch {
 		case ctx.Err() != nil && err != nil: // do not report an error that the controls could not judge
@@ -206,8 +206,8 @@ func (d hookedDriver) after(ctx context.Context, s agent.State, reply agent.Step
 	if aborted != nil {
 		return agent.Step{}, a.filters.abort(aborted)
 	}
-	if d.hooks.post.hasObservers() {
-		if err := d.hooks.post.announce(ctx, d.hooks.pool, a.context(a.filters.filterOutcome(a.last), nil)); err != nil {
+	if pointsOf(d.hooks).post.hasObservers() {
+		if err := pointsOf(d.hooks).post.announce(ctx, d.hooks.pool, a.context(a.filters.filterOutcome(a.last), nil)); err != nil {
 			return agent.Step{}, err
 		}
 	}

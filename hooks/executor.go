@@ -24,7 +24,7 @@ var _ agent.AnswerHandler = (*HookedToolExecutor)(nil)
 // WrapExecutor wraps an executor with the hooks. In an agent it is one of agent.Config.WrapExecutor. The agent can then
 // restrict the innermost executor to effects that tools may have.
 func (c *Compiled) WrapExecutor(inner agent.Executor) agent.Executor {
-	if c.tools.empty {
+	if pointsOf(c).tools.empty {
 		return inner
 	}
 	return &HookedToolExecutor{inner: inner, hooks: c}
@@ -37,7 +37,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 			return x.prepareBegun(ctx, s, &begun, &original)
 		}
 	}
-	hooks := x.hooks.tools.hooksFor(call.Name)
+	hooks := pointsOf(x.hooks).tools.hooksFor(call.Name)
 	result := x.prepareInner(ctx, s, hooks, call)
 	p, err := result.Get()
 	if err != nil || p == nil {
@@ -47,7 +47,7 @@ func (x *HookedToolExecutor) Prepare(ctx context.Context, s agent.State, call *a
 		p = withCallID(p, call)
 	}
 	if p.Call != call {
-		hooks = x.hooks.tools.hooksFor(p.Call.Name)
+		hooks = pointsOf(x.hooks).tools.hooksFor(p.Call.Name)
 	}
 	return x.judge(ctx, s, hooks, call, p)
 }
@@ -72,11 +72,11 @@ func (x *HookedToolExecutor) judge(
 }
 
 // JudgesCalls reports whether there are hooks at PreToolUse. If so, every call needs their judgement before it runs.
-func (x *HookedToolExecutor) JudgesCalls() bool { return !x.hooks.preTool.empty() }
+func (x *HookedToolExecutor) JudgesCalls() bool { return !pointsOf(x.hooks).preTool.empty() }
 
 // prepareRewritten lets the inner executor prepare the call after a hook rewrote it.
 func (x *HookedToolExecutor) prepareRewritten(ctx context.Context, s agent.State, call *agent.ToolCall) (*agent.Prepared, error) {
-	p, err := x.prepareInner(ctx, s, x.hooks.tools.hooksFor(call.Name), call).Get()
+	p, err := x.prepareInner(ctx, s, pointsOf(x.hooks).tools.hooksFor(call.Name), call).Get()
 	if err == nil && p == nil {
 		err = errors.New("the executor returned no prepared call")
 	}
@@ -133,7 +133,7 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 	if p.Call == nil || p.Original == nil {
 		return mo.Err[*agent.ToolResult](errors.New("executing: the prepared call has no Call or no Original"))
 	}
-	hooks := x.hooks.tools.hooksFor(p.Call.Name)
+	hooks := pointsOf(x.hooks).tools.hooksFor(p.Call.Name)
 	if x.JudgesCalls() {
 		if err := agent.Checkpoint(s).CheckJudgement(p); err != nil {
 			return x.HandleAnswer(ctx, s, refuseCall(ctx, s, p, err))
@@ -153,7 +153,7 @@ func (x *HookedToolExecutor) Execute(ctx context.Context, s agent.State, p *agen
 
 // reviews reports whether controls after a call see a tool's results.
 func (c *Compiled) reviews(tool string) bool {
-	h := c.tools.hooksFor(tool)
+	h := pointsOf(c).tools.hooksFor(tool)
 	return h != nil && h.filter
 }
 
@@ -163,7 +163,7 @@ func (x *HookedToolExecutor) HandleAnswer(ctx context.Context, s agent.State, p 
 	if p.Call == nil || p.Original == nil {
 		return agent.HandleAnswer(ctx, x.inner, s, p)
 	}
-	hooks := x.hooks.tools.hooksFor(p.Call.Name)
+	hooks := pointsOf(x.hooks).tools.hooksFor(p.Call.Name)
 	if hooks == nil || !hooks.after {
 		return agent.HandleAnswer(ctx, x.inner, s, p)
 	}

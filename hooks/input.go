@@ -15,12 +15,12 @@ func (c *Compiled) admit(ctx context.Context, s agent.State) (agent.State, error
 		return s, err
 	}
 	if len(inputOf(s)) > 0 {
-		s, err = foldInput(ctx, c, &c.input, s, InputSubmitted, func(v inputView) InputContext { return InputContext{v} })
+		s, err = foldInput(ctx, c, &pointsOf(c).input, s, InputSubmitted, func(v inputView) InputContext { return InputContext{v} })
 		if err != nil || s.Status().Terminal() {
 			return s, err
 		}
 	}
-	return foldInput(ctx, c, &c.execution, s, ExecutionStart, func(v inputView) ExecutionContext { return ExecutionContext{v} })
+	return foldInput(ctx, c, &pointsOf(c).execution, s, ExecutionStart, func(v inputView) ExecutionContext { return ExecutionContext{v} })
 }
 
 // foldInput asks the controls at an input point until all of them have judged the same input, or one denies or stops.

@@ -41,7 +41,7 @@ func (p HookProcessor) Process(ctx context.Context, s agent.State, next agent.Ne
 // runAround calls the points around a run: input, start, the run, failure, end.
 func (c *Compiled) runAround(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	current.Get(s).hooks = c
-	if !c.tools.empty {
+	if !pointsOf(c).tools.empty {
 		runctx.SetUnfiltered(s, c.reviews)
 	}
 	var err error
@@ -61,7 +61,7 @@ func (c *Compiled) runAround(ctx context.Context, s agent.State, next agent.Next
 // finish tells the hooks how the run ended. The hooks are called even if the run was cancelled, and cannot make it
 // fail.
 func (c *Compiled) finish(ctx context.Context, s agent.State, result mo.Result[agent.State]) mo.Result[agent.State] {
-	if c.failed.empty() && c.end.empty() && c.stopped.empty() {
+	if pointsOf(c).failed.empty() && pointsOf(c).end.empty() && pointsOf(c).stopped.empty() {
 		return result
 	}
 	final, err := agent.Conclude(ctx, s, result).Get()
@@ -79,13 +79,13 @@ func (c *Compiled) finish(ctx context.Context, s agent.State, result mo.Result[a
 	c.tellStopped(ctx, final)
 	p := &runPayload{base: base{state: final, point: ExecutionEnd, step: final.RunStepCount()}, err: err}
 	p.took = p.common().Elapsed()
-	_ = c.end.announce(ctx, c.pool, EndContext{p.common(), p})
+	_ = pointsOf(c).end.announce(ctx, c.pool, EndContext{p.common(), p})
 	return result
 }
 
 // tellFailed calls the hooks at AgentFailed, and returns the run's state with their additions.
 func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) agent.State {
-	if s.Status() != agent.StatusFailed || c.failed.empty() {
+	if s.Status() != agent.StatusFailed || pointsOf(c).failed.empty() {
 		return s
 	}
 	var effects agent.Effects
@@ -93,13 +93,13 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 		p := &runPayload{base: base{state: s, point: AgentFailed, step: s.RunStepCount()}, err: err}
 		return FailureContext{p.common(), p}
 	}
-	for _, e := range c.failed.controls {
+	for _, e := range pointsOf(c).failed.controls {
 		o, _ := e.consult(ctx, view()) // the run has already failed
 		tellConflicts(ctx, s, AgentFailed, effects, o.Effects())
 		effects = effects.Add(o.Effects())
 		s = s.Apply(o.Effects())
 	}
-	_ = c.failed.announce(ctx, c.pool, view())
+	_ = pointsOf(c).failed.announce(ctx, c.pool, view())
 	return s
 }
 
@@ -107,8 +107,8 @@ func (c *Compiled) tellFailed(ctx context.Context, s agent.State, err error) age
 // failed ones.
 func (c *Compiled) stepAround(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	var err error
-	if !c.stepStart.empty() && !agent.Checkpoint(s).StepOpen() { // otherwise StepStart has fired before
-		s, err = foldStep(ctx, c, &c.stepStart, s, StepStart, func(s agent.State, frozen *Outcome) StepContext {
+	if !pointsOf(c).stepStart.empty() && !agent.Checkpoint(s).StepOpen() { // otherwise StepStart has fired before
+		s, err = foldStep(ctx, c, &pointsOf(c).stepStart, s, StepStart, func(s agent.State, frozen *Outcome) StepContext {
 			return StepContext{contextView{state: s, info: stepStart, frozen: frozen}}
 		})
 	}
@@ -120,7 +120,7 @@ func (c *Compiled) stepAround(ctx context.Context, s agent.State, next agent.Nex
 	}
 	result := next(ctx, s)
 	taken, failure := result.Get()
-	if failure == nil && c.stepEnd.empty() {
+	if failure == nil && pointsOf(c).stepEnd.empty() {
 		return result
 	}
 	if failure != nil {
@@ -149,12 +149,12 @@ func (c *Compiled) stepAround(ctx context.Context, s agent.State, next agent.Nex
 
 // afterStep asks the hooks at StepEnd.
 func (c *Compiled) afterStep(ctx context.Context, s agent.State) (agent.State, error) {
-	if c.stepEnd.empty() {
+	if pointsOf(c).stepEnd.empty() {
 		return s, nil
 	}
 	record, _ := s.LastStep().Get()
 	sum := totals.Get(s).addStep(record)
-	return foldStep(ctx, c, &c.stepEnd, s, StepEnd, func(s agent.State, frozen *Outcome) StepEndContext {
+	return foldStep(ctx, c, &pointsOf(c).stepEnd, s, StepEnd, func(s agent.State, frozen *Outcome) StepEndContext {
 		p := &stepEndPayload{record: record, totals: sum}
 		p.base = base{state: s, point: StepEnd, frozen: frozen, step: record.Index(), kind: record.Kind()}
 		return StepEndContext{contextView{s, stepEnd, frozen, &p.base}, p}

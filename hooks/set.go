@@ -71,7 +71,21 @@ func (s Set) sort(info *pointInfo) []Hook {
 type Compiled struct {
 	set   Set
 	reach Reach
+	pool  *Pool
 
+	// byPoint is a *pointTable. A field of that type would bring its generic types to every package that refers to a Compiled, and
+	// each of them would compile all their methods again: half of what is compiled for a small program.
+	byPoint any
+}
+
+// pointsOf returns the hooks by point. It is no method, because what methods return has types like a field.
+func pointsOf(c *Compiled) *pointTable {
+	t, _ := c.byPoint.(*pointTable)
+	return t
+}
+
+// pointTable has the hooks of each point.
+type pointTable struct {
 	input     pointHooks[InputContext]
 	execution pointHooks[ExecutionContext]
 	stepStart pointHooks[StepContext]
@@ -107,8 +121,6 @@ type Compiled struct {
 	toolFailed pointHooks[ToolFailureContext]
 	postTool   pointHooks[ToolResultContext]
 	tools      toolTable
-
-	pool *Pool
 }
 
 // Compile checks the hooks and prepares them for use. tools are the names of the known tools. The hooks for other tools
@@ -131,8 +143,7 @@ func (s Set) CompileIn(background *Pool, reach Reach) mo.Result[*Compiled] {
 	if err := s.check(); err != nil {
 		return mo.Err[*Compiled](err)
 	}
-	c := &Compiled{
-		set: s, reach: reach,
+	p := &pointTable{
 		input: pointHooksOf(s, AtInputSubmitted), execution: pointHooksOf(s, AtExecutionStart),
 		stepStart: pointHooksOf(s, AtStepStart), stepEnd: pointHooksOf(s, AtStepEnd),
 		pre: pointHooksOf(s, AtPreInference), post: pointHooksOf(s, AtPostInference),
@@ -142,26 +153,25 @@ func (s Set) CompileIn(background *Pool, reach Reach) mo.Result[*Compiled] {
 		preCompact: pointHooksOf(s, AtPreCompact), postCompact: pointHooksOf(s, AtPostCompact), compactFailed: pointHooksOf(s, AtCompactFailed),
 		preSubagent: pointHooksOf(s, AtPreSubagent), postSubagent: pointHooksOf(s, AtPostSubagent), subagentFailed: pointHooksOf(s, AtSubagentFailed),
 		preTool: pointHooksOf(s, AtPreToolUse), toolFailed: pointHooksOf(s, AtToolFailed), postTool: pointHooksOf(s, AtPostToolUse),
-		pool: background,
 	}
-	c.aroundRuns(s)
-	c.tools = newToolTable(c, lo.Map(reach.Here.Tools, func(t Tool, _ int) string { return t.Name }))
-	return mo.Ok(c)
+	p.aroundRuns(s)
+	p.tools = newToolTable(p, lo.Map(reach.Here.Tools, func(t Tool, _ int) string { return t.Name }))
+	return mo.Ok(&Compiled{set: s, reach: reach, pool: background, byPoint: p})
 }
 
 // aroundRuns compiles the hooks at the points around runs, which few sets have.
-func (c *Compiled) aroundRuns(s Set) {
+func (p *pointTable) aroundRuns(s Set) {
 	for _, at := range pipelinePoints {
 		if m := pointHooksOf(s, at); !m.empty() {
-			if c.pipeline == nil {
-				c.pipeline = map[PointName]*pointHooks[PipelineContext]{}
+			if p.pipeline == nil {
+				p.pipeline = map[PointName]*pointHooks[PipelineContext]{}
 			}
-			c.pipeline[at.name] = &m
+			p.pipeline[at.name] = &m
 		}
 	}
-	c.sessionComplete = pointHooksOf(s, AtSessionComplete)
-	c.runStart, c.runResult, c.runFailed = pointHooksOf(s, AtRunStart), pointHooksOf(s, AtRunResult), pointHooksOf(s, AtRunFailed)
-	c.runFinish, c.runTimeout = pointHooksOf(s, AtRunFinish), pointHooksOf(s, AtRunTimeout)
+	p.sessionComplete = pointHooksOf(s, AtSessionComplete)
+	p.runStart, p.runResult, p.runFailed = pointHooksOf(s, AtRunStart), pointHooksOf(s, AtRunResult), pointHooksOf(s, AtRunFailed)
+	p.runFinish, p.runTimeout = pointHooksOf(s, AtRunFinish), pointHooksOf(s, AtRunTimeout)
 }
 
 // HasControls reports whether a point has controls other than shadow controls. It returns false on nil. Events that are

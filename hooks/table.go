@@ -23,7 +23,7 @@ type toolHooks struct {
 // toolTable finds a tool's hooks by its name. It is built once, for the known tools. For other tools it caches a
 // limited number of entries.
 type toolTable struct {
-	all   *Compiled
+	all   *pointTable
 	known map[string]*toolHooks // by tool; nil for a tool without hooks
 	empty bool                  // no hook concerns any tool call
 	late  *lateTools
@@ -42,8 +42,8 @@ const (
 	lateNameLength = 128
 )
 
-func newToolTable(c *Compiled, tools []string) toolTable {
-	t := toolTable{all: c, late: &lateTools{}, empty: c.preTool.empty() && c.toolFailed.empty() && c.postTool.empty()}
+func newToolTable(p *pointTable, tools []string) toolTable {
+	t := toolTable{all: p, late: &lateTools{}, empty: p.preTool.empty() && p.toolFailed.empty() && p.postTool.empty()}
 	if !t.empty {
 		t.known = lo.SliceToMap(tools, func(tool string) (string, *toolHooks) { return tool, t.build(tool) })
 	}
