@@ -23,12 +23,14 @@ func EndingOf(ctx context.Context, store durable.Lister, r durable.Run) (e wire.
 	if !r.Traits.HasHooks {
 		return e, nil
 	}
-	all, err := boundaryEvents(ctx, store, r)
-	if err != nil {
-		return e, err
+	var all []wire.HookEvent
+	if hasBoundaryDecision(r) {
+		if all, err = boundaryEvents(ctx, store, r); err != nil {
+			return e, err
+		}
 	}
 	after, ok, err := finishRunOf(ctx, store, r)
-	if err == nil && ok {
+	if err == nil && ok && hasBoundaryDecision(after) {
 		var more []wire.HookEvent
 		more, err = boundaryEvents(ctx, store, after)
 		all = append(all, more...)
@@ -49,6 +51,13 @@ func EndingOf(ctx context.Context, store durable.Lister, r durable.Run) (e wire.
 	}
 	e.FailedHooks = failures.failureTexts()
 	return e, err
+}
+
+// hasBoundaryDecision reports whether the events of a run may have a decision that EndingOf returns: see decisionOf.
+func hasBoundaryDecision(r durable.Run) bool {
+	return slices.ContainsFunc(r.Decisions, func(c durable.DecisionCount) bool {
+		return c.Decision != durable.DecisionDenied && c.Decision != durable.DecisionAsked && c.Decision != durable.DecisionShadow
+	})
 }
 
 // boundary is how many events at the beginning and at the end of a run are searched for hooks around it: on_run_start hooks come before

@@ -58,42 +58,67 @@ func selects(f wire.RunFilter, r wire.Run) bool {
 		(len(f.Status) == 0 || slices.Contains(f.Status, string(r.Status)))
 }
 
-// searchedRuns is how many runs a page of a search looks at.
-const searchedRuns = 5000
+// lookedAt is how many runs a page looks at to find those that the store cannot select, such as the hits of a search.
+const lookedAt = 1000
 
 // ListRuns returns a page of runs. The store filters as far as it can.
 func (c *Coordinator) ListRuns(ctx context.Context, f wire.RunFilter) (wire.RunList, error) {
+	p, err := c.list(ctx, f, durable.Filter{})
+	out := wire.RunList{Runs: make([]wire.Run, len(p.runs)), Next: string(p.end.ID), Searched: p.searched}
+	for i := 0; i < len(p.runs) && err == nil; i++ {
+		out.Runs[i], err = c.view(ctx, p.runs[i])
+	}
+	return out, err
+}
+
+// listed is a page of runs.
+type listed struct {
+	runs []durable.Run
+	end  durable.Run // unless empty, the last run that was looked at: more may follow
+	// searched is how many runs were looked at for a text.
+	searched int
+}
+
+// list returns a page of the runs that two filters select. The second one has what the first one cannot say.
+func (c *Coordinator) list(ctx context.Context, f wire.RunFilter, stored durable.Filter) (p listed, err error) {
 	// Of the runs that the store has as waiting, few have hooks called: these are found by their phase.
 	others := lo.Without(f.Status, string(wire.Hooking))
 	if f.Query != "" || len(others) == 0 || len(others) == len(f.Status) || slices.Contains(others, string(wire.Waiting)) {
-		return c.listPage(ctx, f)
+		return c.listPage(ctx, f, stored)
 	}
-	out := wire.RunList{Runs: []wire.Run{}}
+	var ends []durable.Run
 	for _, statuses := range [][]string{others, {string(wire.Hooking)}} {
 		f.Status = statuses
-		list, err := c.listPage(ctx, f)
+		part, err := c.listPage(ctx, f, stored)
 		if err != nil {
-			return list, err
+			return p, err
 		}
-		out.Runs = append(out.Runs, list.Runs...)
+		p.runs = append(p.runs, part.runs...)
+		if part.end.ID != "" {
+			ends = append(ends, part.end)
+		}
 	}
-	slices.SortStableFunc(out.Runs, func(a, b wire.Run) int { return b.CreatedAt.Compare(a.CreatedAt) })
-	if len(out.Runs) >= f.Limit {
-		out.Runs = out.Runs[:f.Limit]
-		out.Next = string(out.Runs[f.Limit-1].RunID)
+	newestFirst := func(a, b durable.Run) int { return b.Created.Compare(a.Created) }
+	slices.SortStableFunc(p.runs, newestFirst)
+	if len(ends) > 0 { // what is behind the first end is for the next page
+		p.end = slices.MinFunc(ends, newestFirst)
+		p.runs = lo.Reject(p.runs, func(r durable.Run, _ int) bool { return r.Created.Before(p.end.Created) })
 	}
-	return out, nil
+	if len(p.runs) > f.Limit {
+		p.runs = p.runs[:f.Limit]
+		p.end = p.runs[f.Limit-1]
+	}
+	return p, nil
 }
 
-// listPage returns a page of ListRuns from one list of the store.
-func (c *Coordinator) listPage(ctx context.Context, f wire.RunFilter) (wire.RunList, error) {
-	out := wire.RunList{Runs: []wire.Run{}}
-	filter := durable.Filter{
-		Name: f.AgentName, Session: agent.SessionID(f.SessionID), Parent: agent.RunID(f.Parent), Blocked: f.Blocked, Since: f.Since, Until: f.Until,
-		Before: agent.RunID(f.Before), Limit: f.Limit, Top: f.Top, Decision: durable.Decision(f.Decision), Hook: f.Hook, By: f.SubmittedBy,
-	}
+// listPage returns a page from one list of the store. The page is short if few of the runs that it looks at are selected.
+func (c *Coordinator) listPage(ctx context.Context, f wire.RunFilter, filter durable.Filter) (p listed, err error) {
+	filter.Name, filter.Session, filter.Parent, filter.Blocked = f.AgentName, agent.SessionID(f.SessionID), agent.RunID(f.Parent), f.Blocked
+	filter.Since, filter.Until, filter.Before, filter.Limit = f.Since, f.Until, agent.RunID(f.Before), f.Limit
+	filter.Top, filter.Decision, filter.Hook, filter.By = f.Top, durable.Decision(f.Decision), f.Hook, f.SubmittedBy
+	most := max(lookedAt, 2*f.Limit)
 	if f.Query != "" {
-		filter.Limit = max(f.Limit, searchedRuns/5)
+		filter.Limit = most
 	}
 	if len(f.Status) == 1 && wire.Status(f.Status[0]) == wire.Hooking {
 		filter.Phase = KindHooks
@@ -107,7 +132,7 @@ func (c *Coordinator) listPage(ctx context.Context, f wire.RunFilter) (wire.RunL
 	case f.Label != "":
 		name, value, ok := strings.Cut(f.Label, "=")
 		if !ok {
-			return out, &InvalidError{[]FieldError{{"label", fmt.Sprintf("%q: expected NAME=VALUE", f.Label)}}}
+			return p, &InvalidError{[]FieldError{{"label", fmt.Sprintf("%q: expected NAME=VALUE", f.Label)}}}
 		}
 		filter.Label = durable.Label{Name: name, Value: value}
 	case f.ParentSession != "":
@@ -115,32 +140,31 @@ func (c *Coordinator) listPage(ctx context.Context, f wire.RunFilter) (wire.RunL
 	case f.HasHooks:
 		filter.HasHooks = true
 	}
-	for searched := 0; ; {
+	for looked := 0; ; {
 		page, err := c.store.List(ctx, filter)
 		if err != nil {
-			return out, err
+			return p, err
 		}
-		searched += len(page)
 		for _, r := range page {
 			filter.Before = r.ID
-			v := viewOf(r)
-			if !isOurs(r) || !selects(f, v) || !r.HasText(f.Query) {
+			looked++
+			if f.Query != "" {
+				p.searched = looked
+			}
+			if !isOurs(r) || !selects(f, viewOf(r)) || !r.HasText(f.Query) {
 				continue
 			}
-			if v, err = c.view(ctx, r); err != nil {
-				return out, err
-			}
-			if out.Runs = append(out.Runs, v); len(out.Runs) == f.Limit {
-				out.Next = string(r.ID)
-				return out, nil
+			if p.runs = append(p.runs, r); len(p.runs) == f.Limit {
+				p.end = r
+				return p, nil
 			}
 		}
 		if len(page) < filter.Limit {
-			return out, nil
+			return p, nil
 		}
-		if f.Query != "" && searched >= searchedRuns {
-			out.Next = string(filter.Before)
-			return out, nil
+		if looked >= most {
+			p.end = page[len(page)-1]
+			return p, nil
 		}
 	}
 }
@@ -152,59 +176,57 @@ const changedAtOnce = 500
 // isNew returns true.
 func (c *Coordinator) ChangedRuns(ctx context.Context, since time.Time, isNew func(id agent.RunID, changed time.Time) bool) ([]wire.Run, error) {
 	all := []wire.Run{}
-	for ended, statuses := range lo.GroupBy(durable.Statuses, durable.Status.Ended) { // each list has an index
-		for f := (durable.Filter{Status: statuses, ChangedSince: since, Limit: changedAtOnce}); ; {
-			page, err := c.store.List(ctx, f)
-			if err != nil {
-				return nil, err
+	for f := (durable.Filter{ChangedSince: since, Limit: changedAtOnce}); ; {
+		page, err := c.store.List(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page {
+			f.Before = r.ID
+			if !isOurs(r) || !isNew(r.ID, r.Updated) {
+				continue
 			}
-			for _, r := range page {
-				f.Before = r.ID
-				if !isOurs(r) || !isNew(r.ID, r.Updated) {
-					continue
+			v := viewOf(r)
+			if r.Status.Ended() {
+				if v, err = c.view(ctx, r); err != nil {
+					return nil, err
 				}
-				v := viewOf(r)
-				if ended {
-					if v, err = c.view(ctx, r); err != nil {
-						return nil, err
-					}
-				}
-				all = append(all, v)
 			}
-			if len(page) < f.Limit {
-				break
-			}
+			all = append(all, v)
+		}
+		if len(page) < f.Limit {
+			break
 		}
 	}
 	slices.SortStableFunc(all, func(a, b wire.Run) int { return a.UpdatedAt.Compare(b.UpdatedAt) })
 	return all, nil
 }
 
-// countedAtOnce is the highest number that Counts returns: lists are that long at most.
-const countedAtOnce = 1000
+// mostCounted and mostAsked are the highest numbers of runs and of questions that Counts returns.
+const (
+	mostCounted = 1000
+	mostAsked   = 100
+)
 
 // Counts returns how many runs are active, and what waits for people and for the caller.
 func (c *Coordinator) Counts(ctx context.Context, caller wire.Token) (out wire.Counts, err error) {
-	for _, statuses := range [][]durable.Status{{durable.StatusPending, durable.StatusReady}, {durable.StatusRunning}, {durable.StatusWaiting}} {
-		list, err := c.store.List(ctx, durable.Filter{Status: statuses, Limit: countedAtOnce})
-		if err != nil {
-			return out, err
+	count := func(phase durable.Kind, limit int, statuses ...durable.Status) (n int) {
+		if err == nil {
+			n, err = c.store.Count(ctx, durable.Filter{HasTurn: true, Phase: phase, Status: statuses, Limit: limit})
 		}
-		for _, r := range list {
-			switch {
-			case !isOurs(r):
-			case StatusOf(r) == wire.Waiting:
-				out.Waiting++
-			case StatusOf(r) == wire.Pending:
-				out.Pending++
-			default:
-				out.Running++
-			}
-		}
+		return n
+	}
+	// Runs whose hooks are called have any of these statuses in the store, and count as running.
+	early, parked := count(KindHooks, mostCounted, durable.StatusPending, durable.StatusReady), count(KindHooks, mostCounted, durable.StatusWaiting)
+	out.Pending = count("", early+mostCounted, durable.StatusPending, durable.StatusReady) - early
+	out.Waiting = count("", parked+mostCounted, durable.StatusWaiting) - parked
+	out.Running = min(early+parked+count("", mostCounted, durable.StatusRunning), mostCounted)
+	if err != nil {
+		return wire.Counts{}, err
 	}
 	waits, err := c.store.OpenWaits(ctx, durable.WaitFilter{Kinds: []durable.WaitKind{
 		durable.WaitApproval, durable.WaitDoubt, durable.WaitInput, durable.WaitCallback, durable.WaitFile, durable.WaitCommand,
-	}, Limit: countedAtOnce})
+	}, Limit: mostAsked})
 	if out.Inbox = len(waits); len(waits) > 0 {
 		out.OldestWaitS = int64(time.Since(waits[0].Asked).Seconds())
 	}

@@ -1,14 +1,11 @@
 package coordinator
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
@@ -423,139 +420,32 @@ func (c *Coordinator) Session(ctx context.Context, id agent.SessionID) (wire.Ses
 	return s, err
 }
 
-// maxSessions is how many sessions a list looks at: a page may have fewer, and say what follows.
-const maxSessions = 1000
-
-// ListSessions returns a page of sessions, in the order in which they began.
+// ListSessions returns a page of sessions, those with the newest runs first.
 func (c *Coordinator) ListSessions(ctx context.Context, f wire.SessionFilter) (wire.SessionList, error) {
-	if len(f.Status) > 0 && lo.EveryBy(f.Status, func(s string) bool { return isActive(wire.Status(s)) }) {
-		return c.listActiveSessions(ctx, f)
-	}
-	out := wire.SessionList{Sessions: []wire.SessionSummary{}}
-	filter := durable.Filter{
-		Name: f.AgentName, Turn: durable.TurnFirst, Since: f.Since, Until: f.Until,
-		Before: agent.RunID(f.Before), ParentSession: agent.SessionID(f.ParentSession), Limit: maxSessions,
-	}
-	for looked := 0; ; {
-		page, err := c.store.List(ctx, filter)
-		if err != nil {
-			return out, err
-		}
-		for _, first := range page {
-			if looked == maxSessions { // of these, each has cost a query
-				out.Next = string(filter.Before)
-				return out, nil
-			}
-			filter.Before = first.ID
-			if !isOurs(first) {
-				continue
-			}
-			looked++
-			last, err := c.lastRun(ctx, first.Session)
-			if errors.Is(err, durable.ErrNotFound) { // it was deleted meanwhile
-				continue
-			}
-			if err != nil {
-				return out, err
-			}
-			v := viewOf(last)
-			if len(f.Status) > 0 && !slices.Contains(f.Status, string(v.Status)) {
-				continue
-			}
-			out.Sessions = append(out.Sessions, summaryOf(first, v))
-			if len(out.Sessions) == f.Limit {
-				out.Next = string(first.ID)
-				return out, nil
-			}
-		}
-		if len(page) < filter.Limit {
-			return out, nil
-		}
-	}
-}
-
-func summaryOf(first durable.Run, last wire.Run) wire.SessionSummary {
-	return wire.SessionSummary{
-		SessionID: last.SessionID, AgentName: last.AgentName, Type: last.Type, ParentSessionID: last.ParentSessionID, Status: last.Status,
-		LastRunID: last.RunID, CreatedAt: first.Created.UTC(), UpdatedAt: last.UpdatedAt,
-	}
-}
-
-func isActive(s wire.Status) bool {
-	return s == wire.Pending || s == wire.Hooking || s == wire.Running || s == wire.Waiting
-}
-
-// activeSession is a session by its first run and its last one, which has not ended.
-type activeSession struct{ first, last durable.Run }
-
-// listActiveSessions returns a page of sessions with statuses of runs that have not ended. It reads only these runs.
-func (c *Coordinator) listActiveSessions(ctx context.Context, f wire.SessionFilter) (wire.SessionList, error) {
-	out := wire.SessionList{Sessions: []wire.SessionSummary{}}
-	var before durable.Run
-	if f.Before != "" {
-		var err error
-		if before, err = c.store.Run(ctx, agent.RunID(f.Before)); err != nil {
-			return out, err
-		}
-	}
-	all, err := c.activeSessions(ctx, f)
+	p, err := c.list(ctx, wire.RunFilter{
+		Status: f.Status, AgentName: f.AgentName, ParentSession: f.ParentSession, Since: f.Since, Until: f.Until, Before: f.Before, Limit: f.Limit,
+		HookRuns: true,
+	}, durable.Filter{LastTurn: true})
+	out := wire.SessionList{Sessions: []wire.SessionSummary{}, Next: string(p.end.ID)}
 	if err != nil {
 		return out, err
 	}
-	later := func(a, b durable.Run) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(b.ID, a.ID)) }
-	slices.SortFunc(all, func(a, b activeSession) int { return later(a.first, b.first) })
-	var last agent.RunID
-	for _, s := range all {
-		at := s.first.Created
-		if f.Before != "" && later(before, s.first) >= 0 || !f.Since.IsZero() && at.Before(f.Since) || !f.Until.IsZero() && !at.Before(f.Until) {
-			continue
+	for _, last := range p.runs {
+		began := last.Created
+		if last.Traits.Turn == durable.TurnLater {
+			first, err := c.store.List(ctx, durable.Filter{Session: last.Session, Turn: durable.TurnFirst, Limit: 1})
+			if err != nil {
+				return out, err
+			}
+			if len(first) > 0 { // otherwise it was deleted
+				began = first[0].Created
+			}
 		}
-		if len(out.Sessions) == f.Limit {
-			out.Next = string(last)
-			break
-		}
-		out.Sessions, last = append(out.Sessions, summaryOf(s.first, viewOf(s.last))), s.first.ID
+		v := viewOf(last)
+		out.Sessions = append(out.Sessions, wire.SessionSummary{
+			SessionID: v.SessionID, AgentName: v.AgentName, Type: v.Type, ParentSessionID: v.ParentSessionID, Status: v.Status,
+			LastRunID: v.RunID, CreatedAt: began.UTC(), UpdatedAt: v.UpdatedAt,
+		})
 	}
 	return out, nil
-}
-
-// activeSessions returns the sessions with the given statuses. All of them must be statuses of active runs.
-func (c *Coordinator) activeSessions(ctx context.Context, f wire.SessionFilter) (all []activeSession, err error) {
-	// The last run of a session is the newest active one. It waits while another one is active.
-	filter := durable.Filter{Name: f.AgentName, Status: []durable.Status{durable.StatusWaiting}, Limit: maxSessions}
-	for _, s := range f.Status {
-		filter.Status = append(filter.Status, storedStatuses(wire.Status(s))...)
-	}
-	seen := map[agent.SessionID]bool{}
-	for {
-		page, err := c.store.List(ctx, filter)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range page {
-			filter.Before = r.ID
-			if !isOurs(r) || r.Traits.Turn == "" || seen[r.Session] {
-				continue
-			}
-			seen[r.Session] = true
-			if !slices.Contains(f.Status, string(StatusOf(r))) || f.ParentSession != "" && string(r.Traits.ParentSession) != f.ParentSession {
-				continue
-			}
-			first := r
-			if r.Traits.Turn != durable.TurnFirst {
-				list, err := c.store.List(ctx, durable.Filter{Session: r.Session, Turn: durable.TurnFirst, Limit: 1})
-				if err != nil {
-					return nil, err
-				}
-				if len(list) == 0 { // it was deleted
-					continue
-				}
-				first = list[0]
-			}
-			all = append(all, activeSession{first, r})
-		}
-		if len(page) < filter.Limit {
-			return all, nil
-		}
-	}
 }

@@ -241,7 +241,7 @@ func TestCallbacksTogether(t *testing.T) {
 	assert.Equal(t, resumes, prompts)
 }
 
-// Sessions are listed with the status of their last run, a page at a time; runs of other kinds and of hooks are no sessions of their own.
+// Sessions are listed by their last run and with its status, a page at a time; runs of other kinds and of hooks are no sessions of their own.
 func TestListSessions(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "check", "type": "procedural", "command": {"argv": ["echo", "{\"action\": \"continue\"}"]}}`,
@@ -270,15 +270,16 @@ func TestListSessions(t *testing.T) {
 	all := list("")
 	require.Len(t, all.Sessions, 4, "two, and those of their hooks")
 	of := list("agent_name=clerk")
-	require.Equal(t, []agent.SessionID{second.Session, first.Session}, ids(of))
-	assert.Equal(t, []any{wire.Completed, wire.Hooking, first.Session, next.ID},
-		[]any{of.Sessions[0].Status, of.Sessions[1].Status, of.Sessions[0].ParentSessionID, of.Sessions[1].LastRunID})
+	require.Equal(t, []agent.SessionID{first.Session, second.Session}, ids(of), "the newest run comes first")
+	assert.Equal(t, []any{wire.Hooking, wire.Completed, first.Session, next.ID},
+		[]any{of.Sessions[0].Status, of.Sessions[1].Status, of.Sessions[1].ParentSessionID, of.Sessions[0].LastRunID})
+	assert.True(t, of.Sessions[0].CreatedAt.Equal(first.Created), "the session began with its first run")
 	assert.Equal(t, []agent.SessionID{first.Session}, ids(list("agent_name=clerk&status=hooking")))
 	assert.Equal(t, []agent.SessionID{second.Session}, ids(list("agent_name=clerk&parent_session_id="+string(first.Session))))
 	page := list("agent_name=clerk&limit=1")
-	require.Equal(t, []agent.SessionID{second.Session}, ids(page))
+	require.Equal(t, []agent.SessionID{first.Session}, ids(page))
 	rest := list("agent_name=clerk&before=" + page.Next)
-	assert.Equal(t, []agent.SessionID{first.Session}, ids(rest))
+	assert.Equal(t, []agent.SessionID{second.Session}, ids(rest))
 	assert.Empty(t, rest.Next)
 
 	later := b.resume(first.Session, wire.ResumeRequest{Prompt: "three"}) // it waits for the run before it

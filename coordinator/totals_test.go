@@ -154,3 +154,23 @@ func TestChangedRuns(t *testing.T) {
 	status, _ := viewer.sendWith(map[string]string{"Last-Event-ID": "yesterday"}, http.MethodGet, "/runs/stream", nil)
 	assert.Equal(t, http.StatusUnprocessableEntity, status)
 }
+
+// A search looks at a thousand runs, says so, and continues with older ones.
+func TestSearchesAreBounded(t *testing.T) {
+	b := newBench(t)
+	b.create(jobWith(""))
+	old := b.submitWith(wire.RunRequest{AgentName: "job", Labels: map[string]string{"team": "needle"}})
+	for range 1000 {
+		b.submit("job", `{}`)
+	}
+	f := wire.RunFilter{Query: "needle", Limit: 10}
+	page, err := b.c.ListRuns(t.Context(), f)
+	require.NoError(t, err)
+	assert.Empty(t, page.Runs)
+	assert.Equal(t, 1000, page.Searched)
+	f.Before = page.Next
+	page, err = b.c.ListRuns(t.Context(), f)
+	require.NoError(t, err)
+	require.Len(t, page.Runs, 1)
+	assert.Equal(t, []any{old.ID, 1, ""}, []any{page.Runs[0].RunID, page.Searched, page.Next})
+}

@@ -147,6 +147,8 @@ type Catalogue interface {
 	// status. It returns ErrExists when an ID is taken and ErrNotFound for an unknown After; then it stores
 	// none of the jobs.
 	Submit(ctx context.Context, jobs ...Job) ([]Run, error)
+	// Count returns how many runs List would return. It reads no run.
+	Count(ctx context.Context, f Filter) (int, error)
 	// Signal sends a signal to a run: see SignalKind. It does nothing and returns no error when the run
 	// has ended. The store sets the number and the time.
 	Signal(ctx context.Context, id agent.RunID, s Signal) error
@@ -378,6 +380,8 @@ type Filter struct {
 	ParentSession agent.SessionID
 	Turn          Turn
 	RequestKey    string
+	// HasTurn selects only runs with a Turn, and LastTurn only the newest of these in each session.
+	HasTurn, LastTurn bool
 	// HasHooks selects only runs around which hooks are called.
 	HasHooks bool
 	// Label, unless its Name is empty, selects runs with this label.

@@ -31,24 +31,24 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-// web is a program that sends requests to a server on this machine.
-type web struct {
+// server is a program that sends requests to a server on this machine.
+type server struct {
 	m      *measuring
 	url    string
 	client *http.Client
 }
 
-func newWeb(m *measuring, h http.Handler) web {
+func newWeb(m *measuring, h http.Handler) server {
 	m.Helper()
 	s := httptest.NewServer(h)
 	m.Cleanup(s.Close)
 	transport := &http.Transport{MaxIdleConnsPerHost: 4096}
 	m.Cleanup(transport.CloseIdleConnections)
-	return web{m, s.URL, &http.Client{Transport: transport}}
+	return server{m, s.URL, &http.Client{Transport: transport}}
 }
 
 // open sends a request as a runner. The caller closes the body of the response.
-func (w web) open(ctx context.Context, method, path, runner string, body any) (*http.Response, error) {
+func (w server) open(ctx context.Context, method, path, runner string, body any) (*http.Response, error) {
 	in := io.Reader(http.NoBody)
 	if body != nil {
 		text, err := json.Marshal(body)
@@ -68,7 +68,7 @@ func (w web) open(ctx context.Context, method, path, runner string, body any) (*
 }
 
 // send sends a request as a runner, and reads the response into out unless that is nil.
-func (w web) send(ctx context.Context, method, path, runner string, body, out any) error {
+func (w server) send(ctx context.Context, method, path, runner string, body, out any) error {
 	response, err := w.open(ctx, method, path, runner, body)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ type claimed struct {
 }
 
 // serveCoordinator returns a coordinator with two blueprints: one without hooks, and one with a hook before its runs and one after.
-func serveCoordinator(m *measuring, p benchStore) (*coordinator.Coordinator, web) {
+func serveCoordinator(m *measuring, p benchStore) (*coordinator.Coordinator, server) {
 	m.Helper()
 	allow := func(context.Context, *action.Request) (*action.Decision, error) {
 		return &action.Decision{Decision: hooks.Allow}, nil
@@ -223,7 +223,7 @@ func callBareHook(ctx context.Context, p benchStore, r durable.Run) error {
 }
 
 // passRuns lets programs submit runs and runners execute them, and returns how long it takes until all have ended, their hooks included.
-func passRuns(m *measuring, p benchStore, w web, name string, n, atOnce int) time.Duration {
+func passRuns(m *measuring, p benchStore, w server, name string, n, atOnce int) time.Duration {
 	m.Helper()
 	ctx, stop := context.WithTimeout(m.Context(), 2*time.Minute) // a run that fails in its hooks is never claimed
 	defer stop()

@@ -39,6 +39,7 @@ type sizes struct {
 
 	listed int // runs
 	looks  int // for each filter
+	shown  int // runs behind the control room
 
 	passRounds int // of the runs of a coordinator
 	passed     int // runs in a round
@@ -59,7 +60,7 @@ var (
 		workers: 50, jobs: 5, pace: 20 * time.Millisecond,
 		ready: 2000, queues: 50, claims: 5,
 		watchFor: 300 * time.Millisecond, rates: []rate{{1000, 10}, {5000, 2}},
-		listed: 3000, looks: 2,
+		listed: 3000, looks: 2, shown: 2000,
 		passRounds: 1, passed: 20,
 		iterations: 5, gates: 10, history: 3000, stages: 20,
 	}
@@ -69,7 +70,7 @@ var (
 		workers: 1000, jobs: 200, pace: 200 * time.Millisecond,
 		ready: 1_000_000, queues: 1000, claims: 500,
 		watchFor: 10 * time.Second, rates: []rate{{1000, 100}, {10_000, 10}},
-		listed: 1_000_000, looks: 30,
+		listed: 1_000_000, looks: 30, shown: 100_000,
 		passRounds: 5, passed: 500,
 		iterations: 50, gates: 1000, history: 1_000_000, stages: 500,
 	}
@@ -96,6 +97,7 @@ func TestFigures(t *testing.T) {
 		{"backlog", measureBacklog},
 		{"events", measureEvents}, {"lists", measureLists}, {"pipeline", measurePipeline}, {"gates", measureGates}, {"rebuild", measureRebuild},
 		{"coordinator-runs", measureRuns}, {"coordinator-claims", measureClaims}, {"coordinator-events", measureStreams}, {"coordinator-lists", measureAPILists},
+		{"control-room", measureRoom},
 	}
 	measure(sqliteFull, all...)
 	measure(sqliteNormal, all[0], all[1], figure{"graph", measureGraph})

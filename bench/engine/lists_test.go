@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -12,12 +13,12 @@ import (
 
 // fillRuns adds runs, of which few match a filter: nine of ten have ended, most others wait, one in a thousand is running,
 // ready or of another kind, and none was cancelled. Each of 1,000 definitions has as many runs. Half of the runs have the site 1;
-// all of those have ended.
-func fillRuns(m *measuring, p benchStore, n int, first durable.Job) {
+// all of those have ended. More replaces values.
+func fillRuns(m *measuring, p benchStore, n int, first durable.Job, more ...map[string]string) {
 	m.Helper()
 	_, err := p.Begin(m.Context(), first, "one", time.Hour)
 	require.NoError(m, err)
-	copyRun(m.T, p.bare, "first", n, map[string]string{
+	values := map[string]string{
 		"session": `'session ' || (x.i / 5)`, "kind": `CASE WHEN x.i % 1000 = 3 THEN 'command' ELSE 'agent' END`, "name": `'agent ' || (x.i % 1000)`,
 		"parent": `CASE WHEN x.i % 20 = 0 THEN 'run' || (x.i - 1) ELSE '' END`, "owner": `''`, "leased": `NULL`, "expires": `NULL`,
 		"status": `CASE WHEN x.i % 1000 = 1 THEN 'running' WHEN x.i % 1000 = 11 THEN 'ready' WHEN x.i % 100 = 31 THEN 'pending' WHEN x.i % 10 = 1 THEN 'waiting'
@@ -25,7 +26,11 @@ func fillRuns(m *measuring, p benchStore, n int, first durable.Job) {
 		"blocked": `CASE WHEN x.i % 5000 = 2 THEN {yes} ELSE {no} END`, "created": `{ago}`, "updated": `{ago}`,
 		"ready":     `CASE WHEN x.i % 1000 = 11 THEN {ago} END`,
 		"offer_seq": `CASE WHEN x.i % 1000 = 11 THEN 1 ELSE 0 END`,
-	})
+	}
+	for _, m := range more {
+		maps.Copy(values, m)
+	}
+	copyRun(m.T, p.bare, "first", n, values)
 	for name, value := range map[string]string{"team": `'team ' || (num % 1000)`, "site": `'site ' || (num % 2)`} {
 		require.NoError(m, p.bare.transact(m.Context(), statement{query: fillIn(p.bare,
 			`INSERT INTO labels (run, name, value, status) SELECT num, '`+name+`', `+value+`, status FROM runs WHERE id <> 'first'`)}))

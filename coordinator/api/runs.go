@@ -142,7 +142,7 @@ func (a *api) addSessions() {
 			return newSubmitted(a.Resume(ctx, in.ID, in.Body, identityOf(ctx).Name))
 		})
 
-	add(a, route(http.MethodGet, "/sessions", "list-sessions", "List sessions, the newest first", wire.Viewer),
+	add(a, route(http.MethodGet, "/sessions", "list-sessions", "List sessions, those with the newest runs first", wire.Viewer),
 		func(ctx context.Context, in *wire.SessionFilter) (wire.SessionList, error) {
 			return a.ListSessions(ctx, *in)
 		})

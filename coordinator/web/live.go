@@ -209,7 +209,7 @@ func (h *Handler) streamRuns(w http.ResponseWriter, r *http.Request, v *view) {
 	var s *stream
 	var shown []string
 	list := func(ctx context.Context) (bool, error) {
-		rows, _, err := h.readRows(ctx, q)
+		_, rows, err := h.readRows(ctx, q)
 		if err != nil {
 			return false, err
 		}

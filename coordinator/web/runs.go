@@ -91,18 +91,17 @@ func (q query) filter() (f wire.RunFilter, ok bool) {
 	return f, true
 }
 
-// readRows returns the runs of a query, newest first. Next, unless empty, is the last run that was looked at.
-func (h *Handler) readRows(ctx context.Context, q query) (rows []row, next string, err error) {
+// readRows returns a page of runs, and its rows.
+func (h *Handler) readRows(ctx context.Context, q query) (list wire.RunList, rows []row, err error) {
 	f, ok := q.filter()
 	if !ok {
-		return nil, "", errUnknownList
+		return list, nil, errUnknownList
 	}
-	list, err := h.o.Coordinator.ListRuns(ctx, f)
-	if err != nil {
-		return nil, "", err
+	if list, err = h.o.Coordinator.ListRuns(ctx, f); err != nil {
+		return list, nil, err
 	}
 	rows, err = h.rowsOf(ctx, list.Runs)
-	return rows, list.Next, err
+	return list, rows, err
 }
 
 var errUnknownList = errors.New("there is no such list of runs")
@@ -147,7 +146,7 @@ func (h *Handler) showRuns(w http.ResponseWriter, r *http.Request, v *view) {
 			return
 		}
 	}
-	rows, next, err := h.readRows(r.Context(), q)
+	list, rows, err := h.readRows(r.Context(), q)
 	if err != nil {
 		h.fail(w, r, v, "listing runs", err)
 		return
@@ -173,14 +172,16 @@ func (h *Handler) showRuns(w http.ResponseWriter, r *http.Request, v *view) {
 	v.Put("</ul></nav>\n")
 	v.putRows(&v.Page, "rows", rows)
 	if len(rows) == 0 {
-		v.putNone(q, next)
+		v.putNone(q, list.Next)
 	}
-	if next != "" {
+	if list.Next != "" {
 		older := q
-		older.before = next
+		older.before = list.Next
 		text := "Older runs"
-		if q.text != "" && len(rows) < rowsShown {
+		if q.text != "" {
 			text = "Search older runs"
+			age := lo.Ternary(q.before == "", "newest", "next")
+			v.Put("<p class=\"dim\" id=\"searched\">This page searched the %s %d runs.</p>\n", age, list.Searched)
 		}
 		v.Put(`<p class="more"><a class="button" href="%s">%s</a></p>
 `, older.address("runs"), text)
@@ -192,7 +193,7 @@ func (h *Handler) showRuns(w http.ResponseWriter, r *http.Request, v *view) {
 func (v *view) putNone(q query, next string) {
 	switch {
 	case next != "":
-		v.Put("<p class=\"dim\" id=\"none\">None of the runs that were searched match.</p>\n")
+		v.Put("<p class=\"dim\" id=\"none\">None of these runs match.</p>\n")
 	case q != (query{}):
 		v.Put("<p class=\"dim\" id=\"none\">No run matches. <a href=\"%s\">Show all runs</a></p>\n", prefix+"runs")
 	default:

@@ -234,17 +234,19 @@ type RunFilter struct {
 // RunList is a page of runs, newest first.
 type RunList struct {
 	Runs []Run `json:"runs"`
-	// Next, unless empty, is the value of before for the next page.
-	Next string `json:"next,omitempty"`
+	// Next, unless empty, is the value of before for the next page. A page may be short, or empty, and still have a next one.
+	Next string `json:"next,omitempty" doc:"The value of before for the next page. A page may be short, or empty, and still have a next one."`
+	// Searched is how many runs a search with q has looked at. Older ones are searched with before.
+	Searched int `json:"searched,omitempty" doc:"How many runs a search with q has looked at, the newest first. Next continues it."`
 }
 
-// Counts says what runs and what waits. Each number is 1000 at most.
+// Counts says what runs and what waits. Numbers of runs are 1000 at most, numbers of questions 100.
 type Counts struct {
 	// Pending runs wait for a runner, running ones are executed or have hooks called, and waiting ones wait for people or runs.
 	Pending int `json:"pending"`
 	Running int `json:"running"`
 	Waiting int `json:"waiting"`
-	// Inbox is how many questions are open, InboxMine how many of them the caller may approve, and OldestWaitS for how many seconds the
+	// Inbox is how many questions are open, InboxMine how many of these the caller may approve, and OldestWaitS for how many seconds the
 	// oldest is open.
 	Inbox       int   `json:"inbox"`
 	InboxMine   int   `json:"inbox_mine"`

@@ -68,7 +68,7 @@ type SessionSummary struct {
 	UpdatedAt time.Time   `json:"updated_at"`
 }
 
-// SessionList is a page of sessions, newest first.
+// SessionList is a page of sessions, those with the newest runs first.
 type SessionList struct {
 	Sessions []SessionSummary `json:"sessions"`
 	// Next, unless empty, is the value of before for the next page.
@@ -80,8 +80,8 @@ type SessionFilter struct {
 	Status        []string  `query:"status" doc:"Only these statuses of the last run." enum:"pending,hooking,running,waiting,completed,failed,stopped"`
 	AgentName     string    `query:"agent_name" doc:"Only sessions of this blueprint."`
 	ParentSession string    `query:"parent_session_id" doc:"Only sessions that this one has started."`
-	Since         time.Time `query:"since" doc:"Only sessions that began at or after this time."`
-	Until         time.Time `query:"until" doc:"Only sessions that began before this time."`
+	Since         time.Time `query:"since" doc:"Only sessions whose last run was submitted at or after this time."`
+	Until         time.Time `query:"until" doc:"Only sessions whose last run was submitted before this time."`
 	Before        string    `query:"before" doc:"Only sessions after this place in the list: next of the page before."`
 	Limit         int       `query:"limit" default:"100" minimum:"1" maximum:"1000"`
 }

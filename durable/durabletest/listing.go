@@ -74,6 +74,11 @@ var listing = map[string]part{
 			{durable.Filter{RetryOf: "9"}, []agent.RunID{}},
 			{durable.Filter{Turn: durable.TurnLater}, []agent.RunID{"9"}},
 			{durable.Filter{Turn: durable.TurnLater, Status: []durable.Status{durable.StatusReady}}, []agent.RunID{}},
+			{durable.Filter{HasTurn: true}, []agent.RunID{"9", "8"}},
+			{durable.Filter{HasTurn: true, Status: []durable.Status{durable.StatusReady}}, []agent.RunID{"8"}},
+			{durable.Filter{LastTurn: true}, []agent.RunID{"9"}},
+			{durable.Filter{LastTurn: true, Before: "9"}, []agent.RunID{}},
+			{durable.Filter{LastTurn: true, Turn: durable.TurnFirst}, []agent.RunID{}},
 			{durable.Filter{ParentSession: "u"}, []agent.RunID{"9", "8"}},
 			{durable.Filter{ParentSession: "u", Before: "9"}, []agent.RunID{"8"}},
 			{durable.Filter{HasHooks: true}, []agent.RunID{"8"}},
@@ -193,17 +198,23 @@ var listing = map[string]part{
 		ended := beginRun(t, s, "ended")
 		running := beginRun(t, s, "running")
 		submitJobs(t, s, newJob("ready"))
+		submitJobs(t, s, newJob("paused"))
+		parked := beginRun(t, s, "waiting")
 		endRun(t, s, beginRun(t, s, "old"))
 		time.Sleep(2 * time.Millisecond) // the changes below must have another time
 		endRun(t, s, ended)
 		at := getRun(t, s, "ended").Updated
+		sendSignal(t, s, "paused", durable.SignalPause, "")
+		writeUpdate(t, s, parked, waitUpdate(1, newWait("c")))
+		releaseRun(t, s, parked)
 		writeUpdate(t, s, running, durable.Update{}, newEntry(1))
 		isEnded := []durable.Status{durable.StatusCompleted, durable.StatusFailed}
 		for _, c := range []struct {
 			filter durable.Filter
 			want   []agent.RunID
 		}{
-			{durable.Filter{ChangedSince: at}, []agent.RunID{"running", "ended"}},
+			{durable.Filter{ChangedSince: at}, []agent.RunID{"waiting", "paused", "running", "ended"}},
+			{durable.Filter{ChangedSince: at, Status: []durable.Status{durable.StatusWaiting}, Before: "paused"}, []agent.RunID{}},
 			{durable.Filter{ChangedSince: at, Status: isEnded}, []agent.RunID{"ended"}},
 			{durable.Filter{ChangedSince: at, Status: []durable.Status{durable.StatusReady, durable.StatusRunning}}, []agent.RunID{"running"}},
 			{durable.Filter{ChangedSince: longAgo(), Status: isEnded, Before: "old"}, []agent.RunID{"ended"}},
@@ -255,5 +266,8 @@ func listIDs(t *testing.T, s durable.Store, f durable.Filter) []agent.RunID {
 	t.Helper()
 	runs, err := s.List(t.Context(), f)
 	require.NoError(t, err, "list %+v", f)
+	n, err := s.Count(t.Context(), f)
+	require.NoError(t, err, "count %+v", f)
+	assert.Equal(t, len(runs), n, "count %+v", f)
 	return runIDs(runs)
 }

@@ -42,18 +42,23 @@ func (v view) RunsByKey(keys ...string) (map[string]store.Run, error) {
 	return all, nil
 }
 
-// List implements store.Rows.
-func (v view) List(f durable.Filter) (all []store.Run, _ error) {
+// selectRuns returns the runs that a filter selects, newest first.
+func (v view) selectRuns(f *durable.Filter) (all []*run, _ error) {
 	if f.Before != "" && v.byID[f.Before] == nil {
 		return nil, fmt.Errorf("run %q: %w", f.Before, durable.ErrNotFound)
 	}
-	after := f.Before == ""
+	after, sessions := f.Before == "", map[agent.SessionID]bool{}
 	for _, r := range slices.Backward(v.runs) {
+		isLast := true
+		if f.LastTurn && r.Traits.Turn != "" {
+			isLast = !sessions[r.Session]
+			sessions[r.Session] = true
+		}
 		switch {
 		case len(all) == f.Limit:
 			return all, nil
-		case after && matchesFilter(f, r.Run.Run):
-			all = append(all, cloneRun(r.Run))
+		case after && isLast && matchesState(f, &r.Run.Run) && matchesJob(f, &r.Run.Run):
+			all = append(all, r)
 		case r.ID == f.Before:
 			after = true
 		}
@@ -61,24 +66,35 @@ func (v view) List(f durable.Filter) (all []store.Run, _ error) {
 	return all, nil
 }
 
-// matchesFilter reports whether a filter selects a run, wherever it is in the list.
-func matchesFilter(f durable.Filter, r durable.Run) bool {
-	return matchesJob(f, r) && matchesState(f, r)
+// List implements store.Rows.
+func (v view) List(f durable.Filter) ([]store.Run, error) {
+	found, err := v.selectRuns(&f)
+	var all []store.Run
+	for _, r := range found {
+		all = append(all, cloneRun(r.Run))
+	}
+	return all, err
+}
+
+// Count implements store.Rows.
+func (v view) Count(f durable.Filter) (int, error) {
+	found, err := v.selectRuns(&f)
+	return len(found), err
 }
 
 // matchesJob reports whether a filter selects a run by what was submitted.
-func matchesJob(f durable.Filter, r durable.Run) bool {
+func matchesJob(f *durable.Filter, r *durable.Run) bool {
 	label, has := r.Labels[f.Label.Name]
 	return (f.Kind == "" || f.Kind == r.Kind) && (f.Phase == "" || f.Phase == r.Phase) && (f.Name == "" || f.Name == r.Name) &&
 		(f.Session == "" || f.Session == r.Session) && (f.Parent == "" || f.Parent == r.Parent) && (f.After == "" || f.After == r.After) &&
 		(f.ParentSession == "" || f.ParentSession == r.Traits.ParentSession) && (f.Turn == "" || f.Turn == r.Traits.Turn) &&
 		(f.RequestKey == "" || f.RequestKey == r.Traits.RequestKey) && (f.RetryOf == "" || f.RetryOf == r.Traits.RetryOf) &&
-		(!f.HasHooks || r.Traits.HasHooks) && (f.Label.Name == "" || has && label == f.Label.Value) &&
+		(!f.HasTurn && !f.LastTurn || r.Traits.Turn != "") && (!f.HasHooks || r.Traits.HasHooks) && (f.Label.Name == "" || has && label == f.Label.Value) &&
 		(f.By == "" || f.By == r.By) && (!f.Top || r.Parent == "")
 }
 
 // matchesState reports whether a filter selects a run by what has become of it, and when.
-func matchesState(f durable.Filter, r durable.Run) bool {
+func matchesState(f *durable.Filter, r *durable.Run) bool {
 	return (len(f.Status) == 0 || slices.Contains(f.Status, r.Status)) && (!f.Blocked || r.Blocked) &&
 		(f.ChangedSince.IsZero() || !r.Updated.Before(f.ChangedSince)) &&
 		(f.Since.IsZero() || !r.Created.Before(f.Since)) && (f.Until.IsZero() || r.Created.Before(f.Until)) &&

@@ -27,7 +27,7 @@ func claimQuery(heads, count string) string {
 		) l
 	),
 	claimed AS (
-		UPDATE runs r SET status = 'running', ready = NULL, owner = $2, epoch = r.epoch + 1, attempts = r.attempts + 1,
+		UPDATE runs r SET status = 'running', ready = NULL, idle = NULL, owner = $2, epoch = r.epoch + 1, attempts = r.attempts + 1,
 			expires = clock_timestamp() + $3::interval, updated = clock_timestamp()
 		WHERE r.id = ANY ((SELECT ids FROM picked)::text[]) RETURNING r.*
 	)

@@ -47,6 +47,7 @@ var (
 	OpenQuery        = openQuery
 	AuditQuery       = auditQuery
 	ListQuery        = listQuery
+	CountQuery       = countQuery
 )
 
 // GroupsAtOnce is the maximum number of statements with steps.

@@ -43,11 +43,11 @@ var partlyIndexed = []string{"parent", "parent_session", "retry_of", "phase", "t
 // listQuery returns the query of a list. The filter decides which index it reads:
 //
 //   - session, parent, parent session, retried run: the index of that column, because there are few runs;
-//   - label, turn, hooks, phase, submitter, name, kind, status: an index that ends with the status and the number. The query merges
+//   - label, turns, hooks, phase, submitter, name, kind, status: an index that ends with the status and the number. The query merges
 //     one list per status. Row comparisons of these two in place of equals signs rule out the index of the numbers: the planner might
 //     otherwise scan the newest runs in the hope of finding the few that match;
 //   - blocked, decision, hook: the index of blocked runs, or the index of runs with decisions;
-//   - changed since, all statuses are ends: the index of ends;
+//   - changed since: the indexes of ends, idle runs and owners;
 //   - otherwise the numbers of all runs, between those of the first and the last run of the time.
 func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	l := &listing{}
@@ -69,13 +69,21 @@ func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	if f.HasHooks {
 		l.and("r.has_hooks")
 	}
+	if f.HasTurn || f.LastTurn {
+		l.and("r.turn <> ''")
+	}
+	if f.LastTurn { // a subquery in place of NOT EXISTS, which the planner might make a join of all runs
+		l.and("(SELECT later.num FROM runs later WHERE later.session = r.session AND later.num > r.num AND later.turn <> '' LIMIT 1) IS NULL")
+	}
 	l.equal("submitted_by", f.By)
-	recent := !f.ChangedSince.IsZero() && len(f.Status) > 0 && lo.EveryBy(f.Status, durable.Status.Ended)
-	if recent {
-		// The planner expects few runs between two times, even if it does not know the first, and a list of numbers to be short.
-		l.and("r.num = ANY (ARRAY(SELECT num FROM runs WHERE ended >= " + l.arg(f.ChangedSince) + " AND ended < 'infinity'))")
-	} else if !f.ChangedSince.IsZero() {
-		l.and("r.updated >= " + l.arg(f.ChangedSince))
+	changed := !f.ChangedSince.IsZero()
+	if changed {
+		// The planner expects few runs between two times, even if it does not know the first, and a list of numbers to be short. An
+		// ended run does not change; a run that no process holds has the time in idle; few have an owner.
+		since := l.arg(f.ChangedSince)
+		l.and("r.num = ANY (ARRAY(SELECT num FROM runs WHERE ended >= " + since + " AND ended < 'infinity'" +
+			" UNION ALL SELECT num FROM runs WHERE idle >= " + since + " AND idle < 'infinity'" +
+			" UNION ALL SELECT num FROM runs WHERE owner <> '' AND updated >= " + since + "))")
 	}
 	if f.Top {
 		l.and("r.parent = ''")
@@ -90,12 +98,12 @@ func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	case few:
 	case f.Label.Name != "":
 		return l.byLabel(f), l.args
-	case f.Blocked, f.Decision != "", f.Hook != "", recent:
-	case f.By != "", f.Turn != "", f.HasHooks, f.Phase != "", f.Name != "", f.Kind != "", len(f.Status) > 0:
+	case f.Blocked, f.Decision != "", f.Hook != "", changed:
+	case f.By != "", f.Turn != "", f.HasTurn, f.LastTurn, f.HasHooks, f.Phase != "", f.Name != "", f.Kind != "", len(f.Status) > 0:
 		return l.byStatus(f), l.args
 	}
 	if len(f.Status) > 0 {
-		l.and("r.status = ANY (" + l.statuses(f) + ")")
+		l.and("(r.status = ANY (" + l.statuses(f) + ")) IS TRUE") // which rules out the index of statuses
 	}
 	if f.Label.Name != "" {
 		l.and("EXISTS (SELECT FROM labels l WHERE l.run = r.num AND l.name = " + l.arg(f.Label.Name) +
@@ -103,6 +111,12 @@ func listQuery(f durable.Filter, before *int64) (query string, args []any) {
 	}
 	l.and("r.num < " + l.behind)
 	return "SELECT " + runs.Columns + " FROM runs r WHERE " + strings.Join(l.where, " AND ") + " ORDER BY r.num DESC LIMIT " + l.limit, l.args
+}
+
+// countQuery returns the query for the length of a list.
+func countQuery(f durable.Filter, before *int64) (query string, args []any) {
+	query, args = listQuery(f, before)
+	return "SELECT count(*) FROM (" + query + ") x", args
 }
 
 // containing returns a JSON list that the decisions of selected runs contain.

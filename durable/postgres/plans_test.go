@@ -29,12 +29,12 @@ func fill(t testing.TB, s *postgres.Store, n int) {
 	for _, statement := range []string{
 		`INSERT INTO queues (key, kind, name, demands) SELECT sha256(i::text::bytea), 'agent', 'agent ' || i, ''
 		FROM generate_series(0, 999) i WHERE $1::int > 0`,
-		`INSERT INTO runs (id, session, kind, name, parent, root, status, reason, steps, entries, created, updated, ended, owner, expires, ready, answer_by,
+		`INSERT INTO runs (id, session, kind, name, parent, root, status, reason, steps, entries, created, updated, ended, idle, owner, expires, ready, answer_by,
 			queue, labels, blocked, epoch, attempts, offer_seq, offered, not_before, deadline, start_by, cancel_cause, handled, signals, turn, parent_session, has_hooks,
 			submitted_by, decisions)
 		SELECT 'run ' || i, 'session ' || i / 5, CASE WHEN i % 5000 = 3 THEN 'command' ELSE 'agent' END, 'agent ' || i % 1000,
 			CASE WHEN i % 20 = 0 THEN 'run ' || i - 1 ELSE '' END, '', status, '', 10, 10, at, at,
-			CASE WHEN status IN ('completed', 'failed') THEN at END, CASE status WHEN 'running' THEN 'owner ' || i % 7 ELSE '' END,
+			CASE WHEN status IN ('completed', 'failed') THEN at END, CASE WHEN status IN ('ready', 'pending', 'waiting') THEN at END, CASE status WHEN 'running' THEN 'owner ' || i % 7 ELSE '' END,
 			CASE status WHEN 'running' THEN now() + CASE WHEN i % 10000 = 1 THEN -1 ELSE 1 END * interval '1 day' END,
 			CASE status WHEN 'ready' THEN at END,
 			CASE WHEN status = 'waiting' AND i % 100 = 21 THEN now() + CASE WHEN i % 10000 = 21 THEN -1 ELSE 1 END * interval '1 day' END,
@@ -197,8 +197,12 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		"a hook, top":        {durable.Filter{Hook: "limit", Decision: durable.DecisionAsked, Top: true}, "runs_decided", 60},
 		"a submitter":        {durable.Filter{By: "ann"}, "runs_submitted_by", 100},
 		"a submitter, ready": {durable.Filter{By: "bob", Status: one(durable.StatusReady)}, "runs_submitted_by", 60},
-		"ended since":        {durable.Filter{ChangedSince: time.Now(), Status: one(durable.StatusFailed)}, "runs_ended", 5},
-		"changed since":      {durable.Filter{ChangedSince: time.Now(), Status: one(durable.StatusRunning)}, "runs_status", 100},
+		"ended since":        {durable.Filter{ChangedSince: time.Now(), Status: one(durable.StatusFailed)}, "runs_ended", 100},
+		"changed since":      {durable.Filter{ChangedSince: time.Now()}, "runs_idle", 100},
+		"changed since, two": {durable.Filter{ChangedSince: time.Now(), Status: one(durable.StatusRunning)}, "runs_owner", 100},
+		"turns, a status":    {durable.Filter{HasTurn: true, Status: one(durable.StatusReady)}, "runs_turn", 60},
+		"last turns":         {durable.Filter{LastTurn: true, Status: one(durable.StatusReady)}, "runs_session", 200},
+		"last turns of all":  {durable.Filter{LastTurn: true}, "runs_turn", 600},
 		"a label":            {durable.Filter{Label: durable.Label{Name: "site", Value: "site 1"}}, "labels_value", 400},
 		"a label, no run":    {durable.Filter{Label: durable.Label{Name: "site", Value: "site 2"}}, "labels_value", 5},
 		"a label, a status":  {durable.Filter{Label: durable.Label{Name: "team", Value: "team 1"}, Status: one(durable.StatusReady)}, "labels_value", 100},
@@ -212,6 +216,8 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		for behind, before := range map[string]*int64{"": nil, ", a page behind": new(int64(60_000))} {
 			sql, args := postgres.ListQuery(list.filter, before)
 			queries["list "+name+behind] = query{sql, args, list.index, list.most}
+			sql, args = postgres.CountQuery(list.filter, before)
+			queries["count "+name+behind] = query{sql, args, list.index, list.most}
 		}
 	}
 	for name, q := range queries {

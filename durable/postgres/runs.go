@@ -36,21 +36,37 @@ func (t *tx) RunsByKey(keys ...string) (map[string]store.Run, error) {
 	return lo.KeyBy(all, func(r store.Run) string { return r.IdempotencyKey }), err
 }
 
+// numBefore returns the number of the last run of the page before; nil for the first page.
+func (t *tx) numBefore(f durable.Filter) (*int64, error) {
+	if f.Before == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	num, found, err := store.SelectOne(t, func(num *int64) []any { return []any{num} }, `SELECT num FROM runs WHERE id = $1`, string(f.Before))
+	if err == nil && !found {
+		err = fmt.Errorf("page behind run %s: %w", f.Before, durable.ErrNotFound)
+	}
+	return &num, err
+}
+
 // List implements store.Rows.
 func (t *tx) List(f durable.Filter) ([]store.Run, error) {
-	var before *int64
-	if f.Before != "" {
-		num, found, err := store.SelectOne(t, func(num *int64) []any { return []any{num} }, `SELECT num FROM runs WHERE id = $1`, string(f.Before))
-		if err == nil && !found {
-			err = fmt.Errorf("page behind run %s: %w", f.Before, durable.ErrNotFound)
-		}
-		if err != nil {
-			return nil, err
-		}
-		before = &num
+	before, err := t.numBefore(f)
+	if err != nil {
+		return nil, err
 	}
 	sql, args := listQuery(f, before)
 	return store.SelectAll(t, runs.Targets, sql, args...)
+}
+
+// Count implements store.Rows.
+func (t *tx) Count(f durable.Filter) (n int, err error) {
+	before, err := t.numBefore(f)
+	if err != nil {
+		return 0, err
+	}
+	sql, args := countQuery(f, before)
+	n, _, err = store.SelectOne(t, func(n *int) []any { return []any{n} }, sql, args...)
+	return n, err
 }
 
 // PutRun implements store.Tx. It keeps the newest state of a run until the writes are sent.

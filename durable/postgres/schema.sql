@@ -11,7 +11,7 @@ CREATE INDEX runs_session ON runs (session, num);
 CREATE INDEX runs_parent ON runs (parent, num) WHERE parent <> '';
 CREATE INDEX runs_parent_session ON runs (parent_session, num) WHERE parent_session <> '';
 CREATE INDEX runs_retry_of ON runs (retry_of, num) WHERE retry_of <> '';
-CREATE INDEX runs_turn ON runs (turn, status, num) WHERE turn <> '';
+CREATE INDEX runs_turn ON runs (status, num) WHERE turn <> '';
 CREATE INDEX runs_hooks ON runs (status, num) WHERE has_hooks;
 CREATE INDEX runs_blocked ON runs (num) WHERE blocked;
 CREATE INDEX runs_decided ON runs (num) WHERE decisions <> '';
@@ -34,6 +34,7 @@ CREATE INDEX runs_start_by ON runs (start_by) WHERE start_by IS NOT NULL AND end
 CREATE INDEX runs_owed ON runs (ready, num) WHERE status = 'ready' AND offered IS NULL;
 CREATE INDEX runs_offered ON runs (offered) WHERE status = 'ready' AND offered IS NOT NULL;
 CREATE INDEX runs_ended ON runs (ended) WHERE ended IS NOT NULL;
+CREATE INDEX runs_idle ON runs (idle) WHERE idle IS NOT NULL; -- for runs that have changed
 
 CREATE INDEX waits_run ON waits (run, place);
 CREATE INDEX waits_child ON waits (child) WHERE child <> '';

@@ -15,23 +15,38 @@ import (
 // position is the place of a run in lists.
 type position struct{ num, created int64 }
 
+// positionOf returns the position of the last run of the page before.
+func (v *view) positionOf(f durable.Filter) (position, error) {
+	if f.Before == "" {
+		return position{math.MaxInt64, math.MaxInt64}, nil
+	}
+	before, found, err := store.SelectOne(v, func(p *position) []any { return []any{&p.num, &p.created} },
+		`SELECT num, created FROM runs WHERE id = ?`, string(f.Before))
+	if err == nil && !found {
+		err = fmt.Errorf("run %q: %w", f.Before, durable.ErrNotFound)
+	}
+	return before, err
+}
+
 // List implements store.Rows.
 func (v *view) List(f durable.Filter) ([]store.Run, error) {
-	before := position{math.MaxInt64, math.MaxInt64}
-	if f.Before != "" {
-		var found bool
-		var err error
-		before, found, err = store.SelectOne(v, func(p *position) []any { return []any{&p.num, &p.created} },
-			`SELECT num, created FROM runs WHERE id = ?`, string(f.Before))
-		if err == nil && !found {
-			err = fmt.Errorf("run %q: %w", f.Before, durable.ErrNotFound)
-		}
-		if err != nil {
-			return nil, err
-		}
+	before, err := v.positionOf(f)
+	if err != nil {
+		return nil, err
 	}
 	query, args := selectList(f, before)
-	return store.SelectAll(once{v}, runs.Targets, query, args...)
+	return store.SelectAll(lister{v}, runs.Targets, query, args...)
+}
+
+// Count implements store.Rows.
+func (v *view) Count(f durable.Filter) (n int, err error) {
+	before, err := v.positionOf(f)
+	if err != nil {
+		return 0, err
+	}
+	query, args := selectCount(f, before)
+	n, _, err = store.SelectOne(lister{v}, func(n *int) []any { return []any{n} }, query, args...)
+	return n, err
 }
 
 // listing is a query for the numbers of the runs of a page.
@@ -49,9 +64,22 @@ func (l *listing) and(condition string, args ...any) {
 	l.args = append(l.args, args...)
 }
 
-// selectList reads one index in the order of the list, so that a page costs a page and not all runs. An index
-// whose second column is the status is read once for each status. Other conditions are checked in each row.
+// selectList returns the query of a list.
 func selectList(f durable.Filter, before position) (query string, args []any) {
+	query, order, args := selectNumbers(f, before)
+	return "SELECT " + runs.Columns + " FROM (" + query + ") CROSS JOIN runs r ON r.num = listed ORDER BY " +
+		strings.NewReplacer("labels.run", "r.num", "runs.", "r.").Replace(order), args
+}
+
+// selectCount returns the query for the length of a list.
+func selectCount(f durable.Filter, before position) (query string, args []any) {
+	query, _, args = selectNumbers(f, before)
+	return "SELECT count(*) FROM (" + query + ")", args
+}
+
+// selectNumbers reads one index in the order of the list, so that a page costs a page and not all runs. An index
+// that begins or ends with the status is read once for each status. Other conditions are checked in each row.
+func selectNumbers(f durable.Filter, before position) (query, order string, args []any) {
 	l := listBy(f, before)
 	statuses := f.Status
 	if l.perStatus {
@@ -61,7 +89,8 @@ func selectList(f durable.Filter, before position) (query string, args []any) {
 		column := lo.Ternary(f.Label.Name != "" && strings.HasPrefix(l.from, "labels"), "labels.status", "runs.status")
 		var parts []string
 		for _, status := range statuses {
-			part, partArgs := l.page(column+" = ?", string(status))
+			// Without the +, SQLite would plan the query for each status, in case that a partial index of one status helps.
+			part, partArgs := l.page(column+" = +?", string(status))
 			parts = append(parts, "SELECT listed FROM ("+part+" LIMIT ?)")
 			args = append(args, append(partArgs, f.Limit)...)
 		}
@@ -72,8 +101,7 @@ func selectList(f durable.Filter, before position) (query string, args []any) {
 		}
 		query, args = l.page("")
 	}
-	return "SELECT " + runs.Columns + " FROM (" + query + " LIMIT ?) CROSS JOIN runs r ON r.num = listed ORDER BY " +
-		strings.NewReplacer("labels.run", "r.num", "runs.", "r.").Replace(l.order), append(args, f.Limit)
+	return query + " LIMIT ?", l.order, append(args, f.Limit)
 }
 
 // page returns the query with one more condition, unless that is empty.
@@ -85,10 +113,15 @@ func (l *listing) page(condition string, args ...any) (query string, _ []any) {
 	return "SELECT runs.num AS listed FROM " + l.from + " WHERE " + strings.Join(where, " AND ") + " ORDER BY " + l.order, slices.Concat(l.args, args)
 }
 
+// selectChanged returns the runs that have changed since a time: those that have ended, those that no process holds, and those that one
+// does, which are few. An ended run does not change.
+const selectChanged = `SELECT num AS changed FROM runs INDEXED BY runs_ended WHERE ended >= ?
+	UNION ALL SELECT num FROM runs INDEXED BY runs_idle WHERE idle >= ?
+	UNION ALL SELECT num FROM runs INDEXED BY runs_held WHERE owner <> '' AND updated >= ?`
+
 // listBy selects the index for a filter: the one that leaves the fewest runs, as far as the store can tell.
 func listBy(f durable.Filter, before position) (l listing) {
 	l.order = "runs.num DESC"
-	recent := !f.ChangedSince.IsZero() && len(f.Status) > 0 && lo.EveryBy(f.Status, durable.Status.Ended)
 	timed := !f.Since.IsZero() || !f.Until.IsZero()
 	by := func(index string) string { return "runs INDEXED BY " + index }
 	switch {
@@ -106,10 +139,10 @@ func listBy(f durable.Filter, before position) (l listing) {
 		l.from = by("runs_by_block")
 	case f.Decision != "" || f.Hook != "":
 		l.from = by("runs_by_decision")
-	case recent:
-		l.from = by("runs_ended")
-	case f.Turn != "":
-		l.from = by("runs_by_turn")
+	case !f.ChangedSince.IsZero():
+		l.from = "(" + selectChanged + ") CROSS JOIN runs ON runs.num = changed"
+		since := f.ChangedSince.UnixMicro()
+		l.args = []any{since, since, since}
 	case f.HasHooks:
 		l.from, l.perStatus = by("runs_by_hooks"), true
 	case f.Phase != "":
@@ -118,6 +151,8 @@ func listBy(f durable.Filter, before position) (l listing) {
 		l.from, l.perStatus = by("runs_by_submitter"), true
 	case f.Name != "":
 		l.from, l.perStatus = by("runs_by_name"), true
+	case f.Turn != "" || f.HasTurn || f.LastTurn:
+		l.from, l.perStatus = by("runs_by_turn"), true
 	case f.Kind != "":
 		l.from, l.perStatus = by("runs_by_kind"), true
 	case len(f.Status) > 0:
@@ -161,14 +196,17 @@ func listBy(f durable.Filter, before position) (l listing) {
 	if f.Top {
 		l.and("parent = ''")
 	}
+	if f.HasTurn || f.LastTurn {
+		l.and("turn <> ''")
+	}
+	if f.LastTurn {
+		l.and(`NOT EXISTS (SELECT 1 FROM runs later INDEXED BY runs_by_session
+			WHERE later.session = runs.session AND later.session <> '' AND later.num > runs.num AND later.turn <> '')`)
+	}
 	if f.HasHooks {
 		l.and("has_hooks = 1 AND has_hooks <> 0")
 	}
-	switch {
-	case f.ChangedSince.IsZero():
-	case recent: // an ended run does not change
-		l.and("ended >= ?", f.ChangedSince.UnixMicro())
-	default:
+	if !f.ChangedSince.IsZero() {
 		l.and("updated >= ?", f.ChangedSince.UnixMicro())
 	}
 	if !f.Since.IsZero() {

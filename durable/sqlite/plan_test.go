@@ -86,7 +86,9 @@ func TestPlansOfLists(t *testing.T) {
 		"session, statuses": {durable.Filter{Session: "s", Name: "a", Status: ends}, "runs_by_session (session=? AND rowid<?)", 1},
 		"parent":            {durable.Filter{Parent: "p"}, "runs_by_parent (parent=? AND rowid<?)", 1},
 		"parent session":    {durable.Filter{ParentSession: "s", Turn: "t"}, "runs_by_parent_session (parent_session=? AND rowid<?)", 1},
-		"turn":              {durable.Filter{Turn: "t", Name: "a"}, "runs_by_turn (turn=? AND rowid<?)", 1},
+		"turn":              {durable.Filter{Turn: "t"}, "runs_by_turn (status=? AND rowid<?)", 8},
+		"turns, status":     {durable.Filter{HasTurn: true, Status: waiting}, "runs_by_turn (status=? AND rowid<?)", 1},
+		"turns, phase":      {durable.Filter{HasTurn: true, Phase: "p", Status: waiting}, "runs_by_phase (phase=? AND status=? AND rowid<?)", 1},
 		"hooks":             {durable.Filter{HasHooks: true, Name: "a"}, "runs_by_hooks (has_hooks=? AND status=? AND rowid<?)", 8},
 		"blocked":           {durable.Filter{Blocked: true}, "runs_by_block (blocked=? AND rowid<?)", 1},
 		"decision":          {durable.Filter{Decision: "denied", Hook: "h", By: "b"}, "runs_by_decision (num<?)", 1},
@@ -113,8 +115,20 @@ func TestPlansOfLists(t *testing.T) {
 		})
 	}
 
-	changed, _ := selectList(durable.Filter{ChangedSince: time.Now(), Status: []durable.Status{durable.StatusFailed}}, position{1 << 40, 1 << 60})
-	assert.Contains(t, strings.Join(explainPlan(t, s, changed), "\n"), "runs_ended (ended>?)", "those that have ended lately")
+	for _, f := range []durable.Filter{{ChangedSince: time.Now()}, {ChangedSince: time.Now(), Status: ends}} {
+		changed, _ := selectList(f, position{1 << 40, 1 << 60})
+		plan := strings.Join(explainPlan(t, s, changed), "\n")
+		for _, index := range []string{"runs_ended (ended>?)", "runs_idle (idle>?)", "SCAN runs USING INDEX runs_held", "INTEGER PRIMARY KEY (rowid=?)"} {
+			assert.Contains(t, plan, index)
+		}
+		assert.NotContains(t, plan, "runs_by")
+	}
+	newest, _ := selectList(durable.Filter{LastTurn: true, Status: waiting}, position{1 << 40, 1 << 60})
+	plan := strings.Join(explainPlan(t, s, newest), "\n")
+	assert.Contains(t, plan, "runs_by_turn (status=? AND rowid<?)")
+	assert.Contains(t, plan, "SEARCH later USING INDEX runs_by_session (session=? AND rowid>?)")
+	count, _ := selectCount(durable.Filter{HasTurn: true, Status: waiting}, position{1 << 40, 1 << 60})
+	assert.Contains(t, strings.Join(explainPlan(t, s, count), "\n"), "runs_by_turn (status=? AND rowid<?)")
 
 	kinds := []durable.WaitKind{durable.WaitFile, durable.WaitCommand}
 	for name, c := range map[string]struct {
@@ -141,7 +155,7 @@ func TestPlansOfLists(t *testing.T) {
 	query, _ := claim.selectOwn()
 	assert.Contains(t, strings.Join(explainPlan(t, s, query), "\n"), "waits_watched (checker=?)")
 	query, _ = claim.selectFree(0)
-	plan := strings.Join(explainPlan(t, s, query), "\n")
+	plan = strings.Join(explainPlan(t, s, query), "\n")
 	assert.Equal(t, 4, strings.Count(plan, "waits_unwatched (kind=? AND host=?)"), "%s", plan)
 	assert.Contains(t, plan, "waits_lapsed (checked_until<?)")
 	for index, f := range map[string]durable.AuditFilter{

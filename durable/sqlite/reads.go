@@ -88,13 +88,22 @@ func (v *view) execCount(query string, args ...any) (int64, error) {
 	return n, v.fail(err)
 }
 
-// once is a view whose queries are not prepared, because each is one of many.
-type once struct{ *view }
+// lister is a view whose queries are composed: not all of them stay prepared.
+type lister struct{ *view }
 
 // Select implements store.SQL.
-func (o once) Select(query string, args, targets []any, next func()) error {
-	rows, err := o.conn.QueryContext(o.ctx, query, toFields(args)...)
-	return o.fail(scanRows(rows, err, targets, next))
+func (l lister) Select(query string, args, targets []any, next func()) error {
+	stmt, err := l.prepareList(l.ctx, query) //nolint:sqlclosecheck // it stays open for the next query
+	if err != nil {
+		return l.fail(err)
+	}
+	var rows *sql.Rows
+	if stmt != nil {
+		rows, err = stmt.QueryContext(l.ctx, toFields(args)...)
+	} else {
+		rows, err = l.conn.QueryContext(l.ctx, query, toFields(args)...)
+	}
+	return l.fail(scanRows(rows, err, targets, next))
 }
 
 // scanRows scans the rows of a query.
@@ -186,24 +195,24 @@ func (v *view) Owed(retry time.Duration, limit int) ([]durable.Offer, error) {
 // OpenWaits implements store.Rows.
 func (v *view) OpenWaits(f durable.WaitFilter) ([]store.Wait, error) {
 	query, args := selectOpen(f, v.micros())
-	return store.SelectWaits(once{v}, query, args...)
+	return store.SelectWaits(lister{v}, query, args...)
 }
 
 // Checks implements store.Rows.
 func (v *view) Checks(owner string, kinds []durable.WaitKind, hosts []string, limit int) ([]store.Wait, error) {
 	c := checks{owner, kinds, hosts, limit}
 	query, args := c.selectOwn()
-	all, err := store.SelectWaits(once{v}, query, args...)
+	all, err := store.SelectWaits(lister{v}, query, args...)
 	if err != nil || len(all) >= limit {
 		return all, err
 	}
 	query, args = c.selectFree(v.micros())
-	free, err := store.SelectWaits(once{v}, query, args...)
+	free, err := store.SelectWaits(lister{v}, query, args...)
 	return append(all, free[:min(len(free), limit-len(all))]...), err
 }
 
 // Audit implements store.Rows.
 func (v *view) Audit(f durable.AuditFilter) ([]durable.AuditRecord, error) {
 	query, args := selectRecords(f)
-	return store.SelectRecords(once{v}, query, args...)
+	return store.SelectRecords(lister{v}, query, args...)
 }

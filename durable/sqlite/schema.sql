@@ -11,7 +11,7 @@ CREATE INDEX runs_by_session ON runs (session) WHERE session <> '';
 CREATE INDEX runs_by_parent ON runs (parent) WHERE parent <> '';
 CREATE INDEX runs_by_parent_session ON runs (parent_session) WHERE parent_session <> '';
 CREATE INDEX runs_by_retry ON runs (retry_of) WHERE retry_of <> '';
-CREATE INDEX runs_by_turn ON runs (turn) WHERE turn <> '';
+CREATE INDEX runs_by_turn ON runs (status) WHERE turn <> '';
 CREATE INDEX runs_by_hooks ON runs (has_hooks, status) WHERE has_hooks <> 0;
 CREATE INDEX runs_by_block ON runs (blocked) WHERE blocked <> 0;
 CREATE INDEX runs_by_decision ON runs (num) WHERE decisions <> '';
@@ -32,6 +32,7 @@ CREATE INDEX runs_not_before ON runs (not_before) WHERE status = 'pending';
 CREATE INDEX runs_deadline ON runs (deadline) WHERE deadline IS NOT NULL AND ended IS NULL AND cancel_cause = '';
 CREATE INDEX runs_start_by ON runs (start_by) WHERE start_by IS NOT NULL AND ended IS NULL AND attempts = 0;
 CREATE INDEX runs_ended ON runs (ended) WHERE ended IS NOT NULL;
+CREATE INDEX runs_idle ON runs (idle) WHERE idle IS NOT NULL; -- for runs that have changed
 
 CREATE INDEX waits_by_run ON waits (run, place);
 CREATE INDEX waits_by_child ON waits (child) WHERE child <> '';

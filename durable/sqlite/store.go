@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,23 +108,45 @@ type statements struct {
 	}
 	mu  sync.Mutex
 	all map[string]*sql.Stmt
+	// lists has statements that are composed for a filter: there may be more than are kept.
+	lists map[string]*sql.Stmt
 }
+
+// maxLists is how many statements for lists are kept: preparing one takes longer than reading a short list.
+const maxLists = 200
 
 // prepare prepares a statement once.
 func (s *statements) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if stmt := s.all[query]; stmt != nil {
+	return s.prepareIn(ctx, &s.all, query)
+}
+
+// prepareList prepares a statement for a list once; nil if as many as are kept have been prepared before.
+func (s *statements) prepareList(ctx context.Context, query string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lists[query] == nil && len(s.lists) >= maxLists {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return s.prepareIn(ctx, &s.lists, query)
+}
+
+// planOnce hides the values of limits from SQLite, which would otherwise plan a prepared query again for each value.
+var planOnce = strings.NewReplacer("LIMIT ?", "LIMIT +?", "LIMIT $", "LIMIT +$")
+
+func (s *statements) prepareIn(ctx context.Context, all *map[string]*sql.Stmt, query string) (*sql.Stmt, error) {
+	if stmt := (*all)[query]; stmt != nil {
 		return stmt, nil
 	}
-	stmt, err := s.conn.PrepareContext(context.WithoutCancel(ctx), query) //nolint:sqlclosecheck // release closes it
+	stmt, err := s.conn.PrepareContext(context.WithoutCancel(ctx), planOnce.Replace(query)) //nolint:sqlclosecheck // release closes it
 	if err != nil {
 		return nil, fmt.Errorf("preparing %q: %w", query, err)
 	}
-	if s.all == nil {
-		s.all = map[string]*sql.Stmt{}
+	if *all == nil {
+		*all = map[string]*sql.Stmt{}
 	}
-	s.all[query] = stmt
+	(*all)[query] = stmt
 	return stmt, nil
 }
 
@@ -132,8 +155,10 @@ func (s *statements) release() error {
 		return nil
 	}
 	var errs []error
-	for _, stmt := range s.all {
-		errs = append(errs, stmt.Close())
+	for _, all := range []map[string]*sql.Stmt{s.all, s.lists} {
+		for _, stmt := range all {
+			errs = append(errs, stmt.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -156,7 +156,7 @@ var (
 	selectReady       = `SELECT num, priority, ready FROM runs INDEXED BY runs_ready WHERE queue = ?1 AND status = 'ready'
 		ORDER BY priority DESC, ready, num LIMIT ?2`
 	updateClaimed = `UPDATE runs SET status = 'running', owner = ?2, epoch = epoch + 1, attempts = attempts + 1, leased = ?3, updated = ?3,
-		expires = ?4, ready = NULL WHERE num = ?1 RETURNING ` + strings.ReplaceAll(runs.Columns, "r.", "runs.")  // it knows no alias
+		expires = ?4, ready = NULL, idle = NULL WHERE num = ?1 RETURNING ` + strings.ReplaceAll(runs.Columns, "r.", "runs.")  // it knows no alias
 )
 
 // Claim implements store.DB. It writes only when it has seen a ready run, so that idle workers do not keep others from writing.

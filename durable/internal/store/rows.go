@@ -51,6 +51,8 @@ type Run struct {
 	AnyWait bool
 	// Ended is zero while the run has not ended.
 	Ended time.Time
+	// Idle is Updated while the run has not ended and has no owner; otherwise zero. A step does not change it.
+	Idle time.Time
 	// Leased is when the lease was granted or renewed. A DB whose clock cannot be set back need not keep it.
 	Leased time.Time
 	// Offer counts how often the run has become ready. Offered is zero while this offer is owed; otherwise it is what Tx.PutOffers
@@ -127,6 +129,8 @@ type Rows interface { //nolint:interfacebloat // one method for each question to
 	RunsByKey(keys ...string) (map[string]Run, error)
 	// List returns runs as durable.Catalogue.List does. Filters have a Limit, and name each status or kind once.
 	List(f durable.Filter) ([]Run, error)
+	// Count returns how many runs List would return.
+	Count(f durable.Filter) (int, error)
 	// Due returns at most limit runs for each Cause that applies to them now.
 	Due(now time.Time, limit int) (map[Cause][]agent.RunID, error)
 	Queues() ([]durable.Needs, error)
@@ -244,6 +248,13 @@ func (r *Run) Start(owner string, ttl time.Duration, now time.Time) {
 	}
 	r.Owner, r.Leased, r.Expires, r.Updated = owner, now, now.Add(ttl), now
 	r.Epoch++
+}
+
+// setIdle sets when the run has changed, if no process holds it.
+func (r *Run) setIdle() {
+	if r.Idle = r.Updated; r.Owner != "" || r.Status.Ended() {
+		r.Idle = time.Time{}
+	}
 }
 
 // isSatisfied reports whether a waiting run has nothing to wait for. Children are the runs of its open waits.

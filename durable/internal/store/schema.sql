@@ -58,6 +58,7 @@ CREATE TABLE runs (
 	appended        bytea, -- the last commit's fingerprint
 	updated         timestamptz NOT NULL,
 	ended           timestamptz, -- null while the run has not ended
+	idle            timestamptz, -- updated, unless the run has ended or an owner: then null
 	ready           timestamptz, -- since when the run has been ready; null while it is not
 	offer_seq       bigint NOT NULL DEFAULT 0, -- how often the run has become ready
 	offered         timestamptz, -- when the newest offer may be repeated; null while it is owed

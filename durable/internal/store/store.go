@@ -140,6 +140,7 @@ func (t tx) lockAll(ids ...agent.RunID) (map[agent.RunID]Run, error) {
 // put stores a locked run.
 func (t tx) put(r Run) error {
 	old := t.runs[r.ID]
+	r.setIdle()
 	t.runs[r.ID] = r
 	return t.PutRun(old, r)
 }
@@ -216,6 +217,12 @@ func (s *Store) List(ctx context.Context, f durable.Filter) ([]durable.Run, erro
 	f.Status, f.Limit = lo.Uniq(f.Status), limitOf(f.Limit)
 	all, err := readRows(ctx, s, "listing runs", func(rows Rows) ([]Run, error) { return rows.List(f) })
 	return s.keys.openRuns(lo.Map(all, func(r Run, _ int) durable.Run { return r.Run })...), err
+}
+
+// Count implements durable.Store.
+func (s *Store) Count(ctx context.Context, f durable.Filter) (int, error) {
+	f.Status, f.Limit = lo.Uniq(f.Status), limitOf(f.Limit)
+	return readRows(ctx, s, "counting runs", func(rows Rows) (int, error) { return rows.Count(f) })
 }
 
 // Entries implements durable.Store.

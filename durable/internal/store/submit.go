@@ -73,6 +73,7 @@ func (t tx) runsOf(jobs []durable.Job, ending agent.RunID) (all []durable.Run, a
 		case !j.NotBefore.After(t.Now()):
 			r.Status, r.Ready, r.Offer = durable.StatusReady, t.Now(), 1
 		}
+		r.setIdle()
 		all, added = append(all, r.Run.Run), append(added, r)
 		byID[j.ID] = r.Run
 		if j.IdempotencyKey != "" {
@@ -133,6 +134,7 @@ func (s *Store) Begin(ctx context.Context, j durable.Job, owner string, ttl time
 		r := &added[0]
 		r.Offer = 0
 		r.Start(owner, ttl, t.Now())
+		r.setIdle()
 		l = r.Lease()
 		return t.AddRuns(*r)
 	})

@@ -35,7 +35,7 @@ func (r *services) newListSessions() *cobra.Command {
 	var limit int
 	c := &cobra.Command{
 		Use:     "list",
-		Short:   "List sessions, newest first",
+		Short:   "List sessions, those with the newest runs first",
 		Example: "  grapnel sessions list --status failed --server http://127.0.0.1:8420",
 		Args:    console.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
