@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -49,7 +50,7 @@ type bench struct {
 	t     *testing.T
 	store durable.Store
 	c     *coordinator.Coordinator
-	// answers are what agents answer, by the names of their blueprints.
+	// answers are what agents answer, by the names of their blueprints. The model fails instead of an empty answer.
 	answers map[string]func(input string) string
 	// replies, where they are set, answer for the whole conversation instead.
 	replies map[string]func(s agent.State) string
@@ -140,7 +141,11 @@ func (b *bench) runnerOptions(k *durable.Keeper) coordinator.RunnerOptions {
 			if reply == nil {
 				reply = func(s agent.State) string { return b.answers[name](s.LastMessage().OrEmpty().Text()) }
 			}
-			return agent.Step{Message: agent.Assistant(reply(s)), FinishReason: agent.FinishStop}, nil
+			text := reply(s)
+			if text == "" {
+				return agent.Step{}, errors.New("the model is gone")
+			}
+			return agent.Step{Message: agent.Assistant(text), FinishReason: agent.FinishStop}, nil
 		})
 		a, err := builder.New().WithName(name).WithDriver(driver).With(capability.UseHooks(rules...), capability.UseDurability{Keeper: k}).Build().Get()
 		return a, nil, err

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,7 +18,8 @@ import (
 )
 
 // Retry submits a run again that has failed or was stopped: with the version of its blueprint, its first parameters, its demands, labels and time
-// limits. Nothing that it did is in the new run, which has a session of its own. With PastHook, the on_run_start hook that has blocked the
+// limits. Nothing that it did is in the new run. The retry of a session's first run has a session of its own; the retry of the last run of
+// a session follows it there, and its conversation leaves the retried run out. With PastHook, the on_run_start hook that has blocked the
 // run is not asked about the new one. It returns an *InvalidError for a run that cannot be retried.
 func (c *Coordinator) Retry(ctx context.Context, id agent.RunID, r wire.RetryRequest, by string) (durable.Run, error) {
 	before, err := c.FindRun(ctx, id)
@@ -32,11 +34,7 @@ func (c *Coordinator) Retry(ctx context.Context, id agent.RunID, r wire.RetryReq
 	if err != nil {
 		return durable.Run{}, err
 	}
-	input, err := c.store.SubmittedInput(ctx, id)
-	if err != nil {
-		return durable.Run{}, err
-	}
-	params, err := parametersOf(before.Kind, input)
+	params, err := c.retryParameters(ctx, before)
 	if err != nil {
 		return durable.Run{}, err
 	}
@@ -49,9 +47,14 @@ func (c *Coordinator) Retry(ctx context.Context, id agent.RunID, r wire.RetryReq
 		Session: newSessionID(sessionPrefix), Labels: own.Labels, Demands: own.Demands, Priority: before.Priority, By: by,
 		Deadline: movedTime(before, before.Deadline), Traits: traits,
 	}
+	key := ""
 	if r.IdempotencyKey != "" {
-		j.IdempotencyKey = hashKey("retry "+string(id)+" "+r.PastHook, r.IdempotencyKey)
+		key = hashKey("retry "+string(id)+" "+r.PastHook, r.IdempotencyKey)
 	}
+	if before.Traits.Turn == durable.TurnLater {
+		return c.retryLater(ctx, before, &b, params, j, key)
+	}
+	j.IdempotencyKey = key
 	jobs, err := c.jobsOf(ctx, &b, params, j, true)
 	if err != nil {
 		return durable.Run{}, err
@@ -62,6 +65,40 @@ func (c *Coordinator) Retry(ctx context.Context, id agent.RunID, r wire.RetryReq
 		return durable.Run{}, fmt.Errorf("retrying run %s: %w", id, err)
 	}
 	return runs[0], nil
+}
+
+// retryParameters returns the parameters with which a run was submitted, and for a later run of a session what it was told.
+func (c *Coordinator) retryParameters(ctx context.Context, before durable.Run) (json.RawMessage, error) {
+	if before.Traits.Turn == durable.TurnLater {
+		entries, err := c.store.Entries(ctx, before.ID, 0)
+		if err != nil {
+			return nil, err
+		}
+		if told, ok := lo.Find(entries, func(e durable.Entry) bool { return e.Kind == entryResume }); ok {
+			return told.Data, nil
+		}
+	}
+	input, err := c.store.SubmittedInput(ctx, before.ID)
+	if err != nil {
+		return nil, err
+	}
+	return parametersOf(before.Kind, input)
+}
+
+// retryLater submits the retry of a session's last run behind it.
+func (c *Coordinator) retryLater(
+	ctx context.Context, before durable.Run, b *wire.Stored, params json.RawMessage, j durable.Job, key string,
+) (durable.Run, error) {
+	first, known, err := c.resumedWith(ctx, before.Session, key)
+	if err != nil || known {
+		return first, err
+	}
+	next, stored, err := c.submitAfter(ctx, before, b, params, j, key)
+	if err == nil && !stored {
+		err = &InvalidError{[]FieldError{{"run_id", fmt.Sprintf(
+			"run %s is followed by run %s in session %s: retry the last run of the session, or resume the session", before.ID, next.ID, before.Session)}}}
+	}
+	return next, err
 }
 
 // movedTime returns a time limit of a run for one that begins now.
@@ -85,8 +122,6 @@ func (c *Coordinator) checkRetry(ctx context.Context, before durable.Run, r wire
 		m.add("run_id", "run %s is completed: submit a new one", before.ID)
 	case before.Traits.Hook != "":
 		m.add("run_id", "a hook has started run %s: retry the run that the hook is about, %s", before.ID, before.Parent)
-	case before.Traits.Turn == durable.TurnLater:
-		m.add("run_id", "run %s continues session %s: resume the session", before.ID, before.Session)
 	}
 	if len(r.IdempotencyKey) > maxKey {
 		m.add("idempotency_key", "it has more than %d bytes", maxKey)

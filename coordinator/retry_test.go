@@ -74,11 +74,10 @@ func TestRetry(t *testing.T) {
 	require.ErrorIs(t, err, durable.ErrNotFound)
 }
 
-// Runs that hooks have started and later runs of a session are not retried by themselves.
+// Runs that hooks have started are not retried by themselves.
 func TestRetryOfOtherRuns(t *testing.T) {
 	b := newBench(t)
-	b.create(validator, report, `{"name": "clerk", "type": "autonomous"}`)
-	b.answers["clerk"] = func(string) string { return "done" }
+	b.create(validator, report)
 	b.submit("report", `{"month": "May"}`)
 	require.NoError(t, b.hooksWorker().ExecuteReady(t.Context()))
 	list, err := b.c.ListRuns(t.Context(), wire.RunFilter{AgentName: "validator", Limit: 1})
@@ -88,12 +87,47 @@ func TestRetryOfOtherRuns(t *testing.T) {
 	b.work(list.Runs[0].RunID)
 	b.refusesRetry(list.Runs[0].RunID, wire.RetryRequest{}, "a hook has started run")
 	b.refusesRetry(list.Runs[0].RunID, wire.RetryRequest{PastHook: "x", Reason: "y"}, "no on_run_start hook has blocked run")
+}
+
+// The retry of a session's last run follows it, with the conversation before it. A run that another one follows is not retried.
+func TestRetryOfALaterRun(t *testing.T) {
+	b := newBench(t)
+	b.create(`{"name": "clerk", "type": "autonomous"}`)
+	var prompts []string
+	fails := false
+	b.replies["clerk"] = func(s agent.State) string {
+		prompts = nil
+		for _, m := range s.Messages() {
+			if m.Role() == agent.RoleUser {
+				prompts = append(prompts, m.Text())
+			}
+		}
+		if fails {
+			return ""
+		}
+		return "done"
+	}
 	first := b.submitWith(wire.RunRequest{AgentName: "clerk", Parameters: []byte(`{"prompt": "x"}`)})
 	b.work(first.ID)
+	fails = true
 	later := b.resume(first.Session, wire.ResumeRequest{Prompt: "y"})
-	require.NoError(t, b.c.Stop(t.Context(), later.ID, "", ""))
-	b.work(later.ID)
-	b.refusesRetry(later.ID, wire.RetryRequest{}, "continues session")
+	require.Equal(t, wire.Failed, b.work(later.ID).Status)
+	again, err := b.c.Retry(t.Context(), later.ID, wire.RetryRequest{IdempotencyKey: "k"}, "bob")
+	require.NoError(t, err)
+	same, err := b.c.Retry(t.Context(), later.ID, wire.RetryRequest{IdempotencyKey: "k"}, "bob")
+	require.NoError(t, err)
+	assert.Equal(t, again.ID, same.ID)
+	require.Equal(t, wire.Failed, b.work(again.ID).Status)
+	b.refusesRetry(later.ID, wire.RetryRequest{}, fmt.Sprintf("is followed by run %s", again.ID))
+	fails = false
+	third, err := b.c.Retry(t.Context(), again.ID, wire.RetryRequest{}, "bob")
+	require.NoError(t, err)
+	d := b.work(third.ID)
+	assert.Equal(t, wire.Completed, d.Status)
+	assert.Equal(t, []any{first.Session, again.ID}, []any{d.SessionID, d.RetryOf})
+	assert.Equal(t, []string{"x", "y"}, prompts)
+	b.work(b.resume(first.Session, wire.ResumeRequest{Prompt: "z"}).ID)
+	assert.Equal(t, []string{"x", "y", "z"}, prompts)
 }
 
 // An operator lets one run pass the hook that has blocked it, with a reason. Its other hooks are asked, and so is that hook about later runs.

@@ -84,7 +84,7 @@ func (c *Coordinator) Resume(ctx context.Context, id agent.SessionID, r wire.Res
 		if known {
 			return first, c.checkSameResume(ctx, first, r)
 		}
-		next, stored, err := c.submitAfter(ctx, last, params, durable.Job{By: by, Deadline: deadlineIn(r.TimeoutSeconds)}, key)
+		next, stored, err := c.submitAfter(ctx, last, nil, params, durable.Job{By: by, Deadline: deadlineIn(r.TimeoutSeconds)}, key)
 		if err != nil || stored {
 			return next, err
 		}
@@ -153,28 +153,30 @@ func (c *Coordinator) lastRun(ctx context.Context, id agent.SessionID) (durable.
 }
 
 // submitAfter submits the run of a session that follows another one. If that has another follower, it returns this one, and stored is
-// false: at any time, a session has one last run.
+// false: at any time, a session has one last run. A nil blueprint means its newest version.
 func (c *Coordinator) submitAfter(
-	ctx context.Context, last durable.Run, params json.RawMessage, j durable.Job, key string,
+	ctx context.Context, last durable.Run, b *wire.Stored, params json.RawMessage, j durable.Job, key string,
 ) (r durable.Run, stored bool, err error) {
 	if last.Kind != durable.KindAgent {
 		return r, false, &InvalidError{[]FieldError{{
 			"session_id", fmt.Sprintf("session %s is one of %q, which is not autonomous: submit a new run", last.Session, last.Name),
 		}}}
 	}
-	b, err := c.Blueprint(ctx, last.Name, 0)
-	if errors.Is(err, durable.ErrNotFound) {
-		return r, false, &InvalidError{[]FieldError{{"session_id", fmt.Sprintf("the blueprint %q of session %s was deleted", last.Name, last.Session)}}}
+	if b == nil {
+		newest, err := c.Blueprint(ctx, last.Name, 0)
+		if errors.Is(err, durable.ErrNotFound) {
+			return r, false, &InvalidError{[]FieldError{{"session_id", fmt.Sprintf("the blueprint %q of session %s was deleted", last.Name, last.Session)}}}
+		}
+		if err != nil {
+			return r, false, err
+		}
+		b = &newest
 	}
-	if err != nil {
-		return r, false, err
-	}
-	j.Traits = durable.Traits{
-		Turn: durable.TurnLater, ParentSession: last.Traits.ParentSession, CallsBack: last.Traits.CallsBack, RequestKey: key,
-	}
+	j.Traits.Turn, j.Traits.ParentSession, j.Traits.CallsBack = durable.TurnLater, last.Traits.ParentSession, last.Traits.CallsBack
+	j.Traits.RequestKey = key
 	j.Session, j.After, j.Priority = last.Session, last.ID, last.Priority
 	j.IdempotencyKey = hashKey("session", string(last.ID))
-	jobs, err := c.jobsOf(ctx, &b, params, j, true)
+	jobs, err := c.jobsOf(ctx, b, params, j, true)
 	if err != nil {
 		return r, false, err
 	}
@@ -275,7 +277,7 @@ func (c *Coordinator) ensureResume(ctx context.Context, callback durable.Run) er
 			continue
 		}
 		var stored bool
-		if last, stored, err = c.submitAfter(ctx, last, json.RawMessage(`{}`), durable.Job{By: callback.By}, ""); stored {
+		if last, stored, err = c.submitAfter(ctx, last, nil, json.RawMessage(`{}`), durable.Job{By: callback.By}, ""); stored {
 			return nil
 		}
 	}
@@ -307,12 +309,13 @@ func (o *hookedRun) takeCallbacks(ctx context.Context, entries []durable.Entry) 
 	if err := json.Unmarshal(o.params, &params); err != nil {
 		return false, fmt.Errorf("run %s: reading its parameters: %w", o.own.ID, err)
 	}
+	told := slices.Clip(params.Callbacks) // of the run that this one retries
 	for {
 		q, version, err := o.c.queueOf(ctx, o.own.Session)
 		if err != nil {
 			return false, err
 		}
-		params.Callbacks = nil
+		params.Callbacks = told
 		for _, id := range q.Pending {
 			back, err := o.c.callbackOf(ctx, id)
 			if err != nil {
@@ -381,15 +384,18 @@ func (o *hookedRun) resumedInput(ctx context.Context, params json.RawMessage) ([
 	return j.Input, err
 }
 
-// conversation returns the state in which the last run of a session before another one has ended that has begun.
+// conversation returns the state in which the last run of a session before another one has ended that has begun and that no later
+// run has retried.
 func (c *Coordinator) conversation(ctx context.Context, r durable.Run) (agent.State, error) {
-	for id := r.After; id != ""; {
-		s, err := durable.Load(ctx, c.store, id)
-		if err == nil {
-			return s, nil
-		}
-		if !errors.Is(err, durable.ErrNotBegun) && !errors.Is(err, durable.ErrNotFound) {
-			return agent.State{}, err
+	for id, retried := r.After, r.Traits.RetryOf; id != ""; {
+		if id != retried {
+			s, err := durable.Load(ctx, c.store, id)
+			if err == nil {
+				return s, nil
+			}
+			if !errors.Is(err, durable.ErrNotBegun) && !errors.Is(err, durable.ErrNotFound) {
+				return agent.State{}, err
+			}
 		}
 		before, err := c.store.Run(ctx, id)
 		if errors.Is(err, durable.ErrNotFound) {
@@ -398,7 +404,7 @@ func (c *Coordinator) conversation(ctx context.Context, r durable.Run) (agent.St
 		if err != nil {
 			return agent.State{}, err
 		}
-		id = before.After
+		id, retried = before.After, before.Traits.RetryOf
 	}
 	return agent.NewState(), nil
 }

@@ -113,7 +113,7 @@ func (h *Handler) resumeSession(ctx context.Context, v *view, id string, form ur
 
 // isRetryable reports whether a run can be retried.
 func isRetryable(r wire.Run) bool {
-	return (r.Status == wire.Failed || r.Status == wire.Stopped) && r.Hook == "" && !r.Continues
+	return (r.Status == wire.Failed || r.Status == wire.Stopped) && r.Hook == ""
 }
 
 // putPast shows how an operator lets the run pass the hook that has blocked it.
