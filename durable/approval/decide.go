@@ -84,11 +84,8 @@ func (h *handler) decide(w http.ResponseWriter, r *http.Request, find finder) {
 			return
 		}
 		if err == nil {
-			recorded, err = h.record(r.Context(), q, approval, waives)
+			recorded, err = h.record(r.Context(), q, approval, waives, made)
 			err = h.explain(err)
-		}
-		if err == nil && waives != nil {
-			err = h.addWaiver(r.Context(), made, waives)
 		}
 	}
 	switch refused, isRefusal := errors.AsType[*refusal](err); {
@@ -178,8 +175,11 @@ const (
 	hasChanged     = "The question has changed since you saw it. Nothing was decided: read what is asked now."
 )
 
-// record stores the answer, calls Options.Decided and returns the wait with the answer.
-func (h *handler) record(ctx context.Context, q *question, approval agent.Approval, waives *WaiverForm) (durable.Wait, error) {
+// record stores the answer, calls Options.Decided and returns the wait with the answer. A waiver is stored before the answer: if the
+// process stops in between, the question is still open, and the same request continues.
+func (h *handler) record(
+	ctx context.Context, q *question, approval agent.Approval, waives *WaiverForm, made durable.Waiver,
+) (durable.Wait, error) {
 	ctx = context.WithoutCancel(ctx) // the person may close the page early
 	storing, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -192,7 +192,15 @@ func (h *handler) record(ctx context.Context, q *question, approval agent.Approv
 			return durable.Wait{}, err
 		}
 	}
+	if waives != nil {
+		if err := h.addWaiver(storing, q, &made, waives, approval.Covers); err != nil {
+			return durable.Wait{}, err
+		}
+	}
 	recorded, err := durable.Decide(storing, h.store, q.kept, approval)
+	if _, refused := errors.AsType[*refusal](h.explain(err)); refused && waives != nil {
+		err = errors.Join(err, h.store.RevokeWaiver(storing, made.ID, made.By))
+	}
 	if err != nil {
 		return recorded, err
 	}

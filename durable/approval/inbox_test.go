@@ -3,9 +3,12 @@ package approval_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -222,4 +225,48 @@ func TestApproveUntilAsJSON(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	assert.Equal(t, time.Saturday, all[0].Expires.UTC().Weekday())
+}
+
+// faultyStore fails to store answers.
+type faultyStore struct {
+	durable.Store
+
+	err error
+}
+
+func (s *faultyStore) Answer(ctx context.Context, id agent.RunID, decide durable.AnswerFunc) error {
+	if s.err != nil {
+		return s.err
+	}
+	return s.Store.Answer(ctx, id, decide)
+}
+
+// A waiver is not lost when the process stops before the answer is stored: the same request makes one waiver. It does not stay if
+// another answer came first.
+func TestWaiverAndAnswer(t *testing.T) {
+	c := newCrew(t, map[string][]string{"ann": nil})
+	o := approval.Options{People: c.people, Waivers: true}
+	d := park(t, scenario{options: o})
+	store := &faultyStore{Store: d.store, err: errors.New("the process has stopped")}
+	s := httptest.NewServer(approval.Handler(store, o))
+	t.Cleanup(s.Close)
+	waivers := func(all bool) int {
+		list, err := d.store.Waivers(t.Context(), all)
+		require.NoError(t, err)
+		return len(list)
+	}
+	send := func(reason string) int {
+		return do(t, http.MethodPost, strings.Replace(d.waitAddress(d.card(0)), d.url, s.URL, 1),
+			`{"verdict":"approve","reason":"`+reason+`","waiver":{"until":"`+time.Now().AddDate(0, 0, 2).UTC().Format("2006-01-02T00:00:00Z")+`"},`+d.seen(0)+`}`,
+			"Content-Type", "application/json", "Authorization", "Bearer "+c.tokens["ann"]).StatusCode
+	}
+	assert.Equal(t, http.StatusServiceUnavailable, send("known"))
+	d.undecided(t, 0)
+	store.err = durable.ErrAnswered
+	assert.Equal(t, http.StatusConflict, send("other"))
+	assert.Equal(t, []int{1, 2}, []int{waivers(false), waivers(true)}, "the second one is revoked")
+	store.err = nil
+	assert.Equal(t, http.StatusOK, send("known"))
+	assert.Equal(t, []int{1, 2}, []int{waivers(false), waivers(true)})
+	assert.Equal(t, agent.StatusDone, d.goOn(t).Status())
 }

@@ -2,6 +2,8 @@ package approval
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -149,9 +151,14 @@ func (h *handler) newWaiver(ctx context.Context, q *question, given said) (f *Wa
 	return f, w, given.Waiver.DryRun || !isSeen, f.addEffect(ctx, h.store)
 }
 
-// addWaiver stores the waiver of an approval that was recorded.
-func (h *handler) addWaiver(ctx context.Context, w durable.Waiver, f *WaiverForm) error {
-	if err := h.store.AddWaiver(context.WithoutCancel(ctx), w); err != nil {
+// addWaiver stores the waiver of an approval, once for equal requests.
+func (h *handler) addWaiver(ctx context.Context, q *question, w *durable.Waiver, f *WaiverForm, covers []string) error {
+	sum := sha256.New()
+	for _, part := range append([]string{string(q.kept.Run), q.kept.ID, w.By, w.Expires.UTC().String(), string(w.Data)}, covers...) {
+		fmt.Fprintf(sum, "%d %s", len(part), part)
+	}
+	w.ID = "wvr_" + hex.EncodeToString(sum.Sum(nil)[:16])
+	if err := h.store.AddWaiver(ctx, *w); err != nil && !errors.Is(err, durable.ErrExists) {
 		return fmt.Errorf("making a waiver: %w", err)
 	}
 	h.options.Log.InfoContext(ctx, "approval: made a waiver", "waiver", w.ID, "rule", f.Scope.Rule, "tool", f.Scope.Tool, "identity", w.By)
