@@ -40,9 +40,12 @@ type browserReply struct {
 // browserPatience is how long a command may take on a busy machine.
 const browserPatience = 2 * time.Minute
 
-// Chromium starts a browser that ends with the test.
+// Chromium starts a browser that ends with the test. With -short, it skips the test.
 func Chromium(t testing.TB) *Browser {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("in a browser: run the test without -short")
+	}
 	path := Command(t, "chromium", "install Debian's package chromium")
 	fromHere, toBrowser, err := os.Pipe()
 	if err != nil {
