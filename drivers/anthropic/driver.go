@@ -18,7 +18,7 @@ import (
 
 // Driver calls a model through the Messages API. It is immutable and safe for concurrent use. Create it with New.
 type Driver struct {
-	client   sdk.Client
+	options  []option.RequestOption
 	features agent.Features
 	cache    Cache
 	prices   drivers.Prices
@@ -49,8 +49,7 @@ func New(c Config) (*Driver, error) {
 		return nil, &drivers.ConfigError{Err: fmt.Errorf("making an anthropic driver: %w", err)}
 	}
 	d := &Driver{
-		// A client created by NewClient would search for credentials.
-		client:   sdk.Client{Options: c.options(at)},
+		options:  c.options(at),
 		features: modelFeatures(c, at),
 		cache:    c.Cache,
 		prices:   c.Prices.OrElse(lo.Ternary(at.Vendor && c.Vertex == nil, ListPrices(), drivers.Prices{})),
@@ -152,7 +151,8 @@ func (d *Driver) send(ctx context.Context, s agent.State, stream bool) (*http.Re
 
 func (d *Driver) post(ctx context.Context, path string, body []byte, headers []option.RequestOption) (*http.Response, error) {
 	var res *http.Response
-	if err := d.client.Post(ctx, path, body, &res, headers...); err != nil {
+	client := sdk.Client{Options: d.options} // NewClient would search for credentials
+	if err := client.Post(ctx, path, body, &res, headers...); err != nil {
 		return nil, err
 	}
 	res.Body = service.Reply(res.Body)
