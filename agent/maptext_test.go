@@ -1,4 +1,4 @@
-package agent
+package agent_test
 
 import (
 	"encoding/json"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/agent"
 )
 
 func hidePin(text string) string { return strings.ReplaceAll(text, "4711", "[pin]") }
@@ -25,19 +27,19 @@ func filled[T any]() T {
 }
 
 func TestMapTextReachesEveryField(t *testing.T) {
-	signal := filled[Signal]()
+	signal := filled[agent.Signal]()
 	signal.Details = map[string]any{"4711": []string{"4711"}}
+	answered := agent.NewResult(&agent.Prepared{Call: &agent.ToolCall{Name: "4711", Arguments: "4711"}, Original: &agent.ToolCall{ID: "4711"}})
+	answered.Content, answered.Reason, answered.DecidedBy = agent.TextContent("4711"), "4711", "4711"
+	answered.Stop, answered.Effects = &agent.Signal{Message: "4711"}, agent.EffectsOf(agent.AddContext("4711"))
 	for name, v := range map[string]any{
-		"part":   ContentOf(filled[Part](), Text("4711"), Reasoning("4711", "4711")).MapText(hidePin),
-		"call":   Assistant("4711", filled[ToolCall]()).MapText(hidePin),
+		"part":   agent.ContentOf(filled[agent.Part](), agent.Text("4711"), agent.Reasoning("4711", "4711")).MapText(hidePin),
+		"call":   agent.Assistant("4711", filled[agent.ToolCall]()).MapText(hidePin),
 		"signal": signal.MapText(hidePin),
-		"answer": ToolAnswer(&ToolResult{
-			call: &ToolCall{Name: "4711", Arguments: "4711"}, original: &ToolCall{ID: "4711"}, Content: TextContent("4711"), Reason: "4711", DecidedBy: "4711",
-			Stop: &Signal{Message: "4711"}, Effects: EffectsOf(AddContext("4711")),
-		}).MapText(hidePin),
-		"effects": EffectsOf(
-			AddContext("4711"), AddMessage(UserText("4711").WithSource("4711")), SessionKey[string]("4711").Set("4711"),
-			RunKey[map[string][]string]("k").Set(map[string][]string{"4711": {"4711"}}),
+		"answer": agent.ToolAnswer(answered).MapText(hidePin),
+		"effects": agent.EffectsOf(
+			agent.AddContext("4711"), agent.AddMessage(agent.UserText("4711").WithSource("4711")), agent.SessionKey[string]("4711").Set("4711"),
+			agent.RunKey[map[string][]string]("k").Set(map[string][]string{"4711": {"4711"}}),
 		).From("by 4711").MapText(hidePin),
 	} {
 		assert.NotContains(t, dump(v), "4711", name)
@@ -80,10 +82,10 @@ func dump(v any) string {
 // MapText does not change statuses, and reasons of this module.
 func TestMapTextLeavesCodes(t *testing.T) {
 	gone := func(string) string { return "gone" }
-	m := ToolAnswer(&ToolResult{Status: ToolNotExecuted, Reason: ReasonDenied, Content: TextContent("no")}).MapText(gone)
-	assert.Equal(t, ReasonDenied, m.Reason())
-	assert.Equal(t, StopCostLimit, Signal{Reason: StopCostLimit}.MapText(gone).Reason)
-	assert.Equal(t, StopByHook, Signal{Reason: StopByHook}.MapText(gone).Reason)
+	m := agent.ToolAnswer(&agent.ToolResult{Status: agent.ToolNotExecuted, Reason: agent.ReasonDenied, Content: agent.TextContent("no")}).MapText(gone)
+	assert.Equal(t, agent.ReasonDenied, m.Reason())
+	assert.Equal(t, agent.StopCostLimit, agent.Signal{Reason: agent.StopCostLimit}.MapText(gone).Reason)
+	assert.Equal(t, agent.StopByHook, agent.Signal{Reason: agent.StopByHook}.MapText(gone).Reason)
 }
 
 // Metadata that f does not change keeps its type; metadata that f changes can still be read.
@@ -92,28 +94,28 @@ func TestMapTextOfMetadata(t *testing.T) {
 		Name string         `json:"name"`
 		Pins map[string]int `json:"pins"`
 	}
-	key := SessionKey[card]("card")
-	s := NewState().Apply(EffectsOf(key.Set(card{"4711", map[string]int{"a": 1}})).MapText(hidePin))
+	key := agent.SessionKey[card]("card")
+	s := agent.NewState().Apply(agent.EffectsOf(key.Set(card{"4711", map[string]int{"a": 1}})).MapText(hidePin))
 	got, ok := key.From(s)
 	require.True(t, ok)
 	assert.Equal(t, card{"[pin]", map[string]int{"a": 1}}, got)
 
-	text := SessionKey[string]("text")
-	assert.Equal(t, "[pin]", text.Or(NewState().Apply(EffectsOf(text.Set("4711")).MapText(hidePin)), ""))
-	number := SessionKey[int]("number")
-	assert.Equal(t, 42, number.Or(NewState().Apply(EffectsOf(number.Set(42)).MapText(hidePin)), 0))
-	s = NewState().Apply(EffectsOf(number.Set(4711)).MapText(hidePin))
+	text := agent.SessionKey[string]("text")
+	assert.Equal(t, "[pin]", text.Or(agent.NewState().Apply(agent.EffectsOf(text.Set("4711")).MapText(hidePin)), ""))
+	number := agent.SessionKey[int]("number")
+	assert.Equal(t, 42, number.Or(agent.NewState().Apply(agent.EffectsOf(number.Set(42)).MapText(hidePin)), 0))
+	s = agent.NewState().Apply(agent.EffectsOf(number.Set(4711)).MapText(hidePin))
 	raw, err := json.Marshal(s)
 	require.NoError(t, err)
 	assert.Contains(t, string(raw), `"number":"[pin]"`, "it is no number any more")
-	assert.Zero(t, EffectsOf(SessionKey[any]("func").Set(func() {})).MapText(hidePin).Len(), "JSON cannot hold it")
+	assert.Zero(t, agent.EffectsOf(agent.SessionKey[any]("func").Set(func() {})).MapText(hidePin).Len(), "JSON cannot hold it")
 }
 
 // Adjacent texts are mapped as one text.
 func TestMapTextOfPartsThatAreOneText(t *testing.T) {
-	c := ContentOf(Text("the pin is 47"), Image("image/png", []byte("\x89PNG 4711")), Text("11.")).MapText(hidePin)
+	c := agent.ContentOf(agent.Text("the pin is 47"), agent.Image("image/png", []byte("\x89PNG 4711")), agent.Text("11.")).MapText(hidePin)
 	assert.Equal(t, "the pin is [pin].", c.Text())
 	assert.Equal(t, 2, c.Len())
-	same := ContentOf(Text("a"), Text("b"))
+	same := agent.ContentOf(agent.Text("a"), agent.Text("b"))
 	assert.True(t, same.Equal(same.MapText(hidePin)))
 }
