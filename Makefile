@@ -17,8 +17,8 @@ check: ## everything that CI runs, without its installs
 	@.ci/run --without-install
 
 .PHONY: nightly
-nightly: ## what takes too long for every change: collector, peers, Temporal, race on everything, crashes, fuzzing, attacks, vulnerabilities
-	@.ci/run vulnerabilities collector-again peers-again temporal race-all crash fuzz random attack
+nightly: ## what takes too long for every change: beside, collector, peers, Temporal, race on everything, crashes, fuzzing, attacks, vulnerabilities
+	@.ci/run vulnerabilities beside-again collector-again peers-again temporal race-all crash fuzz random attack
 
 .PHONY: fresh
 fresh: ## the tests as on a machine that has Go and nothing else
