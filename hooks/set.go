@@ -84,7 +84,7 @@ func pointsOf(c *Compiled) *pointTable {
 	return t
 }
 
-// pointTable has the hooks of each point.
+// pointTable has each point's hooks.
 type pointTable struct {
 	input     pointHooks[InputContext]
 	execution pointHooks[ExecutionContext]
