@@ -65,6 +65,10 @@ parked: ## park 100,000 runs in a SQLite file, and measure what they cost
 compaction: ## what compaction saves on the longest recorded runs, as a table
 	$(GO) test -count=1 -run 'TestCompactionOfRecordedRuns' -v ./capability | grep -E '^ *\||^(ok|FAIL|---)'
 
+.PHONY: screenshots
+screenshots: ## the pictures of docs/coordinator.md, from "grapnel serve" in Chromium; all pages are in the folder GRAPNEL_SCREENSHOTS
+	dir=$${GRAPNEL_SCREENSHOTS:-$$(mktemp -d)} && GRAPNEL_SCREENSHOTS=$$dir $(GO) test -count=1 -run '^TestScreenshots$$' ./cmd/grapnel && ls $$dir
+
 .PHONY: fuzz
 fuzz: ## every fuzz target of the module for FUZZTIME (30s) each
 	@scripts/fuzz $(FUZZTIME)

@@ -444,7 +444,7 @@ func (c *Coordinator) jobsOf(
 		if err != nil {
 			return nil, err
 		}
-		j.Input, demands = own.Input, map[string]string{labelPipelines: c.folder.id}
+		j.Input, j.Summary, demands = own.Input, own.Summary, map[string]string{labelPipelines: c.folder.id}
 		maps.Copy(labels, own.Labels) // which no label of the request replaces
 	} else if j.Input, err = inputOf(kindOf(&b.Blueprint), b.Name, params); err != nil {
 		return nil, err

@@ -110,8 +110,16 @@ func (p *Pipeline) Job(o SessionOptions) (durable.Job, error) {
 	return durable.Job{
 		Kind: durable.KindPipeline, Name: p.Name, Version: p.hash()[:12], Session: agent.SessionID(o.Name), Input: data,
 		By: o.By, Limits: o.Limits.Merge(agent.Limits(p.Limits)), Demands: o.Demands,
-		Labels: map[string]string{LabelPipeline: p.Name, LabelSession: o.Name}, IdempotencyKey: o.IdempotencyKey,
+		Labels: map[string]string{LabelPipeline: p.Name, LabelSession: o.Name}, IdempotencyKey: o.IdempotencyKey, Summary: summaryOf(o.Inputs),
 	}, nil
+}
+
+// summaryOf returns the summary of a session: its inputs, and never the text of its files.
+func summaryOf(inputs json.RawMessage) string {
+	if text := string(bytes.TrimSpace(inputs)); text != "" && text != "{}" {
+		return text
+	}
+	return "pipeline"
 }
 
 // InputsOf returns the inputs in a session run's input: see durable.InputOf. It returns an empty object for none.

@@ -17,13 +17,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/web"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
-	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
@@ -32,45 +30,6 @@ func enter(b *parts.Browser, r *room) {
 	b.Open(r.url + web.SignInPath(r.pages.NewCode()))
 	b.Eval(`document.querySelector("form").requestSubmit()`, nil)
 	b.Wait(`location.pathname === "/ui/" && document.readyState === "complete"`)
-}
-
-// In a real browser: from the printed address to the reason for a block, while the page changes by itself.
-func TestRunBlockedWhileSomebodyLooks(t *testing.T) {
-	b, r := parts.Chromium(t), newRoom(t, nil)
-	r.work()
-	b.Size(1280, 800, false)
-	enter(b, r)
-	id := r.submit(wire.RunRequest{AgentName: "gated", Parameters: []byte(`{"month": "May"}`)})
-	row := fmt.Sprintf(`[...document.querySelectorAll("a.row")].find(a => a.pathname === "/ui/runs/%s")`, id)
-	b.Wait(row + ` != null`)
-	b.Eval(row+`.click()`, nil)
-	b.Wait(`location.pathname === "/ui/runs/` + string(id) + `" && document.querySelector("#head .status")?.textContent === "hooking"`)
-	b.Eval(`window.stays = true; document.querySelector("#parameters").open = true`, nil)
-	r.decide <- action.Decision{Decision: hooks.Deny, Reason: "May is closed"}
-	b.Wait(`document.querySelector(".verdict.denied .why")?.textContent === "May is closed" && document.querySelector("#head .status").textContent === "blocked"`)
-	var got struct {
-		Stays, Open bool
-		Target      string
-		Marks       int
-	}
-	b.Eval(`(() => { const a = document.querySelector(".verdict.denied a"); return {
-		stays: window.stays === true, open: document.querySelector("#parameters").open,
-		target: document.querySelector(a.hash)?.textContent ?? "", marks: document.querySelectorAll("#chart .lanes a").length,
-	}; })()`, &got)
-	assert.True(t, got.Stays, "the page was not loaded again")
-	assert.True(t, got.Open)
-	assert.Equal(t, 1, got.Marks)
-	assert.Contains(t, got.Target, "May is closed")
-	assert.Empty(t, b.Errors())
-
-	b.Open(r.url + "/ui/runs")
-	plain := r.submit(wire.RunRequest{AgentName: "plain"})
-	b.Wait(fmt.Sprintf(`document.querySelector("#rows > li:first-child")?.id === "r-%s" && document.querySelector("#r-%s .status").textContent === "completed"`, plain, plain))
-	b.Do("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "j", "text": "j"}, nil)
-	b.Wait(`document.activeElement.matches("#rows > li:first-child a")`)
-	b.Do("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "/", "text": "/"}, nil)
-	b.Wait(`document.activeElement.name === "q" && document.activeElement.value === ""`)
-	assert.Empty(t, b.Errors())
 }
 
 // Every page, on a desk and a phone, light and dark: axe-core finds nothing, and nothing sticks out.
@@ -118,7 +77,7 @@ func key(b *parts.Browser, name, text string) {
 	b.Do("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": name}, nil)
 }
 
-// By keyboard alone: a question is approved, and the next, which appears by itself, is rejected with a reason. What a person
+// The keys: a question is approved, and the next, which appears by itself, is rejected with a reason. What a person
 // types stays while the page changes.
 func TestAnswerByKeyboard(t *testing.T) {
 	b, r := parts.Chromium(t), newRoom(t, nil)
@@ -174,6 +133,14 @@ func TestAnswerByKeyboard(t *testing.T) {
 	b.Wait(`document.querySelector("[data-card]") === null && document.readyState === "complete"`)
 	assert.Equal(t, agent.StatusDone, second.goOn().Status())
 	assert.Empty(t, second.ran)
+
+	b.Open(r.url + "/ui/runs")
+	r.submit(wire.RunRequest{AgentName: "plain"}) // it appears by itself
+	b.Wait(`document.querySelector("#rows > li:first-child b")?.textContent === "plain"`)
+	key(b, "j", "j")
+	b.Wait(`document.activeElement.matches("#rows > li:first-child a")`)
+	key(b, "/", "/")
+	b.Wait(`document.activeElement.name === "q" && document.activeElement.value === ""`)
 	assert.Empty(t, b.Errors())
 }
 
@@ -280,42 +247,4 @@ func (g *growing) ListEvents(ctx context.Context, id agent.RunID, after int64, l
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.stored.ListEvents(ctx, id, after, limit)
-}
-
-// The same pages without JavaScript.
-func TestPagesWithoutJavaScript(t *testing.T) {
-	b, r := parts.Chromium(t), newRoom(t, nil)
-	b.Size(390, 800, true)
-	id := r.submit(wire.RunRequest{AgentName: "plain", Parameters: []byte(`{"month": "May"}`)})
-	b.Do("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
-	b.Open(r.url + web.SignInPath(r.pages.NewCode()))
-	press := func(selector string) {
-		t.Helper()
-		b.Wait(fmt.Sprintf(`document.querySelector(%q) !== null && document.readyState === "complete"`, selector))
-		var at struct{ X, Y float64 }
-		b.Eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect(); return {x: r.x + r.width / 2, y: r.y + r.height / 2}; })()`, selector), &at)
-		for _, kind := range []string{"mousePressed", "mouseReleased"} {
-			b.Do("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
-		}
-	}
-	press("form.signin button")
-	b.Wait(`document.title.startsWith("Now")`)
-	a := r.ask(agent.Question{Reason: "it publishes"}, "", `{"command":"git push"}`)
-	press("nav a[href='/ui/inbox']")
-	b.Wait(`document.title.startsWith("Inbox") && document.querySelector("[data-card]") != null`)
-	press("[data-card] details summary")
-	b.Wait(`document.querySelector("textarea[name=arguments]").checkVisibility()`)
-	b.Eval(`document.querySelector("textarea[name=arguments]").value = '{"command": "git push --dry-run"}'`, nil)
-	press("[value=edit]")
-	b.Wait(`document.querySelector("[data-card]") === null && document.readyState === "complete"`)
-	assert.Equal(t, agent.StatusDone, a.goOn().Status())
-	assert.Equal(t, []string{`{"command":"git push --dry-run"}`}, a.ran)
-	press("nav a[href='/ui/']")
-	b.Wait(`document.title.startsWith("Now")`)
-	press("a.row")
-	b.Wait(`document.querySelector("h1")?.textContent === "plain"`)
-	var shown string
-	b.Eval(`location.pathname + document.querySelector("#head").textContent`, &shown)
-	require.Contains(t, shown, string(id))
-	assert.Contains(t, shown, "May")
 }

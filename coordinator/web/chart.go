@@ -153,6 +153,7 @@ const mostMarks = 300
 // lane is one row of the chart. Passed is how often its hook passed without a mark.
 type lane struct {
 	hook, point string
+	kind        string // of the hook's action
 	marks       []*decision
 	passed      int
 }
@@ -167,8 +168,8 @@ func (p *runPage) lanes() (all []*lane) {
 		}
 		return byHook[hook]
 	}
-	for _, r := range p.run.Rules {
-		of(r.Hook, r.Point)
+	for _, r := range p.rules {
+		of(r.Hook, r.Point).kind = r.Type
 	}
 	marks := p.story.decisions()
 	for _, d := range marks[max(0, len(marks)-mostMarks):] {
@@ -179,6 +180,15 @@ func (p *runPage) lanes() (all []*lane) {
 		of(hook, "").passed = p.story.passes[hook]
 	}
 	return all
+}
+
+// name returns the name of the hook without its policy; the kind of its action if it has no name of its own.
+func (l *lane) name() string {
+	name := l.hook[strings.LastIndexByte(l.hook, '/')+1:]
+	if l.kind != "" && strings.HasPrefix(name, l.point+"-") {
+		name = l.kind + strings.TrimPrefix(name, l.point)
+	}
+	return cutText(strings.TrimSuffix(name, "-1"), lineLen)
 }
 
 // pointWords say when hooks are called. Other points have their names.
@@ -275,8 +285,7 @@ func (p *runPage) putChart(out *markup.Page) {
 		out.Put("</svg></div>\n")
 	}
 	for _, l := range lanes {
-		name := l.hook[strings.LastIndexByte(l.hook, '/')+1:]
-		out.Put(`<div class="lane" role="listitem"><p class="name">%s<span>%s</span></p><svg height="28">`, cutText(name, lineLen), l.about())
+		out.Put(`<div class="lane" role="listitem"><p class="name">%s<span>%s</span></p><svg height="28">`, l.name(), l.about())
 		back()
 		for _, d := range l.marks {
 			from, to := a.at(d.from), a.at(d.at)

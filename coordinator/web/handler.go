@@ -25,6 +25,8 @@ type Coordinator interface {
 	ListRuns(ctx context.Context, f wire.RunFilter) (wire.RunList, error)
 	// Run returns everything about a run; durable.ErrNotFound for an unknown one.
 	Run(ctx context.Context, id agent.RunID) (wire.RunDetail, error)
+	// RulesOf returns the hooks of a run's blueprint.
+	RulesOf(ctx context.Context, id agent.RunID) ([]wire.RuleView, error)
 	// ListEvents returns at most limit events of a run after the one with a number: its own, its end, and later hooks' events.
 	ListEvents(ctx context.Context, id agent.RunID, after int64, limit int) ([]wire.EventView, error)
 	// TokenByHash returns the valid token with a hash; durable.ErrNotFound for an unknown one.

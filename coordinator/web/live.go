@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -133,7 +134,7 @@ func (h *Handler) streamRun(w http.ResponseWriter, r *http.Request, v *view) {
 	id := agent.RunID(r.PathValue("id"))
 	p := &runPage{view: v, story: newStory(id, stepsShown, 0)}
 	if err == nil {
-		err = h.readState(r.Context(), p, id)
+		err = cmp.Or(h.readState(r.Context(), p, id), h.readRules(r.Context(), p))
 	}
 	if err != nil {
 		h.fail(w, r, v, "reading a run", err)

@@ -35,10 +35,18 @@
 			if (next) [next.value, next.checked] = [field.value, field.checked];
 		}
 		const active = document.activeElement;
-		const same = (e) => (active.id ? e.id === active.id : e.getAttribute("href") === active.getAttribute("href"));
-		const isInside = known.contains(active) && (active.id || active.getAttribute("href"));
+		const alike = (e) => [...e.querySelectorAll(active.localName)];
+		const at = known.contains(active) ? alike(known).indexOf(active) : -1;
+		const caret = [active.selectionStart, active.selectionEnd];
 		known.replaceWith(piece);
-		if (isInside) [piece, ...piece.querySelectorAll("a, [id]")].find(same)?.focus({ preventScroll: true });
+		if (at < 0 && known !== active) return;
+		const next =
+			known === active ? piece
+			: active.id ? piece.querySelector("#" + CSS.escape(active.id))
+			: active.getAttribute("href") ? alike(piece).find((e) => e.getAttribute("href") === active.getAttribute("href"))
+			: alike(piece)[at];
+		next?.focus({ preventScroll: true });
+		if (next?.matches("textarea, input:not([type])")) next.setSelectionRange(...caret);
 	}
 
 	function age() {

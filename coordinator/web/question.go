@@ -154,6 +154,14 @@ func isBare(i approval.Item) bool {
 	return i.Gate == nil && (i.Tool == "gate" && strings.HasPrefix(i.Call, "gate-") || i.Tool == "question" && i.Preview == "{}")
 }
 
+// previewOf returns the beginning of the arguments of a question's call; empty if it is about none.
+func previewOf(i approval.Item) string {
+	if isBare(i) {
+		return ""
+	}
+	return i.Preview
+}
+
 // putQuestion shows everything about a question: its card, what else the step waits for, and the history.
 func (v *view) putQuestion(out *markup.Page, c card) {
 	q := c.Question

@@ -38,6 +38,7 @@ type runPage struct {
 	*view
 
 	run      wire.RunDetail
+	rules    []wire.RuleView
 	waits    []card
 	children []row // the newest runs that hooks of this one have started
 	story    *story
@@ -67,7 +68,16 @@ func (h *Handler) readRun(ctx context.Context, v *view, id agent.RunID, until in
 	if err := h.readState(ctx, p, id); err != nil {
 		return nil, err
 	}
+	if err := h.readRules(ctx, p); err != nil {
+		return nil, err
+	}
 	return p, h.readEvents(ctx, p)
+}
+
+// readRules reads the hooks of the run's blueprint, which do not change.
+func (h *Handler) readRules(ctx context.Context, p *runPage) (err error) {
+	p.rules, err = h.o.Coordinator.RulesOf(ctx, p.run.RunID)
+	return err
 }
 
 // readState reads everything about a run but its events.
@@ -127,7 +137,7 @@ func (h *Handler) readUntil(ctx context.Context, p *runPage, last int64) error {
 func (p *runPage) put() {
 	p.putHead(&p.Page)
 	p.putParameters(&p.Page)
-	isOpen := !isEnded(p.run.Status) && len(p.run.Rules) == 0 // more lanes may come, and must not move what is below
+	isOpen := p.run.Type == wire.Autonomous && !isEnded(p.run.Status) && len(p.rules) == 0 // more lanes may come, and must not move what is below
 	p.PutIf(isOpen, "<div class=\"live\">\n")
 	p.putChart(&p.Page)
 	p.PutIf(isOpen, "</div>\n")
@@ -182,8 +192,8 @@ func (p *runPage) putHead(out *markup.Page) {
 <div class="title"><h1>%s</h1>`, prefix+"runs", cutText(string(r.RunID), lineLen), cutText(r.AgentName, lineLen))
 	out.PutIf(r.Version != "", `<span class="dim">v%s</span>`, cutText(r.Version, lineLen))
 	putStatus(out, statusOf(r.Run))
-	p.putVerbs(out)
 	out.Put("</div>\n")
+	p.putVerbs(out)
 	if text := inputLine(r.Parameters); text != "" {
 		out.Put("<p class=\"input\">%s</p>\n", text)
 	}

@@ -118,7 +118,7 @@ func (h *Handler) rowsOf(ctx context.Context, runs []wire.Run) ([]row, error) {
 			return nil, err
 		}
 		if len(items) > 0 {
-			rows[i].why = waitTitle(items[0]) + " " + items[0].Preview
+			rows[i].why = strings.TrimSpace(waitTitle(items[0]) + " " + previewOf(items[0]))
 		}
 	}
 	return rows, nil
@@ -247,7 +247,7 @@ func hashRows(rows []row) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// badges returns a mark for each thing that hooks around a run did.
+// badges returns a mark for each kind of decision of hooks about the run.
 func badges(r wire.Run) markup.HTML {
 	var p markup.Page
 	badge := func(kind verdict, n int, word string) {
@@ -256,11 +256,19 @@ func badges(r wire.Run) markup.HTML {
 				string(kind), fmt.Sprintf("%d %s", n, word), icon(kind), word+" ", n)
 		}
 	}
+	of := func(kinds ...durable.Decision) (n int) {
+		for _, k := range kinds {
+			n += int(r.Decisions[k])
+		}
+		return n
+	}
 	held := lo.CountBy(r.Changes, func(c string) bool { return strings.Contains(c, " withheld the result: ") })
-	badge(denied, lo.Ternary(r.Blocked, 1, 0), "blocked")
-	badge(withheld, held, "withheld")
-	badge(rewrote, len(r.Changes)-held, "changed")
-	badge(failed, len(r.FailedHooks), "failed hooks")
+	badge(denied, max(of(durable.DecisionBlocked, durable.DecisionDenied), lo.Ternary(r.Blocked, 1, 0)), "denied")
+	badge(withheld, max(of(durable.DecisionWithheld), held), "withheld")
+	badge(asked, of(durable.DecisionAsked), "asked")
+	badge(rewrote, max(of(durable.DecisionRewritten), len(r.Changes)-held), "changed")
+	badge(failed, max(of(durable.DecisionFailed, durable.DecisionTimeout), len(r.FailedHooks)), "failed hooks")
+	badge(shadow, of(durable.DecisionShadow), "in shadow")
 	return markup.HTML(p.String())
 }
 
@@ -316,13 +324,13 @@ func (v *view) putOverview(p *markup.Page, o overview) {
 	p.Put("<ul class=\"rows\">\n")
 	for _, i := range o.waits {
 		reason := ""
-		if len(i.Questions) > 0 {
+		if len(i.Questions) > 0 && !isBare(i) { // whose title it is
 			reason = i.Questions[0].Reason
 		}
 		p.Put(`<li><a class="row" data-key href="%s"><span class="what"><b>%s</b> <code class="input">%s</code><span class="why s-waiting">%s</span></span>`+
 			`<span class="status s-waiting"><i aria-hidden="true"></i>%s</span><span class="badges"></span><span class="took"></span>`+
 			`<span class="when">%s</span></a></li>
-`, runPath(i.Run), waitTitle(i), firstLine(i.Preview), firstLine(reason), firstLine(i.AgentText()), formatWhen(i.Asked, v.now))
+`, runPath(i.Run), waitTitle(i), firstLine(previewOf(i)), firstLine(reason), firstLine(i.AgentText()), formatWhen(i.Asked, v.now))
 	}
 	p.Put("</ul>\n")
 	p.PutIf(len(o.waits) > 0, "<p class=\"more\"><a href=\"%s\">Answer in the inbox</a></p>\n", inboxPath)

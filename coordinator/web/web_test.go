@@ -422,6 +422,10 @@ type stored struct {
 
 func (s *stored) Run(context.Context, agent.RunID) (wire.RunDetail, error) { return s.run, nil }
 
+func (s *stored) RulesOf(context.Context, agent.RunID) ([]wire.RuleView, error) {
+	return s.run.Rules, nil
+}
+
 func (s *stored) Session(context.Context, agent.SessionID) (wire.Session, error) {
 	return s.session, nil
 }
