@@ -242,7 +242,7 @@ func includes(selector, text string) string {
 	return fmt.Sprintf(`(document.querySelector(%q)?.textContent ?? "").includes(%q)`, selector, text)
 }
 
-// CO-31: a run is blocked while somebody looks, who reads why, opens the decision, submits another run, watches it, approves a call with
+// CO-31: a run is blocked while a person looks, who reads why, opens the decision, submits another run, watches it, approves a call with
 // other arguments, and sees the difference. So with a mouse, with a keyboard alone, and without JavaScript.
 func TestControlRoom(t *testing.T) {
 	t.Parallel()
