@@ -30,6 +30,7 @@ const roomGoal = 50 * time.Millisecond
 // measureRoom measures pages of the control room and what the API counts and lists for it, over many runs, beside a page that says hello.
 func measureRoom(m *measuring) {
 	p := m.backend.open(m.T)
+	m.report.note(p.bare.version(m.T))
 	c, _ := serveCoordinator(m, p)
 	fillRoom(m, p)
 	pages := web.New(web.Options{Coordinator: api.Local{Coordinator: c}, Store: p.Store, Token: "secret"})
