@@ -201,7 +201,7 @@ func TestNoErrorForAClientThatHasGone(t *testing.T) {
 	assert.Empty(t, log.String())
 }
 
-// Changes are in the audit log before they are carried out, also those that fail; a token that sends too many requests has to wait.
+// Changes are in the audit log, also those that fail; a token that sends too many requests has to wait.
 func TestAuditAndRates(t *testing.T) {
 	b := newBench(t)
 	s := httptest.NewServer(api.Handler(b.c, api.Options{Token: "secret", Rate: 2}))

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -304,7 +305,7 @@ func add[I, B any](a *api, o huma.Operation, do func(ctx context.Context, in *I)
 	a.register(o, func(to huma.API) {
 		huma.Register(to, o, func(ctx context.Context, in *I) (*reply[B], error) {
 			out, err := do(ctx, in)
-			return &reply[B]{out}, a.problem(ctx, o, err)
+			return &reply[B]{out}, a.finish(ctx, o, err)
 		})
 	})
 }
@@ -312,8 +313,13 @@ func add[I, B any](a *api, o huma.Operation, do func(ctx context.Context, in *I)
 // addQuiet adds an operation that returns no body.
 func addQuiet[I any](a *api, o huma.Operation, do func(ctx context.Context, in *I) error) {
 	a.register(o, func(to huma.API) {
-		huma.Register(to, o, func(ctx context.Context, in *I) (*struct{}, error) { return nil, a.problem(ctx, o, do(ctx, in)) })
+		huma.Register(to, o, func(ctx context.Context, in *I) (*struct{}, error) { return nil, a.finish(ctx, o, do(ctx, in)) })
 	})
+}
+
+// finish records an operation that has changed nothing, and converts its error to a response.
+func (a *api) finish(ctx context.Context, o huma.Operation, err error) error {
+	return a.problem(ctx, o, cmp.Or(err, a.recordNow(ctx)))
 }
 
 // problem converts the error of an operation to a response.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -33,48 +34,60 @@ func withoutAudit(o *huma.Operation) { o.Metadata[auditKey] = "none" }
 // auditTime is the form of times in the names of entries: they have one length.
 const auditTime = "20060102T150405.000000000Z"
 
-// auditTarget is what the audit log says about a request besides its author.
-type auditTarget struct{ operation, path, runner string }
+// audited is what the audit log says about a request besides its author, and the entry of it that the next change stores.
+type audited struct {
+	operation, path, runner string
+	entry                   durable.Companion
+}
 
-type auditTargetKey struct{}
+type auditedKey struct{}
 
-// audit returns ctx for record, and records an operation that changes something before it is carried out: whether it succeeds is not
-// known yet.
-func (a *api) audit(ctx huma.Context) (huma.Context, error) {
+// audit returns ctx for record, and records an operation that changes something, unless it does so itself.
+func (a *api) audit(ctx huma.Context) huma.Context {
 	o, at := ctx.Operation(), ctx.URL()
-	target := auditTarget{operation: o.OperationID, path: at.Path}
+	target := &audited{operation: o.OperationID, path: at.Path}
 	if o.Metadata[roleKey] == wire.RunnerRole {
 		target.runner = ctx.Header("Grapnel-Runner")
 	}
-	ctx = huma.WithValue(ctx, auditTargetKey{}, target)
-	if o.Method == http.MethodGet || o.Metadata[auditKey] != nil {
-		return ctx, nil
+	ctx = huma.WithContext(ctx, durable.WithCompanion(context.WithValue(ctx.Context(), auditedKey{}, target), &target.entry))
+	if o.Method != http.MethodGet && o.Metadata[auditKey] == nil {
+		a.record(ctx.Context(), "")
 	}
-	return ctx, a.record(ctx.Context(), "")
+	return ctx
 }
 
-// record writes to the audit log what a request is about to change. The operation must not be carried out when that fails.
-func (a *api) record(ctx context.Context, detail string) error {
+// record adds what a request is about to change to the audit log, together with its first change.
+func (a *api) record(ctx context.Context, detail string) {
 	by := identityOf(ctx)
-	target, _ := ctx.Value(auditTargetKey{}).(auditTarget)
+	target, _ := ctx.Value(auditedKey{}).(*audited)
 	if target.runner != "" {
 		detail = strings.TrimSpace("runner " + target.runner + " " + detail)
 	}
-	return addEntry(ctx, a.store, wire.AuditEntry{By: by.Name, TokenID: by.ID, Operation: target.operation, Path: target.path, Detail: detail})
+	target.entry.Set(func() durable.Document {
+		return newEntry(wire.AuditEntry{By: by.Name, TokenID: by.ID, Operation: target.operation, Path: target.path, Detail: detail})
+	})
 }
 
-// addEntry adds an entry to the audit log, with a new ID.
-func addEntry(ctx context.Context, store durable.Store, e wire.AuditEntry) error {
+// recordNow adds to the audit log what a request was to change and has not changed.
+func (a *api) recordNow(ctx context.Context) error {
+	d, over := durable.TakeCompanion(ctx)
+	if d == nil {
+		return nil
+	}
+	_, err := a.store.PutDocument(ctx, *d)
+	if errors.Is(err, durable.ErrConflict) { // it is there, but the store did not say so
+		err = nil
+	}
+	over(err)
+	return err
+}
+
+// newEntry returns an entry of the audit log, with a new ID.
+func newEntry(e wire.AuditEntry) durable.Document {
 	e.Time = time.Now().UTC()
 	e.ID = e.Time.Format(auditTime) + "-" + rand.Text()[:8]
-	data, err := json.Marshal(e)
-	if err == nil {
-		_, err = store.PutDocument(ctx, durable.Document{Kind: kindAudit, Name: e.ID, By: e.By, Data: data})
-	}
-	if err != nil {
-		return fmt.Errorf("writing to the audit log: %w", err)
-	}
-	return nil
+	data, _ := json.Marshal(e) //nolint:errchkjson // texts and a time can always be written
+	return durable.Document{Kind: kindAudit, Name: e.ID, By: e.By, Data: data}
 }
 
 func (a *api) addAudit() {

@@ -15,9 +15,7 @@ func (a *api) addBlueprints() {
 	add(a, route(http.MethodPost, "/blueprints", "create-blueprint", "Create a blueprint", wire.Admin, withStatusCreated, withOwnAudit),
 		func(ctx context.Context, in *createInput) (wire.Stored, error) {
 			name, _ := in.Body["name"].(string)
-			if err := a.record(ctx, name); err != nil {
-				return wire.Stored{}, err
-			}
+			a.record(ctx, name)
 			return a.CreateBlueprint(ctx, in.RawBody, identityOf(ctx).Name)
 		})
 

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
@@ -24,5 +25,8 @@ func (l Local) TokenByHash(ctx context.Context, hash string) (wire.Token, error)
 
 // AddAuditEntry adds an entry to the audit log, and sets its ID and time. What it is about must not be carried out when that fails.
 func (l Local) AddAuditEntry(ctx context.Context, e wire.AuditEntry) error {
-	return addEntry(ctx, l.Store(), e)
+	if _, err := l.Store().PutDocument(ctx, newEntry(e)); err != nil {
+		return fmt.Errorf("writing to the audit log: %w", err)
+	}
+	return nil
 }

@@ -93,8 +93,8 @@ func (a *api) addRunners() {
 
 	addReport(a, "journal", "write-journal", "Write to the journal of a run",
 		func(r coordinator.RemoteRunner, ctx context.Context, run agent.RunID, in wire.JournalCommit) error {
-			if err := a.recordUpdate(ctx, in.Update); err != nil {
-				return err
+			if u := in.Update; u != nil && u.Status != "" && u.Status != durable.StatusRunning { // it parks or ends
+				a.record(ctx, string(u.Status))
 			}
 			return r.WriteJournal(ctx, run, in)
 		}, withLargeBody, withOwnAudit)
@@ -127,19 +127,12 @@ func (a *api) recordClaim(ctx context.Context, runner coordinator.RemoteRunner, 
 		return nil
 	}
 	ids := lo.Map(claimed, func(r wire.ClaimedRun, _ int) string { return string(r.RunID) })
-	err := a.record(ctx, strings.Join(ids, " "))
+	a.record(ctx, strings.Join(ids, " "))
+	err := a.recordNow(ctx)
 	if err != nil {
 		for _, r := range claimed {
 			err = errors.Join(err, runner.Release(context.WithoutCancel(ctx), r.RunID, wire.Release{Epoch: r.Epoch}))
 		}
 	}
 	return err
-}
-
-// recordUpdate records that a runner parks or ends a run.
-func (a *api) recordUpdate(ctx context.Context, u *wire.RunUpdate) error {
-	if u == nil || u.Status == "" || u.Status == durable.StatusRunning {
-		return nil
-	}
-	return a.record(ctx, string(u.Status))
 }

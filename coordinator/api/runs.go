@@ -28,9 +28,7 @@ func (a *api) addRuns() {
 	add(a, route(http.MethodPost, "/runs", "submit-run", "Submit a run of a blueprint", wire.Operator, withStatusCreated, withOwnAudit),
 		func(ctx context.Context, in *submitInput) (wire.Submitted, error) {
 			in.Body.IdempotencyKey = cmp.Or(in.Body.IdempotencyKey, in.Key)
-			if err := a.record(ctx, in.Body.AgentName); err != nil {
-				return wire.Submitted{}, err
-			}
+			a.record(ctx, in.Body.AgentName)
 			return newSubmitted(a.Submit(ctx, in.Body, identityOf(ctx).Name))
 		})
 
@@ -47,9 +45,7 @@ func (a *api) addRuns() {
 			if err := checkText("the reason", r.Reason); err != nil {
 				return wire.Submitted{}, err
 			}
-			if err := a.record(ctx, r.Detail()); err != nil {
-				return wire.Submitted{}, err
-			}
+			a.record(ctx, r.Detail())
 			return newSubmitted(a.Retry(ctx, in.ID, r, identityOf(ctx).Name))
 		})
 

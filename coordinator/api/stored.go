@@ -161,9 +161,7 @@ func (a *api) addWaiving() {
 			if err != nil {
 				return w, huma.NewError(http.StatusUnprocessableEntity, err.Error())
 			}
-			if err := a.record(ctx, fmt.Sprintf("%s until %s", s, b.Expires.UTC().Format(time.RFC3339))); err != nil {
-				return w, err
-			}
+			a.record(ctx, fmt.Sprintf("%s until %s", s, b.Expires.UTC().Format(time.RFC3339)))
 			return w, a.store.AddWaiver(ctx, w)
 		})
 
@@ -197,9 +195,7 @@ func (a *api) addSteering() {
 			if s.On {
 				detail = "on"
 			}
-			if err := a.record(ctx, strings.TrimSpace(detail+" "+s.Reason)); err != nil {
-				return err
-			}
+			a.record(ctx, strings.TrimSpace(detail+" "+s.Reason))
 			return a.store.SetDenyTools(ctx, s)
 		})
 
@@ -216,9 +212,7 @@ func (a *api) addSteering() {
 			if err := checkText("the text", in.Body.Text); err != nil {
 				return err
 			}
-			if err := a.record(ctx, strings.TrimSpace(string(in.Body.Kind)+" "+in.Body.Text)); err != nil {
-				return err
-			}
+			a.record(ctx, strings.TrimSpace(string(in.Body.Kind)+" "+in.Body.Text))
 			return a.Signal(ctx, in.ID, durable.Signal{Kind: in.Body.Kind, Text: in.Body.Text, By: identityOf(ctx).Name})
 		})
 
@@ -229,9 +223,7 @@ func (a *api) addSteering() {
 	}
 	add(a, route(http.MethodPost, "/runs/{id}/questions/{question}/answers", answerOperation, "Answer what a run waits for", wire.Operator, withOwnAudit),
 		func(ctx context.Context, in *answerInput) (durable.Wait, error) {
-			if err := a.record(ctx, in.Body.Verdict.String()); err != nil {
-				return durable.Wait{}, err
-			}
+			a.record(ctx, in.Body.Verdict.String())
 			w, err := a.answer(ctx, in.ID, in.Question, in.Body)
 			return w, answerProblem(err)
 		})

@@ -2,7 +2,9 @@ package durabletest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -98,7 +100,7 @@ var documenting = map[string]part{
 		other := newDocument("other", 0)
 		other.Kind = "other"
 		require.NoError(t, second(s.PutDocument(t.Context(), other)))
-		var want []string
+		want := []string{}
 		for _, name := range names {
 			version := " 1"
 			if name == "a" {
@@ -214,6 +216,36 @@ var documenting = map[string]part{
 		})
 		writeCommit(t, s, l, c)
 		assert.Equal(t, []string{"d 2"}, namesOfDocuments(t, s, "blueprint", "", 10))
+	},
+	"with any change": func(t *testing.T, s durable.Store) {
+		l := beginRun(t, s, "r")
+		want := []string{}
+		for name, change := range map[string]func(ctx context.Context) error{
+			"submit":   func(ctx context.Context) error { return second(s.Submit(ctx, newJob("submitted"))) },
+			"step":     func(ctx context.Context) error { return s.Commit(ctx, l, durable.Commit{Entries: newEntries(1, 1)}) },
+			"signal":   func(ctx context.Context) error { return s.Signal(ctx, "r", durable.Signal{Kind: durable.SignalPause}) },
+			"document": func(ctx context.Context) error { return second(s.PutDocument(ctx, newDocument("changed", 0))) },
+			"deny":     func(ctx context.Context) error { return s.SetDenyTools(ctx, durable.Switch{}) },
+		} {
+			var c durable.Companion
+			ctx := durable.WithCompanion(t.Context(), &c)
+			c.Set(func() durable.Document {
+				return durable.Document{Kind: "asked", Name: name, By: "ann", Data: []byte(name)}
+			})
+			require.ErrorIs(t, s.Signal(ctx, "unknown", durable.Signal{Kind: durable.SignalPause}), durable.ErrNotFound)
+			assert.Equal(t, want, namesOfDocuments(t, s, "asked", "", 10), "what is refused stores none")
+			assert.True(t, durable.HasCompanion(ctx))
+			require.NoError(t, change(ctx), name)
+			require.NoError(t, s.SetDenyTools(ctx, durable.Switch{}), "it is stored once")
+			want = append(want, name+" 1")
+			slices.Sort(want)
+			assert.Equal(t, want, namesOfDocuments(t, s, "asked", "", 10))
+			d, err := s.Document(t.Context(), "asked", name, 0)
+			require.NoError(t, err)
+			assert.Equal(t, name+" ann", string(d.Data)+" "+d.By)
+			c.Set(func() durable.Document { return durable.Document{Kind: "asked", Name: name} })
+			changesNothing(t, s, func() { require.ErrorIs(t, second(s.Submit(ctx, newJob("other"))), durable.ErrExists) })
+		}
 	},
 	"Prune keeps them": func(t *testing.T, s durable.Store) {
 		putDocuments(t, s, "d")

@@ -155,6 +155,15 @@ func (t *tx) PutWaiver(w durable.Waiver) error {
 	return nil
 }
 
+// AddNewDocument implements store.Tx.
+func (t *tx) AddNewDocument(d durable.Document) error {
+	if t.documents[documentID{d.Kind, d.Name}] != nil {
+		return durable.ErrExists
+	}
+	_, err := t.AddDocument(d)
+	return err
+}
+
 // AddDocument implements store.Tx.
 func (t *tx) AddDocument(d durable.Document) (int64, error) {
 	id := documentID{d.Kind, d.Name}

@@ -48,6 +48,19 @@ func (t *tx) numBefore(f durable.Filter) (*int64, error) {
 	return &num, err
 }
 
+// AddNewDocument implements store.Tx. Like keys, the first attempt presumes the name to be new.
+func (t *tx) AddNewDocument(d durable.Document) error {
+	if t.presumes {
+		t.presumed = true
+		return t.Tables.AddNewDocument(d)
+	}
+	version, err := t.AddDocument(d)
+	if err == nil && version != 1 {
+		err = durable.ErrExists
+	}
+	return err
+}
+
 // List implements store.Rows.
 func (t *tx) List(f durable.Filter) ([]store.Run, error) {
 	before, err := t.numBefore(f)

@@ -60,8 +60,8 @@ func code(err error) int {
 
 func isBusy(err error) bool { return code(err) == codes.SQLITE_BUSY }
 
-// isTaken reports whether a row was not stored because its ID is taken.
+// isTaken reports whether a row was not stored because its ID, or the name of a document, is taken.
 func isTaken(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
-	return ok && e.Code() == codes.SQLITE_CONSTRAINT_UNIQUE && strings.Contains(e.Error(), ": runs.id ")
+	return ok && e.Code()&0xff == codes.SQLITE_CONSTRAINT && (strings.Contains(e.Error(), ": runs.id ") || strings.Contains(e.Error(), ": documents."))
 }

@@ -118,6 +118,15 @@ func (t tx) addVersion(d durable.Document) (durable.Document, error) {
 	return d, err
 }
 
+// addCompanion stores a new document.
+func (t tx) addCompanion(d durable.Document) error {
+	if err := d.Check(); err != nil {
+		return err
+	}
+	d.Data, d.Version, d.At = t.keys.seal(d.Data, documentPlace(d, 0)), 1, t.Now()
+	return t.AddNewDocument(d)
+}
+
 // openDocument decrypts the data of a version, which replaced the version before it or, after a deletion, none.
 func (k *keyring) openDocument(d *durable.Document) error {
 	data, err := k.open(d.Data, documentPlace(*d, d.Version-1))

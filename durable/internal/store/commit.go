@@ -24,7 +24,7 @@ func (s *Store) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (
 	if c.Jobs, err = prepareJobs(c.Jobs); err != nil {
 		return err
 	}
-	if isPlain(c) {
+	if isPlain(c) && !durable.HasCompanion(ctx) {
 		if done, err := s.db.Step(ctx, Step{l, c, printed}); err != nil || done {
 			return err
 		}

@@ -190,6 +190,8 @@ type Tx interface { //nolint:interfacebloat // one method for each change of a t
 	PutWaiver(w durable.Waiver) error
 	// AddDocument stores the next version of a document that has no newest version, and returns its number. Otherwise it returns zero.
 	AddDocument(d durable.Document) (version int64, err error)
+	// AddNewDocument stores the first version of a document. It returns durable.ErrExists if there is one of the name.
+	AddNewDocument(d durable.Document) error
 	DropDocument(kind, name string) error
 	// PutOffers records offers, except those that are not the newest of a ready run.
 	PutOffers(offers ...durable.OfferID) error

@@ -51,11 +51,18 @@ type tx struct {
 	waits map[agent.RunID][]Wait
 }
 
-// write calls f in a transaction, perhaps again.
+// write calls f in a transaction, perhaps again. The transaction also stores the companion of the context.
 func (s *Store) write(ctx context.Context, doing string, f func(t tx) error) error {
-	return s.db.Write(ctx, doing, func(rows Tx) error {
-		return f(tx{rows, s.keys, map[agent.RunID]Run{}, map[agent.RunID][]Wait{}})
+	companion, over := durable.TakeCompanion(ctx)
+	err := s.db.Write(ctx, doing, func(rows Tx) error {
+		t := tx{rows, s.keys, map[agent.RunID]Run{}, map[agent.RunID][]Wait{}}
+		if err := f(t); err != nil || companion == nil {
+			return err
+		}
+		return t.addCompanion(*companion)
 	})
+	over(err)
+	return err
 }
 
 // writeData works like write, for a transaction that writes data.

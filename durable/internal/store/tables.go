@@ -548,6 +548,14 @@ func (t Tables) AddDocument(d durable.Document) (version int64, err error) {
 	return version, err
 }
 
+var insertDocument = &Insertion{Table: "documents", Columns: []string{"kind", "name", "version", "newest", "at", "who", "data"}}
+
+// AddNewDocument implements Tx.
+func (t Tables) AddNewDocument(d durable.Document) error {
+	newest := true
+	return t.Insert(insertDocument, d.Kind, []byte(d.Name), d.Version, &newest, &d.At, d.By, d.Data)
+}
+
 // DropDocument implements Tx.
 func (t Tables) DropDocument(kind, name string) error {
 	return t.Exec(`UPDATE documents SET newest = false WHERE kind = $1 AND name = $2 AND newest`, kind, []byte(name))
