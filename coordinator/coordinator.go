@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/grapnel-go/grapnel/action"
@@ -58,6 +59,7 @@ type Coordinator struct {
 	registry      *registry.Registry // nil for none
 	allRuns       bool
 	commits       lastCommits
+	versions      versions
 	telemetry     *telemetry.Telemetry // of the hooks around runs
 	observe       func(wire.HookEvent)
 }
@@ -231,11 +233,45 @@ func (c *Coordinator) checkAgent(b *wire.Blueprint) error {
 
 // Blueprint returns a version of a blueprint; zero means the newest. It returns durable.ErrNotFound for an unknown one.
 func (c *Coordinator) Blueprint(ctx context.Context, name string, version int64) (wire.Stored, error) {
-	d, err := c.blueprints.Document(ctx, wire.KindBlueprint, name, version)
+	d, err := c.versions.read(version, name, func() (durable.Document, error) { return c.blueprints.Document(ctx, wire.KindBlueprint, name, version) })
 	if err != nil {
 		return wire.Stored{}, fmt.Errorf("reading blueprint %q: %w", name, err)
 	}
 	return readStored(d)
+}
+
+// versions remembers versions of blueprints, which never change. Its zero value is ready for use.
+type versions struct {
+	mu  sync.Mutex
+	all map[string]durable.Document
+}
+
+// maxVersions is the number of versions that are remembered.
+const maxVersions = 100
+
+// read returns a version of a blueprint. Zero, the newest one, is always read.
+func (v *versions) read(version int64, name string, read func() (durable.Document, error)) (durable.Document, error) {
+	if version == 0 {
+		return read()
+	}
+	id := fmt.Sprintf("%d %s", version, name)
+	v.mu.Lock()
+	d, known := v.all[id]
+	v.mu.Unlock()
+	if known {
+		return d, nil
+	}
+	d, err := read()
+	if err != nil {
+		return d, err
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.all == nil || len(v.all) >= maxVersions {
+		v.all = map[string]durable.Document{}
+	}
+	v.all[id] = d
+	return d, nil
 }
 
 func readStored(d durable.Document) (wire.Stored, error) {

@@ -301,7 +301,7 @@ func (r RemoteRunner) WriteJournal(ctx context.Context, id agent.RunID, j wire.J
 			return err
 		}
 	}
-	err = r.c.RunnerStore().Commit(ctx, l, c)
+	err = resultStore{r.c.store}.commitTo(ctx, run, l, c)
 	if wrong, ok := errors.AsType[*durable.SeqError](err); ok && len(j.Entries) > 0 && wrong.Want > wrong.Got {
 		err = r.c.checkRepeated(ctx, id, j.Entries, wrong)
 	}
@@ -339,9 +339,11 @@ func (r RemoteRunner) Start(ctx context.Context, id agent.RunID, epoch int64) er
 	if run.Kind == durable.KindCommand {
 		started.Kind = durable.EntryCall
 	}
-	entries, err := r.c.store.Entries(ctx, id, 0)
-	if err != nil {
-		return err
+	var entries []durable.Entry
+	if run.Entries > 0 {
+		if entries, err = r.c.store.Entries(ctx, id, 0); err != nil {
+			return err
+		}
 	}
 	for _, e := range entries {
 		if e.Kind == started.Kind && e.Key == started.Key {
@@ -383,7 +385,7 @@ func (r RemoteRunner) Report(ctx context.Context, id agent.RunID, status wire.St
 	if u.Result, err = json.Marshal(result); err != nil {
 		return err
 	}
-	return r.c.RunnerStore().Commit(ctx, l, durable.Commit{Update: u})
+	return resultStore{r.c.store}.commitTo(ctx, run, l, durable.Commit{Update: u})
 }
 
 // AddEvents adds events to a run.

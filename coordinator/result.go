@@ -52,12 +52,20 @@ type resultHolder interface{ HoldsResults() }
 
 // Commit writes to a run. Instead of ending a run that has on_result hooks, it turns the run over to them.
 func (s resultStore) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
-	if !c.Update.Status.Ended() {
-		return s.Store.Commit(ctx, l, c)
+	if !c.Update.Status.Ended() { // which needs no run
+		return s.commitTo(ctx, durable.Run{}, l, c)
 	}
 	r, err := s.Run(ctx, l.Run)
 	if err != nil {
 		return err
+	}
+	return s.commitTo(ctx, r, l, c)
+}
+
+// commitTo writes to a run that was read.
+func (s resultStore) commitTo(ctx context.Context, r durable.Run, l durable.Lease, c durable.Commit) (err error) {
+	if !c.Update.Status.Ended() {
+		return s.Store.Commit(ctx, l, c)
 	}
 	key := hex.EncodeToString(c.Fingerprint(l)) + " " + l.Owner
 	switch decided := r.Phase == KindHooks && r.Owner != ""; {

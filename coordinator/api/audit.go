@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/samber/lo"
 	"golang.org/x/time/rate"
 
 	"github.com/grapnel-go/grapnel/coordinator/wire"
@@ -56,29 +56,32 @@ func (a *api) audit(ctx huma.Context) huma.Context {
 	return ctx
 }
 
-// record adds what a request is about to change to the audit log, together with its first change.
+// record adds what a request is about to change, and the runs that it claims, to the audit log, together with its first change.
 func (a *api) record(ctx context.Context, detail string) {
 	by := identityOf(ctx)
 	target, _ := ctx.Value(auditedKey{}).(*audited)
-	if target.runner != "" {
-		detail = strings.TrimSpace("runner " + target.runner + " " + detail)
-	}
-	target.entry.Set(func() durable.Document {
-		return newEntry(wire.AuditEntry{By: by.Name, TokenID: by.ID, Operation: target.operation, Path: target.path, Detail: detail})
+	target.entry.Set(func(claimed ...durable.Run) durable.Document {
+		words := []string{detail}
+		if target.runner != "" {
+			words = []string{"runner", target.runner, detail}
+		}
+		for _, r := range claimed {
+			words = append(words, string(r.ID))
+		}
+		return newEntry(wire.AuditEntry{
+			By: by.Name, TokenID: by.ID, Operation: target.operation, Path: target.path, Detail: strings.Join(lo.Compact(words), " "),
+		})
 	})
 }
 
 // recordNow adds to the audit log what a request was to change and has not changed.
 func (a *api) recordNow(ctx context.Context) error {
-	d, over := durable.TakeCompanion(ctx)
-	if d == nil {
+	entry, over := durable.TakeCompanion(ctx)
+	if entry == nil {
 		return nil
 	}
-	_, err := a.store.PutDocument(ctx, *d)
-	if errors.Is(err, durable.ErrConflict) { // it is there, but the store did not say so
-		err = nil
-	}
-	over(err)
+	_, err := a.store.PutDocument(ctx, entry())
+	over(err == nil)
 	return err
 }
 

@@ -2,12 +2,9 @@ package api
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
@@ -45,12 +42,9 @@ func (a *api) addRunners() {
 	}
 	add(a, route(http.MethodGet, "/runner/runs", "claim-runs", "Wait for signals and for runs to execute", wire.RunnerRole),
 		func(ctx context.Context, in *claimInput) (wire.Claim, error) {
-			r := a.runner(ctx, in.Runner)
-			claim, err := r.Claim(ctx, in.ClaimRequest)
-			if err == nil {
-				err = a.recordClaim(ctx, r, claim.Runs)
-			}
-			return claim, err
+			a.record(ctx, "")
+			defer durable.TakeCompanion(ctx) // without a claim there is nothing to record
+			return a.runner(ctx, in.Runner).Claim(ctx, in.ClaimRequest)
 		})
 
 	type claimedInput struct {
@@ -119,20 +113,4 @@ func (a *api) addRunners() {
 				return r.Report(ctx, run, status, in)
 			})
 	}
-}
-
-// recordClaim records which runs a runner has claimed, and releases them if that fails.
-func (a *api) recordClaim(ctx context.Context, runner coordinator.RemoteRunner, claimed []wire.ClaimedRun) error {
-	if len(claimed) == 0 {
-		return nil
-	}
-	ids := lo.Map(claimed, func(r wire.ClaimedRun, _ int) string { return string(r.RunID) })
-	a.record(ctx, strings.Join(ids, " "))
-	err := a.recordNow(ctx)
-	if err != nil {
-		for _, r := range claimed {
-			err = errors.Join(err, runner.Release(context.WithoutCancel(ctx), r.RunID, wire.Release{Epoch: r.Epoch}))
-		}
-	}
-	return err
 }

@@ -219,6 +219,9 @@ var documenting = map[string]part{
 	},
 	"with any change": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
+		submitJobs(t, s, durable.Job{Name: "claimed"}, durable.Job{Name: "claimed"})
+		claimed := keyOf(durable.Job{Name: "claimed"})
+		claim := func(ctx context.Context) error { return second(s.Claim(ctx, "one", hour, 10, claimed)) }
 		want := []string{}
 		for name, change := range map[string]func(ctx context.Context) error{
 			"submit":   func(ctx context.Context) error { return second(s.Submit(ctx, newJob("submitted"))) },
@@ -226,11 +229,12 @@ var documenting = map[string]part{
 			"signal":   func(ctx context.Context) error { return s.Signal(ctx, "r", durable.Signal{Kind: durable.SignalPause}) },
 			"document": func(ctx context.Context) error { return second(s.PutDocument(ctx, newDocument("changed", 0))) },
 			"deny":     func(ctx context.Context) error { return s.SetDenyTools(ctx, durable.Switch{}) },
+			"claim":    claim,
 		} {
 			var c durable.Companion
 			ctx := durable.WithCompanion(t.Context(), &c)
-			c.Set(func() durable.Document {
-				return durable.Document{Kind: "asked", Name: name, By: "ann", Data: []byte(name)}
+			c.Set(func(claimed ...durable.Run) durable.Document {
+				return durable.Document{Kind: "asked", Name: name, By: "ann", Data: fmt.Append([]byte(name), len(claimed))}
 			})
 			require.ErrorIs(t, s.Signal(ctx, "unknown", durable.Signal{Kind: durable.SignalPause}), durable.ErrNotFound)
 			assert.Equal(t, want, namesOfDocuments(t, s, "asked", "", 10), "what is refused stores none")
@@ -242,9 +246,12 @@ var documenting = map[string]part{
 			assert.Equal(t, want, namesOfDocuments(t, s, "asked", "", 10))
 			d, err := s.Document(t.Context(), "asked", name, 0)
 			require.NoError(t, err)
-			assert.Equal(t, name+" ann", string(d.Data)+" "+d.By)
-			c.Set(func() durable.Document { return durable.Document{Kind: "asked", Name: name} })
+			assert.Equal(t, fmt.Sprint(name, lo.Ternary(name == "claim", 2, 0), " ann"), string(d.Data)+" "+d.By)
+			c.Set(func(...durable.Run) durable.Document { return durable.Document{Kind: "asked", Name: name} })
 			changesNothing(t, s, func() { require.ErrorIs(t, second(s.Submit(ctx, newJob("other"))), durable.ErrExists) })
+			require.NoError(t, second(s.Claim(ctx, "one", hour, 10, keyOf(durable.Job{Name: "other"}))), "there is none")
+			require.NoError(t, s.RecordPoll(ctx, claimed))
+			assert.True(t, durable.HasCompanion(ctx))
 		}
 	},
 	"Prune keeps them": func(t *testing.T, s durable.Store) {

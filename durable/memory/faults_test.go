@@ -130,7 +130,7 @@ var faults = map[string][]string{
 	"claim limit":              {"claim/at_most_limit", "memory", "ready[:min(limit, len(ready))]", "ready"},
 	"claim priority":           {"claim/a_higher_priority_first", "memory", "cmp.Or(cmp.Compare(b.Priority, a.Priority),", "cmp.Or(0,"},
 	"claim order":              {"claim/a_higher_priority_first", "memory", "cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Ready.Compare(b.Ready))", "cmp.Compare(b.Priority, a.Priority)"},
-	"claim twice":              {"at_once/one_run_and_many_claimers", "memory", "r.Start(owner, ttl, v.now)", "r.Start(owner, ttl, v.now)\n\t\t\tr.Status = durable.StatusReady"},
+	"claim twice":              {"at_once/one_run_and_many_claimers", "memory", "started.Start(owner, ttl, t.now)", "started.Start(owner, ttl, t.now)\n\t\t\tstarted.Status = durable.StatusReady"},
 	"queue twice":              {"claim/queues_are_the_needs", "writes", "if !slices.ContainsFunc(t.queues, func(q *queue) bool { return q.key == key }) {", "{"},
 	"prune queues":             {"claim/queues_after_the_end", "writes", "return !used[q.key]", "return true"},
 	"clone":                    {"commit/what_was_given_may_be_changed", "writes", "e.Data = bytes.Clone(e.Data)\n\t\tall = append(all, e)\n\t}\n\tset(t, &r.entries", "all = append(all, e)\n\t}\n\tset(t, &r.entries"},

@@ -114,6 +114,10 @@ type tx struct {
 
 // Write implements store.DB.
 func (d *db) Write(ctx context.Context, _ string, f func(store.Tx) error) error {
+	return d.transact(ctx, func(t *tx) error { return f(t) })
+}
+
+func (d *db) transact(ctx context.Context, f func(*tx) error) error {
 	return d.whileLocked(ctx, func(v view) error {
 		t := &tx{view: v}
 		done := false
@@ -142,17 +146,27 @@ func (d *db) Renew(context.Context, durable.Lease, time.Duration) (time.Time, bo
 }
 
 // Claim implements store.DB.
-func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key) (all []durable.Run, err error) {
-	err = d.whileLocked(ctx, func(v view) error {
-		ready := v.ready(keys)
+func (d *db) Claim(
+	ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key, also func(store.Tx, []durable.Run) error,
+) (all []durable.Run, err error) {
+	err = d.transact(ctx, func(t *tx) error {
+		ready := t.ready(keys)
 		slices.SortStableFunc(ready, func(a, b *run) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), a.Ready.Compare(b.Ready)) })
 		for _, r := range ready[:min(limit, len(ready))] {
-			r.Start(owner, ttl, v.now)
+			started := r.Run
+			started.Start(owner, ttl, t.now)
+			set(t, &r.Run, started)
 			all = append(all, cloneRun(r.Run).Run)
 		}
-		return nil
+		if also == nil || len(all) == 0 {
+			return nil
+		}
+		return also(t, all)
 	})
-	return all, err
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
 }
 
 // rollback undoes the writes of a transaction, the last one first.

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
@@ -77,7 +79,9 @@ const (
 
 // Claim implements store.DB. If the reply of the database was lost, the runs become ready again when their leases expire, or the same
 // owner acquires them.
-func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key) (all []durable.Run, err error) {
+func (d *db) Claim(
+	ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key, also func(store.Tx, []durable.Run) error,
+) (all []durable.Run, err error) {
 	depth := 8
 	for depth < min(limit, claimAtOnce)+4 {
 		depth *= 8
@@ -93,10 +97,11 @@ func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit i
 			some   []durable.Run
 			heads  int
 		)
-		err := d.call(ctx, "claiming runs", func(ctx context.Context) (err error) {
-			some, heads, err = d.claimHeads(ctx, query, owner, ttl, atOnce, keys)
-			return err
-		})
+		claim := d.claimHeads
+		if also != nil {
+			claim = d.claimHeadsAnd(also)
+		}
+		err := claim(ctx, &some, &heads, query, keyValues(keys), storedText(owner), ttl, atOnce)
 		if err != nil {
 			if len(all) > 0 { // they are leased
 				return all, nil
@@ -118,17 +123,40 @@ func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit i
 	}
 }
 
-// claimHeads leases some of the first ready runs by a query, and returns how many heads it has seen.
-func (d *db) claimHeads(
-	ctx context.Context, query, owner string, ttl time.Duration, limit int, keys []durable.Key,
-) (claimed []durable.Run, heads int, err error) {
-	rows, err := d.pool.Query(ctx, query, keyValues(keys), storedText(owner), ttl, limit)
-	if err != nil {
-		return nil, 0, err
+// claimHeads leases some of the first ready runs by a query, and reads how many heads it has seen.
+func (d *db) claimHeads(ctx context.Context, claimed *[]durable.Run, heads *int, query string, args ...any) error {
+	return d.call(ctx, "claiming runs", func(ctx context.Context) error {
+		*claimed = nil
+		rows, err := d.pool.Query(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		return scanHeads(rows, claimed, heads)
+	})
+}
+
+// claimHeadsAnd returns claimHeads with what it also does in its transaction.
+func (d *db) claimHeadsAnd(
+	also func(store.Tx, []durable.Run) error,
+) func(ctx context.Context, claimed *[]durable.Run, heads *int, query string, args ...any) error {
+	return func(ctx context.Context, claimed *[]durable.Run, heads *int, query string, args ...any) error {
+		return d.attempt(ctx, "claiming runs", true, func(t *tx) error {
+			*claimed = nil
+			q := &pgx.QueuedQuery{SQL: query, Arguments: args}
+			q.Query(func(rows pgx.Rows) error { return scanHeads(rows, claimed, heads) })
+			if err := t.send(false, q); err != nil || len(*claimed) == 0 {
+				return err
+			}
+			return also(t, *claimed)
+		})
 	}
+}
+
+// scanHeads reads the runs that a query has leased, and how many heads it has seen.
+func scanHeads(rows pgx.Rows, claimed *[]durable.Run, heads *int) error {
 	defer rows.Close()
 	var r store.Run
-	into := scanTargets(append(runs.Targets(&r), &heads))
+	into := scanTargets(append(runs.Targets(&r), heads))
 	for rows.Next() {
 		r = store.Run{}
 		skipped := rows.RawValues()[0] == nil // each was
@@ -136,11 +164,11 @@ func (d *db) claimHeads(
 			clear(into[:len(into)-1])
 		}
 		if err := rows.Scan(into...); err != nil {
-			return nil, 0, err
+			return err
 		}
 		if !skipped {
-			claimed = append(claimed, r.Run)
+			*claimed = append(*claimed, r.Run)
 		}
 	}
-	return claimed, heads, rows.Err()
+	return rows.Err()
 }

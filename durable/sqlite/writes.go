@@ -160,7 +160,9 @@ var (
 )
 
 // Claim implements store.DB. It writes only when it has seen a ready run, so that idle workers do not keep others from writing.
-func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key) (claimed []durable.Run, err error) {
+func (d *db) Claim(
+	ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key, also func(store.Tx, []durable.Run) error,
+) (claimed []durable.Run, err error) {
 	var queues []int64
 	err = d.look(ctx, "looking for ready runs", func(v *view) (err error) {
 		queues, err = store.SelectAll(v, func(id *int64) []any { return []any{id} }, selectReadyQueues, listKeys(keys))
@@ -179,6 +181,9 @@ func (d *db) Claim(ctx context.Context, owner string, ttl time.Duration, limit i
 			var r store.Run
 			r, _, err = store.SelectOne(t, runs.Targets, updateClaimed, c.num, owner, t.micros(), t.now.Add(ttl).UnixMicro())
 			claimed = append(claimed, r.Run)
+		}
+		if err == nil && also != nil && len(claimed) > 0 {
+			err = also(t, claimed)
 		}
 		return err
 	})

@@ -120,11 +120,12 @@ func (t tx) addVersion(d durable.Document) (durable.Document, error) {
 
 // addCompanion stores a new document.
 func (t tx) addCompanion(d durable.Document) error {
-	if err := d.Check(); err != nil {
-		return err
+	err := d.Check()
+	if err == nil {
+		d.Data, d.Version, d.At = t.keys.seal(d.Data, documentPlace(d, 0)), 1, t.Now()
+		err = t.AddNewDocument(d)
 	}
-	d.Data, d.Version, d.At = t.keys.seal(d.Data, documentPlace(d, 0)), 1, t.Now()
-	return t.AddNewDocument(d)
+	return err
 }
 
 // openDocument decrypts the data of a version, which replaced the version before it or, after a deletion, none.

@@ -173,8 +173,16 @@ func (s *Store) Claim(ctx context.Context, owner string, ttl time.Duration, limi
 		return nil, ctx.Err()
 	}
 	keys = uniqueKeys(keys)
+	companion, over := durable.TakeCompanion(ctx)
+	var also func(Tx, []durable.Run) error
+	if companion != nil {
+		also = func(rows Tx, claimed []durable.Run) error {
+			return tx{Tx: rows, keys: s.keys}.addCompanion(companion(claimed...))
+		}
+	}
+	defer func() { over(err == nil && len(runs) > 0) }()
 	_, err = s.idle.Do(ctx, "claim "+setOf(keys), func() (_ struct{}, empty bool, err error) {
-		runs, err = s.db.Claim(ctx, owner, ttl, limit, keys)
+		runs, err = s.db.Claim(ctx, owner, ttl, limit, keys, also)
 		runs = s.keys.openRuns(runs...)
 		return struct{}{}, len(runs) == 0, err
 	})
@@ -267,7 +275,7 @@ func (s *Store) RecordPoll(ctx context.Context, keys ...durable.Key) error {
 		if err != nil || len(old) == 0 {
 			return struct{}{}, true, err
 		}
-		return struct{}{}, true, s.write(ctx, doing, func(t tx) error { return t.PutPoll(t.Now(), uniqueKeys(old)...) })
+		return struct{}{}, true, s.write(durable.WithCompanion(ctx, nil), doing, func(t tx) error { return t.PutPoll(t.Now(), uniqueKeys(old)...) })
 	})
 	return err
 }

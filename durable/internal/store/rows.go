@@ -23,8 +23,9 @@ type DB interface {
 	// Renew extends a lease in one statement if it is the newest one, and reports whether it did. What it refuses goes through Write.
 	Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (expires time.Time, done bool, err error)
 	// Claim leases at most limit ready runs of queues: see Run.Start. Runs with a higher priority come first, then those that have
-	// been ready longest, then the oldest. It writes nothing if there is no such run.
-	Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key) ([]durable.Run, error)
+	// been ready longest, then the oldest. It writes nothing if there is no such run. Also, unless nil, is called in the transaction
+	// that has leased runs; several may do so.
+	Claim(ctx context.Context, owner string, ttl time.Duration, limit int, keys []durable.Key, also func(Tx, []durable.Run) error) ([]durable.Run, error)
 	// Changes returns a channel as durable.Store.Changes describes it. It gets a value after transactions that called Tx.Notify.
 	Changes(ctx context.Context) <-chan struct{}
 	Close() error

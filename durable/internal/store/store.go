@@ -59,9 +59,9 @@ func (s *Store) write(ctx context.Context, doing string, f func(t tx) error) err
 		if err := f(t); err != nil || companion == nil {
 			return err
 		}
-		return t.addCompanion(*companion)
+		return t.addCompanion(companion())
 	})
-	over(err)
+	over(err == nil)
 	return err
 }
 
