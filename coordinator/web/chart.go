@@ -182,10 +182,14 @@ func (p *runPage) lanes() (all []*lane) {
 	return all
 }
 
-// name returns the name of the hook without its policy; the kind of its action if it has no name of its own.
+// name returns the name of the hook without its policy. A hook without a name of its own has that of its target once it was called, and
+// the kind of its action before.
 func (l *lane) name() string {
 	name := l.hook[strings.LastIndexByte(l.hook, '/')+1:]
 	if l.kind != "" && strings.HasPrefix(name, l.point+"-") {
+		if len(l.marks) > 0 && l.marks[0].Target != "" {
+			return cutText(l.marks[0].Target, lineLen)
+		}
 		name = l.kind + strings.TrimPrefix(name, l.point)
 	}
 	return cutText(strings.TrimSuffix(name, "-1"), lineLen)

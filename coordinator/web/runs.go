@@ -203,7 +203,7 @@ func (v *view) putNone(q query, next string) {
 
 // putFirst says how to submit the first run.
 func putFirst(p *markup.Page) {
-	p.Put(`<div id="none"><p>No run was submitted yet. Store a blueprint and submit a run of it:</p>
+	p.Put(`<div id="none"><p>No run was submitted yet. With this server in GRAPNEL_SERVER and a token in GRAPNEL_TOKEN, store a blueprint and submit a run:</p>
 <pre tabindex="0">grapnel blueprints apply report.yaml
 grapnel runs submit blueprint report --params '{"month": "May"}'</pre></div>
 `)
