@@ -168,8 +168,9 @@ func (p *person) see(what string) {
 		if shown {
 			return
 		}
+		p.Eval("window.old = true", nil)
 		p.Do("Page.reload", nil, nil)
-		p.Wait("true")
+		p.Wait(replaced)
 	}
 }
 
@@ -221,9 +222,12 @@ func (p *person) press(selector string) {
 		p.Do("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
 	}
 	if at.Leads {
-		p.Wait("window.old === undefined")
+		p.Wait(replaced)
 	}
 }
+
+// replaced is whether another page has taken the place of the one that was marked as old.
+const replaced = `window.old === undefined`
 
 // write replaces what a field has.
 func (p *person) write(selector, text string) {

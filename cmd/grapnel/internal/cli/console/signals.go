@@ -42,18 +42,30 @@ func OnSignal(heed func(before int, by *SignalError) bool, last func()) (release
 }
 
 // WithInterrupt returns a context that the first signal cancels, with a *signalError as its cause. It then calls
-// told. The second signal ends the program immediately, after calling last.
+// told. The second signal ends the program immediately, after calling last. Release waits for told, so that what is written
+// next is behind its text.
 func WithInterrupt(ctx context.Context, told, last func()) (_ context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	var telling sync.Mutex
+	released := false
 	stop := OnSignal(func(before int, by *SignalError) bool {
 		if before > 0 {
 			return false
 		}
 		cancel(by)
-		go told() // in a goroutine, because writing may block
+		telling.Lock()
+		go func() { // because writing may block
+			defer telling.Unlock()
+			if !released {
+				told()
+			}
+		}()
 		return true
 	}, last)
 	return ctx, func() {
+		telling.Lock()
+		released = true
+		telling.Unlock()
 		stop()
 		cancel(nil)
 	}
