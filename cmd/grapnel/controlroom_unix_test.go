@@ -393,7 +393,7 @@ func TestScreenshots(t *testing.T) {
 			require.NoError(t, os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o600))
 		}
 		for name, of := range pictures {
-			require.NoError(t, os.WriteFile(filepath.Join(docs, "images", "control-room-"+name+".png"), all[of], 0o644)) //nolint:gosec // as git does
+			require.NoError(t, os.WriteFile(filepath.Join(docs, "images", "control-room-"+name+".png"), all[of], 0o644))
 		}
 	}
 	text, err := os.ReadFile(filepath.Join(docs, "coordinator.md"))
@@ -432,7 +432,7 @@ func smallPNG(t *testing.T, data []byte) []byte {
 	}
 	small, nearest := image.NewPaletted(box, palette), map[color.RGBA]uint8{}
 	for _, c := range colours {
-		nearest[c] = uint8(palette.Index(c)) //nolint:gosec // at most 256
+		nearest[c] = uint8(palette.Index(c))
 	}
 	for y := box.Min.Y; y < box.Max.Y; y++ {
 		for x := box.Min.X; x < box.Max.X; x++ {

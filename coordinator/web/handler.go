@@ -20,7 +20,7 @@ import (
 )
 
 // Coordinator is what the pages show and change. An api.Local is one.
-type Coordinator interface {
+type Coordinator interface { //nolint:interfacebloat // one method for each thing that the pages show or change
 	// ListRuns returns a page of runs, newest first.
 	ListRuns(ctx context.Context, f wire.RunFilter) (wire.RunList, error)
 	// Run returns everything about a run; durable.ErrNotFound for an unknown one.

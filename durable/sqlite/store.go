@@ -119,7 +119,7 @@ const maxLists = 200
 func (s *statements) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.prepareIn(ctx, &s.all, query)
+	return s.prepareIn(ctx, &s.all, query) //nolint:sqlclosecheck // release closes it
 }
 
 // prepareList prepares a statement for a list once; nil if as many as are kept have been prepared before.
@@ -129,7 +129,7 @@ func (s *statements) prepareList(ctx context.Context, query string) (*sql.Stmt, 
 	if s.lists[query] == nil && len(s.lists) >= maxLists {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	return s.prepareIn(ctx, &s.lists, query)
+	return s.prepareIn(ctx, &s.lists, query) //nolint:sqlclosecheck // release closes it
 }
 
 // planOnce hides the values of limits from SQLite, which would otherwise plan a prepared query again for each value.
@@ -139,7 +139,7 @@ func (s *statements) prepareIn(ctx context.Context, all *map[string]*sql.Stmt, q
 	if stmt := (*all)[query]; stmt != nil {
 		return stmt, nil
 	}
-	stmt, err := s.conn.PrepareContext(context.WithoutCancel(ctx), planOnce.Replace(query)) //nolint:sqlclosecheck // release closes it
+	stmt, err := s.conn.PrepareContext(context.WithoutCancel(ctx), planOnce.Replace(query))
 	if err != nil {
 		return nil, fmt.Errorf("preparing %q: %w", query, err)
 	}

@@ -129,8 +129,9 @@ func (r *Run) mutableColumns() []Column {
 		{"status", (*string)(&r.Status)}, {"reason", (*string)(&r.Reason)}, {"blocked", &r.Blocked}, {"paused", &r.Paused},
 		{"cancel_reason", &r.CancelReason}, {"cancel_cause", (*string)(&r.CancelCause)}, {"steps", &r.Steps}, {"attempts", &r.Attempts},
 		{"entries", &r.Entries}, {"events", &r.Events}, {"signals", &r.Signals}, {"handled", &r.Handled}, {"appended", &r.Appended},
-		{"updated", &r.Updated}, {"ended", &r.Ended}, {"idle", &r.Idle}, {"ready", &r.Ready}, {"not_before", &r.NotBefore}, {"any_wait", &r.AnyWait}, {"answer_by", &r.AnswerBy},
-		{"offer_seq", &r.Offer}, {"offered", &r.Offered}, {"owner", &r.Owner}, {"epoch", &r.Epoch}, {"expires", &r.Expires},
+		{"updated", &r.Updated}, {"ended", &r.Ended}, {"idle", &r.Idle}, {"ready", &r.Ready},
+		{"not_before", &r.NotBefore}, {"any_wait", &r.AnyWait}, {"answer_by", &r.AnswerBy}, {"offer_seq", &r.Offer},
+		{"offered", &r.Offered}, {"owner", &r.Owner}, {"epoch", &r.Epoch}, {"expires", &r.Expires},
 		{"outcome", &r.Outcome}, {"usage", newJSON(&r.Usage)}, {"decisions", newJSON(&r.Decisions)},
 	}
 }
