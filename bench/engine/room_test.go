@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/cookiejar"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -41,7 +40,10 @@ func measureRoom(m *measuring) {
 	var err error
 	w.client.Jar, err = cookiejar.New(nil)
 	require.NoError(m, err)
-	response, err := w.client.PostForm(w.url+"/ui/sign-in", url.Values{"secret": {"secret"}})
+	signIn, err := http.NewRequestWithContext(m.Context(), http.MethodPost, w.url+"/ui/sign-in", strings.NewReader("secret=secret"))
+	require.NoError(m, err)
+	signIn.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := w.client.Do(signIn)
 	require.NoError(m, err)
 	require.NoError(m, response.Body.Close())
 
