@@ -211,18 +211,27 @@ func (p *person) press(selector string) {
 		p.Eval(fmt.Sprintf(`document.querySelector(%q).click()`, selector), nil)
 		return
 	}
-	var at struct {
-		X, Y  float64
-		Leads bool // to another page
-	}
-	p.Eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center", behavior: "instant"});
-		window.old = true; const r = e.getBoundingClientRect(), v = visualViewport;
-		return {x: (r.x + r.width / 2 - v.offsetLeft) * v.scale, y: (r.y + r.height / 2 - v.offsetTop) * v.scale, leads: e.matches("a:not([href^='#']), button")}; })()`, selector), &at)
-	for _, kind := range []string{"mousePressed", "mouseReleased"} {
-		p.Do("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
-	}
-	if at.Leads {
-		p.Wait(replaced)
+	for until := time.Now().Add(4 * patience); ; {
+		var at struct {
+			X, Y  float64
+			Leads bool // to another page
+		}
+		p.Eval(fmt.Sprintf(`(() => { const e = document.querySelector(%q); e.scrollIntoView({block: "center", behavior: "instant"});
+			window.old = true; const r = e.getBoundingClientRect(), v = visualViewport;
+			return {x: (r.x + r.width / 2 - v.offsetLeft) * v.scale, y: (r.y + r.height / 2 - v.offsetTop) * v.scale, leads: e.matches("a:not([href^='#']), button")}; })()`, selector), &at)
+		for _, kind := range []string{"mousePressed", "mouseReleased"} {
+			p.Do("Input.dispatchMouseEvent", map[string]any{"type": kind, "x": at.X, "y": at.Y, "button": "left", "clickCount": 1}, nil)
+		}
+		if at.Leads {
+			p.Wait(replaced)
+			return
+		}
+		require.True(p.t, time.Now().Before(until), "it does not open: %s", selector)
+		// A browser may scroll to the target of its address late, so that the element is no longer there.
+		var missed bool
+		if p.Eval(fmt.Sprintf(`document.querySelector(%q)?.closest("summary")?.parentElement.open === false`, selector), &missed); !missed {
+			return
+		}
 	}
 }
 
