@@ -170,13 +170,15 @@ func TestACallThatIsLostIsRepeatedWhereTheToolSaysItMay(t *testing.T) {
 func TestAServerThatKeepsDyingIsLeftAlone(t *testing.T) {
 	c := connect(t, hostile(t, ""))
 	var said []string
-	for range 4 {
+	for leftAlone := false; !leftAlone; { // the pause grows until a start takes less, however slow the machine is
 		r := answer(t, t.Context(), c, "mcp__bad__die", "{}")
 		require.Equal(t, agent.ToolFailed, r.Status)
 		said = append(said, r.Text())
+		require.Less(t, len(said), 20, said)
+		leftAlone = strings.Contains(r.Text(), "times in a row and is not called for")
 	}
+	require.Greater(t, len(said), 2)
 	assert.Contains(t, said[1], "exit status 3", "it is started again at once, the first time")
-	assert.Contains(t, strings.Join(said[2:], "\n"), "times in a row and is not called for")
 }
 
 func TestCloseLeavesNothingBehind(t *testing.T) {
