@@ -211,11 +211,20 @@ func TestAuditAndRates(t *testing.T) {
 	assert.Equal(t, http.StatusCreated, status)
 	status, _ = admin.send(http.MethodDelete, "/blueprints/unknown", "x", nil)
 	assert.Equal(t, http.StatusNotFound, status)
+	status, _ = admin.send(http.MethodPost, "/runs/unknown/stop", "x", map[string]any{"because": "a field that does not exist"})
+	assert.Equal(t, http.StatusUnprocessableEntity, status)
 	all := b.audit("")
-	require.Len(t, all, 2)
-	assert.Equal(t, []string{"local create-blueprint /blueprints", "local delete-blueprint /blueprints/unknown"},
+	require.Len(t, all, 3)
+	assert.Equal(t, []string{"local create-blueprint /blueprints", "local delete-blueprint /blueprints/unknown", "local stop-run /runs/unknown/stop"},
 		lo.Map(all, func(e wire.AuditEntry, _ int) string { return e.By + " " + e.Operation + " " + e.Path }))
 	assert.Equal(t, all[1:], b.audit(all[0].ID))
+
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequestWithContext(gone, http.MethodDelete, "http://localhost/blueprints/b", nil)
+	r.Header.Set("Authorization", "Bearer secret")
+	s.Config.Handler.ServeHTTP(httptest.NewRecorder(), r)
+	assert.Equal(t, "/blueprints/b", b.audit(all[2].ID)[0].Path, "the client did not wait for the answer")
 
 	limited := 0
 	for range 1000 {

@@ -202,7 +202,7 @@ func (c *Coordinator) ChangedRuns(ctx context.Context, since time.Time, isNew fu
 	return all, nil
 }
 
-// mostCounted and mostAsked are the highest numbers of runs and of questions that Counts returns.
+// Counts stops counting at mostCounted runs and mostAsked questions.
 const (
 	mostCounted = 1000
 	mostAsked   = 100

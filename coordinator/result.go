@@ -51,18 +51,17 @@ func (resultStore) HoldsResults() {}
 type resultHolder interface{ HoldsResults() }
 
 // Commit writes to a run. Instead of ending a run that has on_result hooks, it turns the run over to them.
-func (s resultStore) Commit(ctx context.Context, l durable.Lease, c durable.Commit) error {
-	if !c.Update.Status.Ended() { // which needs no run
-		return s.commitTo(ctx, durable.Run{}, l, c)
-	}
-	r, err := s.Run(ctx, l.Run)
-	if err != nil {
-		return err
+func (s resultStore) Commit(ctx context.Context, l durable.Lease, c durable.Commit) (err error) {
+	var r durable.Run
+	if c.Update.Status.Ended() {
+		if r, err = s.Run(ctx, l.Run); err != nil {
+			return err
+		}
 	}
 	return s.commitTo(ctx, r, l, c)
 }
 
-// commitTo writes to a run that was read.
+// commitTo writes to a run. It looks at the run only if the commit ends it.
 func (s resultStore) commitTo(ctx context.Context, r durable.Run, l durable.Lease, c durable.Commit) (err error) {
 	if !c.Update.Status.Ended() {
 		return s.Store.Commit(ctx, l, c)

@@ -241,7 +241,7 @@ func TestCallbacksTogether(t *testing.T) {
 	assert.Equal(t, resumes, prompts)
 }
 
-// Sessions are listed by their last run and with its status, a page at a time; runs of other kinds and of hooks are no sessions of their own.
+// A list of sessions shows the last run of each. Runs that hooks start, and runs of other kinds, are no sessions.
 func TestListSessions(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "check", "type": "procedural", "command": {"argv": ["echo", "{\"action\": \"continue\"}"]}}`,

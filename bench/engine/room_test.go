@@ -85,7 +85,7 @@ func measureRoom(m *measuring) {
 		"slowest **%s** (%s), a page that says hello %s", milliseconds(quantile(took[slowest], 50)), slowest, milliseconds(quantile(took["hello"], 50)))
 }
 
-// fillRoom adds runs as fillRuns does. Each session has five runs, of which the last may wait: then it asks a person. One run in 250 was blocked by a hook.
+// fillRoom adds runs as fillRuns does, five to a session. If the last one waits, it asks a person. A hook has blocked one run in 250.
 func fillRoom(m *measuring, p benchStore) {
 	m.Helper()
 	pay := toolexec.Func("pay", "Pays.", func(context.Context, struct{ Cents int }) (string, error) { return "paid", nil })

@@ -162,12 +162,13 @@ func (p *person) see(what string) {
 		p.Wait(what)
 		return
 	}
-	for { // the timeout of the test ends it
+	for until := time.Now().Add(4 * patience); ; {
 		var shown bool
 		p.Eval(what, &shown)
 		if shown {
 			return
 		}
+		require.True(p.t, time.Now().Before(until), "the page never became %s", what)
 		p.Eval("window.old = true", nil)
 		p.Do("Page.reload", nil, nil)
 		p.Wait(replaced)
@@ -339,8 +340,7 @@ var pictures = map[string]string{
 	"question": "question-390-dark", "session": "session-1280-light", "dark": "completed-1280-dark",
 }
 
-// screenshots names the folder for a screenshot of each page in both themes, on a desk and a phone. Those of the docs are then
-// replaced: "make screenshots" does it.
+// screenshots is the variable for a folder. If it is set, TestScreenshots writes all its pictures there, and replaces those in the docs.
 const screenshots = "GRAPNEL_SCREENSHOTS"
 
 // TestScreenshots takes screenshots of every page of the real service, and checks that the docs show those that they should.

@@ -74,15 +74,18 @@ func (a *api) record(ctx context.Context, detail string) {
 	})
 }
 
-// recordNow adds to the audit log what a request was to change and has not changed.
+// recordNow adds to the audit log what a request was to change and has not changed, even if its client has gone.
 func (a *api) recordNow(ctx context.Context) error {
 	entry, over := durable.TakeCompanion(ctx)
 	if entry == nil {
 		return nil
 	}
-	_, err := a.store.PutDocument(ctx, entry())
+	_, err := a.store.PutDocument(context.WithoutCancel(ctx), entry())
 	over(err == nil)
-	return err
+	if err != nil {
+		return fmt.Errorf("writing to the audit log: %w", err)
+	}
+	return nil
 }
 
 // newEntry returns an entry of the audit log, with a new ID.

@@ -172,7 +172,11 @@ func (a *api) authorize(to huma.API, ctx huma.Context, next func(huma.Context)) 
 		ctx.SetHeader("Retry-After", "1")
 		a.refuse(to, ctx, http.StatusTooManyRequests, "the token of "+about.Name+" has sent too many requests: wait a second")
 	default:
-		next(a.audit(huma.WithValue(ctx, identityKey{}, about)))
+		ctx = a.audit(huma.WithValue(ctx, identityKey{}, about))
+		next(ctx)
+		if err := a.recordNow(ctx.Context()); err != nil { // of a request that was refused before its operation
+			a.logError("recording a request", err)
+		}
 	}
 }
 

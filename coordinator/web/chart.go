@@ -158,7 +158,7 @@ type lane struct {
 	passed      int
 }
 
-// lanes returns one lane for each hook: those of the blueprint, and others in the order in which they were called first.
+// lanes returns a lane for each hook: first the blueprint's hooks, then others as they were called.
 func (p *runPage) lanes() (all []*lane) {
 	byHook := map[string]*lane{}
 	of := func(hook, point string) *lane {
@@ -182,8 +182,8 @@ func (p *runPage) lanes() (all []*lane) {
 	return all
 }
 
-// name returns the name of the hook without its policy. A hook without a name of its own has that of its target once it was called, and
-// the kind of its action before.
+// name returns the hook's name without its policy. Hooks without a name are called by the kind of their action, and after the first
+// call by its target.
 func (l *lane) name() string {
 	name := l.hook[strings.LastIndexByte(l.hook, '/')+1:]
 	if l.kind != "" && strings.HasPrefix(name, l.point+"-") {

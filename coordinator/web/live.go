@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -134,12 +133,13 @@ func (h *Handler) streamRun(w http.ResponseWriter, r *http.Request, v *view) {
 	id := agent.RunID(r.PathValue("id"))
 	p := &runPage{view: v, story: newStory(id, stepsShown, 0)}
 	if err == nil {
-		err = cmp.Or(h.readState(r.Context(), p, id), h.readRules(r.Context(), p))
+		err = h.readState(r.Context(), p, id)
 	}
 	if err != nil {
 		h.fail(w, r, v, "reading a run", err)
 		return
 	}
+	h.readRules(r.Context(), p)
 	s := openStream(w)
 	var seen durable.Run
 	var read time.Time

@@ -68,16 +68,16 @@ func (h *Handler) readRun(ctx context.Context, v *view, id agent.RunID, until in
 	if err := h.readState(ctx, p, id); err != nil {
 		return nil, err
 	}
-	if err := h.readRules(ctx, p); err != nil {
-		return nil, err
-	}
+	h.readRules(ctx, p)
 	return p, h.readEvents(ctx, p)
 }
 
-// readRules reads the hooks of the run's blueprint, which do not change.
-func (h *Handler) readRules(ctx context.Context, p *runPage) (err error) {
-	p.rules, err = h.o.Coordinator.RulesOf(ctx, p.run.RunID)
-	return err
+// readRules reads the hooks of the run's blueprint, which do not change. A run whose hooks cannot be read is shown without them.
+func (h *Handler) readRules(ctx context.Context, p *runPage) {
+	var err error
+	if p.rules, err = h.o.Coordinator.RulesOf(ctx, p.run.RunID); err != nil && ctx.Err() == nil {
+		h.o.Log.WarnContext(ctx, "control room: reading the hooks of a blueprint", "run", p.run.RunID, "error", err)
+	}
 }
 
 // readState reads everything about a run but its events.

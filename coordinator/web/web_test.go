@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -447,6 +448,21 @@ var (
 // text returns what people read on a page.
 func text(body string) string {
 	return spaces.ReplaceAllString(strings.NewReplacer("&#34;", `"`, "&#39;", "'", "&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(tags.ReplaceAllString(body, " ")), " ")
+}
+
+// unreadable is a coordinator with one run, whose blueprint this version cannot read.
+type unreadable struct{ *stored }
+
+func (unreadable) RulesOf(context.Context, agent.RunID) ([]wire.RuleView, error) {
+	return nil, errors.New("unknown action")
+}
+
+func TestPageOfARunWithUnreadableHooks(t *testing.T) {
+	r := newRoom(t, unreadable{&stored{run: wire.RunDetail{Run: wire.Run{RunID: "run_1", AgentName: "tidier", Status: wire.Completed}}, events: told("")}})
+	r.signIn(secret)
+	page := r.get("/ui/runs/run_1")
+	require.Equal(t, http.StatusOK, page.StatusCode)
+	assert.Contains(t, text(page.body), "it deletes files")
 }
 
 // CO-31: the page of a run says who decided what about it, and why, in the words of "grapnel runs show".
