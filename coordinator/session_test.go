@@ -241,7 +241,7 @@ func TestCallbacksTogether(t *testing.T) {
 	assert.Equal(t, resumes, prompts)
 }
 
-// A list of sessions shows the last run of each. Runs that hooks start, and runs of other kinds, are no sessions.
+// A list of sessions shows the last run of each. Blueprints that hooks start have sessions, too; the runs that call hooks have none.
 func TestListSessions(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "check", "type": "procedural", "command": {"argv": ["echo", "{\"action\": \"continue\"}"]}}`,

@@ -15,9 +15,10 @@ func (r *runs) newRetry() *cobra.Command {
 		Use:   "retry ID",
 		Short: "Submit a run of a blueprint again that has failed or was stopped",
 		Long: `Submit a new run with the blueprint version, parameters, demands, labels and time limits of a run that has
-failed, was blocked or was stopped. Nothing that it did is in the new run. With --past, the on_run_start hook
-that has blocked the run is not asked again; the error about a wrong name has the right one. --reason goes to
-the audit log and is shown with the new run.
+failed, was blocked or was stopped. Nothing that it did is in the new run. The retry of a session's last run
+continues the session as it was before that run. With --past, the on_run_start hook that has blocked the run is
+not asked again; the error about a wrong name has the right one. --reason goes to the audit log and is shown
+with the new run.
 
 ` + SubmitLong + console.ExitHelp,
 		Example: `  grapnel runs retry run_7GHK2MWQ --wait
