@@ -23,8 +23,8 @@ func TestCompiledHidesItsPoints(t *testing.T) {
 		assert.False(t, isOurs && strings.Contains(of.Name(), "["), "%s is generic", of)
 		switch of.Kind() {
 		case reflect.Struct:
-			for i := range of.NumField() {
-				walk(of.Field(i).Type)
+			for f := range of.Fields() {
+				walk(f.Type)
 			}
 		case reflect.Pointer, reflect.Slice, reflect.Array:
 			walk(of.Elem())
