@@ -15,7 +15,6 @@ import (
 // receives a value.
 func (d *db) Changes(ctx context.Context) <-chan struct{} {
 	channel := d.changes.Add(ctx)
-	d.changes.begin()
 	select {
 	case <-d.changes.listening:
 	case <-ctx.Done():
@@ -29,25 +28,20 @@ type changes struct {
 
 	config    *pgx.ConnConfig
 	schema    string
-	begin     func() // starts the goroutine that listens, once
-	stop      context.CancelFunc
-	listening chan struct{} // closed when the goroutine has connected once, or failed to
-	done      chan struct{} // closed when it has returned
+	listening chan struct{} // tried closes it, when the goroutine has connected once, failed to, or is not needed any more
+	tried     func()
 }
 
 func newChanges(config *pgx.ConnConfig, schema string) *changes {
-	c := &changes{config: config.Copy(), schema: schema, listening: make(chan struct{}), done: make(chan struct{})}
-	ctx, stop := context.WithCancel(context.Background())
-	c.stop, c.begin = stop, sync.OnceFunc(func() { go c.keepListening(ctx) })
+	c := &changes{config: config.Copy(), schema: schema, listening: make(chan struct{})}
+	c.tried, c.Watch = sync.OnceFunc(func() { close(c.listening) }), c.keepListening
 	return c
 }
 
-// end closes all channels and waits until the goroutine has returned.
-func (c *changes) end() {
-	c.Close()
-	c.stop()
-	c.begin() // so that no later call does
-	<-c.done
+// Close closes all channels and waits until the goroutine has returned.
+func (c *changes) Close() {
+	c.Listeners.Close()
+	c.tried()
 }
 
 const (
@@ -60,19 +54,16 @@ const (
 
 // keepListening listens until ctx is done, on one connection after another.
 func (c *changes) keepListening(ctx context.Context) {
-	defer close(c.done)
-	attempt := sync.OnceFunc(func() { close(c.listening) })
-	defer attempt()
 	missed, wait := false, reconnectAfter
 	for ctx.Err() == nil {
 		_ = c.listen(ctx, func() {
-			attempt()
+			c.tried()
 			wait = reconnectAfter
 			if missed {
 				c.Broadcast()
 			}
 		})
-		attempt()
+		c.tried()
 		missed = true
 		select {
 		case <-ctx.Done():

@@ -25,7 +25,7 @@ func (s *Store) Reuse(e *durable.Encryption) (Reused, error) {
 
 // Close closes the channels of the store.
 func (r Reused) Close() error {
-	r.db.changes.end()
+	r.db.changes.Close()
 	return nil
 }
 

@@ -1,44 +1,18 @@
 package postgres
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
+	"time"
 
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
-
-// listing is a query of a list while it is composed. It contains only the conditions of the filter, so that the database can
-// use an index in the order of the list.
-type listing struct {
-	args   []any
-	where  []string
-	behind string // the argument with the number that the runs must be below
-	limit  string
-}
-
-func (l *listing) arg(v any) string {
-	l.args = append(l.args, v)
-	return fmt.Sprintf("$%d", len(l.args))
-}
-
-func (l *listing) and(condition string) { l.where = append(l.where, condition) }
-
-func (l *listing) equal(column, value string) {
-	if value != "" {
-		l.and("r." + column + " = " + l.arg(value))
-	}
-	if value != "" && slices.Contains(partlyIndexed, column) {
-		l.and("r." + column + " <> ''")
-	}
-}
-
-// partlyIndexed are the columns whose indexes cover only rows with a value.
-var partlyIndexed = []string{"parent", "parent_session", "retry_of", "phase", "turn", "submitted_by"}
 
 // listQuery returns the query of a list. The filter decides which index it reads:
 //
@@ -49,73 +23,72 @@ var partlyIndexed = []string{"parent", "parent_session", "retry_of", "phase", "t
 //   - blocked, decision, hook: the index of blocked runs, or the index of runs with decisions;
 //   - changed since: the indexes of ends, idle runs and owners;
 //   - otherwise the numbers of all runs, between those of the first and the last run of the time.
-func listQuery(f durable.Filter, before *int64) (query string, args []any) {
-	l := &listing{}
-	l.limit = l.arg(f.Limit)
-	l.behind = l.arg(lo.FromPtrOr(before, math.MaxInt64)) + "::bigint"
-	l.equal("session", string(f.Session))
-	l.equal("parent", string(f.Parent))
-	l.equal("after", string(f.After))
-	l.equal("parent_session", string(f.ParentSession))
-	l.equal("retry_of", string(f.RetryOf))
-	l.equal("turn", string(f.Turn))
-	l.equal("request_key", f.RequestKey)
-	l.equal("phase", string(f.Phase))
-	l.equal("name", f.Name)
-	l.equal("kind", string(f.Kind))
+func listQuery(f durable.Filter, below store.Position) (query string, args []any) {
+	l := store.ListRuns(f, "")
+	limit, behind := l.Arg(f.Limit), l.Arg(below.Num)+"::bigint"
 	if f.Blocked {
-		l.and("r.blocked")
+		l.And("r.blocked")
 	}
 	if f.HasHooks {
-		l.and("r.has_hooks")
+		l.And("r.has_hooks")
 	}
-	if f.HasTurn || f.LastTurn {
-		l.and("r.turn <> ''")
-	}
-	if f.LastTurn { // a subquery in place of NOT EXISTS, which the planner might make a join of all runs
-		l.and("(SELECT later.num FROM runs later WHERE later.session = r.session AND later.num > r.num AND later.turn <> '' LIMIT 1) IS NULL")
-	}
-	l.equal("submitted_by", f.By)
 	changed := !f.ChangedSince.IsZero()
 	if changed {
 		// The planner expects few runs between two times, even if it does not know the first, and a list of numbers to be short. An
 		// ended run does not change; a run that no process holds has the time in idle; few have an owner.
-		since := l.arg(f.ChangedSince)
-		l.and("r.num = ANY (ARRAY(SELECT num FROM runs WHERE ended >= " + since + " AND ended < 'infinity'" +
+		since := l.Arg(f.ChangedSince)
+		l.And("r.num = ANY (ARRAY(SELECT num FROM runs WHERE ended >= " + since + " AND ended < 'infinity'" +
 			" UNION ALL SELECT num FROM runs WHERE idle >= " + since + " AND idle < 'infinity'" +
 			" UNION ALL SELECT num FROM runs WHERE owner <> '' AND updated >= " + since + "))")
 	}
-	if f.Top {
-		l.and("r.parent = ''")
-	}
 	if f.Decision != "" || f.Hook != "" {
-		l.and("r.decisions <> ''")
-		l.and("nullif(r.decisions, '')::jsonb @> " + l.arg(containing(f)) + "::jsonb")
+		l.And("r.decisions <> ''")
+		l.And("nullif(r.decisions, '')::jsonb @> " + l.Arg(containing(f)) + "::jsonb")
 	}
-	l.addTimes(f)
-	few := f.Session != "" || f.Parent != "" || f.ParentSession != "" || f.RetryOf != ""
+	// Between the numbers of the first and the last run of the time.
+	if !f.Since.IsZero() {
+		l.And("r.num >= (SELECT min(num) FROM (SELECT num FROM runs WHERE created >= " + l.Arg(f.Since) +
+			" ORDER BY created, num LIMIT " + maxReordered + ") x)")
+	}
+	if !f.Until.IsZero() {
+		l.And("r.num <= (SELECT max(num) FROM (SELECT num FROM runs WHERE created < " + l.Arg(f.Until) +
+			" ORDER BY created DESC, num DESC LIMIT " + maxReordered + ") x)")
+	}
+	statuses := func() string {
+		return l.Arg(storedTexts(lo.Ternary(len(f.Status) > 0, f.Status, durable.Statuses))) + "::text[]"
+	}
+	// merge merges the lists of each status. The first columns of the index are not part of the row comparisons, because a scan stops
+	// only at the end of their first column.
+	merge := func(from, status, num string) string {
+		l.And("(" + status + ", " + num + ") >= (wanted, 0)")
+		l.And("(" + status + ", " + num + ") < (wanted, " + behind + ")")
+		//nolint:unqueryvet // the inner query passes its rows on
+		return "SELECT " + runs.Columns + " FROM unnest(" + statuses() + ") wanted CROSS JOIN LATERAL (SELECT r.* FROM " + from + " WHERE " +
+			strings.Join(l.Where, " AND ") + " ORDER BY " + status + " DESC, " + num + " DESC LIMIT " + limit + ") r ORDER BY r.num DESC LIMIT " + limit
+	}
+	hasFew := f.Session != "" || f.Parent != "" || f.ParentSession != "" || f.RetryOf != ""
+	hasOwn := f.Blocked || f.Decision != "" || f.Hook != "" || changed
 	switch {
-	case few:
-	case f.Label.Name != "":
-		return l.byLabel(f), l.args
-	case f.Blocked, f.Decision != "", f.Hook != "", changed:
-	case f.By != "", f.Turn != "", f.HasTurn, f.LastTurn, f.HasHooks, f.Phase != "", f.Name != "", f.Kind != "", len(f.Status) > 0:
-		return l.byStatus(f), l.args
+	case f.Label.Name != "" && !hasFew:
+		l.And("l.name = " + l.Arg(f.Label.Name) + " AND l.value = " + l.Arg(f.Label.Value))
+		query = merge("labels l JOIN runs r ON r.num = l.run", "l.status", "l.run")
+	case !hasFew && !hasOwn && (f.By != "" || f.Turn != "" || f.HasTurn || f.LastTurn || f.HasHooks || f.Phase != "" || f.Name != "" || f.Kind != "" ||
+		len(f.Status) > 0):
+		query = merge("runs r", "r.status", "r.num")
+	default:
+		if len(f.Status) > 0 {
+			l.And("(r.status = ANY (" + statuses() + ")) IS TRUE") // which rules out the index of statuses
+		}
+		l.AndLabel(f.Label)
+		l.And("r.num < " + behind)
+		query = "SELECT " + runs.Columns + " FROM runs r WHERE " + strings.Join(l.Where, " AND ") + " ORDER BY r.num DESC LIMIT " + limit
 	}
-	if len(f.Status) > 0 {
-		l.and("(r.status = ANY (" + l.statuses(f) + ")) IS TRUE") // which rules out the index of statuses
-	}
-	if f.Label.Name != "" {
-		l.and("EXISTS (SELECT FROM labels l WHERE l.run = r.num AND l.name = " + l.arg(f.Label.Name) +
-			" AND l.value = " + l.arg(f.Label.Value) + ")")
-	}
-	l.and("r.num < " + l.behind)
-	return "SELECT " + runs.Columns + " FROM runs r WHERE " + strings.Join(l.where, " AND ") + " ORDER BY r.num DESC LIMIT " + l.limit, l.args
+	return query, l.Args
 }
 
 // countQuery returns the query for the length of a list.
-func countQuery(f durable.Filter, before *int64) (query string, args []any) {
-	query, args = listQuery(f, before)
+func countQuery(f durable.Filter, below store.Position) (query string, args []any) {
+	query, args = listQuery(f, below)
 	return "SELECT count(*) FROM (" + query + ") x", args
 }
 
@@ -135,48 +108,85 @@ func containing(f durable.Filter) string {
 // their times except among those that are stored at the same time.
 const maxReordered = "1000"
 
-// addTimes adds the conditions of a time, and those of the numbers that runs of this time have.
-func (l *listing) addTimes(f durable.Filter) {
-	if !f.Since.IsZero() {
-		since := l.arg(f.Since)
-		l.and("r.created >= " + since)
-		l.and("r.num >= (SELECT min(num) FROM (SELECT num FROM runs WHERE created >= " + since + " ORDER BY created, num LIMIT " + maxReordered + ") x)")
+// openQuery returns the query of a list of open waits. The filter decides which index it reads: that of a run, that of the
+// deadlines, as few have passed, or those that have the order of the list. It merges one list per kind. Row comparisons in place of
+// an equals sign rule out other indexes: see listQuery.
+func openQuery(f durable.WaitFilter) (query string, args []any) {
+	l := &store.Listing{Where: []string{isOpen}}
+	limit := l.Arg(f.Limit)
+	after := "'-infinity', '', ''"
+	if f.After != nil {
+		after = fmt.Sprintf("%s::timestamptz, %s, %s",
+			l.Arg(f.After.Asked.Truncate(time.Microsecond)), l.Arg(string(f.After.Run)), l.Arg(f.After.ID))
 	}
-	if !f.Until.IsZero() {
-		until := l.arg(f.Until)
-		l.and("r.created < " + until)
-		l.and("r.num <= (SELECT max(num) FROM (SELECT num FROM runs WHERE created < " + until +
-			" ORDER BY created DESC, num DESC LIMIT " + maxReordered + ") x)")
+	kinds := ""
+	if len(f.Kinds) > 0 {
+		kinds = l.Arg(storedTexts(f.Kinds)) + "::text[]"
 	}
+	var few []string // conditions that select few waits
+	if f.Expired {
+		few = append(few, "w.deadline <= now() AND w.deadline IS NOT NULL")
+	}
+	if f.Run != "" {
+		few = append(few, "w.run = (SELECT num FROM runs WHERE id = "+l.Arg(string(f.Run))+")")
+	}
+	all := "SELECT " + store.WaitColumns + " FROM "
+	end := " ORDER BY w.asked, w.run_id, w.id LIMIT " + limit
+	switch {
+	case len(few) > 0:
+		l.And("(w.asked, w.run_id, w.id) > (" + after + ")")
+		if kinds != "" {
+			l.And("w.kind = ANY (" + kinds + ")")
+		}
+		//nolint:unqueryvet // the outer query selects columns
+		return "WITH w AS MATERIALIZED (SELECT w.* FROM waits w WHERE w.answered IS NULL AND " + strings.Join(few, " AND ") + ") " +
+			all + "w WHERE " + strings.Join(l.Where, " AND ") + end, l.Args
+	case kinds != "":
+		l.And("(w.kind, w.asked, w.run_id, w.id) > (wanted, " + after + ") AND (w.kind, w.asked) <= (wanted, 'infinity')")
+		//nolint:unqueryvet // the outer query selects columns
+		return all + "unnest(" + kinds + ") wanted CROSS JOIN LATERAL (SELECT w.* FROM waits w WHERE " + strings.Join(l.Where, " AND ") +
+			" ORDER BY w.kind, w.asked, w.run_id, w.id LIMIT " + limit + ") w" + end, l.Args
+	}
+	l.And("(w.asked, w.run_id, w.id) > (" + after + ")")
+	return all + "waits w WHERE " + strings.Join(l.Where, " AND ") + end, l.Args
 }
 
-// statuses returns the argument with the statuses that a filter selects.
-func (l *listing) statuses(f durable.Filter) string {
-	all := f.Status
-	if len(all) == 0 {
-		all = durable.Statuses
+// auditQuery returns the query of a list of audit records. The filter decides which index it reads: that of the run, of the
+// subject, or of the kind, and otherwise that of the numbers. Row comparisons in place of an equals sign rule out the others: see
+// listQuery.
+func auditQuery(f durable.AuditFilter) (query string, args []any) {
+	l := &store.Listing{}
+	limit := l.Arg(f.Limit)
+	before := l.Arg(cmp.Or(max(f.Before, 0), math.MaxInt64)) + "::bigint"
+	order := "a.num DESC"
+	by := func(column, value string) {
+		l.And("(" + column + ", a.num) >= (" + value + ", 0) AND (" + column + ", a.num) < (" + value + ", " + before + ")")
+		order = column + " DESC, a.num DESC"
 	}
-	return l.arg(storedTexts(all)) + "::text[]"
-}
-
-// byStatus returns a query that merges the lists of each status. The first column of the index is not part of the row comparisons, because
-// a scan stops only at the end of their first column.
-func (l *listing) byStatus(f durable.Filter) string {
-	l.and("(r.status, r.num) >= (wanted, 0)")
-	l.and("(r.status, r.num) < (wanted, " + l.behind + ")")
-	//nolint:unqueryvet // the inner query passes its rows on
-	return "SELECT " + runs.Columns + " FROM unnest(" + l.statuses(f) + ") wanted CROSS JOIN LATERAL (SELECT r.* FROM runs r WHERE " +
-		strings.Join(l.where, " AND ") + " ORDER BY r.status DESC, r.num DESC LIMIT " + l.limit + ") r ORDER BY r.num DESC LIMIT " + l.limit
-}
-
-// byLabel returns a query that merges the lists of a label with each status.
-func (l *listing) byLabel(f durable.Filter) string {
-	l.and("l.name = " + l.arg(f.Label.Name))
-	l.and("l.value = " + l.arg(f.Label.Value))
-	l.and("(l.status, l.run) >= (wanted, 0)")
-	l.and("(l.status, l.run) < (wanted, " + l.behind + ")")
-	//nolint:unqueryvet // the inner query passes its rows on
-	return "SELECT " + runs.Columns + " FROM unnest(" + l.statuses(f) + ") wanted CROSS JOIN LATERAL (" +
-		"SELECT r.* FROM labels l JOIN runs r ON r.num = l.run WHERE " + strings.Join(l.where, " AND ") +
-		" ORDER BY l.status DESC, l.run DESC LIMIT " + l.limit + ") r ORDER BY r.num DESC LIMIT " + l.limit
+	kind, subject := "", ""
+	if f.Kind != "" {
+		kind = l.Arg(string(f.Kind)) + "::text"
+	}
+	if f.Subject != "" {
+		subject = l.Arg(f.Subject) + "::text"
+		l.And("a.subject = " + subject)
+	}
+	switch {
+	case f.Run != "":
+		l.And("a.run <> ''") // the index covers only these rows
+		by("a.run", l.Arg(string(f.Run))+"::text")
+	case f.Subject != "":
+		by("left(a.subject, 200)", "left("+subject+", 200)")
+	case f.Kind != "" && f.Kind != durable.AuditAnswer:
+		l.And("a.kind <> 'answer'") // the index covers only these rows
+		by("a.kind", kind)
+		kind = ""
+	default:
+		l.And("a.num < " + before)
+	}
+	if kind != "" {
+		l.And("a.kind = " + kind)
+	}
+	return "SELECT " + store.RecordColumns + " FROM audit a WHERE " +
+		strings.Join(l.Where, " AND ") + " ORDER BY " + order + " LIMIT " + limit, l.Args
 }

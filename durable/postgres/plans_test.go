@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/internal/store"
 	"github.com/grapnel-go/grapnel/durable/postgres"
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
@@ -213,10 +215,10 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		"until long ago":     {durable.Filter{Until: time.Now().Add(-25 * time.Hour)}, "runs_created", 5},
 	} {
 		list.filter.Limit = 20
-		for behind, before := range map[string]*int64{"": nil, ", a page behind": new(int64(60_000))} {
-			sql, args := postgres.ListQuery(list.filter, before)
+		for behind, before := range map[string]int64{"": math.MaxInt64, ", a page behind": 60_000} {
+			sql, args := postgres.ListQuery(list.filter, store.Position{Num: before})
 			queries["list "+name+behind] = query{sql, args, list.index, list.most}
-			sql, args = postgres.CountQuery(list.filter, before)
+			sql, args = postgres.CountQuery(list.filter, store.Position{Num: before})
 			queries["count "+name+behind] = query{sql, args, list.index, list.most}
 		}
 	}
@@ -241,7 +243,7 @@ func TestAListReadsNoOtherStatus(t *testing.T) {
 	fill(t, s, 70_000)
 	pages := func(f durable.Filter) (n int) {
 		f.Limit = durable.DefaultLimit
-		sql, args := postgres.ListQuery(f, nil)
+		sql, args := postgres.ListQuery(f, store.Position{Num: math.MaxInt64})
 		var plan []struct {
 			Plan struct {
 				Hit  int `json:"Shared Hit Blocks"`

@@ -76,6 +76,7 @@ const (
 var queries = &store.Queries{
 	Keys: keyValues, Polled: `SELECT q.key, q.polled FROM ` + queuesOfKeys, Served: servedQuery,
 	PutPoll: putPoll, PruneQueues: pruneQueuesQuery, Prune: pruneQuery, Due: dueQuery,
+	List: listQuery, Count: countQuery,
 }
 
 func keyValues(keys []durable.Key) any {

@@ -36,18 +36,6 @@ func (t *tx) RunsByKey(keys ...string) (map[string]store.Run, error) {
 	return lo.KeyBy(all, func(r store.Run) string { return r.IdempotencyKey }), err
 }
 
-// numBefore returns the number of the last run of the page before; nil for the first page.
-func (t *tx) numBefore(f durable.Filter) (*int64, error) {
-	if f.Before == "" {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	num, found, err := store.SelectOne(t, func(num *int64) []any { return []any{num} }, `SELECT num FROM runs WHERE id = $1`, string(f.Before))
-	if err == nil && !found {
-		err = fmt.Errorf("page behind run %s: %w", f.Before, durable.ErrNotFound)
-	}
-	return &num, err
-}
-
 // AddNewDocument implements store.Tx. Like keys, the first attempt presumes the name to be new.
 func (t *tx) AddNewDocument(d durable.Document) error {
 	if t.presumes {
@@ -59,27 +47,6 @@ func (t *tx) AddNewDocument(d durable.Document) error {
 		err = durable.ErrExists
 	}
 	return err
-}
-
-// List implements store.Rows.
-func (t *tx) List(f durable.Filter) ([]store.Run, error) {
-	before, err := t.numBefore(f)
-	if err != nil {
-		return nil, err
-	}
-	sql, args := listQuery(f, before)
-	return store.SelectAll(t, runs.Targets, sql, args...)
-}
-
-// Count implements store.Rows.
-func (t *tx) Count(f durable.Filter) (n int, err error) {
-	before, err := t.numBefore(f)
-	if err != nil {
-		return 0, err
-	}
-	sql, args := countQuery(f, before)
-	n, _, err = store.SelectOne(t, func(n *int) []any { return []any{n} }, sql, args...)
-	return n, err
 }
 
 // PutRun implements store.Tx. It keeps the newest state of a run until the writes are sent.
@@ -110,3 +77,34 @@ func (t *tx) Due(_ time.Time, limit int) (map[store.Cause][]agent.RunID, error) 
 
 var dueQuery = store.DueQuery(`SELECT r.id FROM runs r WHERE r.expires <= $1 AND r.expires IS NOT NULL ORDER BY r.expires LIMIT $2`,
 	func(string) string { return "" })
+
+// lockName makes transactions that change the same thing wait for each other. The statements that follow see what it waited for.
+func (t *tx) lockName(name string) error {
+	if !t.writes {
+		return nil
+	}
+	return t.send(false, newQuery(`SELECT FROM pg_advisory_xact_lock(hashtextextended('grapnel/' || current_schema() || $1, 0))`,
+		[]any{fmt.Sprintf("/%x", name)}, nil, func() {}))
+}
+
+// Audit implements store.Rows.
+func (t *tx) Audit(f durable.AuditFilter) ([]durable.AuditRecord, error) {
+	sql, args := auditQuery(f)
+	return store.SelectRecords(t, sql, args...)
+}
+
+// Waivers implements store.Rows.
+func (t *tx) Waivers() ([]durable.Waiver, error) {
+	if err := t.lockName("waivers"); err != nil {
+		return nil, err
+	}
+	return t.Tables.Waivers()
+}
+
+// Document implements store.Rows.
+func (t *tx) Document(kind, name string, version int64) (store.Version, bool, error) {
+	if err := t.lockName("document/" + kind + "\x00" + name); err != nil {
+		return store.Version{}, false, err
+	}
+	return t.Tables.Document(kind, name, version)
+}

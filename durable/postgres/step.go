@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/internal/store"
@@ -159,68 +157,56 @@ func (d *db) sendGroup(ctx context.Context, group []*queuedStep) {
 	}
 }
 
-// stepsQuery makes steps, and returns the places of those that fit. Nothing but the ID may find a run: see claimQuery. A step changes
-// no indexed column, unless the status is another.
-const stepsQuery = `WITH n AS MATERIALIZED (
-		SELECT n.run, n.owner, n.epoch, n.before, n.appended, n.entries, n.events, n.handled, n.status, n.reason, n.blocked, n.steps, n.usage, n.place
-		FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[], $7::bigint[], $8::bigint[], $9::text[],
-			$10::text[], $11::boolean[], $12::bigint[], $13::text[]) WITH ORDINALITY
-			n (run, owner, epoch, before, appended, entries, events, handled, status, reason, blocked, steps, usage, place)
-	),
-	r AS (
+// The columns of the rows in a statement with steps: of the steps, their entries and their events.
+var (
+	stepColumns = []string{
+		"run", "owner", "epoch", "before", "appended", "entries", "events", "handled", "status", "reason", "blocked", "steps", "usage",
+	}
+	entryColumns = []string{"place", "seq", "kind", "key", "at", "data"}
+	eventColumns = []string{"place", "seq", "at", "name", "data"}
+)
+
+// stepQueries has the statements, by how many steps, entries and events they have: none, one, or many.
+var stepQueries sync.Map
+
+// stepQuery returns the statement that makes steps, and reads the places of those that fit. Nothing but the ID may find a run: see
+// claimQuery. A step changes no indexed column, unless the status is another.
+func stepQuery(steps, entries, events [][]any) string {
+	query, parameters := `WITH r AS (
 		UPDATE runs r SET entries = r.entries + n.entries, events = r.events + n.events, appended = n.appended, handled = greatest(r.handled, n.handled),
 			updated = clock_timestamp(), usage = coalesce(nullif(n.usage, ''), r.usage),
 			status = CASE WHEN n.status = '' THEN r.status ELSE n.status END, reason = CASE WHEN n.status = '' THEN r.reason ELSE n.reason END,
 			blocked = CASE WHEN n.status = '' THEN r.blocked ELSE n.blocked END, steps = CASE WHEN n.status = '' THEN r.steps ELSE n.steps END
-		FROM n WHERE r.id = n.run AND r.epoch = n.epoch AND (r.owner = n.owner) IS TRUE AND (r.expires IS NOT NULL) IS TRUE
-			AND r.entries = coalesce(nullif(n.before, -1), r.entries) AND r.appended IS DISTINCT FROM n.appended
-		RETURNING r.num, n.place, r.events - n.events AS events
-	)`
-
-// stepPart is a part of the statement that makes steps, for many rows in arrays and for a single row. A single step takes a quarter
-// less time without arrays.
-type stepPart struct{ rows, row string }
-
-func newStepPart(sql string) stepPart {
-	return stepPart{sql, strings.NewReplacer("AS MATERIALIZED", "AS", "[]", "", "FROM unnest(", "FROM (VALUES (", ") WITH ORDINALITY", ", 1))",
-		") e (", ")) e (", ") v (", ")) v (").Replace(sql)}
-}
-
-// add adds the part to a statement, with the arguments of rows.
-func (p stepPart) add(sql string, args []any, rows [][]any) (string, []any) {
-	if len(rows) == 1 {
-		return sql + p.row, append(args, rows[0]...)
-	}
-	return sql + p.rows, append(args, toArrays(rows)...)
-}
-
-// The parts of steps, of those that add entries, and of those that add events.
-var (
-	stepRuns    = newStepPart(stepsQuery)
-	stepEntries = newStepPart(`, e AS (
+		FROM `+rowsIn("n", stepColumns, steps, 1)+` WHERE r.id = n.run AND r.epoch = n.epoch AND (r.owner = n.owner) IS TRUE
+			AND (r.expires IS NOT NULL) IS TRUE AND r.entries = coalesce(nullif(n.before, -1), r.entries) AND r.appended IS DISTINCT FROM n.appended
+		RETURNING r.num, n.nth, r.events - n.events AS events
+	)`, 1+len(stepColumns)
+	if len(entries) > 0 {
+		query += `, e AS (
 		INSERT INTO entries (run, seq, kind, key, at, data) SELECT r.num, e.seq, e.kind, e.key, e.at, e.data
-		FROM unnest($14::bigint[], $15::bigint[], $16::text[], $17::text[], $18::timestamptz[], $19::bytea[]) e (place, seq, kind, key, at, data)
-			JOIN r ON r.place = e.place
-	)`)
-	stepEvents = newStepPart(`, v AS (
+		FROM ` + rowsIn("e", entryColumns, entries, parameters) + ` JOIN r ON r.nth = e.place
+	)`
+		parameters += len(entryColumns)
+	}
+	if len(events) > 0 {
+		query += `, v AS (
 		INSERT INTO events (run, seq, at, name, data) SELECT r.num, r.events + v.seq, v.at, v.name, v.data
-		FROM unnest($20::bigint[], $21::bigint[], $22::timestamptz[], $23::text[], $24::bytea[]) v (place, seq, at, name, data)
-			JOIN r ON r.place = v.place
-	)`)
-	// stepEventsAlone is stepEvents without the arguments of stepEntries.
-	stepEventsAlone = newStepPart(strings.NewReplacer("$20", "$14", "$21", "$15", "$22", "$16", "$23", "$17", "$24", "$18").Replace(stepEvents.rows))
-)
+		FROM ` + rowsIn("v", eventColumns, events, parameters) + ` JOIN r ON r.nth = v.place
+	)`
+	}
+	return query + ` SELECT r.nth::int - 1 FROM r`
+}
 
 // makeSteps makes steps, and returns the places of those that fit.
-func (d *db) makeSteps(ctx context.Context, steps []store.Step) (done []int, err error) {
-	var rows, entries, events [][]any
-	for i, s := range steps {
+func (d *db) makeSteps(ctx context.Context, all []store.Step) (done []int, err error) {
+	var steps, entries, events [][]any
+	for i, s := range all {
 		l, c, u, place := s.Lease, s.Commit, s.Commit.Update, int64(i+1)
 		before := int64(-1) // any
 		if len(c.Entries) > 0 {
 			before = c.Entries[0].Seq - 1
 		}
-		rows = append(rows, arguments([]any{
+		steps = append(steps, arguments([]any{
 			string(l.Run), l.Owner, l.Epoch, before, s.Appended, int64(len(c.Entries)), int64(len(c.Events)), c.HandledSignals,
 			string(u.Status), string(u.Reason), u.Blocked, int64(u.Steps), s.Usage(),
 		}))
@@ -231,14 +217,13 @@ func (d *db) makeSteps(ctx context.Context, steps []store.Step) (done []int, err
 			events = append(events, arguments([]any{place, int64(k + 1), &e.At, e.Name, e.Data}))
 		}
 	}
-	sql, args := stepRuns.add("", nil, rows)
-	if len(entries) > 0 {
-		sql, args = stepEntries.add(sql, args, entries)
+	shape := [3]int{min(len(steps), 2), min(len(entries), 2), min(len(events), 2)}
+	query, known := stepQueries.Load(shape)
+	if !known {
+		query, _ = stepQueries.LoadOrStore(shape, stepQuery(steps, entries, events))
 	}
-	if len(events) > 0 {
-		sql, args = lo.Ternary(len(entries) > 0, stepEvents, stepEventsAlone).add(sql, args, events)
-	}
-	found, err := d.pool.Query(ctx, sql+` SELECT r.place::int - 1 FROM r`, args...)
+	text, _ := query.(string)
+	found, err := d.pool.Query(ctx, text, slices.Concat(argumentsOf(steps), argumentsOf(entries), argumentsOf(events))...)
 	if err != nil {
 		return nil, err
 	}

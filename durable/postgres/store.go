@@ -150,7 +150,7 @@ var strayAt = regexp.MustCompile(`^[a-z]+://[^/?#]*[/?#].*@`)
 
 // Close implements store.DB. It waits for running calls.
 func (d *db) Close() error {
-	d.changes.end()
+	d.changes.Close()
 	d.pool.Close()
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"database/sql/driver"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -47,68 +48,53 @@ func storedForm(v any) any {
 	return v
 }
 
-// arrayOf returns column i of rows.
-func arrayOf[V any](rows [][]any, i int) []V {
-	return columnOf(rows, func(r []any) V {
-		v, _ := r[i].(V) // as in the first row
-		return v
-	})
+// rowsIn returns a FROM item with rows of arguments, under a name, whose parameters begin with a number: one row, or the arrays of many.
+// The last column, nth, counts the rows. A single row takes a quarter less time than arrays.
+func rowsIn(name string, columns []string, rows [][]any, first int) string {
+	parameters := lo.Map(rows[0], func(v any, i int) string { return fmt.Sprintf("$%d::%s", first+i, typeOf(v)) })
+	names := name + " (" + strings.Join(columns, ", ") + ", nth)"
+	if len(rows) == 1 {
+		return "(VALUES (" + strings.Join(parameters, ", ") + ", 1)) " + names
+	}
+	return "unnest(" + strings.Join(parameters, "[], ") + "[]) WITH ORDINALITY " + names
 }
 
-// toArrays returns the columns of rows of arguments.
-func toArrays(rows [][]any) []any {
-	all := make([]any, len(rows[0]))
-	for i, v := range rows[0] {
-		switch v.(type) {
-		case string:
-			all[i] = arrayOf[string](rows, i)
-		case []byte:
-			all[i] = arrayOf[[]byte](rows, i)
-		case bool:
-			all[i] = arrayOf[bool](rows, i)
-		case int16:
-			all[i] = arrayOf[int16](rows, i)
-		case int64:
-			all[i] = arrayOf[int64](rows, i)
-		case *time.Time:
-			all[i] = arrayOf[*time.Time](rows, i)
-		}
+// typeOf returns the type of an argument in the database.
+func typeOf(v any) string {
+	switch v.(type) {
+	case []byte:
+		return "bytea"
+	case bool:
+		return "boolean"
+	case int16:
+		return "smallint"
+	case int64:
+		return "bigint"
+	case *time.Time:
+		return "timestamptz"
 	}
-	return all
+	return "text"
 }
 
-// arrayType returns the type of an array in the database.
-func arrayType(array any) string {
-	switch array.(type) {
-	case [][]byte:
-		return "bytea[]"
-	case []bool:
-		return "boolean[]"
-	case []int16:
-		return "smallint[]"
-	case []int64:
-		return "bigint[]"
-	case []*time.Time:
-		return "timestamptz[]"
+// argumentsOf returns the arguments for rowsIn.
+func argumentsOf(rows [][]any) []any {
+	if len(rows) < 2 {
+		return slices.Concat(rows...)
 	}
-	return "text[]"
+	return lo.Map(rows[0], func(_ any, i int) any { return columnOf(rows, func(r []any) any { return r[i] }) })
 }
 
 // insertStatement returns the statement that stores rows of arguments.
 func insertStatement(into *store.Insertion, rows [][]any) (sql string, args []any) {
-	parameter := func(n int) string { return fmt.Sprintf("$%d", n) }
 	if len(rows) == 1 {
-		return into.Statement(parameter), rows[0]
+		return into.Statement(), rows[0]
 	}
-	args = toArrays(rows)
-	columns := strings.Join(into.Columns, ", ")
 	selected := lo.Map(into.Columns, func(c string, _ int) string { return "n." + c })
 	if into.Lookup != "" {
 		selected[0] = "(" + into.Lookup + selected[0] + ")"
 	}
-	lists := lo.Map(args, func(array any, i int) string { return parameter(i+1) + "::" + arrayType(array) })
-	return `INSERT INTO ` + into.Table + ` (` + columns + `) SELECT ` + strings.Join(selected, ", ") + ` FROM unnest(` + strings.Join(lists, ", ") +
-		`) WITH ORDINALITY n (` + columns + `, nth) ORDER BY n.nth` + into.Conflict, args
+	return `INSERT INTO ` + into.Table + ` (` + strings.Join(into.Columns, ", ") + `) SELECT ` + strings.Join(selected, ", ") + ` FROM ` +
+		rowsIn("n", into.Columns, rows, 1) + ` ORDER BY n.nth` + into.Conflict, argumentsOf(rows)
 }
 
 // scanTargets returns what the values of columns are scanned into.

@@ -1,10 +1,6 @@
 package postgres
 
 import (
-	"fmt"
-	"strings"
-	"time"
-
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
@@ -52,47 +48,4 @@ const isOpen = `w.answered IS NULL
 func (t *tx) OpenWaits(f durable.WaitFilter) ([]store.Wait, error) {
 	sql, args := openQuery(f)
 	return store.SelectWaits(t, sql, args...)
-}
-
-// openQuery returns the query of a list of open waits. The filter decides which index it reads: that of a run, that of the
-// deadlines, as few have passed, or those that have the order of the list. It merges one list per kind. Row comparisons in place of
-// an equals sign rule out other indexes: see listQuery.
-func openQuery(f durable.WaitFilter) (query string, args []any) {
-	l := &listing{where: []string{isOpen}}
-	l.limit = l.arg(f.Limit)
-	after := "'-infinity', '', ''"
-	if f.After != nil {
-		after = fmt.Sprintf("%s::timestamptz, %s, %s",
-			l.arg(f.After.Asked.Truncate(time.Microsecond)), l.arg(string(f.After.Run)), l.arg(f.After.ID))
-	}
-	kinds := ""
-	if len(f.Kinds) > 0 {
-		kinds = l.arg(storedTexts(f.Kinds)) + "::text[]"
-	}
-	var few []string // conditions that select few waits
-	if f.Expired {
-		few = append(few, "w.deadline <= now() AND w.deadline IS NOT NULL")
-	}
-	if f.Run != "" {
-		few = append(few, "w.run = (SELECT num FROM runs WHERE id = "+l.arg(string(f.Run))+")")
-	}
-	all := "SELECT " + store.WaitColumns + " FROM "
-	end := " ORDER BY w.asked, w.run_id, w.id LIMIT " + l.limit
-	switch {
-	case len(few) > 0:
-		l.and("(w.asked, w.run_id, w.id) > (" + after + ")")
-		if kinds != "" {
-			l.and("w.kind = ANY (" + kinds + ")")
-		}
-		//nolint:unqueryvet // the outer query selects columns
-		return "WITH w AS MATERIALIZED (SELECT w.* FROM waits w WHERE w.answered IS NULL AND " + strings.Join(few, " AND ") + ") " +
-			all + "w WHERE " + strings.Join(l.where, " AND ") + end, l.args
-	case kinds != "":
-		l.and("(w.kind, w.asked, w.run_id, w.id) > (wanted, " + after + ") AND (w.kind, w.asked) <= (wanted, 'infinity')")
-		//nolint:unqueryvet // the outer query selects columns
-		return all + "unnest(" + kinds + ") wanted CROSS JOIN LATERAL (SELECT w.* FROM waits w WHERE " + strings.Join(l.where, " AND ") +
-			" ORDER BY w.kind, w.asked, w.run_id, w.id LIMIT " + l.limit + ") w" + end, l.args
-	}
-	l.and("(w.asked, w.run_id, w.id) > (" + after + ")")
-	return all + "waits w WHERE " + strings.Join(l.where, " AND ") + end, l.args
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"runtime"
 	"slices"
@@ -217,18 +218,17 @@ func (d *db) runGroup(ctx context.Context) error {
 	}
 	d.queue.manyWriters = len(group) > 1
 	if outcome = d.execute(ctx, `COMMIT`); outcome == nil && notifies {
-		d.watcher.Broadcast()
+		d.listeners.Broadcast()
 	}
 	return nil
 }
 
 // execute executes a statement without parameters on the writer.
 func (d *db) execute(ctx context.Context, query string) error {
-	stmt, err := d.writes.prepare(ctx, query) //nolint:sqlclosecheck // it stays open for the next transaction
-	if err == nil {
-		_, err = stmt.ExecContext(ctx)
-	}
-	return err
+	return d.writes.with(ctx, query, func(stmt *sql.Stmt) error {
+		_, err := stmt.ExecContext(ctx)
+		return err
+	})
 }
 
 // within calls do in a savepoint. A refusal is an error of do, which is undone; with any other

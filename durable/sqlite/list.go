@@ -1,10 +1,11 @@
 package sqlite
 
 import (
-	"fmt"
+	"cmp"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/samber/lo"
 
@@ -12,213 +13,218 @@ import (
 	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
-// position is the place of a run in lists.
-type position struct{ num, created int64 }
-
-// positionOf returns the position of the last run of the page before.
-func (v *view) positionOf(f durable.Filter) (position, error) {
-	if f.Before == "" {
-		return position{math.MaxInt64, math.MaxInt64}, nil
-	}
-	before, found, err := store.SelectOne(v, func(p *position) []any { return []any{&p.num, &p.created} },
-		`SELECT num, created FROM runs WHERE id = ?`, string(f.Before))
-	if err == nil && !found {
-		err = fmt.Errorf("run %q: %w", f.Before, durable.ErrNotFound)
-	}
-	return before, err
-}
-
-// List implements store.Rows.
-func (v *view) List(f durable.Filter) ([]store.Run, error) {
-	before, err := v.positionOf(f)
-	if err != nil {
-		return nil, err
-	}
-	query, args := selectList(f, before)
-	return store.SelectAll(lister{v}, runs.Targets, query, args...)
-}
-
-// Count implements store.Rows.
-func (v *view) Count(f durable.Filter) (n int, err error) {
-	before, err := v.positionOf(f)
-	if err != nil {
-		return 0, err
-	}
-	query, args := selectCount(f, before)
-	n, _, err = store.SelectOne(lister{v}, func(n *int) []any { return []any{n} }, query, args...)
-	return n, err
-}
-
-// listing is a query for the numbers of the runs of a page.
-type listing struct {
-	from, order string
-	where       []string
-	args        []any
-	// perStatus says that the index that the query reads needs a status.
-	perStatus bool
-}
-
-// and adds a condition.
-func (l *listing) and(condition string, args ...any) {
-	l.where = append(l.where, condition)
-	l.args = append(l.args, args...)
-}
-
 // selectList returns the query of a list.
-func selectList(f durable.Filter, before position) (query string, args []any) {
-	query, order, args := selectNumbers(f, before)
-	return "SELECT " + runs.Columns + " FROM (" + query + ") CROSS JOIN runs r ON r.num = listed ORDER BY " +
-		strings.NewReplacer("labels.run", "r.num", "runs.", "r.").Replace(order), args
+func selectList(f durable.Filter, below store.Position) (query string, args []any) {
+	numbers, order, args := selectNumbers(f, below)
+	return "SELECT " + runs.Columns + " FROM (" + numbers + ") CROSS JOIN runs r ON r.num = listed ORDER BY " +
+		strings.Replace(order, "l.run", "r.num", 1), args
 }
 
 // selectCount returns the query for the length of a list.
-func selectCount(f durable.Filter, before position) (query string, args []any) {
-	query, _, args = selectNumbers(f, before)
-	return "SELECT count(*) FROM (" + query + ")", args
+func selectCount(f durable.Filter, below store.Position) (query string, args []any) {
+	numbers, _, args := selectNumbers(f, below)
+	return "SELECT count(*) FROM (" + numbers + ")", args
 }
 
 // selectNumbers reads one index in the order of the list, so that a page costs a page and not all runs. An index
 // that begins or ends with the status is read once for each status. Other conditions are checked in each row.
-func selectNumbers(f durable.Filter, before position) (query, order string, args []any) {
-	l := listBy(f, before)
-	statuses := f.Status
-	if l.perStatus {
-		if len(statuses) == 0 {
-			statuses = durable.Statuses
-		}
-		column := lo.Ternary(f.Label.Name != "" && strings.HasPrefix(l.from, "labels"), "labels.status", "runs.status")
-		var parts []string
-		for _, status := range statuses {
-			// Without the +, SQLite would plan the query for each status, in case that a partial index of one status helps.
-			part, partArgs := l.page(column+" = +?", string(status))
-			parts = append(parts, "SELECT listed FROM ("+part+" LIMIT ?)")
-			args = append(args, append(partArgs, f.Limit)...)
-		}
-		query = strings.Join(parts, " UNION ALL ") + " ORDER BY listed DESC"
+func selectNumbers(f durable.Filter, below store.Position) (query, order string, args []any) {
+	l := store.ListRuns(f, "INDEXED BY runs_by_session")
+	from, status := selectIndex(l, f)
+	order = "r.num DESC"
+	if status == "l.status" {
+		order = "l.run DESC"
+		l.And("l.name = " + l.Arg(f.Label.Name) + " AND l.value = " + l.Arg(f.Label.Value))
 	} else {
-		if len(statuses) > 0 {
-			l.and("runs.status IN ("+parameterList(len(statuses))+")", lo.ToAnySlice(statuses)...)
-		}
-		query, args = l.page("")
-	}
-	return query + " LIMIT ?", l.order, append(args, f.Limit)
-}
-
-// page returns the query with one more condition, unless that is empty.
-func (l *listing) page(condition string, args ...any) (query string, _ []any) {
-	where := slices.Clone(l.where)
-	if condition != "" {
-		where = append(where, condition)
-	}
-	return "SELECT runs.num AS listed FROM " + l.from + " WHERE " + strings.Join(where, " AND ") + " ORDER BY " + l.order, slices.Concat(l.args, args)
-}
-
-// selectChanged returns the runs that have changed since a time: those that have ended, those that no process holds, and those that one
-// does, which are few. An ended run does not change.
-const selectChanged = `SELECT num AS changed FROM runs INDEXED BY runs_ended WHERE ended >= ?
-	UNION ALL SELECT num FROM runs INDEXED BY runs_idle WHERE idle >= ?
-	UNION ALL SELECT num FROM runs INDEXED BY runs_held WHERE owner <> '' AND updated >= ?`
-
-// listBy selects the index for a filter: the one that leaves the fewest runs, as far as the store can tell.
-func listBy(f durable.Filter, before position) (l listing) {
-	l.order = "runs.num DESC"
-	timed := !f.Since.IsZero() || !f.Until.IsZero()
-	by := func(index string) string { return "runs INDEXED BY " + index }
-	switch {
-	case f.Parent != "":
-		l.from = by("runs_by_parent")
-	case f.Session != "":
-		l.from = by("runs_by_session")
-	case f.RetryOf != "":
-		l.from = by("runs_by_retry")
-	case f.ParentSession != "":
-		l.from = by("runs_by_parent_session")
-	case f.Label.Name != "":
-		l.from, l.order, l.perStatus = "labels INDEXED BY labels_by_value CROSS JOIN runs ON runs.num = labels.run", "labels.run DESC", true
-	case f.Blocked:
-		l.from = by("runs_by_block")
-	case f.Decision != "" || f.Hook != "":
-		l.from = by("runs_by_decision")
-	case !f.ChangedSince.IsZero():
-		l.from = "(" + selectChanged + ") CROSS JOIN runs ON runs.num = changed"
-		since := f.ChangedSince.UnixMicro()
-		l.args = []any{since, since, since}
-	case f.HasHooks:
-		l.from, l.perStatus = by("runs_by_hooks"), true
-	case f.Phase != "":
-		l.from, l.perStatus = by("runs_by_phase"), true
-	case f.By != "":
-		l.from, l.perStatus = by("runs_by_submitter"), true
-	case f.Name != "":
-		l.from, l.perStatus = by("runs_by_name"), true
-	case f.Turn != "" || f.HasTurn || f.LastTurn:
-		l.from, l.perStatus = by("runs_by_turn"), true
-	case f.Kind != "":
-		l.from, l.perStatus = by("runs_by_kind"), true
-	case len(f.Status) > 0:
-		l.from, l.perStatus = by("runs_by_status"), true
-	case timed:
-		l.from, l.order = by("runs_by_creation"), "runs.created DESC, runs.num DESC"
-	default:
-		l.from = "runs"
-	}
-	for _, c := range []struct{ condition, value string }{ // a partial index needs its condition
-		{"parent = ? AND parent <> ''", string(f.Parent)},
-		{"session = ? AND session <> ''", string(f.Session)},
-		{"after = ?", string(f.After)},
-		{"retry_of = ? AND retry_of <> ''", string(f.RetryOf)},
-		{"parent_session = ? AND parent_session <> ''", string(f.ParentSession)},
-		{"turn = ? AND turn <> ''", string(f.Turn)},
-		{"request_key = ?", f.RequestKey},
-		{"phase = ? AND phase <> ''", string(f.Phase)},
-		{"runs.name = ?", f.Name},
-		{"kind = ?", string(f.Kind)},
-		{"submitted_by = ? AND submitted_by <> ''", f.By},
-	} {
-		if c.value != "" {
-			l.and(c.condition, c.value)
-		}
+		l.AndLabel(f.Label)
 	}
 	switch {
-	case f.Label.Name == "":
-	case strings.HasPrefix(l.from, "labels"):
-		l.and("labels.name = ? AND labels.value = ?", f.Label.Name, f.Label.Value)
-	default:
-		l.and("EXISTS (SELECT 1 FROM labels WHERE run = runs.num AND name = ? AND value = ?)", f.Label.Name, f.Label.Value)
+	case from != byCreation:
+		l.And(strings.TrimSuffix(order, " DESC") + " < " + l.Arg(below.Num))
+	case !below.Created.IsZero():
+		l.And("(r.created, r.num) < (" + l.Arg(&below.Created) + ", " + l.Arg(below.Num) + ")")
+	}
+	if from == byCreation {
+		order = "r.created DESC, r.num DESC"
 	}
 	if f.Blocked {
-		l.and("blocked = 1 AND blocked <> 0")
-	}
-	if f.Decision != "" || f.Hook != "" {
-		l.and(`decisions <> '' AND EXISTS (SELECT 1 FROM json_each(nullif(decisions, '')) WHERE ? IN ('', value ->> 'decision')
-			AND ? IN ('', value ->> 'hook'))`, string(f.Decision), f.Hook)
-	}
-	if f.Top {
-		l.and("parent = ''")
-	}
-	if f.HasTurn || f.LastTurn {
-		l.and("turn <> ''")
-	}
-	if f.LastTurn {
-		l.and(`NOT EXISTS (SELECT 1 FROM runs later INDEXED BY runs_by_session
-			WHERE later.session = runs.session AND later.session <> '' AND later.num > runs.num AND later.turn <> '')`)
+		l.And("r.blocked = 1 AND r.blocked <> 0")
 	}
 	if f.HasHooks {
-		l.and("has_hooks = 1 AND has_hooks <> 0")
+		l.And("r.has_hooks = 1 AND r.has_hooks <> 0")
 	}
-	if !f.ChangedSince.IsZero() {
-		l.and("updated >= ?", f.ChangedSince.UnixMicro())
+	if f.Decision != "" || f.Hook != "" {
+		l.And("r.decisions <> '' AND EXISTS (SELECT 1 FROM json_each(nullif(r.decisions, '')) WHERE " +
+			l.Arg(string(f.Decision)) + " IN ('', value ->> 'decision') AND " + l.Arg(f.Hook) + " IN ('', value ->> 'hook'))")
 	}
-	if !f.Since.IsZero() {
-		l.and("runs.created >= ?", f.Since.UnixMicro())
+	if status == "" && len(f.Status) > 0 {
+		andIn(l, "r.status", f.Status)
 	}
-	if !f.Until.IsZero() {
-		l.and("runs.created < ?", f.Until.UnixMicro())
+	limit := l.Arg(f.Limit)
+	page := func(conditions ...string) string {
+		return "SELECT r.num AS listed FROM " + from + " WHERE " + strings.Join(slices.Concat(l.Where, conditions), " AND ") +
+			" ORDER BY " + order + " LIMIT " + limit
 	}
-	if strings.HasPrefix(l.order, "runs.created") {
-		l.and("(runs.created, runs.num) < (?, ?)", before.created, before.num)
+	if status == "" {
+		return page(), order, l.Args
+	}
+	pages := lo.Map(lo.Ternary(len(f.Status) > 0, f.Status, durable.Statuses), func(s durable.Status, _ int) string {
+		// Without the +, SQLite would plan the query for each status, in case that a partial index of one status helps.
+		return page(status + " = +" + l.Arg(string(s)))
+	})
+	return merge(pages) + " ORDER BY listed DESC LIMIT " + limit, order, l.Args
+}
+
+// merge returns the query for the numbers that other queries list.
+func merge(pages []string) string {
+	return "SELECT listed FROM (" + strings.Join(pages, ") UNION ALL SELECT listed FROM (") + ")"
+}
+
+// andIn adds the condition that a column has one of some values.
+func andIn[S ~string](l *store.Listing, column string, values []S) {
+	l.And(column + " IN (" + strings.Join(lo.Map(values, func(v S, _ int) string { return l.Arg(string(v)) }), ", ") + ")")
+}
+
+const by, byCreation = "runs r INDEXED BY runs_by_", by + "creation"
+
+// selectIndex selects the index for a filter: the first one that fits is the one that leaves the fewest runs, as far as the store can
+// tell. Status is the index's column with the status, if it has one.
+func selectIndex(l *store.Listing, f durable.Filter) (from, status string) {
+	changed := ""
+	if !f.ChangedSince.IsZero() { // an ended run does not change; a run that no process holds has the time in idle; few have an owner
+		since := l.Arg(&f.ChangedSince)
+		l.And("r.updated >= " + since)
+		changed = "(SELECT num AS changed FROM runs INDEXED BY runs_ended WHERE ended >= " + since +
+			" UNION ALL SELECT num FROM runs INDEXED BY runs_idle WHERE idle >= " + since +
+			" UNION ALL SELECT num FROM runs INDEXED BY runs_held WHERE owner <> '' AND updated >= " + since + ") CROSS JOIN runs r ON r.num = changed"
+	}
+	for _, i := range []struct {
+		fits         bool
+		from, status string
+	}{
+		{f.Parent != "", by + "parent", ""},
+		{f.Session != "", by + "session", ""},
+		{f.RetryOf != "", by + "retry", ""},
+		{f.ParentSession != "", by + "parent_session", ""},
+		{f.Label.Name != "", "labels l INDEXED BY labels_by_value CROSS JOIN runs r ON r.num = l.run", "l.status"},
+		{f.Blocked, by + "block", ""},
+		{f.Decision != "" || f.Hook != "", by + "decision", ""},
+		{changed != "", changed, ""},
+		{f.HasHooks, by + "hooks", "r.status"},
+		{f.Phase != "", by + "phase", "r.status"},
+		{f.By != "", by + "submitter", "r.status"},
+		{f.Name != "", by + "name", "r.status"},
+		{f.Turn != "" || f.HasTurn || f.LastTurn, by + "turn", "r.status"},
+		{f.Kind != "", by + "kind", "r.status"},
+		{len(f.Status) > 0, by + "status", "r.status"},
+		{!f.Since.IsZero() || !f.Until.IsZero(), byCreation, ""},
+	} {
+		if i.fits {
+			return i.from, i.status
+		}
+	}
+	return "runs r", ""
+}
+
+// waitOrder is the order of OpenWaits. An index has the waits in the order of its first column.
+const waitOrder = ` ORDER BY w.asked, w.run_id, w.id`
+
+// waitPage returns the query for the numbers of waits w, which it reads by an index, and which run r has.
+func waitPage(l *store.Listing, limit, index string, conditions ...string) string {
+	return "SELECT w.num AS listed FROM waits w INDEXED BY " + index + " CROSS JOIN runs r ON r.num = w.run WHERE " +
+		strings.Join(slices.Concat(l.Where, conditions), " AND ") + waitOrder + " LIMIT " + limit
+}
+
+// readListed returns the query for the waits that others list. It reads the waits after the others have found them, so that no data is
+// sorted.
+func readListed(l *store.Listing, limit string, pages ...string) (query string, args []any) {
+	return "SELECT " + store.WaitColumns + " FROM (" + merge(pages) + ") CROSS JOIN waits w ON w.num = listed" + waitOrder + " LIMIT " + limit, l.Args
+}
+
+// selectOpen reads one index in the order of the list, so that a page costs a page and not all waits; the index by kind once
+// for each kind.
+func selectOpen(f durable.WaitFilter, now time.Time) (query string, args []any) {
+	l := &store.Listing{}
+	limit, at := l.Arg(f.Limit), l.Arg(&now)
+	l.And("w.answered IS NULL AND (r.status = 'waiting' OR r.status = 'ready' AND r.answer_by <= " + at + ")")
+	if f.Expired {
+		l.And("w.deadline IS NOT NULL AND w.deadline <= " + at)
+	}
+	if f.After != nil {
+		asked := l.Arg((*store.Moment)(&f.After.Asked))
+		l.And("w.asked >= " + asked + " AND (w.asked, w.run_id, w.id) > (" + asked + ", " + l.Arg(string(f.After.Run)) + ", " + l.Arg(f.After.ID) + ")")
 	} else {
-		l.and(strings.TrimSuffix(l.order, " DESC")+" < ?", before.num)
+		l.And("w.asked >= " + l.Arg(int64(math.MinInt64)))
 	}
-	return l
+	index := "waits_open"
+	switch {
+	case f.Run != "":
+		index = "waits_by_run"
+		l.And("w.run = (SELECT num FROM runs WHERE id = " + l.Arg(string(f.Run)) + ")")
+	case f.Expired:
+		index = "waits_by_deadline"
+	case len(f.Kinds) > 0:
+		return readListed(l, limit, lo.Map(f.Kinds, func(k durable.WaitKind, _ int) string {
+			return waitPage(l, limit, "waits_by_kind", "w.kind = "+l.Arg(string(k)))
+		})...)
+	}
+	if len(f.Kinds) > 0 {
+		andIn(l, "w.kind", f.Kinds)
+	}
+	return readListed(l, limit, waitPage(l, limit, index))
+}
+
+// checks is a request for waits to watch.
+type checks struct {
+	owner string
+	kinds []durable.WaitKind
+	hosts []string
+	limit int
+}
+
+func (c checks) list() (l *store.Listing, limit, owner string) {
+	l = &store.Listing{Where: []string{"r.status = 'waiting' AND r.paused = 0 AND w.answered IS NULL"}}
+	return l, l.Arg(c.limit), l.Arg(c.owner)
+}
+
+// andAmong adds the condition that the kind and the host are among those of the claim.
+func (c checks) andAmong(l *store.Listing) {
+	andIn(l, "w.kind", c.kinds)
+	andIn(l, "w.host", c.hosts)
+}
+
+// selectOwn returns the query for the waits that the owner has.
+func (c checks) selectOwn() (query string, args []any) {
+	l, limit, owner := c.list()
+	c.andAmong(l)
+	return readListed(l, limit, waitPage(l, limit, "waits_watched", "w.checker = "+owner, "w.checker <> ''"))
+}
+
+// selectFree returns the query for the waits that no owner has, or whose owner has not renewed its claim. Its parts read an
+// index for each kind and host in the order of the result, so that the query costs what it returns.
+func (c checks) selectFree(now time.Time) (query string, args []any) {
+	l, limit, owner := c.list()
+	var pages []string
+	for _, kind := range c.kinds {
+		for _, host := range c.hosts {
+			pages = append(pages, waitPage(l, limit, "waits_unwatched", "w.checker = ''", "w.kind = "+l.Arg(string(kind)), "w.host = "+l.Arg(host)))
+		}
+	}
+	c.andAmong(l)
+	pages = append(pages, waitPage(l, limit, "waits_lapsed", "w.checker <> ''", "w.checker <> "+owner, "w.checked_until <= "+l.Arg(&now)))
+	return readListed(l, limit, pages...)
+}
+
+// selectRecords reads the index that leaves the fewest records. Each has the records of a value in their order.
+func selectRecords(f durable.AuditFilter) (query string, args []any) {
+	l, from := &store.Listing{}, "audit"
+	limit := l.Arg(f.Limit)
+	l.And("num < " + l.Arg(cmp.Or(f.Before, math.MaxInt64)))
+	for _, c := range []struct{ column, value string }{{"kind", string(f.Kind)}, {"subject", f.Subject}, {"run", string(f.Run)}} {
+		if c.value != "" {
+			from = "audit INDEXED BY audit_by_" + c.column
+			l.And(c.column + " = " + l.Arg(c.value))
+		}
+	}
+	return "SELECT " + store.RecordColumns + " FROM " + from + " WHERE " + strings.Join(l.Where, " AND ") + " ORDER BY num DESC LIMIT " + limit, l.Args
 }

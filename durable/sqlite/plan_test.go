@@ -44,7 +44,11 @@ func testPlans(t *testing.T, statements map[string]bool) {
 	small := regexp.MustCompile(`^SCAN (queues|waivers|x|k VIRTUAL TABLE.*|json_each VIRTUAL TABLE.*|\(subquery-\d+\)|(\d+ )?CONSTANT ROWS?)$`)
 	// Statements that sort no more rows than their limit, than the owner holds, or than there are keys.
 	sorts := []string{selectOwed, store.SignalsQuery, selectServed}
+	list := regexp.MustCompile(` AS listed | FROM audit `) // see TestPlansOfLists
 	for query := range statements {
+		if list.MatchString(query) {
+			continue
+		}
 		plan := explainPlan(t, s, query)
 		for _, line := range plan {
 			if strings.HasPrefix(line, "SCAN") && !small.MatchString(line) {
@@ -63,6 +67,7 @@ func testPlans(t *testing.T, statements map[string]bool) {
 
 func TestPlansOfLists(t *testing.T) {
 	s := openTest(t, Options{})
+	below := store.Position{Num: 1 << 40, Created: time.Now()}
 	waiting, ends := []durable.Status{durable.StatusWaiting}, []durable.Status{durable.StatusWaiting, durable.StatusCompleted}
 	label := durable.Label{Name: "team", Value: "a"}
 	for name, c := range map[string]struct {
@@ -101,7 +106,7 @@ func TestPlansOfLists(t *testing.T) {
 		}, "runs_by_parent (parent=? AND rowid<?)", 1},
 	} {
 		t.Run("list by "+name, func(t *testing.T) {
-			query, _ := selectList(c.filter, position{1 << 40, 1 << 60})
+			query, _ := selectList(c.filter, below)
 			lines := explainPlan(t, s, query)
 			plan := strings.Join(lines, "\n")
 			assert.Equal(t, c.parts, strings.Count(plan, c.by), "%s", plan)
@@ -116,18 +121,18 @@ func TestPlansOfLists(t *testing.T) {
 	}
 
 	for _, f := range []durable.Filter{{ChangedSince: time.Now()}, {ChangedSince: time.Now(), Status: ends}} {
-		changed, _ := selectList(f, position{1 << 40, 1 << 60})
+		changed, _ := selectList(f, below)
 		plan := strings.Join(explainPlan(t, s, changed), "\n")
 		for _, index := range []string{"runs_ended (ended>?)", "runs_idle (idle>?)", "SCAN runs USING INDEX runs_held", "INTEGER PRIMARY KEY (rowid=?)"} {
 			assert.Contains(t, plan, index)
 		}
 		assert.NotContains(t, plan, "runs_by")
 	}
-	newest, _ := selectList(durable.Filter{LastTurn: true, Status: waiting}, position{1 << 40, 1 << 60})
+	newest, _ := selectList(durable.Filter{LastTurn: true, Status: waiting}, below)
 	plan := strings.Join(explainPlan(t, s, newest), "\n")
 	assert.Contains(t, plan, "runs_by_turn (status=? AND rowid<?)")
 	assert.Contains(t, plan, "SEARCH later USING INDEX runs_by_session (session=? AND rowid>?)")
-	count, _ := selectCount(durable.Filter{HasTurn: true, Status: waiting}, position{1 << 40, 1 << 60})
+	count, _ := selectCount(durable.Filter{HasTurn: true, Status: waiting}, below)
 	assert.Contains(t, strings.Join(explainPlan(t, s, count), "\n"), "runs_by_turn (status=? AND rowid<?)")
 
 	kinds := []durable.WaitKind{durable.WaitFile, durable.WaitCommand}
@@ -144,7 +149,7 @@ func TestPlansOfLists(t *testing.T) {
 		"run":           {durable.WaitFilter{Run: "r", Kinds: kinds, Expired: true}, "waits_by_run (run=?)", 1},
 	} {
 		t.Run("open waits by "+name, func(t *testing.T) {
-			query, _ := selectOpen(c.filter, 0)
+			query, _ := selectOpen(c.filter, time.Now())
 			plan := strings.Join(explainPlan(t, s, query), "\n")
 			assert.Equal(t, c.parts, strings.Count(plan, c.by), "%s", plan)
 			assert.NotContains(t, plan, "SCAN r")
@@ -154,7 +159,7 @@ func TestPlansOfLists(t *testing.T) {
 	claim := checks{owner: "o", limit: 1, kinds: kinds, hosts: []string{"", "h"}}
 	query, _ := claim.selectOwn()
 	assert.Contains(t, strings.Join(explainPlan(t, s, query), "\n"), "waits_watched (checker=?)")
-	query, _ = claim.selectFree(0)
+	query, _ = claim.selectFree(time.Now())
 	plan = strings.Join(explainPlan(t, s, query), "\n")
 	assert.Equal(t, 4, strings.Count(plan, "waits_unwatched (kind=? AND host=?)"), "%s", plan)
 	assert.Contains(t, plan, "waits_lapsed (checked_until<?)")

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"sync"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -16,6 +15,7 @@ var runs = store.NewRunTable(true)
 
 var queries = &store.Queries{
 	Keys: listKeys, Polled: selectPolled, Served: selectServed, PutPoll: updatePolled, PruneQueues: pruneQueues, Prune: pruneRuns, Due: selectDue,
+	List: selectList, Count: selectCount,
 }
 
 // view reads rows, with the readers or in a transaction of the writer.
@@ -36,14 +36,23 @@ func (v *view) fail(err error) error {
 	return err
 }
 
-// Select implements store.SQL. It prepares the query.
+// Select implements store.SQL.
 func (v *view) Select(query string, args, targets []any, next func()) error {
-	stmt, err := v.prepare(v.ctx, query) //nolint:sqlclosecheck // it stays open for the next query
-	if err != nil {
-		return v.fail(err)
-	}
-	rows, err := stmt.QueryContext(v.ctx, toFields(args)...)
-	return v.fail(scanRows(rows, err, targets, next))
+	return v.fail(v.with(v.ctx, query, func(stmt *sql.Stmt) error {
+		rows, err := stmt.QueryContext(v.ctx, toFields(args)...)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }() // Err returns the error
+		targets := toFields(targets)
+		for rows.Next() {
+			if err := rows.Scan(targets...); err != nil {
+				return err
+			}
+			next()
+		}
+		return rows.Err()
+	}))
 }
 
 // Exec implements store.SQL.
@@ -52,17 +61,9 @@ func (v *view) Exec(query string, args ...any) error {
 	return err
 }
 
-// insertions are the texts of each *store.Insertion.
-var insertions sync.Map
-
 // Insert implements store.SQL.
 func (v *view) Insert(into *store.Insertion, values ...any) error {
-	query, known := insertions.Load(into)
-	if !known {
-		query, _ = insertions.LoadOrStore(into, into.Statement(func(int) string { return "?" }))
-	}
-	text, _ := query.(string)
-	return v.Exec(text, values...)
+	return v.Exec(into.StatementInOrder(), values...)
 }
 
 // HasQueue implements store.SQL. An insertion that finds the queue would write, too.
@@ -72,54 +73,18 @@ func (v *view) HasQueue(key durable.Key) (bool, error) {
 }
 
 // execCount executes a statement and returns the number of changed rows.
-func (v *view) execCount(query string, args ...any) (int64, error) {
-	stmt, err := v.prepare(v.ctx, query) //nolint:sqlclosecheck // it stays open for the next transaction
-	if err != nil {
-		return 0, v.fail(err)
-	}
-	result, err := stmt.ExecContext(v.ctx, toFields(args)...)
+func (v *view) execCount(query string, args ...any) (n int64, err error) {
+	err = v.with(v.ctx, query, func(stmt *sql.Stmt) error {
+		result, err := stmt.ExecContext(v.ctx, toFields(args)...)
+		if err == nil {
+			n, err = result.RowsAffected()
+		}
+		return err
+	})
 	if isTaken(err) {
 		return 0, durable.ErrExists
 	}
-	if err != nil {
-		return 0, v.fail(err)
-	}
-	n, err := result.RowsAffected()
 	return n, v.fail(err)
-}
-
-// lister is a view whose queries are composed: not all of them stay prepared.
-type lister struct{ *view }
-
-// Select implements store.SQL.
-func (l lister) Select(query string, args, targets []any, next func()) error {
-	stmt, err := l.prepareList(l.ctx, query) //nolint:sqlclosecheck // it stays open for the next query
-	if err != nil {
-		return l.fail(err)
-	}
-	var rows *sql.Rows
-	if stmt != nil {
-		rows, err = stmt.QueryContext(l.ctx, toFields(args)...)
-	} else {
-		rows, err = l.conn.QueryContext(l.ctx, query, toFields(args)...)
-	}
-	return l.fail(scanRows(rows, err, targets, next))
-}
-
-// scanRows scans the rows of a query.
-func scanRows(rows *sql.Rows, err error, targets []any, next func()) error {
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }() // Err returns the error
-	targets = toFields(targets)
-	for rows.Next() {
-		if err := rows.Scan(targets...); err != nil {
-			return err
-		}
-		next()
-	}
-	return rows.Err()
 }
 
 // Now implements store.Rows.
@@ -194,25 +159,25 @@ func (v *view) Owed(retry time.Duration, limit int) ([]durable.Offer, error) {
 
 // OpenWaits implements store.Rows.
 func (v *view) OpenWaits(f durable.WaitFilter) ([]store.Wait, error) {
-	query, args := selectOpen(f, v.micros())
-	return store.SelectWaits(lister{v}, query, args...)
+	query, args := selectOpen(f, v.now)
+	return store.SelectWaits(v, query, args...)
 }
 
 // Checks implements store.Rows.
 func (v *view) Checks(owner string, kinds []durable.WaitKind, hosts []string, limit int) ([]store.Wait, error) {
 	c := checks{owner, kinds, hosts, limit}
 	query, args := c.selectOwn()
-	all, err := store.SelectWaits(lister{v}, query, args...)
+	all, err := store.SelectWaits(v, query, args...)
 	if err != nil || len(all) >= limit {
 		return all, err
 	}
-	query, args = c.selectFree(v.micros())
-	free, err := store.SelectWaits(lister{v}, query, args...)
+	query, args = c.selectFree(v.now)
+	free, err := store.SelectWaits(v, query, args...)
 	return append(all, free[:min(len(free), limit-len(all))]...), err
 }
 
 // Audit implements store.Rows.
 func (v *view) Audit(f durable.AuditFilter) ([]durable.AuditRecord, error) {
 	query, args := selectRecords(f)
-	return store.SelectRecords(lister{v}, query, args...)
+	return store.SelectRecords(v, query, args...)
 }

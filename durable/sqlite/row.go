@@ -69,9 +69,6 @@ func listKeys(keys []durable.Key) any {
 	return "[" + strings.Join(texts, ",") + "]"
 }
 
-// parameterList returns parameters for a list of values.
-func parameterList(n int) string { return "?" + strings.Repeat(", ?", n-1) }
-
 // changedColumns returns the columns in which a run differs from the old one, and their new values.
 func changedColumns(old, r store.Run) (columns []string, values []any, err error) {
 	state := runs.StateColumns(&r)

@@ -42,7 +42,7 @@ type db struct {
 	conn            *sql.Conn  // of the writer
 	writes          *statements
 
-	watcher watcher
+	listeners store.Listeners
 
 	// open is read-locked while a call runs.
 	open   sync.RWMutex
@@ -55,6 +55,7 @@ const maxReaders = 4
 // Open opens the store in a file. It creates the file if it does not exist, and the schema in an empty file.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	d := &db{path: path, wait: o.Wait, now: o.Now}
+	d.listeners.Watch = d.watch
 	if d.wait == 0 {
 		d.wait = 10 * time.Second
 	}
@@ -90,13 +91,13 @@ func (d *db) connect(ctx context.Context, sync Sync) (err error) {
 	if d.conn, err = d.writer.Conn(ctx); err != nil {
 		return err
 	}
-	d.writes = &statements{conn: d.conn}
+	d.writes = &statements{conn: d.conn, all: map[string]*sql.Stmt{}}
 	if d.readers, err = connect(d.path, "_query_only=1"); err != nil {
 		return err
 	}
 	d.readers.SetMaxOpenConns(maxReaders)
 	d.readers.SetMaxIdleConns(maxReaders)
-	d.reads = &statements{conn: d.readers}
+	d.reads = &statements{conn: d.readers, all: map[string]*sql.Stmt{}}
 	return nil
 }
 
@@ -104,50 +105,44 @@ func (d *db) connect(ctx context.Context, sync Sync) (err error) {
 type statements struct {
 	conn interface {
 		PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
-		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	}
 	mu  sync.Mutex
 	all map[string]*sql.Stmt
-	// lists has statements that are composed for a filter: there may be more than are kept.
-	lists map[string]*sql.Stmt
 }
 
-// maxLists is how many statements for lists are kept: preparing one takes longer than reading a short list.
-const maxLists = 200
-
-// prepare prepares a statement once.
-func (s *statements) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.prepareIn(ctx, &s.all, query) //nolint:sqlclosecheck // release closes it
-}
-
-// prepareList prepares a statement for a list once; nil if as many as are kept have been prepared before.
-func (s *statements) prepareList(ctx context.Context, query string) (*sql.Stmt, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.lists[query] == nil && len(s.lists) >= maxLists {
-		return nil, nil //nolint:nilnil // there is none
-	}
-	return s.prepareIn(ctx, &s.lists, query) //nolint:sqlclosecheck // release closes it
-}
+// maxStatements is how many statements are kept: preparing one takes longer than reading a short list. There may be more, because lists
+// are composed for a filter.
+const maxStatements = 300
 
 // planOnce hides the values of limits from SQLite, which would otherwise plan a prepared query again for each value.
 var planOnce = strings.NewReplacer("LIMIT ?", "LIMIT +?", "LIMIT $", "LIMIT +$")
 
-func (s *statements) prepareIn(ctx context.Context, all *map[string]*sql.Stmt, query string) (*sql.Stmt, error) {
-	if stmt := (*all)[query]; stmt != nil {
-		return stmt, nil
-	}
-	stmt, err := s.conn.PrepareContext(context.WithoutCancel(ctx), planOnce.Replace(query))
+// with calls f with a prepared statement.
+func (s *statements) with(ctx context.Context, query string, f func(*sql.Stmt) error) error {
+	stmt, kept, err := s.prepare(ctx, query)
 	if err != nil {
-		return nil, fmt.Errorf("preparing %q: %w", query, err)
+		return fmt.Errorf("preparing %q: %w", query, err)
 	}
-	if *all == nil {
-		*all = map[string]*sql.Stmt{}
+	err = f(stmt)
+	if !kept {
+		err = errors.Join(err, stmt.Close())
 	}
-	(*all)[query] = stmt
-	return stmt, nil
+	return err
+}
+
+func (s *statements) prepare(ctx context.Context, query string) (stmt *sql.Stmt, kept bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stmt = s.all[query]; stmt != nil {
+		return stmt, true, nil
+	}
+	if stmt, err = s.conn.PrepareContext(context.WithoutCancel(ctx), planOnce.Replace(query)); err != nil {
+		return nil, false, err
+	}
+	if kept = len(s.all) < maxStatements; kept {
+		s.all[query] = stmt
+	}
+	return stmt, kept, nil
 }
 
 func (s *statements) release() error {
@@ -155,10 +150,8 @@ func (s *statements) release() error {
 		return nil
 	}
 	var errs []error
-	for _, all := range []map[string]*sql.Stmt{s.all, s.lists} {
-		for _, stmt := range all {
-			errs = append(errs, stmt.Close())
-		}
+	for _, stmt := range s.all {
+		errs = append(errs, stmt.Close())
 	}
 	return errors.Join(errs...)
 }
@@ -171,7 +164,7 @@ func (d *db) Close() error {
 		return nil
 	}
 	d.closed = true
-	d.watcher.end()
+	d.listeners.Close()
 	return d.disconnect()
 }
 

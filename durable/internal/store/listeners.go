@@ -7,9 +7,14 @@ import (
 
 // Listeners are the channels that DB.Changes has returned. The zero Listeners have none.
 type Listeners struct {
+	// Watch, unless nil, broadcasts what other processes change. It runs from the first Add until Close, which ends its context.
+	Watch func(ctx context.Context)
+
 	mu       sync.Mutex
 	channels map[chan struct{}]bool
 	closed   bool
+	stop     context.CancelFunc // nil before the first Add
+	watching sync.WaitGroup
 }
 
 // Add returns a channel that Broadcast sends to. It is closed when ctx is done or by Close.
@@ -23,6 +28,11 @@ func (l *Listeners) Add(ctx context.Context) <-chan struct{} {
 	}
 	if l.channels == nil {
 		l.channels = map[chan struct{}]bool{}
+	}
+	if l.stop == nil && l.Watch != nil {
+		var watched context.Context
+		watched, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+		l.watching.Go(func() { l.Watch(watched) })
 	}
 	l.channels[c] = true
 	context.AfterFunc(ctx, func() {
@@ -52,19 +62,16 @@ func (l *Listeners) Broadcast() {
 	}
 }
 
-// Any reports whether there is a channel.
-func (l *Listeners) Any() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.channels) > 0
-}
-
-// Close closes all channels, and those that Add returns later.
+// Close closes all channels, and those that Add returns later. It waits for Watch to return.
 func (l *Listeners) Close() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.closed = true
 	for c := range l.channels {
 		l.remove(c)
 	}
+	if l.stop != nil {
+		l.stop()
+	}
+	l.mu.Unlock()
+	l.watching.Wait()
 }

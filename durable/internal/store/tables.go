@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/samber/lo"
@@ -35,15 +37,30 @@ type Insertion struct {
 	Lookup string
 	// Conflict, unless empty, is an ON CONFLICT clause.
 	Conflict string
+
+	once              sync.Once
+	numbered, unnamed string
 }
 
-// Statement returns the statement for one row, with parameters by their number.
-func (i *Insertion) Statement(parameter func(n int) string) string {
-	values := lo.Map(i.Columns, func(_ string, n int) string { return parameter(n + 1) })
+// Statement returns the statement for one row, with the parameters $1, $2 and so on.
+func (i *Insertion) Statement() string {
+	i.once.Do(i.compose)
+	return i.numbered
+}
+
+// StatementInOrder returns the statement for one row, with the parameters ?, which SQLite binds in less time.
+func (i *Insertion) StatementInOrder() string {
+	i.once.Do(i.compose)
+	return i.unnamed
+}
+
+func (i *Insertion) compose() {
+	values := lo.Map(i.Columns, func(_ string, n int) string { return fmt.Sprintf("$%d", n+1) })
 	if i.Lookup != "" {
 		values[0] = `(` + i.Lookup + values[0] + `)`
 	}
-	return `INSERT INTO ` + i.Table + ` (` + strings.Join(i.Columns, ", ") + `) VALUES (` + strings.Join(values, ", ") + `)` + i.Conflict
+	i.numbered = `INSERT INTO ` + i.Table + ` (` + strings.Join(i.Columns, ", ") + `) VALUES (` + strings.Join(values, ", ") + `)` + i.Conflict
+	i.unnamed = regexp.MustCompile(`\$\d+`).ReplaceAllString(i.numbered, "?")
 }
 
 // Queries are what a database must word itself, because it knows its indexes, locks and lists.
@@ -56,6 +73,8 @@ type Queries struct {
 	PutPoll, PruneQueues string
 	// Due is what DueQuery returns.
 	Due string
+	// List returns the query for the runs of a list below a position, and Count that for its length.
+	List, Count func(f durable.Filter, below Position) (query string, args []any)
 	// Prune deletes at most $2 runs that ended before $1, and reads their numbers.
 	Prune string
 }
