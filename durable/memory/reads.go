@@ -197,26 +197,32 @@ func (v view) Payload(id agent.RunID) (store.Payload, error) {
 	return store.Payload{Input: bytes.Clone(p.Input), Submitted: bytes.Clone(p.Submitted), Result: bytes.Clone(p.Result)}, nil
 }
 
-// Entries implements store.Rows.
-func (v view) Entries(id agent.RunID, after int64) (all []durable.Entry, _ error) {
-	for _, e := range v.find(id).entries {
-		if e.Seq > after {
-			e.Data = bytes.Clone(e.Data)
-			all = append(all, e)
-		}
+// clones returns values with data of their own.
+func clones[T any](all []T, data func(*T) *[]byte) []T {
+	all = slices.Clone(all)
+	for i := range all {
+		d := data(&all[i])
+		*d = bytes.Clone(*d)
 	}
-	return all, nil
+	return all
+}
+
+func entryData(e *durable.Entry) *[]byte   { return &e.Data }
+func eventData(e *durable.Event) *[]byte   { return &e.Data }
+func waiverData(w *durable.Waiver) *[]byte { return &w.Data }
+
+// rowsAfter returns what follows the first n, which are numbered.
+func rowsAfter[T any](all []T, n int64) []T { return all[min(max(n, 0), int64(len(all))):] }
+
+// Entries implements store.Rows.
+func (v view) Entries(id agent.RunID, last int64) ([]durable.Entry, error) {
+	return clones(rowsAfter(v.find(id).entries, last), entryData), nil
 }
 
 // Events implements store.Rows.
-func (v view) Events(id agent.RunID, after int64, limit int) (all []durable.Event, _ error) {
-	for _, e := range v.find(id).events {
-		if e.Seq > after && len(all) < limit {
-			e.Data = bytes.Clone(e.Data)
-			all = append(all, e)
-		}
-	}
-	return all, nil
+func (v view) Events(id agent.RunID, last int64, limit int) ([]durable.Event, error) {
+	all := rowsAfter(v.find(id).events, last)
+	return clones(all[:min(limit, len(all))], eventData), nil
 }
 
 // Signals implements store.Rows.
@@ -296,13 +302,7 @@ func (v view) Audit(f durable.AuditFilter) (all []durable.AuditRecord, _ error) 
 }
 
 // Waivers implements store.Rows.
-func (v view) Waivers() ([]durable.Waiver, error) {
-	all := slices.Clone(v.waivers)
-	for i := range all {
-		all[i].Data = bytes.Clone(all[i].Data)
-	}
-	return all, nil
-}
+func (v view) Waivers() ([]durable.Waiver, error) { return clones(v.waivers, waiverData), nil }
 
 func cloneDocument(d durable.Document) durable.Document {
 	d.Data = bytes.Clone(d.Data)

@@ -76,24 +76,14 @@ func (t *tx) PutInput(id agent.RunID, input []byte) error {
 // AddEntries implements store.Tx.
 func (t *tx) AddEntries(id agent.RunID, entries []durable.Entry) error {
 	r := t.byID[id]
-	all := r.entries
-	for _, e := range entries {
-		e.Data = bytes.Clone(e.Data)
-		all = append(all, e)
-	}
-	set(t, &r.entries, all)
+	set(t, &r.entries, append(r.entries, clones(entries, entryData)...))
 	return nil
 }
 
 // AddEvents implements store.Tx.
 func (t *tx) AddEvents(id agent.RunID, events []durable.Event) error {
 	r := t.byID[id]
-	all := r.events
-	for _, e := range events {
-		e.Data = bytes.Clone(e.Data)
-		all = append(all, e)
-	}
-	set(t, &r.events, all)
+	set(t, &r.events, append(r.events, clones(events, eventData)...))
 	return nil
 }
 
