@@ -192,8 +192,7 @@ var errTooMany = errors.New("another answer came first")
 // findByToken returns the wait of a token, which must exist.
 func findByToken(t *testing.T, s durable.Store, token [32]byte) durable.Wait {
 	t.Helper()
-	w, err := s.WaitByToken(t.Context(), token)
-	require.NoError(t, err, "look for a wait by its token")
+	w := must(s.WaitByToken(t.Context(), token))(t)
 	assert.Equal(t, token, w.TokenHash)
 	return w
 }

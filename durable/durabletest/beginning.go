@@ -13,8 +13,7 @@ import (
 
 var beginning = map[string]part{
 	"a run is running and leased": func(t *testing.T, s durable.Store) {
-		l, err := s.Begin(t.Context(), fullJob("r"), "one", hour)
-		require.NoError(t, err)
+		l := must(s.Begin(t.Context(), fullJob("r"), "one", hour))(t)
 		assert.Equal(t, []any{agent.RunID("r"), "one", int64(1)}, []any{l.Run, l.Owner, l.Epoch}, "lease")
 
 		r := getRun(t, s, "r")
@@ -136,12 +135,10 @@ var acquiring = map[string]part{
 	},
 	"renew counts from now": func(t *testing.T, s durable.Store) {
 		l := beginRun(t, s, "r")
-		longer, err := s.Renew(t.Context(), l, 3*hour)
-		require.NoError(t, err)
+		longer := must(s.Renew(t.Context(), l, 3*hour))(t)
 		assert.WithinDuration(t, l.Expires.Add(2*hour), longer.Expires, time.Minute)
 		assert.True(t, longer.Expires.Equal(getRun(t, s, "r").Expires))
-		shorter, err := s.Renew(t.Context(), longer, gone)
-		require.NoError(t, err)
+		shorter := must(s.Renew(t.Context(), longer, gone))(t)
 		assert.True(t, shorter.Expires.Before(l.Expires))
 		acquireRun(t, s, "r", "two", durable.TakeFree)
 	},

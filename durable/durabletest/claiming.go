@@ -142,8 +142,7 @@ var claiming = map[string]part{
 // queueKeys returns the keys of all queues, each of which is listed once.
 func queueKeys(t *testing.T, s durable.Store) []durable.Key {
 	t.Helper()
-	needs, err := s.Queues(t.Context())
-	require.NoError(t, err)
+	needs := must(s.Queues(t.Context()))(t)
 	keys := []durable.Key{}
 	for _, n := range needs {
 		require.NotContains(t, keys, n.Key(), "queue %v is listed twice", n)
@@ -221,8 +220,7 @@ var offering = map[string]part{
 		beginRun(t, s, "running")
 		suspendRun(t, s, "waiting", newWait("c"))
 		endRun(t, s, beginRun(t, s, "ended"))
-		offers, err := s.Owed(t.Context(), hour, 10)
-		require.NoError(t, err)
+		offers := must(s.Owed(t.Context(), hour, 10))(t)
 		assert.Equal(t, []durable.Offer{{OfferID: durable.OfferID{Run: "r", Seq: 1}, Key: keyOf(fullJob("r")), Priority: -7}}, offers)
 	},
 	"each time a run becomes ready has a number": play(
@@ -321,17 +319,11 @@ var offering = map[string]part{
 }
 
 func readServices(t *testing.T, s durable.Store, keys ...durable.Key) map[durable.Key]durable.Service {
-	t.Helper()
-	all, err := s.QueueServices(t.Context(), keys...)
-	require.NoError(t, err, "read how queues are served")
-	return all
+	return must(s.QueueServices(t.Context(), keys...))(t)
 }
 
 func readOwed(t *testing.T, s durable.Store, retry time.Duration, limit int) []durable.OfferID {
-	t.Helper()
-	offers, err := s.Owed(t.Context(), retry, limit)
-	require.NoError(t, err, "read the owed offers")
-	return offerIDs(offers)
+	return offerIDs(must(s.Owed(t.Context(), retry, limit))(t))
 }
 
 func offerIDs(offers []durable.Offer) []durable.OfferID {

@@ -34,8 +34,7 @@ var committing = map[string]part{
 		for after, want := range map[int64][]durable.Entry{
 			0: newEntries(1, 10), 1: newEntries(2, 10), 9: newEntries(10, 10), 10: nil, 1000: nil,
 		} {
-			got, err := s.Entries(t.Context(), "r", after)
-			require.NoError(t, err)
+			got := must(s.Entries(t.Context(), "r", after))(t)
 			sameEntries(t, want, got)
 		}
 	},

@@ -138,25 +138,19 @@ func (r *random) read(run durable.Run) *row {
 	for text, read := range map[*string]func(context.Context, agent.RunID) ([]byte, error){
 		&got.input: r.store.Input, &got.submitted: r.store.SubmittedInput, &got.result: r.store.Result,
 	} {
-		data, err := read(r.ctx, id)
-		require.NoError(r, err)
+		data := must(read(r.ctx, id))(r)
 		*text = string(data)
 	}
-	var err error
-	got.waits, err = r.store.Waits(r.ctx, id)
-	require.NoError(r, err)
-	got.entries, err = r.store.Entries(r.ctx, id, 0)
-	require.NoError(r, err)
-	got.events, err = r.store.Events(r.ctx, id, 0, 1000)
-	require.NoError(r, err)
+	got.waits = must(r.store.Waits(r.ctx, id))(r)
+	got.entries = must(r.store.Entries(r.ctx, id, 0))(r)
+	got.events = must(r.store.Events(r.ctx, id, 0, 1000))(r)
 	return got
 }
 
 // compare requires that the store has the state that a call about a run must leave. Times that the call sets are those of the store from
 // then on. It reads the data of runs that the call may have changed, and some lists, unless it compares all.
 func (r *random) compare(want *state, about agent.RunID, all bool) {
-	runs, err := r.store.List(r.ctx, durable.Filter{})
-	require.NoError(r, err)
+	runs := must(r.store.List(r.ctx, durable.Filter{}))(r)
 	slices.Reverse(runs)
 	require.Equal(r, lo.Map(want.rows, func(run *row, _ int) agent.RunID { return run.ID }), runIDs(runs), "runs")
 	for i, run := range want.rows {
@@ -233,8 +227,7 @@ func (r *random) compareLists() {
 	for _, f := range []durable.Filter{
 		{Status: []durable.Status{durable.StatusReady}}, {Name: "x"}, {Label: durable.Label{Name: "team", Value: "red"}}, {Blocked: true},
 	} {
-		got, err := r.store.List(r.ctx, f)
-		require.NoError(r, err)
+		got := must(r.store.List(r.ctx, f))(r)
 		ids := []agent.RunID{}
 		for _, run := range slices.Backward(r.state.rows) {
 			if (f.Status == nil || run.Status == f.Status[0]) && (f.Name == "" || run.Name == f.Name) &&
@@ -255,8 +248,7 @@ func (r *random) compareSignals() {
 				want = append(want, run.newSignals()...)
 			}
 		}
-		got, err := r.store.Signals(r.ctx, owner)
-		require.NoError(r, err)
+		got := must(r.store.Signals(r.ctx, owner))(r)
 		for i := range got {
 			got[i].At = time.Time{}
 		}
@@ -289,11 +281,9 @@ func (r *random) compareOffers() {
 			want = append(want, durable.Offer{OfferID: durable.OfferID{Run: run.ID, Seq: run.offer}, Key: run.Needs().Key(), Priority: run.Priority})
 		}
 	}
-	owed, err := r.store.Owed(r.ctx, hour, 100)
-	require.NoError(r, err)
+	owed := must(r.store.Owed(r.ctx, hour, 100))(r)
 	require.ElementsMatch(r, want, owed, "owed offers")
-	services, err := r.store.QueueServices(r.ctx, randomKeys()...)
-	require.NoError(r, err)
+	services := must(r.store.QueueServices(r.ctx, randomKeys()...))(r)
 	for _, key := range randomKeys() {
 		require.Equal(r, backlog[key], services[key].Backlog, "backlog")
 	}
@@ -305,8 +295,7 @@ func (r *random) compareWaits() {
 	for _, f := range []durable.WaitFilter{
 		{}, {Kinds: []durable.WaitKind{durable.WaitFile, durable.WaitApproval}}, {Run: "a"}, {Expired: true}, {Limit: 2}, {After: &after},
 	} {
-		got, err := r.store.OpenWaits(r.ctx, f)
-		require.NoError(r, err)
+		got := must(r.store.OpenWaits(r.ctx, f))(r)
 		var want []durable.Wait
 		for _, run := range r.state.rows {
 			for _, w := range run.waits {
@@ -326,8 +315,7 @@ func (r *random) compareWaits() {
 }
 
 func (r *random) compareRecords() {
-	records, err := r.store.AuditRecords(r.ctx, durable.AuditFilter{Limit: 1000})
-	require.NoError(r, err)
+	records := must(r.store.AuditRecords(r.ctx, durable.AuditFilter{Limit: 1000}))(r)
 	slices.Reverse(records)
 	describe := func(records []durable.AuditRecord) []string {
 		return lo.Map(records, func(record durable.AuditRecord, _ int) string {
@@ -338,8 +326,7 @@ func (r *random) compareRecords() {
 	}
 	require.Equal(r, describe(r.state.records), describe(records), "audit records")
 	for _, all := range []bool{true, false} {
-		waivers, err := r.store.Waivers(r.ctx, all)
-		require.NoError(r, err)
+		waivers := must(r.store.Waivers(r.ctx, all))(r)
 		want := append([]waiver{}, r.state.waivers...)
 		if !all {
 			want = slices.DeleteFunc(want, func(w waiver) bool { return w.revokedBy != "" || hasPassed(w.expires) })
@@ -351,14 +338,12 @@ func (r *random) compareRecords() {
 }
 
 func (r *random) compareDocuments() {
-	got, err := r.store.ListDocuments(r.ctx, "blueprint", "", 10)
-	require.NoError(r, err)
+	got := must(r.store.ListDocuments(r.ctx, "blueprint", "", 10))(r)
 	names := []string{}
 	for _, d := range got {
 		names = append(names, d.Name)
 		for i, data := range r.state.documents[d.Name].versions {
-			old, err := r.store.Document(r.ctx, d.Kind, d.Name, int64(i)+1)
-			require.NoError(r, err)
+			old := must(r.store.Document(r.ctx, d.Kind, d.Name, int64(i)+1))(r)
 			require.True(r, bytes.Equal(data, old.Data), "version %d of document %q: %q", i+1, d.Name, old.Data)
 		}
 		require.Equal(r, r.state.documents[d.Name].newest(), d.Version, "document %q", d.Name)

@@ -32,17 +32,13 @@ func putDocuments(t *testing.T, s durable.Store, names ...string) {
 }
 
 func readDocument(t *testing.T, s durable.Store, name string, version int64) durable.Document {
-	t.Helper()
-	d, err := s.Document(t.Context(), "blueprint", name, version)
-	require.NoError(t, err, "read version %d of document %q", version, name)
-	return d
+	return must(s.Document(t.Context(), "blueprint", name, version))(t)
 }
 
 // namesOfDocuments returns the names and the versions of documents.
 func namesOfDocuments(t *testing.T, s durable.Store, kind, after string, limit int) []string {
 	t.Helper()
-	all, err := s.ListDocuments(t.Context(), kind, after, limit)
-	require.NoError(t, err, "list documents")
+	all := must(s.ListDocuments(t.Context(), kind, after, limit))(t)
 	return lo.Map(all, func(d durable.Document, _ int) string { return fmt.Sprint(d.Name, " ", d.Version) })
 }
 
@@ -52,8 +48,7 @@ var documenting = map[string]part{
 		created := submitJobs(t, s, newJob("r"))[0].Created
 		for n := range int64(3) {
 			d := newDocument("d", n)
-			stored, err := s.PutDocument(t.Context(), d)
-			require.NoError(t, err)
+			stored := must(s.PutDocument(t.Context(), d))(t)
 			assert.WithinDuration(t, created, stored.At, time.Minute)
 			d.Version, d.At = n+1, stored.At
 			assert.Equal(t, d, stored)
@@ -85,8 +80,7 @@ var documenting = map[string]part{
 		other.Kind, other.Data = "other", []byte("other")
 		require.NoError(t, second(s.PutDocument(t.Context(), other)))
 		assert.Equal(t, "d after 0", string(readDocument(t, s, "d", 0).Data))
-		d, err := s.Document(t.Context(), "other", "d", 1)
-		require.NoError(t, err)
+		d := must(s.Document(t.Context(), "other", "d", 1))(t)
 		assert.Equal(t, "other", string(d.Data))
 		require.NoError(t, s.DeleteDocument(t.Context(), "other", "d"))
 		assert.Equal(t, []string{"d 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
@@ -115,8 +109,7 @@ var documenting = map[string]part{
 		assert.Equal(t, want[6:7], namesOfDocuments(t, s, "blueprint", "b", 1), "after a name that does not exist")
 		assert.Empty(t, namesOfDocuments(t, s, "blueprint", "", 0))
 		assert.Empty(t, namesOfDocuments(t, s, "unknown", "", 10))
-		all, err := s.ListDocuments(t.Context(), "blueprint", `\x41`, 1)
-		require.NoError(t, err)
+		all := must(s.ListDocuments(t.Context(), "blueprint", `\x41`, 1))(t)
 		assert.Equal(t, []durable.Document{readDocument(t, s, "a", 2)}, all)
 	},
 	"a deleted document": func(t *testing.T, s durable.Store) {
@@ -136,8 +129,7 @@ var documenting = map[string]part{
 		require.NoError(t, second(s.PutDocument(t.Context(), newDocument("d", 1))))
 		require.NoError(t, s.DeleteDocument(t.Context(), "blueprint", "d"))
 		require.ErrorIs(t, second(s.PutDocument(t.Context(), newDocument("d", 2))), durable.ErrConflict)
-		d, err := s.PutDocument(t.Context(), newDocument("d", 0))
-		require.NoError(t, err)
+		d := must(s.PutDocument(t.Context(), newDocument("d", 0)))(t)
 		assert.Equal(t, int64(3), d.Version, "a number is used once")
 		assert.Equal(t, d, readDocument(t, s, "d", 0))
 		assert.Equal(t, d, readDocument(t, s, "d", 3))
@@ -244,8 +236,7 @@ var documenting = map[string]part{
 			want = append(want, name+" 1")
 			slices.Sort(want)
 			assert.Equal(t, want, namesOfDocuments(t, s, "asked", "", 10))
-			d, err := s.Document(t.Context(), "asked", name, 0)
-			require.NoError(t, err)
+			d := must(s.Document(t.Context(), "asked", name, 0))(t)
 			assert.Equal(t, fmt.Sprint(name, lo.Ternary(name == "claim", 2, 0), " ann"), string(d.Data)+" "+d.By)
 			c.Set(func(...durable.Run) durable.Document { return durable.Document{Kind: "asked", Name: name} })
 			changesNothing(t, s, func() { require.ErrorIs(t, second(s.Submit(ctx, newJob("other"))), durable.ErrExists) })

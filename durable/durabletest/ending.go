@@ -38,8 +38,7 @@ var ending = map[string]part{
 		assert.True(t, l.Expires.Equal(held.Expires))
 		assert.Len(t, readJournal(t, s, "r"), 1)
 
-		_, err = s.Renew(t.Context(), l, gone)
-		require.NoError(t, err)
+		require.NoError(t, second(s.Renew(t.Context(), l, gone)))
 		require.NoError(t, s.Delete(t.Context(), "r"), "an expired lease holds nothing")
 	},
 	"delete of an ended run": func(t *testing.T, s durable.Store) {
@@ -70,11 +69,9 @@ var ending = map[string]part{
 		submitJobs(t, s, newJob("ready"), newLaterJob("pending"))
 		last := getRun(t, s, "b").Updated
 
-		n, err := s.Prune(t.Context(), last.Add(-hour))
-		require.NoError(t, err)
+		n := must(s.Prune(t.Context(), last.Add(-hour)))(t)
 		assert.Zero(t, n)
-		n, err = s.Prune(t.Context(), last.Add(hour))
-		require.NoError(t, err)
+		n = must(s.Prune(t.Context(), last.Add(hour)))(t)
 		assert.Equal(t, 2, n)
 		assert.ElementsMatch(t, []agent.RunID{"running", "expired", "waiting", "ready", "pending"}, listIDs(t, s, durable.Filter{}))
 		require.ErrorIs(t, second(s.Entries(t.Context(), "a", 0)), durable.ErrNotFound)
@@ -103,8 +100,7 @@ func isForgotten(t *testing.T, s durable.Store, id agent.RunID) {
 
 var switching = map[string]part{
 	"is off at first": func(t *testing.T, s durable.Store) {
-		sw, err := s.DenyTools(t.Context())
-		require.NoError(t, err)
+		sw := must(s.DenyTools(t.Context()))(t)
 		assert.Equal(t, durable.Switch{}, sw)
 	},
 	"is what it was set to": func(t *testing.T, s durable.Store) {
@@ -116,8 +112,7 @@ var switching = map[string]part{
 			{},
 		} {
 			require.NoError(t, s.SetDenyTools(t.Context(), want))
-			got, err := s.DenyTools(t.Context())
-			require.NoError(t, err)
+			got := must(s.DenyTools(t.Context()))(t)
 			assert.True(t, want.Since.Equal(got.Since), "since %v, want %v", got.Since, want.Since)
 			assert.Equal(t, want.Since.IsZero(), got.Since.IsZero())
 			got.Since, want.Since = time.Time{}, time.Time{}

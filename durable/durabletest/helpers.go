@@ -66,26 +66,19 @@ func beginRun(t *testing.T, s durable.Store, id agent.RunID) durable.Lease {
 }
 
 func beginAs(t *testing.T, s durable.Store, j durable.Job, owner string, ttl time.Duration) durable.Lease {
-	t.Helper()
-	l, err := s.Begin(t.Context(), j, owner, ttl)
-	require.NoError(t, err, "begin run %q", j.ID)
-	return l
+	return must(s.Begin(t.Context(), j, owner, ttl))(t)
 }
 
 func submitJobs(t *testing.T, s durable.Store, jobs ...durable.Job) []durable.Run {
 	t.Helper()
-	runs, err := s.Submit(t.Context(), jobs...)
-	require.NoError(t, err, "submit jobs")
+	runs := must(s.Submit(t.Context(), jobs...))(t)
 	require.Len(t, runs, len(jobs), "submitted runs")
 	return runs
 }
 
 // getRun returns the record of a run, which must exist.
 func getRun(t *testing.T, s durable.Store, id agent.RunID) durable.Run {
-	t.Helper()
-	r, err := s.Run(t.Context(), id)
-	require.NoError(t, err, "look at run %q", id)
-	return r
+	return must(s.Run(t.Context(), id))(t)
 }
 
 // requireStatus checks the status of a run, and that it has a Ready exactly while it is ready.
@@ -99,18 +92,12 @@ func requireStatus(t *testing.T, s durable.Store, want durable.Status, ids ...ag
 }
 
 func acquireRun(t *testing.T, s durable.Store, id agent.RunID, owner string, take durable.Take) durable.Lease {
-	t.Helper()
-	l, err := s.Acquire(t.Context(), id, owner, hour, take)
-	require.NoError(t, err, "acquire run %q", id)
-	return l
+	return must(s.Acquire(t.Context(), id, owner, hour, take))(t)
 }
 
 // claimRuns claims runs for an hour as "two".
 func claimRuns(t *testing.T, s durable.Store, limit int, keys ...durable.Key) []durable.Run {
-	t.Helper()
-	runs, err := s.Claim(t.Context(), "two", hour, limit, keys...)
-	require.NoError(t, err, "claim runs")
-	return runs
+	return must(s.Claim(t.Context(), "two", hour, limit, keys...))(t)
 }
 
 // add commits an update and entries.
@@ -141,15 +128,11 @@ func releaseRun(t *testing.T, s durable.Store, l durable.Lease) {
 // expireLease makes a lease expire at once.
 func expireLease(t *testing.T, s durable.Store, l durable.Lease) {
 	t.Helper()
-	_, err := s.Renew(t.Context(), l, gone)
-	require.NoError(t, err, "renew the lease of run %q", l.Run)
+	require.NoError(t, second(s.Renew(t.Context(), l, gone)))
 }
 
 func reconcileAll(t *testing.T, s durable.Store) durable.Reconciled {
-	t.Helper()
-	done, err := s.Reconcile(t.Context())
-	require.NoError(t, err, "reconcile")
-	return done
+	return must(s.Reconcile(t.Context()))(t)
 }
 
 // askRun begins a run that waits for answers. Its process still holds it.
@@ -195,10 +178,7 @@ func newEvent(name string) durable.Event {
 }
 
 func readEvents(t *testing.T, s durable.Store, id agent.RunID, after int64, limit int) []durable.Event {
-	t.Helper()
-	all, err := s.Events(t.Context(), id, after, limit)
-	require.NoError(t, err, "read the events of run %q", id)
-	return all
+	return must(s.Events(t.Context(), id, after, limit))(t)
 }
 
 // eventNames returns the names of all events of a run.
@@ -209,18 +189,12 @@ func eventNames(t *testing.T, s durable.Store, id agent.RunID) []string {
 
 // readJournal returns the whole journal of a run.
 func readJournal(t *testing.T, s durable.Store, id agent.RunID) []durable.Entry {
-	t.Helper()
-	all, err := s.Entries(t.Context(), id, 0)
-	require.NoError(t, err, "read the journal of run %q", id)
-	return all
+	return must(s.Entries(t.Context(), id, 0))(t)
 }
 
 // readData returns what Store.Input, Store.SubmittedInput or Store.Result return for a run.
 func readData(t *testing.T, read func(ctx context.Context, id agent.RunID) ([]byte, error), id agent.RunID) string {
-	t.Helper()
-	data, err := read(t.Context(), id)
-	require.NoError(t, err, "read data of run %q", id)
-	return string(data)
+	return string(must(read(t.Context(), id))(t))
 }
 
 // newWait returns a wait for an approval.
@@ -289,10 +263,7 @@ func answerRun(t *testing.T, s durable.Store, id agent.RunID, calls ...string) {
 }
 
 func readWaits(t *testing.T, s durable.Store, id agent.RunID) []durable.Wait {
-	t.Helper()
-	all, err := s.Waits(t.Context(), id)
-	require.NoError(t, err, "read the waits of run %q", id)
-	return all
+	return must(s.Waits(t.Context(), id))(t)
 }
 
 func cancelSignal(reason string) durable.Signal {
@@ -319,8 +290,7 @@ func resumeRun(t *testing.T, s durable.Store, id agent.RunID) {
 // readSignals returns the kinds and texts of the signals for an owner, by run.
 func readSignals(t *testing.T, s durable.Store, owner string) map[agent.RunID][]string {
 	t.Helper()
-	signals, err := s.Signals(t.Context(), owner)
-	require.NoError(t, err, "read the signals for %q", owner)
+	signals := must(s.Signals(t.Context(), owner))(t)
 	all := map[agent.RunID][]string{}
 	for i, g := range signals {
 		if i > 0 && signals[i-1].Run != g.Run {
@@ -384,6 +354,14 @@ func repeats(t *testing.T, s durable.Store, l durable.Lease, c durable.Commit) {
 			writeCommit(t, s, l, c)
 		}
 	})
+}
+
+// must returns a func that returns the value of a call, which must have succeeded.
+func must[T any](v T, err error) func(t require.TestingT) T {
+	return func(t require.TestingT) T {
+		require.NoError(t, err)
+		return v
+	}
 }
 
 // second returns the error of a call that returns something else as well.

@@ -32,8 +32,7 @@ var listing = map[string]part{
 		q.Deadline = testTime()
 		writeUpdate(t, s, beginAs(t, s, fullJob("r"), "one", hour), waitUpdate(2, q), newEntry(1))
 		sendSignal(t, s, "r", durable.SignalCancel, "enough")
-		got, err := s.List(t.Context(), durable.Filter{})
-		require.NoError(t, err)
+		got := must(s.List(t.Context(), durable.Filter{}))(t)
 		assert.Equal(t, []durable.Run{getRun(t, s, "r")}, got)
 	},
 	"filters": func(t *testing.T, s durable.Store) {
@@ -177,8 +176,7 @@ var listing = map[string]part{
 		writeCommit(t, s, l, c)
 		assert.Equal(t, []durable.DecisionCount{{Decision: durable.DecisionDenied, Hook: "payee", Count: 2}}, getRun(t, s, "r").Decisions)
 		writeCommit(t, s, l, durable.Commit{Entries: newEntries(2, 2), Events: []durable.Event{decide(durable.DecisionAsked, "limit")}})
-		result, err := json.Marshal(durable.Result{Text: "Paid.\nAll of it."})
-		require.NoError(t, err)
+		result := must(json.Marshal(durable.Result{Text: "Paid.\nAll of it."}))(t)
 		used := durable.Usage{InputTokens: 7, OutputTokens: 2, CostUSD: new(0.5)}
 		end := durable.Commit{Update: durable.Update{Status: durable.StatusCompleted, Steps: 2, Usage: used, Result: result}}
 		writeCommit(t, s, l, end)
@@ -189,8 +187,7 @@ var listing = map[string]part{
 		assert.Equal(t, []durable.DecisionCount{
 			{Decision: durable.DecisionDenied, Hook: "payee", Count: 2}, {Decision: durable.DecisionAsked, Hook: "limit", Count: 1},
 		}, r.Decisions)
-		listed, err := s.List(t.Context(), durable.Filter{})
-		require.NoError(t, err)
+		listed := must(s.List(t.Context(), durable.Filter{}))(t)
 		assert.Equal(t, []durable.Run{r}, listed)
 		assert.Equal(t, "input of x", submitJobs(t, s, newJob("x"))[0].Summary)
 	},
@@ -264,10 +261,8 @@ var listing = map[string]part{
 
 func listIDs(t *testing.T, s durable.Store, f durable.Filter) []agent.RunID {
 	t.Helper()
-	runs, err := s.List(t.Context(), f)
-	require.NoError(t, err, "list %+v", f)
-	n, err := s.Count(t.Context(), f)
-	require.NoError(t, err, "count %+v", f)
+	runs := must(s.List(t.Context(), f))(t)
+	n := must(s.Count(t.Context(), f))(t)
 	assert.Equal(t, len(runs), n, "count %+v", f)
 	return runIDs(runs)
 }

@@ -26,8 +26,7 @@ var opening = map[string]part{
 		w.Deadline, w.Child, w.TokenHash = later(), "child", [32]byte{3}
 		suspendRun(t, s, "r", w)
 		answerAll(t, s, "r", newPartial("c", "ann"))
-		all, err := s.OpenWaits(t.Context(), durable.WaitFilter{})
-		require.NoError(t, err)
+		all := must(s.OpenWaits(t.Context(), durable.WaitFilter{}))(t)
 		require.Len(t, all, 1)
 		require.Len(t, all[0].Partial, 1)
 		sameWait(t, readWaits(t, s, "r")[0], all[0])
@@ -39,8 +38,7 @@ var opening = map[string]part{
 		unknown.Asked = time.Time{}
 		suspendRun(t, s, "c", unknown)
 		assert.Equal(t, []string{"c/c", "a/2", "b/1", "b/2", "a/1", "b/0"}, listOpen(t, s, durable.WaitFilter{}), "by time, run and ID")
-		all, err := s.OpenWaits(t.Context(), durable.WaitFilter{Limit: 1})
-		require.NoError(t, err)
+		all := must(s.OpenWaits(t.Context(), durable.WaitFilter{Limit: 1}))(t)
 		assert.True(t, all[0].Asked.IsZero(), "an unknown time is the oldest")
 	},
 	"without a decision": func(t *testing.T, s durable.Store) {
@@ -155,8 +153,7 @@ func drop(names []string, name string) (rest []string) {
 func allPages(t *testing.T, s durable.Store, f durable.WaitFilter, between func(last durable.Wait)) (names []string) {
 	t.Helper()
 	for {
-		page, err := s.OpenWaits(t.Context(), f)
-		require.NoError(t, err, "list waits %+v", f)
+		page := must(s.OpenWaits(t.Context(), f))(t)
 		require.LessOrEqual(t, len(page), f.Limit)
 		if len(page) == 0 {
 			return names
@@ -174,10 +171,7 @@ func waitNames(waits []durable.Wait) []string {
 }
 
 func listOpen(t *testing.T, s durable.Store, f durable.WaitFilter) []string {
-	t.Helper()
-	all, err := s.OpenWaits(t.Context(), f)
-	require.NoError(t, err, "list waits %+v", f)
-	return waitNames(all)
+	return waitNames(must(s.OpenWaits(t.Context(), f))(t))
 }
 
 // newWaitAt returns a wait that began so many hours after that of newWait.
@@ -216,8 +210,7 @@ var watching = map[string]part{
 		} {
 			assert.Equal(t, c.want, claimWatches(t, s, "one", gone, 10, c.kinds, c.hosts...), "%v %v", c.kinds, c.hosts)
 		}
-		all, err := s.ClaimChecks(t.Context(), "one", hour, 10, watched, "i")
-		require.NoError(t, err)
+		all := must(s.ClaimChecks(t.Context(), "one", hour, 10, watched, "i"))(t)
 		sameWait(t, readWaits(t, s, "r")[2], all[1])
 	},
 	"one owner at a time": func(t *testing.T, s durable.Store) {
@@ -317,8 +310,5 @@ func oneWatches(t *testing.T, handles ...durable.Store) {
 func claimWatches(
 	t *testing.T, s durable.Store, owner string, ttl time.Duration, limit int, kinds []durable.WaitKind, hosts ...string,
 ) []string {
-	t.Helper()
-	all, err := s.ClaimChecks(t.Context(), owner, ttl, limit, kinds, hosts...)
-	require.NoError(t, err, "claim waits to watch")
-	return waitNames(all)
+	return waitNames(must(s.ClaimChecks(t.Context(), owner, ttl, limit, kinds, hosts...))(t))
 }

@@ -41,8 +41,7 @@ var passing = map[string]part{
 		withoutPhase := j
 		withoutPhase.Phase = ""
 		assert.Empty(t, claimRuns(t, s, 10, keyOf(withoutPhase), testerKey()))
-		owed, err := s.Owed(t.Context(), hour, 10)
-		require.NoError(t, err)
+		owed := must(s.Owed(t.Context(), hour, 10))(t)
 		assert.Equal(t, []durable.Offer{{OfferID: durable.OfferID{Run: "r", Seq: 1}, Key: phaseKey()}}, owed)
 		claimed := claimRuns(t, s, 10, phaseKey())
 		require.Len(t, claimed, 1)
@@ -65,8 +64,7 @@ var passing = map[string]part{
 		assert.Equal(t, []agent.RunID{"r"}, listIDs(t, s, durable.Filter{
 			Label: durable.Label{Name: "team", Value: "red"}, Status: []durable.Status{durable.StatusReady},
 		}))
-		owed, err := s.Owed(t.Context(), hour, 10)
-		require.NoError(t, err)
+		owed := must(s.Owed(t.Context(), hour, 10))(t)
 		assert.Contains(t, owed, durable.Offer{OfferID: durable.OfferID{Run: "r", Seq: 2}, Key: r.Needs().Key()})
 		assert.Equal(t, "second input", readData(t, s.Input, "r"))
 		assert.Equal(t, "input of r", readData(t, s.SubmittedInput, "r"))

@@ -153,8 +153,7 @@ var reconciling = map[string]part{
 		assert.Equal(t, n, late)
 		assert.Len(t, listIDs(t, s, durable.Filter{Status: []durable.Status{durable.StatusCancelled}, Limit: 2 * n}), n)
 		submitJobs(t, s, newJob("ready"))
-		pruned, err := s.Prune(t.Context(), later())
-		require.NoError(t, err)
+		pruned := must(s.Prune(t.Context(), later()))(t)
 		assert.Equal(t, n, pruned)
 		assert.Equal(t, []agent.RunID{"ready"}, listIDs(t, s, durable.Filter{}))
 	},

@@ -234,16 +234,12 @@ func waiverIDs(waivers []durable.Waiver) []string {
 }
 
 func readWaivers(t *testing.T, s durable.Store, all bool) []durable.Waiver {
-	t.Helper()
-	waivers, err := s.Waivers(t.Context(), all)
-	require.NoError(t, err, "read the waivers")
-	return waivers
+	return must(s.Waivers(t.Context(), all))(t)
 }
 
 func readRecords(t *testing.T, s durable.Store, f durable.AuditFilter) []durable.AuditRecord {
 	t.Helper()
-	records, err := s.AuditRecords(t.Context(), f)
-	require.NoError(t, err, "read the audit records %+v", f)
+	records := must(s.AuditRecords(t.Context(), f))(t)
 	for i := range records {
 		require.Positive(t, records[i].Seq)
 		if i > 0 {

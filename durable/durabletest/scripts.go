@@ -105,8 +105,7 @@ func isHeld(x *script) {
 }
 
 func renew(x *script) {
-	l, err := x.store.Renew(x.t.Context(), x.lease, hour)
-	require.NoError(x.t, err, "renew the lease")
+	l := must(x.store.Renew(x.t.Context(), x.lease, hour))(x.t)
 	assert.Equal(x.t, []any{x.lease.Run, x.lease.Owner, x.lease.Epoch}, []any{l.Run, l.Owner, l.Epoch})
 	x.lease = l
 }

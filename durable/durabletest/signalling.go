@@ -91,8 +91,7 @@ var signalling = map[string]part{
 				Run: "another", Seq: 77, Kind: durable.SignalContext, Text: text, By: "by " + text, At: longAgo(),
 			}))
 		}
-		signals, err := s.Signals(t.Context(), "one")
-		require.NoError(t, err)
+		signals := must(s.Signals(t.Context(), "one"))(t)
 		require.Len(t, signals, 3)
 		for i, text := range []string{"first", "", "third"} {
 			g := signals[i]
@@ -132,8 +131,7 @@ var signalling = map[string]part{
 		}
 		writeCommit(t, s, l, durable.Commit{HandledSignals: 1})
 		assert.Equal(t, []string{"pause ", "cancel request enough"}, readSignals(t, s, "one")["r"])
-		signals, err := s.Signals(t.Context(), "one")
-		require.NoError(t, err)
+		signals := must(s.Signals(t.Context(), "one"))(t)
 		for _, g := range signals {
 			assert.Zero(t, g.Seq)
 			assert.True(t, g.At.IsZero())

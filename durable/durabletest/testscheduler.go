@@ -225,8 +225,7 @@ func testNewerOffer(s *schedulerTest) {
 	require.NoError(s, s.scheduler.Offer(s.Context(), first...), "late")
 
 	ctx := s.patient()
-	d, err := s.scheduler.Next(ctx, s.worker("a"))
-	require.NoError(s, err)
+	d := must(s.scheduler.Next(ctx, s.worker("a")))(s)
 	if d.Lease() == nil {
 		assert.Equal(s, second[0].OfferID, d.ID())
 		acquireRun(s.T, s.store, "r", "one", durable.TakeFree)
@@ -284,8 +283,7 @@ func testReturn(s *schedulerTest) {
 	defer s.keepOffering()()
 	ctx := s.patient()
 	for range 3 {
-		d, err := s.scheduler.Next(ctx, s.worker("a"))
-		require.NoError(s, err)
+		d := must(s.scheduler.Next(ctx, s.worker("a")))(s)
 		assert.Equal(s, agent.RunID("r"), d.ID().Run)
 		require.NoError(s, d.Return(ctx))
 	}
@@ -296,8 +294,7 @@ func testReturnToOther(s *schedulerTest) {
 	submitJobs(s.T, s.store, namedJob("r", "a"), namedJob("other", "b"))
 	defer s.keepOffering()()
 	ctx := s.patient()
-	d, err := s.scheduler.Next(ctx, s.worker("a"))
-	require.NoError(s, err)
+	d := must(s.scheduler.Next(ctx, s.worker("a")))(s)
 	var group sync.WaitGroup
 	group.Go(func() {
 		l, _, err := s.next(ctx, s.worker("a"))

@@ -163,10 +163,8 @@ func testDeadlines(t *testing.T, open func(t *testing.T) durable.Store) {
 	for !reconcileAll(t, s).Done {
 		continue
 	}
-	all, err := s.List(t.Context(), durable.Filter{Limit: 2 * runs})
-	require.NoError(t, err)
-	stored, err := s.OpenWaits(t.Context(), durable.WaitFilter{Limit: 2 * runs * each})
-	require.NoError(t, err)
+	all := must(s.List(t.Context(), durable.Filter{Limit: 2 * runs}))(t)
+	stored := must(s.OpenWaits(t.Context(), durable.WaitFilter{Limit: 2 * runs * each}))(t)
 	byRun := lo.GroupBy(stored, func(w durable.Wait) agent.RunID { return w.Run })
 	statuses := lo.SliceToMap(all, func(r durable.Run) (agent.RunID, durable.Status) { return r.ID, r.Status })
 	for i := range runs {
