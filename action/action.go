@@ -3,8 +3,6 @@ package action
 import (
 	"context"
 	"time"
-
-	"github.com/samber/mo"
 )
 
 // Action is a declared hook's action, ready to run. It is immutable and safe for concurrent use.
@@ -12,15 +10,15 @@ type Action interface {
 	// Do runs the action. It waits until the action and each of its processes that can be ended have ended. It honours
 	// ctx and its own time limit. The error is an *Error: the action failed, or its answer is invalid. A decision is
 	// never an error.
-	Do(ctx context.Context, r *Request) mo.Result[*Answer]
+	Do(ctx context.Context, r *Request) (*Answer, error)
 }
 
 // actionFunc adapts a func to an Action.
 type actionFunc func(ctx context.Context, r *Request) (*Answer, error)
 
 // Do calls f.
-func (f actionFunc) Do(ctx context.Context, r *Request) mo.Result[*Answer] {
-	return mo.TupleToResult(f(ctx, r))
+func (f actionFunc) Do(ctx context.Context, r *Request) (*Answer, error) {
+	return f(ctx, r)
 }
 
 // Declared is an action as a file declares it. It is a plain value: a Command, Shell, HTTP, MCPTool, Agent, Spawn,
@@ -37,7 +35,7 @@ type Declared interface {
 	Limit() time.Duration
 	// Action returns the action, ready to run. The error joins the declaration's problems and the parts that the host
 	// lacks.
-	Action(h Host) mo.Result[Action]
+	Action(h Host) (Action, error)
 }
 
 // Answer is an action's result.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
@@ -48,7 +46,7 @@ func (a Agent) Validate() error {
 }
 
 // Action returns the action, ready to run with h.
-func (a Agent) Action(h Host) mo.Result[Action] {
+func (a Agent) Action(h Host) (Action, error) {
 	var p problems
 	if h.Agents == nil {
 		p.say("type", "no agent starter configured: set Host.Agents")
@@ -59,9 +57,9 @@ func (a Agent) Action(h Host) mo.Result[Action] {
 		}
 	}
 	if err := errors.Join(a.Validate(), p.join()); err != nil {
-		return mo.Err[Action](err)
+		return nil, err
 	}
-	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+	return actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
 		if IsStarted(ctx) {
 			return &Answer{Off: true}, nil
 		}
@@ -74,11 +72,11 @@ func (a Agent) Action(h Host) mo.Result[Action] {
 			start.Output = DecisionSchema(r.Decisions...)
 		}
 		output, err := callWithin(WithinHookRun(ctx), a.Type(), cmp.Or(a.Timeout, defaultAgentTimeout), func(ctx context.Context) (string, error) {
-			return h.Agents.StartAgent(ctx, start).Get()
+			return h.Agents.StartAgent(ctx, start)
 		})
 		if err != nil {
 			return nil, err
 		}
 		return r.completeAnswer(a.Type(), output)
-	}))
+	}), nil
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/capability"
@@ -91,17 +90,13 @@ func (a *Agents) Later() capability.Later {
 	return l
 }
 
-// StartAgent runs the agent in its own session with its input as JSON. Calls that require approval are denied. In a run
-// that Agents has started, StartAgent always returns an error. This applies to actions and to hooks in Go, because
-// hooks could otherwise start themselves endlessly.
-func (a *Agents) StartAgent(ctx context.Context, start AgentStart) mo.Result[string] {
-	return mo.TupleToResult(a.run(ctx, start))
-}
-
 // insideKey is the context key for the agent's name in a run that Agents has started.
 type insideKey struct{}
 
-func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
+// StartAgent runs the agent in its own session with its input as JSON. Calls that require approval are denied. In a run
+// that Agents has started, StartAgent always returns an error. This applies to actions and to hooks in Go, because
+// hooks could otherwise start themselves endlessly.
+func (a *Agents) StartAgent(ctx context.Context, start AgentStart) (string, error) {
 	if inside, ok := ctx.Value(insideKey{}).(string); ok {
 		return "", fmt.Errorf("agent %q is not started: hooks cannot start agents in the run of %q, which a hook started", start.Agent, inside)
 	}
@@ -135,7 +130,7 @@ func (a *Agents) run(ctx context.Context, start AgentStart) (string, error) {
 		return "", fmt.Errorf("agent %q: %w", start.Agent, err)
 	}
 	if final.Status() != agent.StatusDone {
-		why := final.StopSignal().OrEmpty().Message
+		why := final.StopSignal().Message
 		return "", fmt.Errorf("agent %q ended as %s: %s", start.Agent, final.Status(), lo.CoalesceOrEmpty(why, "no reason given"))
 	}
 	if err := built.Drain(ctx); err != nil {
@@ -228,11 +223,7 @@ func (t Tools) lacks(name string) error {
 }
 
 // CallTool calls the tool mcp__server__tool, or the tool of that name if server is empty. It calls no hooks.
-func (t Tools) CallTool(ctx context.Context, server, tool string, arguments json.RawMessage) mo.Result[string] {
-	return mo.TupleToResult(t.call(ctx, server, tool, arguments))
-}
-
-func (t Tools) call(ctx context.Context, server, tool string, arguments json.RawMessage) (string, error) {
+func (t Tools) CallTool(ctx context.Context, server, tool string, arguments json.RawMessage) (string, error) {
 	tool = toolName(server, tool)
 	if err := t.lacks(tool); err != nil {
 		return "", err

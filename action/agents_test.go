@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samber/mo"
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -73,7 +73,7 @@ func TestAgentsThatHooksStart(t *testing.T) {
 	assert.Equal(t, 5, final.Spending().Steps, "what it used counts for the run that asks")
 
 	// What does not fit its schema is not told to it.
-	_, err = ready(t, action.Agent{Name: "reviewer", Input: map[string]any{"tool": 5}}, action.Host{Agents: agents}).Do(t.Context(), guarded(t)).Get()
+	_, err = ready(t, action.Agent{Name: "reviewer", Input: map[string]any{"tool": 5}}, action.Host{Agents: agents}).Do(t.Context(), guarded(t))
 	assert.Equal(t, action.FaultExit, faultOf(t, err))
 	assert.ErrorContains(t, err, `agent "reviewer": invalid input`)
 }
@@ -89,12 +89,12 @@ func TestStartedRunsStartNothing(t *testing.T) {
 	spawn := spawner(func(context.Context, action.SpawnStart) (string, error) { starts++; return "", nil })
 	h := action.Host{Agents: starter, Spawner: spawn}
 	for _, d := range []action.Declared{action.Agent{Name: "a"}, action.Spawn{Pipeline: "p"}} {
-		answer := ready(t, d, h).Do(action.WithinHookRun(t.Context()), guarded(t)).MustGet()
+		answer := lo.Must(ready(t, d, h).Do(action.WithinHookRun(t.Context()), guarded(t)))
 		assert.True(t, answer.Off)
 		assert.Nil(t, answer.Decision)
 	}
 	assert.Zero(t, starts)
-	ready(t, action.Agent{Name: "a"}, h).Do(t.Context(), guarded(t)).MustGet()
+	lo.Must(ready(t, action.Agent{Name: "a"}, h).Do(t.Context(), guarded(t)))
 	assert.Equal(t, 1, starts)
 }
 
@@ -106,7 +106,7 @@ func TestAgentsStartNoAgents(t *testing.T) {
 		if len(starts) > 5 {
 			return c.Stop("it goes on and on")
 		}
-		_, err := agents.StartAgent(ctx, action.AgentStart{Agent: "critic", Input: []byte(`{}`), State: c.State()}).Get()
+		_, err := agents.StartAgent(ctx, action.AgentStart{Agent: "critic", Input: []byte(`{}`), State: c.State()})
 		starts = append(starts, err)
 		return c.Pass()
 	})
@@ -120,18 +120,18 @@ func TestAgentsStartNoAgents(t *testing.T) {
 	require.NoError(t, starts[1])
 
 	// What there is none of is told before anything runs.
-	require.ErrorContains(t, action.Agent{Name: "critique"}.Action(action.Host{Agents: agents}).Error(), `agent: unknown agent "critique": available: critic`)
+	require.ErrorContains(t, lo.T2(action.Agent{Name: "critique"}.Action(action.Host{Agents: agents})).B, `agent: unknown agent "critique": available: critic`)
 	tools, err := action.NewTools(toolexec.Func("mcp__scan__look", "Looks.", func(context.Context, struct{}) (string, error) { return "", nil }))
 	require.NoError(t, err)
-	require.NoError(t, action.MCPTool{Server: "scan", Tool: "look"}.Action(action.Host{Tools: tools}).Error())
-	require.ErrorContains(t, action.MCPTool{Server: "scan", Tool: "lok"}.Action(action.Host{Tools: tools}).Error(),
+	require.NoError(t, lo.T2(action.MCPTool{Server: "scan", Tool: "look"}.Action(action.Host{Tools: tools})).B)
+	require.ErrorContains(t, lo.T2(action.MCPTool{Server: "scan", Tool: "lok"}.Action(action.Host{Tools: tools})).B,
 		`tool: unknown tool "mcp__scan__lok": available: mcp__scan__look`)
 }
 
 type starterFunc func(ctx context.Context, s action.AgentStart) (string, error)
 
-func (f starterFunc) StartAgent(ctx context.Context, s action.AgentStart) mo.Result[string] {
-	return mo.TupleToResult(f(ctx, s))
+func (f starterFunc) StartAgent(ctx context.Context, s action.AgentStart) (string, error) {
+	return f(ctx, s)
 }
 
 // LH-79: an action and a hook in Go learn the same about a sub-agent: its run, its session, and how it ended.
@@ -181,23 +181,23 @@ func TestSpawn(t *testing.T) {
 	r.Variables.ChangedFiles, r.Run.Iteration = "a.go\nb.go", 10
 	h := action.Host{MaxDepth: 2, Spawner: spawner(func(ctx context.Context, s action.SpawnStart) (string, error) {
 		got = append(got, s)
-		answer, err := again.Do(ctx, r).Get() // a hook of the pipeline
+		answer, err := again.Do(ctx, r) // a hook of the pipeline
 		if err != nil {
 			return "", err
 		}
 		return "below: " + answer.Output, nil
 	})}
 	again = ready(t, action.Spawn{Pipeline: "code-review", Inputs: map[string]any{"files": "${CHANGED_FILES}"}}, h)
-	_, err := again.Do(t.Context(), r).Get()
+	_, err := again.Do(t.Context(), r)
 	require.ErrorContains(t, err, `pipeline "code-review" is not started: its depth would be 3 and the limit is 2`)
 	require.Len(t, got, 2)
 	assert.Equal(t, []int{1, 2}, []int{got[0].Depth, got[1].Depth})
 	assert.JSONEq(t, `{"files":"a.go\nb.go"}`, string(got[0].Inputs))
 	assert.Equal(t, "policy/rule PreToolUse 10", got[0].Hook+" "+got[0].Point+" "+strconv.Itoa(got[0].Run.Iteration))
-	ready(t, action.Spawn{Pipeline: "p"}, action.Host{Spawner: spawner(func(_ context.Context, s action.SpawnStart) (string, error) {
+	lo.Must(ready(t, action.Spawn{Pipeline: "p"}, action.Host{Spawner: spawner(func(_ context.Context, s action.SpawnStart) (string, error) {
 		assert.JSONEq(t, `{}`, string(s.Inputs), "without inputs it gets nothing")
 		return "", nil
-	})}).Do(t.Context(), r).MustGet()
+	})}).Do(t.Context(), r))
 }
 
 // What was waited for is known to the next action at the same point.
@@ -231,7 +231,7 @@ func TestWhatHostsLack(t *testing.T) {
 		`env: "A=B" is not a valid variable name`: action.Shell{Text: "true", Env: map[string]string{"A=B": "x"}},
 		`inherit: "[": syntax error`:              action.Shell{Text: "true", Inherit: []string{"["}},
 	} {
-		err := d.Action(action.Host{}).Error()
+		_, err := d.Action(action.Host{})
 		require.ErrorContains(t, err, want)
 		assert.NotEmpty(t, action.Fields(err))
 	}

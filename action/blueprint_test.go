@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -19,7 +20,7 @@ func startRun(t *testing.T, a action.Action) (parameters string, denied error) {
 	hook := hooks.On(hooks.AtRunStart, "validator", func(ctx context.Context, c hooks.RunStartContext) hooks.Result {
 		return action.Apply(ctx, c, a, action.NewRequest(c, "validator"))
 	})
-	scope := hooks.NewSet(hook).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{})
+	scope := lo.Must(hooks.NewSet(hook).Compile()).OpenScope(t.Context(), hooks.ScopeOptions{})
 	run, _, denied, err := scope.Blueprint(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.RunStart}, hooks.BlueprintRun{Parameters: json.RawMessage(`{"report_id":"R123"}`)})
 	require.NoError(t, err)
 	return string(run.Parameters), denied
@@ -140,7 +141,7 @@ func TestResultAnswers(t *testing.T) {
 			hook := hooks.On(hooks.AtRunResult, "filter", func(ctx context.Context, c hooks.RunResultContext) hooks.Result {
 				return action.Apply(ctx, c, a, action.NewRequest(c, "filter"))
 			})
-			scope := hooks.NewSet(hook).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{})
+			scope := lo.Must(hooks.NewSet(hook).Compile()).OpenScope(t.Context(), hooks.ScopeOptions{})
 			run, _, _, err := scope.Blueprint(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.RunResult}, hooks.BlueprintRun{ResultText: "the result"})
 			require.NoError(t, err)
 			assert.Contains(t, run.ResultText, want)

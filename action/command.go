@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/samber/mo"
 )
 
 // Command is a program that runs with arguments. There is no shell and no variable substitution. The program gets the
@@ -63,15 +61,15 @@ func (c Command) Lint() []Warning {
 }
 
 // Action returns the action, ready to run with h.
-func (c Command) Action(h Host) mo.Result[Action] {
+func (c Command) Action(h Host) (Action, error) {
 	var wrong problems
 	h.checkVariables(&wrong, "inherit", c.Inherit)
 	if err := errors.Join(c.Validate(), wrong.join()); err != nil {
-		return mo.Err[Action](err)
+		return nil, err
 	}
 	p := program{
 		kind: c.Type(), argv: slices.Clone(c.Argv), dir: h.directory(c.Dir), env: maps.Clone(c.Env), inherit: slices.Clone(c.Inherit),
 		timeout: cmp.Or(c.Timeout, defaultCommandTimeout), most: c.MaxBytes,
 	}
-	return mo.Ok[Action](actionFunc(p.runOnce))
+	return actionFunc(p.runOnce), nil
 }

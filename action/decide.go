@@ -252,7 +252,7 @@ func failDecision(err error) hooks.Result { return mo.Err[*hooks.Outcome](err) }
 
 // Apply performs a hook's action and converts its answer to an outcome. Controls with actions use it.
 func Apply(ctx context.Context, c hooks.Context, a Action, r *Request) hooks.Result {
-	answer, err := Keep(ctx, a, r).Do(ctx, r).Get()
+	answer, err := Keep(ctx, a, r).Do(ctx, r)
 	if err != nil {
 		return failDecision(err)
 	}

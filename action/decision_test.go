@@ -167,7 +167,7 @@ func TestDecisionsThatLackWhatThePointNeeds(t *testing.T) {
 func TestObserversDecideNothing(t *testing.T) {
 	bash(t)
 	a := ready(t, action.Shell{Text: `echo '{"decision":"deny","reason":"no"}'`}, action.Host{})
-	answer := a.Do(t.Context(), observed(t)).MustGet()
+	answer := lo.Must(a.Do(t.Context(), observed(t)))
 	assert.Nil(t, answer.Decision)
 	assert.Equal(t, `{"decision":"deny","reason":"no"}`+"\n", answer.Output)
 }

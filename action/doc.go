@@ -2,7 +2,7 @@
 // or asks a web service, tool, agent, pipeline, model or person.
 //
 //	check := action.HTTP{URL: "https://policy.example.com/check", Timeout: 5 * time.Second}
-//	a, err := check.Action(action.Host{}).Get() // the error joins all problems
+//	a, err := check.Action(action.Host{}) // the error joins all problems
 //	if err != nil {
 //		return err
 //	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/agent/agenttest"
@@ -25,7 +27,7 @@ func Example() {
 		if [ -e freeze ]; then
 			echo '{"decision":"deny","reason":"nothing changes until the release is out"}'
 		fi`}
-	check, err := script.Action(action.Host{}).Get()
+	check, err := script.Action(action.Host{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -97,8 +99,8 @@ func ExampleFields() {
 }
 
 func ExampleError() {
-	a := action.Shell{Text: "exit 3"}.Action(action.Host{}).MustGet()
-	err := a.Do(context.Background(), &action.Request{}).Error()
+	a := lo.Must(action.Shell{Text: "exit 3"}.Action(action.Host{}))
+	_, err := a.Do(context.Background(), &action.Request{})
 	if failed, ok := errors.AsType[*action.Error](err); ok {
 		fmt.Println(failed.Fault)
 	}

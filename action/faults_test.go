@@ -182,7 +182,7 @@ func outcomeOf(t *testing.T, kind, fault string, at faultPoint) string {
 		}
 		r := action.NewRequest(c, "policy/rule")
 		r.Decides = at != observing
-		given, err := a.Do(ctx, r).Get()
+		given, err := a.Do(ctx, r)
 		if err != nil {
 			return mo.Err[*hooks.Outcome](err)
 		}
@@ -466,8 +466,8 @@ func (x *trouble) gate(kind string, host action.Host) (action.Declared, action.H
 // spawner is a Spawner from a plain func.
 type spawner func(ctx context.Context, s action.SpawnStart) (string, error)
 
-func (f spawner) Spawn(ctx context.Context, s action.SpawnStart) mo.Result[string] {
-	return mo.TupleToResult(f(ctx, s))
+func (f spawner) Spawn(ctx context.Context, s action.SpawnStart) (string, error) {
+	return f(ctx, s)
 }
 
 // faultTable returns the outcomes as a table in Markdown. Adjacent columns and rows that are equal share one.

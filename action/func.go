@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
@@ -44,16 +42,16 @@ func (f Func) Validate() error {
 }
 
 // Action returns the action, ready to run with h.
-func (f Func) Action(h Host) mo.Result[Action] {
+func (f Func) Action(h Host) (Action, error) {
 	body := h.Funcs[f.Name]
 	var p problems
 	if body == nil && f.Name != "" {
 		p.say("func", "unknown func %q: %s", f.Name, oneOf("func", slices.Sorted(maps.Keys(h.Funcs))))
 	}
 	if err := errors.Join(f.Validate(), p.join()); err != nil {
-		return mo.Err[Action](err)
+		return nil, err
 	}
-	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+	return actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
 		d, err := callWithin(ctx, f.Type(), cmp.Or(f.Timeout, defaultToolTimeout), func(ctx context.Context) (*Decision, error) { return body(ctx, r) })
 		if err != nil {
 			return nil, err
@@ -75,7 +73,7 @@ func (f Func) Action(h Host) mo.Result[Action] {
 			return nil, newFault(f.Type(), FaultAnswer, "decision %s is not allowed at %s", d.Decision, r.Point)
 		}
 		return &Answer{Decision: d}, nil
-	}))
+	}), nil
 }
 
 // oneOf lists the available names for an error message.

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/callback"
 	"github.com/grapnel-go/grapnel/internal/runctx"
@@ -144,13 +142,13 @@ func (g Gate) Lint() []Warning {
 }
 
 // Action returns the action, ready to run with h.
-func (g Gate) Action(h Host) mo.Result[Action] {
+func (g Gate) Action(h Host) (Action, error) {
 	var p problems
 	if g.By == GatePerson && h.Approver == nil {
 		p.say("by", "no approver configured: set Host.Approver")
 	}
 	if err := errors.Join(g.Validate(), p.join()); err != nil {
-		return mo.Err[Action](err)
+		return nil, err
 	}
 	var webhook *sender
 	if g.By == GateCallback {
@@ -159,10 +157,10 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 			for _, f := range Fields(err) {
 				p.say("webhook."+f.Field, "%s", f.Message)
 			}
-			return mo.Err[Action](cmp.Or(p.join(), err))
+			return nil, cmp.Or(p.join(), err)
 		}
 	}
-	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+	return actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
 		asks, place := r.Decides && slices.Contains(r.Decisions, hooks.Ask), runctx.PlaceOf(ctx)
 		var what callback.Answer
 		var err error
@@ -180,7 +178,7 @@ func (g Gate) Action(h Host) mo.Result[Action] {
 			return nil, err
 		}
 		return r.verdict(g.Type(), what.Approved, what.Message, what.Text)
-	}))
+	}), nil
 }
 
 // ownCallbacks serves gates whose host has no Callbacks. All gates of the process use it, so that they can share ports.

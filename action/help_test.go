@@ -21,7 +21,7 @@ import (
 func ready(t testing.TB, d action.Declared, h action.Host) action.Action {
 	t.Helper()
 	require.NoError(t, d.Validate())
-	a, err := d.Action(h).Get()
+	a, err := d.Action(h)
 	require.NoError(t, err)
 	return a
 }

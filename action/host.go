@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"path/filepath"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/agent"
 )
 
@@ -56,7 +54,7 @@ type Body func(ctx context.Context, r *Request) (*Decision, error)
 type ToolCaller interface {
 	// CallTool calls a tool and returns its answer as text. A failure that the tool reports is an Err. server may be
 	// empty where the tool name alone is unique.
-	CallTool(ctx context.Context, server, tool string, arguments json.RawMessage) mo.Result[string]
+	CallTool(ctx context.Context, server, tool string, arguments json.RawMessage) (string, error)
 }
 
 // AgentStarter runs agents for hooks.
@@ -65,7 +63,7 @@ type AgentStarter interface {
 	// final text. It stops the agent when ctx is done. The calling run's tool controls also apply to the agent's tool
 	// calls. Hooks around the calling run itself do not. StartAgent must pass ctx on to the agent, because ctx disables
 	// the agent's own hook actions that would start agents: see IsStarted.
-	StartAgent(ctx context.Context, start AgentStart) mo.Result[string]
+	StartAgent(ctx context.Context, start AgentStart) (string, error)
 }
 
 // AgentStart describes an agent to start.
@@ -84,7 +82,7 @@ type AgentStart struct {
 type Spawner interface {
 	// Spawn runs a pipeline in its own workspace and returns its output. It stops the pipeline when ctx is done. The
 	// pipeline receives the inputs and nothing else from the calling run.
-	Spawn(ctx context.Context, s SpawnStart) mo.Result[string]
+	Spawn(ctx context.Context, s SpawnStart) (string, error)
 }
 
 // SpawnStart describes a pipeline to start.

@@ -84,7 +84,7 @@ func TestHTTPPostsTheRequest(t *testing.T) {
 // LH-14: only selected fields are sent, and never the run's state.
 func TestHTTPSendsChosenFields(t *testing.T) {
 	x := receive(t)
-	ready(t, action.HTTP{URL: x.URL, Fields: []string{"tool"}}, action.Host{}).Do(t.Context(), guarded(t)).MustGet()
+	lo.Must(ready(t, action.HTTP{URL: x.URL, Fields: []string{"tool"}}, action.Host{}).Do(t.Context(), guarded(t)))
 	assert.JSONEq(t, `{"version":1,"hook":"policy/rule","point":"PreToolUse","tool":"bash"}`, x.bodies[0])
 	require.ErrorContains(t, action.HTTP{URL: x.URL, Fields: []string{"finalState"}}.Validate(), `fields: unknown field "finalState"`)
 }
@@ -94,9 +94,9 @@ func TestHTTPBody(t *testing.T) {
 	x := receive(t)
 	r := observed(t)
 	r.Variables.Error, r.Variables.Iteration = "it's \"broken\"\n${SESSION} $(touch x)", 3
-	ready(t, action.HTTP{URL: x.URL, Body: map[string]any{
+	lo.Must(ready(t, action.HTTP{URL: x.URL, Body: map[string]any{
 		"text": "${ERROR}!", "n": 5, "list": []any{"${ITERATION} of ${MAX_ITERATIONS}", true, nil}, "${SESSION}": "${UNKNOWN} ${args.command}",
-	}}, action.Host{}).Do(t.Context(), r).MustGet()
+	}}, action.Host{}).Do(t.Context(), r))
 	var got map[string]any
 	require.NoError(t, json.Unmarshal([]byte(x.bodies[0]), &got))
 	assert.Equal(t, map[string]any{
@@ -123,7 +123,7 @@ func TestHTTPRetries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := receive(t, tc.answers...)
-			_, err := ready(t, action.HTTP{URL: x.URL, Retries: tc.retries}, action.Host{}).Do(t.Context(), guarded(t)).Get()
+			_, err := ready(t, action.HTTP{URL: x.URL, Retries: tc.retries}, action.Host{}).Do(t.Context(), guarded(t))
 			assert.Equal(t, tc.sent, x.count())
 			if tc.fault == "" {
 				require.NoError(t, err)
@@ -143,14 +143,14 @@ func TestHTTPLimitsAreExact(t *testing.T) {
 	for n, fault := range map[int]action.Fault{65_536: "", 65_537: action.FaultTooMuch} {
 		require.Len(t, decision(n), n)
 		x := receive(t, say(200, decision(n)))
-		_, err := ready(t, action.HTTP{URL: x.URL}, action.Host{}).Do(t.Context(), guarded(t)).Get()
+		_, err := ready(t, action.HTTP{URL: x.URL}, action.Host{}).Do(t.Context(), guarded(t))
 		if fault == "" {
 			require.NoError(t, err)
 		} else {
 			assert.Equal(t, fault, faultOf(t, err))
 		}
 		body := strings.Repeat("x", n-2) // and two quotes
-		_, err = ready(t, action.HTTP{URL: x.URL, Body: body}, action.Host{}).Do(t.Context(), observed(t)).Get()
+		_, err = ready(t, action.HTTP{URL: x.URL, Body: body}, action.Host{}).Do(t.Context(), observed(t))
 		if fault == "" {
 			require.NoError(t, err)
 			assert.Len(t, x.bodies[1], n)
@@ -170,10 +170,10 @@ func TestHTTPAnswerOfANotification(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	})
 	a := ready(t, action.HTTP{URL: x.URL}, action.Host{})
-	answer := a.Do(t.Context(), observed(t)).MustGet()
+	answer := lo.Must(a.Do(t.Context(), observed(t)))
 	assert.Equal(t, "half", answer.Output)
 	assert.True(t, answer.Truncated)
-	_, err := a.Do(t.Context(), guarded(t)).Get()
+	_, err := a.Do(t.Context(), guarded(t))
 	assert.Equal(t, action.FaultNetwork, faultOf(t, err))
 }
 
@@ -214,7 +214,7 @@ func TestHTTPIsChecked(t *testing.T) {
 			require.ErrorContains(t, err, tc.want)
 			field, _, _ := strings.Cut(tc.want, ": ")
 			assert.Contains(t, lo.Map(action.Fields(err), func(f *action.FieldError, _ int) string { return f.Field }), field)
-			assert.Error(t, tc.h.Action(action.Host{}).Error())
+			assert.Error(t, lo.T2(tc.h.Action(action.Host{})).B)
 		})
 	}
 	for _, url := range []string{"https://example.com", "http://localhost:1/x", "http://127.1.2.3", "http://[::1]:80/", "https://example.com/${SESSION}?x=${ERROR}", "${SLACK_WEBHOOK}", "https://${HOST}/x"} {
@@ -229,7 +229,7 @@ func TestHTTPRefusesPrivateAddresses(t *testing.T) {
 		"[fd00::1]", "[::]", "[::ffff:10.0.0.1]", "[64:ff9b::a00:1]", "[2002:a00:1::1]", "[fec0::1]", "[ff02::1]", "[::10.0.0.1]",
 	} {
 		t.Run(host, func(t *testing.T) {
-			_, err := ready(t, action.HTTP{URL: "https://" + host + "/x", Timeout: 5 * time.Second}, action.Host{}).Do(t.Context(), guarded(t)).Get()
+			_, err := ready(t, action.HTTP{URL: "https://" + host + "/x", Timeout: 5 * time.Second}, action.Host{}).Do(t.Context(), guarded(t))
 			assert.Equal(t, action.FaultNetwork, faultOf(t, err))
 			assert.ErrorContains(t, err, "not a public address")
 		})
@@ -259,10 +259,10 @@ func TestHTTPLooksAtWhatANameStandsFor(t *testing.T) {
 	_, port, err := net.SplitHostPort(listener.Addr().String())
 	require.NoError(t, err)
 	h := action.HTTP{URL: "https://" + net.JoinHostPort(name, port), Timeout: 10 * time.Second}
-	_, err = ready(t, h, action.Host{}).Do(t.Context(), guarded(t)).Get()
+	_, err = ready(t, h, action.Host{}).Do(t.Context(), guarded(t))
 	require.ErrorContains(t, err, "not a public address: list it under private")
 	h.Private = lo.Map(found, func(ip netip.Addr, _ int) string { return ip.String() })
-	_, err = ready(t, h, action.Host{}).Do(t.Context(), guarded(t)).Get()
+	_, err = ready(t, h, action.Host{}).Do(t.Context(), guarded(t))
 	require.Error(t, err, "no server speaks TLS there")
 	assert.NotContains(t, err.Error(), "not public")
 }
@@ -293,7 +293,7 @@ func TestSecretsAreSentAndNotTold(t *testing.T) {
 
 	// Another value, another time.
 	write("HOOK=http://127.0.0.1:1/services/T1/ghijkl")
-	_, err = a.Do(t.Context(), guarded(t)).Get()
+	_, err = a.Do(t.Context(), guarded(t))
 	assert.Equal(t, action.FaultNetwork, faultOf(t, err))
 	assert.Equal(t, "http: calling ${HOOK}: connection refused", err.Error())
 
@@ -307,7 +307,7 @@ func TestSecretsAreSentAndNotTold(t *testing.T) {
 		"what is this":                        "secrets.env:1: expected NAME=value",
 	} {
 		write(text)
-		_, err = a.Do(t.Context(), guarded(t)).Get()
+		_, err = a.Do(t.Context(), guarded(t))
 		require.ErrorContains(t, err, want)
 		assert.NotContains(t, err.Error(), "T2")
 		assert.NotContains(t, err.Error(), "no-such-host")
@@ -316,7 +316,7 @@ func TestSecretsAreSentAndNotTold(t *testing.T) {
 	// What is not listed is not there.
 	h.Headers["Authorization"] = "Bearer ${OTHER_TOKEN}"
 	write("HOOK=" + x.URL)
-	err = h.Action(action.Host{Secrets: action.Secrets{File: file}}).Error()
+	_, err = h.Action(action.Host{Secrets: action.Secrets{File: file}})
 	require.ErrorContains(t, err, "headers.Authorization: OTHER_TOKEN is neither a variable nor a declared secret")
 }
 
@@ -328,7 +328,7 @@ func TestHTTPFailureBody(t *testing.T) {
 		_, _ = io.WriteString(w, "no token "+r.Header.Get("Authorization")+strings.Repeat("é", 2<<10))
 	})
 	a := ready(t, action.HTTP{URL: x.URL, Headers: map[string]string{"Authorization": "${API_TOKEN}"}, Env: []string{"API_TOKEN"}}, action.Host{})
-	_, err := a.Do(t.Context(), guarded(t)).Get()
+	_, err := a.Do(t.Context(), guarded(t))
 	failed, ok := errors.AsType[*action.Error](err)
 	require.True(t, ok)
 	assert.Equal(t, action.FaultStatus, failed.Fault)
@@ -342,7 +342,7 @@ func TestSecretsFitIntoHeaders(t *testing.T) {
 	t.Setenv("API_TOKEN", "one\r\nX-Evil: two")
 	x := receive(t)
 	a := ready(t, action.HTTP{URL: x.URL, Headers: map[string]string{"Authorization": "Bearer ${API_TOKEN}"}, Env: []string{"API_TOKEN"}}, action.Host{})
-	_, err := a.Do(t.Context(), guarded(t)).Get()
+	_, err := a.Do(t.Context(), guarded(t))
 	assert.Equal(t, action.FaultSetup, faultOf(t, err))
 	assert.Equal(t, "http: header Authorization: contains a line break or another control character", err.Error())
 	assert.Zero(t, x.count())
@@ -353,7 +353,7 @@ func TestCancelledBeforeItIsDone(t *testing.T) {
 	x := receive(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := ready(t, action.HTTP{URL: x.URL}, action.Host{}).Do(ctx, guarded(t)).Get()
+	_, err := ready(t, action.HTTP{URL: x.URL}, action.Host{}).Do(ctx, guarded(t))
 	assert.Equal(t, action.FaultCancelled, faultOf(t, err))
 	assert.Zero(t, x.count())
 }

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/internal/strictjson"
 )
@@ -85,18 +84,18 @@ func hostOf(text string) string {
 }
 
 // Action returns the action, ready to run with host.
-func (h HTTP) Action(host Host) mo.Result[Action] {
+func (h HTTP) Action(host Host) (Action, error) {
 	s, err := h.sender(h.Type(), host)
 	if err != nil {
-		return mo.Err[Action](err)
+		return nil, err
 	}
-	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+	return actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
 		output, truncated, err := s.send(ctx, r)
 		if err != nil {
 			return nil, err
 		}
 		return r.answer(s.kind, output, truncated)
-	}))
+	}), nil
 }
 
 // message is an HTTP request to send.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -125,7 +126,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 	"http, header": func(t *testing.T, _ string, r *action.Request) (string, bool) {
 		t.Helper()
 		if strings.ContainsAny(r.Variables.Error, "\x00\n") {
-			_, err := ready(t, action.HTTP{URL: "http://127.0.0.1:1", Headers: map[string]string{"X-Error": "${ERROR}"}}, action.Host{}).Do(t.Context(), r).Get()
+			_, err := ready(t, action.HTTP{URL: "http://127.0.0.1:1", Headers: map[string]string{"X-Error": "${ERROR}"}}, action.Host{}).Do(t.Context(), r)
 			assert.Equal(t, action.FaultSetup, faultOf(t, err))
 			return "", false
 		}
@@ -139,7 +140,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 			return "", nil
 		}))
 		require.NoError(t, err)
-		ready(t, action.MCPTool{Tool: "note", Arguments: map[string]any{"Text": "${ERROR}"}}, action.Host{Tools: tools}).Do(t.Context(), r).MustGet()
+		lo.Must(ready(t, action.MCPTool{Tool: "note", Arguments: map[string]any{"Text": "${ERROR}"}}, action.Host{Tools: tools}).Do(t.Context(), r))
 		return got, true
 	},
 	"agent": func(t *testing.T, _ string, r *action.Request) (string, bool) {
@@ -150,7 +151,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 		})
 		agents, err := action.NewAgents(action.HookAgent{Agent: builder.New().WithName("auditor").WithDriver(model)})
 		require.NoError(t, err)
-		ready(t, action.Agent{Name: "auditor", Input: map[string]any{"text": "${ERROR}"}}, action.Host{Agents: agents}).Do(t.Context(), r).MustGet()
+		lo.Must(ready(t, action.Agent{Name: "auditor", Input: map[string]any{"text": "${ERROR}"}}, action.Host{Agents: agents}).Do(t.Context(), r))
 		return got.Text, true
 	},
 	"spawn": func(t *testing.T, _ string, r *action.Request) (string, bool) {
@@ -159,7 +160,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 		s := spawner(func(_ context.Context, s action.SpawnStart) (string, error) {
 			return "", json.Unmarshal(s.Inputs, &got)
 		})
-		ready(t, action.Spawn{Pipeline: "p", Inputs: map[string]any{"text": "${ERROR}"}}, action.Host{Spawner: s}).Do(t.Context(), r).MustGet()
+		lo.Must(ready(t, action.Spawn{Pipeline: "p", Inputs: map[string]any{"text": "${ERROR}"}}, action.Host{Spawner: s}).Do(t.Context(), r))
 		return got.Text, true
 	},
 	"prompt": func(t *testing.T, _ string, r *action.Request) (string, bool) {
@@ -171,7 +172,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 			lines := strings.Split(s.Message(0).Text(), "\n") // a line that begins, the data, a line that ends
 			return agent.Step{Message: agent.Assistant(`{"verdict":"allow","reason":"ok"}`)}, json.Unmarshal([]byte(lines[1]), &got)
 		})
-		ready(t, action.Prompt{Rule: "Nothing."}, action.Host{Driver: model}).Do(t.Context(), r).MustGet()
+		lo.Must(ready(t, action.Prompt{Rule: "Nothing."}, action.Host{Driver: model}).Do(t.Context(), r))
 		return got.About.Variables.ERROR, true
 	},
 	"func": func(t *testing.T, _ string, r *action.Request) (string, bool) {
@@ -181,7 +182,7 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 			got = r.Variables.Error
 			return nil, nil
 		}
-		ready(t, action.Func{Name: "f"}, action.Host{Funcs: map[string]action.Body{"f": body}}).Do(t.Context(), r).MustGet()
+		lo.Must(ready(t, action.Func{Name: "f"}, action.Host{Funcs: map[string]action.Body{"f": body}}).Do(t.Context(), r))
 		return got, true
 	},
 	"gate, person": func(t *testing.T, _ string, r *action.Request) (string, bool) {
@@ -191,14 +192,14 @@ var carriers = map[string]func(t *testing.T, dir string, r *action.Request) (str
 			got = p.Questions()[0].Reason
 			return agent.Approval{Verdict: agent.Approve}, nil
 		})
-		ready(t, action.Gate{By: action.GatePerson, Reason: "${ERROR}"}, action.Host{Approver: approver}).Do(t.Context(), r).MustGet()
+		lo.Must(ready(t, action.Gate{By: action.GatePerson, Reason: "${ERROR}"}, action.Host{Approver: approver}).Do(t.Context(), r))
 		return got, true
 	},
 }
 
 func fromProcess(t *testing.T, d action.Declared, dir string, r *action.Request) (string, bool) {
 	t.Helper()
-	ready(t, d, action.Host{Dir: dir}).Do(t.Context(), r).MustGet()
+	lo.Must(ready(t, d, action.Host{Dir: dir}).Do(t.Context(), r))
 	got, err := os.ReadFile(filepath.Join(dir, "got"))
 	require.NoError(t, err)
 	text, err := os.ReadFile(filepath.Join(dir, "told"))
@@ -223,7 +224,7 @@ func fromWeb(t *testing.T, h action.HTTP, r *action.Request) (got sent) {
 	}))
 	defer server.Close()
 	h.URL = server.URL + h.URL
-	ready(t, h, action.Host{}).Do(t.Context(), r).MustGet()
+	lo.Must(ready(t, h, action.Host{}).Do(t.Context(), r))
 	return got
 }
 
@@ -233,7 +234,7 @@ func TestValuesLeadNowhere(t *testing.T) {
 	for _, value := range []string{"", ".", "..", "..."} {
 		r := observed(t)
 		r.Variables.Session = value
-		_, err := ready(t, action.HTTP{URL: x.URL + "/a/${SESSION}/b"}, action.Host{}).Do(t.Context(), r).Get()
+		_, err := ready(t, action.HTTP{URL: x.URL + "/a/${SESSION}/b"}, action.Host{}).Do(t.Context(), r)
 		assert.Equal(t, action.FaultSetup, faultOf(t, err))
 	}
 	assert.Zero(t, x.count())
@@ -244,7 +245,7 @@ func TestLongValuesAreCutInTheEnvironment(t *testing.T) {
 	bash(t)
 	r := observed(t)
 	r.Variables.Error = strings.Repeat("é", 200_000)
-	answer := ready(t, action.Shell{Text: `echo "${#ERROR} $GRAPNEL_CUT $(wc -c)"`, Env: map[string]string{"LC_ALL": "C.UTF-8"}}, action.Host{}).Do(t.Context(), r).MustGet()
+	answer := lo.Must(ready(t, action.Shell{Text: `echo "${#ERROR} $GRAPNEL_CUT $(wc -c)"`, Env: map[string]string{"LC_ALL": "C.UTF-8"}}, action.Host{}).Do(t.Context(), r))
 	words := strings.Fields(answer.Output)
 	require.Len(t, words, 3)
 	assert.Equal(t, []string{"32768", "ERROR"}, words[:2])
@@ -268,12 +269,12 @@ func FuzzBody(f *testing.F) {
 			require.True(t, json.Valid(s.Inputs))
 			return "", json.Unmarshal(s.Inputs, &out)
 		})
-		a, err := action.Spawn{Pipeline: "p", Inputs: map[string]any{"in": in}}.Action(action.Host{Spawner: model}).Get()
+		a, err := action.Spawn{Pipeline: "p", Inputs: map[string]any{"in": in}}.Action(action.Host{Spawner: model})
 		if err != nil {
 			return // it is not JSON by our rules: names that are not UTF-8
 		}
 		r := &action.Request{Variables: action.Variables{Error: value, Session: "s"}}
-		if _, err := a.Do(t.Context(), r).Get(); err != nil {
+		if _, err := a.Do(t.Context(), r); err != nil {
 			require.False(t, utf8.ValidString(value), "%v", err)
 			return
 		}

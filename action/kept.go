@@ -71,7 +71,7 @@ func Keep(ctx context.Context, a Action, r *Request) Action {
 		data, err := j.Once(ctx, r.state, full, true, func(ctx context.Context, key string) ([]byte, error) {
 			told := *r
 			told.IdempotencyKey = shortHash(key)
-			answer, err := a.Do(ctx, &told).Get()
+			answer, err := a.Do(ctx, &told)
 			if fault := r.finalFault(ctx, err); fault != nil {
 				return json.Marshal(written{Fault: fault})
 			}

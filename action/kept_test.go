@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -141,7 +142,7 @@ func TestDecisionsAreWrittenDownWhole(t *testing.T) {
 		ctx := runctx.WithJournal(t.Context(), journal)
 		for _, a := range []action.Action{does, never} {
 			r := guarded(t) // of another process
-			got, err := action.Keep(ctx, a, r).Do(ctx, r).Get()
+			got, err := action.Keep(ctx, a, r).Do(ctx, r)
 			require.NoError(t, err, text)
 			require.NotNil(t, got.Decision, text)
 			before, err := json.Marshal(want)
@@ -158,7 +159,7 @@ func TestDecisionsAreWrittenDownWhole(t *testing.T) {
 			journal.done[name] = []byte("{")
 		}
 		r := guarded(t)
-		assert.ErrorContains(t, action.Keep(ctx, never, r).Do(ctx, r).Error(), "reading the recorded answer of action PreToolUse policy/rule step 0")
+		assert.ErrorContains(t, lo.T2(action.Keep(ctx, never, r).Do(ctx, r)).B, "reading the recorded answer of action PreToolUse policy/rule step 0")
 	}
 	assert.False(t, action.Kept("compaction"))
 	assert.False(t, action.Kept("my action of today"))
@@ -181,7 +182,7 @@ func TestAnswersThatNoFilterHasSeenAreNotWrittenDown(t *testing.T) {
 			ctx := runctx.WithJournal(t.Context(), journal)
 			r := guarded(t)
 			r.Point, r.Observer = point, observer
-			answer, err := action.Keep(ctx, says, r).Do(ctx, r).Get()
+			answer, err := action.Keep(ctx, says, r).Do(ctx, r)
 			require.NoError(t, err)
 			require.NotNil(t, answer.Decision)
 			assert.Equal(t, written || observer, len(journal.done) == 1, "%s %v", point, observer)

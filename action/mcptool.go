@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/samber/mo"
 )
 
 // MCPTool calls an MCP server's tool. The tool's answer is the action's output.
@@ -42,7 +40,7 @@ func (m MCPTool) Validate() error {
 }
 
 // Action returns the action, ready to run with h.
-func (m MCPTool) Action(h Host) mo.Result[Action] {
+func (m MCPTool) Action(h Host) (Action, error) {
 	var p problems
 	if h.Tools == nil {
 		p.say("type", "no tool caller configured: set Host.Tools")
@@ -53,20 +51,20 @@ func (m MCPTool) Action(h Host) mo.Result[Action] {
 		}
 	}
 	if err := errors.Join(m.Validate(), p.join()); err != nil {
-		return mo.Err[Action](err)
+		return nil, err
 	}
-	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+	return actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
 		in, err := r.fillJSON(mapOf(m.Arguments))
 		if err != nil {
 			return nil, &Error{Type: m.Type(), Fault: FaultSetup, Err: err}
 		}
 		ctx = context.WithValue(ctx, idempotencyKey{}, r.IdempotencyKey)
 		output, err := callWithin(ctx, m.Type(), cmp.Or(m.Timeout, defaultToolTimeout), func(ctx context.Context) (string, error) {
-			return h.Tools.CallTool(ctx, m.Server, m.Tool, in).Get()
+			return h.Tools.CallTool(ctx, m.Server, m.Tool, in)
 		})
 		if err != nil {
 			return nil, err
 		}
 		return r.completeAnswer(m.Type(), output)
-	}))
+	}), nil
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -80,7 +81,7 @@ func TestObserversAreToldWhatWasDecided(t *testing.T) {
 	audit := hooks.Observe(hooks.AtPreToolUse, "audit", func(ctx context.Context, c hooks.ToolContext) error {
 		r := action.NewRequest(c, "audit")
 		r.Decides = false
-		answer, err := a.Do(ctx, r).Get()
+		answer, err := a.Do(ctx, r)
 		if err == nil {
 			told = answer.Output
 		}
@@ -101,9 +102,9 @@ func TestMCPTool(t *testing.T) {
 	require.NoError(t, err)
 	host := action.Host{Tools: tools}
 	a := ready(t, action.MCPTool{Server: "everything", Tool: "echo", Arguments: map[string]any{"message": `it's "${args.command}"`}}, host)
-	assert.Equal(t, `Echo: it's "ls"`, a.Do(t.Context(), observed(t)).MustGet().Output)
-	_, err = a.Do(t.Context(), guarded(t)).Get()
+	assert.Equal(t, `Echo: it's "ls"`, lo.Must(a.Do(t.Context(), observed(t))).Output)
+	_, err = a.Do(t.Context(), guarded(t))
 	assert.Equal(t, action.FaultAnswer, faultOf(t, err), "an echo is no decision")
-	_, err = ready(t, action.MCPTool{Server: "everything", Tool: "echo", Arguments: map[string]any{"text": 5}}, host).Do(t.Context(), observed(t)).Get()
+	_, err = ready(t, action.MCPTool{Server: "everything", Tool: "echo", Arguments: map[string]any{"text": 5}}, host).Do(t.Context(), observed(t))
 	assert.Equal(t, action.FaultExit, faultOf(t, err))
 }

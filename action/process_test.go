@@ -63,7 +63,7 @@ func TestWhatAProcessIsTold(t *testing.T) {
 	text := `cat >request; for name in ` + strings.Join(names, " ") + `; do printf '%s=%s;' "$name" "${!name}"; done; echo "$OWN $PASSED_ON $SERVICE_API_KEY"`
 	dir := t.TempDir()
 	a := ready(t, action.Shell{Text: text, Env: map[string]string{"OWN": "mine"}, Inherit: []string{"PASSED_*"}}, action.Host{Dir: dir})
-	answer := a.Do(t.Context(), r).MustGet()
+	answer := lo.Must(a.Do(t.Context(), r))
 	want := "SESSION=s;STAGE=plan;NEXT_STAGE=;ITERATION=3;MAX_ITERATIONS=10;PROGRESS=/p;STATUS=/s;CTX=/c;LAST_DECISION=continue;" +
 		"LAST_HOOK_STATUS=failed;CHANGED_FILES=a\nb;STAGE_OUTPUTS=o;ERROR=e;TIMESTAMP=2026-01-02T03:04:05Z;CALLBACK_URL=u;HOOK_RESPONSE=h;SPAWN_OUTPUT=w;"
 	assert.Equal(t, want+"mine yes \n", answer.Output)
@@ -95,7 +95,7 @@ func TestInheritedSecretsAreNotTold(t *testing.T) {
 		`printf %s "$SERVICE_API_KEY"`:            "${SERVICE_API_KEY}",
 		`echo "key $SERVICE_API_KEY" >&2; exit 1`: `bash ended with exit code 1; stderr: "key ${SERVICE_API_KEY}"`,
 	} {
-		answer, err := ready(t, action.Shell{Text: text, Inherit: []string{"SERVICE_*"}}, action.Host{}).Do(t.Context(), observed(t)).Get()
+		answer, err := ready(t, action.Shell{Text: text, Inherit: []string{"SERVICE_*"}}, action.Host{}).Do(t.Context(), observed(t))
 		if err != nil {
 			assert.ErrorContains(t, err, want)
 			continue
@@ -111,7 +111,7 @@ func TestTimeoutEndsTheWholeGroup(t *testing.T) {
 	dir := t.TempDir()
 	text := `trap '' TERM; (trap '' TERM; echo $BASHPID >child; exec sleep 1000) & echo $$ >parent; touch began; wait`
 	a := ready(t, action.Shell{Text: text, Timeout: 500 * time.Millisecond}, action.Host{Dir: dir})
-	_, err := a.Do(t.Context(), guarded(t)).Get()
+	_, err := a.Do(t.Context(), guarded(t))
 	assert.Equal(t, action.FaultTimeout, faultOf(t, err))
 	require.ErrorContains(t, err, "shell: timed out after 500ms")
 	for _, name := range []string{"parent", "child"} {
@@ -150,7 +150,7 @@ func TestWhatIsWrongWithAProcessIsTold(t *testing.T) {
 			dir := t.TempDir()
 			parts.WriteExecutable(t, filepath.Join(dir, "script"), []byte("#!/no/such/interpreter\n"))
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "text"), nil, 0o644))
-			_, err := ready(t, tc.d, action.Host{Dir: dir}).Do(t.Context(), guarded(t)).Get()
+			_, err := ready(t, tc.d, action.Host{Dir: dir}).Do(t.Context(), guarded(t))
 			assert.Equal(t, tc.fault, faultOf(t, err))
 			assert.ErrorContains(t, err, tc.want)
 		})
@@ -163,7 +163,7 @@ func TestOutputLimitIsExact(t *testing.T) {
 	bash(t)
 	for n, truncated := range map[int]bool{65_536: false, 65_537: true} {
 		a := ready(t, action.Shell{Text: "head -c " + strconv.Itoa(n) + ` /dev/zero | tr '\0' x`}, action.Host{})
-		answer := a.Do(t.Context(), observed(t)).MustGet()
+		answer := lo.Must(a.Do(t.Context(), observed(t)))
 		assert.Len(t, answer.Output, 65_536)
 		assert.Equal(t, truncated, answer.Truncated)
 	}
@@ -185,7 +185,7 @@ func TestDetached(t *testing.T) {
 		require.True(t, ok)
 		request := action.NewRequest(c, "policy/notify")
 		request.Decides = false
-		started = at.Detach(ctx, request.Hook, d.Limit(), func(ctx context.Context) error { return a.Do(ctx, request).Error() })
+		started = at.Detach(ctx, request.Hook, d.Limit(), func(ctx context.Context) error { return lo.T2(a.Do(ctx, request)).B })
 		go func() { _ = os.WriteFile(filepath.Join(dir, "go"), []byte("go"), 0o600) }() // which waits for a reader
 		return hooks.Result{}
 	})

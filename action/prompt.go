@@ -6,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/hooks/judge"
 )
 
@@ -47,19 +45,19 @@ func (p Prompt) Validate() error {
 }
 
 // Action returns the action, ready to run with h.
-func (p Prompt) Action(h Host) mo.Result[Action] {
+func (p Prompt) Action(h Host) (Action, error) {
 	var wrong problems
 	if h.Driver == nil {
 		wrong.say("type", "no model configured: set Host.Driver")
 	}
 	if err := errors.Join(p.Validate(), wrong.join()); err != nil {
-		return mo.Err[Action](err)
+		return nil, err
 	}
 	j, err := judge.New(judge.Options{Driver: h.Driver, Model: p.Model, Rule: p.Rule, MaxBytes: cmp.Or(p.MaxBytes, DefaultMaxBytes)})
 	if err != nil {
-		return mo.Err[Action](err)
+		return nil, err
 	}
-	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+	return actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
 		about, err := r.json()
 		if err != nil {
 			return nil, &Error{Type: p.Type(), Fault: FaultSetup, Err: err}
@@ -71,5 +69,5 @@ func (p Prompt) Action(h Host) mo.Result[Action] {
 			return nil, err
 		}
 		return r.verdict(p.Type(), verdict.Allowed, verdict.Reason, verdict.Reason)
-	}))
+	}), nil
 }

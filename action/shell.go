@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/samber/mo"
 )
 
 // Shell runs a bash script. Nothing is inserted into the text. The variables are exported, so that the text can use
@@ -50,15 +48,15 @@ func (s Shell) Validate() error {
 }
 
 // Action returns the action, ready to run with h.
-func (s Shell) Action(h Host) mo.Result[Action] {
+func (s Shell) Action(h Host) (Action, error) {
 	var wrong problems
 	h.checkVariables(&wrong, "inherit", s.Inherit)
 	if err := errors.Join(s.Validate(), wrong.join()); err != nil {
-		return mo.Err[Action](err)
+		return nil, err
 	}
 	p := program{
 		kind: s.Type(), argv: []string{"bash", "-c", "--", s.Text, "bash"}, dir: h.directory(s.Dir), env: maps.Clone(s.Env),
 		inherit: slices.Clone(s.Inherit), timeout: cmp.Or(s.Timeout, defaultCommandTimeout), most: s.MaxBytes,
 	}
-	return mo.Ok[Action](actionFunc(p.runOnce))
+	return actionFunc(p.runOnce), nil
 }

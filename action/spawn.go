@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/samber/mo"
 )
 
 // Spawn runs a pipeline in its own workspace. The pipeline receives its inputs and nothing else from the calling run.
@@ -45,7 +43,7 @@ func (s Spawn) Validate() error {
 }
 
 // Action returns the action, ready to run with h.
-func (s Spawn) Action(h Host) mo.Result[Action] {
+func (s Spawn) Action(h Host) (Action, error) {
 	var p problems
 	if h.Spawner == nil {
 		p.say("type", "no spawner configured: set Host.Spawner")
@@ -54,14 +52,14 @@ func (s Spawn) Action(h Host) mo.Result[Action] {
 		p.say("type", "Host.MaxDepth is %d: it must not be negative", h.MaxDepth)
 	}
 	if err := errors.Join(s.Validate(), p.join()); err != nil {
-		return mo.Err[Action](err)
+		return nil, err
 	}
 	most := cmp.Or(h.MaxDepth, defaultSpawnDepth)
 	inputs := s.Inputs
 	if inputs == nil {
 		inputs = map[string]any{}
 	}
-	return mo.Ok[Action](actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
+	return actionFunc(func(ctx context.Context, r *Request) (*Answer, error) {
 		if IsStarted(ctx) {
 			return &Answer{Off: true}, nil
 		}
@@ -78,11 +76,11 @@ func (s Spawn) Action(h Host) mo.Result[Action] {
 			Pipeline: s.Pipeline, Inputs: in, Hook: r.Hook, Point: string(r.Point), Run: r.Run, Attempt: r.Attempt, Depth: depth,
 		}
 		output, err := callWithin(WithDepth(ctx, depth), s.Type(), cmp.Or(s.Timeout, defaultSpawnTimeout), func(ctx context.Context) (string, error) {
-			return h.Spawner.Spawn(ctx, start).Get()
+			return h.Spawner.Spawn(ctx, start)
 		})
 		if err != nil {
 			return nil, err
 		}
 		return r.completeAnswer(s.Type(), output)
-	}))
+	}), nil
 }

@@ -58,7 +58,7 @@ type Config struct {
 type Agent struct {
 	config   Config
 	driver   Driver
-	features mo.Option[Features]
+	features Features
 	executor Executor
 	approver Approver
 	limits   Limits   // from the criterion

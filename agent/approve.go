@@ -202,7 +202,7 @@ func (c *openCall) asksTheSame(i *Intervention) bool {
 // toolFor returns the tool's description in this step: as offered to the model, or else as the agent has it.
 func (a *Agent) toolFor(s State, name string) ToolSpec {
 	for _, known := range []Tools{s.Request().Tools, a.config.Request.Tools} {
-		if spec, ok := known.ByName(name).Get(); ok {
+		if spec, ok := known.ByName(name); ok {
 			return spec
 		}
 	}

@@ -122,7 +122,7 @@ func ExampleState_Apply() {
 		agent.AddContext("It is Sunday."), agent.AddContext("The shop is closed."), visits.Set(3),
 	).From("calendar"))
 	fmt.Print(agenttest.Transcript(s))
-	fmt.Println(visits.Or(s, 0), "visits, says", s.LastMessage().MustGet().Source())
+	fmt.Println(visits.Or(s, 0), "visits, says", s.LastMessage().Source())
 	// Output:
 	// user: hello
 	// user: It is Sunday.

@@ -89,13 +89,13 @@ var Base Criterion = base{}
 type base struct{}
 
 func (base) Evaluate(_ context.Context, s State) mo.Result[Evaluation] {
-	if signal, ok := s.StopSignal().Get(); ok {
-		return mo.Ok(Evaluation{Verdict: Forbid, Signal: signal})
+	if s.Stopped() {
+		return mo.Ok(Evaluation{Verdict: Forbid, Signal: s.StopSignal()})
 	}
 	if s.RunStepCount() == 0 {
 		return mo.Ok(Evaluation{})
 	}
-	last, _ := s.LastStep().Get()
+	last := s.LastStep()
 	switch {
 	case last.Failure() != nil:
 		return mo.Ok(Evaluation{Verdict: Forbid, Signal: Signal{

@@ -263,8 +263,8 @@ func TestAStopIsNotOverridden(t *testing.T) {
 // A failure that a criterion handles does not end the run.
 func TestAHandledFailureEndsNothing(t *testing.T) {
 	handle := agent.CriterionFunc(func(_ context.Context, s agent.State) (agent.Evaluation, error) {
-		last, ok := s.LastStep().Get()
-		return agent.Evaluation{Handled: ok && last.Failure() != nil && last.Failure().Kind == agent.KindRateLimit}, nil
+		failure := s.LastStep().Failure()
+		return agent.Evaluation{Handled: failure != nil && failure.Kind == agent.KindRateLimit}, nil
 	})
 	overloaded := kinded{errors.New("overloaded"), agent.KindRateLimit}
 	config := agent.Config{

@@ -200,7 +200,7 @@ func (l *live) tell(ctx context.Context, e Event) {
 // tellStep sends the newest step in s to the observer.
 func (l *live) tellStep(ctx context.Context, s State) {
 	if l.watched() {
-		last, _ := s.LastStep().Get()
+		last := s.LastStep()
 		l.tell(ctx, StepCompleted{s.Run(), last})
 	}
 }

@@ -96,7 +96,7 @@ func ExampleProcessorFunc() {
 		Executor: tools().Executor(), AroundStep: []agent.Processor{curfew},
 	}).MustGet()
 	final := a.Run(context.Background(), agent.NewState(), agent.UserText("count")).MustGet()
-	fmt.Println(final.Status(), final.StopSignal().MustGet().Reason, "after", final.RunStepCount(), "steps")
+	fmt.Println(final.Status(), final.StopSignal().Reason, "after", final.RunStepCount(), "steps")
 	// Output:
 	// stopped token_limit after 2 steps
 }

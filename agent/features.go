@@ -1,7 +1,5 @@
 package agent
 
-import "github.com/samber/mo"
-
 // Features describes a driver: its service and the features that the service supports. A driver that receives an
 // unsupported request returns an error with KindBadRequest and sends nothing.
 type Features struct {
@@ -36,13 +34,13 @@ type Describer interface {
 	Features() Features
 }
 
-// FeaturesOf returns the driver's Features, or None when it has no description.
-func FeaturesOf(d Driver) mo.Option[Features] {
+// FeaturesOf returns the driver's Features, or the zero Features when it has no description.
+func FeaturesOf(d Driver) Features {
 	if d, ok := d.(Describer); ok {
-		return mo.EmptyableToOption(d.Features())
+		return d.Features()
 	}
-	return mo.None[Features]()
+	return Features{}
 }
 
-// Features returns the Features of the agent's driver, or None when it has no description.
-func (a *Agent) Features() mo.Option[Features] { return a.features }
+// Features returns the Features of the agent's driver, or the zero Features when it has no description.
+func (a *Agent) Features() Features { return a.features }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 
-	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -17,10 +16,10 @@ func (described) Features() agent.Features { return agent.Features{Provider: "op
 
 func TestFeaturesAreAskedOfTheDriver(t *testing.T) {
 	silent := agent.DriverFunc(func(context.Context, agent.State) (agent.Step, error) { return agent.Step{}, nil })
-	want := mo.Some(agent.Features{Provider: "openai", Images: true})
+	want := agent.Features{Provider: "openai", Images: true}
 
 	assert.Equal(t, want, agent.FeaturesOf(described{silent}))
-	assert.Equal(t, mo.None[agent.Features](), agent.FeaturesOf(silent))
+	assert.Zero(t, agent.FeaturesOf(silent))
 
 	var wrapped agent.Driver
 	a, err := agent.New(agent.Config{

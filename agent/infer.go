@@ -45,7 +45,7 @@ var (
 )
 
 // Features returns the Features of the driver below.
-func (d asked) Features() Features { return FeaturesOf(d.driver).OrEmpty() }
+func (d asked) Features() Features { return FeaturesOf(d.driver) }
 
 func (d asked) Next(ctx context.Context, s State) mo.Result[Step] {
 	d.tell(ctx, s)

@@ -23,7 +23,7 @@ func TestTheZeroValuesAreEmpty(t *testing.T) {
 	assert.True(t, c.Equal(agent.TextContent("")))
 
 	var r agent.StepRecord
-	assert.Equal(t, agent.StepFinalResponse, r.Kind())
+	assert.Empty(t, r.Kind())
 	assert.Zero(t, r.ResultCount())
 	assert.Nil(t, r.Failure())
 	assert.Panics(t, func() { r.Result(0) })
@@ -32,8 +32,8 @@ func TestTheZeroValuesAreEmpty(t *testing.T) {
 	assert.Equal(t, agent.StatusNew, s.Status())
 	assert.False(t, s.Status().Terminal())
 	assert.Empty(t, s.Answer())
-	assert.True(t, s.LastMessage().IsAbsent())
-	assert.True(t, s.LastStep().IsAbsent())
+	assert.Zero(t, s.LastMessage())
+	assert.Zero(t, s.LastStep())
 	assert.False(t, s.Stopped())
 	assert.Equal(t, agent.Usage{Cost: s.Usage().Cost}, s.Usage())
 }
@@ -121,14 +121,17 @@ func TestToolsAndOptionsDoNotChange(t *testing.T) {
 	specs[0].Name = "x"
 	kept := tools.Keep(func(s agent.ToolSpec) bool { return s.Name == "b" })
 	assert.Equal(t, 2, tools.Len())
-	assert.True(t, tools.ByName("a").IsPresent())
-	assert.True(t, kept.ByName("a").IsAbsent())
+	a, ok := tools.ByName("a")
+	assert.True(t, ok)
+	assert.Equal(t, "a", a.Name)
+	_, ok = kept.ByName("a")
+	assert.False(t, ok)
 	assert.Equal(t, 1, kept.Len())
 
 	var none agent.Options
 	one := none.With("seed", 7)
 	two := one.With("logprobs", true).With("seed", 8)
-	_, ok := none.Option("seed")
+	_, ok = none.Option("seed")
 	assert.False(t, ok)
 	seed, _ := one.Option("seed")
 	assert.Equal(t, 7, seed)

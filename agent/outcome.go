@@ -65,8 +65,8 @@ func endBySignal(s State, signal Signal) *mo.Result[State] {
 		return new(mo.Ok(s.endAs(StatusInterrupted, signal)))
 	case StopError:
 		err := errors.New(signal.Message)
-		if last, ok := s.LastStep().Get(); ok && last.Failure() != nil {
-			err = last.Failure()
+		if failure := s.LastStep().Failure(); failure != nil {
+			err = failure
 		}
 		return new(mo.Err[State](&RunError{State: s.endAs(StatusFailed, signal), Err: err}))
 	}
@@ -137,8 +137,7 @@ func Conclude(ctx context.Context, s State, result mo.Result[State]) mo.Result[S
 	}
 	switch status := final.Status(); {
 	case status == StatusCancelled, status == StatusFailed:
-		signal := final.StopSignal().OrElse(Signal{Message: "no reason given"})
-		err = cmp.Or(err, context.Cause(ctx), errors.New(signal.Message))
+		err = cmp.Or(err, context.Cause(ctx), errors.New(cmp.Or(final.StopSignal().Message, "no reason given")))
 	case err == nil:
 		return mo.Ok(final)
 	default: // a processor saved the state

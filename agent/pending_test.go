@@ -118,7 +118,7 @@ func TestACallThatWaitsWhileTheRunEnds(t *testing.T) {
 			}
 			assert.Equal(t, tc.status, s.Status())
 			assert.Equal(t, []string{"w"}, x.given)
-			step, _ := s.LastStep().Get()
+			step := s.LastStep()
 			r := step.Result(1)
 			assert.Equal(t, agent.ReasonRunStopped, r.Reason)
 			assert.Equal(t, "no result: the run ended before there was one", r.Text())

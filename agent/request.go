@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 )
 
@@ -81,14 +82,9 @@ func (t Tools) Len() int { return len(t.specs) }
 // All iterates over the tools in order.
 func (t Tools) All() iter.Seq2[int, ToolSpec] { return slices.All(t.specs) }
 
-// ByName returns the spec with that name.
-func (t Tools) ByName(name string) mo.Option[ToolSpec] {
-	for _, spec := range t.specs {
-		if spec.Name == name {
-			return mo.Some(spec)
-		}
-	}
-	return mo.None[ToolSpec]()
+// ByName returns the spec with that name, if there is one.
+func (t Tools) ByName(name string) (ToolSpec, bool) {
+	return lo.Find(t.specs, func(spec ToolSpec) bool { return spec.Name == name })
 }
 
 // Keep returns the tools for which keep returns true.

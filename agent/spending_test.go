@@ -22,7 +22,7 @@ type limits agent.Limits
 func (l limits) Limits() agent.Limits { return agent.Limits(l) }
 
 func (l limits) Evaluate(_ context.Context, s agent.State) mo.Result[agent.Evaluation] {
-	if over, ok := agent.Limits(l).StopFor(s).Get(); ok {
+	if over, ok := agent.Limits(l).StopFor(s); ok {
 		return mo.Ok(agent.Evaluation{Verdict: agent.Forbid, Signal: over})
 	}
 	return agent.Base.Evaluate(context.Background(), s)
@@ -108,7 +108,7 @@ func TestLimitsHoldOverTheRunsBelow(t *testing.T) {
 				final, err := family(t, limits(tc.limits)).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 				require.NoError(t, err)
 				assert.Equal(t, agent.StatusStopped, final.Status())
-				got := final.StopSignal().OrEmpty()
+				got := final.StopSignal()
 				assert.Equal(t, tc.reason, got.Reason)
 				assert.Contains(t, got.Message, tc.says)
 				assert.Equal(t, tc.steps, final.Spending().Steps)
@@ -124,7 +124,7 @@ func TestARunBelowSaysWhoseLimitStopsIt(t *testing.T) {
 		var stopped []agent.Signal
 		child := made(t, agent.Config{Name: "child", Driver: counting("look", 9), Executor: plainTool{}, Observer: agent.ObserverFunc(func(_ context.Context, e agent.Event) {
 			if e, ok := e.(agent.RunCompleted); ok {
-				stopped = append(stopped, e.State.StopSignal().OrEmpty())
+				stopped = append(stopped, e.State.StopSignal())
 			}
 		})})
 		parent := made(t, agent.Config{Name: "parent", Driver: counting("delegate", 1), Executor: &delegates{to: child}, Criterion: limits{Tokens: 30}})
@@ -350,7 +350,7 @@ func TestLimitsOfOneRun(t *testing.T) {
 				final, err := family(t, tc.criterion).RunWith(t.Context(), settings, agent.NewState(), agent.UserText("go")).Get()
 				require.NoError(t, err)
 				assert.Equal(t, agent.StatusStopped, final.Status())
-				got := final.StopSignal().OrEmpty()
+				got := final.StopSignal()
 				assert.Equal(t, tc.reason, got.Reason)
 				assert.Contains(t, got.Message, tc.says)
 				assert.Equal(t, tc.steps, final.Spending().Steps)
@@ -387,7 +387,7 @@ func TestLimitsOfAResumedRun(t *testing.T) {
 					s, err = parent.RunWith(t.Context(), agent.RunSettings{Resume: true, Limits: tc.limits}, stored(t, s)).Get()
 					require.NoError(t, err)
 				}
-				assert.Equal(t, tc.reason, s.StopSignal().OrEmpty().Reason)
+				assert.Equal(t, tc.reason, s.StopSignal().Reason)
 				assert.Equal(t, tc.steps, s.Spending().Steps)
 			})
 		})

@@ -6,8 +6,6 @@ import (
 	"math"
 	"strconv"
 	"time"
-
-	"github.com/samber/mo"
 )
 
 // Limits limits the usage of one run and the runs below it: see Spending. Zero means no limit. A negative value or NaN
@@ -48,13 +46,13 @@ func smaller[N int | int64 | float64 | time.Duration](a, b N) N {
 }
 
 // StopFor returns the signal that ends s's run because it has reached a limit. Of several, it returns the signal whose
-// reason ranks highest. It returns None while the run may continue. The signal's Source is empty.
-func (l Limits) StopFor(s State) mo.Option[Signal] {
+// reason ranks highest. It returns false while the run may continue. The signal's Source is empty.
+func (l Limits) StopFor(s State) (Signal, bool) {
 	spent := s.Spending()
 	if over := l.checkSpending(&spent, s.read().began(), s); over != nil {
-		return mo.Some(*over)
+		return *over, true
 	}
-	return mo.None[Signal]()
+	return Signal{}, false
 }
 
 // checkSpending returns the signal for a run's usage. Began is when the run would have begun without pauses: see

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/samber/mo"
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/internal/plog"
 )
@@ -162,14 +162,9 @@ func (s State) Run() Run { return s.read().run }
 // Status returns the status of the current or last run.
 func (s State) Status() Status { return s.read().status }
 
-// StopSignal returns the signal that ended, or will end, the current or last run. It returns None without such a
-// signal.
-func (s State) StopSignal() mo.Option[Signal] {
-	if signal := s.read().signal; signal != nil {
-		return mo.Some(*signal)
-	}
-	return mo.None[Signal]()
-}
+// StopSignal returns the signal that ended, or will end, the current or last run. It returns the zero
+// Signal without such a signal: see Stopped.
+func (s State) StopSignal() Signal { return lo.FromPtr(s.read().signal) }
 
 // Stopped reports whether a stop was signalled.
 func (s State) Stopped() bool { return s.read().signal != nil }
@@ -203,9 +198,10 @@ func (s State) MessageCount() int { return s.read().shownLog().Len() }
 // Message returns message i. It panics when i is out of range.
 func (s State) Message(i int) Message { return s.read().shownLog().At(i) }
 
-// LastMessage returns the newest message.
-func (s State) LastMessage() mo.Option[Message] {
-	return mo.TupleToOption(s.read().shownLog().Last())
+// LastMessage returns the newest message, or the zero Message.
+func (s State) LastMessage() Message {
+	last, _ := s.read().shownLog().Last()
+	return last
 }
 
 // Answer returns the text of the model's last message, which is the final answer when the run is done. If the service
@@ -267,13 +263,13 @@ func (s State) RunStepsBackward() iter.Seq2[int, StepRecord] {
 // RunStepCount returns the number of steps of the current or last run.
 func (s State) RunStepCount() int { d := s.read(); return d.steps.Len() - d.first }
 
-// LastStep returns the newest step of the current or last run.
-func (s State) LastStep() mo.Option[StepRecord] {
-	d := s.read()
-	if d.steps.Len() == d.first {
-		return mo.None[StepRecord]()
+// LastStep returns the newest step of the current or last run, or the zero StepRecord: see RunStepCount.
+func (s State) LastStep() StepRecord {
+	if s.RunStepCount() == 0 {
+		return StepRecord{}
 	}
-	return mo.TupleToOption(d.steps.Last())
+	last, _ := s.read().steps.Last()
+	return last
 }
 
 // Usage returns the session's usage. RunUsage returns the usage of its current or last run.

@@ -95,7 +95,7 @@ func TestForksOfAStateEqualTheModel(t *testing.T) {
 			for name, want := range m.run {
 				require.Equal(t, want, agent.RunKey[int](name).Or(s, -1))
 			}
-			require.Equal(t, m.stop, s.StopSignal().OrEmpty().Source)
+			require.Equal(t, m.stop, s.StopSignal().Source)
 			backward := []string{}
 			for _, message := range s.MessagesBackward() {
 				backward = append(backward, message.Text())

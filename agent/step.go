@@ -185,9 +185,11 @@ func (r StepRecord) ToolFailures() int {
 	return n
 }
 
-// Kind returns whether the step ran tools, answered, or failed.
+// Kind returns whether the step ran tools, answered, or failed. The zero StepRecord has no kind.
 func (r StepRecord) Kind() StepKind {
 	switch b := r.read(); {
+	case r.body == nil:
+		return ""
 	case b.failure != nil:
 		return StepFailure
 	case b.message.CallCount() > 0, b.paused(): // a service pauses while its own tools run

@@ -102,7 +102,7 @@ func (a *Agent) StreamWith(ctx context.Context, settings RunSettings, s State, i
 		defer leave()
 		settings.onDelta = func(d Delta) { f.send(Progress{Delta: &d}) }
 		settings.onStep = func(s State) bool {
-			last, _ := s.LastStep().Get()
+			last := s.LastStep()
 			return f.send(Progress{State: s, Event: StepCompleted{s.Run(), last}})
 		}
 		settings.onEvent = func(e Event) {

@@ -371,7 +371,7 @@ func ExampleAgent_Steps() {
 		Executor: tools().Executor(),
 	}).MustGet()
 	for s, err := range a.Steps(context.Background(), agent.NewState(), agent.UserText("1+2?")) {
-		last := s.LastMessage().MustGet()
+		last := s.LastMessage()
 		fmt.Println(s.RunStepCount(), s.Status(), lo.Ellipsis(last.Text(), 20), err)
 	}
 	// Output:

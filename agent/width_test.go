@@ -72,7 +72,7 @@ func TestCallsComeToTheSameAtAnyWidth(t *testing.T) {
 					final = failed.State
 				}
 				for _, m := range final.Messages() {
-					messages = append(messages, fmt.Sprintf("%s %s %s %s %q %s", m.Role(), m.CallID(), m.Status(), m.Source(), m.Text(), final.StopSignal().OrEmpty().Message))
+					messages = append(messages, fmt.Sprintf("%s %s %s %s %q %s", m.Role(), m.CallID(), m.Status(), m.Source(), m.Text(), final.StopSignal().Message))
 				}
 				status, failure = final.Status(), fmt.Sprint(err)
 			})

@@ -175,7 +175,7 @@ func TestCapabilitiesCommute(t *testing.T) {
 	outcome := func(recorder *agenttest.Recorder, list []capability.Capability) (plan, behaviour string) {
 		b := builder.New().WithDriver(agenttest.Script().Then(agenttest.Call("a", `{}`).Call("b", `{}`))).With(list...)
 		final := b.Build().MustGet().Run(context.Background(), agent.NewState(), agent.UserText("go")).MustGet()
-		behaviour = agenttest.Transcript(final) + note.Or(final, "") + final.StopSignal().MustGet().Message + strings.Join(recorder.Names(), " ")
+		behaviour = agenttest.Transcript(final) + note.Or(final, "") + final.StopSignal().Message + strings.Join(recorder.Names(), " ")
 		return sortedCriteria(b.Plan().MustGet().String()), behaviour
 	}
 	recorder := log()

@@ -107,7 +107,7 @@ func TestNoWayAround(t *testing.T) {
 				if action.IsStarted(ctx) || c.StepIndex() > 0 {
 					return c.Pass()
 				}
-				said, err := started.StartAgent(ctx, action.AgentStart{Agent: "started", Input: json.RawMessage(`{}`), State: c.State()}).Get()
+				said, err := started.StartAgent(ctx, action.AgentStart{Agent: "started", Input: json.RawMessage(`{}`), State: c.State()})
 				if err != nil {
 					return c.Fail(err)
 				}

@@ -51,7 +51,7 @@ func RunAs[T any](ctx context.Context, a *agent.Agent, s agent.State, input ...a
 		return mo.Err[Answer[T]](&agent.RunError{State: final, Err: errParked})
 	}
 	if final.Status() != agent.StatusDone {
-		signal := final.StopSignal().OrEmpty()
+		signal := final.StopSignal()
 		return mo.Err[Answer[T]](&agent.RunError{State: final, Err: fmt.Errorf(
 			"no final answer: %s by %s: %s", signal.Reason, signal.Source, signal.Message)})
 	}

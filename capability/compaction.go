@@ -79,7 +79,7 @@ type UseCompaction struct {
 // tools. It can ask its service. It must be safe for concurrent use.
 type TokenCounter interface {
 	agent.Driver
-	CountTokens(ctx context.Context, s agent.State) mo.Result[int64]
+	CountTokens(ctx context.Context, s agent.State) (int64, error)
 }
 
 // Name returns "compaction": an agent can have only one.
@@ -108,7 +108,7 @@ func (u UseCompaction) Install(p Plan) mo.Result[Plan] {
 
 func (u UseCompaction) withDefaults(inner agent.Driver) UseCompaction {
 	if u.Tokens == 0 && u.Messages == 0 {
-		u.Tokens = cmp.Or(agent.FeaturesOf(inner).OrEmpty().ContextTokens/4*3, defaultCompactTokens)
+		u.Tokens = cmp.Or(agent.FeaturesOf(inner).ContextTokens/4*3, defaultCompactTokens)
 	}
 	if u.Keep == 0 {
 		u.Keep = defaultCompactKeep

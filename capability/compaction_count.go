@@ -120,7 +120,7 @@ func (c *compactor) countTokens(ctx context.Context, s agent.State, messages []a
 	if messages != nil {
 		s = s.WithView(messages...)
 	}
-	if n, err := c.counter.CountTokens(ctx, s).Get(); err == nil && n > 0 {
+	if n, err := c.counter.CountTokens(ctx, s); err == nil && n > 0 {
 		return n
 	}
 	return estimate

@@ -34,7 +34,7 @@ var (
 )
 
 // Features returns the wrapped driver's Features.
-func (d compacting) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
+func (d compacting) Features() agent.Features { return agent.FeaturesOf(d.inner) }
 
 func (d compacting) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	return d.turn(ctx, s, new(bool), func(s agent.State) mo.Result[agent.Step] { return d.inner.Next(ctx, s) })

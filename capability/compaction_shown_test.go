@@ -141,7 +141,7 @@ func TestHooksCannotChangeACompaction(t *testing.T) {
 			sound(t, asked.Messages)
 			out.shown = append(out.shown, asked.Transcript())
 		}
-		out.view = capability.CompactedIn(final).MustGet()
+		out.view = capability.CompactedIn(final)
 		out.view.ID = known(out.view.ID)
 		return out
 	}
@@ -230,7 +230,7 @@ func TestCompactionIsTheSessions(t *testing.T) {
 	assert.Equal(t, text(whole), text(parts))
 	assert.LessOrEqual(t, slices.Max(shownCounts(parts)), 8)
 	assert.Equal(t, 60, s.MessageCount(), "the transcript is whole")
-	v := capability.CompactedIn(r).MustGet()
+	v := capability.CompactedIn(r)
 	assert.Equal(t, "cmp_", v.ID[:4])
 	assert.Positive(t, v.From)
 	assert.Contains(t, v.Summary, "of ")
@@ -331,9 +331,9 @@ type counting struct {
 
 var _ capability.TokenCounter = (*counting)(nil)
 
-func (d *counting) CountTokens(_ context.Context, s agent.State) mo.Result[int64] {
+func (d *counting) CountTokens(_ context.Context, s agent.State) (int64, error) {
 	d.asked++
-	return mo.TupleToResult(d.tokens+d.each*int64(s.MessageCount()), d.err)
+	return d.tokens + d.each*int64(s.MessageCount()), d.err
 }
 
 // tooLong returns a model that reads so many messages and no more.

@@ -76,7 +76,7 @@ const (
 // room returns how many bytes of conversation one request to the summarizing model can contain.
 func (c *compactor) room() int {
 	const reserve, bytesOfToken = 2, 3 // half of the context stays free; digits take less than four bytes per token
-	reads := agent.FeaturesOf(c.ask).OrEmpty().ContextTokens / reserve
+	reads := agent.FeaturesOf(c.ask).ContextTokens / reserve
 	return int(max(cmp.Or(reads, defaultCompactTokens)*bytesOfToken, 2*longestEntry))
 }
 
@@ -143,7 +143,7 @@ func (c *compactor) askSummariser(ctx context.Context, s agent.State, text strin
 		Model: c.Model, Instructions: c.Instructions,
 		MaxOutputTokens: thinking * c.SummaryTokens, // room for a model that thinks first
 	}
-	if most := agent.FeaturesOf(c.ask).OrEmpty().MaxOutputTokens; most > 0 {
+	if most := agent.FeaturesOf(c.ask).MaxOutputTokens; most > 0 {
 		request.MaxOutputTokens = min(request.MaxOutputTokens, int(most))
 	}
 	if request.Model == "" && c.Driver == nil {

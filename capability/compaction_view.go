@@ -5,7 +5,7 @@ import (
 	"hash/fnv"
 	"slices"
 
-	"github.com/samber/mo"
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -36,10 +36,10 @@ type CompactedView struct {
 
 var compactedKey = agent.SessionKey[CompactedView](compactionName)
 
-// CompactedIn returns the record of the last compaction in s, or None when there was none.
-func CompactedIn(s agent.State) mo.Option[CompactedView] {
-	v, ok := compactedKey.From(s)
-	return mo.TupleToOption(v, ok && v.From > 0)
+// CompactedIn returns the record of the last compaction in s, or the zero CompactedView when there was none.
+func CompactedIn(s agent.State) CompactedView {
+	v, _ := compactedKey.From(s)
+	return lo.Ternary(v.From > 0, v, CompactedView{})
 }
 
 // summaryMessage returns the message with a summary for the model.

@@ -94,7 +94,7 @@ func ExampleUseGuards() {
 		With(capability.UseTools(tool("bash")), capability.UseGuards{Steps: 20, Cost: 0.30}).
 		Build().MustGet()
 	final := a.Run(context.Background(), agent.NewState(), agent.UserText("tidy up")).MustGet()
-	fmt.Printf("%s after %d steps: %s\n", final.Status(), final.RunStepCount(), final.StopSignal().MustGet().Reason)
+	fmt.Printf("%s after %d steps: %s\n", final.Status(), final.RunStepCount(), final.StopSignal().Reason)
 	// Output: stopped after 3 steps: cost_limit
 }
 

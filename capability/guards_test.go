@@ -45,7 +45,7 @@ func TestEachGuardEndsARun(t *testing.T) {
 				synctest.Wait()
 				assert.Equal(t, tc.status, final.Status())
 				assert.Equal(t, tc.steps, final.RunStepCount())
-				signal := final.StopSignal().MustGet()
+				signal := final.StopSignal()
 				assert.Equal(t, tc.reason, signal.Reason)
 				if tc.details != nil {
 					assert.Equal(t, tc.details, signal.Details)
@@ -63,7 +63,7 @@ func TestTimeGuardInterruptsAStep(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, time.Minute, time.Since(began))
 		assert.Equal(t, agent.StatusStopped, final.Status())
-		assert.Equal(t, agent.StopTimeLimit, final.StopSignal().MustGet().Reason)
+		assert.Equal(t, agent.StopTimeLimit, final.StopSignal().Reason)
 	})
 }
 
@@ -95,7 +95,7 @@ func TestGuardsKeepRunsApart(t *testing.T) {
 				final, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 				assert.NoError(t, err)
 				assert.Equal(t, time.Minute, time.Since(began))
-				assert.Equal(t, agent.StopTimeLimit, final.StopSignal().MustGet().Reason)
+				assert.Equal(t, agent.StopTimeLimit, final.StopSignal().Reason)
 			})
 		}
 		wg.Wait()
@@ -107,7 +107,7 @@ func TestUnknownCostEndsARun(t *testing.T) {
 	final, err := run(t, installed(t, agenttest.Script().Then(agenttest.Call("a", `{}`)), capability.UseTools(tool("a")), capability.UseGuards{Cost: 1}))
 	require.NoError(t, err)
 	assert.Equal(t, 1, final.RunStepCount())
-	assert.Contains(t, final.StopSignal().MustGet().Message, "the cost of the run is unknown")
+	assert.Contains(t, final.StopSignal().Message, "the cost of the run is unknown")
 }
 
 func TestGuardsThatAreNoLimits(t *testing.T) {

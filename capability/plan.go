@@ -227,7 +227,7 @@ func (p Plan) build() (*agent.Agent, hooks.Reach, error) {
 	p, making := p.withMadeTools()
 	box, boxing := toolexec.NewToolbox(p.tools...)
 	reach := p.reach(box)
-	compiled, wrong := p.compileHooks(reach).Get()
+	compiled, wrong := p.compileHooks(reach)
 	if errors.Join(making, boxing, wrong) == nil {
 		wrong = p.checkReach(compiled)
 	}
@@ -275,7 +275,7 @@ func (p Plan) endingConversation(compiled *hooks.Compiled) func(context.Context,
 }
 
 // compileHooks returns the compiled hooks.
-func (p Plan) compileHooks(reach hooks.Reach) mo.Result[*hooks.Compiled] {
+func (p Plan) compileHooks(reach hooks.Reach) (*hooks.Compiled, error) {
 	if p.own != nil {
 		return p.own.With(p.more)
 	}

@@ -136,5 +136,5 @@ func (p Plan) compiledWhole() (*hooks.Compiled, error) {
 	if err := errors.Join(making, boxing); err != nil {
 		return nil, err
 	}
-	return p.compileHooks(p.reach(box)).Get()
+	return p.compileHooks(p.reach(box))
 }

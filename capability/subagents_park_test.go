@@ -466,7 +466,7 @@ func TestANoToASubagentWhileThePersonIsThere(t *testing.T) {
 	s, err := o.build(t, capability.Func(plan)).Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusInterrupted, s.Status())
-	signal, _ := s.StopSignal().Get()
+	signal := s.StopSignal()
 	assert.Equal(t, agent.Signal{Reason: agent.StopRejected, Message: "not today", Source: "ann"}, signal)
 	logs := counted(o.logged())
 	for _, who := range []string{"boss", "clerk 2", "clerk 1"} {

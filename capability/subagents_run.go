@@ -124,7 +124,7 @@ func (t *task) run(ctx context.Context, settings agent.RunSettings, s agent.Stat
 			return toolexec.Output{}, err
 		}
 		// A person's rejection ends both.
-		return toolexec.Output{Content: agent.TextContent(err.Error()), Failed: true, Stop: new(final.StopSignal().OrEmpty())}, nil
+		return toolexec.Output{Content: agent.TextContent(err.Error()), Failed: true, Stop: new(final.StopSignal())}, nil
 	}
 	left, withheld, err := t.hooks.PostSubagent(ctx, t.call.State, t.about)
 	if err != nil {
@@ -209,7 +209,7 @@ func (t *task) explainUnfinished(final agent.State, err error) error {
 	if err != nil {
 		return fmt.Errorf("agent %q %s: %w%s", t.about.Agent, final.Status(), err, said)
 	}
-	why := lo.CoalesceOrEmpty(final.StopSignal().OrEmpty().Message, "no reason given")
+	why := lo.CoalesceOrEmpty(final.StopSignal().Message, "no reason given")
 	return fmt.Errorf("agent %q %s: %s%s", t.about.Agent, final.Status(), why, said)
 }
 

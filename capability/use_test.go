@@ -57,7 +57,7 @@ func TestGuardBesideAHook(t *testing.T) {
 		}))))
 	require.NoError(t, err)
 	assert.Equal(t, 2, count.Or(final, 0))
-	assert.Equal(t, agent.StopStepsLimit, final.StopSignal().MustGet().Reason)
+	assert.Equal(t, agent.StopStepsLimit, final.StopSignal().Reason)
 }
 
 // IP-92, IP-93

@@ -51,7 +51,7 @@ func (c SelfCritique) judge(ctx context.Context, s agent.State) (*agent.Evaluati
 	if c.Critic == nil {
 		return nil, errNoCritic
 	}
-	if last, ok := s.LastStep().Get(); !ok || last.Kind() != agent.StepFinalResponse || s.Stopped() {
+	if s.LastStep().Kind() != agent.StepFinalResponse || s.Stopped() {
 		return nil, nil
 	}
 	fault, err := c.Critic(ctx, s)

@@ -50,7 +50,7 @@ func TestSelfCritique(t *testing.T) {
 			s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 			require.NoError(t, err)
 			assert.Equal(t, agent.StatusStopped, s.Status())
-			signal, _ := s.StopSignal().Get()
+			signal := s.StopSignal()
 			assert.Equal(t, agent.StopRetryLimit, signal.Reason)
 			assert.Equal(t, "continuation.SelfCritique", signal.Source)
 			assert.Equal(t, map[string]any{"iterations": want, "maxIterations": want}, signal.Details)

@@ -104,7 +104,7 @@ func (p ErrorPolicy) judge(_ context.Context, s agent.State) (*agent.Evaluation,
 }
 
 func (p ErrorPolicy) judgeStep(s agent.State) *agent.Evaluation {
-	last, _ := s.LastStep().Get()
+	last := s.LastStep()
 	f, failed := p.worst(last)
 	if !failed {
 		return nil

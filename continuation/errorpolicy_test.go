@@ -275,7 +275,7 @@ func TestTimeoutIsKnownAfterJSON(t *testing.T) {
 	require.NoError(t, err)
 	var stored agent.State
 	require.NoError(t, json.Unmarshal(raw, &stored))
-	require.NoError(t, stored.LastStep().MustGet().Result(0).Err)
+	require.NoError(t, stored.LastStep().Result(0).Err)
 
 	want := continuation.ErrorPolicy{}.Evaluate(t.Context(), final).MustGet()
 	assert.Equal(t, "timeout", want.Signal.Details["errorType"])

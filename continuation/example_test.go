@@ -27,7 +27,7 @@ func end(config agent.Config) {
 	if broken, ok := errors.AsType[*agent.RunError](err); ok {
 		final = broken.State
 	}
-	signal := final.StopSignal().MustGet()
+	signal := final.StopSignal()
 	fmt.Printf("%s after %d steps: %s: %s\n", final.Status(), final.RunStepCount(), signal.Reason, signal.Message)
 }
 
@@ -71,7 +71,7 @@ func ExampleTime() {
 		Criterion: continuation.All(agent.Base, continuation.Time(-time.Second)),
 	}).MustGet()
 	final := a.Run(context.Background(), agent.NewState()).MustGet()
-	fmt.Println(final.Status(), final.RunStepCount(), final.StopSignal().MustGet().Reason)
+	fmt.Println(final.Status(), final.RunStepCount(), final.StopSignal().Reason)
 	// Output: stopped 0 time_limit
 }
 

@@ -20,8 +20,8 @@ func FinishReason(reasons ...agent.FinishReason) agent.Criterion {
 	reasons = lo.Uniq(lo.Without(reasons, ""))
 	names := lo.Map(reasons, func(r agent.FinishReason, _ int) string { return string(r) })
 	return newStateCriterion("FinishReason("+strings.Join(names, ", ")+")", func(s agent.State) *agent.Evaluation {
-		last, ok := s.LastStep().Get()
-		if !ok || !slices.Contains(reasons, last.Reply().FinishReason) {
+		last := s.LastStep()
+		if !slices.Contains(reasons, last.Reply().FinishReason) {
 			return nil
 		}
 		finished := last.Reply().FinishReason
@@ -42,10 +42,7 @@ func FinishReason(reasons ...agent.FinishReason) agent.Criterion {
 func ToolCallPresence() agent.Criterion {
 	goOn := &agent.Evaluation{Verdict: agent.AllowContinuation}
 	return newStateCriterion("ToolCallPresence()", func(s agent.State) *agent.Evaluation {
-		last, ok := s.LastStep().Get()
-		if !ok {
-			return nil
-		}
+		last := s.LastStep()
 		switch last.Kind() {
 		case agent.StepToolExecution:
 			return goOn

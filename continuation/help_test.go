@@ -84,7 +84,7 @@ func run(t *testing.T, config agent.Config) (agent.State, error) {
 // signal returns why a run ended.
 func signal(t *testing.T, s agent.State) agent.Signal {
 	t.Helper()
-	signal, ok := s.StopSignal().Get()
+	signal, ok := s.StopSignal(), s.Stopped()
 	require.True(t, ok, "the run ended without a signal")
 	return signal
 }

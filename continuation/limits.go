@@ -38,7 +38,7 @@ func (l *limit) Evaluate(ctx context.Context, s agent.State) mo.Result[agent.Eva
 }
 
 func (l *limit) judge(_ context.Context, s agent.State) (*agent.Evaluation, error) {
-	over, ok := l.most.StopFor(s).Get()
+	over, ok := l.most.StopFor(s)
 	if !ok {
 		return nil, nil
 	}

@@ -54,7 +54,7 @@ func testApproval(t *testing.T, own bool) {
 	})
 	o := coordinator.RunnerOptions{Agents: func(_ context.Context, d registry.Definition, rules []hooks.Hook) (*agent.Agent, func() error, error) {
 		driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
-			if s.LastMessage().OrEmpty().Role() == agent.RoleTool {
+			if s.LastMessage().Role() == agent.RoleTool {
 				return agent.Step{Message: agent.Assistant("done"), FinishReason: agent.FinishStop}, nil
 			}
 			return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: "c1", Name: "pay", Arguments: "{}"}), FinishReason: agent.FinishToolCalls}, nil

@@ -139,7 +139,7 @@ func (b *bench) runnerOptions(k *durable.Keeper) coordinator.RunnerOptions {
 		driver := agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
 			reply := b.replies[name]
 			if reply == nil {
-				reply = func(s agent.State) string { return b.answers[name](s.LastMessage().OrEmpty().Text()) }
+				reply = func(s agent.State) string { return b.answers[name](s.LastMessage().Text()) }
 			}
 			text := reply(s)
 			if text == "" {

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
@@ -158,7 +156,7 @@ func (o *hookedRun) compile(ctx context.Context) error {
 			around = append(around, h)
 		}
 	}
-	compiled, err := hooks.NewSet(around...).Compile().Get()
+	compiled, err := hooks.NewSet(around...).Compile()
 	if err != nil {
 		return fmt.Errorf("the hooks of blueprint %q: %w", o.blueprint.Name, err)
 	}
@@ -404,17 +402,17 @@ type checkedAction struct {
 }
 
 // Do performs the action and checks the parameters that it returns.
-func (a checkedAction) Do(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
-	answer, err := a.Action.Do(ctx, r).Get()
+func (a checkedAction) Do(ctx context.Context, r *action.Request) (*action.Answer, error) {
+	answer, err := a.Action.Do(ctx, r)
 	if err != nil || answer == nil || answer.Decision == nil || answer.Decision.Decision != hooks.Rewrite {
-		return mo.TupleToResult(answer, err)
+		return answer, err
 	}
 	if err := a.check(answer.Decision.Arguments); err != nil {
-		return mo.Err[*action.Answer](&action.Error{
+		return nil, &action.Error{
 			Type: "hook", Fault: action.FaultAnswer, Err: fmt.Errorf("the blueprint does not accept the changed parameters: %w", err),
-		})
+		}
 	}
-	return mo.Ok(answer)
+	return answer, nil
 }
 
 // starter starts runs of blueprints for hooks. An awaited one lets the firing wait in the store.
@@ -423,11 +421,7 @@ type starter struct{ o *hookedRun }
 var _ action.AgentStarter = starter{}
 
 // StartAgent starts a run, and returns its result if a rule awaits it.
-func (s starter) StartAgent(ctx context.Context, start action.AgentStart) mo.Result[string] {
-	return mo.TupleToResult(s.startRun(ctx, start))
-}
-
-func (s starter) startRun(ctx context.Context, start action.AgentStart) (string, error) {
+func (s starter) StartAgent(ctx context.Context, start action.AgentStart) (string, error) {
 	o, key := s.o, start.Request.IdempotencyKey
 	place, awaited := runctx.PlaceOf(ctx).(*firing.Place)
 	if !awaited && o.events.knownRun(start.Request.Hook) != "" { // before a crash

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
@@ -117,8 +116,8 @@ func (c *Coordinator) checkingHost() action.Host {
 type noStarter struct{}
 
 // StartAgent returns an error.
-func (noStarter) StartAgent(context.Context, action.AgentStart) mo.Result[string] {
-	return mo.Err[string](errors.New("no run starts an agent here"))
+func (noStarter) StartAgent(context.Context, action.AgentStart) (string, error) {
+	return "", errors.New("no run starts an agent here")
 }
 
 // checkHooks returns an *InvalidError that lists everything that is wrong with the hooks of a blueprint: what its file format forbids,
@@ -131,7 +130,7 @@ func (c *Coordinator) checkHooks(ctx context.Context, b *wire.Blueprint, assumed
 	_, err := c.rules(b, policy.Options{Host: c.checkingHost(), Check: func(r policy.Rule, a action.Declared) error {
 		wrong := []error{checkPoint(b, r.Point)}
 		if a != nil {
-			_, lacks := a.Action(c.checkingHost()).Get()
+			_, lacks := a.Action(c.checkingHost())
 			if lacks != nil && len(action.Fields(lacks)) == 0 {
 				lacks = &action.FieldError{Field: "type", Message: lacks.Error()}
 			}

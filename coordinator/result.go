@@ -10,8 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
@@ -190,16 +188,16 @@ type checkedResult struct {
 }
 
 // Do performs the action and checks the result that it returns.
-func (a checkedResult) Do(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
-	answer, err := a.Action.Do(ctx, r).Get()
+func (a checkedResult) Do(ctx context.Context, r *action.Request) (*action.Answer, error) {
+	answer, err := a.Action.Do(ctx, r)
 	if err != nil || answer == nil || answer.Decision == nil || answer.Decision.Decision != hooks.Replace || answer.Decision.Result == nil ||
 		r.Status != agent.StatusDone {
-		return mo.TupleToResult(answer, err)
+		return answer, err
 	}
 	if err := checkOutput(a.blueprint, json.RawMessage(*answer.Decision.Result)); err != nil {
-		return mo.Err[*action.Answer](&action.Error{
+		return nil, &action.Error{
 			Type: "hook", Fault: action.FaultAnswer, Err: fmt.Errorf("the output_schema does not accept the changed result: %w", err),
-		})
+		}
 	}
-	return mo.Ok(answer)
+	return answer, nil
 }

@@ -123,7 +123,7 @@ func TestCallbacks(t *testing.T) {
 		`{"name": "never", "type": "procedural", "command": {"argv": ["true"]}, "hooks": {
 			"on_run_start": {"type": "command", "argv": ["echo", "{\"action\": \"block\", \"block_reason\": \"no\"}"], "on_error": "block"},
 			"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}}}`)
-	b.replies["boss"] = func(s agent.State) string { return s.LastMessage().OrEmpty().Source() }
+	b.replies["boss"] = func(s agent.State) string { return s.LastMessage().Source() }
 	parent := b.submitWith(wire.RunRequest{AgentName: "boss", Parameters: json.RawMessage(`{"prompt": "start"}`)})
 	children := map[agent.RunID]string{}
 	for _, name := range []string{"good", "bad", "never"} {

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/agent"
 )
 
@@ -32,7 +30,7 @@ type Error struct {
 	After time.Duration
 	// Retry is the header x-should-retry: whether the service wants another attempt. It is none when the header is
 	// missing.
-	Retry mo.Option[bool]
+	Retry *bool
 	// Advice says what the reader can do, for kinds where it is not obvious.
 	Advice string
 	// Err is the underlying error. It may be nil. If Message is set, the error text does not include Err.
@@ -102,8 +100,8 @@ func (e *Error) RetryAfter() time.Duration { return e.After }
 
 // Retryable reports whether the same request may succeed later. The service's answer takes precedence over the kind.
 func (e *Error) Retryable() bool {
-	if retry, ok := e.Retry.Get(); ok {
-		return retry
+	if e.Retry != nil {
+		return *e.Retry
 	}
 	switch e.Kind {
 	case agent.KindAuth, agent.KindBadRequest, agent.KindContextLength, agent.KindInvalid:
@@ -163,14 +161,14 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// ShouldRetry returns the value of an answer's header x-should-retry. It returns none when the header is missing or in
+// ShouldRetry returns the value of an answer's header x-should-retry. It returns nil when the header is missing or in
 // another format.
-func ShouldRetry(h http.Header) mo.Option[bool] {
+func ShouldRetry(h http.Header) *bool {
 	switch retry := strings.ToLower(strings.TrimSpace(h.Get("X-Should-Retry"))); retry {
 	case "true", "false":
-		return mo.Some(retry == "true")
+		return new(retry == "true")
 	}
-	return mo.None[bool]()
+	return nil
 }
 
 // clampSeconds returns a number of seconds as a duration of a year at most, so that no header overflows the duration.

@@ -40,23 +40,19 @@ func (p Prices) AsOf() string { return p.asOf }
 // gpt-4o-2024-08-06, claude-sonnet-4-20250514.
 var dated = regexp.MustCompile(`^(.+?)-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest|\d{3})$`)
 
-// Of returns a model's price. It returns None when the model is not in the table. Of looks up the full name first, then
+// Of returns a model's price. It returns false when the model is not in the table. Of looks up the full name first, then
 // the name without a date, a version number or -latest at its end.
-func (p Prices) Of(model string) mo.Option[Price] {
-	if price, ok := p.models[model]; ok {
-		return mo.Some(price)
+func (p Prices) Of(model string) (Price, bool) {
+	price, ok := p.models[model]
+	if parts := dated.FindStringSubmatch(model); !ok && parts != nil {
+		price, ok = p.models[parts[1]]
 	}
-	if parts := dated.FindStringSubmatch(model); parts != nil {
-		if price, ok := p.models[parts[1]]; ok {
-			return mo.Some(price)
-		}
-	}
-	return mo.None[Price]()
+	return price, ok
 }
 
 // Cost returns a call's cost in US dollars. It returns None when the model is not in the table.
 func (p Prices) Cost(model string, u agent.Usage) mo.Option[float64] {
-	price, ok := p.Of(model).Get()
+	price, ok := p.Of(model)
 	if !ok {
 		return mo.None[float64]()
 	}

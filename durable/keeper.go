@@ -205,7 +205,7 @@ func (k *Keeper) AroundStep() agent.Processor {
 
 // hasCancelledCall reports whether a call of the last step was cancelled.
 func hasCancelledCall(s agent.State) bool {
-	last, _ := s.LastStep().Get()
+	last := s.LastStep()
 	for _, r := range last.Results() {
 		if r.Reason == agent.ReasonCancelled {
 			return true
@@ -224,7 +224,7 @@ type keptDriver struct {
 }
 
 // Features returns the features of the inner driver.
-func (d *keptDriver) Features() agent.Features { return agent.FeaturesOf(d.Driver).OrEmpty() }
+func (d *keptDriver) Features() agent.Features { return agent.FeaturesOf(d.Driver) }
 
 func (d *keptDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	started := time.Now()

@@ -317,7 +317,7 @@ func TestAParkedRun(t *testing.T) {
 	same, err := other.Resume(t.Context(), parkingAgent(other), id, durable.TakeFree).Get()
 	require.NoError(t, err)
 	assert.Equal(t, said(s), said(same), "what has ended has ended")
-	step, _ := same.LastStep().Get()
+	step := same.LastStep()
 	assert.Zero(t, step.ResultCount())
 	answers := map[string]int{}
 	for _, m := range same.Messages() {
@@ -556,7 +556,7 @@ func TestWhatIsStored(t *testing.T) {
 		hooks.Observe(hooks.AtInterventionStopped, "told", func(ctx context.Context, c hooks.InterventionStoppedContext) error {
 			s, err := durable.Load(ctx, store, c.Run().ID)
 			require.NoError(t, err)
-			last, _ := s.LastStep().Get()
+			last := s.LastStep()
 			assert.Equal(t, agent.ReasonRejected, last.Result(0).Reason)
 			seen++
 			return nil
@@ -619,7 +619,7 @@ func TestAnAnswerThatComesTooLate(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, agent.StatusInterrupted, s.Status())
 	assert.Empty(t, w.effects)
-	last, _ := s.LastStep().Get()
+	last := s.LastStep()
 	assert.Equal(t, "timeout", last.Result(0).DecidedBy)
 }
 

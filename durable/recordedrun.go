@@ -100,7 +100,7 @@ func (r *recordedRun) recordEnd(ctx context.Context, final agent.State, err erro
 		status, blocked := statusOf(final.Status())
 		r.keeper.Observe(observed, agent.RunCompleted{State: final, Err: err})
 		return r.recordState(ctx, EntryEnd, final, Update{
-			Status: status, Blocked: blocked, Reason: final.StopSignal().OrEmpty().Reason, Steps: final.RunStepCount(),
+			Status: status, Blocked: blocked, Reason: final.StopSignal().Reason, Steps: final.RunStepCount(),
 			Usage: UsageOf(final.RunUsage()), Result: agentResult(final, err),
 		})
 	}

@@ -44,7 +44,7 @@ func agentResult(final agent.State, err error) []byte {
 	if run, ok := errors.AsType[*agent.RunError](err); ok {
 		err = run.Err
 	}
-	signal := final.StopSignal().OrEmpty()
+	signal := final.StopSignal()
 	switch {
 	case err != nil:
 		result.Error = err.Error()

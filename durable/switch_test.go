@@ -163,7 +163,7 @@ func TestTheSwitchChangesWithinAStep(t *testing.T) {
 		cancel()
 		assert.Equal(t, 1, ran, name)
 		assert.Equal(t, c.status, s.Status(), name)
-		last, _ := s.LastStep().Get()
+		last := s.LastStep()
 		reasons := map[int]agent.ReasonCode{}
 		for i, r := range last.Results() {
 			reasons[i] = r.Reason

@@ -35,7 +35,7 @@ func TestPipelinePoints(t *testing.T) {
 			told = append(told, "end:"+c.Pipeline().Reason)
 			return nil
 		}),
-	).Compile().Get()
+	).Compile()
 	require.NoError(t, err)
 	scope := compiled.OpenScope(t.Context(), hooks.ScopeOptions{})
 	s, stop, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.IterationComplete}, hooks.Pipeline{NextStage: "deploy"})
@@ -56,7 +56,7 @@ func TestPipelinePoints(t *testing.T) {
 func TestPipelineFailsClosed(t *testing.T) {
 	compiled, err := hooks.NewSet(hooks.On(hooks.AtSessionStart, "guard", func(_ context.Context, c hooks.PipelineContext) hooks.Result {
 		return c.Fail(errors.New("boom"))
-	})).Compile().Get()
+	})).Compile()
 	require.NoError(t, err)
 	scope := compiled.OpenScope(t.Context(), hooks.ScopeOptions{})
 	_, stop, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.SessionStart}, hooks.Pipeline{})
@@ -82,7 +82,7 @@ func TestBlueprintPoints(t *testing.T) {
 	broken := hooks.On(hooks.AtRunResult, "broken", func(_ context.Context, c hooks.RunResultContext) hooks.Result { panic("boom") })
 
 	run := func(at hooks.PointName, about hooks.BlueprintRun, list ...hooks.Hook) (hooks.BlueprintRun, error) {
-		compiled, err := hooks.NewSet(list...).Compile().Get()
+		compiled, err := hooks.NewSet(list...).Compile()
 		require.NoError(t, err)
 		scope := compiled.OpenScope(t.Context(), hooks.ScopeOptions{})
 		after, _, denied, err := scope.Blueprint(t.Context(), agent.NewState(), hooks.Firing{Point: at}, about)

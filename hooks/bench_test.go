@@ -78,7 +78,7 @@ func TestAllocationsOfToolHooks(t *testing.T) {
 		"matched argument":   {pairOf(1, hooks.ArgumentMatching("command", "ls*")), 3},
 		"unmatched argument": {pairOf(1, hooks.ArgumentMatching("command", "rm*"), hooks.AtDepth(0, 0)), 1},
 	} {
-		compiled, err := hooks.NewSet(test.list...).Compile(names...).Get()
+		compiled, err := hooks.NewSet(test.list...).Compile(names...)
 		require.NoError(t, err)
 		for _, tool := range names {
 			call := &agent.ToolCall{ID: "call_1", Name: tool, Arguments: `{"command":"ls -la"}`}
@@ -107,7 +107,7 @@ func BenchmarkToolHooks(b *testing.B) {
 		{"10 pairs", pairOf(10, hooks.ToolNamed("bash"))},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			compiled, err := hooks.NewSet(bench.list...).Compile("read", "write", "bash").Get()
+			compiled, err := hooks.NewSet(bench.list...).Compile("read", "write", "bash")
 			require.NoError(b, err)
 			x := compiled.WrapExecutor(instantly(call))
 			ctx, s := b.Context(), runningState(b)
@@ -131,7 +131,7 @@ func BenchmarkHookedTool(b *testing.B) {
 	call := &agent.ToolCall{ID: "call_1", Name: "add", Arguments: `{"A":2,"B":3}`}
 	for name, list := range map[string][]hooks.Hook{"no hooks": nil, "pair": pairOf(1)} {
 		b.Run(name, func(b *testing.B) {
-			compiled, err := hooks.NewSet(list...).Compile("add").Get()
+			compiled, err := hooks.NewSet(list...).Compile("add")
 			require.NoError(b, err)
 			x := compiled.WrapExecutor(toolexec.NewExecutor(box, toolexec.Options{}))
 			ctx, s := b.Context(), runningState(b)

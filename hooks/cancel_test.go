@@ -52,7 +52,7 @@ func TestCancelWhileAHookIsAsked(t *testing.T) {
 				for _, r := range w.results() {
 					assert.Equal(t, agent.ReasonCancelled, r.Reason)
 				}
-				last, _ := w.LastStep().Get()
+				last := w.LastStep()
 				assert.NoError(t, errorOf(last.Failure()), "cancelling is no failure of the step")
 			})
 		}

@@ -55,8 +55,8 @@ var waysToFail = map[string]struct {
 var foreign = func() (answer hooks.Result) {
 	a := lo.Must(agent.New(agent.Config{
 		Driver: agenttest.Script(agenttest.Say("x")),
-		Criterion: hooks.NewSet(onStop("once", func(c hooks.StopContext) hooks.Result { answer = c.Stop("kept"); return c.Pass() })).
-			Compile().MustGet().WrapCriterion(agent.Base, 0),
+		Criterion: lo.Must(hooks.NewSet(onStop("once", func(c hooks.StopContext) hooks.Result { answer = c.Stop("kept"); return c.Pass() })).
+			Compile()).WrapCriterion(agent.Base, 0),
 	}).Get())
 	a.Run(context.Background(), agent.NewState(agent.UserText("x")))
 	return answer
@@ -241,7 +241,7 @@ func TestLateAllowIsNoPermission(t *testing.T) {
 			assert.Equal(t, agent.StatusCancelled, end.Status())
 			assert.LessOrEqual(t, len(end.driver.Calls()), 1)
 			if at == hooks.PreToolUse {
-				assert.Equal(t, agent.ReasonCancelled, end.LastStep().MustGet().Result(0).Reason)
+				assert.Equal(t, agent.ReasonCancelled, end.LastStep().Result(0).Reason)
 			}
 		})
 	}

@@ -104,7 +104,7 @@ type EndContext struct {
 func (c EndContext) Status() agent.Status { return c.state.Status() }
 
 // Reason returns the signal that ended the run.
-func (c EndContext) Reason() agent.Signal { return c.state.StopSignal().OrEmpty() }
+func (c EndContext) Reason() agent.Signal { return c.state.StopSignal() }
 
 // Err returns the error that Run returns, an *agent.RunError, or nil.
 func (c EndContext) Err() error { return c.p.err }

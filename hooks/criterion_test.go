@@ -282,15 +282,15 @@ func TestWeightiestReasonNamesTheEnd(t *testing.T) {
 func TestCriterionKeepsItsContract(t *testing.T) {
 	agenttest.TestCriterion(t, func(t *testing.T) agent.Criterion {
 		t.Helper()
-		compiled := hooks.NewSet(onceMore("more", 1)).Compile().MustGet()
+		compiled := lo.Must(hooks.NewSet(onceMore("more", 1)).Compile())
 		return compiled.WrapCriterion(continuation.All(agent.Base, continuation.Steps(9)), 0)
 	})
 }
 
 func TestCriterionSaysWhatItIs(t *testing.T) {
 	inner := continuation.All(agent.Base, continuation.Steps(9))
-	with := hooks.NewSet(onceMore("more", 1)).Compile().MustGet()
-	without := hooks.NewSet(onInput("other", func(c hooks.InputContext) hooks.Result { return c.Pass() })).Compile().MustGet()
+	with := lo.Must(hooks.NewSet(onceMore("more", 1)).Compile())
+	without := lo.Must(hooks.NewSet(onInput("other", func(c hooks.InputContext) hooks.Result { return c.Pass() })).Compile())
 	assert.Equal(t, "HookContinuationCriterion(All(agent.base, Steps(9)))", fmt.Sprint(with.WrapCriterion(inner, 0)))
 	assert.Same(t, inner, without.WrapCriterion(inner, 0))
 }

@@ -217,7 +217,7 @@ func TestDetachedHooksAreBounded(t *testing.T) {
 			ran.Add(1)
 			return nil
 		}).Detach())
-		compiled := set.Compile().MustGet()
+		compiled := lo.Must(set.Compile())
 		a := lo.Must(agent.New(agent.Config{
 			Driver: agenttest.Script().Then(agenttest.Say("hi")), AroundRun: []agent.Processor{compiled.AroundRun()},
 			Background: []agent.Background{compiled.Background()}, Observer: recorder,

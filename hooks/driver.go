@@ -36,7 +36,7 @@ func (d hookedDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.S
 }
 
 // Features returns the wrapped driver's Features.
-func (d hookedDriver) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
+func (d hookedDriver) Features() agent.Features { return agent.FeaturesOf(d.inner) }
 
 // Stream streams the reply. If a control may still replace it, Stream emits only the final
 // reply, in one piece.

@@ -112,7 +112,7 @@ func TestReplacedReply(t *testing.T) {
 	assert.Equal(t, "replaced", end.Answer())
 	assert.Equal(t, agent.Usage{InputTokens: 1, OutputTokens: 7, Cost: mo.Some(0.5)}, end.RunUsage())
 	for _, reply := range []agent.Step{
-		end.LastStep().MustGet().Reply(), agenttest.Of[agent.InferenceCompleted](end.recorder)[0].Reply,
+		end.LastStep().Reply(), agenttest.Of[agent.InferenceCompleted](end.recorder)[0].Reply,
 	} {
 		assert.Equal(t, "replaced", reply.Message.Text())
 		assert.Equal(t, agent.FinishLength, reply.FinishReason)
@@ -217,10 +217,10 @@ func TestEveryDriverHasInferenceHooks(t *testing.T) {
 func TestDriverKeepsItsContract(t *testing.T) {
 	agenttest.TestDriver(t, func(t *testing.T) agent.Driver {
 		t.Helper()
-		compiled := hooks.NewSet(
+		compiled := lo.Must(hooks.NewSet(
 			beforeModel("before", func(c hooks.InferenceContext) hooks.Result { return c.Pass() }),
 			afterModel("after", func(c hooks.ReplyContext) hooks.Result { return c.Pass() }),
-		).Compile().MustGet()
+		).Compile())
 		return compiled.WrapDriver(agenttest.Script().Then(agenttest.Say("hello there, and welcome")))
 	})
 }
@@ -299,7 +299,7 @@ func TestReplacedReplyKeepsWhatMiddlewareWants(t *testing.T) {
 	})
 	final := a.Run(t.Context(), agent.NewState(agent.UserText("hello"))).MustGet()
 	assert.Equal(t, "other words", final.Answer())
-	assert.Equal(t, agent.StopCostLimit, final.StopSignal().MustGet().Reason)
+	assert.Equal(t, agent.StopCostLimit, final.StopSignal().Reason)
 	assert.True(t, key.Or(final, false))
 }
 
@@ -367,6 +367,6 @@ func TestPiecesAreHeldBackForControls(t *testing.T) {
 
 func TestWithoutInferenceHooksTheDriverIsItself(t *testing.T) {
 	driver := agenttest.Script()
-	compiled := hooks.NewSet(onInput("other", func(c hooks.InputContext) hooks.Result { return c.Pass() })).Compile().MustGet()
+	compiled := lo.Must(hooks.NewSet(onInput("other", func(c hooks.InputContext) hooks.Result { return c.Pass() })).Compile())
 	assert.Same(t, driver, compiled.WrapDriver(driver))
 }

@@ -24,7 +24,7 @@ func show(input string, script *agenttest.Driver, list ...hooks.Hook) {
 		final = failed.State
 	}
 	fmt.Print(final.Status())
-	if why := final.StopSignal().OrEmpty().Message; why != "" {
+	if why := final.StopSignal().Message; why != "" {
 		fmt.Print(": ", why)
 	}
 	fmt.Print("\n", agenttest.Transcript(final))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 )
@@ -20,7 +22,7 @@ func ExampleCompiled_OpenScope() {
 		fmt.Println("over:", c.Pipeline().Reason)
 		return nil
 	}).Detach()
-	compiled := hooks.NewSet(enough, notify).Compile().MustGet()
+	compiled := lo.Must(hooks.NewSet(enough, notify).Compile())
 
 	ctx := context.Background()
 	scope := compiled.OpenScope(ctx, hooks.ScopeOptions{Run: agent.Run{ID: "run_nightly"}})

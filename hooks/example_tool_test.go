@@ -50,7 +50,7 @@ func do(hook hooks.Hook, calls ...string) {
 			fmt.Printf("%s: %s\n", m.Status(), m.Text())
 		}
 	}
-	if signal := final.StopSignal().OrEmpty(); err == nil && final.Status() != agent.StatusDone {
+	if signal := final.StopSignal(); err == nil && final.Status() != agent.StatusDone {
 		fmt.Printf("%s by %s: %s\n", final.Status(), signal.Source, signal.Message)
 	}
 }
@@ -246,7 +246,7 @@ func ExampleCompiled_UnusedHooks() {
 	guard := hooks.On(hooks.AtPreToolUse, "no-shell", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 		return c.Deny("no shell")
 	}, hooks.ToolNamed("bsah"))
-	compiled, err := hooks.NewSet(guard).Compile("bash", "read_file").Get()
+	compiled, err := hooks.NewSet(guard).Compile("bash", "read_file")
 	fmt.Println(compiled.UnusedHooks(), err)
 	// Output:
 	// [no-shell] <nil>

@@ -21,7 +21,7 @@ import (
 // wrapped returns an executor with hooks around it.
 func wrapped(t testing.TB, inner agent.Executor, list ...hooks.Hook) agent.Executor {
 	t.Helper()
-	compiled, err := hooks.NewSet(list...).Compile("bash", "read_file", "probe").Get()
+	compiled, err := hooks.NewSet(list...).Compile("bash", "read_file", "probe")
 	require.NoError(t, err)
 	return compiled.WrapExecutor(inner)
 }
@@ -343,7 +343,7 @@ func TestManyAndUnknownTools(t *testing.T) {
 			compiled, err := hooks.NewSet(
 				before("even", func(c hooks.ToolContext) hooks.Result { asked[c.Tool()]++; return c.Pass() }, hooks.ToolMatching("/[02468]$/")),
 				before("all", func(c hooks.ToolContext) hooks.Result { asked[c.Tool()]++; return c.Pass() }),
-			).Compile(tools...).Get()
+			).Compile(tools...)
 			require.NoError(t, err)
 			x := compiled.WrapExecutor(&careless{})
 			for _, tool := range append(tools, "unknown", "unknown_2", "") {

@@ -41,7 +41,7 @@ func TestAFilterAppliesToWhatOthersAdd(t *testing.T) {
 	assert.Equal(t, "ran echo [pin]", w.result(0).Text())
 	assert.Equal(t, "filter", w.result(0).DecidedBy)
 	assert.Equal(t, "[pin]", note.Or(w.State, ""))
-	assert.Equal(t, "the pin is [pin]", w.StopSignal().MustGet().Message)
+	assert.Equal(t, "the pin is [pin]", w.StopSignal().Message)
 	assert.Contains(t, agenttest.Transcript(w.State), "earlier: [pin]\n\nlater: [pin]")
 	var reasons []string
 	for _, e := range w.events(hooks.HookBlocked) {

@@ -2,7 +2,6 @@ package hooks
 
 import (
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -23,6 +22,6 @@ func WithHooks(list ...Hook) agent.RunSettings { return agent.RunSettings{Hooks:
 
 // With returns c's hooks followed by more hooks, compiled for the same tools. Detached hooks run in the receiver's
 // background.
-func (c *Compiled) With(more Set) mo.Result[*Compiled] {
+func (c *Compiled) With(more Set) (*Compiled, error) {
 	return c.set.With(more.hooks...).CompileIn(c.pool, c.reach)
 }

@@ -172,7 +172,7 @@ func TestSessionGoesOnAfterADenial(t *testing.T) {
 	require.Equal(t, agent.StatusDone, session.Run(t.Context(), agent.UserText("good")).MustGet().Status())
 	denied := session.Run(t.Context(), agent.UserText("bad")).MustGet()
 	assert.Equal(t, agent.StatusDenied, denied.Status())
-	assert.Equal(t, "no reason given", denied.StopSignal().MustGet().Message)
+	assert.Equal(t, "no reason given", denied.StopSignal().Message)
 	final := session.Run(t.Context(), agent.UserText("better")).MustGet()
 	assert.Equal(t, "user: good\nassistant: hi\nuser: something was denied\nuser: better\nassistant: bye\n", agenttest.Transcript(final))
 }

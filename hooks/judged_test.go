@@ -227,7 +227,7 @@ func TestRewrittenInstructionsAndParametersAreJudgedAgain(t *testing.T) {
 		hooks.On(hooks.AtRunStart, "start rewrite", func(_ context.Context, c hooks.RunStartContext) hooks.Result {
 			return c.Rewrite(json.RawMessage(strings.ReplaceAll(string(c.BlueprintRun().Parameters), "not ", "")))
 		}),
-	).Compile().Get()
+	).Compile()
 	require.NoError(t, err)
 	s := agent.NewState()
 	for _, said := range []string{"bad", "not bad", "not good"} {

@@ -318,7 +318,7 @@ func TestControlsKeepTheRules(t *testing.T) {
 					return nil
 				}))
 			}
-			compiled, err := hooks.NewSet(list...).Compile("tool").Get()
+			compiled, err := hooks.NewSet(list...).Compile("tool")
 			require.NoError(t, err)
 			x = compiled.WrapExecutor(x)
 		}

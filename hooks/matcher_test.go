@@ -31,7 +31,7 @@ func asks(t tester, m hooks.Matcher, known bool, tool, arguments string) bool {
 	if known {
 		tools = []string{tool, "another"}
 	}
-	compiled, err := set.Compile(tools...).Get()
+	compiled, err := set.Compile(tools...)
 	require.NoError(t, err)
 	call := &agent.ToolCall{ID: "call_1", Name: tool, Arguments: arguments}
 	inner := instantly(call)
@@ -228,7 +228,7 @@ func TestJoinedMatchersAreLogic(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		drawn := draw(t, 3)
-		if err := hooks.NewSet(before("h", allow, drawn.matcher)).Compile().Error(); err != nil {
+		if _, err := hooks.NewSet(before("h", allow, drawn.matcher)).Compile(); err != nil {
 			require.ErrorContains(t, err, "can never match")
 			require.False(t, drawn.holds && !strings.Contains(err.Error(), "or: "), "%s: %v", drawn.matcher, err)
 			return
@@ -272,7 +272,7 @@ func TestRunMatchers(t *testing.T) {
 				}
 				return nil
 			}, points...).Matching(tc.matcher)
-			compiled, err := hooks.NewSet(see).Compile("echo").Get()
+			compiled, err := hooks.NewSet(see).Compile("echo")
 			require.NoError(t, err)
 			a, err := agent.New(agent.Config{
 				Name: "planner", Driver: agenttest.Script(agenttest.Call("echo", `{}`), agenttest.Say("hi")),
@@ -360,7 +360,7 @@ func FuzzToolPattern(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, pattern, tool string) {
 		m := hooks.ToolMatching(pattern)
-		_, err := hooks.NewSet(before("h", allow, m)).Compile(tool).Get()
+		_, err := hooks.NewSet(before("h", allow, m)).Compile(tool)
 		expression, isRegexp := strings.CutPrefix(pattern, "/")
 		if isRegexp && len(pattern) > 1 && strings.HasSuffix(pattern, "/") {
 			re, wrong := regexp.Compile(strings.TrimSuffix(expression, "/"))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -15,7 +16,7 @@ import (
 // hooks, and outside a run, they do nothing.
 func TestPointsOfMiddleware(t *testing.T) {
 	s := agent.NewState()
-	compiled := func(list ...hooks.Hook) *hooks.Compiled { return hooks.NewSet(list...).Compile().MustGet() }
+	compiled := func(list ...hooks.Hook) *hooks.Compiled { return lo.Must(hooks.NewSet(list...).Compile()) }
 	pre := func(f func(hooks.PreSubagentContext) hooks.Result) hooks.Hook {
 		return hooks.On(hooks.AtPreSubagent, "guard", func(_ context.Context, c hooks.PreSubagentContext) hooks.Result { return f(c) })
 	}

@@ -143,11 +143,11 @@ func (o *Outcome) Reply() agent.Step {
 }
 
 // Request returns the new request at PreInference, if there is one.
-func (o *Outcome) Request() mo.Option[agent.Request] {
+func (o *Outcome) Request() (agent.Request, bool) {
 	if o == nil || o.request == nil {
-		return mo.None[agent.Request]()
+		return agent.Request{}, false
 	}
-	return mo.Some(*o.request)
+	return *o.request, true
 }
 
 // Input returns the new input at InputSubmitted and ExecutionStart.

@@ -22,7 +22,7 @@ func TestRegularExpressionsStandBetweenSlashes(t *testing.T) {
 			"tool": hooks.ToolMatching(text), "argument": hooks.ArgumentMatching("command", text),
 			"agent": hooks.AgentNamed(text), "stage": hooks.StageNamed(text),
 		} {
-			err := hooks.NewSet(before("h", allow, m)).Compile().Error()
+			_, err := hooks.NewSet(before("h", allow, m)).Compile()
 			require.ErrorContains(t, err, `pattern "`, "%s %s", name, text)
 			assert.ErrorContains(t, err, "is regular expression syntax: write the pattern between slashes, /"+text+"/", name)
 			assert.ErrorContains(t, err, "hooks.Exact", name)

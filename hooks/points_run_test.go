@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -91,13 +92,13 @@ func TestWritesAddUp(t *testing.T) {
 
 // IP-15: hooks without an opinion hand on the very state that they were given.
 func TestPassingHooksChangeNothing(t *testing.T) {
-	compiled := hooks.NewSet(
+	compiled := lo.Must(hooks.NewSet(
 		onInput("input", func(c hooks.InputContext) hooks.Result { return c.Pass() }),
 		onStart("start", func(c hooks.ExecutionContext) hooks.Result { return c.Allow() }),
 		beforeStep("before", func(hooks.StepContext) hooks.Result { return hooks.Result{} }),
 		afterStep("after", func(c hooks.StepEndContext) hooks.Result { return c.Allow() }),
 		atEnd("end", func(hooks.EndContext) error { return nil }),
-	).Compile().MustGet()
+	).Compile())
 	given := agent.NewState(agent.UserText("hello"))
 	for _, p := range []agent.Processor{compiled.AroundRun(), compiled.AroundStep()} {
 		returned := agent.Checkpoint(given).WithStatus(agent.StatusDone)
@@ -126,7 +127,7 @@ func TestProcessorsKeepTheirContract(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			agenttest.TestProcessor(t, func(t *testing.T) agent.Processor {
 				t.Helper()
-				return processor(hooks.NewSet(list...).Compile().MustGet())
+				return processor(lo.Must(hooks.NewSet(list...).Compile()))
 			})
 		})
 	}
@@ -186,5 +187,5 @@ func TestObserversThatAbort(t *testing.T) {
 }
 
 func TestProcessorSaysWhatItIs(t *testing.T) {
-	assert.Equal(t, "HookProcessor", fmt.Sprint(hooks.NewSet().Compile().MustGet().AroundRun()))
+	assert.Equal(t, "HookProcessor", fmt.Sprint(lo.Must(hooks.NewSet().Compile()).AroundRun()))
 }

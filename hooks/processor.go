@@ -152,7 +152,7 @@ func (c *Compiled) afterStep(ctx context.Context, s agent.State) (agent.State, e
 	if pointsOf(c).stepEnd.empty() {
 		return s, nil
 	}
-	record, _ := s.LastStep().Get()
+	record := s.LastStep()
 	sum := totals.Get(s).addStep(record)
 	return foldStep(ctx, c, &pointsOf(c).stepEnd, s, StepEnd, func(s agent.State, frozen *Outcome) StepEndContext {
 		p := &stepEndPayload{record: record, totals: sum}

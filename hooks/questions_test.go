@@ -229,7 +229,7 @@ func TestDoubtIsForAPerson(t *testing.T) {
 	doubtful := func(t *testing.T, more ...hooks.Hook) (*person, *agent.Approval) {
 		t.Helper()
 		ann := &person{verdict: agent.Approve}
-		c := hooks.NewSet(more...).Compile("pay").MustGet()
+		c := lo.Must(hooks.NewSet(more...).Compile("pay"))
 		call := &agent.ToolCall{ID: "c", Name: "pay", Arguments: `{"n":1}`}
 		p := &agent.Prepared{Original: call, Call: call, Disposition: agent.DisposeAsk}
 		p.SetQuestions(agent.Questions{{Kind: agent.QuestionDoubt, By: "doubt"}})

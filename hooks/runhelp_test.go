@@ -69,7 +69,7 @@ func playIn(t testing.TB, ctx context.Context, script *agenttest.Driver, list []
 }
 
 // signal returns why the run ended.
-func (e ending) signal() agent.Signal { return e.StopSignal().OrEmpty() }
+func (e ending) signal() agent.Signal { return e.StopSignal() }
 
 // told returns the hook events of the kinds, as "hook.blocked guard@StepStart".
 func (e ending) told(kinds ...hooks.EventKind) []string {

@@ -223,7 +223,10 @@ func firingOf(ctx context.Context) Firing {
 
 // leave converts inside to a state of s's run, and returns it with its stop signal.
 func (r *RunScope) leave(inside, s agent.State) (after agent.State, stop *agent.Signal) {
-	return r.run.Leave(inside, s), inside.StopSignal().ToPointer()
+	if inside.Stopped() {
+		stop = new(inside.StopSignal())
+	}
+	return r.run.Leave(inside, s), stop
 }
 
 // recordFiring records a firing's argument and returns it. If the firing was recorded before, it returns the recorded

@@ -35,7 +35,7 @@ func TestAScopeIsARun(t *testing.T) {
 		return nil
 	}, at...)
 	recorder := agenttest.Record()
-	scope := hooks.NewSet(observer).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{
+	scope := lo.Must(hooks.NewSet(observer).Compile()).OpenScope(t.Context(), hooks.ScopeOptions{
 		Run: agent.Run{ID: "run_p", Agent: "builder"}, Observer: recorder,
 	})
 	s := agent.NewState(agent.UserText("go"))
@@ -70,7 +70,7 @@ func TestDetachedHooksOfAScope(t *testing.T) {
 		return errors.New("boom")
 	}).Detach()
 	recorder := agenttest.Record()
-	scope := hooks.NewSet(slow).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{Observer: recorder})
+	scope := lo.Must(hooks.NewSet(slow).Compile()).OpenScope(t.Context(), hooks.ScopeOptions{Observer: recorder})
 	_, _, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.SessionComplete}, hooks.Pipeline{})
 	require.NoError(t, err)
 	over, cancel := context.WithCancel(t.Context())
@@ -93,7 +93,7 @@ func TestScopesAreApart(t *testing.T) {
 		}
 		return c.Allow()
 	})
-	set := hooks.NewSet(detach).Compile().MustGet()
+	set := lo.Must(hooks.NewSet(detach).Compile())
 	slow, quick := set.OpenScope(t.Context(), hooks.ScopeOptions{}), set.OpenScope(t.Context(), hooks.ScopeOptions{})
 	for scope, name := range map[*hooks.RunScope]string{slow: "slow", quick: "quick"} {
 		_, _, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.SessionStart}, hooks.Pipeline{Name: name})
@@ -129,7 +129,7 @@ func TestFiringsAreRecorded(t *testing.T) {
 	journal := memory{}
 	fire := func(t *testing.T, cursor string, about hooks.Pipeline, run hooks.BlueprintRun) {
 		t.Helper()
-		set := hooks.NewSet(
+		set := lo.Must(hooks.NewSet(
 			hooks.Observe(hooks.AtIterationFailed, "p", func(_ context.Context, c hooks.PipelineContext) error {
 				assert.NotEmpty(t, journal)
 				pipelines, times = append(pipelines, c.Pipeline()), append(times, c.Time().UTC().String())
@@ -139,7 +139,7 @@ func TestFiringsAreRecorded(t *testing.T) {
 				runs = append(runs, c.BlueprintRun())
 				return nil
 			}),
-		).Compile().MustGet()
+		).Compile())
 		scope := set.OpenScope(t.Context(), hooks.ScopeOptions{Journal: journal})
 		_, _, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.IterationFailed, Iteration: 1, Cursor: cursor}, about)
 		require.NoError(t, err)
@@ -173,10 +173,10 @@ func TestFiringsAreRecorded(t *testing.T) {
 	for name := range journal {
 		journal[name] = []byte("{")
 	}
-	scope := hooks.NewSet(hooks.ObserveAll("never", func(context.Context, hooks.Context) error {
+	scope := lo.Must(hooks.NewSet(hooks.ObserveAll("never", func(context.Context, hooks.Context) error {
 		t.Error("the hook was called")
 		return nil
-	})).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{Journal: journal})
+	})).Compile()).OpenScope(t.Context(), hooks.ScopeOptions{Journal: journal})
 	_, _, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.IterationFailed, Iteration: 1}, later)
 	require.ErrorContains(t, err, "firing IterationFailed iteration 1: recording what it is about")
 }
@@ -201,7 +201,7 @@ func TestDetachedHooksOfAFiring(t *testing.T) {
 		assert.True(t, c.Detach(ctx, "started", 0, wait))
 		return c.Pass()
 	})
-	scope := hooks.NewSet(observer, starts).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{})
+	scope := lo.Must(hooks.NewSet(observer, starts).Compile()).OpenScope(t.Context(), hooks.ScopeOptions{})
 	first := hooks.Firing{Point: hooks.IterationComplete, Stage: "work", Iteration: 1}
 	second, complete := first, first
 	second.Iteration, complete.Point = 2, hooks.StageComplete

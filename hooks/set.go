@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -125,7 +124,7 @@ type pointTable struct {
 
 // Compile checks the hooks and prepares them for use. tools are the names of the known tools. The hooks for other tools
 // are found when a call occurs. The error joins all problems.
-func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
+func (s Set) Compile(tools ...string) (*Compiled, error) {
 	here := Scope{
 		Points: PointNames(), LaterAgents: []string{"*"}, Stages: []string{"*"},
 		Tools: lo.Map(tools, func(name string, _ int) Tool { return Tool{Name: name} }),
@@ -139,9 +138,9 @@ func (s Set) Compile(tools ...string) mo.Result[*Compiled] {
 // CompileIn works like Compile with more information. reach describes what the hooks can match. background runs the
 // detached hooks. A sub-agent's hooks use the background of the agent that starts it. It is not an error if a hook
 // cannot match anything: see Gaps.
-func (s Set) CompileIn(background *Pool, reach Reach) mo.Result[*Compiled] {
+func (s Set) CompileIn(background *Pool, reach Reach) (*Compiled, error) {
 	if err := s.check(); err != nil {
-		return mo.Err[*Compiled](err)
+		return nil, err
 	}
 	p := &pointTable{
 		input: pointHooksOf(s, AtInputSubmitted), execution: pointHooksOf(s, AtExecutionStart),
@@ -156,7 +155,7 @@ func (s Set) CompileIn(background *Pool, reach Reach) mo.Result[*Compiled] {
 	}
 	p.aroundRuns(s)
 	p.tools = newToolTable(p, lo.Map(reach.Here.Tools, func(t Tool, _ int) string { return t.Name }))
-	return mo.Ok(&Compiled{set: s, reach: reach, pool: background, byPoint: p})
+	return &Compiled{set: s, reach: reach, pool: background, byPoint: p}, nil
 }
 
 // aroundRuns compiles the hooks at the points around runs, which few sets have.

@@ -34,7 +34,7 @@ func TestNoHooks(t *testing.T) {
 	for name, set := range map[string]hooks.Set{"zero": {}, "empty": hooks.NewSet(), "nothing added": hooks.NewSet().With()} {
 		t.Run(name, func(t *testing.T) {
 			assert.True(t, set.IsEmpty())
-			compiled, err := set.Compile("bash").Get()
+			compiled, err := set.Compile("bash")
 			require.NoError(t, err)
 			x := agenttest.Tools{}.Executor()
 			assert.Same(t, x, compiled.WrapExecutor(x))
@@ -93,7 +93,7 @@ func TestPriority(t *testing.T) {
 func TestEachMistakeNamesItsHook(t *testing.T) {
 	bad := hooks.On(hooks.AtStepStart, "bad", func(_ context.Context, c hooks.StepContext) hooks.Result { return c.Pass() },
 		hooks.Or(), hooks.Not(hooks.ToolMatching("/(/")), hooks.ToolNamed()).WithTimeout(-1)
-	lines := strings.Split(hooks.NewSet(bad).Compile().Error().Error(), "\n")
+	lines := strings.Split(lo.T2(hooks.NewSet(bad).Compile()).B.Error(), "\n")
 	require.Len(t, lines, 4)
 	for _, line := range lines {
 		assert.True(t, strings.HasPrefix(line, `hook "bad": `), line)
@@ -277,7 +277,7 @@ func TestPassingToolHooksChangeNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			call := &agent.ToolCall{ID: "call_1", Name: "bash", Arguments: ls}
 			inner := instantly(call)
-			compiled, err := hooks.NewSet(hook...).Compile("bash").Get()
+			compiled, err := hooks.NewSet(hook...).Compile("bash")
 			require.NoError(t, err)
 			x := compiled.WrapExecutor(inner)
 			s := runningState(t)
@@ -296,7 +296,7 @@ func TestPassingToolHooksChangeNothing(t *testing.T) {
 func TestCompilingTwice(t *testing.T) {
 	var n names
 	set := hooks.NewSet(n.before("a"))
-	one, two := set.Compile("bash").MustGet(), set.Compile("bash").MustGet()
+	one, two := lo.Must(set.Compile("bash")), lo.Must(set.Compile("bash"))
 	assert.NotSame(t, one, two)
 	assert.NotSame(t, one.Background(), two.Background())
 	assert.Equal(t, one.Hooks(), two.Hooks())
@@ -380,16 +380,16 @@ func TestWrongHooks(t *testing.T) {
 		"detached hook that can abort": {hooks.Observe(hooks.AtPreToolUse, "h", watch).Detach().WithFailure(hooks.Abort), "a detached hook cannot abort a run that does not wait for it"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := hooks.NewSet(tc.hook).Compile("bash").Get()
+			_, err := hooks.NewSet(tc.hook).Compile("bash")
 			require.ErrorContains(t, err, tc.want)
 		})
 	}
 	t.Run("twice", func(t *testing.T) {
-		_, err := hooks.NewSet(on(), on()).Compile().Get()
+		_, err := hooks.NewSet(on(), on()).Compile()
 		require.EqualError(t, err, `hook "h" is declared twice: names must be unique`)
 	})
 	t.Run("all at once", func(t *testing.T) {
-		_, err := hooks.NewSet(on(hooks.Or(), hooks.ToolMatching("[")).WithTimeout(-1), hooks.On(hooks.AtPreToolUse, "", f), on()).Compile().Get()
+		_, err := hooks.NewSet(on(hooks.Or(), hooks.ToolMatching("[")).WithTimeout(-1), hooks.On(hooks.AtPreToolUse, "", f), on()).Compile()
 		require.Error(t, err)
 		assert.Len(t, strings.Split(err.Error(), "\n"), 5, err)
 	})
@@ -402,9 +402,9 @@ func TestUnusedHooks(t *testing.T) {
 	start := hooks.On(hooks.AtStepStart, "start", func(_ context.Context, c hooks.StepContext) hooks.Result { return c.Pass() })
 	set := hooks.NewSet(start, n.before("all"), n.before("bash", hooks.ToolNamed("bash")), n.before("mistyped", hooks.ToolNamed("bsah")),
 		n.before("deep", hooks.ToolMatching("shell_*"), hooks.ArgumentEquals("n", 1)), n.before("argument", hooks.ArgumentEquals("n", 1)))
-	assert.Equal(t, []string{"mistyped", "deep"}, set.Compile("bash", "read").MustGet().UnusedHooks())
-	assert.Equal(t, []string{"bash", "mistyped"}, set.Compile("shell_ls").MustGet().UnusedHooks())
-	assert.Empty(t, set.Compile().MustGet().UnusedHooks())
+	assert.Equal(t, []string{"mistyped", "deep"}, lo.Must(set.Compile("bash", "read")).UnusedHooks())
+	assert.Equal(t, []string{"bash", "mistyped"}, lo.Must(set.Compile("shell_ls")).UnusedHooks())
+	assert.Empty(t, lo.Must(set.Compile()).UnusedHooks())
 }
 
 // IP-17: an agent with other hooks calls those, and the old ones no more. It takes
@@ -453,7 +453,7 @@ func converse(t testing.TB, list ...hooks.Hook) *agenttest.Recorder {
 func fireAround(t testing.TB, list ...hooks.Hook) *agenttest.Recorder {
 	t.Helper()
 	recorder := agenttest.Record()
-	scope := hooks.NewSet(list...).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{Observer: recorder})
+	scope := lo.Must(hooks.NewSet(list...).Compile()).OpenScope(t.Context(), hooks.ScopeOptions{Observer: recorder})
 	for _, at := range hooks.PointNames() {
 		_, _, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: at}, hooks.Pipeline{})
 		_, _, _, other := scope.Blueprint(t.Context(), agent.NewState(), hooks.Firing{Point: at}, hooks.BlueprintRun{})

@@ -105,7 +105,7 @@ func TestShadowsOfResults(t *testing.T) {
 	final, told, _ := inShadow(t.Context(), t, withhold.InShadow())
 	assert.Equal(t, "ran rm x", answerOf(final))
 	assert.Equal(t, hooks.Withhold, told[0].Decision)
-	_, err := hooks.NewSet(hooks.Observe(hooks.AtPostToolUse, "o", func(context.Context, hooks.ToolResultContext) error { return nil }).InShadow()).Compile().Get()
+	_, err := hooks.NewSet(hooks.Observe(hooks.AtPostToolUse, "o", func(context.Context, hooks.ToolResultContext) error { return nil }).InShadow()).Compile()
 	assert.ErrorContains(t, err, "an observer cannot be in shadow")
 }
 
@@ -223,7 +223,7 @@ func TestRetryIsForFailuresOfTheHook(t *testing.T) {
 			}).WithFailure(hooks.Abort)
 			var x agent.Executor = echoing{}
 			for _, h := range []hooks.Hook{aborts, rewrites} {
-				compiled, err := hooks.NewSet(h).Compile("tool").Get()
+				compiled, err := hooks.NewSet(h).Compile("tool")
 				require.NoError(t, err)
 				x = compiled.WrapExecutor(x)
 			}

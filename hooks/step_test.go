@@ -193,8 +193,8 @@ func TestStepEndIsToldOfFailedSteps(t *testing.T) {
 	assert.Equal(t, []agent.StepKind{agent.StepToolExecution, agent.StepFailure}, kinds)
 	assert.Equal(t, 2, end.RunStepCount())
 	assert.Equal(t, 2, end.count("step.completed"))
-	require.ErrorIs(t, end.LastStep().MustGet().Failure(), down)
-	assert.Equal(t, "told", end.LastMessage().MustGet().Text())
+	require.ErrorIs(t, end.LastStep().Failure(), down)
+	assert.Equal(t, "told", end.LastMessage().Text())
 }
 
 // The criteria still judge a failed step that a hook was told of.

@@ -29,7 +29,7 @@ func called(t testing.TB, compiled *hooks.Compiled, tool string) func() {
 // and its judgement, although many other tools turn up.
 func TestAllocationsOfToolsThatTurnUpLate(t *testing.T) {
 	for _, known := range [][]string{nil, {"bash"}, strings.Split("a b c d e f g h i j", " ")} {
-		compiled, err := hooks.NewSet(pairOf(3, hooks.ToolMatching("mcp_*"))...).Compile(known...).Get()
+		compiled, err := hooks.NewSet(pairOf(3, hooks.ToolMatching("mcp_*"))...).Compile(known...)
 		require.NoError(t, err)
 		for i := range 100 {
 			called(t, compiled, fmt.Sprint("mcp_", i))()
@@ -47,7 +47,7 @@ func TestAllocationsOfToolsThatTurnUpLate(t *testing.T) {
 func TestOfInventedToolsFewAreKept(t *testing.T) {
 	asked := 0
 	count := before("counts", func(c hooks.ToolContext) hooks.Result { asked++; return c.Allow() }, hooks.ToolMatching("mcp_*"))
-	compiled, err := hooks.NewSet(count).Compile("bash").Get()
+	compiled, err := hooks.NewSet(count).Compile("bash")
 	require.NoError(t, err)
 	long := called(t, compiled, "mcp_"+strings.Repeat("x", 1000))
 	kept := 0
@@ -76,7 +76,7 @@ func TestToolsThatTurnUpAtOnce(t *testing.T) {
 		asked[c.Tool()]++
 		return c.Allow()
 	}, hooks.ToolMatching("mcp_*"))
-	compiled, err := hooks.NewSet(count).Compile("bash").Get()
+	compiled, err := hooks.NewSet(count).Compile("bash")
 	require.NoError(t, err)
 	calls := make([]func(), 300)
 	for i := range calls {
@@ -99,7 +99,7 @@ func TestToolsThatTurnUpAtOnce(t *testing.T) {
 // BenchmarkLateTool measures what hooks cost a call of a tool that was unknown when they were
 // compiled, behind the first.
 func BenchmarkLateTool(b *testing.B) {
-	compiled, err := hooks.NewSet(pairOf(10, hooks.ToolMatching("mcp_*"))...).Compile("bash").Get()
+	compiled, err := hooks.NewSet(pairOf(10, hooks.ToolMatching("mcp_*"))...).Compile("bash")
 	require.NoError(b, err)
 	again := called(b, compiled, "mcp_search")
 	b.ReportAllocs()

@@ -121,7 +121,7 @@ func (m *machine) scope(ctx context.Context, stage int) (*hooks.RunScope, error)
 		list, err := m.hooksOf(&m.Stages[stage], host)
 		var compiled *hooks.Compiled
 		if err == nil {
-			compiled, err = hooks.NewSet(list...).Compile().Get()
+			compiled, err = hooks.NewSet(list...).Compile()
 		}
 		if err != nil {
 			return nil, &brokenError{fmt.Errorf("the hooks of stage %q: %w", m.Stages[stage].Name, err)}

@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
@@ -39,16 +37,16 @@ type spawning struct {
 type spawningKey struct{}
 
 // Spawn starts a pipeline and returns its output, or an empty one if the rule does not await it.
-func (s spawner) Spawn(ctx context.Context, start action.SpawnStart) mo.Result[string] {
+func (s spawner) Spawn(ctx context.Context, start action.SpawnStart) (string, error) {
 	at, ok := ctx.Value(spawningKey{}).(spawning)
 	if !ok {
-		return mo.Err[string](errors.New("pipelines are only started while a point fires"))
+		return "", errors.New("pipelines are only started while a point fires")
 	}
 	place, awaited := runctx.PlaceOf(ctx).(*firing.Place)
 	if !awaited {
-		return mo.TupleToResult("", s.m.submitChild(ctx, at, start))
+		return "", s.m.submitChild(ctx, at, start)
 	}
-	return mo.TupleToResult(s.m.awaitSpawned(ctx, place, at, start))
+	return s.m.awaitSpawned(ctx, place, at, start)
 }
 
 // id identifies a pipeline that a hook starts, in the session's run.
@@ -258,6 +256,6 @@ func (s *session) inputTexts() map[string]string {
 type noSpawner struct{}
 
 // Spawn returns an error.
-func (noSpawner) Spawn(context.Context, action.SpawnStart) mo.Result[string] {
-	return mo.Err[string](errors.New("no session starts a pipeline here"))
+func (noSpawner) Spawn(context.Context, action.SpawnStart) (string, error) {
+	return "", errors.New("no session starts a pipeline here")
 }

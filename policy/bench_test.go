@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -58,7 +59,7 @@ func running(b testing.TB) agent.State {
 
 // BenchmarkHundredRules measures a call under a hundred rules. Ten are for its tool, and none denies.
 func BenchmarkHundredRules(b *testing.B) {
-	compiled := set(b, load(b, hundred())).Compile("tool3", "other").MustGet()
+	compiled := lo.Must(set(b, load(b, hundred())).Compile("tool3", "other"))
 	executor := compiled.WrapExecutor(ready{})
 	for name, call := range map[string]agent.ToolCall{
 		"ten rules for the tool": {ID: "1", Name: "tool3", Arguments: `{"n":-1,"path":"/srv/app/main.go"}`},
@@ -87,7 +88,7 @@ func BenchmarkLoad(b *testing.B) {
 			b.Fatal(err)
 		}
 		list, err := p.Hooks()
-		if err != nil || hooks.NewSet(list...).Compile().IsError() {
+		if err != nil || lo.T2(hooks.NewSet(list...).Compile()).B != nil {
 			b.Fatal(err)
 		}
 	}

@@ -40,7 +40,7 @@ func TestDecisions(t *testing.T) {
 		},
 		"stop": {`PreToolUse: [{id: r, decision: stop, reason: enough}]`, call, hooks.StopRun, func(t *testing.T, f hookstest.Fired) {
 			t.Helper()
-			assert.Equal(t, "enough", f.State.StopSignal().OrEmpty().Message)
+			assert.Equal(t, "enough", f.State.StopSignal().Message)
 		}},
 		"ask": {`PreToolUse: [{id: r, decision: ask, within: 1h, on_timeout: approve}]`, call, hooks.Ask, nil},
 		"mock": {`PreToolUse: [{id: r, decision: mock, result: 'sent to ${args.to}'}]`, call, hooks.Mock, func(t *testing.T, f hookstest.Fired) {

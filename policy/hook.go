@@ -210,7 +210,7 @@ func (u boundRule) perform(ctx context.Context, c hooks.Context, in condition.In
 		u.detach(ctx, c, do, request)
 		return hooks.Result{}
 	}
-	answer, err := do.Do(ctx, request).Get()
+	answer, err := do.Do(ctx, request)
 	earlier.record(u.rule, answer, err)
 	switch fault, ok := errors.AsType[*action.Error](err); {
 	case err == nil:
@@ -265,7 +265,7 @@ func (u boundRule) detach(ctx context.Context, c hooks.Context, do action.Action
 	limit := time.Duration(retries+1)*u.task.action.Limit() + time.Duration(retries)*delay
 	d.Detach(runctx.WithPlace(ctx, nil), u.name(), limit, func(ctx context.Context) error { // nothing waits for it
 		for try := 1; ; try++ {
-			err := do.Do(ctx, request).Error()
+			_, err := do.Do(ctx, request)
 			if err == nil || try > retries {
 				return err
 			}

@@ -126,7 +126,7 @@ func (l *Live) read() (*version, error) {
 		return nil, err
 	}
 	set := hooks.NewSet(list...)
-	if err := set.Compile().Error(); err != nil {
+	if _, err := set.Compile(); err != nil {
 		return nil, fmt.Errorf("policy %s: %w", p, err)
 	}
 	return &version{policy: p, hooks: set, also: also}, nil

@@ -147,7 +147,7 @@ func (r *matchCompiler) either(n yamlfile.Node, make func(n yamlfile.Node, text 
 
 // checkMatcher returns the matcher, and reports its errors at the point.
 func (r *matchCompiler) checkMatcher(n yamlfile.Node, m hooks.Matcher) hooks.Matcher {
-	if err := hooks.NewSet(r.at.Observe("probe", points.NoCheck).Matching(m)).Compile().Error(); err != nil {
+	if _, err := hooks.NewSet(r.at.Observe("probe", points.NoCheck).Matching(m)).Compile(); err != nil {
 		r.wrong(n.Place(), "match: %s (rule: matching)", strings.ReplaceAll(err.Error(), `hook "probe": `, ""))
 		return hooks.Matcher{}
 	}

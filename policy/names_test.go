@@ -123,7 +123,7 @@ func TestPoliciesThatIncludeTheSameOfTheLibrary(t *testing.T) {
 	assert.Subset(t, names, []string{"library:network-egress/url", "library:network-egress/url:ours"})
 	list, err := p.Hooks()
 	require.NoError(t, err)
-	_, err = hooks.NewSet(list...).Compile("bash", "fetch").Get()
+	_, err = hooks.NewSet(list...).Compile("bash", "fetch")
 	require.NoError(t, err)
 	fired := hookstest.FireSet(t, hooks.NewSet(list...), hookstest.ToolCall("fetch", `{"url":"http://localhost"}`))
 	assert.Equal(t, "library:network-egress/url:ours", fired.Hook, "allowed by the first")

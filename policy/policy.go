@@ -123,7 +123,7 @@ func (p *Policy) bindAction(r *rule, host action.Host) (action.Action, error) {
 	if r.task == nil {
 		return nil, nil
 	}
-	do, err := r.task.action.Action(host).Get()
+	do, err := r.task.action.Action(host)
 	if err == nil && p.options.Wrap != nil {
 		do = p.options.Wrap(r.public(), do)
 	}

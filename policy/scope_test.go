@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samber/mo"
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -52,9 +52,9 @@ func (e *engine) add(what string) {
 }
 
 // Spawn runs a pipeline.
-func (e *engine) Spawn(_ context.Context, s action.SpawnStart) mo.Result[string] {
+func (e *engine) Spawn(_ context.Context, s action.SpawnStart) (string, error) {
 	e.add("spawn " + string(s.Inputs))
-	return mo.Ok("spawned")
+	return "spawned", nil
 }
 
 // ServeHTTP is the web service of the http action.
@@ -93,7 +93,7 @@ func (e *engine) compile(t *testing.T) *hooks.Compiled {
 	}}
 	p, err := policy.ParseKind(policy.Pipelines, "pipeline.yaml", []byte(scopeRules), policy.Options{Host: host})
 	require.NoError(t, err)
-	return set(t, p).Compile().MustGet()
+	return lo.Must(set(t, p).Compile())
 }
 
 // fired is the firing of these tests.
@@ -137,7 +137,7 @@ hooks: {on_iteration_start: {type: func, func: count, await: true, when: "LAST_H
 		return nil, nil
 	}}}})
 	require.NoError(t, err)
-	scope := set(t, p).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{})
+	scope := lo.Must(set(t, p).Compile()).OpenScope(t.Context(), hooks.ScopeOptions{})
 	for i := range 3 {
 		_, _, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.IterationStart, Iteration: i + 1}, hooks.Pipeline{})
 		require.NoError(t, err)
@@ -311,7 +311,7 @@ hooks:
 `), policy.Options{Host: host})
 			require.NoError(t, err)
 			for range 2 {
-				scope := set(t, p).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{
+				scope := lo.Must(set(t, p).Compile()).OpenScope(t.Context(), hooks.ScopeOptions{
 					Run: agent.Run{ID: "run_p"}, Journal: journal,
 				})
 				_, _, err := scope.Pipeline(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.StageComplete, Cursor: name}, hooks.Pipeline{})
@@ -347,7 +347,7 @@ hooks: {RunStart: [{id: judge, type: func, func: judge}]}
 		return &action.Decision{Decision: hooks.Deny, Reason: "not today"}, nil
 	}}}})
 	for range 2 {
-		scope := set(t, p).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{Run: agent.Run{ID: "run_b"}, Journal: journal})
+		scope := lo.Must(set(t, p).Compile()).OpenScope(t.Context(), hooks.ScopeOptions{Run: agent.Run{ID: "run_b"}, Journal: journal})
 		_, _, denied, err := scope.Blueprint(t.Context(), agent.NewState(), hooks.Firing{Point: hooks.RunStart},
 			hooks.BlueprintRun{Parameters: json.RawMessage(`{}`)})
 		require.NoError(t, err)

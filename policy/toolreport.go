@@ -131,7 +131,7 @@ func (r *rule) acceptsTool(name string) bool {
 		return true
 	}
 	probe := hooks.NewSet(r.point.Observe(r.name(), points.NoCheck).Matching(r.match.matchers...))
-	compiled, err := probe.Compile(name).Get()
+	compiled, err := probe.Compile(name)
 	return err == nil && len(compiled.Gaps()) == 0
 }
 

@@ -138,7 +138,7 @@ func ExampleDeadline() {
 		Driver:    hanging,
 		AroundRun: []agent.Processor{processor.Deadline(10 * time.Millisecond)},
 	})
-	signal := final.StopSignal().MustGet()
+	signal := final.StopSignal()
 	fmt.Println(final.Status(), signal.Reason, signal.Message, err)
 	// Output: stopped time_limit the time limit of 10ms has passed <nil>
 }

@@ -53,7 +53,7 @@ func TestFuncSeesTheErrorOfAStep(t *testing.T) {
 	require.ErrorIs(t, seen, errDown)
 	require.ErrorIs(t, err, errDown)
 	assert.Equal(t, 1, final.RunStepCount(), "a wrapped step error is still the step's, and recorded")
-	assert.Equal(t, agent.KindModel, final.LastStep().MustGet().Failure().Kind)
+	assert.Equal(t, agent.KindModel, final.LastStep().Failure().Kind)
 }
 
 func TestFuncThatForgetsNext(t *testing.T) {

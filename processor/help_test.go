@@ -78,7 +78,7 @@ func run(ctx context.Context, t *testing.T, config agent.Config) (agent.State, e
 
 func signal(t *testing.T, s agent.State) agent.Signal {
 	t.Helper()
-	signal, ok := s.StopSignal().Get()
+	signal, ok := s.StopSignal(), s.Stopped()
 	require.True(t, ok, "the run ended without a signal")
 	return signal
 }

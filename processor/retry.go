@@ -102,7 +102,7 @@ func failedInference(s agent.State, err error) error {
 	if !ok {
 		return nil
 	}
-	if last, ok := failed.State.LastStep().Get(); !ok || last.Message().Role() != "" {
+	if failed.State.RunStepCount() == 0 || failed.State.LastStep().Message().Role() != "" {
 		return nil
 	}
 	return failed.Err

@@ -23,9 +23,9 @@ func (t *Telemetry) WrapDriver(inner agent.Driver) agent.Driver {
 // WrapModel returns the inner wrapper around the driver, inside the hooks. It records and measures the model's actual
 // requests and replies.
 func (t *Telemetry) WrapModel(inner agent.Driver) agent.Driver {
-	f, described := agent.FeaturesOf(inner).Get()
+	f := agent.FeaturesOf(inner)
 	_, streamer := inner.(agent.Streamer)
-	return &tracedDriver{t, inner, targetOf(inner), lo.Ternary(described, f.Streaming, streamer)}
+	return &tracedDriver{t, inner, targetOf(inner), lo.Ternary(f != agent.Features{}, f.Streaming, streamer)}
 }
 
 // turn is a running model turn. The inner wrapper finds the turn in the run, so that it need not be in a context.
@@ -58,7 +58,7 @@ var (
 )
 
 // Features returns the wrapped driver's features.
-func (d *outer) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
+func (d *outer) Features() agent.Features { return agent.FeaturesOf(d.inner) }
 
 // Next calls the driver, and records a span if the run is recorded.
 func (d *outer) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
@@ -160,7 +160,7 @@ var (
 )
 
 // Features returns the wrapped driver's features.
-func (d *tracedDriver) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
+func (d *tracedDriver) Features() agent.Features { return agent.FeaturesOf(d.inner) }
 
 func (d *tracedDriver) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	if r := d.t.of(s); r != nil {

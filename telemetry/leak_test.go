@@ -473,7 +473,7 @@ func (r *reached) state(at string, s agent.State, depth int) {
 	if err != nil || found(string(text)) {
 		r.where = append(r.where, fmt.Sprintf("%s: %s %v", at, text, err))
 	}
-	r.walk(at, reflect.ValueOf(s.StopSignal().OrEmpty()), depth+1)
+	r.walk(at, reflect.ValueOf(s.StopSignal()), depth+1)
 }
 
 // assertClean fails the test where the secret can be reached from a value.
@@ -586,7 +586,7 @@ func (l leak) run(t *testing.T, a *agent.Agent, logger *slog.Logger, streaming b
 			final = failed.State
 		}
 	}
-	logger.Error("over", "err", err, "status", final.Status(), "signal", final.StopSignal().OrEmpty())
+	logger.Error("over", "err", err, "status", final.Status(), "signal", final.StopSignal())
 	assertClean(t, "the state", final)
 	text, failure := json.Marshal(final)
 	require.NoError(t, failure)

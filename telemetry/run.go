@@ -106,7 +106,7 @@ func (r *run) end(ctx context.Context, s agent.State, result mo.Result[agent.Sta
 	if final.Status() == agent.StatusFailed {
 		failure = errorType(ctx, err, "")
 	}
-	signal := final.StopSignal().OrEmpty()
+	signal := final.StopSignal()
 	if r.recording {
 		a := someAttributes()
 		a.text(semconv.KeyStatus, string(final.Status()))
@@ -119,7 +119,7 @@ func (r *run) end(ctx context.Context, s agent.State, result mo.Result[agent.Sta
 			a.text(semconv.KeyReason, signal.Message)
 		}
 		if r.t.content && final.Status() == agent.StatusDone {
-			last, _ := final.LastStep().Get()
+			last := final.LastStep()
 			a.text(semconv.KeyOutputMessages, outputMessages(final.Answer(), cmp.Or(last.Reply().FinishReason, agent.FinishStop)))
 		}
 		a.on(r.span)

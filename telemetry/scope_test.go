@@ -21,7 +21,7 @@ func TestHooksAroundRuns(t *testing.T) {
 	s := newSink(t)
 	tel := telemetry.New(telemetry.Config{Tracers: s.tracers, Meters: s.meters, Logs: sinkHandler{s}})
 	stop := hooks.On(hooks.AtIterationStart, "enough", func(_ context.Context, c hooks.PipelineContext) hooks.Result { return c.Stop("three") })
-	scope := hooks.NewSet(stop).Compile().MustGet().OpenScope(t.Context(), hooks.ScopeOptions{Run: agent.Run{ID: "run_p"}, Observer: tel})
+	scope := lo.Must(hooks.NewSet(stop).Compile()).OpenScope(t.Context(), hooks.ScopeOptions{Run: agent.Run{ID: "run_p"}, Observer: tel})
 	ctx, engine := s.tracers.Tracer("engine").Start(t.Context(), "pipeline")
 	_, _, err := scope.Pipeline(ctx, agent.NewState(), hooks.Firing{Point: hooks.IterationStart}, hooks.Pipeline{})
 	require.NoError(t, err)

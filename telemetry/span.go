@@ -77,7 +77,7 @@ type target struct {
 
 // targetOf returns a driver's target for requests that do not name a model.
 func targetOf(d agent.Driver) target {
-	f := agent.FeaturesOf(d).OrEmpty()
+	f := agent.FeaturesOf(d)
 	t := target{provider: f.Provider, model: f.Model}
 	if t.provider == "" {
 		t.provider = semconv.Other

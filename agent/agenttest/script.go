@@ -9,6 +9,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/samber/lo"
 	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -20,7 +21,7 @@ var ErrExhausted = errors.New("the script is exhausted")
 // Driver plays a script: see Script. It is safe for concurrent use.
 type Driver struct {
 	turns   []Turn
-	then    mo.Option[Turn]
+	then    *Turn // for all further steps
 	eachRun bool
 
 	mu    sync.Mutex
@@ -55,7 +56,7 @@ func Script(turns ...Turn) *Driver {
 // Then sets the turn that follows the last one in all further steps, and returns the driver. Call it before the driver
 // is used.
 func (d *Driver) Then(turn Turn) *Driver {
-	d.then = mo.Some(turn)
+	d.then = &turn
 	return d
 }
 
@@ -114,11 +115,11 @@ func (d *Driver) turn(s agent.State) (Turn, int, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.asked = append(d.asked, asking)
-	turn, ok := d.then.Get()
-	if position < len(d.turns) {
-		turn, ok = d.turns[position], true
-	}
-	if !ok {
+	turn := lo.FromPtr(d.then)
+	switch {
+	case position < len(d.turns):
+		turn = d.turns[position]
+	case d.then == nil:
 		return Turn{}, 0, fmt.Errorf("%w: it has %d turns, and run %q asks for turn %d: add turns, or a last one with Then",
 			ErrExhausted, len(d.turns), asking.Run.ID, position+1)
 	}

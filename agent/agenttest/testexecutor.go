@@ -91,7 +91,7 @@ func TestExecutor(t *testing.T, newExecutor func(t *testing.T, tools Tools) agen
 		require.NoError(t, err)
 		assert.Equal(t, int32(2), ran.Load(), "how many calls ran")
 		assert.Empty(t, seen.wrong, "Execute was called for calls that do not run")
-		step, _ := final.LastMessage().Get()
+		step := final.LastMessage()
 		assert.Equal(t, "done", step.Text())
 	})
 	t.Run("answers for a tool that fails", func(t *testing.T) {

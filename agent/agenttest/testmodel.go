@@ -65,11 +65,11 @@ func TestModel(t *testing.T, m Model) {
 func (m Model) testFeatures(t *testing.T) {
 	t.Helper()
 	d := m.New(t, sayTurn("hello"))
-	said, ok := agent.FeaturesOf(d).Get()
-	if !ok {
+	said := agent.FeaturesOf(d)
+	if said == (agent.Features{}) {
 		t.Skip("the driver says nothing of itself, and need not")
 	}
-	assert.Equal(t, said, agent.FeaturesOf(d).OrEmpty(), "the features are others when asked again")
+	assert.Equal(t, said, agent.FeaturesOf(d), "the features are others when asked again")
 	assert.NotEmpty(t, said.Provider, "the provider")
 	_, streams := d.(agent.Streamer)
 	assert.Equal(t, streams, said.Streaming, "Features.Streaming against being an agent.Streamer")
@@ -120,7 +120,7 @@ func (m Model) testParallelCalls(t *testing.T, w way) {
 		sayTurn("Done."),
 	}
 	d := m.withTools(t, turns...)
-	if said, ok := agent.FeaturesOf(d).Get(); ok && !said.ParallelCalls {
+	if said := agent.FeaturesOf(d); said != (agent.Features{}) && !said.ParallelCalls {
 		t.Skip("the driver says that there are no parallel calls")
 	}
 	got := w.run(t, d, echoing, agent.UserText("go"))

@@ -45,7 +45,7 @@ func loadGrapnel(_ context.Context, text []byte) (Decider, error) {
 	for i := range rules / perTool {
 		tools = append(tools, toolName(i))
 	}
-	compiled, err := hooks.NewSet(list...).Compile(tools...).Get()
+	compiled, err := hooks.NewSet(list...).Compile(tools...)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func (m *chooser) choose(ctx context.Context, s agent.State, c *choice) ([]strin
 	}
 	used := final.RunUsage()
 	if err == nil && final.Status() != agent.StatusDone {
-		err = fmt.Errorf("no answer: %s", final.StopSignal().OrEmpty().Reason)
+		err = fmt.Errorf("no answer: %s", final.StopSignal().Reason)
 	}
 	if err != nil {
 		return nil, &used, err

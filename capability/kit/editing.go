@@ -285,7 +285,7 @@ var (
 )
 
 // Features returns the wrapped driver's Features.
-func (d editing) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
+func (d editing) Features() agent.Features { return agent.FeaturesOf(d.inner) }
 
 func (d editing) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return d.inner.Next(ctx, s) })

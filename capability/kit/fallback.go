@@ -130,12 +130,12 @@ func (f *fallback) String() string {
 
 // Features returns the Features of the agent's own driver, restricted to the features that all drivers have.
 func (f *fallback) Features() agent.Features {
-	own := agent.FeaturesOf(f.drivers[0]).OrEmpty()
+	own := agent.FeaturesOf(f.drivers[0])
 	if own == (agent.Features{}) {
 		return own
 	}
 	for _, d := range f.drivers[1:] {
-		other := agent.FeaturesOf(d).OrEmpty()
+		other := agent.FeaturesOf(d)
 		own.Priced = own.Priced && other.Priced
 		own.ContextTokens = least(own.ContextTokens, other.ContextTokens)
 		own.MaxOutputTokens = least(own.MaxOutputTokens, other.MaxOutputTokens)
@@ -234,7 +234,7 @@ func (f *fallback) worth(err error) bool {
 	return slices.Contains(f.kinds, kind)
 }
 
-func modelOf(d agent.Driver) string { return agent.FeaturesOf(d).OrEmpty().Model }
+func modelOf(d agent.Driver) string { return agent.FeaturesOf(d).Model }
 
 // Asking returns a driver that asks d with a changed request, for example with another model at the same service or a
 // lower temperature. Change must be safe for concurrent use and deterministic.
@@ -266,7 +266,7 @@ func (d changedDriver) Stream(ctx context.Context, s agent.State, emit func(agen
 
 // Features returns the driver's Features, with the changed model.
 func (d changedDriver) Features() agent.Features {
-	features := agent.FeaturesOf(d.inner).OrEmpty()
+	features := agent.FeaturesOf(d.inner)
 	if model := d.change(agent.Request{}).Model; model != "" && features != (agent.Features{}) {
 		features.Model = model
 	}

@@ -91,7 +91,7 @@ func TestFallbackIsNotForStopsAndCancels(t *testing.T) {
 	})
 	stop := agenttest.Fail(&agent.SignalError{Signal: agent.Signal{Reason: agent.StopRequested, Message: "enough", Source: "me"}})
 	s := done(t, built(t, model("a", stop), kit.ModelFallback{Drivers: []agent.Driver{second}}), agent.NewState(), "go")
-	assert.Equal(t, agent.StopRequested, s.StopSignal().MustGet().Reason)
+	assert.Equal(t, agent.StopRequested, s.StopSignal().Reason)
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -220,12 +220,12 @@ func TestFallbackAsksForTheOthersModel(t *testing.T) {
 		assert.Equal(t, "Be kind.", asked.Instructions)
 		assert.Equal(t, d == a, seed)
 	}
-	last, _ := s.LastStep().Get()
+	last := s.LastStep()
 	assert.Equal(t, "cheap", last.Reply().Model)
 
 	silent := agenttest.Reply(agent.Step{Message: agent.Assistant("hi")}) // does not say who it is
 	s = done(t, built(t, model("a", busy), kit.ModelFallback{Drivers: []agent.Driver{unsigned{agenttest.Script(silent)}}}), agent.NewState(), "go")
-	last, _ = s.LastStep().Get()
+	last = s.LastStep()
 	assert.Equal(t, "quiet", last.Reply().Model)
 }
 
@@ -233,9 +233,9 @@ func TestFallbackFeatures(t *testing.T) {
 	a, b := model("a"), model("b")
 	a.features.Priced, a.features.ContextTokens, a.features.Images = true, 1000, true
 	b.features.ContextTokens, b.features.MaxOutputTokens = 500, 50
-	got := built(t, a, kit.ModelFallback{Drivers: []agent.Driver{b}}).Features().MustGet()
+	got := built(t, a, kit.ModelFallback{Drivers: []agent.Driver{b}}).Features()
 	assert.Equal(t, agent.Features{Provider: "test", Model: "a", ContextTokens: 500, MaxOutputTokens: 50, Images: true}, got)
-	assert.True(t, built(t, agenttest.Script(), kit.ModelFallback{Drivers: []agent.Driver{b}}).Features().IsAbsent())
+	assert.Zero(t, built(t, agenttest.Script(), kit.ModelFallback{Drivers: []agent.Driver{b}}).Features())
 }
 
 func TestFallbackKeepsTheContractOfADriver(t *testing.T) {

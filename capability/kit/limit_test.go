@@ -135,7 +135,7 @@ func TestToolCallLimitThatStops(t *testing.T) {
 	a := built(t, agenttest.Script(ok, ok.Call("ok", `{}`), agenttest.Say("never")), capability.UseTools(tool("ok", "")), kit.ToolCallLimit{Run: 2, Stop: true})
 	s := done(t, a, agent.NewState(), "go")
 	assert.Equal(t, agent.StatusStopped, s.Status())
-	signal := s.StopSignal().MustGet()
+	signal := s.StopSignal()
 	assert.Equal(t, agent.Signal{
 		Reason: kit.StopToolCalls, Message: "2 of at most 2 tool calls in this run made", Source: "tool-call-limit",
 		Details: map[string]any{"calls": 2, "limit": 2},

@@ -119,7 +119,7 @@ func (logObserver) write(ctx context.Context, logger *slog.Logger, level slog.Le
 
 func (l logObserver) writeEnd(ctx context.Context, logger *slog.Logger, e agent.RunCompleted) {
 	s := e.State
-	signal := s.StopSignal().OrEmpty()
+	signal := s.StopSignal()
 	level := slog.LevelWarn
 	switch s.Status() {
 	case agent.StatusDone:

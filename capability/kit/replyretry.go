@@ -56,7 +56,7 @@ func (r ReplyRetry) Install(p capability.Plan) mo.Result[capability.Plan] {
 // process takes the step, and repeats it while its final reply is empty or cut.
 func (r ReplyRetry) process(ctx context.Context, s agent.State, next agent.Next) mo.Result[agent.State] {
 	asked := s
-	var kept mo.Option[agent.State] // the state after the previous attempt
+	var kept *agent.State // the state after the previous attempt
 	for attempt := 1; ; attempt++ {
 		out := next(ctx, asked)
 		taken, err := out.Get()
@@ -71,7 +71,7 @@ func (r ReplyRetry) process(ctx context.Context, s agent.State, next agent.Next)
 			return out
 		}
 		s.Emit(ctx, processor.Retrying{Run: s.Run(), Step: s.RunStepCount(), Attempt: attempt, Err: useless})
-		kept = mo.Some(taken)
+		kept = &taken
 		if errors.Is(useless, ErrCutReply) {
 			asked = withMoreTokens(asked)
 		}
@@ -80,7 +80,7 @@ func (r ReplyRetry) process(ctx context.Context, s agent.State, next agent.Next)
 
 // uselessReply returns the reason why the last step's reply is not usable, or nil when it is usable.
 func uselessReply(s agent.State) error {
-	last, _ := s.LastStep().Get()
+	last := s.LastStep()
 	reply := last.Reply()
 	switch {
 	case last.Kind() != agent.StepFinalResponse, s.Stopped(), reply.FinishReason == agent.FinishFilter:
@@ -95,13 +95,11 @@ func uselessReply(s agent.State) error {
 
 // stoppedAfter returns the state of a step that was not repeated because the run was stopped first. It has the previous
 // attempt's reply, if any, and the stop signal.
-func stoppedAfter(kept mo.Option[agent.State], stopped agent.State) agent.State {
-	before, ok := kept.Get()
-	signal, hasSignal := stopped.StopSignal().Get()
-	if !ok || !hasSignal {
+func stoppedAfter(kept *agent.State, stopped agent.State) agent.State {
+	if kept == nil || !stopped.Stopped() {
 		return stopped
 	}
-	return before.WithStop(signal)
+	return kept.WithStop(stopped.StopSignal())
 }
 
 // withMoreTokens returns s with twice the output tokens, if the request limits them.

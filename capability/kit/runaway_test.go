@@ -107,7 +107,7 @@ func TestARunawayTreeStopsAtItsLimits(t *testing.T) {
 				final, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 				require.NoError(t, err)
 				assert.Equal(t, agent.StatusStopped, final.Status())
-				signal := final.StopSignal().OrEmpty()
+				signal := final.StopSignal()
 				assert.Equal(t, tc.reason, signal.Reason)
 				spent := final.Spending()
 				used, most := tc.used(spent), float64(m.most.Load())

@@ -145,7 +145,8 @@ func (x *selection) request(ctx context.Context, s agent.State) (r agent.Request
 	}
 	if failed == nil {
 		known := lo.Filter(lo.Uniq(names), func(n string, _ int) bool {
-			return all.ByName(n).IsPresent() && !slices.Contains(x.always, n)
+			_, isTool := all.ByName(n)
+			return isTool && !slices.Contains(x.always, n)
 		})
 		if x.most > 0 {
 			known = lo.Slice(known, 0, x.most)
@@ -179,7 +180,7 @@ var (
 )
 
 // Features returns the wrapped driver's Features.
-func (d selecting) Features() agent.Features { return agent.FeaturesOf(d.inner).OrEmpty() }
+func (d selecting) Features() agent.Features { return agent.FeaturesOf(d.inner) }
 
 func (d selecting) Next(ctx context.Context, s agent.State) mo.Result[agent.Step] {
 	return d.turn(ctx, s, func(s agent.State) mo.Result[agent.Step] { return d.inner.Next(ctx, s) })

@@ -9,7 +9,6 @@ import (
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
@@ -26,19 +25,19 @@ var ofCount = []string{
 // service's own additions. It sends a separate request, which is free and has separate limits. It returns the same
 // errors as Next. Compatible endpoints may not support counting. This method makes the driver a
 // capability.TokenCounter.
-func (d *Driver) CountTokens(ctx context.Context, s agent.State) mo.Result[int64] {
+func (d *Driver) CountTokens(ctx context.Context, s agent.State) (int64, error) {
 	if ctx.Err() != nil {
-		return mo.Err[int64](context.Cause(ctx))
+		return 0, context.Cause(ctx)
 	}
 	a := requestInfo{model: d.modelOf(s.Request())}
 	n, err := d.count(ctx, s, &a)
 	switch {
 	case err == nil:
-		return mo.Ok(n)
+		return n, nil
 	case ctx.Err() != nil:
-		return mo.Err[int64](context.Cause(ctx))
+		return 0, context.Cause(ctx)
 	}
-	return mo.Err[int64](d.failure(a, err))
+	return 0, d.failure(a, err)
 }
 
 func (d *Driver) count(ctx context.Context, s agent.State, a *requestInfo) (int64, error) {

@@ -52,7 +52,7 @@ func New(c Config) (*Driver, error) {
 		options:  c.options(at),
 		features: modelFeatures(c, at),
 		cache:    c.Cache,
-		prices:   c.Prices.OrElse(lo.Ternary(at.Vendor && c.Vertex == nil, ListPrices(), drivers.Prices{})),
+		prices:   lo.FromPtrOr(c.Prices, lo.Ternary(at.Vendor && c.Vertex == nil, ListPrices(), drivers.Prices{})),
 		keyless:  at.Keyless,
 		path:     c.pathOf,
 		counting: c.countPath(),
@@ -60,7 +60,7 @@ func New(c Config) (*Driver, error) {
 		redact:   at.Redact,
 	}
 	d.messages = agent.NewWireForm(d.blocksOf)
-	d.features.Priced = d.prices.Of(c.Model).IsPresent()
+	_, d.features.Priced = d.prices.Of(c.Model)
 	return d, nil
 }
 

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -127,7 +126,7 @@ func TestFeatures(t *testing.T) {
 	assert.Equal(t, "anthropic/claude-haiku-4-5-20251001", d.String())
 
 	d, err = anthropic.New(anthropic.Config{
-		Model: "claude-haiku-4-5", BaseURL: "https://me:secret@example.com/claude/", Prices: mo.None[drivers.Prices](),
+		Model: "claude-haiku-4-5", BaseURL: "https://me:secret@example.com/claude/", Prices: nil,
 		Features: func(f *agent.Features) { f.Provider, f.StructuredOutput, f.Priced = "example", false, true },
 	})
 	require.NoError(t, err)

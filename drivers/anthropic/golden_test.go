@@ -155,7 +155,7 @@ func TestReplies(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			d := newDriver(t, modeltest.Golden(t, modeltest.ReadReply(t, file)).URL, func(c *anthropic.Config) {
-				c.Prices = mo.Some(anthropic.ListPrices())
+				c.Prices = new(anthropic.ListPrices())
 			})
 			var told []agent.Delta
 			ask := func() (agent.Step, error) { return d.Next(t.Context(), agent.NewState(agent.UserText("hello"))).Get() }
@@ -250,7 +250,7 @@ func TestPrices(t *testing.T) {
 	} {
 		body := strings.Replace(strings.Replace(good, `{"input_tokens":9,"output_tokens":3}`, usage, 1), "claude-test", "claude-sonnet-5-5", 1)
 		d := newDriver(t, modeltest.Golden(t, modeltest.Body(200, "application/json", body)).URL, func(c *anthropic.Config) {
-			c.Prices = mo.Some(anthropic.ListPrices())
+			c.Prices = new(anthropic.ListPrices())
 		})
 		step, err := d.Next(t.Context(), agent.NewState(agent.UserText("hello"))).Get()
 		require.NoError(t, err)

@@ -181,7 +181,7 @@ func (r *reply) used(prices drivers.Prices, asked string) agent.Usage {
 // replyCost returns a reply's cost at a model's list price. It returns None when the service charges another price, or
 // the cost is unknown.
 func replyCost(prices drivers.Prices, model string, used agent.Usage, u sdk.Usage) mo.Option[float64] {
-	price, known := prices.Of(model).Get()
+	price, known := prices.Of(model)
 	sum, priced := prices.Cost(model, used).Get()
 	switch {
 	case !known || !priced, used.Tokens() == 0, u.Speed == sdk.UsageSpeedFast, u.ServerToolUse.WebSearchRequests > 0:

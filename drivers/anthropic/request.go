@@ -61,7 +61,7 @@ func (d *Driver) accepts(r agent.Request) error {
 		}
 		return nil
 	}
-	if r.Tools.ByName(string(r.ToolChoice)).IsAbsent() {
+	if _, ok := r.Tools.ByName(string(r.ToolChoice)); !ok {
 		return fmt.Errorf("the tool choice %q is not a tool of the request", r.ToolChoice)
 	}
 	return nil

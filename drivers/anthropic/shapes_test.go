@@ -162,7 +162,7 @@ func TestPausedTurnContinues(t *testing.T) {
 					final = p.State
 				}
 			}
-			assert.Equal(t, agent.StopCompleted, final.StopSignal().OrEmpty().Reason)
+			assert.Equal(t, agent.StopCompleted, final.StopSignal().Reason)
 			assert.Equal(t, "Searching, done.", final.Answer())
 			require.Len(t, endpoint.Requests(), 2)
 			messages := sent(t, endpoint.Requests()[1])

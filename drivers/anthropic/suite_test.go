@@ -106,7 +106,7 @@ func TestVertex(t *testing.T) {
 	require.NoError(t, err)
 	_, err = d.Stream(t.Context(), s, func(agent.Delta) {}).Get()
 	require.NoError(t, err)
-	tokens, err := d.CountTokens(t.Context(), s).Get()
+	tokens, err := d.CountTokens(t.Context(), s)
 	require.NoError(t, err)
 	assert.Equal(t, int64(7), tokens)
 	const models = "/v1/projects/my-project/locations/global/publishers/anthropic/models/"

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
@@ -37,7 +35,7 @@ type Config struct {
 	HTTPClient *http.Client
 	// Prices are the prices for replies. None means ListPrices for the vendor, and an unknown cost for other endpoints.
 	// A free model has a price of zero.
-	Prices mo.Option[drivers.Prices]
+	Prices *drivers.Prices
 	// Features, when set, corrects the driver's features. New calls it once, with the model's usual features. It cannot
 	// change Model, Endpoint and Priced.
 	Features func(f *agent.Features)

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -124,7 +123,7 @@ func TestFeatures(t *testing.T) {
 	}, d.Features())
 	assert.Equal(t, "gemini/gemini-3.8-flash", d.String())
 
-	d, err = gemini.New(gemini.Config{Model: "gemma", BaseURL: "http://user:secret@localhost:1/x", Prices: mo.Some(gemini.ListPrices())})
+	d, err = gemini.New(gemini.Config{Model: "gemma", BaseURL: "http://user:secret@localhost:1/x", Prices: new(gemini.ListPrices())})
 	require.NoError(t, err)
 	assert.Equal(t, "http://localhost:1/x", d.Features().Endpoint, "without credentials")
 	assert.False(t, d.Features().Priced)

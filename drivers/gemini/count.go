@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -14,23 +13,23 @@ import (
 // CountTokens asks the service how many input tokens Next would send for s: messages, instructions and tools.
 // It sends a separate request, which is free. It returns the same errors as Next. This method makes the
 // driver a capability.TokenCounter.
-func (d *Driver) CountTokens(ctx context.Context, s agent.State) mo.Result[int64] {
+func (d *Driver) CountTokens(ctx context.Context, s agent.State) (int64, error) {
 	if ctx.Err() != nil {
-		return mo.Err[int64](context.Cause(ctx))
+		return 0, context.Cause(ctx)
 	}
 	model, x := cmp.Or(s.Request().Model, d.features.Model), &exchange{}
 	body, err := d.countBody(model, s)
 	if err != nil {
-		return mo.Err[int64](d.refusal(model, err))
+		return 0, d.refusal(model, err)
 	}
 	tokens, err := d.count(ctx, x, model, body)
 	switch {
 	case err == nil:
-		return mo.Ok(tokens)
+		return tokens, nil
 	case ctx.Err() != nil:
-		return mo.Err[int64](context.Cause(ctx))
+		return 0, context.Cause(ctx)
 	}
-	return mo.Err[int64](d.failure(model, x, err))
+	return 0, d.failure(model, x, err)
 }
 
 func (d *Driver) count(ctx context.Context, x *exchange, model string, body []byte) (int64, error) {

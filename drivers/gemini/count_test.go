@@ -41,7 +41,7 @@ func TestCountTokens(t *testing.T) {
 			sent["model"] = "models/gemini-3.8-flash"
 
 			d, e = newDriver(t, gemini.Config{}, modeltest.Body(200, "application/json", `{"totalTokens":2095}`))
-			n, err := d.CountTokens(t.Context(), s).Get()
+			n, err := d.CountTokens(t.Context(), s)
 			require.NoError(t, err)
 			assert.EqualValues(t, 2095, n)
 			require.Len(t, e.Requests(), 1)
@@ -66,7 +66,7 @@ func TestCountTokensFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, e := newDriver(t, gemini.Config{}, tc.reply)
-			_, err := d.CountTokens(t.Context(), hello).Get()
+			_, err := d.CountTokens(t.Context(), hello)
 			failure := new(drivers.Error)
 			require.ErrorAs(t, err, &failure)
 			assert.Equal(t, tc.kind, failure.Kind, "%v", err)
@@ -74,11 +74,11 @@ func TestCountTokensFails(t *testing.T) {
 		})
 	}
 	d, e := newDriver(t, gemini.Config{}, modeltest.Body(200, "application/json", `{"totalTokens":1}`))
-	require.ErrorContains(t, d.CountTokens(t.Context(), hello.WithRequest(agent.Request{Model: "a?b"})).Error(), "is not a model name")
+	require.ErrorContains(t, lo.T2(d.CountTokens(t.Context(), hello.WithRequest(agent.Request{Model: "a?b"}))).B, "is not a model name")
 	gone := errors.New("gone")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)
-	require.ErrorIs(t, d.CountTokens(ctx, hello).Error(), gone)
+	require.ErrorIs(t, lo.T2(d.CountTokens(ctx, hello)).B, gone)
 	assert.Empty(t, e.Requests(), "neither is sent")
 }
 

@@ -52,9 +52,9 @@ func New(c Config) (*Driver, error) {
 	d := &Driver{
 		send: at.Poster(own, c.Header), features: modelFeatures(c, at), keyless: at.Keyless, redact: at.Redact,
 		path: c.pathOf, vertex: c.Vertex != nil,
-		prices: c.Prices.OrElse(lo.Ternary(at.Vendor && c.Vertex == nil, ListPrices(), drivers.Prices{})),
+		prices: lo.FromPtrOr(c.Prices, lo.Ternary(at.Vendor && c.Vertex == nil, ListPrices(), drivers.Prices{})),
 	}
-	d.features.Priced = d.prices.Of(bareModel(c.Model)).IsPresent()
+	_, d.features.Priced = d.prices.Of(bareModel(c.Model))
 	d.older = agent.NewWireForm(writer{d, true}.message)
 	d.newer = agent.NewWireForm(writer{d, false}.message)
 	return d, nil

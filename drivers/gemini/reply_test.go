@@ -46,7 +46,7 @@ func replyFile(t *testing.T, name string) modeltest.Reply {
 
 func TestParallelCallsWithSignatures(t *testing.T) {
 	s := agent.NewState(agent.UserText("where?"))
-	bothWays(t, gemini.Config{Model: "gemini-3.1-pro-preview", Prices: mo.Some(gemini.ListPrices())}, s,
+	bothWays(t, gemini.Config{Model: "gemini-3.1-pro-preview", Prices: new(gemini.ListPrices())}, s,
 		replyFile(t, "parallel.http"), replyFile(t, "parallel.sse.http"), func(t *testing.T, step agent.Step, err error) {
 			t.Helper()
 			require.NoError(t, err)
@@ -266,15 +266,15 @@ func TestCost(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		asked, body string
-		prices      mo.Option[drivers.Prices]
+		prices      *drivers.Prices
 		want        mo.Option[float64]
 	}{
-		"the model that answered":              {"gemini-flash-latest", reply("gemini-2.5-flash", ""), mo.Some(gemini.ListPrices()), mo.Some(0.30)},
-		"the model that was asked":             {"models/gemini-2.5-flash", reply("gemini-2.5-flash-exp", ""), mo.Some(gemini.ListPrices()), mo.Some(0.30)},
-		"a model that is not in the table":     {"gemini-9", reply("gemini-9", ""), mo.Some(gemini.ListPrices()), mo.None[float64]()},
-		"an endpoint that is not the vendor's": {"gemini-2.5-flash", reply("gemini-2.5-flash", ""), mo.None[drivers.Prices](), mo.None[float64]()},
-		"sound in the request":                 {"gemini-2.5-flash", reply("gemini-2.5-flash", `{"modality":"AUDIO","tokenCount":5}`), mo.Some(gemini.ListPrices()), mo.None[float64]()},
-		"no usage":                             {"gemini-2.5-flash", `{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}`, mo.Some(gemini.ListPrices()), mo.None[float64]()},
+		"the model that answered":              {"gemini-flash-latest", reply("gemini-2.5-flash", ""), new(gemini.ListPrices()), mo.Some(0.30)},
+		"the model that was asked":             {"models/gemini-2.5-flash", reply("gemini-2.5-flash-exp", ""), new(gemini.ListPrices()), mo.Some(0.30)},
+		"a model that is not in the table":     {"gemini-9", reply("gemini-9", ""), new(gemini.ListPrices()), mo.None[float64]()},
+		"an endpoint that is not the vendor's": {"gemini-2.5-flash", reply("gemini-2.5-flash", ""), nil, mo.None[float64]()},
+		"sound in the request":                 {"gemini-2.5-flash", reply("gemini-2.5-flash", `{"modality":"AUDIO","tokenCount":5}`), new(gemini.ListPrices()), mo.None[float64]()},
+		"no usage":                             {"gemini-2.5-flash", `{"candidates":[{"content":{"parts":[{"text":"hi"}]},"finishReason":"STOP"}]}`, new(gemini.ListPrices()), mo.None[float64]()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			whole, stream := as(tc.body)

@@ -147,7 +147,7 @@ func (d *Driver) tools(r agent.Request, body map[string]any) error {
 	case agent.ToolsRequired:
 		calling["mode"] = "ANY"
 	default:
-		if r.Tools.ByName(string(r.ToolChoice)).IsAbsent() {
+		if _, ok := r.Tools.ByName(string(r.ToolChoice)); !ok {
 			return fmt.Errorf("the tool choice %q is not a tool of the request", r.ToolChoice)
 		}
 		calling["mode"], calling["allowedFunctionNames"] = "ANY", []string{string(r.ToolChoice)}

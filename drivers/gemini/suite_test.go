@@ -122,7 +122,7 @@ func TestVertex(t *testing.T) {
 	assert.Equal(t, mo.None[float64](), step.Usage.Cost, "the price list is that of the Gemini API")
 	_, err = d.Stream(t.Context(), s, func(agent.Delta) {}).Get()
 	require.NoError(t, err)
-	tokens, err := d.CountTokens(t.Context(), s).Get()
+	tokens, err := d.CountTokens(t.Context(), s)
 	require.NoError(t, err)
 	assert.Equal(t, int64(7), tokens)
 	_, err = d.Next(t.Context(), s.WithRequest(agent.Request{Model: "projects/p/locations/l/endpoints/123"})).Get()

@@ -194,7 +194,10 @@ func (r *reply) joinNames(name, piece string) string {
 	return name
 }
 
-func (r *reply) isTool(name string) bool { return r.tools.ByName(name).IsPresent() }
+func (r *reply) isTool(name string) bool {
+	_, ok := r.tools.ByName(name)
+	return ok
+}
 
 // beginsTool reports whether a tool name other than but begins with a text.
 func (r *reply) beginsTool(text, but string) bool {

@@ -5,8 +5,6 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
 	"github.com/grapnel-go/grapnel/drivers/internal/service"
@@ -45,7 +43,7 @@ type Config struct {
 	HTTPClient *http.Client
 	// Prices are the prices for replies. None means ListPrices for api.openai.com, and an unknown cost for other
 	// endpoints. A free model has a price of zero.
-	Prices mo.Option[drivers.Prices]
+	Prices *drivers.Prices
 	// Features, when set, corrects the driver's features. New calls it once, with the endpoint's usual features. It
 	// cannot change Model, Endpoint and Priced.
 	Features func(f *agent.Features)

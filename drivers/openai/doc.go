@@ -21,7 +21,7 @@
 //	local := openai.Config{
 //		Model: "qwen3:8b", BaseURL: "http://localhost:11434/v1",
 //		Features: func(f *agent.Features) { f.Provider, f.Images, f.ContextTokens = "ollama", false, 32_768 },
-//		Prices:   mo.Some(drivers.NewPrices("2026-11-21", map[string]drivers.Price{"qwen3:8b": {}})),
+//		Prices:   new(drivers.NewPrices("2026-11-21", map[string]drivers.Price{"qwen3:8b": {}})),
 //	}
 //
 // # Responses

@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/drivers"
 	"github.com/grapnel-go/grapnel/drivers/openai"
@@ -44,7 +42,7 @@ func Example() {
 
 	driver, err := openai.New(openai.Config{
 		Model: "qwen3:8b", BaseURL: server.URL + "/v1",
-		Prices:   mo.Some(drivers.NewPrices("2026-11-21", map[string]drivers.Price{"qwen3:8b": {Output: 1}})),
+		Prices:   new(drivers.NewPrices("2026-11-21", map[string]drivers.Price{"qwen3:8b": {Output: 1}})),
 		Features: func(f *agent.Features) { f.Provider = "ollama" },
 	})
 	if err != nil {

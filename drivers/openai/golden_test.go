@@ -192,7 +192,7 @@ func testReplies(t *testing.T, build maker, folder string) {
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".http"), func(t *testing.T) {
 			endpoint := modeltest.Golden(t, modeltest.ReadReply(t, file))
-			d := build(t, endpoint.URL, func(c *openai.Config) { c.Prices = mo.Some(openai.ListPrices()) })
+			d := build(t, endpoint.URL, func(c *openai.Config) { c.Prices = new(openai.ListPrices()) })
 			s := agent.NewState(agent.UserText("hello"))
 			var step agent.Step
 			var err error

@@ -69,9 +69,10 @@ func newDriver(c Config, api *api) (*Driver, error) {
 		keyless: at.Keyless,
 		redact:  at.Redact,
 	}
-	d.listed = c.Prices.IsAbsent() && globally(at.URL)
-	d.prices = c.Prices.OrElse(lo.Ternary(d.listed, ListPrices(), drivers.Prices{}))
-	d.features.Priced = d.prices.Of(c.Model).IsPresent() && !c.Dialect.NoStreamUsage
+	d.listed = c.Prices == nil && globally(at.URL)
+	d.prices = lo.FromPtrOr(c.Prices, lo.Ternary(d.listed, ListPrices(), drivers.Prices{}))
+	_, listed := d.prices.Of(c.Model)
+	d.features.Priced = listed && !c.Dialect.NoStreamUsage
 	d.bare = agent.NewWireForm(d.encodePlainItems)
 	d.messages = agent.NewWireForm(func(m agent.Message) ([]byte, error) { return api.message(d, m) })
 	return d, nil

@@ -51,10 +51,10 @@ type reply struct {
 	refused                 bool
 	tools                   agent.Tools // the request's tools
 	calls                   []*callPieces
-	nextID                  string         // a call's ID that arrived before its other data
-	at                      map[int64]int  // positions in calls by the stream's index
-	withID                  map[string]int // the newest call's position by ID
-	usage                   mo.Option[gjson.Result]
+	nextID                  string            // a call's ID that arrived before its other data
+	at                      map[int64]int     // positions in calls by the stream's index
+	withID                  map[string]int    // the newest call's position by ID
+	usage                   gjson.Result      // an object, or nothing
 	emit                    func(agent.Delta) // nil when the reply is not streamed
 }
 
@@ -65,7 +65,7 @@ func (r *reply) addHead(c gjson.Result) {
 	r.model = lo.CoalesceOrEmpty(r.model, c.Get("model").String())
 	r.tier = lo.CoalesceOrEmpty(c.Get("service_tier").String(), r.tier)
 	if usage := c.Get("usage"); usage.IsObject() {
-		r.usage = mo.Some(usage)
+		r.usage = usage
 	}
 }
 
@@ -212,8 +212,8 @@ func (r *reply) finishReason() agent.FinishReason {
 // used returns the reply's usage. The cost is unknown when the service did not report the usage, and when the driver's
 // own prices do not apply to the service tier.
 func (d *Driver) used(a *requestInfo, r *reply) agent.Usage {
-	u, ok := r.usage.Get()
-	if !ok {
+	u := r.usage
+	if !u.Exists() {
 		return agent.Usage{}
 	}
 	count := func(path string) int64 { return max(u.Get(path).Int(), 0) }

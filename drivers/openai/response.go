@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 	"github.com/tidwall/gjson"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -37,7 +36,7 @@ func (d *Driver) readResponse(a *requestInfo, res *http.Response, emit func(agen
 type response struct {
 	id, model, tier string
 	finish          agent.FinishReason
-	usage           mo.Option[gjson.Result]
+	usage           gjson.Result  // an object, or nothing
 	items           []*outputItem // in the order in which they began
 	at              map[int64]*outputItem
 	last            int64 // the newest item's index
@@ -73,7 +72,7 @@ func (r *response) addHead(c gjson.Result) {
 	r.model = lo.CoalesceOrEmpty(c.Get("model").String(), r.model)
 	r.tier = lo.CoalesceOrEmpty(c.Get("service_tier").String(), r.tier)
 	if usage := c.Get("usage"); usage.IsObject() {
-		r.usage = mo.Some(usage)
+		r.usage = usage
 	}
 }
 
@@ -386,8 +385,8 @@ func (item *outputItem) reasoningParts() []agent.Part {
 // responseUsage returns the response's usage. The cost is unknown when the service did not report the usage, and when
 // one of its tools ran, because these have separate prices.
 func (d *Driver) responseUsage(a *requestInfo, r *response) agent.Usage {
-	u, ok := r.usage.Get()
-	if !ok {
+	u := r.usage
+	if !u.Exists() {
 		return agent.Usage{}
 	}
 	count := func(path string) int64 { return max(u.Get(path).Int(), 0) }

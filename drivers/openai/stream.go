@@ -25,7 +25,7 @@ func (d *Driver) readStream(a *requestInfo, res *http.Response, emit func(agent.
 		return agent.Step{}, err
 	}
 	switch {
-	case !done && (r.finish == "" || r.usage.IsAbsent() && !d.dialect.NoStreamUsage):
+	case !done && (r.finish == "" || !r.usage.Exists() && !d.dialect.NoStreamUsage):
 		return agent.Step{}, &service.BrokenError{Err: errors.New("the stream ended before the reply was complete")}
 	case r.finish == "" && r.text.String() == "" && len(r.calls) == 0:
 		return agent.Step{}, &service.BrokenError{Err: errors.New("the stream was empty")}

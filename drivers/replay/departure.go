@@ -61,7 +61,7 @@ func (d Departure) String() string {
 // call (the request and the messages shown in it) are not found, because a state does not contain them.
 func (x *Session) departures(i int, before, final agent.State) []Departure {
 	run, taken := &x.runs[i], stepReplies(final)
-	signal := final.StopSignal().OrEmpty()
+	signal := final.StopSignal()
 	var out []Departure
 	for n, told := range toldBetween(before, final, taken) {
 		if n > len(run.turns) {

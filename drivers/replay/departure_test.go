@@ -206,7 +206,7 @@ func TestWhereAPlayLeavesItsRecording(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, x.Runs(), played.Runs)
 			assert.Equal(t, tc.want, played.Departures)
-			first, left := played.FirstDeparture().Get()
+			first, left := played.FirstDeparture()
 			assert.Equal(t, len(tc.want) > 0, left)
 			if left {
 				assert.Equal(t, tc.want[0], first)
@@ -283,7 +283,7 @@ func TestACancelledPlayEnds(t *testing.T) {
 	for _, step := range played.State.Steps() {
 		assert.Equal(t, step.Message().CallCount(), step.ResultCount())
 	}
-	left, ok := played.FirstDeparture().Get()
+	left, ok := played.FirstDeparture()
 	require.True(t, ok)
 	assert.Equal(t, 1, left.Run)
 }

@@ -83,7 +83,7 @@ type ends struct {
 
 func (e *ends) Observe(_ context.Context, event agent.Event) {
 	if done, ok := event.(agent.RunCompleted); ok {
-		signal := done.State.StopSignal().OrEmpty()
+		signal := done.State.StopSignal()
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.said = append(e.said, fmt.Sprintf("%s: %s by %s", done.State.Status(), signal.Reason, signal.Source))
@@ -183,8 +183,8 @@ func TestASessionIsPlayedRunByRun(t *testing.T) {
 	// There is nothing more to say.
 	after, err := conversation.Run(x.Into(t.Context()), agent.UserText("Anything else?")).Get()
 	require.NoError(t, err)
-	assert.Equal(t, replay.StopRecordingEnded, after.StopSignal().OrEmpty().Reason)
-	assert.Equal(t, `the recording "sample/two-turns" has 3 runs, and this is run 4`, after.StopSignal().OrEmpty().Message)
+	assert.Equal(t, replay.StopRecordingEnded, after.StopSignal().Reason)
+	assert.Equal(t, `the recording "sample/two-turns" has 3 runs, and this is run 4`, after.StopSignal().Message)
 }
 
 func TestWithoutASessionTheErrorSaysWhatToDo(t *testing.T) {

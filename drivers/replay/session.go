@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/samber/mo"
+	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -243,10 +243,7 @@ type Played struct {
 	Departures []Departure
 }
 
-// FirstDeparture returns where the play first left the recording. It returns None if the play never did.
-func (p Played) FirstDeparture() mo.Option[Departure] {
-	if len(p.Departures) == 0 {
-		return mo.None[Departure]()
-	}
-	return mo.Some(p.Departures[0])
+// FirstDeparture returns where the play first left the recording. It returns false if the play never did.
+func (p Played) FirstDeparture() (Departure, bool) {
+	return lo.First(p.Departures)
 }

@@ -38,7 +38,7 @@ func (f *firm) process(t *testing.T, do func(store durable.Store, k *durable.Kee
 		return builder.New().WithName(name).WithDriver(agent.DriverFunc(func(_ context.Context, s agent.State) (agent.Step, error) {
 			f.steps[name]++
 			if s.RunStepCount() > 0 {
-				last, _ := s.LastStep().Get()
+				last := s.LastStep()
 				result := last.Result(0)
 				return agent.Step{Message: agent.Assistant(name + " says: " + result.Text())}, nil
 			}

@@ -44,7 +44,7 @@ func prePost(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		if final.Status() == agent.StatusDenied {
-			fmt.Fprintf(out, "%q was denied by %s: %s\n", message, final.StopSignal().OrEmpty().Source, final.StopSignal().OrEmpty().Message)
+			fmt.Fprintf(out, "%q was denied by %s: %s\n", message, final.StopSignal().Source, final.StopSignal().Message)
 		} else {
 			fmt.Fprintf(out, "%q was answered: %s\n", message, final.Answer())
 		}

@@ -60,7 +60,7 @@ func (t *timeline) Observe(_ context.Context, e agent.Event) {
 	case agent.StepStarted:
 		t.line("")
 	case agent.InferenceStarted:
-		if m, ok := e.State.LastMessage().Get(); ok && m.Role() == agent.RoleUser && m.Source() == "" {
+		if m := e.State.LastMessage(); m.Role() == agent.RoleUser && m.Source() == "" {
 			t.say("user", cyan, m.Text())
 			t.line("")
 		}
@@ -71,7 +71,7 @@ func (t *timeline) Observe(_ context.Context, e agent.Event) {
 	case hooks.Event:
 		t.hook(e)
 	case agent.RunCompleted:
-		signal := e.State.StopSignal().OrEmpty()
+		signal := e.State.StopSignal()
 		t.line("\n%s", t.paint(dim, fmt.Sprintf("run ends: %s (%s)", e.State.Status(), signal.Reason)))
 	}
 }
@@ -139,7 +139,7 @@ func (t *timeline) count(r *agent.ToolResult) {
 func (t *timeline) summary(played replay.Played) {
 	t.line("%s", t.paint(bold, fmt.Sprintf("%d steps, %d calls: %d denied, %d rewritten; stopped too early: %d.",
 		played.State.StepCount(), t.calls, t.denied, t.rewritten, t.goOns)))
-	if left, ok := played.FirstDeparture().Get(); ok {
+	if left, ok := played.FirstDeparture(); ok {
 		t.line("%s", t.paint(dim, wrapText(fmt.Sprintf("The play left the recording at turn %d (%s): from there on the recorded model "+
 			"did not know what the hooks had done.", left.Turn+1, left.Kind), 78, "")))
 	}

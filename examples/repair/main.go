@@ -83,7 +83,7 @@ func repair(ctx context.Context, out io.Writer, provider, model string, keep boo
 		return err
 	}
 	if final.Status() != agent.StatusDone {
-		return fmt.Errorf("the package is not repaired: the run was %s (%s)", final.Status(), final.StopSignal().OrEmpty().Message)
+		return fmt.Errorf("the package is not repaired: the run was %s (%s)", final.Status(), final.StopSignal().Message)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (t *timeline) Observe(_ context.Context, e agent.Event) {
 			t.line("  ✎ %s changed the answer below", e.Hook)
 		}
 	case agent.RunCompleted:
-		t.line("\n%s after %d steps: %s", e.State.Status(), e.State.RunStepCount(), e.State.StopSignal().OrEmpty().Reason)
+		t.line("\n%s after %d steps: %s", e.State.Status(), e.State.RunStepCount(), e.State.StopSignal().Reason)
 	}
 }
 

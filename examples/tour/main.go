@@ -110,7 +110,7 @@ func tour(ctx context.Context, out io.Writer) error {
 			fmt.Fprintln(out, "status:", s.Status())
 			continue
 		}
-		step := s.LastStep().MustGet()
+		step := s.LastStep()
 		fmt.Fprintf(out, "step %d: %s\n", step.Index()+1, step.Message().Text())
 		for _, r := range step.Results() {
 			fmt.Fprintf(out, "  %-12s %s\n", r.Status, strings.ReplaceAll(r.Text(), "\n", " "))

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/hooks"
 )
@@ -45,8 +43,8 @@ type budget struct {
 type spending struct {
 	mu    sync.Mutex
 	owner agent.State // a state of the topmost run
-	// calls is the number of allowed calls. It is absent until it is counted for the first time.
-	calls mo.Option[int]
+	// calls is the number of allowed calls. It is nil until it is counted for the first time.
+	calls *int
 }
 
 // spending returns the spending to which the run of s contributes, and the reason why the run must stop. The reason is
@@ -58,8 +56,8 @@ func (b *budget) spending(s agent.State) (spent *spending, reason string) {
 	if spent.owner == (agent.State{}) {
 		spent.owner = s
 	}
-	over := agent.Limits{Cost: b.limits.Cost, Tokens: b.limits.Tokens}.StopFor(spent.owner)
-	return spent, over.OrEmpty().Message
+	over, _ := agent.Limits{Cost: b.limits.Cost, Tokens: b.limits.Tokens}.StopFor(spent.owner)
+	return spent, over.Message
 }
 
 // step stops a run that has reached a limit.
@@ -84,14 +82,13 @@ func (b *budget) call(_ context.Context, c hooks.ToolContext) hooks.Result {
 	}
 	spent.mu.Lock()
 	defer spent.mu.Unlock()
-	calls, known := spent.calls.Get()
-	if !known {
-		calls = countExecuted(spent.owner)
+	if spent.calls == nil {
+		spent.calls = new(countExecuted(spent.owner))
 	}
-	if calls >= b.limits.ToolCalls {
-		return c.Deny(fmt.Sprintf("%d of at most %d tool calls made; %s", calls, max(b.limits.ToolCalls, 0), finish))
+	if *spent.calls >= b.limits.ToolCalls {
+		return c.Deny(fmt.Sprintf("%d of at most %d tool calls made; %s", *spent.calls, max(b.limits.ToolCalls, 0), finish))
 	}
-	spent.calls = mo.Some(calls + 1)
+	*spent.calls++
 	b.counted.Add(c)
 	return c.Allow()
 }

@@ -42,7 +42,7 @@ func told(s agent.State) []string {
 			texts = append(texts, m.Text())
 		}
 	}
-	if signal, ok := s.StopSignal().Get(); ok && s.Status() != agent.StatusDone {
+	if signal, ok := s.StopSignal(), s.Stopped(); ok && s.Status() != agent.StatusDone {
 		return append(texts, fmt.Sprintf("%s by %s: %s", s.Status(), signal.Source, signal.Message))
 	}
 	return append(texts, string(s.Status())+": "+s.Answer())
@@ -215,6 +215,6 @@ func Example() {
 		With(capability.UseTools(look), capability.UseHooks(budget.Hooks(budget.Limits{Cost: 0.50})...)).
 		Build().MustGet()
 	final := a.Run(context.Background(), agent.NewState(), agent.UserText("Look twice.")).MustGet()
-	fmt.Println(final.Status(), "-", final.StopSignal().MustGet().Message)
+	fmt.Println(final.Status(), "-", final.StopSignal().Message)
 	// Output: stopped - $0.6 of at most $0.5 spent
 }

@@ -131,7 +131,7 @@ func (m Moment) fireScope(ctx context.Context, compiled *hooks.Compiled, seen *w
 
 // compile compiles the hooks at the moment's point together with the witness.
 func (m Moment) compile(set hooks.Set, seen *witness) (*hooks.Compiled, error) {
-	_, err := set.Compile().Get()
+	_, err := set.Compile()
 	if err = errors.Join(m.check(), err); err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (m Moment) compile(set hooks.Set, seen *witness) (*hooks.Compiled, error) {
 		return nil, errors.Join(append([]error{errors.New("no hook is at this point")}, elsewhere...)...)
 	}
 	tools := lo.Map(slices.Collect(toolCalls(m.reply.Message)), func(c agent.ToolCall, _ int) string { return c.Name })
-	return hooks.NewSet(append(here, seen.hook(m.at))...).Compile(tools...).Get()
+	return hooks.NewSet(append(here, seen.hook(m.at))...).Compile(tools...)
 }
 
 // missError returns the error for a run that did not reach the moment.

@@ -140,7 +140,7 @@ func (r rig) playOn(ctx context.Context, s agent.State) (agent.State, error) {
 }
 
 // counting holds a hook that does nothing. If a run has a hook at StepEnd, its step totals are kept for later hooks.
-var counting = hooks.NewSet(hooks.ObserveAll(theirs, func(context.Context, hooks.Context) error { return nil }, hooks.StepEnd)).Compile().MustGet()
+var counting = lo.Must(hooks.NewSet(hooks.ObserveAll(theirs, func(context.Context, hooks.Context) error { return nil }, hooks.StepEnd)).Compile())
 
 // judge implements the criterion. It continues the run through all steps before the moment, and for one step after a tool call.
 func (r rig) judge(ctx context.Context, s agent.State) (agent.Evaluation, error) {

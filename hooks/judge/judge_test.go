@@ -248,7 +248,7 @@ func TestAnswers(t *testing.T) {
 	final = run(t, mail(&sent), []hooks.Hook{newJudge(t, b, nil).Answers()}, lo.Times(20, func(int) agenttest.Turn { return agenttest.Say("again") })...)
 	assert.Equal(t, agent.StatusStopped, final.Status())
 	assert.Len(t, b.asked, hooks.DefaultContinuations+1)
-	assert.Equal(t, agent.Signal{Reason: agent.StopByHook, Message: "ask first", Source: "judge.answers"}, final.StopSignal().MustGet())
+	assert.Equal(t, agent.Signal{Reason: agent.StopByHook, Message: "ask first", Source: "judge.answers"}, final.StopSignal())
 
 	final = run(t, mail(&sent), []hooks.Hook{newJudge(t, &bench{says: []string{"?"}}, nil).Answers()}, agenttest.Say("a letter"))
 	assert.Equal(t, agent.StatusStopped, final.Status(), "what could not be judged is not done")

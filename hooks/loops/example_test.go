@@ -29,7 +29,7 @@ func Example() {
 			fmt.Println("-", m.Text())
 		}
 	}
-	fmt.Println(final.Status()+":", final.StopSignal().MustGet().Message)
+	fmt.Println(final.Status()+":", final.StopSignal().Message)
 	// Output:
 	// - there is no go.sum
 	// - there is no go.sum

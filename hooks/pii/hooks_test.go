@@ -90,7 +90,7 @@ func TestBlock(t *testing.T) {
 	final, driver := run(t, all, "my card is 4111 1111 1111 1111", agenttest.Say("done"))
 	assert.Equal(t, agent.StatusDenied, final.Status())
 	assert.Empty(t, driver.Calls())
-	assert.Equal(t, "the input has personal data in it: CREDIT_CARD; send it without", final.StopSignal().MustGet().Message)
+	assert.Equal(t, "the input has personal data in it: CREDIT_CARD; send it without", final.StopSignal().Message)
 }
 
 // Pictures, files and thoughts.

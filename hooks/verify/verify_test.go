@@ -84,7 +84,7 @@ func TestRunIsStoppedWhenItMayNotGoOn(t *testing.T) {
 	hook := verify.Hook(says(verify.Verdict{Output: "red"}, nil), verify.Options{Attempts: 5})
 	final := play(t.Context(), t, hook, capability.UseGuards{Continuations: 1})
 	assert.Equal(t, agent.StatusStopped, final.Status())
-	assert.Contains(t, final.StopSignal().MustGet().Message, "sent back 1 times: red")
+	assert.Contains(t, final.StopSignal().Message, "sent back 1 times: red")
 }
 
 func TestRunEndsWhenTheCheckPasses(t *testing.T) {
@@ -105,7 +105,7 @@ func TestRunIsStoppedWhenItNeverPasses(t *testing.T) {
 		final := play(t.Context(), t, hook)
 		assert.Equal(t, agent.StatusStopped, final.Status())
 		assert.Equal(t, 3, final.RunStepCount())
-		signal := final.StopSignal().MustGet()
+		signal := final.StopSignal()
 		assert.Equal(t, "verify", signal.Source)
 		assert.Contains(t, signal.Message, "sent back 2 times: red")
 	}

@@ -114,7 +114,7 @@ func (s Service) mockConversation(t *testing.T, mock *MockServer, streaming bool
 func (s Service) mockImage(t *testing.T, mock *MockServer) {
 	t.Helper()
 	d := s.at(t, false, mock.serveFixtures(t, []fixture{textFixture("nice")}))
-	if !agent.FeaturesOf(d.driver).OrEmpty().Images {
+	if !agent.FeaturesOf(d.driver).Images {
 		t.Skip("the driver does not support images")
 	}
 	image := []byte("not looked at by a mock: \x00\xff")

@@ -70,7 +70,7 @@ func BenchmarkAssistant(b *testing.B) {
 		"sends":   {Name: "send_email", Arguments: `{"recipients": ["ann@a.example"], "subject": "Payment", "body": "It is done."}`},
 	} {
 		b.Run(name, func(b *testing.B) {
-			compiled, err := hooks.NewSet(list...).Compile(call.Name).Get()
+			compiled, err := hooks.NewSet(list...).Compile(call.Name)
 			require.NoError(b, err)
 			x := compiled.WrapExecutor(ready{})
 			b.ReportAllocs()

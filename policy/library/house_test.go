@@ -225,6 +225,6 @@ func TestNames(t *testing.T) {
 	require.NoError(t, err)
 	list, err := p.Hooks()
 	require.NoError(t, err)
-	_, err = hooks.NewSet(list...).Compile("bash").Get()
+	_, err = hooks.NewSet(list...).Compile("bash")
 	require.NoError(t, err)
 }

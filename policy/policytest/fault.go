@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 )
@@ -73,12 +71,12 @@ func (f faulty) goesWell() bool {
 }
 
 // Do performs the action or simulates the failure.
-func (f faulty) Do(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
+func (f faulty) Do(ctx context.Context, r *action.Request) (*action.Answer, error) {
 	if f.goesWell() {
 		return f.inner.Do(ctx, r)
 	}
-	fail := func(kind action.Fault, text string) mo.Result[*action.Answer] {
-		return mo.Err[*action.Answer](&action.Error{Type: f.kind, Fault: kind, Err: errors.New(text + " (injected)")})
+	fail := func(kind action.Fault, text string) (*action.Answer, error) {
+		return nil, &action.Error{Type: f.kind, Fault: kind, Err: errors.New(text + " (injected)")}
 	}
 	switch f.Fault {
 	case "slow":
@@ -102,7 +100,7 @@ func (f faulty) Do(ctx context.Context, r *action.Request) mo.Result[*action.Ans
 }
 
 // slow waits and then performs the action.
-func (f faulty) slow(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
+func (f faulty) slow(ctx context.Context, r *action.Request) (*action.Answer, error) {
 	wait := time.NewTimer(cmp.Or(f.Delay, time.Second))
 	defer wait.Stop()
 	select {
@@ -113,22 +111,22 @@ func (f faulty) slow(ctx context.Context, r *action.Request) mo.Result[*action.A
 		if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 			kind = action.FaultTimeout
 		}
-		return mo.Err[*action.Answer](&action.Error{Type: f.kind, Fault: kind, Err: fmt.Errorf("delayed (injected): %w", context.Cause(ctx))})
+		return nil, &action.Error{Type: f.kind, Fault: kind, Err: fmt.Errorf("delayed (injected): %w", context.Cause(ctx))}
 	}
 }
 
 // badOutput runs a program whose output begins like a decision but is invalid.
-func (f faulty) badOutput(ctx context.Context, r *action.Request) mo.Result[*action.Answer] {
-	babbling, err := action.Command{Argv: []string{"echo", `{"decision": "maybe"}`}}.Action(action.Host{}).Get()
+func (f faulty) badOutput(ctx context.Context, r *action.Request) (*action.Answer, error) {
+	babbling, err := action.Command{Argv: []string{"echo", `{"decision": "maybe"}`}}.Action(action.Host{})
 	if err != nil {
-		return mo.Err[*action.Answer](err)
+		return nil, err
 	}
-	answer, err := babbling.Do(ctx, r).Get()
+	answer, err := babbling.Do(ctx, r)
 	if failed, ok := errors.AsType[*action.Error](err); ok {
-		return mo.Err[*action.Answer](&action.Error{Type: f.kind, Fault: failed.Fault, Err: fmt.Errorf("%w (injected)", failed.Err)})
+		return nil, &action.Error{Type: f.kind, Fault: failed.Fault, Err: fmt.Errorf("%w (injected)", failed.Err)}
 	}
 	if answer != nil {
 		answer.Output = strings.TrimSpace(answer.Output)
 	}
-	return mo.TupleToResult(answer, err)
+	return answer, err
 }

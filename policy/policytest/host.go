@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/agent"
@@ -51,16 +50,16 @@ type told struct {
 	what    string
 }
 
-func (t told) answer(name string) mo.Result[string] {
+func (t told) answer(name string) (string, error) {
 	text, ok := t.answers[name]
 	if !ok {
-		return mo.Err[string](fmt.Errorf("the fixtures have no answer from the %s %q: add %ss: {%s: …}", t.what, name, t.what, name))
+		return "", fmt.Errorf("the fixtures have no answer from the %s %q: add %ss: {%s: …}", t.what, name, t.what, name)
 	}
-	return mo.Ok(text)
+	return text, nil
 }
 
 // CallTool answers for a tool, found by server/tool or by its name.
-func (t told) CallTool(_ context.Context, server, tool string, _ json.RawMessage) mo.Result[string] {
+func (t told) CallTool(_ context.Context, server, tool string, _ json.RawMessage) (string, error) {
 	if _, ok := t.answers[server+"/"+tool]; ok {
 		return t.answer(server + "/" + tool)
 	}
@@ -68,11 +67,11 @@ func (t told) CallTool(_ context.Context, server, tool string, _ json.RawMessage
 }
 
 // StartAgent answers for an agent.
-func (t told) StartAgent(_ context.Context, start action.AgentStart) mo.Result[string] {
+func (t told) StartAgent(_ context.Context, start action.AgentStart) (string, error) {
 	return t.answer(start.Agent)
 }
 
 // Spawn answers for a pipeline.
-func (t told) Spawn(_ context.Context, s action.SpawnStart) mo.Result[string] {
+func (t told) Spawn(_ context.Context, s action.SpawnStart) (string, error) {
 	return t.answer(s.Pipeline)
 }

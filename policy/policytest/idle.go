@@ -3,8 +3,6 @@ package policytest
 import (
 	"context"
 
-	"github.com/samber/mo"
-
 	"github.com/grapnel-go/grapnel/action"
 )
 
@@ -12,8 +10,8 @@ import (
 type idle struct{}
 
 // Do returns an answer without an opinion.
-func (idle) Do(context.Context, *action.Request) mo.Result[*action.Answer] {
-	return mo.Ok(&action.Answer{Off: true})
+func (idle) Do(context.Context, *action.Request) (*action.Answer, error) {
+	return &action.Answer{Off: true}, nil
 }
 
 // IdleHost returns a host for actions that never run. It provides everything that a file can name except funcs.

@@ -57,7 +57,7 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 	defer t.turn.Unlock()
 	t.begin(now)
 	p := &performance{runs: runsOf(c.Transcript)}
-	set, err := hooks.NewSet(t.hooks...).Compile().Get()
+	set, err := hooks.NewSet(t.hooks...).Compile()
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (t *Trial) play(ctx context.Context, c *testCase, now Time, d *differences,
 // checkEnd compares the run's end with the expectation.
 func (x *expectation) checkEnd(d *differences, s agent.State, effects agent.Effects) {
 	got := string(s.Status())
-	signal, stopped := s.StopSignal().Get()
+	signal, stopped := s.StopSignal(), s.Stopped()
 	if stopped && s.Status() != agent.StatusDone {
 		got += fmt.Sprintf(" (%s by %s: %s)", signal.Reason, signal.Source, signal.Message)
 	}

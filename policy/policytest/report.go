@@ -114,7 +114,7 @@ func (t *Trial) report(e *Event, f fire.Fired, matched map[string]*matched) *Rep
 	}
 	r.call(e)
 	r.Metadata = metadataOf(f.Effects)
-	if s, ok := f.State.StopSignal().Get(); ok && f.Decision == hooks.StopRun {
+	if s, ok := f.State.StopSignal(), f.State.Stopped(); ok && f.Decision == hooks.StopRun {
 		r.Stopped = &s
 	}
 	for _, rule := range t.policy.Rules() {

@@ -90,7 +90,7 @@ func prepare(job bench.Job, telemetry capability.UseTelemetry, guards capability
 type scripted struct{ script *bench.Script }
 
 func (m scripted) Next(_ context.Context, s agent.State) mo.Result[agent.Step] {
-	last, _ := s.LastMessage().Get()
+	last := s.LastMessage()
 	ids, err := m.script.Reply(string(last.Role()), last.CallID())
 	if err != nil {
 		return mo.Err[agent.Step](err)

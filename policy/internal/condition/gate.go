@@ -89,7 +89,7 @@ func (t *toolGates) excludes(c *compiled, ev *event) bool {
 // gatesOf returns the gate cache for a tool of the agent whose state is s; nil if the agent lacks the tool. The
 // caller holds the lock.
 func (r *memory) gatesOf(s agent.State, tool string) *toolGates {
-	spec, ok := s.Request().Tools.ByName(tool).Get()
+	spec, ok := s.Request().Tools.ByName(tool)
 	if !ok {
 		return nil
 	}

@@ -66,7 +66,7 @@ type knownTool struct {
 // name.
 func (t *Tracker) tool(s agent.State, name string) *knownTool {
 	spec := agent.ToolSpec{Name: name}
-	if own, ok := s.Request().Tools.ByName(name).Get(); ok {
+	if own, ok := s.Request().Tools.ByName(name); ok {
 		spec = own
 	}
 	if known, ok := t.tools.Load(name); ok {

@@ -333,7 +333,7 @@ func completedRun(e agent.RunCompleted) any {
 		err = failed.Err
 	}
 	return runCompleted{
-		of(s.Run()), s.Session(), s.Status(), signalOf(s.StopSignal().OrEmpty()), s.Answer(), s.RunStepCount(),
+		of(s.Run()), s.Session(), s.Status(), signalOf(s.StopSignal()), s.Answer(), s.RunStepCount(),
 		usageOf(s.RunUsage()), time.Since(s.Run().Started).Milliseconds(), failureOf(err),
 	}
 }

@@ -169,7 +169,7 @@ func (t *Timeline) fresh() {
 
 // showInput shows the user's message and the beginning of a step.
 func (t *Timeline) showInput(e agent.InferenceStarted) {
-	if m, ok := e.State.LastMessage().Get(); t.input && !t.begun && ok && m.Role() == agent.RoleUser && m.Source() == "" {
+	if m := e.State.LastMessage(); t.input && !t.begun && m.Role() == agent.RoleUser && m.Source() == "" {
 		if t.noted {
 			t.paper.gap()
 		}

@@ -13,7 +13,7 @@ import (
 
 // Verdict describes how a run ended and what ended it: "stopped: after 20 steps, by steps (steps_limit)".
 func Verdict(s agent.State, err error) string {
-	signal := s.StopSignal().OrEmpty()
+	signal := s.StopSignal()
 	message, by := OneLine(signal.Message), OneLine(signal.StoppedBy())
 	switch s.Status() {
 	case agent.StatusDone:
@@ -49,7 +49,7 @@ func Verdict(s agent.State, err error) string {
 
 // HasAnswer reports whether the final reply of a run that is done is not empty.
 func HasAnswer(s agent.State) bool {
-	return s.StopSignal().OrEmpty().Details["emptyReply"] != true
+	return s.StopSignal().Details["emptyReply"] != true
 }
 
 func byWhom(by string) string {

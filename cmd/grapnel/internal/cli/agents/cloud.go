@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
@@ -42,7 +41,7 @@ var cloudSecrets = []string{azureKey, azureToken, vertexToken}
 type cloudModel struct {
 	agentfile.Model
 	BaseURL, Key string
-	Prices       mo.Option[drivers.Prices]
+	Prices       *drivers.Prices
 }
 
 // setting returns the value of an environment variable, without surrounding space.

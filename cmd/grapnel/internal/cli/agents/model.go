@@ -97,9 +97,9 @@ func configuredDriver(m agentfile.Model, d registry.Definition) (agent.Driver, e
 	if err != nil {
 		return nil, err
 	}
-	prices := mo.None[drivers.Prices]()
+	var prices *drivers.Prices
 	if p := d.Price; p != nil {
-		prices = mo.Some(drivers.NewPrices("", map[string]drivers.Price{m.Name: {Input: p.Input, Output: p.Output}}))
+		prices = new(drivers.NewPrices("", map[string]drivers.Price{m.Name: {Input: p.Input, Output: p.Output}}))
 	}
 	url := string(d.BaseURL)
 	switch m.Provider {
@@ -147,7 +147,7 @@ func (d firstCall) Stream(ctx context.Context, s agent.State, emit func(agent.De
 }
 
 // Features returns the features of the driver.
-func (d firstCall) Features() agent.Features { return agent.FeaturesOf(d.Driver).OrEmpty() }
+func (d firstCall) Features() agent.Features { return agent.FeaturesOf(d.Driver) }
 
 func reportStep(s agent.State, result mo.Result[agent.Step]) mo.Result[agent.Step] {
 	if _, err := result.Get(); err != nil && s.StepCount() == 0 && unreachable(err) {

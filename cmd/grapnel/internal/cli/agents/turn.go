@@ -93,5 +93,5 @@ func (m *Built) Finish(ctx context.Context, v *View, final agent.State, err erro
 
 // IsPlainEnd reports whether a run ended with an answer and needs no explanation.
 func IsPlainEnd(s agent.State) bool {
-	return s.Status() == agent.StatusDone && s.StopSignal().OrEmpty().Reason == agent.StopCompleted
+	return s.Status() == agent.StatusDone && s.StopSignal().Reason == agent.StopCompleted
 }

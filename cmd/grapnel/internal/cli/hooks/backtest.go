@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/action"
@@ -326,14 +325,14 @@ type idleAction struct {
 	rule string
 }
 
-func (a idleAction) Do(context.Context, *action.Request) mo.Result[*action.Answer] {
+func (a idleAction) Do(context.Context, *action.Request) (*action.Answer, error) {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
 	if a.of.seen == nil {
 		a.of.seen = map[string]bool{}
 	}
 	a.of.seen[a.rule] = true
-	return mo.Ok(&action.Answer{Off: true})
+	return &action.Answer{Off: true}, nil
 }
 
 // names returns the rules whose actions were called.

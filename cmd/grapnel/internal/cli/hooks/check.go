@@ -121,10 +121,10 @@ func checkVariables(_ policy.Rule, a action.Declared) (err error) {
 	host := action.Host{Secrets: action.Secrets{File: agents.SecretsFile()}}
 	switch a := a.(type) {
 	case action.HTTP:
-		_, err = a.Action(host).Get()
+		_, err = a.Action(host)
 	case action.Gate:
 		if a.By == action.GateCallback {
-			_, err = a.Action(host).Get()
+			_, err = a.Action(host)
 		}
 	}
 	return err
