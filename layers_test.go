@@ -232,8 +232,8 @@ var layers = map[string]layer{
 	}, Modules: core},
 	"coordinator/wire": {Ours: []string{"agent", "durable", "pipeline"}},
 	"coordinator": {Ours: []string{
-		"action", "agent", "coordinator/wire", "durable", "durable/command", "hooks", "pipeline", "policy", "registry", "telemetry", "toolexec",
-		"internal/firing", "internal/invisible", "internal/runctx", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version",
+		"action", "agent", "coordinator/wire", "durable", "durable/command", "durable/waiver", "hooks", "pipeline", "policy", "registry", "telemetry",
+		"toolexec", "internal/firing", "internal/invisible", "internal/runctx", "internal/rooted", "internal/semconv", "internal/strictjson", "internal/version",
 		"internal/yamlfile",
 	}, Modules: core},
 	"coordinator/internal/cause": {},

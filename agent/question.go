@@ -50,6 +50,8 @@ type Question struct {
 	Required bool `json:"required,omitempty"`
 	Layer    int  `json:"layer,omitempty"`
 	Priority int  `json:"priority,omitempty"`
+	// Waivable reports whether the agent answers with waivers: package waiver has the hook. Without it, a waiver would have no effect.
+	Waivable bool `json:"waivable,omitempty"`
 	// Approvers, unless empty, are the names and roles of the people who may answer. Answers from others, or from
 	// people without a verified identity, do not count.
 	Approvers []string `json:"approvers,omitempty"`
@@ -78,7 +80,7 @@ type Gate struct {
 	Seen json.RawMessage `json:"seen,omitempty"`
 }
 
-// ID identifies the question by everything but its time limit, its answers, and a gate's Host and Seen. It is the same for the
+// ID identifies the question by everything but its time limit, Waivable, its answers, and a gate's Host and Seen. It is the same for the
 // question as it is stored. Approval.Covers names questions by it. A question that is asked again keeps its answers only if its
 // ID is the same.
 func (q Question) ID() string {

@@ -30,6 +30,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
+	"github.com/grapnel-go/grapnel/durable/waiver"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/registry"
 	"github.com/grapnel-go/grapnel/toolexec"
@@ -59,6 +60,9 @@ func testApproval(t *testing.T, own bool) {
 			}
 			return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: "c1", Name: "pay", Arguments: "{}"}), FinishReason: agent.FinishToolCalls}, nil
 		})
+		if own {
+			rules = append(rules, waiver.Hook(b.store))
+		}
 		a, err := builder.New().WithName(d.Name).WithDriver(driver).With(
 			capability.UseTools(pay), capability.UseHooks(rules...), capability.UseApproval(agent.ParkApprover), capability.UseDurability{Keeper: k},
 		).Build().Get()
@@ -75,6 +79,7 @@ func testApproval(t *testing.T, own bool) {
 	require.Equal(t, wire.Waiting, d.Status)
 	require.Len(t, d.WaitsFor, 1)
 	assert.Len(t, d.WaitsFor[0].Questions, 1)
+	assert.Equal(t, own, d.WaitsFor[0].Asked[0].Waivable, "only with the hook")
 
 	at := "/approvals/wait?" + url.Values{"run": {string(id)}, "wait": {d.WaitsFor[0].Wait}}.Encode()
 	for _, role := range []wire.Role{wire.Viewer, wire.RunnerRole} {

@@ -12,6 +12,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/waiver"
 	"github.com/grapnel-go/grapnel/pipeline"
 	"github.com/grapnel-go/grapnel/policy"
 )
@@ -152,7 +153,7 @@ func waitView(w durable.Wait) wire.WaitView {
 	for _, q := range durable.OpenQuestions(w, i) {
 		v.Questions = append(v.Questions, q.ID())
 		v.Asked = append(v.Asked, wire.QuestionView{
-			ID: q.ID(), By: q.By, Rule: q.Rule, Reason: q.Reason, Approvers: q.Approvers, Quorum: max(q.Quorum, 1), Approvals: q.Approvals(),
+			ID: q.ID(), By: q.By, Rule: q.Rule, Reason: q.Reason, Approvers: q.Approvers, Quorum: max(q.Quorum, 1), Approvals: q.Approvals(), Waivable: waiver.CanAnswer(q),
 		})
 	}
 	return v

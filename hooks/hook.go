@@ -30,6 +30,7 @@ type Hook struct {
 	policy   FailurePolicy
 	detached bool
 	shadow   bool
+	waives   bool
 	origin   *Origin
 	matchers []Matcher
 	implied  []Matcher // for Gaps only
@@ -101,6 +102,10 @@ func (h Hook) Detach() Hook { h.detached = true; return h }
 // InShadow returns the control in shadow. It is asked but has no effect. Its decision, or its failure, appears only in
 // its events. Use it to try out a rule before enforcing it.
 func (h Hook) InShadow() Hook { h.shadow = true; return h }
+
+// WithWaivers returns the control as one that approves what waivers cover. The questions of the agent's other hooks are then marked as
+// Waivable, so that people are offered waivers.
+func (h Hook) WithWaivers() Hook { h.waives = true; return h }
 
 // IsShadow reports whether the hook is in shadow: asked, but without effect.
 func (h Hook) IsShadow() bool { return h.shadow }

@@ -25,6 +25,7 @@ type entry[C Context] struct {
 	shadow   bool // asked, but without effect
 	origin   *Origin
 	priority int
+	waivable bool // Question.Waivable of its questions
 }
 
 // verdict is the result of calling a hook.
@@ -218,7 +219,7 @@ func (e *entry[C]) questionOf(o *Outcome) *agent.Question {
 		q.Within, q.OnTimeout = o.question.Within, o.question.OnTimeout
 		q.Kind, q.Gate, q.Approvers, q.Quorum = o.question.Kind, o.question.Gate, o.question.Approvers, o.question.Quorum
 	}
-	q.By, q.Priority = e.name, e.priority
+	q.By, q.Priority, q.Waivable = e.name, e.priority, e.waivable
 	if e.origin != nil {
 		q.Rule, q.Required, q.Layer = e.origin.Rule, e.origin.Required, e.origin.Layer
 	}

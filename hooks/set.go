@@ -296,6 +296,7 @@ func pointHooksOf[C Context](s Set, at Point[C]) pointHooks[C] {
 	info, _ := infoOf(at.name)
 	var m pointHooks[C]
 	order := s.Order(at.name)
+	waivable := at.name == PreToolUse && slices.ContainsFunc(s.hooks, func(h Hook) bool { return h.waives && !h.shadow })
 	for _, h := range s.sort(info) {
 		if !slices.Contains(h.points, at.name) {
 			continue
@@ -303,6 +304,7 @@ func pointHooksOf[C Context](s Set, at Point[C]) pointHooks[C] {
 		e := &entry[C]{
 			name: h.name, info: info, order: slices.Index(order, h.name) + 1,
 			timeout: h.timeout, policy: h.policy, detached: h.detached, shadow: h.shadow, origin: h.origin, priority: h.priority,
+			waivable: waivable,
 		}
 		if len(h.matchers) > 0 {
 			matcher := And(h.matchers...)

@@ -30,6 +30,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
+	"github.com/grapnel-go/grapnel/durable/waiver"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -61,9 +62,13 @@ func (r *room) ask(q agent.Question, rewrite string, arguments ...string) *asked
 	calls := lo.Map(arguments, func(one string, i int) agent.ToolCall {
 		return agent.ToolCall{ID: fmt.Sprintf("c%d", i+1), Name: "pay", Arguments: one}
 	})
+	answering := []hooks.Hook{waiver.Hook(r.store)}
+	if r.unwaived {
+		answering = nil
+	}
 	clerk, err := builder.New().WithName("clerk").WithDriver(agenttest.Script(
 		agenttest.Reply(agent.Step{Message: agent.Assistant("", calls...), FinishReason: agent.FinishToolCalls}), agenttest.Say("Done."))).
-		With(capability.UseTools(pay), capability.UseDurability{Keeper: keeper}, capability.UseApproval(agent.ParkApprover),
+		With(capability.UseTools(pay), capability.UseDurability{Keeper: keeper}, capability.UseApproval(agent.ParkApprover), capability.UseHooks(answering...),
 			capability.UseHooks(hooks.On(hooks.AtPreToolUse, "limit", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 				if c.Call().Arguments == rewrite {
 					return c.Rewrite(json.RawMessage(carol))
@@ -305,6 +310,15 @@ func TestYesUntilFriday(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	assert.Equal(t, "ann", all[0].By)
+
+	// An agent without the hook would not use it.
+	r.unwaived = true
+	a = r.ask(agent.Question{Reason: "much"}, "", `{"command":"git push"}`)
+	assert.NotContains(t, r.get("/ui/inbox").body, "Yes, until Friday")
+	assert.Contains(t, text(r.get(a.at(0)).body), "Like calls cannot be approved in advance: the agent does not use waivers")
+	got := r.do(http.MethodPost, a.at(0), a.form(0, "waive", "until", day, "arg.command", "git push"))
+	assert.Equal(t, http.StatusUnprocessableEntity, got.StatusCode)
+	assert.Contains(t, got.body, "A waiver cannot answer this: the agent does not use waivers")
 }
 
 // A wait whose question cannot be read hides no other question.

@@ -50,6 +50,7 @@ type room struct {
 	cookie string
 	decide chan action.Decision // what the hook of the blueprint "gated" decides
 	log    syncedLog
+	unwaived bool // agents of ask have no waiver.Hook
 	// hostile waits with hostile text: see hostile.
 	hostile *asked
 }

@@ -182,6 +182,8 @@ type QuestionView struct {
 	Approvers []string `json:"approvers,omitempty"`
 	Quorum    int      `json:"quorum"`
 	Approvals int      `json:"approvals"`
+	// Waivable says whether a waiver can answer it: the agent has the hook for that, and the question is of a rule that is not required.
+	Waivable bool `json:"waivable"`
 }
 
 // RuleView is a hook of a run's blueprint.

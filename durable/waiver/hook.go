@@ -26,7 +26,7 @@ type Source interface {
 func Hook(store Source) hooks.Hook {
 	return hooks.On(hooks.AtInterventionRequested, "waiver", func(ctx context.Context, c hooks.InterventionContext) hooks.Result {
 		open := c.Questions().Open()
-		if len(open) == 0 || !slices.ContainsFunc(open, CanAnswer) {
+		if !slices.ContainsFunc(open, isForWaivers) {
 			return c.Allow()
 		}
 		waivers, err := store.Waivers(ctx, false)
@@ -42,11 +42,17 @@ func Hook(store Source) hooks.Hook {
 			used = append(used, fmt.Sprintf("%s of %s", w.ID, w.By))
 		}
 		return c.Approve("waiver " + strings.Join(lo.Uniq(used), ", "))
-	}).WithPriority(math.MaxInt).WithFailure(hooks.Open)
+	}).WithPriority(math.MaxInt).WithFailure(hooks.Open).WithWaivers()
 }
 
-// CanAnswer reports whether a waiver may answer a question.
+// CanAnswer reports whether a waiver may answer a question, and the agent that asks it has Hook.
 func CanAnswer(q agent.Question) bool { return whyNot(q) == "" }
+
+// isForWaivers reports whether a waiver may answer a question if the agent has Hook.
+func isForWaivers(q agent.Question) bool {
+	q.Waivable = true
+	return CanAnswer(q)
+}
 
 // whyNot returns why no waiver may answer a question; empty if one may.
 func whyNot(q agent.Question) string {
@@ -59,6 +65,8 @@ func whyNot(q agent.Question) string {
 		return "the rule " + q.By + " is of a required policy, whose questions only people answer"
 	case q.Restricted():
 		return "about the rule " + q.By + ", " + q.Needs()
+	case !q.Waivable:
+		return "the agent does not use waivers: its program must give it the hook of package waiver"
 	}
 	return ""
 }
@@ -66,5 +74,5 @@ func whyNot(q agent.Question) string {
 // answers reports whether a waiver answers a question about a call. A waiver that cannot be read answers none.
 func answers(w durable.Waiver, q agent.Question, call agent.ToolCall) bool {
 	s, err := ScopeOf(w)
-	return err == nil && CanAnswer(q) && s.Covers(q.By, call)
+	return err == nil && isForWaivers(q) && s.Covers(q.By, call)
 }

@@ -182,7 +182,7 @@ func TestPreview(t *testing.T) {
 // The narrowest scope is for exactly the call. It says what no pattern describes, and why no waiver may answer.
 func TestScopeOfCall(t *testing.T) {
 	asked := func(q agent.Question) agent.Questions {
-		q.By = "payments/large"
+		q.By, q.Waivable = "payments/large", true
 		return agent.Questions{q}
 	}
 	s, free, err := waiver.ScopeOfCall(asked(agent.Question{}), agent.ToolCall{Name: "transfer", Arguments: `{"to":"rm *.log | a/b",` +
@@ -201,13 +201,14 @@ func TestScopeOfCall(t *testing.T) {
 	} {
 		assert.Equal(t, covered, s.Covers("payments/large", agent.ToolCall{Name: "transfer", Arguments: arguments}), arguments)
 	}
-	two := append(asked(agent.Question{}), agent.Question{By: "night"})
+	two := append(asked(agent.Question{}), agent.Question{By: "night", Waivable: true})
 	for why, q := range map[string]agent.Questions{
 		"payments/large, night":   two,
 		"of a required policy":    asked(agent.Question{Required: true}),
 		"it needs 2 approvals":    asked(agent.Question{Quorum: 2}),
 		"that have not begun":     asked(agent.Question{Kind: agent.QuestionDoubt}),
 		"would allow all of them": asked(agent.Question{}),
+		"does not use waivers":    {{By: "payments/large"}},
 	} {
 		_, _, err := waiver.ScopeOfCall(q, agent.ToolCall{Name: "transfer", Arguments: `{"tags":["a"]}`})
 		assert.ErrorContains(t, err, why)

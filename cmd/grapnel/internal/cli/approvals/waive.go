@@ -104,7 +104,8 @@ func (o *waiving) scopeOf(c *cobra.Command, k *storage.Store, args []string) (wa
 	case len(rules) == 1:
 		s.Rule = rules[0]
 	case len(rules) == 0:
-		return s, console.Usagef("call %s of run %s has no question that a waiver may answer", call.CallID(), about.ID)
+		_, _, err := waiver.ScopeOfCall(call.Questions, call.Call)
+		return s, console.Usagef("no waiver can answer the questions about call %s of run %s: %w", call.CallID(), about.ID, err)
 	default:
 		return s, console.Usagef("several rules ask about call %s: name one with --rule: %s", call.CallID(), strings.Join(rules, ", "))
 	}
