@@ -47,6 +47,9 @@ func selectNumbers(f durable.Filter, below store.Position) (query, order string,
 	if from == byCreation {
 		order = "r.created DESC, r.num DESC"
 	}
+	if status != "" || from == by+"block" || from == by+"decision" { // others leave few runs
+		andTimes(l, strings.TrimSuffix(order, " DESC"), f)
+	}
 	if f.Blocked {
 		l.And("r.blocked = 1 AND r.blocked <> 0")
 	}
@@ -73,6 +76,18 @@ func selectNumbers(f durable.Filter, below store.Position) (query, order string,
 		return page(status + " = +" + l.Arg(string(s)))
 	})
 	return merge(pages) + " ORDER BY listed DESC LIMIT " + limit, order, l.Args
+}
+
+// andTimes adds the conditions of the numbers that runs of a time have: otherwise, a list in which few match would read all older
+// runs. Numbers follow the times except among runs that are stored at the same time, which are fewer than 1000.
+func andTimes(l *store.Listing, number string, f durable.Filter) {
+	const created = "SELECT num FROM runs INDEXED BY runs_by_creation WHERE created "
+	if !f.Since.IsZero() {
+		l.And(number + " >= (SELECT min(num) FROM (" + created + ">= " + l.Arg(&f.Since) + " ORDER BY created, num LIMIT 1000))")
+	}
+	if !f.Until.IsZero() {
+		l.And(number + " <= (SELECT max(num) FROM (" + created + "< " + l.Arg(&f.Until) + " ORDER BY created DESC, num DESC LIMIT 1000))")
+	}
 }
 
 // merge returns the query for the numbers that other queries list.

@@ -128,6 +128,13 @@ func TestPlansOfLists(t *testing.T) {
 		}
 		assert.NotContains(t, plan, "runs_by")
 	}
+	for _, f := range []durable.Filter{{Status: waiting}, {Label: label, Status: waiting}, {By: "b", Status: waiting}, {Blocked: true}, {Hook: "h"}} {
+		f.Since, f.Until = time.Now(), time.Now()
+		timed, _ := selectList(f, below)
+		plan := strings.Join(explainPlan(t, s, timed), "\n")
+		assert.Regexp(t, `(rowid|run|num)>\? AND (rowid|run|num)<\?`, plan, "no run before the time is read")
+		assert.Contains(t, plan, "COVERING INDEX runs_by_creation (created>?)")
+	}
 	newest, _ := selectList(durable.Filter{LastTurn: true, Status: waiting}, below)
 	plan := strings.Join(explainPlan(t, s, newest), "\n")
 	assert.Contains(t, plan, "runs_by_turn (status=? AND rowid<?)")
