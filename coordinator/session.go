@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
@@ -436,16 +438,18 @@ func (c *Coordinator) ListSessions(ctx context.Context, f wire.SessionFilter) (w
 	if err != nil {
 		return out, err
 	}
+	later := lo.FilterMap(p.runs, func(r durable.Run, _ int) (agent.SessionID, bool) { return r.Session, r.Traits.Turn == durable.TurnLater })
+	var firsts []durable.Run
+	if len(later) > 0 {
+		if firsts, err = c.store.List(ctx, durable.Filter{Sessions: later, Turn: durable.TurnFirst, Limit: len(later)}); err != nil {
+			return out, err
+		}
+	}
+	first := lo.KeyBy(firsts, func(r durable.Run) agent.SessionID { return r.Session })
 	for _, last := range p.runs {
 		began := last.Created
-		if last.Traits.Turn == durable.TurnLater {
-			first, err := c.store.List(ctx, durable.Filter{Session: last.Session, Turn: durable.TurnFirst, Limit: 1})
-			if err != nil {
-				return out, err
-			}
-			if len(first) > 0 { // otherwise it was deleted
-				began = first[0].Created
-			}
+		if r, ok := first[last.Session]; ok { // otherwise it has one run, or the first was deleted
+			began = r.Created
 		}
 		v := viewOf(last)
 		out.Sessions = append(out.Sessions, wire.SessionSummary{

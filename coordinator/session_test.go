@@ -1,6 +1,7 @@
 package coordinator_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
@@ -17,6 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/memory"
 )
 
 // transcript returns the texts of a conversation, with the sources of messages that have one.
@@ -301,6 +304,42 @@ func TestListSessions(t *testing.T) {
 	require.NoError(t, json.Unmarshal(text, &runs))
 	require.Len(t, runs.Runs, 2)
 	assert.Equal(t, next.ID, runs.Runs[1].RunID)
+}
+
+// countingStore counts the lists of runs.
+type countingStore struct {
+	durable.Store
+
+	lists int
+}
+
+func (s *countingStore) List(ctx context.Context, f durable.Filter) ([]durable.Run, error) {
+	s.lists++
+	return s.Store.List(ctx, f)
+}
+
+// However many sessions of several runs a page has, it is read with two queries.
+func TestSessionsOfOnePage(t *testing.T) {
+	store := &countingStore{Store: memory.New()}
+	defer store.Close()
+	c, err := coordinator.New(coordinator.Options{Store: store})
+	require.NoError(t, err)
+	_, err = c.CreateBlueprint(t.Context(), []byte(`{"name": "clerk", "type": "autonomous"}`), "ann")
+	require.NoError(t, err)
+	var want []time.Time
+	for range 3 {
+		first, err := c.Submit(t.Context(), wire.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "one"}`)}, "ann")
+		require.NoError(t, err)
+		require.NoError(t, c.Stop(t.Context(), first.ID, "", "ann"))
+		_, err = c.Resume(t.Context(), first.Session, wire.ResumeRequest{Prompt: "two"}, "ann")
+		require.NoError(t, err)
+		want = append([]time.Time{first.Created.UTC()}, want...)
+	}
+	store.lists = 0
+	page, err := c.ListSessions(t.Context(), wire.SessionFilter{Limit: 10})
+	require.NoError(t, err)
+	assert.Equal(t, want, lo.Map(page.Sessions, func(s wire.SessionSummary, _ int) time.Time { return s.CreatedAt }))
+	assert.Equal(t, 2, store.lists)
 }
 
 // A session that has started many runs with callbacks is still found, listed and resumed.

@@ -374,6 +374,8 @@ type Filter struct {
 	Name    string
 	Session agent.SessionID
 	Parent  agent.RunID
+	// Sessions, unless empty, lists the selected sessions.
+	Sessions []agent.SessionID
 	// After, RetryOf, ParentSession, Turn and RequestKey, unless empty, must be equal.
 	After         agent.RunID
 	RetryOf       agent.RunID

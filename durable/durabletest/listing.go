@@ -67,6 +67,9 @@ var listing = map[string]part{
 		}{
 			{durable.Filter{Session: "v", Turn: durable.TurnFirst}, []agent.RunID{"8"}},
 			{durable.Filter{Session: "v", After: "8"}, []agent.RunID{"9"}},
+			{durable.Filter{Sessions: []agent.SessionID{"u", "v", "w"}}, []agent.RunID{"9", "8", "4", "3"}},
+			{durable.Filter{Sessions: []agent.SessionID{"u", "v"}, Turn: durable.TurnFirst, Limit: 2}, []agent.RunID{"8"}},
+			{durable.Filter{Sessions: []agent.SessionID{"u", "v"}, Session: "u", Before: "4"}, []agent.RunID{"3"}},
 			{durable.Filter{Session: "v", RequestKey: "k"}, []agent.RunID{"9"}},
 			{durable.Filter{Session: "u", RequestKey: "k"}, []agent.RunID{}},
 			{durable.Filter{RetryOf: "8"}, []agent.RunID{"9"}},

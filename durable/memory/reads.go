@@ -86,7 +86,7 @@ func (v view) Count(f durable.Filter) (int, error) {
 func matchesJob(f *durable.Filter, r *durable.Run) bool {
 	label, has := r.Labels[f.Label.Name]
 	return (f.Kind == "" || f.Kind == r.Kind) && (f.Phase == "" || f.Phase == r.Phase) && (f.Name == "" || f.Name == r.Name) &&
-		(f.Session == "" || f.Session == r.Session) && (f.Parent == "" || f.Parent == r.Parent) && (f.After == "" || f.After == r.After) &&
+		(f.Session == "" || f.Session == r.Session) && (len(f.Sessions) == 0 || slices.Contains(f.Sessions, r.Session)) && (f.Parent == "" || f.Parent == r.Parent) && (f.After == "" || f.After == r.After) &&
 		(f.ParentSession == "" || f.ParentSession == r.Traits.ParentSession) && (f.Turn == "" || f.Turn == r.Traits.Turn) &&
 		(f.RequestKey == "" || f.RequestKey == r.Traits.RequestKey) && (f.RetryOf == "" || f.RetryOf == r.Traits.RetryOf) &&
 		(!f.HasTurn && !f.LastTurn || r.Traits.Turn != "") && (!f.HasHooks || r.Traits.HasHooks) && (f.Label.Name == "" || has && label == f.Label.Value) &&

@@ -16,7 +16,7 @@ import (
 
 // listQuery returns the query of a list. The filter decides which index it reads:
 //
-//   - session, parent, parent session, retried run: the index of that column, because there are few runs;
+//   - sessions, parent, parent session, retried run: the index of that column, because there are few runs;
 //   - label, turns, hooks, phase, submitter, name, kind, status: an index that ends with the status and the number. The query merges
 //     one list per status. Row comparisons of these two in place of equals signs rule out the index of the numbers: the planner might
 //     otherwise scan the newest runs in the hope of finding the few that match;
@@ -26,6 +26,9 @@ import (
 func listQuery(f durable.Filter, below store.Position) (query string, args []any) {
 	l := store.ListRuns(f, "")
 	limit, behind := l.Arg(f.Limit), l.Arg(below.Num)+"::bigint"
+	if len(f.Sessions) > 0 {
+		l.And("r.session = ANY (" + l.Arg(storedTexts(f.Sessions)) + "::text[]) AND r.session <> ''")
+	}
 	if f.Blocked {
 		l.And("r.blocked")
 	}
@@ -66,7 +69,7 @@ func listQuery(f durable.Filter, below store.Position) (query string, args []any
 		return "SELECT " + runs.Columns + " FROM unnest(" + statuses() + ") wanted CROSS JOIN LATERAL (SELECT r.* FROM " + from + " WHERE " +
 			strings.Join(l.Where, " AND ") + " ORDER BY " + status + " DESC, " + num + " DESC LIMIT " + limit + ") r ORDER BY r.num DESC LIMIT " + limit
 	}
-	hasFew := f.Session != "" || f.Parent != "" || f.ParentSession != "" || f.RetryOf != ""
+	hasFew := f.Session != "" || len(f.Sessions) > 0 || f.Parent != "" || f.ParentSession != "" || f.RetryOf != ""
 	hasOwn := f.Blocked || f.Decision != "" || f.Hook != "" || changed
 	switch {
 	case f.Label.Name != "" && !hasFew:

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"cmp"
+	"encoding/json"
 	"math"
 	"slices"
 	"strings"
@@ -49,6 +50,10 @@ func selectNumbers(f durable.Filter, below store.Position) (query, order string,
 	}
 	if status != "" || from == by+"block" || from == by+"decision" { // others leave few runs
 		andTimes(l, strings.TrimSuffix(order, " DESC"), f)
+	}
+	if len(f.Sessions) > 0 {
+		sessions, _ := json.Marshal(f.Sessions) //nolint:errchkjson // texts can always be written
+		l.And("r.session IN (SELECT value FROM json_each(" + l.Arg(string(sessions)) + ")) AND r.session <> ''")
 	}
 	if f.Blocked {
 		l.And("r.blocked = 1 AND r.blocked <> 0")
@@ -118,7 +123,7 @@ func selectIndex(l *store.Listing, f durable.Filter) (from, status string) {
 		from, status string
 	}{
 		{f.Parent != "", by + "parent", ""},
-		{f.Session != "", by + "session", ""},
+		{f.Session != "" || len(f.Sessions) > 0, by + "session", ""},
 		{f.RetryOf != "", by + "retry", ""},
 		{f.ParentSession != "", by + "parent_session", ""},
 		{f.Label.Name != "", "labels l INDEXED BY labels_by_value CROSS JOIN runs r ON r.num = l.run", "l.status"},

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/internal/store"
@@ -139,6 +140,8 @@ func TestPlansOfLists(t *testing.T) {
 	plan := strings.Join(explainPlan(t, s, newest), "\n")
 	assert.Contains(t, plan, "runs_by_turn (status=? AND rowid<?)")
 	assert.Contains(t, plan, "SEARCH later USING INDEX runs_by_session (session=? AND rowid>?)")
+	sessions, _ := selectList(durable.Filter{Sessions: []agent.SessionID{"s", "u"}, Turn: "t"}, below)
+	assert.Contains(t, strings.Join(explainPlan(t, s, sessions), "\n"), "runs_by_session (session=? AND rowid<?)")
 	count, _ := selectCount(durable.Filter{HasTurn: true, Status: waiting}, below)
 	assert.Contains(t, strings.Join(explainPlan(t, s, count), "\n"), "runs_by_turn (status=? AND rowid<?)")
 
