@@ -319,7 +319,7 @@ func addQuiet[I any](a *api, o huma.Operation, do func(ctx context.Context, in *
 
 // finish records an operation that has changed nothing, and converts its error to a response.
 func (a *api) finish(ctx context.Context, o huma.Operation, err error) error {
-	return a.problem(ctx, o, cmp.Or(err, a.recordNow(ctx)))
+	return a.problem(ctx, o, cmp.Or(err, recordNow(ctx, a.store)))
 }
 
 // problem converts the error of an operation to a response.

@@ -75,12 +75,12 @@ func (a *api) record(ctx context.Context, detail string) {
 }
 
 // recordNow adds to the audit log what a request was to change and has not changed, even if its client has gone.
-func (a *api) recordNow(ctx context.Context) error {
+func recordNow(ctx context.Context, store durable.Documents) error {
 	entry, over := durable.TakeCompanion(ctx)
 	if entry == nil {
 		return nil
 	}
-	_, err := a.store.PutDocument(context.WithoutCancel(ctx), entry())
+	_, err := store.PutDocument(context.WithoutCancel(ctx), entry())
 	over(err == nil)
 	if err != nil {
 		return fmt.Errorf("writing to the audit log: %w", err)

@@ -2,14 +2,14 @@ package api
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
+	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Local does for pages in the process what the API does for clients. It checks no role, and adds to the audit log only what AddAuditEntry is given.
+// Local does for pages in the process what the API does for clients. It checks no role, and adds to the audit log only what Audit is given.
 type Local struct{ *coordinator.Coordinator }
 
 // ListEvents returns at most limit events of a run after the one with a number: its own, its end, and later hooks' events.
@@ -23,10 +23,11 @@ func (l Local) TokenByHash(ctx context.Context, hash string) (wire.Token, error)
 	return findToken(ctx, l.Store(), hash)
 }
 
-// AddAuditEntry adds an entry to the audit log, and sets its ID and time. What it is about must not be carried out when that fails.
-func (l Local) AddAuditEntry(ctx context.Context, e wire.AuditEntry) error {
-	if _, err := l.Store().PutDocument(ctx, newEntry(e)); err != nil {
-		return fmt.Errorf("writing to the audit log: %w", err)
-	}
-	return nil
+// Audit returns a context for changes with an entry of the audit log, whose ID and time it sets: the first change stores it in its
+// transaction. Finish stores it if no change has.
+func (l Local) Audit(ctx context.Context, e wire.AuditEntry) (changing context.Context, finish func() error) {
+	var entry durable.Companion
+	entry.Set(func(...durable.Run) durable.Document { return newEntry(e) })
+	ctx = durable.WithCompanion(ctx, &entry)
+	return ctx, func() error { return recordNow(ctx, l.Store()) }
 }

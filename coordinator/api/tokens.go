@@ -174,7 +174,7 @@ func (a *api) authorize(to huma.API, ctx huma.Context, next func(huma.Context)) 
 	default:
 		ctx = a.audit(huma.WithValue(ctx, identityKey{}, about))
 		next(ctx)
-		if err := a.recordNow(ctx.Context()); err != nil { // of a request that was refused before its operation
+		if err := recordNow(ctx.Context(), a.store); err != nil { // of a request that was refused before its operation
 			a.logError("recording a request", err)
 		}
 	}

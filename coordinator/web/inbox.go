@@ -16,6 +16,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 	"github.com/grapnel-go/grapnel/internal/markup"
@@ -433,13 +434,18 @@ func identifyAuthor(r *http.Request) (approval.Principal, error) {
 	return approval.Principal{}, approval.ErrUnidentified
 }
 
-// recordAnswer writes an answer to the audit log of the coordinator.
-func (h *Handler) recordAnswer(ctx context.Context, author *approval.Principal, run agent.RunID, what string) error {
+// recordAnswer returns the context of an answer, which is stored with an entry of the coordinator's audit log.
+func (h *Handler) recordAnswer(
+	ctx context.Context, author *approval.Principal, run agent.RunID, what string,
+) (storing context.Context, finish func() error) {
 	if h.o.Coordinator == nil {
-		return nil
+		return ctx, func() error { return nil }
 	}
 	if author == nil {
 		what += " by a link"
 	}
-	return h.record(ctx, viewOf(ctx).who, "answer", linksPath, run, what)
+	who := viewOf(ctx).who
+	return h.o.Coordinator.Audit(ctx, wire.AuditEntry{
+		By: who.Name, TokenID: who.ID, Operation: "answer", Path: linksPath, Run: run, Detail: what,
+	})
 }

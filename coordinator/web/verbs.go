@@ -18,11 +18,6 @@ import (
 	"github.com/grapnel-go/grapnel/internal/markup"
 )
 
-// record writes to the coordinator's audit log what a person is about to change.
-func (h *Handler) record(ctx context.Context, by person, operation, path string, run agent.RunID, detail string) error {
-	return h.o.Coordinator.AddAuditEntry(ctx, wire.AuditEntry{By: by.Name, TokenID: by.ID, Operation: operation, Path: path, Run: run, Detail: detail})
-}
-
 // verb is what an operator does with a form. It returns the path of the page that shows what it did.
 type verb func(ctx context.Context, v *view, id string, form url.Values) (string, error)
 
@@ -42,9 +37,11 @@ func (h *Handler) operation(name string, do verb) func(http.ResponseWriter, *htt
 			err = errRole
 		default:
 			detail := wire.RetryRequest{PastHook: r.PostForm.Get("past"), Reason: r.PostForm.Get("reason")}.Detail()
-			if err = h.record(r.Context(), v.who, name, r.URL.Path, "", detail); err == nil {
-				at, err = do(r.Context(), v, r.PathValue("id"), r.PostForm)
-			}
+			ctx, finish := h.o.Coordinator.Audit(r.Context(), wire.AuditEntry{
+				By: v.who.Name, TokenID: v.who.ID, Operation: name, Path: r.URL.Path, Detail: detail,
+			})
+			at, err = do(ctx, v, r.PathValue("id"), r.PostForm)
+			err = errors.Join(err, finish())
 		}
 		status := http.StatusUnprocessableEntity
 		invalid, isInvalid := errors.AsType[*coordinator.InvalidError](err)

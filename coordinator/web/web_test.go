@@ -76,7 +76,7 @@ func (l *syncedLog) String() string {
 // newRoom starts a coordinator. Fake, unless nil, is what its pages read.
 func newRoom(t *testing.T, fake web.Coordinator) *room {
 	t.Helper()
-	r := &room{t: t, store: memory.New(), decide: make(chan action.Decision)}
+	r := &room{t: t, store: &changes{Store: memory.New()}, decide: make(chan action.Decision)}
 	t.Cleanup(func() { assert.NoError(t, r.store.Close()) })
 	gate := func(ctx context.Context, _ *action.Request) (*action.Decision, error) {
 		select {
@@ -111,6 +111,42 @@ func newRoom(t *testing.T, fake web.Coordinator) *room {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return r
+}
+
+// changes is a store that knows which changes were made with an entry of an audit log.
+type changes struct {
+	durable.Store
+
+	mu       sync.Mutex
+	recorded []string
+}
+
+func (s *changes) note(ctx context.Context, change string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if durable.HasCompanion(ctx) {
+		s.recorded = append(s.recorded, change)
+	}
+}
+
+func (s *changes) Submit(ctx context.Context, jobs ...durable.Job) ([]durable.Run, error) {
+	s.note(ctx, "submit")
+	return s.Store.Submit(ctx, jobs...)
+}
+
+func (s *changes) Signal(ctx context.Context, id agent.RunID, signal durable.Signal) error {
+	s.note(ctx, "signal")
+	return s.Store.Signal(ctx, id, signal)
+}
+
+func (s *changes) Answer(ctx context.Context, id agent.RunID, form durable.AnswerFunc) error {
+	s.note(ctx, "answer")
+	return s.Store.Answer(ctx, id, form)
+}
+
+func (s *changes) AddWaiver(ctx context.Context, w durable.Waiver) error {
+	s.note(ctx, "waiver")
+	return s.Store.AddWaiver(ctx, w)
 }
 
 // work executes runs until the test ends.
@@ -675,6 +711,44 @@ func TestVerbs(t *testing.T) {
 	assert.Contains(t, told, "my-operator stop-run "+at+"/stop")
 	assert.Contains(t, told, "my-operator submit-run "+at+"/again")
 	assert.NotContains(t, strings.Join(told, "\n"), "my-viewer")
+}
+
+// Pages store a change and its entry of the audit log in one transaction, and the entry alone if nothing has changed.
+func TestChangesAreStoredWithTheirRecord(t *testing.T) {
+	r := newRoom(t, nil)
+	_, err := r.c.CreateBlueprint(t.Context(), []byte(`{"name": "clerk", "type": "autonomous"}`), "ann")
+	require.NoError(t, err)
+	id := r.submit(wire.RunRequest{AgentName: "clerk", Parameters: json.RawMessage(`{"prompt": "a"}`)})
+	run, err := r.c.Run(t.Context(), id)
+	require.NoError(t, err)
+	a := r.ask(agent.Question{Reason: "much"}, "", carol, `{"to":"Dan"}`)
+	r.signIn(r.token(wire.Operator))
+	at, store := "/ui/runs/"+string(id), r.store.(*changes)
+	day := time.Now().UTC().AddDate(0, 0, 7).Format(time.DateOnly)
+	seen := regexp.MustCompile(`name="seen" value="([^"]+)"`).FindStringSubmatch(r.get(a.at(1)).body)
+	require.Len(t, seen, 2)
+	for _, c := range []struct {
+		path   string
+		form   url.Values
+		status int
+		want   []string
+	}{
+		{at + "/stop", nil, http.StatusSeeOther, []string{"signal"}},
+		{at + "/stop", nil, http.StatusConflict, nil},
+		{at + "/retry", url.Values{"key": {"a"}}, http.StatusSeeOther, []string{"submit"}},
+		{at + "/again", url.Values{"parameters": {`{"prompt": "b"}`}}, http.StatusSeeOther, []string{"submit"}},
+		{at + "/again", url.Values{"parameters": {`{"prompt": 1}`}}, http.StatusUnprocessableEntity, nil},
+		{"/ui/sessions/" + string(run.SessionID) + "/resume", url.Values{"prompt": {"go on"}}, http.StatusSeeOther, []string{"submit"}},
+		{a.at(0) + "&back=/ui/inbox", a.form(0, "approve"), http.StatusSeeOther, []string{"answer"}},
+		{a.at(1) + "&back=/ui/inbox", a.form(1, "waive", "seen", html.UnescapeString(seen[1]), "until", day, "arg.to", "Dan"), http.StatusSeeOther, []string{"waiver"}},
+	} {
+		store.recorded = nil
+		before := len(r.audit())
+		got := r.do(http.MethodPost, c.path, c.form)
+		assert.Equal(t, c.status, got.StatusCode, "%s: %s", c.path, text(got.body))
+		assert.Equal(t, c.want, store.recorded, c.path)
+		assert.Len(t, r.audit(), before+1, c.path)
+	}
 }
 
 // A blocked run is tried again, or let past the hook that has blocked it, with a reason that both runs show.

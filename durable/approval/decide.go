@@ -187,21 +187,12 @@ func (h *handler) record(
 	if waives != nil {
 		what += fmt.Sprintf(", and until %s waive %s", formatTime(waives.Until), waives.Scope)
 	}
+	finish := func() error { return nil }
 	if h.options.Record != nil {
-		if err := h.options.Record(storing, author(ctx), q.kept.Run, what); err != nil {
-			return durable.Wait{}, err
-		}
+		storing, finish = h.options.Record(storing, author(ctx), q.kept.Run, what)
 	}
-	if waives != nil {
-		if err := h.addWaiver(storing, q, &made, waives, approval.Covers); err != nil {
-			return durable.Wait{}, err
-		}
-	}
-	recorded, err := durable.Decide(storing, h.store, q.kept, approval)
-	if _, refused := errors.AsType[*refusal](h.explain(err)); refused && waives != nil {
-		err = errors.Join(err, h.store.RevokeWaiver(storing, made.ID, made.By))
-	}
-	if err != nil {
+	recorded, err := h.storeAnswer(storing, q, approval, waives, made)
+	if err := errors.Join(err, finish()); err != nil {
 		return recorded, err
 	}
 	h.options.Log.InfoContext(ctx, "approval: decided", "run", q.kept.Run, "wait", q.kept.ID, "tool", q.kept.Tool,
@@ -222,6 +213,22 @@ func (h *handler) record(
 		h.options.Decided(ctx, q.kept.Run)
 	}
 	return recorded, nil
+}
+
+// storeAnswer stores the answer, after its waiver. An answer that is refused ends the waiver.
+func (h *handler) storeAnswer(
+	ctx context.Context, q *question, approval agent.Approval, waives *WaiverForm, made durable.Waiver,
+) (durable.Wait, error) {
+	if waives != nil {
+		if err := h.addWaiver(ctx, q, &made, waives, approval.Covers); err != nil {
+			return durable.Wait{}, err
+		}
+	}
+	recorded, err := durable.Decide(ctx, h.store, q.kept, approval)
+	if _, refused := errors.AsType[*refusal](h.explain(err)); refused && waives != nil {
+		err = errors.Join(err, h.store.RevokeWaiver(ctx, made.ID, made.By))
+	}
+	return recorded, err
 }
 
 // readAnswer parses the body of a POST.

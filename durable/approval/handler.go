@@ -33,8 +33,9 @@ type Options struct {
 	// only questions that everyone may answer.
 	Waivers bool
 	// Record, unless nil, is called before an answer or a waiver is stored, with its author (nil for a link), the run that it is about,
-	// and what is stored, such as "approve" with the ID of the wait. Nothing is stored when it fails.
-	Record func(ctx context.Context, author *Principal, run agent.RunID, what string) error
+	// and what is stored, such as "approve" with the ID of the wait. It is stored with the returned context, so that a
+	// durable.Companion is stored with it. Then finish is called, also when it was refused.
+	Record func(ctx context.Context, author *Principal, run agent.RunID, what string) (storing context.Context, finish func() error)
 	// Identify verifies the author of a request in another way, such as the header of a proxy that signs people in. It is
 	// asked before People. It returns ErrUnidentified for a request without valid credentials.
 	Identify func(r *http.Request) (Principal, error)

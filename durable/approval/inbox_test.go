@@ -144,9 +144,9 @@ func TestApproveUntil(t *testing.T) {
 	o := approval.Options{People: c.people, Waivers: true, Page: func(w http.ResponseWriter, _ *http.Request, p approval.Page) {
 		shown = p
 		w.WriteHeader(p.Status)
-	}, Record: func(_ context.Context, _ *approval.Principal, _ agent.RunID, what string) error {
+	}, Record: func(ctx context.Context, _ *approval.Principal, _ agent.RunID, what string) (context.Context, func() error) {
 		told = append(told, what)
-		return nil
+		return ctx, func() error { return nil }
 	}}
 	d := park(t, scenario{calls: []agent.ToolCall{call("c1", carol), call("c2", `{"to":"Carol","amount":7}`)}, options: o})
 	require.Equal(t, http.StatusOK, postOnce(t, d.link(1), d.form(1, "reject_and_continue", "by", "dan")).StatusCode)
