@@ -27,6 +27,8 @@ const (
 	// cardsShown is how many open questions a page shows, and decidedShown how many answers.
 	cardsShown   = 30
 	decidedShown = 50
+	// orderedWaits is how many open questions are put in order at a time, a person's own first: a page costs no more than these.
+	orderedWaits = 200
 	// likeShown is how many former decisions a group shows, of the last likeRead about its tool.
 	likeShown = 3
 	likeRead  = 50
@@ -42,23 +44,32 @@ type group struct {
 	history []approval.Decision
 }
 
-// inboxPage is a page of open questions, oldest first.
+// inboxPlace is where a page of the inbox begins. Its zero value is the beginning.
+type inboxPlace struct {
+	// window is the last of the questions before those that are put in order.
+	window *durable.Wait
+	// last is the last question of the page before. others is set if it was not for the person.
+	last   *durable.Wait
+	others bool
+}
+
+// inboxPage is a page of open questions: those that the person may answer, then the others, each oldest first.
 type inboxPage struct {
 	groups []*group
 	// isLater is set for a page after the first, and next is the address of the next page, if there is one.
 	isLater bool
 	next    string
+	// isCut is set if more questions are open than are put in order.
+	isCut bool
+	// state is the state of the questions: see stateOf.
+	state string
 	// unreadable says why questions are missing.
 	unreadable []string
 }
 
-// readInbox reads a page of open questions, those that the person may answer first.
-func (h *Handler) readInbox(ctx context.Context, v *view, after *durable.Wait, waits []durable.Wait) (p inboxPage, err error) {
-	p.isLater = after != nil
-	if len(waits) > cardsShown {
-		waits = waits[:cardsShown]
-		p.next = inboxPath + "?" + pageValues(&waits[cardsShown-1]).Encode()
-	}
+// readInbox reads a page of open questions from those that openWaits has returned.
+func (h *Handler) readInbox(ctx context.Context, v *view, at inboxPlace, waits []durable.Wait) (p inboxPage, err error) {
+	waits, p = at.page(v.who, waits)
 	known := map[string]*group{}
 	for _, w := range waits {
 		c, err := h.newCard(ctx, v, w, inboxPath)
@@ -133,31 +144,92 @@ func (h *Handler) likeAnswers(ctx context.Context, d *approval.Detail) ([]approv
 	return approval.DecisionsOf(like[:min(len(like), likeShown)]), nil
 }
 
-// openWaits returns the oldest open questions after one, unless that is nil: one more than a page shows.
-func (h *Handler) openWaits(ctx context.Context, after *durable.Wait) ([]durable.Wait, error) {
-	return h.o.Store.OpenWaits(ctx, durable.WaitFilter{Kinds: approval.InboxKinds(), After: after, Limit: cardsShown + 1})
+// page returns the questions of a page, which are among waits, and the page without its groups.
+func (at inboxPlace) page(who person, waits []durable.Wait) ([]durable.Wait, inboxPage) {
+	p := inboxPage{isLater: at != (inboxPlace{}), isCut: len(waits) > orderedWaits}
+	waits = waits[:min(len(waits), orderedWaits)]
+	mine, others := lo.FilterReject(waits, func(w durable.Wait, _ int) bool { return isFor(who, w) })
+	if at.last != nil {
+		isBehind := func(w durable.Wait, _ int) bool {
+			return cmp.Or(w.Asked.Compare(at.last.Asked), cmp.Compare(w.Run, at.last.Run), cmp.Compare(w.ID, at.last.ID)) > 0
+		}
+		if at.others {
+			mine, others = nil, lo.Filter(others, isBehind)
+		} else {
+			mine = lo.Filter(mine, isBehind)
+		}
+	}
+	shown := slices.Concat(mine, others)
+	switch {
+	case len(shown) > cardsShown:
+		shown = shown[:cardsShown]
+		at.last, at.others = &shown[cardsShown-1], cardsShown > len(mine)
+		p.next = inboxPath + "?" + at.values().Encode()
+	case p.isCut:
+		p.next = inboxPath + "?" + inboxPlace{window: &waits[orderedWaits-1]}.values().Encode()
+	}
+	p.state = stateOf(shown)
+	return shown, p
 }
 
-// pageValues returns the query of the page after a question; none for the first page.
-func pageValues(after *durable.Wait) url.Values {
-	if after == nil {
-		return url.Values{}
+// isFor reports whether a question is one that a person may answer: by its approvers, and whatever they have submitted themselves, which
+// the card says.
+func isFor(who person, w durable.Wait) bool {
+	p := who.principal()
+	i, err := durable.InterventionOf(w)
+	if p == nil || err != nil {
+		return false
 	}
-	return url.Values{"asked": {after.Asked.UTC().Format(time.RFC3339Nano)}, "run": {string(after.Run)}, "wait": {after.ID}}
+	open := durable.OpenQuestions(w, i)
+	a := agent.Approval{Verdict: agent.Approve, Identity: p.Name, Roles: p.Roles}
+	if _, isGate := durable.GateOf(w, i); isGate {
+		a.Verdict = agent.RejectAndEnd
+	}
+	return lo.EveryBy(open, func(q agent.Question) bool {
+		return q.Admits(a) && !lo.SomeBy(q.Answers, func(given agent.Approval) bool { return given.Identity == p.Name })
+	})
 }
 
-// afterOf returns the question before a page, from its query; nil for the first page.
-func afterOf(values url.Values) *durable.Wait {
-	asked, err := time.Parse(time.RFC3339Nano, values.Get("asked"))
-	if err != nil {
-		return nil
+// openWaits returns the oldest open questions after one, unless that is nil: one more than a limit.
+func (h *Handler) openWaits(ctx context.Context, after *durable.Wait, limit int) ([]durable.Wait, error) {
+	return h.o.Store.OpenWaits(ctx, durable.WaitFilter{Kinds: approval.InboxKinds(), After: after, Limit: limit + 1})
+}
+
+// values returns the query of the page at a place.
+func (at inboxPlace) values() url.Values {
+	values := url.Values{}
+	set := func(prefix string, w *durable.Wait) {
+		if w != nil {
+			values.Set(prefix+"asked", w.Asked.UTC().Format(time.RFC3339Nano))
+			values.Set(prefix+"run", string(w.Run))
+			values.Set(prefix+"wait", w.ID)
+		}
 	}
-	return &durable.Wait{Asked: asked, Run: agent.RunID(values.Get("run")), ID: values.Get("wait")}
+	set("", at.window)
+	set("last_", at.last)
+	if at.others {
+		values.Set("others", "true")
+	}
+	return values
+}
+
+// placeOf returns the place of a page, from its query. What cannot be read is the beginning.
+func placeOf(values url.Values) (at inboxPlace) {
+	get := func(prefix string) *durable.Wait {
+		asked, err := time.Parse(time.RFC3339Nano, values.Get(prefix+"asked"))
+		if err != nil {
+			return nil
+		}
+		return &durable.Wait{Asked: asked, Run: agent.RunID(values.Get(prefix + "run")), ID: values.Get(prefix + "wait")}
+	}
+	at.window, at.last = get(""), get("last_")
+	at.others = at.last != nil && values.Get("others") != ""
+	return at
 }
 
 // countOpen returns how many questions are open, as the navigation shows it: empty for none, or if the store does not answer.
 func (h *Handler) countOpen(ctx context.Context) string {
-	waits, err := h.openWaits(ctx, nil)
+	waits, err := h.openWaits(ctx, nil, cardsShown)
 	switch n := len(waits); {
 	case err != nil, n == 0:
 		return ""
@@ -186,18 +258,18 @@ func (h *Handler) showInbox(w http.ResponseWriter, r *http.Request, v *view) {
 		h.showDecided(w, r, v)
 		return
 	}
-	after := afterOf(r.URL.Query())
-	waits, err := h.openWaits(r.Context(), after)
+	at := placeOf(r.URL.Query())
+	waits, err := h.openWaits(r.Context(), at.window, orderedWaits)
 	var p inboxPage
 	if err == nil {
-		p, err = h.readInbox(r.Context(), v, after, waits)
+		p, err = h.readInbox(r.Context(), v, at, waits)
 	}
 	if err != nil {
 		h.fail(w, r, v, "listing what waits", err)
 		return
 	}
-	live := pageValues(after)
-	live.Set("shown", hashOf(stateOf(waits)))
+	live := at.values()
+	live.Set("shown", hashOf(p.state))
 	v.live = inboxPath + "/live?" + live.Encode()
 	v.putInbox(&v.Page, p)
 	reply(w, http.StatusOK, v.render())
@@ -208,6 +280,8 @@ func (v *view) putInbox(out *markup.Page, p inboxPage) {
 	out.Put("<div id=\"groups\">\n")
 	none := lo.Ternary(p.isLater, "No later question waits.", "Nothing waits for a person.")
 	out.PutIf(len(p.groups)+len(p.unreadable) == 0, "<p class=\"dim\" id=\"none\">%s</p>\n", none)
+	out.PutIf(p.isCut, "<p class=\"dim\">More than %s questions are open: yours come first among the oldest %s, then among the next ones.</p>\n",
+		orderedWaits, orderedWaits)
 	p.putUnreadable(out)
 	for _, g := range p.groups {
 		v.putGroup(out, g)
@@ -272,9 +346,9 @@ func (h *Handler) streamInbox(w http.ResponseWriter, r *http.Request, v *view) {
 	s := openStream(w)
 	var shown map[string]card
 	var last string
-	after := afterOf(r.URL.Query())
+	at := placeOf(r.URL.Query())
 	s.follow(h, r, listEvery, "listing what waits", func(ctx context.Context) (bool, error) {
-		waits, err := h.openWaits(ctx, after)
+		waits, err := h.openWaits(ctx, at.window, orderedWaits)
 		if err != nil {
 			return false, err
 		}
@@ -283,11 +357,11 @@ func (h *Handler) streamInbox(w http.ResponseWriter, r *http.Request, v *view) {
 			return true, nil
 		}
 		v.now = time.Now()
-		p, err := h.readInbox(ctx, v, after, waits)
+		p, err := h.readInbox(ctx, v, at, waits)
 		if err != nil {
 			return false, err
 		}
-		if shown == nil && r.URL.Query().Get("shown") != hashOf(now) { // something happened before the browser connected
+		if shown == nil && r.URL.Query().Get("shown") != hashOf(p.state) { // something happened before the browser connected
 			err = s.send("groups", "", "", func(out *markup.Page) { v.putInbox(out, p) })
 		}
 		last = now

@@ -430,7 +430,47 @@ func TestInboxPages(t *testing.T) {
 	assert.Len(t, lo.Uniq(append(cards(first), cards(second)...)), 31)
 	assert.Contains(t, second, `href="/ui/inbox">Oldest questions`)
 	assert.NotContains(t, second, "Later questions")
-	assert.Contains(t, second, "/ui/inbox/live?asked=")
+	assert.Contains(t, second, "/ui/inbox/live?last_asked=")
+	assert.NotContains(t, first, "questions are open")
+}
+
+// A person's own questions come first, before older ones on any page. More than are put in order at a time follow in later pages.
+func TestOwnQuestionsComeFirst(t *testing.T) {
+	r, tokens := newDesk(t, map[string][]string{"ann": {"lead"}, "eve": nil})
+	lead := agent.Question{Reason: "much", Approvers: []string{"lead"}}
+	r.ask(lead, "", slices.Repeat([]string{carol}, 40)...)
+	own := r.ask(agent.Question{Reason: "little"}, "", carol, carol)
+	r.signIn(tokens["eve"])
+	cards := regexp.MustCompile(`id="(w-\w+)" tabindex`)
+	later := regexp.MustCompile(`href="(/ui/inbox[^"]+)">Later questions`)
+	all := func() (pages [][]string) {
+		for at := "/ui/inbox"; ; {
+			body := r.get(at).body
+			pages = append(pages, lo.Map(cards.FindAllStringSubmatch(body, -1), func(m []string, _ int) string { return m[1] }))
+			next := later.FindStringSubmatch(body)
+			if next == nil {
+				return pages
+			}
+			at = html.UnescapeString(next[1])
+		}
+	}
+	pages := all()
+	require.Len(t, pages, 2)
+	require.Len(t, lo.Uniq(slices.Concat(pages...)), 42)
+	body := r.get("/ui/inbox").body
+	assert.Less(t, strings.Index(body, "little"), strings.Index(body, "not for you"))
+	for _, c := range own.notice.Calls {
+		assert.Less(t, strings.Index(body, `value="`+c.ID+`"`), strings.Index(body, "not for you"))
+		assert.Contains(t, body, `value="`+c.ID+`"`)
+	}
+	r.ask(lead, "", slices.Repeat([]string{carol}, 170)...)
+	pages = all()
+	assert.Len(t, pages, 8, "the oldest 200, and the next ones")
+	assert.Len(t, lo.Uniq(slices.Concat(pages...)), 212)
+	assert.Contains(t, r.get("/ui/inbox").body, "More than 200 questions are open")
+	for _, made := range []string{"asked=x&run=%00&wait=y", "last_asked=2026-01-01T00:00:00Z&last_run=run_x", "others=true", "asked=9999-12-31T00:00:00Z", "asked=0001-01-01T00:00:00Z&last_asked=9999-12-31T23:59:59.999Z&others=1"} {
+		assert.Contains(t, []int{http.StatusOK, http.StatusUnprocessableEntity}, r.get("/ui/inbox?"+made).StatusCode, "%s: a made-up place", made)
+	}
 }
 
 // The inbox changes while people look at it: what was answered elsewhere says so, and new questions appear.
