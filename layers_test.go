@@ -237,11 +237,12 @@ var layers = map[string]layer{
 		"internal/yamlfile",
 	}, Modules: core},
 	"coordinator/internal/cause": {},
-	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/internal/cause", "coordinator/wire", "durable", "durable/approval", "durable/waiver", "internal/invisible", "internal/strictjson"}, Modules: []string{
-		"github.com/danielgtaylor/huma/v2", "github.com/samber/lo", "golang.org/x/time",
+	"coordinator/internal/rates": {Modules: []string{"golang.org/x/time"}},
+	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/internal/cause", "coordinator/internal/rates", "coordinator/wire", "durable", "durable/approval", "durable/waiver", "internal/invisible", "internal/strictjson"}, Modules: []string{
+		"github.com/danielgtaylor/huma/v2", "github.com/samber/lo",
 	}},
 	"coordinator/web": {Ours: []string{
-		"agent", "coordinator", "coordinator/wire", "durable", "durable/approval", "durable/memory", "hooks", "internal/inputform", "internal/invisible",
+		"agent", "coordinator", "coordinator/internal/rates", "coordinator/wire", "durable", "durable/approval", "durable/memory", "hooks", "internal/inputform", "internal/invisible",
 		"internal/markup",
 	}, Modules: values},
 	"coordinator/client": {Ours: []string{"agent", "coordinator/internal/cause", "coordinator/wire", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},

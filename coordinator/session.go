@@ -438,7 +438,9 @@ func (c *Coordinator) ListSessions(ctx context.Context, f wire.SessionFilter) (w
 	if err != nil {
 		return out, err
 	}
-	later := lo.FilterMap(p.runs, func(r durable.Run, _ int) (agent.SessionID, bool) { return r.Session, r.Traits.Turn == durable.TurnLater })
+	later := lo.FilterMap(p.runs, func(r durable.Run, _ int) (agent.SessionID, bool) {
+		return r.Session, r.Traits.Turn == durable.TurnLater
+	})
 	var firsts []durable.Run
 	if len(later) > 0 {
 		if firsts, err = c.store.List(ctx, durable.Filter{Sessions: later, Turn: durable.TurnFirst, Limit: len(later)}); err != nil {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/internal/cause"
+	"github.com/grapnel-go/grapnel/coordinator/internal/rates"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/internal/invisible"
@@ -63,7 +64,7 @@ func Handler(c *coordinator.Coordinator, o Options) http.Handler {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	mux := http.NewServeMux()
-	a := &api{Coordinator: c, store: c.Store(), log: o.Log, token: o.Token, rates: newRates(o.Rate), mux: mux, version: o.Version}
+	a := &api{Coordinator: c, store: c.Store(), log: o.Log, token: o.Token, rates: rates.New(o.Rate, int(2*o.Rate)), mux: mux, version: o.Version}
 	a.addBlueprints()
 	a.addRuns()
 	a.addChanges()
@@ -256,7 +257,7 @@ type api struct {
 	version    string
 	// token is Options.Token.
 	token string
-	rates rates
+	rates *rates.Limits
 }
 
 // logError logs a failure, unless the client or this process has stopped.

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/samber/lo"
-	"golang.org/x/time/rate"
 
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
@@ -118,32 +116,4 @@ func (a *api) addAudit() {
 			}
 			return auditLog{all}, nil
 		})
-}
-
-// rates limits the requests of each token. It is safe for concurrent use.
-type rates struct {
-	limit rate.Limit
-
-	mu  *sync.Mutex
-	all map[string]*rate.Limiter
-}
-
-// newRates returns limits of requests a second; zero means none.
-func newRates(perSecond float64) rates {
-	return rates{limit: rate.Limit(perSecond), mu: new(sync.Mutex), all: map[string]*rate.Limiter{}}
-}
-
-// allow reports whether a token may send a request now. Only valid tokens are asked about, so that the map stays small.
-func (r rates) allow(token string) bool {
-	if r.limit <= 0 {
-		return true
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	limiter := r.all[token]
-	if limiter == nil {
-		limiter = rate.NewLimiter(r.limit, max(1, int(2*r.limit)))
-		r.all[token] = limiter
-	}
-	return limiter.Allow()
 }

@@ -168,7 +168,7 @@ func (a *api) authorize(to huma.API, ctx huma.Context, next func(huma.Context)) 
 		a.refuse(to, ctx, http.StatusServiceUnavailable, "the store does not answer: try again")
 	case needed == "" || !allows(about.Role, needed):
 		a.refuse(to, ctx, http.StatusForbidden, missingRole(about, needed))
-	case about.Role != wire.RunnerRole && !a.rates.allow(about.ID):
+	case about.Role != wire.RunnerRole && !a.rates.Allow(about.ID):
 		ctx.SetHeader("Retry-After", "1")
 		a.refuse(to, ctx, http.StatusTooManyRequests, "the token of "+about.Name+" has sent too many requests: wait a second")
 	default:

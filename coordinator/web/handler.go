@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/internal/rates"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
@@ -55,6 +57,9 @@ type Options struct {
 	People *approval.People
 	// Origins are the origins of api.Options: their cookies need HTTPS if they do.
 	Origins []string
+	// Rate, unless zero, is the highest number of requests a second that each person may send, and how many sign-ins may be tried in all,
+	// with twice as many at once. A stream counts as one request. Each address may try a sign-in a second anyway.
+	Rate float64
 	// ReadOnly lets only Options.Token in, as a viewer, and serves no links. Sessions are then in memory, not in Store.
 	ReadOnly bool
 	// Log receives failures, and who signs in. Nil disables logging.
@@ -70,7 +75,12 @@ type Handler struct {
 	answers  http.Handler // of package approval
 	code     code
 	secure   map[string]bool // hosts of Options.Origins with HTTPS
+	rates    *rates.Limits   // of people, and of all sign-ins
+	signIns  *rates.Limits   // of addresses
 }
+
+// signInsAtOnce is how many sign-ins an address may try at once.
+const signInsAtOnce = 20
 
 // prefix is the path of all pages.
 const (
@@ -84,7 +94,10 @@ func New(o Options) *Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Handler{o: o, sessions: o.Store, mux: http.NewServeMux(), secure: map[string]bool{}}
+	h := &Handler{
+		o: o, sessions: o.Store, mux: http.NewServeMux(), secure: map[string]bool{},
+		rates: rates.New(o.Rate, int(2*o.Rate)), signIns: rates.New(1, signInsAtOnce),
+	}
 	if o.ReadOnly {
 		h.sessions = memory.New()
 	}
@@ -177,6 +190,8 @@ func (h *Handler) signedIn(page func(http.ResponseWriter, *http.Request, *view),
 			http.Redirect(w, r, inboxPath, http.StatusSeeOther)
 		case err != nil:
 			h.fail(w, r, v, "identifying who sends a request", err)
+		case !h.rates.Allow(who.client()):
+			refuseRate(w, v)
 		default:
 			v.open = h.countOpen(r.Context())
 			page(w, r, v)
@@ -189,6 +204,20 @@ func reply(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(text))
+}
+
+// client returns the name of a person for the limits of requests.
+func (p person) client() string { return string(p.Role) + " " + cmp.Or(p.ID, p.Name) }
+
+// tooMany is what a client that sends too many requests is told.
+const tooMany = "Too many requests: wait a second, and send it again."
+
+// refuseRate replies that a client sends too many requests. Nothing was read or changed.
+func refuseRate(w http.ResponseWriter, v *view) {
+	v.title, v.live = "Too many requests", ""
+	v.Put("<h1>%s</h1>\n<p role=\"alert\">%s</p>\n", v.title, tooMany)
+	w.Header().Set("Retry-After", "1")
+	reply(w, http.StatusTooManyRequests, v.render())
 }
 
 func (h *Handler) showNothing(w http.ResponseWriter, r *http.Request, v *view) {

@@ -16,6 +16,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/internal/rates"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
@@ -497,7 +498,21 @@ func (h *Handler) serveLinks(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, at, http.StatusSeeOther) //nolint:gosec // at is below /ui/
 		return
 	}
-	h.serveAnswers(w, r, v, r.URL.Path)
+	client := v.who.client()
+	if v.who.Role == "" {
+		client = "link " + rates.AddressOf(r)
+	}
+	switch {
+	case h.rates.Allow(client):
+		h.serveAnswers(w, r, v, r.URL.Path)
+	case approval.WantsJSON(r):
+		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_ = json.NewEncoder(w).Encode(map[string]string{"message": tooMany})
+	default:
+		refuseRate(w, v)
+	}
 }
 
 // identifyAuthor returns who answers, for package approval.

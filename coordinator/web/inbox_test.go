@@ -125,12 +125,7 @@ func newDesk(t *testing.T, roles map[string][]string) (*room, map[string]string)
 	people, err := approval.NewPeople(all...)
 	require.NoError(t, err)
 	r.pages = web.New(web.Options{Store: r.store, Token: tokens["ann"], People: people, Log: slog.New(slog.NewTextHandler(&r.log, nil))})
-	server := httptest.NewServer(api.Guard(r.pages, nil))
-	t.Cleanup(func() {
-		server.CloseClientConnections()
-		server.Close()
-	})
-	r.url, r.cookie = server.URL, ""
+	r.serve(api.Guard(r.pages, nil))
 	return r, tokens
 }
 

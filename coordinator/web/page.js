@@ -76,6 +76,11 @@
 				last = e.lastEventId || last;
 				put(e.data);
 			});
+			source.addEventListener("error", (e) => {
+				if (e.target !== source || source.readyState !== EventSource.CLOSED) return;
+				source = null;
+				setTimeout(listen, 10000); // a browser does not ask again after a refusal
+			});
 		}
 	}
 	document.addEventListener("visibilitychange", listen);

@@ -18,6 +18,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/coordinator/internal/rates"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
@@ -218,6 +219,9 @@ func (h *Handler) replySignIn(w http.ResponseWriter, status int, code, back, mes
 	reply(w, status, v.render())
 }
 
+// allSignIns is the client for the limit of all sign-ins.
+const allSignIns = ""
+
 // signIn starts a session.
 func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, formBytes)
@@ -226,6 +230,11 @@ func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	secret, back := strings.TrimSpace(r.PostForm.Get("secret")), backOf(r.PostForm)
+	if !h.signIns.Allow(rates.AddressOf(r)) || !h.rates.Allow(allSignIns) {
+		w.Header().Set("Retry-After", "1")
+		h.replySignIn(w, http.StatusTooManyRequests, "", back, "There were too many sign-ins: wait a few seconds, and try again.")
+		return
+	}
 	hash := hashOf(secret)
 	if h.o.Token != "" && h.code.use(secret) {
 		hash = hashOf(h.o.Token)

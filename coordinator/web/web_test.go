@@ -41,15 +41,15 @@ const secret = "the-token-of-the-process"
 
 // room is a control room with its coordinator.
 type room struct {
-	t      *testing.T
-	c      *coordinator.Coordinator
-	store  durable.Store
-	pages  *web.Handler
-	url    string
-	client *http.Client
-	cookie string
-	decide chan action.Decision // what the hook of the blueprint "gated" decides
-	log    syncedLog
+	t        *testing.T
+	c        *coordinator.Coordinator
+	store    durable.Store
+	pages    *web.Handler
+	url      string
+	client   *http.Client
+	cookie   string
+	decide   chan action.Decision // what the hook of the blueprint "gated" decides
+	log      syncedLog
 	unwaived bool // agents of ask have no waiver.Hook
 	// hostile waits with hostile text: see hostile.
 	hostile *asked
@@ -100,17 +100,22 @@ func newRoom(t *testing.T, fake web.Coordinator) *room {
 		fake = api.Local{Coordinator: r.c}
 	}
 	r.pages = web.New(web.Options{Coordinator: fake, Store: r.store, Token: secret})
-	server := httptest.NewServer(api.Handler(r.c, api.Options{Token: secret, Pages: r.pages}))
-	t.Cleanup(func() {
-		server.CloseClientConnections() // a browser's streams have no end
-		server.Close()
-	})
-	r.url = server.URL
+	r.serve(api.Handler(r.c, api.Options{Token: secret, Pages: r.pages}))
 	r.client = &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return r
+}
+
+// serve serves a handler until the test ends.
+func (r *room) serve(h http.Handler) {
+	server := httptest.NewServer(h)
+	r.t.Cleanup(func() {
+		server.CloseClientConnections() // a browser's streams have no end
+		server.Close()
+	})
+	r.url, r.cookie = server.URL, ""
 }
 
 // changes is a store that knows which changes were made with an entry of an audit log.
@@ -282,6 +287,64 @@ func TestSignIn(t *testing.T) {
 	r.cookie = stolen
 	r.do(http.MethodPost, "/ui/sign-out", nil)
 	assert.Equal(t, http.StatusSeeOther, r.get("/ui/").StatusCode, "the session is gone for all who have the cookie")
+}
+
+// Who asks too often has to wait, on pages as in the API: people, all sign-ins, and those of one address. A stream counts once.
+func TestRates(t *testing.T) {
+	r := newRoom(t, nil)
+	id := r.submit(wire.RunRequest{AgentName: "plain"})
+	refused := func(do func() reply) reply {
+		t.Helper()
+		for range 1000 {
+			if got := do(); got.StatusCode == http.StatusTooManyRequests {
+				assert.Equal(t, "1", got.Header.Get("Retry-After"))
+				return got
+			}
+		}
+		require.Fail(t, "nothing is refused")
+		return reply{}
+	}
+	got := refused(func() reply { return r.signIn("wrong") })
+	assert.Contains(t, got.body, "too many sign-ins")
+	from := func(address string) int {
+		in := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/ui/sign-in", strings.NewReader("secret="+secret))
+		in.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		in.RemoteAddr = address
+		out := httptest.NewRecorder()
+		r.pages.ServeHTTP(out, in)
+		return out.Code
+	}
+	assert.Equal(t, http.StatusSeeOther, from("192.0.2.7:1"), "another address")
+
+	r.pages = web.New(web.Options{Coordinator: api.Local{Coordinator: r.c}, Store: r.store, Token: secret, Rate: 2})
+	r.serve(api.Handler(r.c, api.Options{Token: secret, Pages: r.pages}))
+	for i := range 1000 {
+		if i++; from(fmt.Sprintf("192.0.2.%d:1", i)) == http.StatusTooManyRequests {
+			assert.Greater(t, i, 4)
+			break
+		}
+		require.Less(t, i, 1000, "all sign-ins have a limit, too")
+	}
+	require.Eventually(t, func() bool { return r.signIn(secret).StatusCode == http.StatusSeeOther }, time.Minute, 100*time.Millisecond)
+	require.Eventually(t, func() bool { // one request opens the stream
+		in, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/ui/live", nil)
+		require.NoError(t, err)
+		in.Header.Set("Cookie", r.cookie)
+		out, err := r.client.Do(in)
+		require.NoError(t, err)
+		defer out.Body.Close()
+		_, err = io.ReadFull(out.Body, make([]byte, 100))
+		return err == nil && out.Header.Get("Content-Type") == "text/event-stream"
+	}, time.Minute, 100*time.Millisecond)
+	got = refused(func() reply { return r.get("/ui/runs") })
+	assert.Contains(t, got.body, "<h1>Too many requests</h1>")
+	refused(func() reply { return r.do(http.MethodPost, "/ui/runs/"+string(id)+"/retry", nil) })
+	refused(func() reply { return r.get("/approvals/" + strings.Repeat("x", 43)) })
+	got = refused(func() reply {
+		return r.do(http.MethodGet, "/approvals/", nil, "Accept", "application/json", "Authorization", "Bearer "+secret)
+	})
+	assert.JSONEq(t, `{"message": "Too many requests: wait a second, and send it again."}`, got.body)
+	require.Eventually(t, func() bool { return r.get("/ui/").StatusCode == http.StatusOK }, time.Minute, 100*time.Millisecond)
 }
 
 // A session has the rights of its token, and ends with it.
