@@ -253,8 +253,8 @@ func definitionOf(b *wire.Blueprint) (registry.Definition, []FieldError) {
 	return d, m
 }
 
-// parametersSchema returns the schema of the parameters.
-func parametersSchema(b *wire.Blueprint) string {
+// ParametersSchema returns the JSON Schema of a blueprint's parameters, also if the blueprint has none of its own.
+func ParametersSchema(b *wire.Blueprint) string {
 	switch {
 	case !empty(b.ParametersSchema):
 		return string(b.ParametersSchema)
@@ -266,7 +266,7 @@ func parametersSchema(b *wire.Blueprint) string {
 
 // checkParameters returns an *InvalidError that lists everything that is wrong with the parameters of a run.
 func checkParameters(b *wire.Blueprint, params json.RawMessage) error {
-	return checkAgainst(parametersSchema(b), "parameters", params)
+	return checkAgainst(ParametersSchema(b), "parameters", params)
 }
 
 // checkOutput returns an error that lists everything that is wrong with a result.

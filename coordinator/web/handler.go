@@ -35,6 +35,9 @@ type Coordinator interface { //nolint:interfacebloat // one method for each thin
 	TokenByHash(ctx context.Context, hash string) (wire.Token, error)
 	// Session returns a session; durable.ErrNotFound for an unknown one.
 	Session(ctx context.Context, id agent.SessionID) (wire.Session, error)
+	// ListBlueprints returns at most limit blueprints after a name, and Blueprint the newest version of one if version is zero.
+	ListBlueprints(ctx context.Context, after string, limit int) ([]wire.Stored, error)
+	Blueprint(ctx context.Context, name string, version int64) (wire.Stored, error)
 	// Submit submits a run, Resume the next run of a session, and Retry one that has failed again. Stop stops one.
 	Submit(ctx context.Context, r wire.RunRequest, by string) (durable.Run, error)
 	Resume(ctx context.Context, id agent.SessionID, r wire.ResumeRequest, by string) (durable.Run, error)
@@ -125,7 +128,8 @@ func New(o Options) *Handler {
 	room := map[string]page{
 		"GET {$}": h.showOverview, "GET live": h.streamOverview, "GET runs": h.showRuns, "GET runs/live": h.streamRuns,
 		"GET runs/{id}": h.showRun, "GET runs/{id}/live": h.streamRun, "GET sessions/{id}": h.showSession,
-		"POST runs/{id}/stop": h.operation("stop-run", h.stopRun), "POST runs/{id}/again": h.operation("submit-run", h.repeatRun),
+		"POST runs/{id}/stop": h.operation("stop-run", h.stopRun), "POST runs/{id}/again": h.operation("submit-run", h.submitRun),
+		"GET submit": h.showSubmit, "POST runs": h.operation("submit-run", h.submitRun),
 		"POST runs/{id}/retry":      h.operation("retry-run", h.retryRun),
 		"POST sessions/{id}/resume": h.operation("resume-session", h.resumeSession),
 	}

@@ -255,7 +255,7 @@ func hasAll(now, before []string) bool {
 func (h *Handler) streamOverview(w http.ResponseWriter, r *http.Request, v *view) {
 	s := openStream(w)
 	s.follow(h, r, listEvery, "reading what happens", func(ctx context.Context) (bool, error) {
-		o, err := h.readOverview(ctx)
+		o, err := h.readOverview(ctx, v)
 		if err != nil {
 			return false, err
 		}

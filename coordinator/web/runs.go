@@ -161,9 +161,9 @@ func (h *Handler) showRuns(w http.ResponseWriter, r *http.Request, v *view) {
 <label><span class="hide">Agent</span><input name="name" value="%s" placeholder="Agent" autocomplete="off" spellcheck="false" size="10"></label>
 <label class="wide"><span class="hide">Text, label or run ID</span>
 <input type="search" name="q" value="%s" placeholder="Text, label or run ID" autocomplete="off" data-slash></label>
-<button>Search</button></form></div>
-<nav class="tabs" aria-label="Which runs"><ul>
-`, prefix+"runs", cutText(q.tab, lineLen), cutText(q.name, lineLen), cutText(q.text, lineLen))
+<button>Search</button></form>`, prefix+"runs", cutText(q.tab, lineLen), cutText(q.name, lineLen), cutText(q.text, lineLen))
+	v.putNew()
+	v.Put("</div>\n<nav class=\"tabs\" aria-label=\"Which runs\"><ul>\n")
 	for _, t := range tabs {
 		v.Put(`<li><a href="%s"`, query{tab: t.name, name: q.name, text: q.text}.address("runs"))
 		v.PutIf(t.name == q.tab, ` aria-current="page"`)
@@ -172,7 +172,11 @@ func (h *Handler) showRuns(w http.ResponseWriter, r *http.Request, v *view) {
 	v.Put("</ul></nav>\n")
 	v.putRows(&v.Page, "rows", rows)
 	if len(rows) == 0 {
-		v.putNone(q, list.Next)
+		var first []wire.Stored
+		if q == (query{}) {
+			first = h.readFirst(r.Context(), v)
+		}
+		v.putNone(q, list.Next, first)
 	}
 	if list.Next != "" {
 		older := q
@@ -189,24 +193,21 @@ func (h *Handler) showRuns(w http.ResponseWriter, r *http.Request, v *view) {
 	reply(w, http.StatusOK, v.render())
 }
 
+// putNew leads an operator to the forms that submit runs.
+func (v *view) putNew() {
+	v.PutIf(v.isOperator(), "<a class=\"button\" href=\"%s\">New run</a>", submitPath)
+}
+
 // putNone says that a list is empty, and what to do.
-func (v *view) putNone(q query, next string) {
+func (v *view) putNone(q query, next string, first []wire.Stored) {
 	switch {
 	case next != "":
 		v.Put("<p class=\"dim\" id=\"none\">None of these runs match.</p>\n")
 	case q != (query{}):
 		v.Put("<p class=\"dim\" id=\"none\">No run matches. <a href=\"%s\">Show all runs</a></p>\n", prefix+"runs")
 	default:
-		putFirst(&v.Page)
+		v.putFirst(&v.Page, first)
 	}
-}
-
-// putFirst says how to submit the first run.
-func putFirst(p *markup.Page) {
-	p.Put(`<div id="none"><p>No run was submitted yet. With this server in GRAPNEL_SERVER and a token in GRAPNEL_TOKEN, store a blueprint and submit a run:</p>
-<pre tabindex="0">grapnel blueprints apply report.yaml
-grapnel runs submit blueprint report --params '{"month": "May"}'</pre></div>
-`)
 }
 
 // putRows shows runs as a list.
@@ -276,10 +277,16 @@ func badges(r wire.Run) markup.HTML {
 type overview struct {
 	waits                   []approval.Item
 	running, failed, recent []row
+	// first are blueprints for the first run: see readFirst.
+	first []wire.Stored
+}
+
+func (o *overview) isEmpty() bool {
+	return len(o.running)+len(o.failed)+len(o.recent)+len(o.waits) == 0
 }
 
 // readOverview reads what waits, what runs, what failed, and what was submitted last.
-func (h *Handler) readOverview(ctx context.Context) (o overview, err error) {
+func (h *Handler) readOverview(ctx context.Context, v *view) (o overview, err error) {
 	if o.waits, _, err = approval.Inbox(ctx, h.o.Store, durable.WaitFilter{Limit: partShown}); err != nil {
 		return o, err
 	}
@@ -300,18 +307,23 @@ func (h *Handler) readOverview(ctx context.Context) (o overview, err error) {
 			return o, err
 		}
 	}
+	if o.isEmpty() {
+		o.first = h.readFirst(ctx, v)
+	}
 	return o, nil
 }
 
 // showOverview serves the first page.
 func (h *Handler) showOverview(w http.ResponseWriter, r *http.Request, v *view) {
-	o, err := h.readOverview(r.Context())
+	o, err := h.readOverview(r.Context(), v)
 	if err != nil {
 		h.fail(w, r, v, "reading what happens", err)
 		return
 	}
 	v.title, v.part, v.live = "Now", partNow, prefix+"live"
-	v.Put("<h1>Now</h1>\n")
+	v.Put("<div class=\"title\"><h1>Now</h1>")
+	v.putNew()
+	v.Put("</div>\n")
 	v.putOverview(&v.Page, o)
 	reply(w, http.StatusOK, v.render())
 }
@@ -335,7 +347,6 @@ func (v *view) putOverview(p *markup.Page, o overview) {
 	p.Put("</ul>\n")
 	p.PutIf(len(o.waits) > 0, "<p class=\"more\"><a href=\"%s\">Answer in the inbox</a></p>\n", inboxPath)
 	p.Put("</section>\n")
-	empty := len(o.running)+len(o.failed)+len(o.recent)+len(o.waits) == 0
 	for _, part := range []struct {
 		id, title, none, tab string
 		rows                 []row
@@ -350,8 +361,8 @@ func (v *view) putOverview(p *markup.Page, o overview) {
 		p.PutIf(len(part.rows) == partShown, "<p class=\"more\"><a href=\"%s\">More</a></p>\n", query{tab: part.tab}.address("runs"))
 		p.Put("</section>\n")
 	}
-	if empty {
-		putFirst(p)
+	if o.isEmpty() {
+		v.putFirst(p, o.first)
 	}
 	p.Put("</div>\n")
 }

@@ -1,8 +1,8 @@
 package web
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -36,7 +36,7 @@ func (h *Handler) operation(name string, do verb) func(http.ResponseWriter, *htt
 		case !v.isOperator():
 			err = errRole
 		default:
-			detail := wire.RetryRequest{PastHook: r.PostForm.Get("past"), Reason: r.PostForm.Get("reason")}.Detail()
+			detail := cmp.Or(r.PostForm.Get("agent_name"), wire.RetryRequest{PastHook: r.PostForm.Get("past"), Reason: r.PostForm.Get("reason")}.Detail())
 			ctx, finish := h.o.Coordinator.Audit(r.Context(), wire.AuditEntry{
 				By: v.who.Name, TokenID: v.who.ID, Operation: name, Path: r.URL.Path, Detail: detail,
 			})
@@ -84,19 +84,6 @@ func (h *Handler) stopRun(ctx context.Context, v *view, id string, form url.Valu
 func (h *Handler) retryRun(ctx context.Context, v *view, id string, form url.Values) (string, error) {
 	again, err := h.o.Coordinator.Retry(ctx, agent.RunID(id), wire.RetryRequest{
 		IdempotencyKey: form.Get("key"), PastHook: form.Get("past"), Reason: form.Get("reason"),
-	}, v.who.Name)
-	return runPath(again.ID), err
-}
-
-// repeatRun submits another run of the blueprint, with the labels of the run.
-func (h *Handler) repeatRun(ctx context.Context, v *view, id string, form url.Values) (string, error) {
-	before, err := h.o.Coordinator.Run(ctx, agent.RunID(id))
-	if err != nil {
-		return "", err
-	}
-	again, err := h.o.Coordinator.Submit(ctx, wire.RunRequest{
-		AgentName: before.AgentName, Parameters: json.RawMessage(form.Get("parameters")), Labels: before.Labels, Demands: before.Demands,
-		IdempotencyKey: form.Get("key"),
 	}, v.who.Name)
 	return runPath(again.ID), err
 }
@@ -179,9 +166,7 @@ func (p *runPage) putVerbs(out *markup.Page) {
 			parameters = r.Parameters
 		}
 		begin("Run with other parameters", runPath(r.RunID)+"/again")
-		out.Put(`<p><label for="again">Parameters</label><textarea id="again" name="parameters" rows="6" spellcheck="false" class="code">
-%s</textarea></p>
-`, approval.Arguments(parameters).Text())
+		putJSON(out, "again", approval.Arguments(parameters).Text())
 		end("Submit a new run")
 	}
 	out.Put("</div>\n")

@@ -411,7 +411,7 @@ func TestOtherSites(t *testing.T) {
 func TestListOfRuns(t *testing.T) {
 	r := newRoom(t, nil)
 	r.signIn(secret)
-	assert.Contains(t, r.get("/ui/runs").body, "grapnel runs submit blueprint", "what to do first")
+	assert.Contains(t, r.get("/ui/runs").body, `action="/ui/runs"`, "what to do first")
 	var first, labelled agent.RunID
 	for i := range 60 {
 		in := wire.RunRequest{AgentName: "plain", Parameters: json.RawMessage(fmt.Sprintf(`{"n": "number-%d-"}`, i))}
@@ -774,6 +774,74 @@ func TestVerbs(t *testing.T) {
 	assert.Contains(t, told, "my-operator stop-run "+at+"/stop")
 	assert.Contains(t, told, "my-operator submit-run "+at+"/again")
 	assert.NotContains(t, strings.Join(told, "\n"), "my-viewer")
+}
+
+// The first run is submitted on the first page: its parameters have fields if their schema allows that.
+func TestFirstRun(t *testing.T) {
+	r := newRoom(t, nil)
+	for _, text := range []string{
+		`{"name": "clerk", "type": "autonomous", "description": "Tidies <b>books\u202e"}`,
+		`{"name": "fields", "type": "procedural", "command": {"argv": ["cat"]}, "parameters_schema": {"type": "object", "required": ["n"], "properties": {
+			"n": {"type": "integer", "title": "<i>How many"}, "kind": {"type": "string", "enum": ["a", "b"], "default": "b"}, "loud": {"type": "boolean"}}}}`,
+	} {
+		_, err := r.c.CreateBlueprint(t.Context(), []byte(text), "ann")
+		require.NoError(t, err)
+	}
+	r.signIn(r.token(wire.Viewer))
+	assert.Contains(t, r.get("/ui/").body, "No run was submitted yet")
+	assert.NotContains(t, r.get("/ui/").body, `action="/ui/runs"`+" autocomplete")
+	assert.Equal(t, http.StatusForbidden, r.do(http.MethodPost, "/ui/runs", url.Values{"agent_name": {"plain"}}).StatusCode)
+	r.cookie = ""
+	r.signIn(r.token(wire.Operator))
+	for _, path := range []string{"/ui/", "/ui/runs", "/ui/submit"} {
+		body := r.get(path).body
+		for _, want := range []string{`name="input.prompt"`, `name="input.n"`, `name="input.kind"`, `name="parameters"`, `value="clerk"`, "&lt;i&gt;How many", "Tidies &lt;b&gt;books"} {
+			assert.Contains(t, body, want, path)
+		}
+		assert.NotContains(t, body, "\u202e", path)
+	}
+	key := regexp.MustCompile(`name="key" value="([^"]+)"><input type="hidden" name="agent_name" value="clerk"`).FindStringSubmatch(r.get("/ui/submit").body)
+	require.Len(t, key, 2)
+	for want, form := range map[string]url.Values{
+		`{"prompt":"Tidy\nthem"}`:        {"key": key[1:], "agent_name": {"clerk"}, "input.prompt": {"Tidy\r\nthem"}},
+		`{"n":3,"kind":"a","loud":true}`: {"agent_name": {"fields"}, "input.n": {"3"}, "input.kind": {"a"}, "input.loud": {"true"}},
+		`{"x":1}`:                        {"agent_name": {"plain"}, "parameters": {`{"x":1}`}},
+		`{}`:                             {"agent_name": {"plain"}},
+	} {
+		got := r.do(http.MethodPost, "/ui/runs", form)
+		require.Equal(t, http.StatusSeeOther, got.StatusCode, got.body)
+		run, err := r.c.Run(t.Context(), agent.RunID(strings.TrimPrefix(got.Header.Get("Location"), "/ui/runs/")))
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(run.Parameters))
+		assert.Equal(t, "my-operator", run.SubmittedBy)
+		if form.Has("key") {
+			assert.Equal(t, got.Header.Get("Location"), r.do(http.MethodPost, "/ui/runs", form).Header.Get("Location"), "a form that is sent twice submits one run")
+		}
+	}
+	before := len(r.audit())
+	for want, form := range map[string]url.Values{
+		"n: it must be a number": {"agent_name": {"fields"}, "input.n": {"many"}},
+		"kind: ":                 {"agent_name": {"fields"}, "input.n": {"1"}, "input.kind": {"<script>"}},
+		"prompt":                 {"agent_name": {"clerk"}},
+		"it is not asked for":    {"agent_name": {"clerk"}, "input.prompt": {"a"}, "input.more": {"b"}},
+		`no blueprint "nothing": create it first`: {"agent_name": {"nothing"}},
+		"agent_name: missing":                     {},
+		"it is given more than once":              {"agent_name": {"clerk"}, "input.prompt": {"a", "b"}},
+		"parameters":                              {"agent_name": {"plain"}, "parameters": {"["}},
+	} {
+		got := r.do(http.MethodPost, "/ui/runs", form)
+		assert.Equal(t, http.StatusUnprocessableEntity, got.StatusCode, want)
+		assert.Contains(t, text(got.body), want)
+	}
+	assert.Len(t, r.audit(), before+8, "what was tried is in the audit log, too")
+	assert.NotContains(t, r.get("/ui/").body, "No run was submitted yet")
+	for i := range 20 {
+		_, err := r.c.CreateBlueprint(t.Context(), []byte(fmt.Sprintf(`{"name": "more-%d", "type": "procedural"}`, i)), "ann")
+		require.NoError(t, err)
+	}
+	next := regexp.MustCompile(`href="(/ui/submit\?after=[^"]+)">More blueprints`).FindStringSubmatch(r.get("/ui/submit").body)
+	require.Len(t, next, 2)
+	assert.Contains(t, r.get(next[1]).body, `value="plain"`)
 }
 
 // Pages store a change and its entry of the audit log in one transaction, and the entry alone if nothing has changed.
