@@ -353,6 +353,9 @@ func (c *Coordinator) Submit(ctx context.Context, r wire.RunRequest, by string) 
 	if r.AgentName == "" {
 		m.add("agent_name", "missing: name a blueprint")
 	}
+	if len(r.IdempotencyKey) > maxKey {
+		m.add("idempotency_key", "it has more than %d bytes", maxKey)
+	}
 	m.addReserved("labels", r.Labels)
 	m.addReserved("demands", r.Demands)
 	m.addTexts("labels", r.Labels)

@@ -13,10 +13,17 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/invisible"
 )
 
-// Stop stops a run.
+// maxStopReason is how long the reason for a stop may be, in bytes.
+const maxStopReason = 4000
+
+// Stop stops a run. It returns an *InvalidError for a reason that hides characters or is too long.
 func (c *Coordinator) Stop(ctx context.Context, id agent.RunID, reason, by string) error {
+	if err := invisible.CheckText("it", reason, maxStopReason); err != nil {
+		return &InvalidError{[]FieldError{{"reason", err.Error()}}}
+	}
 	r, err := c.FindRun(ctx, id)
 	if err != nil {
 		return err

@@ -86,8 +86,16 @@ func recordNow(ctx context.Context, store durable.Documents) error {
 	return nil
 }
 
+// maxAudited is how much of a path, or of what is changed, an entry has, in bytes.
+const maxAudited = 4 << 10
+
 // newEntry returns an entry of the audit log, with a new ID.
 func newEntry(e wire.AuditEntry) durable.Document {
+	for _, text := range []*string{&e.Path, &e.Detail} {
+		if len(*text) > maxAudited {
+			*text = strings.ToValidUTF8((*text)[:maxAudited], "") + "…"
+		}
+	}
 	e.Time = time.Now().UTC()
 	e.ID = e.Time.Format(auditTime) + "-" + rand.Text()[:8]
 	data, _ := json.Marshal(e) //nolint:errchkjson // texts and a time can always be written
