@@ -132,7 +132,9 @@ func (h *Handler) streamRun(w http.ResponseWriter, r *http.Request, v *view) {
 	}
 	id := agent.RunID(r.PathValue("id"))
 	p := &runPage{view: v, story: newStory(id, stepsShown, 0)}
-	if err == nil {
+	if err != nil {
+		err = durable.ErrNotFound
+	} else {
 		err = h.readState(r.Context(), p, id)
 	}
 	if err != nil {

@@ -99,12 +99,13 @@ func putParameters(out *markup.Page, id string, b *wire.Blueprint) {
 		return
 	}
 	for i, f := range form.Fields {
+		values := lo.Filter(f.Initial(), func(one string, _ int) bool { return one == invisible.Escape(one) }) // a field shows no escapes
 		if id := fmt.Sprintf("%s-%d", id, i); f.Name == "prompt" && f.Kind == inputform.Text {
 			out.Put(`<p><label for="%s">%s</label><textarea id="%s" name="%s" rows="3">
 %s</textarea></p>
-`, id, invisible.Escape(f.Label()), id, approval.InputField+f.Name, strings.Join(f.Initial(), ""))
+`, id, invisible.Escape(f.Label()), id, approval.InputField+f.Name, strings.Join(values, ""))
 		} else {
-			putField(out, id, f, f.Initial())
+			putField(out, id, f, values)
 		}
 	}
 }

@@ -701,10 +701,10 @@ func hostile(t *testing.T, status wire.Status) *room {
 		events[i].Data = changed
 	}
 	session := wire.Session{SessionID: agent.SessionID(bad), AgentName: bad, ParentSessionID: agent.SessionID(bad), Status: status, Runs: []wire.Run{run.Run}, Children: []wire.Run{run.Run}}
-	about := wire.Stored{Blueprint: wire.Blueprint{Name: bad, Description: bad}}
+	about := wire.Stored{Blueprint: wire.Blueprint{Name: `"></form><script>alert(1)</script>`, Description: bad}}
 	about.ParametersSchema, _ = json.Marshal(map[string]any{"properties": map[string]any{
 		"a": map[string]any{"type": "string", "title": bad, "description": bad, "format": bad, "default": bad},
-		"b": map[string]any{"enum": []string{bad}, "enumNames": []string{bad}}, "prompt": map[string]any{"type": "string", "default": bad},
+		"b": map[string]any{"enum": []string{`"><script>`}, "enumNames": []string{bad}}, "prompt": map[string]any{"type": "string", "default": bad},
 	}})
 	r := newRoom(t, &stored{run: run, events: events, session: session, agent: about})
 	quoted, err := json.Marshal(map[string]string{bad: bad})
