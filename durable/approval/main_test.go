@@ -25,6 +25,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/approval"
 	"github.com/grapnel-go/grapnel/durable/memory"
+	"github.com/grapnel-go/grapnel/durable/waiver"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -94,7 +95,7 @@ func park(t *testing.T, how scenario) *inbox {
 				return c.Pass()
 			}), hooks.On(hooks.AtPreToolUse, "guard", func(_ context.Context, c hooks.ToolContext) hooks.Result {
 				return c.AskAbout(how.question)
-			}))).Build().Get()
+			}), waiver.Hook(store))).Build().Get()
 	require.NoError(t, err)
 	s, err := d.agent.Run(t.Context(), agent.NewState(), agent.UserText("pay them")).Get()
 	require.NoError(t, err)
