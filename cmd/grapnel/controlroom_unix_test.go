@@ -375,7 +375,9 @@ func TestScreenshots(t *testing.T) {
 	p.press("form.signin button")
 	p.see(`document.title.startsWith("Now")`)
 
-	paths["now"], paths["runs"], paths["inbox"], paths["decided"], paths["nothing"] = "/ui/", "/ui/runs", "/ui/inbox", "/ui/inbox?show=decided", "/ui/nothing"
+	maps.Copy(paths, map[string]string{
+		"now": "/ui/", "runs": "/ui/runs", "submit": "/ui/submit", "inbox": "/ui/inbox", "decided": "/ui/inbox?show=decided", "nothing": "/ui/nothing",
+	})
 	at := func(name string, id agent.RunID, until string) {
 		paths[name] = "/ui/runs/" + string(id)
 		p.Open(h.url + paths[name])
@@ -396,7 +398,7 @@ func TestScreenshots(t *testing.T) {
 	var found struct{ Question, Session string }
 	p.Eval(`({question: document.querySelector("[data-card] h2 a").getAttribute("href"), session: document.querySelector(".facts a[href^='/ui/sessions/']").getAttribute("href")})`, &found)
 	paths["question"], paths["session"] = found.Question, found.Session
-	maps.Copy(all, take("now", "runs", "inbox", "decided", "nothing", "completed", "blocked", "run", "pipeline", "new", "question", "session"))
+	maps.Copy(all, take("now", "runs", "submit", "inbox", "decided", "nothing", "completed", "blocked", "run", "pipeline", "new", "question", "session"))
 
 	docs := filepath.Join(parts.Root(), "docs")
 	if dir := os.Getenv(screenshots); dir != "" {

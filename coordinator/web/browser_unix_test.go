@@ -42,7 +42,7 @@ func TestPagesInABrowser(t *testing.T) {
 		b.Do("Network.clearBrowserCookies", nil, nil)
 		paths := []string{"/ui/sign-in", "/ui/", "/ui/runs", "/ui/runs/run_1", "/ui/inbox"}
 		if r.hostile != nil {
-			paths = append(paths, "/ui/sessions/x", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.link(2))
+			paths = append(paths, "/ui/submit", "/ui/sessions/x", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.link(2))
 		}
 		for _, path := range paths {
 			if path == "/ui/" {
@@ -53,6 +53,7 @@ func TestPagesInABrowser(t *testing.T) {
 					about := fmt.Sprint(path, " ", width, " dark ", dark)
 					b.Size(width, 800, dark)
 					b.Open(r.url + path)
+					b.Eval(`document.querySelectorAll("details.new").forEach((e) => e.open = true)`, nil)
 					assert.Empty(t, b.Axe(), about)
 					var page struct{ Wide, Alien float64 }
 					b.Eval(`({
@@ -218,7 +219,7 @@ func TestNothingShifts(t *testing.T) {
 				continue
 			}
 			a := r.ask(agent.Question{Reason: "it publishes"}, "", `{"command":"git push"}`)
-			for _, path := range []string{"/ui/", "/ui/runs", "/ui/runs/run_1", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", a.at(0), a.link(0), "/ui/nothing"} {
+			for _, path := range []string{"/ui/", "/ui/runs", "/ui/submit", "/ui/runs/run_1", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", a.at(0), a.link(0), "/ui/nothing"} {
 				open(path)
 			}
 			b.Do("Network.clearBrowserCookies", nil, nil)
