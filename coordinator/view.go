@@ -153,7 +153,8 @@ func waitView(w durable.Wait) wire.WaitView {
 	for _, q := range durable.OpenQuestions(w, i) {
 		v.Questions = append(v.Questions, q.ID())
 		v.Asked = append(v.Asked, wire.QuestionView{
-			ID: q.ID(), By: q.By, Rule: q.Rule, Reason: q.Reason, Approvers: q.Approvers, Quorum: max(q.Quorum, 1), Approvals: q.Approvals(), Waivable: waiver.CanAnswer(q),
+			ID: q.ID(), By: q.By, Rule: q.Rule, Reason: q.Reason, Approvers: q.Approvers, Quorum: max(q.Quorum, 1), Approvals: q.Approvals(),
+			Waivable: waiver.CanAnswer(q),
 		})
 	}
 	return v

@@ -9,7 +9,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 )
 
-// Local does for pages in the process what the API does for clients. It checks no role, and adds to the audit log only what Audit is given.
+// Local does for pages in the process what the API does for clients. It checks no role, and adds to the audit log only what WithAuditEntry is given.
 type Local struct{ *coordinator.Coordinator }
 
 // ListEvents returns at most limit events of a run after the one with a number: its own, its end, and later hooks' events.
@@ -23,9 +23,9 @@ func (l Local) TokenByHash(ctx context.Context, hash string) (wire.Token, error)
 	return findToken(ctx, l.Store(), hash)
 }
 
-// Audit returns a context for changes with an entry of the audit log, whose ID and time it sets: the first change stores it in its
+// WithAuditEntry returns a context for changes with an entry of the audit log, whose ID and time it sets: the first change stores it in its
 // transaction. Finish stores it if no change has.
-func (l Local) Audit(ctx context.Context, e wire.AuditEntry) (changing context.Context, finish func() error) {
+func (l Local) WithAuditEntry(ctx context.Context, e wire.AuditEntry) (changing context.Context, finish func() error) {
 	var entry durable.Companion
 	entry.Set(func(...durable.Run) durable.Document { return newEntry(e) })
 	ctx = durable.WithCompanion(ctx, &entry)

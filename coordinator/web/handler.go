@@ -43,8 +43,8 @@ type Coordinator interface { //nolint:interfacebloat // one method for each thin
 	Resume(ctx context.Context, id agent.SessionID, r wire.ResumeRequest, by string) (durable.Run, error)
 	Retry(ctx context.Context, id agent.RunID, r wire.RetryRequest, by string) (durable.Run, error)
 	Stop(ctx context.Context, id agent.RunID, reason, by string) error
-	// Audit returns a context whose first change stores an entry of the audit log with it. Finish stores it if no change has.
-	Audit(ctx context.Context, e wire.AuditEntry) (changing context.Context, finish func() error)
+	// WithAuditEntry returns a context whose first change stores an entry of the audit log with it. Finish stores it if no change has.
+	WithAuditEntry(ctx context.Context, e wire.AuditEntry) (changing context.Context, finish func() error)
 }
 
 // Options configures the pages.

@@ -534,7 +534,7 @@ func (h *Handler) recordAnswer(
 		what += " by a link"
 	}
 	who := viewOf(ctx).who
-	return h.o.Coordinator.Audit(ctx, wire.AuditEntry{
+	return h.o.Coordinator.WithAuditEntry(ctx, wire.AuditEntry{
 		By: who.Name, TokenID: who.ID, Operation: "answer", Path: linksPath, Run: run, Detail: what,
 	})
 }

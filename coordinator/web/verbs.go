@@ -37,7 +37,7 @@ func (h *Handler) operation(name string, do verb) func(http.ResponseWriter, *htt
 			err = errRole
 		default:
 			detail := cmp.Or(r.PostForm.Get("agent_name"), wire.RetryRequest{PastHook: r.PostForm.Get("past"), Reason: r.PostForm.Get("reason")}.Detail())
-			ctx, finish := h.o.Coordinator.Audit(r.Context(), wire.AuditEntry{
+			ctx, finish := h.o.Coordinator.WithAuditEntry(r.Context(), wire.AuditEntry{
 				By: v.who.Name, TokenID: v.who.ID, Operation: name, Path: r.URL.Path, Detail: detail,
 			})
 			at, err = do(ctx, v, r.PathValue("id"), r.PostForm)
