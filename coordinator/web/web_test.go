@@ -525,7 +525,8 @@ type stored struct {
 func (s *stored) ListBlueprints(context.Context, string, int) ([]wire.Stored, error) {
 	other := s.agent
 	other.ParametersSchema = nil
-	return append([]wire.Stored{s.agent, other}, make([]wire.Stored, 18)...), nil
+	other.Name = "other"
+	return append([]wire.Stored{s.agent}, slices.Repeat([]wire.Stored{other}, 19)...), nil
 }
 
 func (s *stored) Run(context.Context, agent.RunID) (wire.RunDetail, error) { return s.run, nil }
