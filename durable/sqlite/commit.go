@@ -12,10 +12,9 @@ import (
 	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
-// A commit waits for the disk, so writes that wait at the same time share one. There is no
-// goroutine for that: the caller that finds the queue empty leads. It begins a transaction, runs
-// its own write and then the writes that have joined the queue since, each in a savepoint of its
-// own, and commits them all. Then it passes the lead to the first caller that still waits.
+// A commit waits for the disk, so writes that wait at the same time share one. There is no goroutine for that: a caller whose turn it
+// is begins a transaction, runs the writes that wait, each in a savepoint of its own, and those that join them meanwhile, and commits
+// them all.
 
 // maxGroup is the highest number of writes in one transaction.
 const maxGroup = 128
@@ -24,39 +23,39 @@ const maxGroup = 128
 type queuedWrite struct {
 	do    func(t *tx) error
 	since time.Time
-	// wake receives when the write has its outcome, or before that when its caller becomes the leader.
-	wake chan struct{}
-	// done says that err is the outcome. Until then, err is why the write is refused.
-	done bool
-	err  error
+	over  chan struct{} // closed when err is the outcome; until then, err is why the write is refused
+	err   error
 }
 
 // finish reports an outcome: the error of the transaction, or that of the write where there is none.
 func (w *queuedWrite) finish(err error) {
-	w.done = true
 	if err != nil {
 		w.err = err
 	}
-	w.wake <- struct{}{}
+	close(w.over)
 }
 
-// writeQueue holds the writes that have not begun. The write of the leader is the first of them.
+// isOver reports whether the write has its outcome.
+func (w *queuedWrite) isOver() bool {
+	select {
+	case <-w.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// writeQueue holds the writes that have not begun.
 type writeQueue struct {
 	mu          sync.Mutex
 	waiting     []*queuedWrite
-	leader      *queuedWrite // nil when no write waits or runs
-	manyWriters bool         // the last transaction held several writes; only the leader uses it
+	manyWriters bool // the last transaction held several writes; only the caller whose turn it is uses it
 }
 
-// join adds a write, and reports whether its caller is the leader.
-func (q *writeQueue) join(w *queuedWrite) bool {
+func (q *writeQueue) add(w *queuedWrite) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = append(q.waiting, w)
-	if q.leader == nil {
-		q.leader = w
-	}
-	return q.leader == w
 }
 
 // leave removes a write that has not begun, and reports whether it did.
@@ -64,17 +63,14 @@ func (q *writeQueue) leave(w *queuedWrite) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	i := slices.Index(q.waiting, w)
-	if i < 0 {
-		return false
+	if i >= 0 {
+		q.waiting = slices.Delete(q.waiting, i, i+1)
 	}
-	q.waiting = slices.Delete(q.waiting, i, i+1)
-	q.passLead(w)
-	return true
+	return i >= 0
 }
 
-// next removes the first write for the leader to run; nil when none waits. While several callers
-// write, those that the last commit has woken run first, so that they join this one. A caller that
-// writes alone loses no time to that.
+// next removes the first write; nil when none waits. While several callers write, those that the last commit has woken run first, so that
+// they join this one. A caller that writes alone loses no time to that.
 func (q *writeQueue) next() *queuedWrite {
 	w := q.removeFirst()
 	if w == nil && q.manyWriters {
@@ -108,25 +104,6 @@ func (q *writeQueue) expire(before time.Time, err error) {
 	})
 }
 
-// resign ends the lead of a caller whose write no longer waits.
-func (q *writeQueue) resign(w *queuedWrite) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.passLead(w)
-}
-
-// passLead makes the first caller that waits the leader, if w was.
-func (q *writeQueue) passLead(w *queuedWrite) {
-	if q.leader != w {
-		return
-	}
-	q.leader = nil
-	if len(q.waiting) > 0 {
-		q.leader = q.waiting[0]
-		q.leader.wake <- struct{}{}
-	}
-}
-
 // Write implements store.DB.
 func (d *db) Write(ctx context.Context, doing string, f func(store.Tx) error) error {
 	return d.enqueue(ctx, doing, func(t *tx) error { return f(t) })
@@ -137,30 +114,27 @@ func (d *db) Write(ctx context.Context, doing string, f func(store.Tx) error) er
 // ends while the write waits ends it; a write that has begun runs to its end.
 func (d *db) enqueue(ctx context.Context, doing string, do func(t *tx) error) error {
 	return d.whileOpen(ctx, doing, func() error {
-		w := &queuedWrite{do: do, since: time.Now(), wake: make(chan struct{}, 1)}
-		if d.queue.join(w) {
-			return d.leadGroup(ctx, w)
-		}
+		w := &queuedWrite{do: do, since: time.Now(), over: make(chan struct{})}
+		d.queue.add(w)
 		select {
-		case <-w.wake:
+		case d.turn <- struct{}{}:
+			defer func() { <-d.turn }()
+			return d.runGroups(ctx, w)
+		case <-w.over:
 		case <-ctx.Done():
 			if d.queue.leave(w) {
 				return ctx.Err()
 			}
-			<-w.wake
+			<-w.over
 		}
-		if w.done {
-			return w.err
-		}
-		return d.leadGroup(ctx, w)
+		return w.err
 	})
 }
 
-// leadGroup runs the write of a leader and those behind it, and returns the outcome of the first.
-// While another process has the file locked, it tries again.
-func (d *db) leadGroup(ctx context.Context, own *queuedWrite) error {
-	defer d.queue.resign(own)
-	for !own.done {
+// runGroups runs groups until a write of the caller has its outcome, and returns that. While another process has the file locked, it
+// tries again.
+func (d *db) runGroups(ctx context.Context, own *queuedWrite) error {
+	for !own.isOver() {
 		err := ctx.Err()
 		if err == nil {
 			err = d.runGroup(context.WithoutCancel(ctx)) // it may run writes of other callers
@@ -182,8 +156,6 @@ func (d *db) leadGroup(ctx context.Context, own *queuedWrite) error {
 // The first write needs no savepoint: when it fails, there is nothing else in the transaction. It returns an error if it cannot
 // begin a transaction.
 func (d *db) runGroup(ctx context.Context) error {
-	d.writing.Lock()
-	defer d.writing.Unlock()
 	if err := d.execute(ctx, `BEGIN IMMEDIATE`); err != nil {
 		return err
 	}

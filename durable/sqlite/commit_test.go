@@ -464,22 +464,15 @@ func TestLongQueue(t *testing.T) {
 	assert.ElementsMatch(t, []int{maxGroup, 10}, slices.Collect(maps.Values(sizes)))
 }
 
-// A caller whose context ends as it is made the leader passes the lead on.
-func TestLeaveByTheNextLeader(t *testing.T) {
+// A write that has begun does not leave the queue.
+func TestLeave(t *testing.T) {
 	var q writeQueue
-	newWrite := func() *queuedWrite { return &queuedWrite{wake: make(chan struct{}, 1)} }
-	first, second, third := newWrite(), newWrite(), newWrite()
-	assert.True(t, q.join(first))
-	assert.False(t, q.join(second))
-	assert.False(t, q.join(third))
+	first, second := &queuedWrite{}, &queuedWrite{}
+	q.add(first)
+	q.add(second)
 	assert.Same(t, first, q.next())
-	q.resign(first)
-	assert.Len(t, second.wake, 1)
+	assert.False(t, q.leave(first), "it has begun")
 	assert.True(t, q.leave(second))
-	assert.Len(t, third.wake, 1)
-	assert.Same(t, third, q.next())
-	assert.False(t, q.leave(third), "it has begun")
-	q.resign(third)
-	assert.Nil(t, q.leader)
-	assert.True(t, q.join(newWrite()))
+	assert.False(t, q.leave(second))
+	assert.Nil(t, q.next())
 }

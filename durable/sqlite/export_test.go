@@ -4,5 +4,5 @@ package sqlite
 func (s *Store) InUse() bool {
 	s.db.queue.mu.Lock()
 	defer s.db.queue.mu.Unlock()
-	return s.db.queue.leader != nil
+	return len(s.db.turn) > 0 || len(s.db.queue.waiting) > 0
 }

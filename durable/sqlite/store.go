@@ -38,8 +38,8 @@ type db struct {
 	writer, readers *sql.DB
 	reads           *statements // of the readers
 	queue           writeQueue
-	writing         sync.Mutex // guards the fields below
-	conn            *sql.Conn  // of the writer
+	turn            chan struct{} // holds a value while a caller uses the fields below
+	conn            *sql.Conn     // of the writer
 	writes          *statements
 
 	listeners store.Listeners
@@ -54,7 +54,7 @@ const maxReaders = 4
 
 // Open opens the store in a file. It creates the file if it does not exist, and the schema in an empty file.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
-	d := &db{path: path, wait: o.Wait, now: o.Now}
+	d := &db{path: path, wait: o.Wait, now: o.Now, turn: make(chan struct{}, 1)}
 	d.listeners.Watch = d.watch
 	if d.wait == 0 {
 		d.wait = 10 * time.Second
