@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -157,15 +156,11 @@ func oneClaims(t *testing.T, handles ...durable.Store) {
 	for round := range 5 {
 		id := agent.RunID(fmt.Sprint("r", round))
 		submitJobs(t, handles[0], newJob(id))
-		var mu sync.Mutex
-		var won []durable.Run
-		atOnce(8, func(i int) {
+		won := slices.Concat(atOnce(8, func(i int) []durable.Run {
 			runs, err := handles[i%len(handles)].Claim(t.Context(), strconv.Itoa(i), hour, 10, testerKey())
 			assert.NoError(t, err)
-			mu.Lock()
-			defer mu.Unlock()
-			won = append(won, runs...)
-		})
+			return runs
+		})...)
 		require.Len(t, won, 1, "leases of one run")
 		assert.Equal(t, getRun(t, handles[0], id), won[0])
 		assert.Equal(t, int64(1), won[0].Epoch)
@@ -185,27 +180,23 @@ func allClaimed(t *testing.T, handles ...durable.Store) {
 		keys = append(keys, keyOf(j))
 	}
 	submitJobs(t, handles[0], jobs...)
-	var mu sync.Mutex
-	owners := map[agent.RunID]string{}
-	atOnce(8, func(i int) {
+	claimed := atOnce(8, func(i int) (all []durable.Run) {
 		for misses := 0; misses < 3; { // a claimer may miss runs that another one is about to take
 			runs, err := handles[i%len(handles)].Claim(t.Context(), strconv.Itoa(i), hour, 3, keys...)
 			if !assert.NoError(t, err) {
-				return
+				return nil
 			}
 			assert.LessOrEqual(t, len(runs), 3)
 			if len(runs) == 0 {
 				misses++
 			}
-			mu.Lock()
-			for _, r := range runs {
-				assert.Empty(t, owners[r.ID], "run %q is claimed twice", r.ID)
-				owners[r.ID] = r.Owner
-			}
-			mu.Unlock()
+			all = append(all, runs...)
 		}
+		return all
 	})
-	for _, r := range claimRuns(t, handles[0], n, keys...) {
+	owners := map[agent.RunID]string{}
+	for _, r := range slices.Concat(append(claimed, claimRuns(t, handles[0], n, keys...))...) {
+		assert.Empty(t, owners[r.ID], "run %q is claimed twice", r.ID)
 		owners[r.ID] = r.Owner
 	}
 	require.Len(t, owners, n)
@@ -220,8 +211,8 @@ var offering = map[string]part{
 		beginRun(t, s, "running")
 		suspendRun(t, s, "waiting", newWait("c"))
 		endRun(t, s, beginRun(t, s, "ended"))
-		offers := must(s.Owed(t.Context(), hour, 10))(t)
-		assert.Equal(t, []durable.Offer{{OfferID: durable.OfferID{Run: "r", Seq: 1}, Key: keyOf(fullJob("r")), Priority: -7}}, offers)
+		assert.Equal(t, []durable.Offer{{OfferID: durable.OfferID{Run: "r", Seq: 1}, Key: keyOf(fullJob("r")), Priority: -7}},
+			must(s.Owed(t.Context(), hour, 10))(t))
 	},
 	"each time a run becomes ready has a number": play(
 		submit, owesOffer(1), pause, owesOffer(0), resume, owesOffer(2), acquire, owesOffer(0), release, owesOffer(3),

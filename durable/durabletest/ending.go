@@ -69,10 +69,8 @@ var ending = map[string]part{
 		submitJobs(t, s, newJob("ready"), newLaterJob("pending"))
 		last := getRun(t, s, "b").Updated
 
-		n := must(s.Prune(t.Context(), last.Add(-hour)))(t)
-		assert.Zero(t, n)
-		n = must(s.Prune(t.Context(), last.Add(hour)))(t)
-		assert.Equal(t, 2, n)
+		assert.Zero(t, must(s.Prune(t.Context(), last.Add(-hour)))(t))
+		assert.Equal(t, 2, must(s.Prune(t.Context(), last.Add(hour)))(t))
 		assert.ElementsMatch(t, []agent.RunID{"running", "expired", "waiting", "ready", "pending"}, listIDs(t, s, durable.Filter{}))
 		require.ErrorIs(t, second(s.Entries(t.Context(), "a", 0)), durable.ErrNotFound)
 		require.ErrorIs(t, second(s.Events(t.Context(), "a", 0, 1)), durable.ErrNotFound)
@@ -100,8 +98,7 @@ func isForgotten(t *testing.T, s durable.Store, id agent.RunID) {
 
 var switching = map[string]part{
 	"is off at first": func(t *testing.T, s durable.Store) {
-		sw := must(s.DenyTools(t.Context()))(t)
-		assert.Equal(t, durable.Switch{}, sw)
+		assert.Equal(t, durable.Switch{}, must(s.DenyTools(t.Context()))(t))
 	},
 	"is what it was set to": func(t *testing.T, s durable.Store) {
 		for _, want := range []durable.Switch{

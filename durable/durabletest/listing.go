@@ -2,9 +2,9 @@ package durabletest
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -32,8 +32,7 @@ var listing = map[string]part{
 		q.Deadline = testTime()
 		writeUpdate(t, s, beginAs(t, s, fullJob("r"), "one", hour), waitUpdate(2, q), newEntry(1))
 		sendSignal(t, s, "r", durable.SignalCancel, "enough")
-		got := must(s.List(t.Context(), durable.Filter{}))(t)
-		assert.Equal(t, []durable.Run{getRun(t, s, "r")}, got)
+		assert.Equal(t, []durable.Run{getRun(t, s, "r")}, must(s.List(t.Context(), durable.Filter{}))(t))
 	},
 	"filters": func(t *testing.T, s durable.Store) {
 		begin := func(j durable.Job, u durable.Update) {
@@ -190,8 +189,7 @@ var listing = map[string]part{
 		assert.Equal(t, []durable.DecisionCount{
 			{Decision: durable.DecisionDenied, Hook: "payee", Count: 2}, {Decision: durable.DecisionAsked, Hook: "limit", Count: 1},
 		}, r.Decisions)
-		listed := must(s.List(t.Context(), durable.Filter{}))(t)
-		assert.Equal(t, []durable.Run{r}, listed)
+		assert.Equal(t, []durable.Run{r}, must(s.List(t.Context(), durable.Filter{}))(t))
 		assert.Equal(t, "input of x", submitJobs(t, s, newJob("x"))[0].Summary)
 	},
 	"changed since": func(t *testing.T, s durable.Store) {
@@ -230,17 +228,14 @@ var listing = map[string]part{
 	},
 	"many runs, page by page": func(t *testing.T, s durable.Store) {
 		const n = 1200
-		var group sync.WaitGroup
-		for w := range 4 {
-			group.Go(func() {
-				var jobs []durable.Job
-				for i := w; i < n; i += 4 {
-					jobs = append(jobs, durable.Job{ID: agent.RunID(strconv.Itoa(i)), Name: strconv.Itoa(i % 2)})
-				}
-				assert.NoError(t, second(s.Submit(t.Context(), jobs...)))
-			})
-		}
-		group.Wait()
+		submitted := atOnce(4, func(w int) error {
+			var jobs []durable.Job
+			for i := w; i < n; i += 4 {
+				jobs = append(jobs, durable.Job{ID: agent.RunID(strconv.Itoa(i)), Name: strconv.Itoa(i % 2)})
+			}
+			return second(s.Submit(t.Context(), jobs...))
+		})
+		require.NoError(t, errors.Join(submitted...))
 		assert.Len(t, listIDs(t, s, durable.Filter{}), durable.DefaultLimit, "zero is the default limit")
 
 		seen := map[agent.RunID]bool{}
@@ -265,7 +260,6 @@ var listing = map[string]part{
 func listIDs(t *testing.T, s durable.Store, f durable.Filter) []agent.RunID {
 	t.Helper()
 	runs := must(s.List(t.Context(), f))(t)
-	n := must(s.Count(t.Context(), f))(t)
-	assert.Equal(t, len(runs), n, "count %+v", f)
+	assert.Equal(t, len(runs), must(s.Count(t.Context(), f))(t), "count %+v", f)
 	return runIDs(runs)
 }

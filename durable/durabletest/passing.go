@@ -41,8 +41,7 @@ var passing = map[string]part{
 		withoutPhase := j
 		withoutPhase.Phase = ""
 		assert.Empty(t, claimRuns(t, s, 10, keyOf(withoutPhase), testerKey()))
-		owed := must(s.Owed(t.Context(), hour, 10))(t)
-		assert.Equal(t, []durable.Offer{{OfferID: durable.OfferID{Run: "r", Seq: 1}, Key: phaseKey()}}, owed)
+		assert.Equal(t, []durable.Offer{{OfferID: durable.OfferID{Run: "r", Seq: 1}, Key: phaseKey()}}, must(s.Owed(t.Context(), hour, 10))(t))
 		claimed := claimRuns(t, s, 10, phaseKey())
 		require.Len(t, claimed, 1)
 		assert.Equal(t, []any{phaseKind, 1}, []any{claimed[0].Phase, claimed[0].Attempts})

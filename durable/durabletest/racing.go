@@ -52,14 +52,11 @@ func last(handles []durable.Store) durable.Store { return handles[len(handles)-1
 func allTakeOver(t *testing.T, handles ...durable.Store) {
 	t.Helper()
 	leases := []durable.Lease{beginRun(t, handles[0], "r")}
-	var mu sync.Mutex
-	atOnce(8, func(i int) {
+	leases = append(leases, atOnce(8, func(i int) durable.Lease {
 		l, err := handles[i%len(handles)].Acquire(t.Context(), "r", strconv.Itoa(i), hour, durable.TakeOver)
 		assert.NoError(t, err)
-		mu.Lock()
-		defer mu.Unlock()
-		leases = append(leases, l)
-	})
+		return l
+	})...)
 	slices.SortFunc(leases, func(a, b durable.Lease) int { return int(a.Epoch - b.Epoch) })
 	for i, l := range leases {
 		assert.Equal(t, int64(i+1), l.Epoch, "no epoch is given twice")
@@ -74,17 +71,16 @@ func allTakeOver(t *testing.T, handles ...durable.Store) {
 func allWrite(t *testing.T, handles ...durable.Store) {
 	t.Helper()
 	const steps = 15
-	atOnce(8, func(i int) {
+	written := atOnce(8, func(i int) error {
 		s, id := handles[i%len(handles)], agent.RunID(strconv.Itoa(i))
 		l, err := s.Begin(t.Context(), durable.Job{ID: id}, "one", hour)
-		assert.NoError(t, err)
 		for n := range steps {
-			assert.NoError(t, add(t.Context(), s, l, durable.Update{}, newEntry(int64(n+1))))
-			assert.NoError(t, second(s.Run(t.Context(), id)))
+			err = errors.Join(err, add(t.Context(), s, l, durable.Update{}, newEntry(int64(n+1))), second(s.Run(t.Context(), id)))
 		}
-		assert.NoError(t, add(t.Context(), s, l, endUpdate()))
+		return errors.Join(err, add(t.Context(), s, l, endUpdate()))
 	})
-	for i := range 8 {
+	require.NoError(t, errors.Join(written...))
+	for i := range written {
 		sameEntries(t, newEntries(1, steps), readJournal(t, handles[0], agent.RunID(strconv.Itoa(i))))
 	}
 }
@@ -111,12 +107,12 @@ func oneAcquires(t *testing.T, handles ...durable.Store) {
 // oneKey submits jobs with one idempotency key at once.
 func oneKey(t *testing.T, handles ...durable.Store) {
 	t.Helper()
-	var ids [8]agent.RunID
-	atOnce(len(ids), func(i int) {
+	ids := atOnce(8, func(i int) (id agent.RunID) {
 		runs, err := handles[i%len(handles)].Submit(t.Context(), newJob(agent.RunID(fmt.Sprint("n", i))), keyedJob(agent.RunID(strconv.Itoa(i)), "k"))
 		if assert.NoError(t, err) && assert.Len(t, runs, 2) {
-			ids[i] = runs[1].ID
+			id = runs[1].ID
 		}
+		return id
 	})
 	for _, id := range ids {
 		assert.Equal(t, ids[0], id, "all callers get the same run")
@@ -234,26 +230,26 @@ func testFencing(t *testing.T, handles ...durable.Store) {
 	}
 }
 
-// atOnce calls do n times concurrently.
-func atOnce(n int, do func(i int)) {
-	start := make(chan struct{})
+// atOnce makes n calls concurrently, and returns their results.
+func atOnce[T any](n int, do func(i int) T) []T {
+	all, start := make([]T, n), make(chan struct{})
 	var group sync.WaitGroup
 	for i := range n {
 		group.Go(func() {
 			<-start
-			do(i)
+			all[i] = do(i)
 		})
 	}
 	close(start)
 	group.Wait()
+	return all
 }
 
 // race calls do eight times concurrently and returns the index of the one call that
 // succeeds. The others must fail with lost, or with an error of its type.
 func race(t *testing.T, lost error, do func(i int) error) (won int) {
 	t.Helper()
-	errs := make([]error, 8)
-	atOnce(len(errs), func(i int) { errs[i] = do(i) })
+	errs := atOnce(8, do)
 	won = -1
 	for i, err := range errs {
 		if err == nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -153,8 +154,7 @@ var reconciling = map[string]part{
 		assert.Equal(t, n, late)
 		assert.Len(t, listIDs(t, s, durable.Filter{Status: []durable.Status{durable.StatusCancelled}, Limit: 2 * n}), n)
 		submitJobs(t, s, newJob("ready"))
-		pruned := must(s.Prune(t.Context(), later()))(t)
-		assert.Equal(t, n, pruned)
+		assert.Equal(t, n, must(s.Prune(t.Context(), later()))(t))
 		assert.Equal(t, []agent.RunID{"ready"}, listIDs(t, s, durable.Filter{}))
 	},
 }
@@ -179,18 +179,13 @@ func onceReconciled(t *testing.T, handles ...durable.Store) {
 	for i := range n {
 		beginAs(t, handles[0], newJob(agent.RunID(strconv.Itoa(i))), "one", gone)
 	}
-	var counts [8]int
-	atOnce(len(counts), func(i int) {
+	counts := atOnce(8, func(i int) int {
 		done, err := handles[i%len(handles)].Reconcile(t.Context())
 		assert.NoError(t, err)
-		counts[i] = done.Expired
+		return done.Expired
 	})
 	reconcileAll(t, handles[0])
-	sum := 0
-	for _, c := range counts {
-		sum += c
-	}
-	assert.LessOrEqual(t, sum, n, "each run is counted once")
+	assert.LessOrEqual(t, lo.Sum(counts), n, "each run is counted once")
 	for _, o := range readOwed(t, handles[0], hour, 2*n) {
 		assert.Equal(t, int64(1), o.Seq, "run %q became ready once", o.Run)
 	}

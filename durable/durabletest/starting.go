@@ -1,8 +1,8 @@
 package durabletest
 
 import (
+	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -158,16 +158,17 @@ func startsWhileEnding(t *testing.T, handles ...durable.Store) {
 		first, id := agent.RunID(fmt.Sprint("first ", round)), func(i int) agent.RunID { return agent.RunID(fmt.Sprint(round, ".", i)) }
 		l := beginRun(t, handles[0], first)
 		other := beginRun(t, handles[0], agent.RunID(fmt.Sprint("other ", round)))
-		var group sync.WaitGroup
-		group.Go(func() { assert.NoError(t, add(t.Context(), handles[0], l, endUpdate())) })
-		group.Go(func() {
-			assert.NoError(t, second(handles[len(handles)-1].Submit(t.Context(), newJobAfter(id(0), first), newJobAfter(id(1), id(0)))))
-		})
-		group.Go(func() {
-			c := durable.Commit{Entries: newEntries(1, 1), Jobs: []durable.Job{newJobAfter(id(2), first)}}
-			assert.NoError(t, handles[len(handles)-1].Commit(t.Context(), other, c))
-		})
-		group.Wait()
+		calls := []func() error{
+			func() error { return add(t.Context(), handles[0], l, endUpdate()) },
+			func() error {
+				return second(last(handles).Submit(t.Context(), newJobAfter(id(0), first), newJobAfter(id(1), id(0))))
+			},
+			func() error {
+				c := durable.Commit{Entries: newEntries(1, 1), Jobs: []durable.Job{newJobAfter(id(2), first)}}
+				return last(handles).Commit(t.Context(), other, c)
+			},
+		}
+		require.NoError(t, errors.Join(atOnce(len(calls), func(i int) error { return calls[i]() })...))
 		requireStatus(t, handles[0], durable.StatusReady, id(0), id(2))
 		requireStatus(t, handles[0], durable.StatusWaiting, id(1))
 	}

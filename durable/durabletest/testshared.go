@@ -1,6 +1,7 @@
 package durabletest
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -143,20 +144,15 @@ func testDeadlines(t *testing.T, open func(t *testing.T) durable.Store) {
 		return all
 	}
 	s := open(t)
-	var group sync.WaitGroup
-	for part := range writers {
-		group.Go(func() {
-			for i := part; i < runs; i += writers {
-				// A lease that runs out: Release would make the runs ready whose deadline has passed.
-				l, err := s.Begin(t.Context(), newJob(id(i)), "one", gone)
-				if assert.NoError(t, err) {
-					assert.NoError(t, s.Commit(t.Context(), l, durable.Commit{Update: waitUpdate(1, waits(i)...)}))
-				}
-			}
-		})
-	}
-	group.Wait()
-	require.NoError(t, s.Close())
+	stored := atOnce(writers, func(part int) (err error) {
+		for i := part; i < runs && err == nil; i += writers {
+			// A lease that runs out: Release would make the runs ready whose deadline has passed.
+			l, begun := s.Begin(t.Context(), newJob(id(i)), "one", gone)
+			err = errors.Join(begun, add(t.Context(), s, l, waitUpdate(1, waits(i)...)))
+		}
+		return err
+	})
+	require.NoError(t, errors.Join(append(stored, s.Close())...))
 
 	s = open(t)
 	defer func() { assert.NoError(t, s.Close()) }()
@@ -164,8 +160,8 @@ func testDeadlines(t *testing.T, open func(t *testing.T) durable.Store) {
 		continue
 	}
 	all := must(s.List(t.Context(), durable.Filter{Limit: 2 * runs}))(t)
-	stored := must(s.OpenWaits(t.Context(), durable.WaitFilter{Limit: 2 * runs * each}))(t)
-	byRun := lo.GroupBy(stored, func(w durable.Wait) agent.RunID { return w.Run })
+	asked := must(s.OpenWaits(t.Context(), durable.WaitFilter{Limit: 2 * runs * each}))(t)
+	byRun := lo.GroupBy(asked, func(w durable.Wait) agent.RunID { return w.Run })
 	statuses := lo.SliceToMap(all, func(r durable.Run) (agent.RunID, durable.Status) { return r.ID, r.Status })
 	for i := range runs {
 		got := byRun[id(i)]

@@ -264,8 +264,8 @@ func place(s *state, r *row) {
 	}
 }
 
-// wake places a waiting run that has nothing to wait for.
-func wake(s *state, r *row) {
+// wakeRun places a waiting run that has nothing to wait for.
+func wakeRun(s *state, r *row) {
 	if r.Status == durable.StatusWaiting && s.isSatisfied(r) {
 		place(s, r)
 	}
@@ -457,7 +457,7 @@ func addAnswers(s *state, r *row, c *call) {
 		})
 	}
 	r.setAnswerBy()
-	wake(s, r)
+	wakeRun(s, r)
 }
 
 // end ends a run, and wakes the runs that wait for it.
@@ -470,7 +470,7 @@ func (s *state) end(r *row, status durable.Status) {
 			if w.Child != r.ID || w.Answer != nil {
 				continue
 			}
-			wake(s, other)
+			wakeRun(s, other)
 			if w.IsAfter() {
 				other.waits[i].Answer = &durable.Answer{Wait: w.ID, Subject: w.Subject, Ends: true}
 			}
