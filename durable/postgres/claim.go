@@ -97,11 +97,7 @@ func (d *db) Claim(
 			some   []durable.Run
 			heads  int
 		)
-		claim := d.claimHeads
-		if also != nil {
-			claim = d.claimHeadsAnd(also)
-		}
-		err := claim(ctx, &some, &heads, query, keyValues(keys), storedText(owner), ttl, atOnce)
+		err := d.claimHeads(ctx, also, &some, &heads, query, keyValues(keys), storedText(owner), ttl, atOnce)
 		if err != nil {
 			if len(all) > 0 { // they are leased
 				return all, nil
@@ -124,32 +120,18 @@ func (d *db) Claim(
 }
 
 // claimHeads leases some of the first ready runs by a query, and reads how many heads it has seen.
-func (d *db) claimHeads(ctx context.Context, claimed *[]durable.Run, heads *int, query string, args ...any) error {
-	return d.call(ctx, "claiming runs", func(ctx context.Context) error {
+func (d *db) claimHeads(
+	ctx context.Context, also func(store.Tx, []durable.Run) error, claimed *[]durable.Run, heads *int, query string, args ...any,
+) error {
+	return d.attempt(ctx, "claiming runs", true, func(t *tx) error {
 		*claimed = nil
-		rows, err := d.pool.Query(ctx, query, args...)
-		if err != nil {
+		q := &pgx.QueuedQuery{SQL: query, Arguments: args}
+		q.Query(func(rows pgx.Rows) error { return scanHeads(rows, claimed, heads) })
+		if err := t.send(also == nil, q); err != nil || also == nil || len(*claimed) == 0 {
 			return err
 		}
-		return scanHeads(rows, claimed, heads)
+		return also(t, *claimed)
 	})
-}
-
-// claimHeadsAnd returns claimHeads with what it also does in its transaction.
-func (d *db) claimHeadsAnd(
-	also func(store.Tx, []durable.Run) error,
-) func(ctx context.Context, claimed *[]durable.Run, heads *int, query string, args ...any) error {
-	return func(ctx context.Context, claimed *[]durable.Run, heads *int, query string, args ...any) error {
-		return d.attempt(ctx, "claiming runs", true, func(t *tx) error {
-			*claimed = nil
-			q := &pgx.QueuedQuery{SQL: query, Arguments: args}
-			q.Query(func(rows pgx.Rows) error { return scanHeads(rows, claimed, heads) })
-			if err := t.send(false, q); err != nil || len(*claimed) == 0 {
-				return err
-			}
-			return also(t, *claimed)
-		})
-	}
 }
 
 // scanHeads reads the runs that a query has leased, and how many heads it has seen.
