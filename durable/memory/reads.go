@@ -22,24 +22,23 @@ func cloneRun(r store.Run) store.Run {
 
 // Runs implements store.Rows.
 func (v view) Runs(ids ...agent.RunID) (map[agent.RunID]store.Run, error) {
-	all := map[agent.RunID]store.Run{}
-	for _, id := range ids {
-		if r := v.byID[id]; r != nil {
-			all[id] = cloneRun(r.Run)
-		}
-	}
-	return all, nil
+	return cloneEach(v.byID, ids), nil
 }
 
 // RunsByKey implements store.Rows.
 func (v view) RunsByKey(keys ...string) (map[string]store.Run, error) {
-	all := map[string]store.Run{}
+	return cloneEach(v.byKey, keys), nil
+}
+
+// cloneEach returns clones of the runs that have some keys.
+func cloneEach[K comparable](runs map[K]*run, keys []K) map[K]store.Run {
+	all := map[K]store.Run{}
 	for _, key := range keys {
-		if r := v.byKey[key]; r != nil {
+		if r := runs[key]; r != nil {
 			all[key] = cloneRun(r.Run)
 		}
 	}
-	return all, nil
+	return all
 }
 
 // selectRuns returns the runs that a filter selects, newest first.

@@ -122,15 +122,11 @@ func (t tx) append(r *Run, c durable.Commit) error {
 	r.Events += int64(len(c.Events))
 	r.Decisions = durable.CountDecisions(r.Decisions, c.Events)
 	r.Handled = max(r.Handled, c.HandledSignals)
-	if len(c.Entries) > 0 {
-		if err := t.AddEntries(r.ID, c.Entries); err != nil {
-			return err
-		}
+	if err := t.AddEntries(r.ID, c.Entries); err != nil {
+		return err
 	}
-	if len(events) > 0 {
-		if err := t.AddEvents(r.ID, events); err != nil {
-			return err
-		}
+	if err := t.AddEvents(r.ID, events); err != nil {
+		return err
 	}
 	for _, record := range c.Records {
 		record.Run, record.Answer = r.ID, cloneAnswer(record.Answer)

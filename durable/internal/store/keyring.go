@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
 )
@@ -55,14 +57,7 @@ func newKeyring(e *durable.Encryption) (*keyring, error) {
 		if len(key) != 32 {
 			return nil, fmt.Errorf("encrypting a store: key %d has %d bytes: expected 32 random bytes", i, len(key))
 		}
-		block, err := aes.NewCipher(key)
-		if err != nil {
-			return nil, fmt.Errorf("encrypting a store: %w", err)
-		}
-		aead, err := cipher.NewGCM(block)
-		if err != nil {
-			return nil, fmt.Errorf("encrypting a store: %w", err)
-		}
+		aead := lo.Must(cipher.NewGCM(lo.Must(aes.NewCipher(key)))) // a key of 32 bytes is valid
 		id := keyID(derive(key, []byte("grapnel key id")))
 		k.keys[id] = dataKey{aead, derive(key, []byte("grapnel nonce"))}
 		if i == 0 {
