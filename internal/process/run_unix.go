@@ -165,11 +165,31 @@ func newOutput(to io.Writer) (*output, error) {
 	return &output{reader: reader, writer: writer, to: to, done: make(chan struct{})}, nil
 }
 
-// read reads until all writers are gone or finish stops it.
+// read reads until all writers are gone or finish stops it, and then what the pipe still has.
 func (o *output) read() {
 	defer close(o.done)
 	_, err := io.Copy(o.to, o.reader)
-	o.held = errors.Is(err, os.ErrDeadlineExceeded)
+	o.held = errors.Is(err, os.ErrDeadlineExceeded) && o.drain()
+}
+
+// drain copies what the pipe has without waiting, and reports whether a process could still write. On a busy machine, read may not have
+// had its turn since the program wrote, and an expired deadline lets it read nothing.
+func (o *output) drain() (held bool) {
+	_ = o.reader.SetReadDeadline(time.Time{})
+	raw, err := o.reader.SyscallConn()
+	buffer := make([]byte, 64<<10)
+	for i := 0; err == nil && i < 16; i++ { // a process that could still write may never stop
+		n, failed := 0, error(nil)
+		err = raw.Read(func(fd uintptr) bool { n, failed = unix.Read(int(fd), buffer); return true })
+		switch {
+		case err != nil, failed != nil && !errors.Is(failed, unix.EINTR):
+			return true
+		case failed == nil && n == 0:
+			return false
+		}
+		_, _ = o.to.Write(buffer[:max(n, 0)])
+	}
+	return true
 }
 
 // finish stops the reading at the deadline, and reports whether a process could still write then.
