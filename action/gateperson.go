@@ -26,7 +26,7 @@ func (g Gate) askPerson(ctx context.Context, approver agent.Approver, r *Request
 	pending := &agent.Prepared{Original: &call, Call: &call, Disposition: agent.DisposeAsk}
 	pending.SetQuestions(agent.Questions{{By: r.Hook, Reason: g.reason(r), Within: g.Timeout}})
 	answers, err := callWithin(ctx, g.Type(), maxTimeout, func(ctx context.Context) ([]agent.Approval, error) {
-		return approver.Approve(ctx, r.state, []*agent.Prepared{pending}).Get()
+		return approver.Approve(ctx, r.state, []*agent.Prepared{pending})
 	})
 	if err != nil {
 		return callback.Answer{}, err

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -147,8 +146,8 @@ func TestAYesAfterTheEndIsNoYes(t *testing.T) {
 
 type approvers func(pending []*agent.Prepared) ([]agent.Approval, error)
 
-func (f approvers) Approve(_ context.Context, _ agent.State, pending []*agent.Prepared) mo.Result[[]agent.Approval] {
-	return mo.TupleToResult(f(pending))
+func (f approvers) Approve(_ context.Context, _ agent.State, pending []*agent.Prepared) ([]agent.Approval, error) {
+	return f(pending)
 }
 
 // An approver that fails, or gives another number of answers, fails the run; no call of the batch runs.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/internal/errguard"
 )
@@ -145,7 +144,7 @@ func approveSafely(ctx context.Context, x Approver, s State, pending []*Prepared
 			answers, err = nil, fmt.Errorf("the approver panicked: %v\n\n%s", v, debug.Stack())
 		}
 	}()
-	return x.Approve(ctx, s, pending).Get()
+	return x.Approve(ctx, s, pending)
 }
 
 // park returns the interventions that the step waits for, or nil when no answer was postponed.
@@ -375,7 +374,7 @@ func (a *Agent) prepareEdited(ctx context.Context, s State, p *Prepared, answer 
 // approver about the other calls.
 type stored struct{ ask Approver }
 
-func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval] {
+func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) ([]Approval, error) {
 	answers := make([]Approval, len(pending))
 	ends := false
 	var rest []*Prepared
@@ -390,7 +389,7 @@ func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Re
 	}
 	switch {
 	case len(rest) == 0:
-		return mo.Ok(answers)
+		return answers, nil
 	case ends, x.ask == nil:
 		for _, i := range places {
 			answers[i] = Approval{Verdict: NobodyToAsk}
@@ -398,19 +397,19 @@ func (x stored) Approve(ctx context.Context, s State, pending []*Prepared) mo.Re
 				answers[i].Verdict = withdrawn
 			}
 		}
-		return mo.Ok(answers)
+		return answers, nil
 	}
 	more, err := approveSafely(ctx, x.ask, s, rest)
 	if err == nil && len(more) != len(rest) {
 		err = fmt.Errorf("the approver gave %d answers to %d questions", len(more), len(rest))
 	}
 	if err != nil {
-		return mo.Err[[]Approval](err)
+		return nil, err
 	}
 	for n, i := range places {
 		answers[i] = more[n]
 	}
-	return mo.Ok(answers)
+	return answers, nil
 }
 
 // withStored returns the call with its stored questions and answers from the time when the run was parked. A stored

@@ -153,10 +153,10 @@ func (p *Prepared) SetQuestions(q Questions) {
 func (p *Prepared) Approval() *Approval { return p.approvalData().approval }
 
 // Approver asks a person about the step's calls that need approval. It returns one answer for each pending call, in
-// order. The answer applies to every open question about its call. An Err ends the run. It must be safe for concurrent
+// order. The answer applies to every open question about its call. An error ends the run. It must be safe for concurrent
 // use.
 type Approver interface {
-	Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval]
+	Approve(ctx context.Context, s State, pending []*Prepared) ([]Approval, error)
 }
 
 // ApproverFunc adapts a func to the Approver interface. The func is called once for each call, with a context that ends
@@ -164,19 +164,19 @@ type Approver interface {
 type ApproverFunc func(ctx context.Context, s State, p *Prepared) (Approval, error)
 
 // Approve calls f for each pending call.
-func (f ApproverFunc) Approve(ctx context.Context, s State, pending []*Prepared) mo.Result[[]Approval] {
+func (f ApproverFunc) Approve(ctx context.Context, s State, pending []*Prepared) ([]Approval, error) {
 	out := make([]Approval, len(pending))
 	for i, p := range pending {
 		if ctx.Err() != nil {
-			return mo.Err[[]Approval](context.Cause(ctx))
+			return nil, context.Cause(ctx)
 		}
 		a, err := f.askWithin(ctx, s, p)
 		if err != nil {
-			return mo.Err[[]Approval](err)
+			return nil, err
 		}
 		out[i] = a
 	}
-	return mo.Ok(out)
+	return out, nil
 }
 
 // askWithin calls f with a context that ends when the time for an answer is over.

@@ -575,19 +575,19 @@ func TestAttackApproverThatCannotCount(t *testing.T) {
 
 type countingApprover int
 
-func (x countingApprover) Approve(context.Context, agent.State, []*agent.Prepared) mo.Result[[]agent.Approval] {
+func (x countingApprover) Approve(context.Context, agent.State, []*agent.Prepared) ([]agent.Approval, error) {
 	answers := make([]agent.Approval, x)
 	for i := range answers {
 		answers[i].Verdict = agent.Approve
 	}
-	return mo.Ok(answers)
+	return answers, nil
 }
 
 type lateApprover struct{}
 
-func (lateApprover) Approve(_ context.Context, _ agent.State, pending []*agent.Prepared) mo.Result[[]agent.Approval] {
+func (lateApprover) Approve(_ context.Context, _ agent.State, pending []*agent.Prepared) ([]agent.Approval, error) {
 	<-time.After(time.Hour) // the clock of synctest
-	return mo.Ok([]agent.Approval{{Verdict: agent.Approve}})
+	return []agent.Approval{{Verdict: agent.Approve}}, nil
 }
 
 // Every hook at InterventionRequested may reject, also the second time that a call is in doubt.
@@ -655,9 +655,9 @@ func (d *nilDriver) Next(context.Context, agent.State) mo.Result[agent.Step] {
 
 type nilApprover struct{ n int }
 
-func (d *nilApprover) Approve(context.Context, agent.State, []*agent.Prepared) mo.Result[[]agent.Approval] {
+func (d *nilApprover) Approve(context.Context, agent.State, []*agent.Prepared) ([]agent.Approval, error) {
 	d.n++
-	return mo.Ok([]agent.Approval{{}})
+	return []agent.Approval{{}}, nil
 }
 
 type nilProcessor struct{ n int }

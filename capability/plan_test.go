@@ -69,8 +69,8 @@ func (x namedExecutor) String() string { return x.name }
 type namedApprover string
 
 func (n namedApprover) String() string { return string(n) }
-func (n namedApprover) Approve(context.Context, agent.State, []*agent.Prepared) mo.Result[[]agent.Approval] {
-	return mo.Ok([]agent.Approval(nil))
+func (n namedApprover) Approve(context.Context, agent.State, []*agent.Prepared) ([]agent.Approval, error) {
+	return nil, nil
 }
 
 type namedObserver string

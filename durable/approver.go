@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -22,16 +21,15 @@ type keptApprover struct {
 }
 
 // Approve calls the inner approver and notes its answers.
-func (x *keptApprover) Approve(ctx context.Context, s agent.State, pending []*agent.Prepared) mo.Result[[]agent.Approval] {
+func (x *keptApprover) Approve(ctx context.Context, s agent.State, pending []*agent.Prepared) ([]agent.Approval, error) {
 	r := x.keeper.runs.Get(s)
 	if r.keeper == nil {
 		return x.inner.Approve(ctx, s, pending)
 	}
 	asked := time.Now()
-	result := x.inner.Approve(ctx, s, pending)
-	answers, err := result.Get()
+	answers, err := x.inner.Approve(ctx, s, pending)
 	if err != nil || len(answers) != len(pending) || ctx.Err() != nil {
-		return result // the loop uses none of the answers
+		return answers, err // the loop uses none of them
 	}
 	took := time.Since(asked)
 	for i, p := range pending {
@@ -45,10 +43,10 @@ func (x *keptApprover) Approve(ctx context.Context, s agent.State, pending []*ag
 			a.At = asked.Add(took).Round(0)
 		}
 		if err := r.recordAnswer(s, p, *a); err != nil {
-			return mo.Err[[]agent.Approval](err)
+			return nil, err
 		}
 	}
-	return mo.Ok(answers)
+	return answers, nil
 }
 
 // recordAnswer records the answer about a call for the audit log.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -32,7 +31,7 @@ var interventions = agent.NewScratch[[]agent.Intervention](nil)
 // Approve asks the hooks first, call by call. If they do not decide a call, it asks the person, whose answer applies to
 // all open questions about the call. If the person was asked about a call before the run was parked, it asks only new
 // questions, about the same call.
-func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*agent.Prepared) mo.Result[[]agent.Approval] {
+func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*agent.Prepared) ([]agent.Approval, error) {
 	batch := make([]agent.Intervention, len(pending))
 	for i, p := range pending {
 		batch[i] = interventionOf(s, p)
@@ -49,7 +48,7 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 		}
 		shown, answer, err := x.askHooks(ctx, s, p, slices.Clone(batch)) // hooks may keep the slice
 		if err != nil {
-			return mo.Err[[]agent.Approval](err)
+			return nil, err
 		}
 		batch[i].Call, batch[i].Questions = *shown.Call, shown.Questions()
 		if answer != nil {
@@ -60,12 +59,12 @@ func (x *hookedApprover) Approve(ctx context.Context, s agent.State, pending []*
 		rest, places = append(rest, shown), append(places, i)
 	}
 	if len(rest) > 0 {
-		said, err := x.inner.Approve(ctx, s, rest).Get()
+		said, err := x.inner.Approve(ctx, s, rest)
 		if err == nil && len(said) != len(rest) {
 			err = fmt.Errorf("the approver gave %d answers to %d questions", len(said), len(rest))
 		}
 		if err != nil {
-			return mo.Err[[]agent.Approval](err)
+			return nil, err
 		}
 		for n, i := range places {
 			answers[i] = said[n]
@@ -157,20 +156,20 @@ func (x *hookedApprover) askHooks(ctx context.Context, s agent.State, p *agent.P
 
 // resolve calls the hooks at InterventionResolved if all calls were answered. A rejection that ends the run also
 // decides the calls without an answer. They are part of the batch and have no answer.
-func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []agent.Intervention, answers []agent.Approval) mo.Result[[]agent.Approval] {
+func (x *hookedApprover) resolve(ctx context.Context, s agent.State, batch []agent.Intervention, answers []agent.Approval) ([]agent.Approval, error) {
 	ends := slices.ContainsFunc(answers, func(a agent.Approval) bool { return a.Verdict == agent.RejectAndEnd })
 	for i := range answers {
 		if answers[i].Verdict == agent.Park && !ends {
-			return mo.Ok(answers)
+			return answers, nil
 		}
 		batch[i] = batch[i].WithAnswer(answers[i])
 	}
 	*interventions.Get(s) = batch
 	c := InterventionResolvedContext{batchView{contextView{state: s, info: interventionResolved}, batch}}
 	if err := pointsOf(x.hooks).resolved.announce(ctx, x.hooks.pool, c); err != nil {
-		return mo.Err[[]agent.Approval](err)
+		return nil, err
 	}
-	return mo.Ok(answers)
+	return answers, nil
 }
 
 // tellStopped tells the hooks that a person's rejection has ended the run. The hooks cannot

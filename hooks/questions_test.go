@@ -238,7 +238,7 @@ func TestDoubtIsForAPerson(t *testing.T) {
 			assert.JSONEq(t, `{"n":1}`, p.Call.Arguments)
 			return agent.Approval{Verdict: agent.Approve, By: "ann"}, nil
 		})
-		answers, err := c.WrapApprover(inner).Approve(t.Context(), agent.NewState(), []*agent.Prepared{p}).Get()
+		answers, err := c.WrapApprover(inner).Approve(t.Context(), agent.NewState(), []*agent.Prepared{p})
 		require.NoError(t, err)
 		return ann, &answers[0]
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/samber/lo"
-	"github.com/samber/mo"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/internal/semconv"
@@ -21,16 +20,15 @@ type approver struct {
 	inner agent.Approver
 }
 
-func (x approver) Approve(ctx context.Context, s agent.State, pending []*agent.Prepared) mo.Result[[]agent.Approval] {
+func (x approver) Approve(ctx context.Context, s agent.State, pending []*agent.Prepared) ([]agent.Approval, error) {
 	r := x.t.of(s)
 	if r == nil {
 		return x.inner.Approve(ctx, s, pending)
 	}
 	started := time.Now()
-	result := x.inner.Approve(ctx, s, pending)
-	answers, err := result.Get()
+	answers, err := x.inner.Approve(ctx, s, pending)
 	if err != nil || len(answers) != len(pending) {
-		return result
+		return answers, err
 	}
 	for i, p := range pending {
 		asked := started
@@ -47,7 +45,7 @@ func (x approver) Approve(ctx context.Context, s agent.State, pending []*agent.P
 				labels{agent: r.about.Agent, tool: p.Call.Name, decision: answer.Verdict.String()})
 		}
 	}
-	return result
+	return answers, nil
 }
 
 // approval adds who decided about a call, when, and how, if a person or a hook was asked.

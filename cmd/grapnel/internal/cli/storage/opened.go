@@ -120,7 +120,7 @@ func (k *Store) Approver(in *agents.Input, v *agents.View) agent.Approver {
 		var answers []agent.Approval
 		var err error
 		if k.going.Err() == nil {
-			answers, err = ask.Approve(asking, s, []*agent.Prepared{p}).Get()
+			answers, err = ask.Approve(asking, s, []*agent.Prepared{p})
 		}
 		if ctx.Err() == nil && k.going.Err() != nil {
 			return agent.Approval{Verdict: agent.Park}, nil
