@@ -157,13 +157,15 @@ func (h *Handler) showRuns(w http.ResponseWriter, r *http.Request, v *view) {
 		live.shown = hashRows(rows)
 		v.live = live.address("runs/live")
 	}
-	v.Put(`<div class="title"><h1>Runs</h1><form class="search" role="search" action="%s"><input type="hidden" name="show" value="%s">
+	v.Put("<div class=\"title\"><h1>Runs</h1>")
+	v.putNew()
+	v.Put(`<form class="search" role="search" action="%s"><input type="hidden" name="show" value="%s">
 <label><span class="hide">Agent</span><input name="name" value="%s" placeholder="Agent" autocomplete="off" spellcheck="false" size="10"></label>
 <label class="wide"><span class="hide">Text, label or run ID</span>
 <input type="search" name="q" value="%s" placeholder="Text, label or run ID" autocomplete="off" data-slash></label>
-<button>Search</button></form>`, prefix+"runs", cutText(q.tab, lineLen), cutText(q.name, lineLen), cutText(q.text, lineLen))
-	v.putNew()
-	v.Put("</div>\n<nav class=\"tabs\" aria-label=\"Which runs\"><ul>\n")
+<button>Search</button></form></div>
+<nav class="tabs" aria-label="Which runs"><ul>
+`, prefix+"runs", cutText(q.tab, lineLen), cutText(q.name, lineLen), cutText(q.text, lineLen))
 	for _, t := range tabs {
 		v.Put(`<li><a href="%s"`, query{tab: t.name, name: q.name, text: q.text}.address("runs"))
 		v.PutIf(t.name == q.tab, ` aria-current="page"`)
