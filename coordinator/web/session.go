@@ -220,7 +220,7 @@ func (h *Handler) replySignIn(w http.ResponseWriter, status int, code, back, mes
 }
 
 // allSignIns is the client for the limit of all sign-ins.
-const allSignIns = ""
+const allSignIns = "all sign-ins"
 
 // signIn starts a session.
 func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {

@@ -16,6 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable/approval"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/durable/waiver"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
@@ -65,7 +66,7 @@ func (f *firm) process(t *testing.T, do func(store durable.Store, k *durable.Kee
 					return c.Pass()
 				}
 				return c.Ask("it costs money")
-			}))).Build().Get()
+			}), waiver.Hook(store))).Build().Get()
 	require.NoError(t, err)
 	do(store, k, boss)
 }
@@ -108,6 +109,9 @@ func TestASubagentThatAsks(t *testing.T) {
 				assert.Equal(t, []string{"clerk", "boss", "clerk, sub-agent of boss"}, []string{got.Agent, got.Parent, got.AgentText()})
 				w, err := durabletest.FindWait(t.Context(), store, id, "t/p")
 				require.NoError(t, err)
+				page, err := approval.PageOf(t.Context(), store, w, &approval.Principal{Name: "ann"}, false)
+				require.NoError(t, err)
+				assert.Equal(t, tc.asks, page.Waiver.WhyNot != "", "a sub-agent has the waivers of the agent above: %s", page.Waiver.WhyNot)
 				shown, err := approval.Show(t.Context(), store, w, true)
 				require.NoError(t, err)
 				assert.Equal(t, "boss", shown.Parent)
