@@ -18,7 +18,10 @@ type Reused struct{ *Store }
 
 // Reuse returns a new store with the connections of another, which Close leaves open.
 func (s *Store) Reuse(e *durable.Encryption) (Reused, error) {
-	d := &db{pool: s.db.pool, schema: s.db.schema, timeout: s.db.timeout, changes: newChanges(s.db.changes.config, s.db.schema)}
+	d := &db{
+		pool: s.db.pool, schema: s.db.schema, timeout: s.db.timeout, changes: newChanges(s.db.changes.config, s.db.schema),
+		steps: store.NewQueue[*queuedStep](groupsAtOnce),
+	}
 	m, err := store.New(d, e)
 	return Reused{&Store{m, d}}, err
 }
@@ -54,11 +57,7 @@ var (
 const GroupsAtOnce = groupsAtOnce
 
 // Queued returns the number of steps that wait for their group.
-func (s *Store) Queued() int {
-	s.db.steps.mu.Lock()
-	defer s.db.steps.mu.Unlock()
-	return len(s.db.steps.waiting)
-}
+func (s *Store) Queued() int { return s.db.steps.Len() }
 
 // ReadNow returns the time that a read sees.
 func (s *Store) ReadNow(ctx context.Context) (at time.Time, err error) {

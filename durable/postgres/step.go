@@ -13,9 +13,9 @@ import (
 	"github.com/grapnel-go/grapnel/durable/internal/store"
 )
 
-// Steps of concurrent runs share statements, so that they wait for the disk together. A step that finds fewer than groupsAtOnce
-// statements under way is sent at once, by its caller. Steps that come meanwhile wait and form the next group. A step that does not
-// fit changes nothing. When a statement fails, each step of the group is sent again alone: it changes nothing twice.
+// Steps of concurrent runs share statements, so that they wait for the disk together: a step that finds fewer than groupsAtOnce
+// statements under way is sent at once, and others form groups meanwhile. A step that does not fit changes nothing. When a statement
+// fails, each step of the group is sent again alone: it changes nothing twice.
 
 const (
 	// groupsAtOnce is the maximum number of statements with steps: some wait for the disk, or for a lock of a run, while others are
@@ -25,59 +25,11 @@ const (
 	maxGroup = 64
 )
 
-// queuedStep is a step that waits for its group. The fields below over are set when over is closed.
+// queuedStep is a step, and what its statement has done.
 type queuedStep struct {
 	store.Step
 
-	over chan struct{}
-
-	done bool
-	err  error // of the statement
-}
-
-// stepQueue holds the steps that wait. It is empty when fewer than groupsAtOnce statements are under way.
-type stepQueue struct {
-	mu       sync.Mutex
-	waiting  []*queuedStep
-	underWay int // statements
-}
-
-// join adds a step to the queue. It returns nil if the caller must send it: then it counts as a statement under way.
-func (q *stepQueue) join(s store.Step) *queuedStep {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.underWay < groupsAtOnce {
-		q.underWay++
-		return nil
-	}
-	w := &queuedStep{Step: s, over: make(chan struct{})}
-	q.waiting = append(q.waiting, w)
-	return w
-}
-
-// leave removes a step from the queue, and reports whether it was there.
-func (q *stepQueue) leave(w *queuedStep) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	i := slices.Index(q.waiting, w)
-	if i >= 0 {
-		q.waiting = slices.Delete(q.waiting, i, i+1)
-	}
-	return i >= 0
-}
-
-// next ends a statement under way. If steps wait, it returns the group of the next one.
-func (q *stepQueue) next() []*queuedStep {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n := min(len(q.waiting), maxGroup)
-	if n == 0 {
-		q.underWay--
-		return nil
-	}
-	group := slices.Clone(q.waiting[:n])
-	q.waiting = slices.Delete(q.waiting, 0, n)
-	return group
+	done, alone bool
 }
 
 // Step implements store.DB.
@@ -91,32 +43,44 @@ func (d *db) Step(ctx context.Context, s store.Step) (done bool, err error) {
 
 // join makes a step, alone or in a group.
 func (d *db) join(ctx context.Context, s store.Step) (done bool, err error) {
-	w := d.steps.join(s)
-	if w == nil {
-		defer func() {
-			if group := d.steps.next(); group != nil {
-				go d.sendGroups(context.WithoutCancel(ctx), group)
-			}
-		}()
-		return d.stepAlone(ctx, s)
+	own := &queuedStep{Step: s}
+	err = d.steps.Do(ctx, own, func() error {
+		d.sendGroup(ctx, own)
+		return nil
+	})
+	if err == nil || own.alone {
+		return own.done, err
 	}
-	select {
-	case <-w.over:
-	case <-ctx.Done():
-		if d.steps.leave(w) {
-			return false, ctx.Err()
-		}
-		<-w.over // a step that is sent ends with its group
-	}
-	if w.err != nil {
-		return d.stepAlone(ctx, s)
-	}
-	return w.done, nil
+	places, err := d.makeSteps(ctx, []store.Step{s})
+	return len(places) > 0, err
 }
 
-func (d *db) stepAlone(ctx context.Context, s store.Step) (bool, error) {
-	done, err := d.makeSteps(ctx, []store.Step{s})
-	return len(done) > 0, err
+// sendGroup makes the steps that wait. Only the step of the caller ends with its context.
+func (d *db) sendGroup(ctx context.Context, own *queuedStep) {
+	var group []*store.Queued[*queuedStep]
+	for w := d.steps.Next(); w != nil; w = d.steps.Next() {
+		if group = append(group, w); len(group) == maxGroup {
+			break
+		}
+	}
+	if len(group) == 0 { // another caller has them
+		return
+	}
+	own.alone = len(group) == 1 && group[0].Call == own
+	if !own.alone {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), d.timeout)
+		defer cancel()
+	}
+	// Statements that lock runs in the same order do not wait for each other in a circle.
+	slices.SortStableFunc(group, func(x, y *store.Queued[*queuedStep]) int { return cmp.Compare(x.Call.Lease.Run, y.Call.Lease.Run) })
+	done, err := d.makeSteps(ctx, columnOf(group, func(w *store.Queued[*queuedStep]) store.Step { return w.Call.Step }))
+	for _, place := range done {
+		group[place].Call.done = true
+	}
+	for _, w := range group {
+		w.Finish(err)
+	}
 }
 
 // renewQuery extends a lease.
@@ -133,28 +97,6 @@ func (d *db) Renew(ctx context.Context, l durable.Lease, ttl time.Duration) (exp
 		return err
 	})
 	return expires, done && err == nil, err
-}
-
-// sendGroups sends a group, and then those that have formed meanwhile.
-func (d *db) sendGroups(ctx context.Context, group []*queuedStep) {
-	for ; group != nil; group = d.steps.next() {
-		d.sendGroup(ctx, group)
-	}
-}
-
-func (d *db) sendGroup(ctx context.Context, group []*queuedStep) {
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
-	defer cancel()
-	// Statements that lock runs in the same order do not wait for each other in a circle.
-	slices.SortStableFunc(group, func(x, y *queuedStep) int { return cmp.Compare(x.Lease.Run, y.Lease.Run) })
-	done, err := d.makeSteps(ctx, columnOf(group, func(w *queuedStep) store.Step { return w.Step }))
-	for _, place := range done {
-		group[place].done = true
-	}
-	for _, w := range group {
-		w.err = err
-		close(w.over)
-	}
 }
 
 // The columns of the rows in a statement with steps: of the steps, their entries and their events.

@@ -59,7 +59,7 @@ type db struct {
 	timeout time.Duration
 	queues  queues
 	clock   clock
-	steps   stepQueue
+	steps   *store.Queue[*queuedStep]
 	changes *changes
 }
 
@@ -72,7 +72,10 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &db{schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema())}
+	d := &db{
+		schema: o.schema(), timeout: o.timeout(), changes: newChanges(config.ConnConfig, o.schema()),
+		steps: store.NewQueue[*queuedStep](groupsAtOnce),
+	}
 	s, err := store.New(d, o.Encryption)
 	if err != nil {
 		return nil, err

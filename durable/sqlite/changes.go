@@ -31,8 +31,6 @@ func (d *db) watch(ctx context.Context) {
 // dataVersion returns a number that changes with commits of other processes; zero if it is not known. It asks the writer, because other
 // connections see commits of the writer as those of another process.
 func (d *db) dataVersion() (version int64) {
-	d.turn <- struct{}{}
-	defer func() { <-d.turn }()
-	_ = d.conn.QueryRowContext(context.Background(), "PRAGMA data_version").Scan(&version)
+	d.queue.RunAlone(func() { _ = d.conn.QueryRowContext(context.Background(), "PRAGMA data_version").Scan(&version) })
 	return version
 }

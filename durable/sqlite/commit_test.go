@@ -46,12 +46,7 @@ func lockFile(t *testing.T, s *Store) (unlock func()) {
 
 // awaitQueue waits until as many writes wait.
 func awaitQueue(s *Store, n int) {
-	waiting := func() int {
-		s.db.queue.mu.Lock()
-		defer s.db.queue.mu.Unlock()
-		return len(s.db.queue.waiting)
-	}
-	for waiting() != n {
+	for s.db.queue.Len() != n {
 		runtime.Gosched()
 	}
 }
@@ -462,17 +457,4 @@ func TestLongQueue(t *testing.T) {
 	}
 	assert.Equal(t, len(writes), stepsOf(t, s, "r"))
 	assert.ElementsMatch(t, []int{maxGroup, 10}, slices.Collect(maps.Values(sizes)))
-}
-
-// A write that has begun does not leave the queue.
-func TestLeave(t *testing.T) {
-	var q writeQueue
-	first, second := &queuedWrite{}, &queuedWrite{}
-	q.add(first)
-	q.add(second)
-	assert.Same(t, first, q.next())
-	assert.False(t, q.leave(first), "it has begun")
-	assert.True(t, q.leave(second))
-	assert.False(t, q.leave(second))
-	assert.Nil(t, q.next())
 }

@@ -1,8 +1,10 @@
 package sqlite
 
-// InUse reports whether a write waits or runs.
+// InUse reports whether a call runs.
 func (s *Store) InUse() bool {
-	s.db.queue.mu.Lock()
-	defer s.db.queue.mu.Unlock()
-	return len(s.db.turn) > 0 || len(s.db.queue.waiting) > 0
+	free := s.db.open.TryLock()
+	if free {
+		s.db.open.Unlock()
+	}
+	return !free
 }

@@ -68,10 +68,10 @@ type db struct {
 
 	// Writes go through one connection, so that they wait in the queue and not in SQLite.
 	writer, readers *sql.DB
-	reads           *statements // of the readers
-	queue           writeQueue
-	turn            chan struct{} // holds a value while a caller uses the fields below
-	conn            *sql.Conn     // of the writer
+	reads           *statements                     // of the readers
+	queue           *store.Queue[func(t *tx) error] // only a caller whose turn it is uses the fields below
+	manyWriters     bool                            // the last transaction held several writes
+	conn            *sql.Conn                       // of the writer
 	writes          *statements
 
 	listeners store.Listeners
@@ -86,7 +86,7 @@ const maxReaders = 4
 
 // Open opens the store in a file. It creates the file if it does not exist, and the schema in an empty file.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
-	d := &db{path: path, wait: o.Wait, now: o.Now, turn: make(chan struct{}, 1)}
+	d := &db{path: path, wait: o.Wait, now: o.Now, queue: store.NewQueue[func(t *tx) error](1)}
 	d.listeners.Watch = d.watch
 	if d.wait == 0 {
 		d.wait = 10 * time.Second
