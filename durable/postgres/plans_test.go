@@ -186,7 +186,7 @@ func TestEachQueryReadsWhatItGives(t *testing.T) {
 		"a name":             {durable.Filter{Name: "agent 7"}, "runs_name", 100},
 		"a name, a status":   {durable.Filter{Name: "agent 11", Status: one(durable.StatusWaiting)}, "runs_name", 60},
 		"a session":          {durable.Filter{Session: "session 7"}, "runs_session", 5},
-		"sessions":           {durable.Filter{Sessions: []agent.SessionID{"session 7", "session 9"}}, "runs_session", 10},
+		"sessions":           {durable.Filter{Sessions: []agent.SessionID{"session 7", "session 9"}}, "runs_session", 20}, // with their queues
 		"a parent":           {durable.Filter{Parent: "run 19"}, "runs_parent", 1},
 		"a phase":            {durable.Filter{Phase: "hooks"}, "runs_phase", 100},
 		"a phase, a status":  {durable.Filter{Phase: "hooks", Name: "agent 7", Status: one(durable.StatusReady)}, "runs_phase", 60},
