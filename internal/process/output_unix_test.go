@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a program wrote before it ended is read, even if the reader has its turn only after the deadline.
+// A program's output is read to its end, even if the reader has its turn only after the deadline.
 func TestOutputAfterTheDeadline(t *testing.T) {
 	for _, isOpen := range []bool{false, true} {
 		var got bytes.Buffer
