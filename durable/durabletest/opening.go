@@ -119,7 +119,7 @@ var opening = map[string]part{
 		got = allPages(t, s, durable.WaitFilter{Limit: 4}, func(last durable.Wait) {
 			if last.ID == "3" {
 				require.NoError(t, s.Delete(t.Context(), last.Run))
-				want = drop(want, string(last.Run)+"/4")
+				want = lo.Without(want, string(last.Run)+"/4")
 				return
 			}
 			answerRun(t, s, last.Run, last.ID)
@@ -135,16 +135,6 @@ var opening = map[string]part{
 		assert.Len(t, listOpen(t, s, durable.WaitFilter{}), durable.DefaultLimit)
 		assert.Len(t, listOpen(t, s, durable.WaitFilter{Limit: 1000}), durable.DefaultLimit+1)
 	},
-}
-
-// drop returns the names without one of them.
-func drop(names []string, name string) (rest []string) {
-	for _, n := range names {
-		if n != name {
-			rest = append(rest, n)
-		}
-	}
-	return rest
 }
 
 // allPages reads a list page by page, and calls between with the last wait of each page.
