@@ -225,30 +225,33 @@ func crash(t *testing.T, runs int, where func(t *testing.T, dir string) string) 
 	random := crashRandom(t)
 	kills, deliveries, asked := 0, 0, 0
 	dir := t.TempDir()
+	at := where(t, dir) // it may start a server
 	started := time.Now()
-	require.True(t, process(t, dir, where(t, dir), time.Minute))
-	took := time.Since(started)
+	require.True(t, process(t, dir, at, nil))
+	step := time.Since(started) / crashSteps
 	for run := range runs {
 		t.Run(strconv.Itoa(run), func(t *testing.T) {
-			k, again, twice := crashOnce(t, random, took, where)
+			k, again, twice := crashOnce(t, random, step, where)
 			kills, deliveries, asked = kills+k, deliveries+again, asked+twice
 		})
 	}
+	assert.GreaterOrEqual(t, kills, runs, "too few processes were killed")
 	t.Logf("%d runs, %d kills, %d calls delivered again, %d replies asked for again", runs, kills, deliveries, asked)
 }
 
 // crashOnce executes one run in several processes, and compares the effects with the journal
-// after each. One undisturbed process takes about as long as the given time.
-func crashOnce(t *testing.T, random *rand.Rand, took time.Duration, where func(t *testing.T, dir string) string) (kills, again, twice int) {
+// after each. An undisturbed step takes about as long as the given time.
+func crashOnce(t *testing.T, random *rand.Rand, step time.Duration, where func(t *testing.T, dir string) string) (kills, again, twice int) {
 	dir := t.TempDir()
 	at := where(t, dir)
 	replied, done, doubted, mailed := map[string]int{}, map[string]int{}, map[string]bool{}, map[string]int{}
 	for ended := false; !ended; {
-		patience := time.Minute
+		var kill *killing
 		if kills < 3 {
-			patience = time.Duration(random.Int64N(int64(took) * 7 / 10))
+			before := len(counted(t, dir, "replies"))
+			kill = &killing{before + random.IntN((crashSteps-before)/2+1), time.Duration(random.Int64N(int64(step) + 1))}
 		}
-		if ended = process(t, dir, at, patience); ended {
+		if ended = process(t, dir, at, kill); ended {
 			break
 		}
 		kills++
@@ -295,20 +298,42 @@ func crashOnce(t *testing.T, random *rand.Rand, took time.Duration, where func(t
 	return kills, again, twice
 }
 
-// process continues the run in a process of its own, and kills that process after patience. It
-// reports whether the process ended by itself.
-func process(t *testing.T, dir, at string, patience time.Duration) bool {
+// killing is when a process is killed: some time after the run has a number of replies, however fast the machine is.
+type killing struct {
+	replies int
+	after   time.Duration
+}
+
+// process continues the run in a process of its own, and kills it with SIGKILL, unless kill is nil. It reports whether the process
+// ended by itself.
+func process(t *testing.T, dir, at string, kill *killing) bool {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0]) // killed with SIGKILL
+	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), crashDir+"="+dir, crashStore+"="+at)
-	out, err := cmd.CombinedOutput()
-	if ctx.Err() != nil && err != nil {
-		return false
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	require.NoError(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for killed := false; ; {
+		select {
+		case err := <-ended:
+			if killed && err != nil {
+				return false
+			}
+			require.NoError(t, err, out.String())
+			return true
+		case <-look.C:
+			if kill != nil && !killed && len(counted(t, dir, "replies")) >= kill.replies {
+				time.Sleep(kill.after)
+				killed = cmd.Process.Kill() == nil
+			}
+		}
 	}
-	require.NoError(t, err, string(out))
-	return true
 }
 
 // journalAfter records what the journal contains after a kill: none of it may happen
