@@ -509,7 +509,7 @@ func (h *Handler) serveLinks(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "1")
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusTooManyRequests)
-		_ = json.NewEncoder(w).Encode(map[string]string{"message": tooMany})
+		_, _ = w.Write([]byte(`{"message":"` + tooMany + `"}`))
 	default:
 		refuseRate(w, v)
 	}

@@ -84,13 +84,15 @@ func (v view) Count(f durable.Filter) (int, error) {
 // matchesJob reports whether a filter selects a run by what was submitted.
 func matchesJob(f *durable.Filter, r *durable.Run) bool {
 	label, has := r.Labels[f.Label.Name]
-	return (f.Kind == "" || f.Kind == r.Kind) && (f.Phase == "" || f.Phase == r.Phase) && (f.Name == "" || f.Name == r.Name) &&
-		(f.Session == "" || f.Session == r.Session) && (len(f.Sessions) == 0 || slices.Contains(f.Sessions, r.Session)) && (f.Parent == "" || f.Parent == r.Parent) && (f.After == "" || f.After == r.After) &&
-		(f.ParentSession == "" || f.ParentSession == r.Traits.ParentSession) && (f.Turn == "" || f.Turn == r.Traits.Turn) &&
-		(f.RequestKey == "" || f.RequestKey == r.Traits.RequestKey) && (f.RetryOf == "" || f.RetryOf == r.Traits.RetryOf) &&
-		(!f.HasTurn && !f.LastTurn || r.Traits.Turn != "") && (!f.HasHooks || r.Traits.HasHooks) && (f.Label.Name == "" || has && label == f.Label.Value) &&
-		(f.By == "" || f.By == r.By) && (!f.Top || r.Parent == "")
+	return fits(f.Kind, r.Kind) && fits(f.Phase, r.Phase) && fits(f.Name, r.Name) && fits(f.Session, r.Session) && fits(f.Parent, r.Parent) &&
+		fits(f.After, r.After) && fits(f.ParentSession, r.Traits.ParentSession) && fits(f.Turn, r.Traits.Turn) &&
+		fits(f.RequestKey, r.Traits.RequestKey) && fits(f.RetryOf, r.Traits.RetryOf) && fits(f.By, r.By) &&
+		(len(f.Sessions) == 0 || slices.Contains(f.Sessions, r.Session)) && (f.Label.Name == "" || has && label == f.Label.Value) &&
+		(!f.HasTurn && !f.LastTurn || r.Traits.Turn != "") && (!f.HasHooks || r.Traits.HasHooks) && (!f.Top || r.Parent == "")
 }
+
+// fits reports whether a filter's text is empty or the run's.
+func fits[T ~string](wanted, is T) bool { return wanted == "" || wanted == is }
 
 // matchesState reports whether a filter selects a run by what has become of it, and when.
 func matchesState(f *durable.Filter, r *durable.Run) bool {

@@ -150,16 +150,15 @@ const maxStatements = 300
 var planOnce = strings.NewReplacer("LIMIT ?", "LIMIT +?", "LIMIT $", "LIMIT +$")
 
 // with calls f with a prepared statement.
-func (s *statements) with(ctx context.Context, query string, f func(*sql.Stmt) error) error {
+func (s *statements) with(ctx context.Context, query string, f func(*sql.Stmt) error) (err error) {
 	stmt, kept, err := s.prepare(ctx, query)
 	if err != nil {
 		return fmt.Errorf("preparing %q: %w", query, err)
 	}
-	err = f(stmt)
 	if !kept {
-		err = errors.Join(err, stmt.Close())
+		defer func() { err = errors.Join(err, stmt.Close()) }()
 	}
-	return err
+	return f(stmt)
 }
 
 func (s *statements) prepare(ctx context.Context, query string) (stmt *sql.Stmt, kept bool, err error) {
@@ -168,7 +167,8 @@ func (s *statements) prepare(ctx context.Context, query string) (stmt *sql.Stmt,
 	if stmt = s.all[query]; stmt != nil {
 		return stmt, true, nil
 	}
-	if stmt, err = s.conn.PrepareContext(context.WithoutCancel(ctx), planOnce.Replace(query)); err != nil {
+	stmt, err = s.conn.PrepareContext(context.WithoutCancel(ctx), planOnce.Replace(query)) //nolint:sqlclosecheck // with or release closes it
+	if err != nil {
 		return nil, false, err
 	}
 	if kept = len(s.all) < maxStatements; kept {

@@ -102,7 +102,8 @@ The first SIGINT or SIGTERM suspends the runs of this process, the second cuts t
 	f.StringVar(&o.tlsCert, "tls-cert", "", "serve HTTPS with the certificate in this `file`; renewed files are read again")
 	f.StringVar(&o.tlsKey, "tls-key", "", "the `file` with the private key of --tls-cert")
 	f.StringArrayVar(&o.origins, "origin", nil, "a `URL` under which the service is reached, such as https://grapnel.example.com (may be repeated)")
-	f.Float64Var(&o.rate, "rate", 100, "the maximum number of requests a second of each token and of each person on the pages, but not of runners; 0 for no limit")
+	f.Float64Var(&o.rate, "rate", 100,
+		"the maximum number of requests a second of each token and of each person on the pages, but not of runners; 0 for no limit")
 	storage.RegisterPeople(c, &o.people)
 	f.StringVar(&o.folder, "pipelines", "", "the `folder` for the files of pipelines (default: pipelines in the user's state)")
 	f.BoolVar(&o.noRunner, "no-runner", false, "call hooks only: other processes execute the runs (grapnel runner)")
@@ -250,7 +251,9 @@ func (r *services) serve(ctx context.Context, o *coordinating) error {
 		if token == "" {
 			token = rand.Text()
 		}
-		pages := web.New(web.Options{Coordinator: api.Local{Coordinator: c}, Store: k.Direct, Token: token, People: people, Origins: o.origins, Rate: o.rate, Log: logger})
+		pages := web.New(web.Options{
+			Coordinator: api.Local{Coordinator: c}, Store: k.Direct, Token: token, People: people, Origins: o.origins, Rate: o.rate, Log: logger,
+		})
 		server := &http.Server{
 			Handler: otelhttp.NewHandler(api.Handler(c, api.Options{
 				Version: version.Read(), Token: token, Origins: o.origins, Rate: o.rate, Log: logger, Pages: pages,
