@@ -27,7 +27,7 @@ func (c *Coordinator) Retry(ctx context.Context, id agent.RunID, r wire.RetryReq
 		return durable.Run{}, err
 	}
 	r.Reason = strings.TrimSpace(r.Reason)
-	if err := c.checkRetry(ctx, before, r); err != nil {
+	if err := c.checkRetry(ctx, before, &r); err != nil {
 		return durable.Run{}, err
 	}
 	b, err := c.blueprintOf(ctx, before)
@@ -112,8 +112,8 @@ func movedTime(before durable.Run, limit time.Time) time.Time {
 // maxReason is how long the reason for passing a hook may be, in bytes.
 const maxReason = 256
 
-// checkRetry returns an *InvalidError if a run cannot be retried.
-func (c *Coordinator) checkRetry(ctx context.Context, before durable.Run, r wire.RetryRequest) error {
+// checkRetry returns an *InvalidError if a run cannot be retried. It replaces the name of what the blocking hook calls by that of the hook.
+func (c *Coordinator) checkRetry(ctx context.Context, before durable.Run, r *wire.RetryRequest) error {
 	var m mistakes
 	switch {
 	case !before.Status.Ended():
@@ -138,12 +138,13 @@ func (c *Coordinator) checkRetry(ctx context.Context, before durable.Run, r wire
 			return err
 		case hook.Hook == "":
 			m.add("past_hook", "no on_run_start hook has blocked run %s: retry it without a hook to pass", before.ID)
-		case hook.Hook != r.PastHook:
+		case r.PastHook != hook.Hook && r.PastHook != hook.TargetName:
 			m.add("past_hook", "%q has not blocked run %s: %q has", r.PastHook, before.ID, hook.Hook)
 		case r.Reason == "" || len(r.Reason) > maxReason:
 			m.add("reason", "say in at most %d bytes why the run may pass the hook", maxReason)
 		}
 		m.addTexts("reason", map[string]string{"reason": r.Reason})
+		r.PastHook = hook.Hook
 	}
 	return m.err()
 }

@@ -40,8 +40,8 @@ type RunRequest struct {
 type RetryRequest struct {
 	// IdempotencyKey identifies the request: a second request with the key returns the run of the first.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	// PastHook, unless empty, is the name of the on_run_start hook that has blocked the run: it is not asked about the new one. Reason, which
-	// it requires, says why.
+	// PastHook, unless empty, is the name of the on_run_start hook that has blocked the run, or of the agent, program, host or func that this
+	// hook calls: it is not asked about the new run. Reason, which it requires, says why.
 	PastHook string `json:"past_hook,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 }
