@@ -112,7 +112,7 @@ func movedTime(before durable.Run, limit time.Time) time.Time {
 // maxReason is how long the reason for passing a hook may be, in bytes.
 const maxReason = 256
 
-// checkRetry returns an *InvalidError if a run cannot be retried. It replaces the name of what the blocking hook calls by that of the hook.
+// checkRetry returns an *InvalidError if a run cannot be retried. It sets PastHook to the hook's own name.
 func (c *Coordinator) checkRetry(ctx context.Context, before durable.Run, r *wire.RetryRequest) error {
 	var m mistakes
 	switch {

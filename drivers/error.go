@@ -28,7 +28,7 @@ type Error struct {
 	RequestID string
 	// After is how long the service asks callers to wait. It is zero when the service does not say.
 	After time.Duration
-	// Retry is the header x-should-retry: whether the service wants another attempt. It is none when the header is
+	// Retry is the header x-should-retry: whether the service wants another attempt. It is nil when the header is
 	// missing.
 	Retry *bool
 	// Advice says what the reader can do, for kinds where it is not obvious.

@@ -43,11 +43,14 @@ var dated = regexp.MustCompile(`^(.+?)-(?:\d{4}-\d{2}-\d{2}|\d{8}|latest|\d{3})$
 // Of returns a model's price. It returns false when the model is not in the table. Of looks up the full name first, then
 // the name without a date, a version number or -latest at its end.
 func (p Prices) Of(model string) (Price, bool) {
-	price, ok := p.models[model]
-	if parts := dated.FindStringSubmatch(model); !ok && parts != nil {
-		price, ok = p.models[parts[1]]
+	if price, ok := p.models[model]; ok {
+		return price, true
 	}
-	return price, ok
+	if parts := dated.FindStringSubmatch(model); parts != nil {
+		price, ok := p.models[parts[1]]
+		return price, ok
+	}
+	return Price{}, false
 }
 
 // Cost returns a call's cost in US dollars. It returns None when the model is not in the table.

@@ -86,7 +86,7 @@ func recordNow(ctx context.Context, store durable.Documents) error {
 	return nil
 }
 
-// maxAudited is how much of a path, or of what is changed, an entry has, in bytes.
+// maxAudited is the maximum length of an entry's path and of its detail, in bytes.
 const maxAudited = 4 << 10
 
 // newEntry returns an entry of the audit log, with a new ID.

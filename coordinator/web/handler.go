@@ -78,8 +78,8 @@ type Handler struct {
 	answers  http.Handler // of package approval
 	code     code
 	secure   map[string]bool // hosts of Options.Origins with HTTPS
-	rates    *rates.Limits   // of people, and of all sign-ins
-	signIns  *rates.Limits   // of addresses
+	rates    *rates.Limits   // by person; all sign-ins share one
+	signIns  *rates.Limits   // by address
 }
 
 // signInsAtOnce is how many sign-ins an address may try at once.

@@ -289,7 +289,7 @@ func TestSignIn(t *testing.T) {
 	assert.Equal(t, http.StatusSeeOther, r.get("/ui/").StatusCode, "the session is gone for all who have the cookie")
 }
 
-// Who asks too often has to wait, on pages as in the API: people, all sign-ins, and those of one address. A stream counts once.
+// Pages limit the requests of a person, sign-ins from an address, and sign-ins altogether. A stream counts once.
 func TestRates(t *testing.T) {
 	r := newRoom(t, nil)
 	id := r.submit(wire.RunRequest{AgentName: "plain"})

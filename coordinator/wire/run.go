@@ -40,8 +40,8 @@ type RunRequest struct {
 type RetryRequest struct {
 	// IdempotencyKey identifies the request: a second request with the key returns the run of the first.
 	IdempotencyKey string `json:"idempotency_key,omitempty"`
-	// PastHook, unless empty, is the name of the on_run_start hook that has blocked the run, or of the agent, program, host or func that this
-	// hook calls: it is not asked about the new run. Reason, which it requires, says why.
+	// PastHook, unless empty, names the on_run_start hook that blocked the run, by its own name or by the agent, program, host or func that
+	// it calls. The new run skips that hook. Reason, which is then required, says why.
 	PastHook string `json:"past_hook,omitempty"`
 	Reason   string `json:"reason,omitempty"`
 }

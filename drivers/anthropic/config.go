@@ -34,7 +34,7 @@ type Config struct {
 	// Cache says whether, and for how long, the service caches the prompt. The zero Cache
 	// disables caching.
 	Cache Cache
-	// Prices are the prices for replies. None means ListPrices for api.anthropic.com, and an unknown cost for other
+	// Prices are the prices for replies. Nil means ListPrices for api.anthropic.com, and an unknown cost for other
 	// endpoints. A free model has a price of zero.
 	Prices *drivers.Prices
 	// Features, when set, corrects the driver's features. New calls it once, with the model's usual features. It cannot

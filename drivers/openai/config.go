@@ -41,7 +41,7 @@ type Config struct {
 	// or gets no answer for ten minutes, and otherwise runs until the context ends. Redirects are never followed,
 	// because they would pass the key on.
 	HTTPClient *http.Client
-	// Prices are the prices for replies. None means ListPrices for api.openai.com, and an unknown cost for other
+	// Prices are the prices for replies. Nil means ListPrices for api.openai.com, and an unknown cost for other
 	// endpoints. A free model has a price of zero.
 	Prices *drivers.Prices
 	// Features, when set, corrects the driver's features. New calls it once, with the endpoint's usual features. It

@@ -111,8 +111,8 @@ func containing(f durable.Filter) string {
 // their times except among those that are stored at the same time.
 const maxReordered = "1000"
 
-// openQuery returns the query of a list of open waits. The filter decides which index it reads: that of a run, that of the
-// deadlines, as few have passed, or those that have the order of the list. It merges one list per kind. Row comparisons in place of
+// openQuery returns the query of a list of open waits. The filter decides which index it reads: by run, by deadline
+// (few have passed), or one in the order of the list. It merges one list per kind. Row comparisons in place of
 // an equals sign rule out other indexes: see listQuery.
 func openQuery(f durable.WaitFilter) (query string, args []any) {
 	l := &store.Listing{Where: []string{isOpen}}
@@ -154,8 +154,8 @@ func openQuery(f durable.WaitFilter) (query string, args []any) {
 	return all + "waits w WHERE " + strings.Join(l.Where, " AND ") + end, l.Args
 }
 
-// auditQuery returns the query of a list of audit records. The filter decides which index it reads: that of the run, of the
-// subject, or of the kind, and otherwise that of the numbers. Row comparisons in place of an equals sign rule out the others: see
+// auditQuery returns the query of a list of audit records. The filter decides which index it reads: by run, by subject,
+// by kind, or else by number. Row comparisons in place of an equals sign rule out the others: see
 // listQuery.
 func auditQuery(f durable.AuditFilter) (query string, args []any) {
 	l := &store.Listing{}

@@ -207,7 +207,7 @@ func (c checks) list() (l *store.Listing, limit, owner string) {
 	return l, l.Arg(c.limit), l.Arg(c.owner)
 }
 
-// andAmong adds the condition that the kind and the host are among those of the claim.
+// andAmong limits a list to the kinds and hosts that the claim accepts.
 func (c checks) andAmong(l *store.Listing) {
 	andIn(l, "w.kind", c.kinds)
 	andIn(l, "w.host", c.hosts)

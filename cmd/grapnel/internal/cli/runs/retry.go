@@ -39,7 +39,7 @@ with the new run.
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&in.PastHook, "past", "", "the `name` of the on_run_start hook that has blocked the run, or of what it calls; it is not asked again")
+	f.StringVar(&in.PastHook, "past", "", "skip the on_run_start hook that blocked the run; its `name`, or the agent or program that it calls")
 	f.StringVar(&in.Reason, "reason", "", "why the run may pass the hook, as `text`")
 	f.StringVar(&in.IdempotencyKey, "idempotency-key", "", "identifies the retry: retrying again with the same `key` returns the first new run")
 	o.AddFlags(c)

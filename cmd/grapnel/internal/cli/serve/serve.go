@@ -103,7 +103,7 @@ The first SIGINT or SIGTERM suspends the runs of this process, the second cuts t
 	f.StringVar(&o.tlsKey, "tls-key", "", "the `file` with the private key of --tls-cert")
 	f.StringArrayVar(&o.origins, "origin", nil, "a `URL` under which the service is reached, such as https://grapnel.example.com (may be repeated)")
 	f.Float64Var(&o.rate, "rate", 100,
-		"the maximum number of requests a second of each token and of each person on the pages, but not of runners; 0 for no limit")
+		"the maximum number of requests a second for each token, and for each person on the pages; runners are not limited; 0 for no limit")
 	storage.RegisterPeople(c, &o.people)
 	f.StringVar(&o.folder, "pipelines", "", "the `folder` for the files of pipelines (default: pipelines in the user's state)")
 	f.BoolVar(&o.noRunner, "no-runner", false, "call hooks only: other processes execute the runs (grapnel runner)")
