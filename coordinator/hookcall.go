@@ -30,8 +30,11 @@ type HookCall struct {
 	Call   string `json:"call_id,omitempty"`
 	Tool   string `json:"tool,omitempty"`
 	Shadow bool   `json:"shadow,omitempty"`
-	Before string `json:"before,omitempty"`
-	After  string `json:"after,omitempty"`
+	// Stage and Iteration are where in a pipeline its hook was called; empty for hooks of agents.
+	Stage     string `json:"stage,omitempty"`
+	Iteration int    `json:"iteration,omitempty"`
+	Before    string `json:"before,omitempty"`
+	After     string `json:"after,omitempty"`
 	// Subagent is the run of the agent that has called the hook.
 	Subagent agent.RunID `json:"subagent_run_id,omitempty"`
 

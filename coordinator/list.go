@@ -244,9 +244,15 @@ func (c *Coordinator) Counts(ctx context.Context, caller wire.Token) (out wire.C
 	return out, cmp.Or(err, ctx.Err())
 }
 
+// maxSignalText is how long the text of a signal may be, in bytes.
+const maxSignalText = 1 << 20
+
 // Signal sends a signal to a run of any kind. Those that call hooks after a run or tell a session how one has ended cannot be steered, so
-// that no run is kept out of an audit log.
+// that no run is kept out of an audit log. It returns an *InvalidError for these, and for a text that hides characters or is too long.
 func (c *Coordinator) Signal(ctx context.Context, id agent.RunID, s durable.Signal) error {
+	if err := invisible.CheckText("it", s.Text, maxSignalText); err != nil {
+		return &InvalidError{[]FieldError{{"text", err.Error()}}}
+	}
 	r, err := c.store.Run(ctx, id)
 	if err != nil {
 		return err

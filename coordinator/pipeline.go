@@ -196,7 +196,27 @@ func (c *Coordinator) pipelineJob(b *wire.Blueprint, id agent.RunID, params []by
 }
 
 // isIteration reports whether a run belongs to one of a pipeline: an iteration, a part of it, or a pipeline that its hook has started.
-func isIteration(r durable.Run) bool { return r.Demands[labelPipelines] != "" && !isOurs(r) }
+func isIteration(r durable.Run) bool {
+	return r.Demands[labelPipelines] != "" && !isOurs(r) && r.Kind != KindHooks && r.Kind != KindCallback
+}
+
+// progressOf returns what a run of a pipeline is doing. Where its files are is for its own machine.
+func (c *Coordinator) progressOf(ctx context.Context, r durable.Run) (*wire.PipelineView, error) {
+	t, err := pipeline.NewTracker(ctx, c.store, r)
+	if err != nil {
+		return nil, err
+	}
+	p, err := t.Refresh(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.Dir = ""
+	for i := range p.Parts {
+		p.Parts[i].Dir = ""
+	}
+	l := p.Limits
+	return &wire.PipelineView{SessionProgress: p, Limits: wire.LimitsView{Steps: l.Steps, Tokens: l.Tokens, CostUSD: l.Cost, Seconds: l.Time.Seconds()}}, nil
+}
 
 // pipelineRunner executes runs of pipelines.
 type pipelineRunner struct {

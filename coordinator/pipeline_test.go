@@ -21,6 +21,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/durabletest"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/pipeline"
 )
 
 // withPipelines lets the coordinator of a bench run pipelines.
@@ -113,10 +114,33 @@ func TestPipelineBlueprint(t *testing.T) {
 	list, err := b.store.List(t.Context(), durable.Filter{Parent: id})
 	require.NoError(t, err)
 	require.Len(t, list, 3, "two iterations, and the hooks after the run")
-	for _, below := range list { // no runs of blueprints
-		_, err := b.c.Run(t.Context(), below.ID)
+	iterations := 0
+	for _, below := range list { // no runs of blueprints: iterations can be read
+		read, err := b.c.Run(t.Context(), below.ID)
+		if below.Kind == coordinator.KindHooks {
+			require.ErrorIs(t, err, durable.ErrNotFound)
+			continue
+		}
+		require.NoError(t, err)
+		iterations++
+		assert.Equal(t, id, read.ParentRunID)
+		assert.Contains(t, []string{"draft", "finish"}, read.Stage)
+		assert.Equal(t, 1, read.Iteration)
+		assert.Empty(t, read.Labels)
+		require.ErrorIs(t, b.c.Stop(t.Context(), below.ID, "", ""), durable.ErrNotFound)
+		_, err = b.c.Retry(t.Context(), below.ID, wire.RetryRequest{}, "ann")
 		require.ErrorIs(t, err, durable.ErrNotFound)
 	}
+	assert.Equal(t, 2, iterations)
+	require.Len(t, d.Pipeline.Stages, 2)
+	for _, s := range d.Pipeline.Stages {
+		require.Len(t, s.Iterations, 1)
+		assert.Equal(t, pipeline.StageComplete, s.Iterations[0].State)
+		assert.False(t, s.Iterations[0].Ended.Before(s.Iterations[0].Began))
+	}
+	text, err := json.Marshal(d)
+	require.NoError(t, err)
+	assert.NotContains(t, string(text), `"dir"`)
 	again, err := b.c.Submit(t.Context(), wire.RunRequest{
 		AgentName: "weekly", Parameters: json.RawMessage(`{"topic": "birds"}`), IdempotencyKey: "one",
 	}, "ann")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/samber/lo"
@@ -20,9 +21,9 @@ import (
 // viewOf returns a run as the API has it.
 func viewOf(r durable.Run) wire.Run {
 	labels := map[string]string{}
+	isPart := r.Kind == durable.KindPipeline || isIteration(r)
 	for name, value := range r.Labels {
-		own := r.Kind == durable.KindPipeline && (name == pipeline.LabelPipeline || name == pipeline.LabelSession)
-		if !own {
+		if own := isPart && (name == pipeline.LabelPipeline || strings.HasPrefix(name, pipeline.LabelPipeline+".")); !own {
 			labels[name] = value
 		}
 	}
@@ -38,12 +39,16 @@ func viewOf(r durable.Run) wire.Run {
 	}
 	v := wire.Run{
 		RunID: r.ID, SessionID: r.Session, AgentName: r.Name, Version: r.Version, Type: wire.Autonomous,
-		Status: StatusOf(r), Blocked: r.Blocked, CancelCause: r.CancelCause,
+		Status: StatusOf(r), Blocked: r.Blocked, Paused: r.Paused, CancelCause: r.CancelCause,
 		HasHooks: r.Traits.HasHooks, Hook: r.Traits.Hook, ParentRunID: r.Parent, Demands: demands, Labels: labels,
 		ParentSessionID: r.Traits.ParentSession, ExecutionMode: mode,
 		SubmittedBy: r.By, Summary: r.Summary, Outcome: r.Outcome, Steps: r.Steps, Usage: r.Usage, CreatedAt: r.Created.UTC(), UpdatedAt: r.Updated.UTC(),
 		Continues: r.Traits.Turn == durable.TurnLater,
 		RetryOf:   r.Traits.RetryOf, PastHook: r.Traits.PastHook, Because: r.Traits.Because,
+	}
+	if isIteration(r) {
+		v.Stage = r.Labels[durable.LabelStage]
+		v.Iteration, _ = strconv.Atoi(r.Labels[durable.LabelIteration]) // zero for a part of an iteration
 	}
 	for _, d := range r.Decisions {
 		if v.Decisions == nil {
@@ -75,7 +80,7 @@ func (c *Coordinator) view(ctx context.Context, r durable.Run) (v wire.Run, err 
 
 // Run returns everything about a run. It returns durable.ErrNotFound for one that was not submitted through a coordinator.
 func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (wire.RunDetail, error) {
-	r, err := c.FindRun(ctx, id)
+	r, err := c.ReadableRun(ctx, id)
 	if err != nil {
 		return wire.RunDetail{}, err
 	}
@@ -90,11 +95,9 @@ func (c *Coordinator) Run(ctx context.Context, id agent.RunID) (wire.RunDetail, 
 		return wire.RunDetail{}, err
 	}
 	if r.Kind == durable.KindPipeline {
-		status, err := pipeline.StatusOf(ctx, c.store, r)
-		if err != nil {
+		if d.Pipeline, err = c.progressOf(ctx, r); err != nil {
 			return wire.RunDetail{}, err
 		}
-		d.Pipeline = &status
 	}
 	if r.Status.Ended() {
 		if err := c.addResult(ctx, &d, r); err != nil {
@@ -162,7 +165,7 @@ func waitView(w durable.Wait) wire.WaitView {
 
 // RulesOf returns the hooks of the version of its blueprint that a run has.
 func (c *Coordinator) RulesOf(ctx context.Context, id agent.RunID) ([]wire.RuleView, error) {
-	r, err := c.FindRun(ctx, id)
+	r, err := c.ReadableRun(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -229,6 +232,15 @@ func (c *Coordinator) addResult(ctx context.Context, d *wire.RunDetail, r durabl
 func (c *Coordinator) FindRun(ctx context.Context, id agent.RunID) (durable.Run, error) {
 	r, err := c.store.Run(ctx, id)
 	if err == nil && !isOurs(r) && !c.allRuns {
+		err = durable.ErrNotFound
+	}
+	return r, err
+}
+
+// ReadableRun returns a run that FindRun returns, or one of an iteration of a pipeline.
+func (c *Coordinator) ReadableRun(ctx context.Context, id agent.RunID) (durable.Run, error) {
+	r, err := c.store.Run(ctx, id)
+	if err == nil && !isOurs(r) && !isIteration(r) && !c.allRuns {
 		err = durable.ErrNotFound
 	}
 	return r, err

@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -70,8 +72,27 @@ type waitingEvent struct {
 	tell func()      // nil for a session event
 }
 
-// firingMark identifies one firing among the events. It is in the contexts of all its hooks, detached ones included.
-type firingMark struct{ _ byte }
+// firingMark identifies one firing among the events, and says where it is in the session. It is in the contexts of all its hooks,
+// detached ones included.
+type firingMark struct {
+	stage     string
+	iteration int // zero for none
+}
+
+// addTo adds the place of the firing to the data of a hook event, a JSON object.
+func (f *firingMark) addTo(data []byte) []byte {
+	if f == nil || f.stage == "" || !bytes.HasSuffix(data, []byte("}")) {
+		return data
+	}
+	place, _ := json.Marshal(struct { //nolint:errchkjson // a text and a number can always be written
+		Stage     string `json:"stage"`
+		Iteration int    `json:"iteration,omitempty"`
+	}{f.stage, f.iteration})
+	if bytes.Equal(data, []byte("{}")) {
+		return place
+	}
+	return append(append(data[:len(data)-1:len(data)-1], ','), place[1:]...)
+}
 
 type firingMarkKey struct{}
 
@@ -85,16 +106,17 @@ func (l *eventLog) add(name string, d eventData) {
 // Observe adds a hook event. Events that are only counted are not stored.
 func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 	of, _ := ctx.Value(firingMarkKey{}).(*firingMark)
-	waiting := waitingEvent{Event: durable.Event{At: time.Now()}, of: of}
+	h, isHook := e.(hooks.Event)
+	if isHook && h.At.IsZero() {
+		h.At = time.Now()
+	}
+	waiting := waitingEvent{Event: durable.Event{At: cmp.Or(h.At, time.Now())}, of: of}
 	if l.form != nil {
 		if form, ok := l.form(e); ok && form.Counter == "" {
-			waiting.Name, waiting.Data, waiting.Decision, waiting.Hook = form.Name, form.Data, form.Decision, form.Hook
+			waiting.Name, waiting.Data, waiting.Decision, waiting.Hook = form.Name, of.addTo(form.Data), form.Decision, form.Hook
 		}
 	}
-	if h, ok := e.(hooks.Event); ok && l.observer != nil {
-		if h.At.IsZero() {
-			h.At = waiting.At
-		}
+	if isHook && l.observer != nil {
 		waiting.tell = func() { l.observer.Observe(ctx, h) }
 	}
 	l.append(waiting)

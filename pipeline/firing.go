@@ -77,7 +77,7 @@ func (m *machine) firePoint(
 	if m.options.GateHost != nil {
 		place.Host = m.options.GateHost(m.about)
 	}
-	mark := &firingMark{}
+	mark := &firingMark{m.Stages[at.Stage].Name, at.Iteration}
 	ctx = context.WithValue(ctx, firingMarkKey{}, mark)
 	after, stop, err = scope.Pipeline(runctx.WithPlace(ctx, place), agent.NewState(), m.hookFiring(at), about)
 	parks := errors.Is(err, firing.ErrParked)

@@ -21,15 +21,16 @@ type SessionProgress struct {
 	Status
 
 	// Began is when the session was submitted. Ended is when it ended; zero before.
-	Began, Ended time.Time
+	Began time.Time `json:"started_at"`
+	Ended time.Time `json:"ended_at,omitzero"`
 	// Idle says that no process executes the session or one of its iterations.
-	Idle bool
+	Idle bool `json:"idle,omitempty"`
 	// Limits are the session's limits.
-	Limits agent.Limits
+	Limits agent.Limits `json:"-"`
 	// Stages are the pipeline's stages in their order.
-	Stages []StageProgress
+	Stages []StageProgress `json:"stages"`
 	// Actions are the last hook actions in the order in which they began, at most twenty.
-	Actions []ActionProgress
+	Actions []ActionProgress `json:"-"`
 }
 
 // StageState is a stage's current work or its ending.
@@ -45,17 +46,35 @@ const (
 
 // StageProgress is a stage's state.
 type StageProgress struct {
-	Name  string
-	State StageState
+	Name  string     `json:"name"`
+	State StageState `json:"state"`
 	// Iteration is the current iteration, or the last one, and MaxIterations their maximum.
-	Iteration, MaxIterations int
+	Iteration     int `json:"iteration,omitempty"`
+	MaxIterations int `json:"max_iterations,omitempty"`
 	// IterationBegan is when the current iteration began; zero while none runs. Steps are the steps of its agent so far.
-	IterationBegan time.Time
-	Steps          int
+	IterationBegan time.Time `json:"-"`
+	Steps          int       `json:"-"`
 	// Note says why the stage is complete or has failed. Before, it says when the stage will be complete.
-	Note string
+	Note string `json:"why,omitempty"`
+	// Iterations are the stage's newest iterations, at most 200, in the order in which they began. Earlier is how many began before these.
+	Iterations []IterationProgress `json:"iterations,omitempty"`
+	Earlier    int                 `json:"earlier_iterations,omitempty"`
 	// Parts are the stages in a parallel block.
-	Parts []StageProgress
+	Parts []StageProgress `json:"parallel,omitempty"`
+}
+
+// IterationProgress is one iteration of a stage.
+type IterationProgress struct {
+	// Number counts from one, and again from one when the stage was restarted. Run is the iteration's run.
+	Number int         `json:"n"`
+	Run    agent.RunID `json:"run"`
+	// State is running, complete or failed. Ended is zero for one that runs.
+	State StageState `json:"state"`
+	Began time.Time  `json:"started_at"`
+	Ended time.Time  `json:"ended_at,omitzero"`
+	// Decision is continue or stop if the iteration has decided. Why is the reason, or why the iteration has failed.
+	Decision string `json:"decision,omitempty"`
+	Why      string `json:"why,omitempty"`
 }
 
 // ActionProgress is a hook's action.
@@ -84,6 +103,7 @@ type Tracker struct {
 	names          []string // the names of the actions in the journal
 	iterationBegan time.Time
 	complete       map[string]stageEnd    // the stages that are complete
+	iterations     map[string]*iterations // by stage
 	runs           map[string]agent.RunID // runs for the stages in parallel blocks
 	parts          map[agent.RunID]*Tracker
 	last           SessionProgress
@@ -93,6 +113,45 @@ type Tracker struct {
 type stageEnd struct {
 	iterations int
 	why        string
+}
+
+// maxIterations is the maximum number of iterations of a stage that a tracker keeps.
+const maxIterations = 200
+
+// iterations are the newest iterations of a stage.
+type iterations struct {
+	newest  []IterationProgress
+	earlier int
+}
+
+// begin adds an iteration.
+func (i *iterations) begin(d eventData, at time.Time) {
+	if len(i.newest) == maxIterations {
+		i.newest = i.newest[1:]
+		i.earlier++
+	}
+	i.newest = append(i.newest, IterationProgress{Number: d.Iteration, Run: d.Run, State: StageRunning, Began: at})
+}
+
+// end notes how an iteration has ended.
+func (i *iterations) end(d eventData, state StageState, at time.Time) {
+	for k := range slices.Backward(i.newest) {
+		if one := &i.newest[k]; one.Run == d.Run {
+			one.State, one.Ended, one.Decision, one.Why = state, at, d.Decision, cmp.Or(d.Why, d.Error)
+			return
+		}
+	}
+}
+
+// list returns the iterations, given when the session has ended: none runs then.
+func (i *iterations) list(ended time.Time) []IterationProgress {
+	all := slices.Clone(i.newest)
+	for k := range all {
+		if all[k].State == StageRunning && !ended.IsZero() {
+			all[k].State, all[k].Ended = StageFailed, ended
+		}
+	}
+	return all
 }
 
 // NewTracker returns a tracker for a session, given its run.
@@ -106,7 +165,7 @@ func NewTracker(ctx context.Context, store durable.Lister, about durable.Run) (*
 	}
 	return &Tracker{
 		store: store, session: s, id: about.ID, at: position{cursor: cursor{Phase: phaseOpen}}, complete: map[string]stageEnd{},
-		runs: map[string]agent.RunID{}, parts: map[agent.RunID]*Tracker{},
+		iterations: map[string]*iterations{}, runs: map[string]agent.RunID{}, parts: map[agent.RunID]*Tracker{},
 	}, nil
 }
 
@@ -231,10 +290,18 @@ func (t *Tracker) readEvent(e durable.Event) {
 	if !strings.HasPrefix(e.Name, "pipeline.") || json.Unmarshal(e.Data, &d) != nil {
 		return
 	}
+	if t.iterations[d.Stage] == nil {
+		t.iterations[d.Stage] = &iterations{}
+	}
 	switch e.Name {
 	case eventIterationStart:
 		t.iterationBegan = e.At
+		t.iterations[d.Stage].begin(d, e.At)
 		delete(t.complete, d.Stage)
+	case eventIterationComplete:
+		t.iterations[d.Stage].end(d, StageComplete, e.At)
+	case eventIterationFailed:
+		t.iterations[d.Stage].end(d, StageFailed, e.At)
 	case eventStageRestart:
 		delete(t.complete, d.Stage)
 	case eventStageStart:
@@ -268,6 +335,9 @@ func (t *Tracker) stage(ctx context.Context, i int, p *SessionProgress) (StagePr
 			}
 			p.Idle = p.Idle && !isOwned(child)
 		}
+	}
+	if all := t.iterations[s.Name]; all != nil {
+		out.Iterations, out.Earlier = all.list(p.Ended), all.earlier
 	}
 	for k := range s.Parallel {
 		part, err := t.part(ctx, &s.Parallel[k], out.State, p)

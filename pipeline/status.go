@@ -38,7 +38,7 @@ type Status struct {
 	// WaitsFor are the gates that the session waits for.
 	WaitsFor []WaitingGate `json:"waits_for,omitempty"`
 	// Dir is the session's directory.
-	Dir     string    `json:"dir"`
+	Dir     string    `json:"dir,omitempty"`
 	Updated time.Time `json:"updated"`
 }
 

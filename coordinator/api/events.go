@@ -78,7 +78,7 @@ func eventView(e durable.Event) wire.EventView {
 
 // eventViews returns at most limit events after the one with a number, in the order of the stream. They are numbered from one.
 func (a *api) eventViews(ctx context.Context, id agent.RunID, after int64, limit int) (all []wire.EventView, err error) {
-	r, err := a.FindRun(ctx, id)
+	r, err := a.ReadableRun(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/markup"
+	"github.com/grapnel-go/grapnel/pipeline"
 )
 
 // span is a part of time.
@@ -201,7 +202,9 @@ var pointWords = map[string]string{
 	"on_run_finish": "after the run", string(hooks.RunFinish): "after the run", "on_error": "after a failure", string(hooks.RunFailed): "after a failure",
 	"on_timeout": "after a timeout", string(hooks.RunTimeout): "after a timeout", string(hooks.PreToolUse): "before a call",
 	string(hooks.PostToolUse): "after a call", string(hooks.Stop): "before the end", string(hooks.PreInference): "before the model",
-	string(hooks.PostInference): "after the model",
+	string(hooks.PostInference): "after the model", string(hooks.SessionStart): "before the pipeline", string(hooks.SessionComplete): "after the pipeline",
+	string(hooks.IterationStart): "before an iteration", string(hooks.IterationComplete): "after an iteration",
+	string(hooks.IterationFailed): "after a failed iteration", string(hooks.StageComplete): "after a stage",
 }
 
 // about says when the hook is called, and how often it passed.
@@ -259,11 +262,15 @@ func (p *runPage) putChart(out *markup.Page) {
 <div class="cardhead"><h2 id="decisions">Decisions</h2><p class="tally">%s</p></div>
 `, s.tally())
 	hasSteps := s.steps > 0 || p.run.Type == wire.Autonomous && !p.run.Blocked
-	if len(lanes) == 0 && !hasSteps {
+	var stages []pipeline.StageProgress
+	if p.run.Pipeline != nil {
+		stages = p.run.Pipeline.Stages
+	}
+	if len(lanes)+len(stages) == 0 && !hasSteps {
 		out.Put("<p class=\"dim\">No hook decided anything%s.</p>\n</section>\n", lo.Ternary(isEnded(p.run.Status), "", " yet"))
 		return
 	}
-	a := newAxis(s.spans(lanes, p.now))
+	a := newAxis(append(s.spans(lanes, p.now), iterationSpans(stages, p.now)...))
 	ticks := a.ticks()
 	back := func() {
 		for _, g := range a.gaps() {
@@ -288,6 +295,7 @@ func (p *runPage) putChart(out *markup.Page) {
 		}
 		out.Put("</svg></div>\n")
 	}
+	putStageLanes(out, stages, a, p.now, back)
 	for _, l := range lanes {
 		out.Put(`<div class="lane" role="listitem"><p class="name">%s<span>%s</span></p><svg height="28">`, l.name(), l.about())
 		back()

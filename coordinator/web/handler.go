@@ -43,6 +43,8 @@ type Coordinator interface { //nolint:interfacebloat // one method for each thin
 	Resume(ctx context.Context, id agent.SessionID, r wire.ResumeRequest, by string) (durable.Run, error)
 	Retry(ctx context.Context, id agent.RunID, r wire.RetryRequest, by string) (durable.Run, error)
 	Stop(ctx context.Context, id agent.RunID, reason, by string) error
+	// Signal pauses a run or resumes it.
+	Signal(ctx context.Context, id agent.RunID, s durable.Signal) error
 	// WithAuditEntry returns a context whose first change stores an entry of the audit log with it. Finish stores it if no change has.
 	WithAuditEntry(ctx context.Context, e wire.AuditEntry) (changing context.Context, finish func() error)
 }
@@ -130,6 +132,9 @@ func New(o Options) *Handler {
 		"GET runs/{id}": h.showRun, "GET runs/{id}/live": h.streamRun, "GET sessions/{id}": h.showSession,
 		"POST runs/{id}/stop": h.operation("stop-run", h.stopRun), "POST runs/{id}/again": h.operation("submit-run", h.submitRun),
 		"GET submit": h.showSubmit, "POST runs": h.operation("submit-run", h.submitRun),
+		"GET pipelines/{id}":        h.showPipeline,
+		"POST runs/{id}/pause":      h.operation("send-signal", h.signalRun(durable.SignalPause)),
+		"POST runs/{id}/resume":     h.operation("send-signal", h.signalRun(durable.SignalResume)),
 		"POST runs/{id}/retry":      h.operation("retry-run", h.retryRun),
 		"POST sessions/{id}/resume": h.operation("resume-session", h.resumeSession),
 	}

@@ -190,6 +190,7 @@ func (p *runPage) sendPieces(s *stream) error {
 		put func(*markup.Page)
 	}{
 		{"head", p.putHead},
+		{"stages", p.putStages},
 		{"chart", p.putChart},
 		{"result", p.putResult},
 		{"children", p.putChildren},

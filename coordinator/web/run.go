@@ -42,6 +42,8 @@ type runPage struct {
 	waits    []card
 	children []row // the newest runs that hooks of this one have started
 	story    *story
+	// outputs are the beginnings of what the newest iterations of a pipeline have returned.
+	outputs map[agent.RunID]string
 }
 
 func runPath(id agent.RunID) string { return prefix + "runs/" + url.PathEscape(string(id)) }
@@ -88,6 +90,9 @@ func (h *Handler) readState(ctx context.Context, p *runPage, id agent.RunID) (er
 	list, err := h.o.Coordinator.ListRuns(ctx, wire.RunFilter{Parent: string(id), Limit: childrenShown})
 	if err == nil {
 		p.children, err = h.rowsOf(ctx, list.Runs)
+	}
+	if err == nil {
+		err = h.readOutputs(ctx, p)
 	}
 	if err != nil {
 		return err
@@ -137,6 +142,7 @@ func (h *Handler) readUntil(ctx context.Context, p *runPage, last int64) error {
 func (p *runPage) put() {
 	p.putHead(&p.Page)
 	p.putParameters(&p.Page)
+	p.putStages(&p.Page)
 	isOpen := p.run.Type == wire.Autonomous && !isEnded(p.run.Status) && len(p.rules) == 0 // more lanes may come, and must not move what is below
 	p.PutIf(isOpen, "<div class=\"live\">\n")
 	p.putChart(&p.Page)
@@ -148,6 +154,9 @@ func (p *runPage) put() {
 		first := s.dropped + 1
 		p.Put(`<p class="more"><a href="?until=%s">Earlier steps</a> <span class="dim">%s before these</span></p>
 `, first, countOf(s.dropped, "step"))
+	}
+	if s := p.story; s.droppedNotes > 0 {
+		p.Put("<p class=\"dim\">The events of the run have %s more before these.</p>\n", s.droppedNotes)
 	}
 	p.Put(`<div id="entries">` + "\n")
 	for _, e := range p.story.entries {
@@ -294,12 +303,9 @@ func (p *runPage) putFacts(out *markup.Page) {
 	}
 	fact("Began", formatWhen(r.CreatedAt, p.now))
 	fact("Took", took)
-	if at := r.Pipeline; at != nil && at.Stage != "" {
-		fact("Stage", cutText(at.Stage, lineLen))
-		fact("Iteration", fmt.Sprintf("%d of at most %d", at.Iteration, at.MaxIterations))
-		if at.Decision != "" {
-			fact("Decided", firstLine(at.Decision+" "+at.Why))
-		}
+	if r.Stage != "" {
+		fact("Stage", cutText(r.Stage, lineLen))
+		fact("Iteration", r.Iteration)
 	}
 	if r.Type == wire.Autonomous || s.steps > 0 {
 		tokens, cost := none, none
@@ -324,7 +330,7 @@ func (p *runPage) putFacts(out *markup.Page) {
 		fact("Runner", cutText(cmp.Or(r.Runner, none), lineLen))
 	}
 	if r.ParentRunID != "" {
-		link(cmp.Or(firstLine(r.Hook)+" hook of", "Parent"), r.ParentRunID)
+		link(lo.Ternary(r.Stage == "", firstLine(r.Hook)+" hook of", "Pipeline"), r.ParentRunID)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
 		fact(cutText(name, lineLen), cutText(r.Labels[name], lineLen))
@@ -423,7 +429,9 @@ func (s *story) putEntry(out *markup.Page, e entry, status wire.Status) {
 		d.putContent(out)
 		out.Put("</article>\n")
 	default:
-		out.Put("<p class=\"note\" id=\"n-%s\">%s</p>\n", e.seq, cutText(e.note, reasonLen))
+		out.Put("<p class=\"note\" id=\"n-%s\">%s", e.seq, cutText(e.note, reasonLen))
+		out.PutIf(e.run != "", ` <a href="%s">its run</a>`, runPath(e.run))
+		out.Put("</p>\n")
 	}
 }
 

@@ -97,6 +97,7 @@ type entry struct {
 	step     *step
 	decision *decision
 	note     string
+	run      agent.RunID // that the note is about
 	seq      int64
 }
 
@@ -109,6 +110,7 @@ type story struct {
 	keep, until int
 	// dropped counts the steps that were left out at the beginning.
 	dropped        int
+	droppedNotes   int
 	steps          int
 	calls          int
 	usage          usage
@@ -197,6 +199,8 @@ func (s *story) add(e wire.EventView) {
 				}
 			}
 		}
+	case strings.HasPrefix(e.Type, pipelineEvents):
+		s.addPipeline(e)
 	default:
 		s.addAgent(e)
 	}
@@ -213,6 +217,11 @@ func (s *story) addHook(e wire.EventView, c coordinator.HookCall) {
 		if !s.closeOpen(d) {
 			s.entries = append(s.entries, entry{decision: d, seq: e.Seq})
 		}
+		return
+	}
+	if c.Stage != "" {
+		s.entries = append(s.entries, entry{decision: d, seq: e.Seq})
+		s.trimNotes()
 		return
 	}
 	at := s.stepFor(e, head{c.Subagent, c.Step})

@@ -36,7 +36,7 @@ func (h *Handler) operation(name string, do verb) func(http.ResponseWriter, *htt
 		case !v.isOperator():
 			err = errRole
 		default:
-			detail := cmp.Or(r.PostForm.Get("agent_name"), wire.RetryRequest{PastHook: r.PostForm.Get("past"), Reason: r.PostForm.Get("reason")}.Detail())
+			detail := cmp.Or(r.PostForm.Get("agent_name"), signalDetail(r), wire.RetryRequest{PastHook: r.PostForm.Get("past"), Reason: r.PostForm.Get("reason")}.Detail())
 			ctx, finish := h.o.Coordinator.WithAuditEntry(r.Context(), wire.AuditEntry{
 				By: v.who.Name, TokenID: v.who.ID, Operation: name, Path: r.URL.Path, Detail: detail,
 			})
@@ -135,7 +135,7 @@ func (p *runPage) putRetries(out *markup.Page) {
 // putVerbs shows what an operator may do with a run.
 func (p *runPage) putVerbs(out *markup.Page) {
 	r := p.run
-	if !p.isOperator() {
+	if !p.isOperator() || r.Stage != "" {
 		return
 	}
 	begin := func(name, path string) {
@@ -150,6 +150,7 @@ func (p *runPage) putVerbs(out *markup.Page) {
 		begin("Stop", runPath(r.RunID)+"/stop")
 		out.Put(`<p><label for="stop-why">Reason</label><input id="stop-why" name="reason" maxlength="1000"></p>` + "\n")
 		end("Stop the run")
+		p.putPausing(begin, end, out)
 	case r.Type == wire.Autonomous && r.Hook == "":
 		begin("Continue", sessionPath(r.SessionID)+"/resume")
 		out.Put(`<p><label for="prompt">What the agent is told next</label><textarea id="prompt" name="prompt" rows="3" required></textarea></p>` + "\n")

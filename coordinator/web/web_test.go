@@ -35,6 +35,7 @@ import (
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/memory"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/pipeline"
 )
 
 const secret = "the-token-of-the-process"
@@ -87,7 +88,9 @@ func newRoom(t *testing.T, fake web.Coordinator) *room {
 		}
 	}
 	var err error
-	r.c, err = coordinator.New(coordinator.Options{Store: r.store, Host: action.Host{Funcs: map[string]action.Body{"gate": gate}}})
+	o := coordinator.Options{Store: r.store, Host: action.Host{Funcs: map[string]action.Body{"gate": gate}, Parks: true}}
+	o.Pipelines.Dir = t.TempDir()
+	r.c, err = coordinator.New(o)
 	require.NoError(t, err)
 	for _, text := range []string{
 		`{"name": "gated", "type": "procedural", "command": {"argv": ["cat"]}, "hooks": {"on_run_start": {"type": "func", "func": "gate", "on_error": "block"}}}`,
@@ -157,7 +160,7 @@ func (s *changes) AddWaiver(ctx context.Context, w durable.Waiver) error {
 // work executes runs until the test ends.
 func (r *room) work() {
 	r.t.Helper()
-	keeper, options := durable.Keep(r.store, durable.Options{}), coordinator.RunnerOptions{}
+	keeper, options := durable.Keep(r.store, durable.Options{}), coordinator.RunnerOptions{Pipelines: &pipeline.Options{Events: storedHook}}
 	runners := r.c.Runners(keeper, options)
 	maps.Copy(runners, r.c.HookRunners(keeper))
 	worker, err := durable.NewWorker(r.store, durable.WorkerOptions{Runners: runners, Labels: r.c.Labels(options, nil)})
@@ -169,6 +172,16 @@ func (r *room) work() {
 		stop()
 		assert.NoError(r.t, <-ended)
 	})
+}
+
+// storedHook returns the form in which hook events of pipelines are stored.
+func storedHook(e agent.Event) (durable.EventForm, bool) {
+	h, ok := e.(hooks.Event)
+	if !ok || h.Kind == hooks.HookStart {
+		return durable.EventForm{}, false
+	}
+	data, err := json.Marshal(map[string]any{"hook": h.Hook, "point": h.Point, "duration_ms": h.Duration.Milliseconds(), "policy": h.Policy})
+	return durable.EventForm{Name: h.EventName(), Data: data}, err == nil
 }
 
 // reply is a page.
@@ -652,13 +665,13 @@ const evil = `\"'--></textarea></pre></title><script>alert(1)</script><img src=x
 func fill(v reflect.Value, text string) {
 	switch v.Kind() {
 	case reflect.Pointer:
-		if v.Type().Elem().Kind() == reflect.String {
-			v.Set(reflect.New(v.Type().Elem()))
+		if elem := v.Type().Elem(); elem.Kind() == reflect.String || elem == reflect.TypeFor[wire.PipelineView]() {
+			v.Set(reflect.New(elem))
 			fill(v.Elem(), text)
 		}
 	case reflect.Struct:
 		for _, field := range v.Fields() {
-			if field.CanSet() {
+			if isNested := field.Kind() == reflect.Slice && field.Type().Elem() == v.Type(); field.CanSet() && !isNested {
 				fill(field, text)
 			}
 		}
@@ -688,6 +701,9 @@ func hostile(t *testing.T, status wire.Status) *room {
 	var run wire.RunDetail
 	fill(reflect.ValueOf(&run).Elem(), bad)
 	run.Status, run.Blocked = status, status == wire.Failed
+	if status != wire.Waiting { // runs of iterations have no verbs
+		run.Stage = ""
+	}
 	events := told(evil)
 	for i := range events {
 		var data map[string]any
@@ -754,7 +770,7 @@ func TestHostileRequests(t *testing.T) {
 	at := "/ui/runs/" + string(id)
 	for _, value := range []string{"", "\x00", "\xff\xfe", evil, "a\u202eb", strings.Repeat("x", 300), strings.Repeat("ä", 100_000), strings.Repeat("[", 10_000), strings.Repeat("x", 2<<20)} {
 		for path, fields := range map[string][]string{
-			at + "/stop": {"reason"}, at + "/retry": {"key", "past", "reason"}, at + "/again": {"key", "parameters"},
+			at + "/stop": {"reason"}, at + "/pause": {"text"}, at + "/resume": {"text"}, at + "/retry": {"key", "past", "reason"}, at + "/again": {"key", "parameters"},
 			"/ui/runs": {"key", "agent_name", "parameters", "input.prompt", "input." + value},
 			"/ui/sessions/" + string(run.SessionID) + "/resume": {"key", "prompt"},
 			a.at(0): {"verdict", "wait", "question", "reason", "arguments", "by", "until", "seen", "arg.to", value},
@@ -785,7 +801,7 @@ func TestHostileRequests(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
 	for _, path := range []string{
 		"/ui/runs?before=" + long, "/ui/runs?before=run_x", "/ui/runs?name=" + long, "/ui/runs?show=" + long, "/ui/runs?q=" + long, "/ui/runs/" + long,
-		"/ui/sessions/" + long, "/ui/submit?after=" + long, "/ui/inbox?show=decided&before=-1", "/ui/inbox?show=decided&before=99999999999999999999",
+		"/ui/pipelines/" + long, at + "/nothing", "/ui/sessions/" + long, "/ui/submit?after=" + long, "/ui/inbox?show=decided&before=-1", "/ui/inbox?show=decided&before=99999999999999999999",
 		"/ui/inbox?last_asked=2026-01-01T00:00:00Z&last_run=" + long, "/ui/inbox/wait?run=" + long + "&wait=" + long, at + "?until=-5", at + "?until=9999999999",
 		at + "/live?after=-1", at + "/live?after=x", "/ui/sign-in?code=" + long + "&back=" + long, "/approvals/" + long,
 	} {

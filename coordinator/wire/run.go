@@ -89,6 +89,8 @@ type Run struct {
 	Status    Status `json:"status"`
 	// Blocked is set if a hook has blocked the run; its status is failed.
 	Blocked bool `json:"blocked,omitempty"`
+	// Paused is set while the run is paused, or will be after its current step or iteration.
+	Paused bool `json:"paused,omitempty"`
 	// CancelCause is why the run is or was cancelled.
 	CancelCause durable.CancelCause `json:"cancel_cause,omitempty" enum:"request,deadline,start_by"`
 	Ending
@@ -98,6 +100,9 @@ type Run struct {
 	// ParentRunID is the run whose hook has started this one, ParentSessionID the session that has started the session.
 	ParentRunID     agent.RunID     `json:"parent_run_id,omitempty"`
 	ParentSessionID agent.SessionID `json:"parent_session_id,omitempty"`
+	// Stage and Iteration are set for a run of an iteration of a pipeline. Its parent is the run of the pipeline.
+	Stage     string `json:"stage,omitempty"`
+	Iteration int    `json:"iteration,omitempty"`
 	// ExecutionMode says who is told when the run has ended.
 	ExecutionMode ExecutionMode     `json:"execution_mode"`
 	Demands       map[string]string `json:"demands,omitempty"`
@@ -148,7 +153,23 @@ type RunDetail struct {
 	// WaitsFor is what a waiting run waits for.
 	WaitsFor []WaitView `json:"waits_for,omitempty"`
 	// Pipeline is what a run of a pipeline is doing, or how it has ended.
-	Pipeline *pipeline.Status `json:"pipeline,omitempty"`
+	Pipeline *PipelineView `json:"pipeline,omitempty"`
+}
+
+// PipelineView is what a run of a pipeline is doing, with its stages and their iterations.
+type PipelineView struct {
+	pipeline.SessionProgress
+
+	// Limits are what the run may use at most.
+	Limits LimitsView `json:"limits,omitzero"`
+}
+
+// LimitsView is what a run may use at most; zero means that there is no limit.
+type LimitsView struct {
+	Steps   int     `json:"steps,omitempty"`
+	Tokens  int64   `json:"tokens,omitempty"`
+	CostUSD float64 `json:"cost_usd,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
 }
 
 // WaitView is something that a run waits for.
