@@ -317,7 +317,7 @@ func TestErrorsPassResultHooks(t *testing.T) {
 			b := newBench(t, withTell(func(r *action.Request) { told = r.Error + r.ResultText }))
 			b.create(hook(c.answer))
 			if c.status != wire.Completed {
-				_, err := b.c.UpdateBlueprint(t.Context(), "job", []byte(`{"output_schema": {"type": "object", "required": ["n"]}}`), "ann")
+				_, err := b.c.UpdateBlueprint(t.Context(), "job", []byte(`{"output_schema": {"type": "object", "required": ["n"]}}`), 0, "ann")
 				require.NoError(t, err)
 			}
 			id := b.submit("job", `{}`)

@@ -51,7 +51,7 @@ func TestHookNamesRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	assert.JSONEq(t, definition, string(s.Agent))
 	assert.Equal(t, want, names(&s.Blueprint))
-	s, err = api.UpdateBlueprint(t.Context(), "clerk", json.RawMessage(`{"description": "d"}`))
+	s, err = api.UpdateBlueprint(t.Context(), "clerk", json.RawMessage(`{"description": "d"}`), 0)
 	require.NoError(t, err)
 	assert.JSONEq(t, definition, string(s.Agent))
 	text, err := json.Marshal(s.Blueprint)
@@ -85,7 +85,7 @@ func TestWrongHookNames(t *testing.T) {
 		}
 		_, err := b.c.CreateBlueprint(t.Context(), []byte(`{"name": "new", "type": "autonomous", "agent": `+text+`}`), "ann")
 		check(err)
-		_, err = b.c.UpdateBlueprint(t.Context(), "clerk", []byte(`{"agent": `+text+`}`), "ann")
+		_, err = b.c.UpdateBlueprint(t.Context(), "clerk", []byte(`{"agent": `+text+`}`), 0, "ann")
 		check(err)
 	}
 }

@@ -125,57 +125,37 @@ func CheckVariable(allowed []string) func(name string) error {
 }
 
 // CreateBlueprint stores a new blueprint, given as JSON. It returns an *InvalidError that lists everything that is wrong, and
-// durable.ErrConflict when there is one of the name.
+// a *ChangedError when there is one of the name.
 func (c *Coordinator) CreateBlueprint(ctx context.Context, text []byte, by string) (wire.Stored, error) {
 	b, err := ParseBlueprint(text)
 	if err := c.check(ctx, b, err); err != nil {
 		return wire.Stored{}, err
 	}
-	return c.put(ctx, b, 0, by)
-}
-
-// CheckBlueprint returns the *InvalidError of CreateBlueprint, and stores nothing. The names in assumed count as existing blueprints.
-func (c *Coordinator) CheckBlueprint(ctx context.Context, text []byte, assumed ...string) error {
-	b, err := ParseBlueprint(text)
-	return c.check(ctx, b, err, assumed...)
-}
-
-// UpdateBlueprint changes members of a blueprint: those that the JSON object has. Null, and an empty object, clear a member. It stores a
-// new version; runs that were submitted keep theirs. The errors are those of CreateBlueprint, and durable.ErrNotFound.
-func (c *Coordinator) UpdateBlueprint(ctx context.Context, name string, changes []byte, by string) (wire.Stored, error) {
-	now, err := c.Blueprint(ctx, name, 0)
-	if err != nil {
-		return wire.Stored{}, err
-	}
-	var change map[string]json.RawMessage
-	if err := strictjson.Unmarshal(changes, &change); err != nil {
-		return wire.Stored{}, &InvalidError{[]FieldError{fieldError("", err)}}
-	}
-	old, err := json.Marshal(now.Blueprint)
-	if err != nil {
-		return wire.Stored{}, err
-	}
-	all := map[string]json.RawMessage{}
-	if err := json.Unmarshal(old, &all); err != nil {
-		return wire.Stored{}, err
-	}
-	for member, value := range change {
-		if all[member] = value; empty(value) {
-			delete(all, member)
+	stored, err := c.put(ctx, b, 0, by)
+	if errors.Is(err, durable.ErrConflict) {
+		if now, failed := c.Blueprint(ctx, b.Name, 0); failed == nil {
+			err = &ChangedError{Name: b.Name, Now: savedVersion(now)}
 		}
 	}
-	text, err := json.Marshal(all)
-	if err != nil {
-		return wire.Stored{}, err
-	}
+	return stored, err
+}
+
+// CheckBlueprint returns the blueprint in a text and the errors of CreateBlueprint, and stores nothing. The names in assumed count as
+// existing blueprints, of which the text may be the next version.
+func (c *Coordinator) CheckBlueprint(ctx context.Context, text []byte, assumed ...string) (wire.Blueprint, error) {
 	b, err := ParseBlueprint(text)
-	if err == nil && b.Name != name {
-		err = &InvalidError{[]FieldError{{"name", fmt.Sprintf("a blueprint keeps its name, %q: create another one", name)}}}
+	err = c.check(ctx, b, err, assumed...)
+	if err != nil || slices.Contains(assumed, b.Name) {
+		return *b, err
 	}
-	if err := c.check(ctx, b, err); err != nil {
-		return wire.Stored{}, err
+	switch now, err := c.Blueprint(ctx, b.Name, 0); {
+	case err == nil:
+		return *b, &ChangedError{Name: b.Name, Now: savedVersion(now)}
+	case errors.Is(err, durable.ErrNotFound):
+		return *b, nil
+	default:
+		return *b, err
 	}
-	return c.put(ctx, b, now.Version, by)
 }
 
 // check returns an *InvalidError that lists everything that is wrong with a blueprint, with the mistakes that were found before. The names
@@ -300,8 +280,8 @@ func (c *Coordinator) ListBlueprints(ctx context.Context, after string, limit in
 }
 
 // DeleteBlueprint deletes a blueprint. Runs that were submitted keep it. It returns an *InvalidError while hooks of other blueprints
-// start it, and durable.ErrNotFound for an unknown one.
-func (c *Coordinator) DeleteBlueprint(ctx context.Context, name string) error {
+// start it, durable.ErrNotFound for an unknown one, and a *ChangedError unless its newest version is after, or after is zero.
+func (c *Coordinator) DeleteBlueprint(ctx context.Context, name string, after int64) error {
 	var users []string
 	for after := ""; ; {
 		page, err := c.ListBlueprints(ctx, after, durable.DefaultLimit)
@@ -325,7 +305,12 @@ func (c *Coordinator) DeleteBlueprint(ctx context.Context, name string) error {
 	if len(users) > 0 {
 		return &InvalidError{[]FieldError{{"name", fmt.Sprintf("hooks of %q start %q: change them first", users, name)}}}
 	}
-	if err := c.store.DeleteDocument(ctx, wire.KindBlueprint, name); err != nil {
+	err := c.store.DeleteDocument(ctx, wire.KindBlueprint, name, after)
+	if errors.Is(err, durable.ErrConflict) {
+		now, err := c.Blueprint(ctx, name, 0)
+		return cmp.Or(err, error(&ChangedError{name, after, savedVersion(now)}))
+	}
+	if err != nil {
 		return fmt.Errorf("deleting blueprint %q: %w", name, err)
 	}
 	return nil

@@ -483,12 +483,12 @@ func TestExampleReusableDefinition(t *testing.T) {
 	assert.Equal(t, "/log", got[0].path)
 	assert.ElementsMatch(t, membersOf(t, filled(exampleFinishInput, "{}")), membersOf(t, got[0].body))
 
-	s, err := api.UpdateBlueprint(t.Context(), "job", json.RawMessage(`{"description": "d"}`))
+	s, err := api.UpdateBlueprint(t.Context(), "job", json.RawMessage(`{"description": "d"}`), 0)
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"audit-logger": `+definition+`}`, string(s.Definitions), "an update of other members keeps it")
-	_, err = api.UpdateBlueprint(t.Context(), "job", json.RawMessage(`{"definitions": {}}`))
+	_, err = api.UpdateBlueprint(t.Context(), "job", json.RawMessage(`{"definitions": {}}`), 0)
 	require.ErrorContains(t, err, `unknown definition "audit-logger"`)
-	_, err = api.UpdateBlueprint(t.Context(), "job", json.RawMessage(`{"definitions": {}, "hooks": {}}`))
+	_, err = api.UpdateBlueprint(t.Context(), "job", json.RawMessage(`{"definitions": {}, "hooks": {}}`), 0)
 	require.NoError(t, err)
 
 	wrong := func(members ...string) []coordinator.FieldError {
@@ -530,7 +530,7 @@ func TestExampleAsyncHook(t *testing.T) {
 	assert.Equal(t, []string{"hook_start", "hook_failed"}, eventTypes(d))
 	assert.Equal(t, "continue", d.Hooks[1].OnErrorBehavior)
 
-	_, err = b.c.UpdateBlueprint(t.Context(), "job", []byte(strings.Replace(exampleAsyncHooks, `"type"`, `"when": "false", "type"`, 1)), "ann")
+	_, err = b.c.UpdateBlueprint(t.Context(), "job", []byte(strings.Replace(exampleAsyncHooks, `"type"`, `"when": "false", "type"`, 1)), 0, "ann")
 	require.NoError(t, err)
 	d = b.work(b.submit("job", `{"a": 1}`))
 	assert.Equal(t, []string{"hook_start", "hook_complete"}, eventTypes(d), "a condition that is false begins no action")

@@ -315,7 +315,7 @@ func TestAllMistakes(t *testing.T) {
 		"hooks.on_run_start.2.agent_name", "hooks.on_run_start.2.timeout_seconds", "hooks.on_tool_call.agent_name",
 		"parameters_schema", "system_prompt",
 	}
-	for path, method := range map[string]string{"/blueprints": http.MethodPost, "/blueprints/check": http.MethodPost, "/blueprints/job": http.MethodPatch} {
+	for path, method := range map[string]string{"/blueprints": http.MethodPost, "/blueprints?dry_run=true": http.MethodPost, "/blueprints/job?dry_run=true": http.MethodPatch, "/blueprints/job": http.MethodPatch} {
 		status, text := admin.send(method, path, "", blueprint("job"))
 		assert.Equal(t, http.StatusUnprocessableEntity, status, path)
 		var problem client.Error
@@ -331,12 +331,12 @@ func TestAllMistakes(t *testing.T) {
 		}
 		assert.ElementsMatch(t, want, got, "%s: %s", path, text)
 	}
-	status, text := admin.send(http.MethodPost, "/blueprints/check?with=first&with=second", "", map[string]any{
+	status, text := admin.send(http.MethodPost, "/blueprints?dry_run=true&with=first&with=second", "", map[string]any{
 		"name": "third", "type": "procedural", "hooks": map[string]any{"on_run_finish": []any{
 			map[string]any{"type": "agent", "agent_name": "second", "on_error": "continue"},
 		}},
 	})
-	assert.Equal(t, http.StatusNoContent, status, "%s", text)
+	assert.Equal(t, http.StatusOK, status, "%s", text)
 	_, err := b.c.Blueprint(t.Context(), "third", 0)
 	require.ErrorIs(t, err, durable.ErrNotFound)
 }
@@ -390,21 +390,21 @@ func TestUpdate(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "a", "type": "procedural", "command": {"argv": ["true"]}}`,
 		`{"name": "b", "type": "procedural", "command": {"argv": ["true"]}, "hooks": {"on_run_finish": {"type": "agent", "agent_name": "a", "on_error": "continue"}}}`)
-	_, err := b.c.UpdateBlueprint(t.Context(), "a", []byte(`{"hooks": {"on_run_finish": {"type": "agent", "agent_name": "b", "on_error": "continue"}}}`), "ann")
+	_, err := b.c.UpdateBlueprint(t.Context(), "a", []byte(`{"hooks": {"on_run_finish": {"type": "agent", "agent_name": "b", "on_error": "continue"}}}`), 0, "ann")
 	require.ErrorContains(t, err, "a → b → a")
-	s, err := b.c.UpdateBlueprint(t.Context(), "b", []byte(`{"description": "d"}`), "ann")
+	s, err := b.c.UpdateBlueprint(t.Context(), "b", []byte(`{"description": "d"}`), 0, "ann")
 	require.NoError(t, err)
 	assert.NotEmpty(t, s.Hooks)
 	assert.EqualValues(t, 2, s.Version)
-	require.ErrorContains(t, b.c.DeleteBlueprint(t.Context(), "a"), `"b"`)
-	s, err = b.client(b.serve(), wire.Admin).UpdateBlueprint(t.Context(), "b", json.RawMessage(`{"hooks": {}}`))
+	require.ErrorContains(t, b.c.DeleteBlueprint(t.Context(), "a", 0), `"b"`)
+	s, err = b.client(b.serve(), wire.Admin).UpdateBlueprint(t.Context(), "b", json.RawMessage(`{"hooks": {}}`), 0)
 	require.NoError(t, err)
 	assert.Empty(t, s.Hooks)
 	assert.Equal(t, "d", s.Description)
-	require.NoError(t, b.c.DeleteBlueprint(t.Context(), "a"))
+	require.NoError(t, b.c.DeleteBlueprint(t.Context(), "a", 0))
 	_, err = b.c.Blueprint(t.Context(), "a", 0)
 	require.ErrorIs(t, err, durable.ErrNotFound)
-	_, err = b.c.UpdateBlueprint(t.Context(), "a", []byte(`{}`), "ann")
+	_, err = b.c.UpdateBlueprint(t.Context(), "a", []byte(`{}`), 0, "ann")
 	require.ErrorIs(t, err, durable.ErrNotFound)
 }
 
@@ -422,7 +422,7 @@ func TestIdempotencyKey(t *testing.T) {
 	p := wire.RunRequest{AgentName: "plain", IdempotencyKey: "other"}
 	before, err := b.c.Submit(t.Context(), p, "ann")
 	require.NoError(t, err)
-	_, err = b.c.UpdateBlueprint(t.Context(), "plain", []byte(`{"hooks": {"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}}}`), "ann")
+	_, err = b.c.UpdateBlueprint(t.Context(), "plain", []byte(`{"hooks": {"on_run_finish": {"type": "command", "argv": ["true"], "on_error": "continue"}}}`), 0, "ann")
 	require.NoError(t, err)
 	after, err := b.c.Submit(t.Context(), p, "ann")
 	require.NoError(t, err, "the blueprint has hooks since then")

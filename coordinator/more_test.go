@@ -308,7 +308,7 @@ func TestStopWithoutHooks(t *testing.T) {
 func TestHookWithoutBlueprint(t *testing.T) {
 	b := newBench(t)
 	b.create(`{"name": "check", "type": "procedural", "command": {"argv": ["true"]}}`, startHook(`{"type": "agent", "agent_name": "check", "on_error": "block"}`))
-	require.NoError(t, b.store.DeleteDocument(t.Context(), wire.KindBlueprint, "check"))
+	require.NoError(t, b.store.DeleteDocument(t.Context(), wire.KindBlueprint, "check", 0))
 	d := b.work(b.submit("job", `{}`))
 	assert.Equal(t, wire.Failed, d.Status)
 	assert.Contains(t, *d.Error, "check")

@@ -122,7 +122,7 @@ func TestRoles(t *testing.T) {
 	all, operate := []wire.Role{wire.Viewer, wire.Operator, wire.Admin}, []wire.Role{wire.Operator, wire.Admin}
 	admin, runner := []wire.Role{wire.Admin}, []wire.Role{wire.RunnerRole, wire.Admin}
 	routes := map[string][]wire.Role{
-		"GET /blueprints": all, "POST /blueprints": admin, "POST /blueprints/check": admin, "GET /blueprints/{name}": all, "PATCH /blueprints/{name}": admin,
+		"GET /blueprints": all, "POST /blueprints": admin, "GET /blueprints/{name}/versions": all, "GET /blueprints/{name}": all, "PATCH /blueprints/{name}": admin,
 		"DELETE /blueprints/{name}": admin, "GET /runs": all, "POST /runs": operate, "GET /runs/{id}": all, "POST /runs/{id}/stop": operate, "POST /runs/{id}/retry": operate,
 		"POST /waivers": operate, "DELETE /waivers/{id}": operate, "GET /runner/waivers": runner,
 		"POST /sessions/{id}/resume": operate, "GET /sessions": all, "GET /sessions/{id}": all, "GET /audit": admin,

@@ -42,7 +42,7 @@ func TestRetry(t *testing.T) {
 	})
 	b.refusesRetry(first.ID, wire.RetryRequest{}, "has not ended")
 	require.True(t, b.work(first.ID).Blocked)
-	_, err := b.c.UpdateBlueprint(t.Context(), "job", []byte(`{"command": {"argv": ["false"]}}`), "ann")
+	_, err := b.c.UpdateBlueprint(t.Context(), "job", []byte(`{"command": {"argv": ["false"]}}`), 0, "ann")
 	require.NoError(t, err)
 	blocks.Store(false)
 
@@ -68,7 +68,7 @@ func TestRetry(t *testing.T) {
 	require.Len(t, old.Retries, 1)
 	assert.Equal(t, again.ID, old.Retries[0].RunID)
 	b.refusesRetry(again.ID, wire.RetryRequest{}, "is completed")
-	require.NoError(t, b.c.DeleteBlueprint(t.Context(), "job"))
+	require.NoError(t, b.c.DeleteBlueprint(t.Context(), "job", 0))
 	b.refusesRetry(first.ID, wire.RetryRequest{}, "was deleted")
 	_, err = b.c.Retry(t.Context(), "run_none", wire.RetryRequest{}, "ann")
 	require.ErrorIs(t, err, durable.ErrNotFound)

@@ -23,8 +23,8 @@ type Documents interface {
 	// order of the bytes of their names, without those that were deleted.
 	ListDocuments(ctx context.Context, kind, after string, limit int) ([]Document, error)
 	// DeleteDocument deletes a document. Its versions remain, for runs that refer to them. It returns ErrNotFound when the
-	// document does not exist or was deleted.
-	DeleteDocument(ctx context.Context, kind, name string) error
+	// document does not exist or was deleted, and ErrConflict unless version is that of the newest version, or zero.
+	DeleteDocument(ctx context.Context, kind, name string, version int64) error
 }
 
 // Document is a version of a document. The store does not interpret its data.

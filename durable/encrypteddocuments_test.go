@@ -22,7 +22,7 @@ func putVersions(t *testing.T, s durable.Store) {
 	}
 	put("a", 0, "secret 1")
 	put("a", 1, "secret 2")
-	require.NoError(t, s.DeleteDocument(t.Context(), "k", "a"))
+	require.NoError(t, s.DeleteDocument(t.Context(), "k", "a", 0))
 	put("a", 0, "secret 3")
 	put("a", 3, "secret 4")
 	put("b", 0, "secret b")
@@ -53,7 +53,7 @@ func TestDocumentsAreEncrypted(t *testing.T) {
 	} {
 		require.ErrorAs(t, err, new(*durable.DecryptError), name)
 	}
-	require.NoError(t, plain.DeleteDocument(t.Context(), "k", "b"), "it has no data")
+	require.NoError(t, plain.DeleteDocument(t.Context(), "k", "b", 0), "it has no data")
 	require.NoError(t, s.Close())
 	files, err := filepath.Glob(path + "*")
 	require.NoError(t, err)

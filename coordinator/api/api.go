@@ -125,10 +125,8 @@ func (a *api) describe(to huma.API) {
 	for _, register := range a.operations {
 		register(to)
 	}
-	for _, path := range []string{"/blueprints", "/blueprints/check"} {
-		to.OpenAPI().Paths[path].Post.RequestBody.Content["application/json"].Schema = to.OpenAPI().Components.Schemas.
-			Schema(reflect.TypeFor[wire.Blueprint](), true, "")
-	}
+	to.OpenAPI().Paths["/blueprints"].Post.RequestBody.Content["application/json"].Schema = to.OpenAPI().Components.Schemas.
+		Schema(reflect.TypeFor[wire.Blueprint](), true, "")
 }
 
 // schemaName names a type in the OpenAPI document. Types of the engine begin with Durable.
@@ -339,6 +337,9 @@ func (a *api) problem(ctx context.Context, o huma.Operation, err error) error {
 		return status
 	}
 	cause.Set(ctx, err)
+	if changed, ok := errors.AsType[*coordinator.ChangedError](err); ok && changed.Read != 0 {
+		return huma.NewError(http.StatusPreconditionFailed, err.Error())
+	}
 	for known, status := range map[error]int{
 		durable.ErrNotFound: http.StatusNotFound, durable.ErrConflict: http.StatusConflict, durable.ErrExists: http.StatusConflict,
 		durable.ErrEnded: http.StatusConflict, durable.ErrStale: http.StatusConflict, coordinator.ErrKeyUsed: http.StatusConflict,

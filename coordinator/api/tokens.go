@@ -87,7 +87,7 @@ func (a *api) addTokens() {
 		if err != nil {
 			return err
 		}
-		return a.store.DeleteDocument(ctx, kindToken, found)
+		return a.store.DeleteDocument(ctx, kindToken, found, 0)
 	})
 }
 

@@ -86,6 +86,8 @@ func (e *Error) Is(target error) bool {
 	switch target {
 	case durable.ErrNotFound:
 		return e.Status == http.StatusNotFound
+	case durable.ErrConflict:
+		return e.Status == http.StatusPreconditionFailed
 	case durable.ErrStale:
 		return e.Status == http.StatusConflict && strings.Contains(e.Detail, durable.ErrStale.Error())
 	case durable.ErrEnded:
@@ -234,12 +236,13 @@ func (c *Client) CreateBlueprint(ctx context.Context, text json.RawMessage) (s w
 // CheckBlueprint returns an error that lists everything that is wrong with a blueprint, and stores nothing. The names in with count as
 // existing blueprints.
 func (c *Client) CheckBlueprint(ctx context.Context, text json.RawMessage, with ...string) error {
-	return c.call(ctx, http.MethodPost, "/blueprints/check", url.Values{"with": with}, nil, text, nil)
+	return c.call(ctx, http.MethodPost, "/blueprints", url.Values{"dry_run": {"true"}, "with": with}, nil, text, nil)
 }
 
-// UpdateBlueprint changes members of a blueprint: absent ones stay, null and {} clear.
-func (c *Client) UpdateBlueprint(ctx context.Context, name string, changes json.RawMessage) (s wire.Stored, err error) {
-	err = c.call(ctx, http.MethodPatch, "/blueprints/"+url.PathEscape(name), nil, nil, changes, &s)
+// UpdateBlueprint changes members of a blueprint: absent ones stay, null and {} clear. It returns durable.ErrConflict unless the newest
+// version is after, or after is zero.
+func (c *Client) UpdateBlueprint(ctx context.Context, name string, changes json.RawMessage, after int64) (s wire.Stored, err error) {
+	err = c.call(ctx, http.MethodPatch, "/blueprints/"+url.PathEscape(name), nil, matching(after), changes, &s)
 	return s, err
 }
 
@@ -263,9 +266,27 @@ func (c *Client) Blueprints(ctx context.Context, after string, limit int) ([]wir
 	return out.Blueprints, err
 }
 
-// DeleteBlueprint deletes a blueprint.
-func (c *Client) DeleteBlueprint(ctx context.Context, name string) error {
-	return c.call(ctx, http.MethodDelete, "/blueprints/"+url.PathEscape(name), nil, nil, nil, nil)
+// BlueprintVersions returns at most limit versions of a blueprint, newest first: those before a version, unless that is zero.
+func (c *Client) BlueprintVersions(ctx context.Context, name string, before int64, limit int) ([]wire.BlueprintVersion, error) {
+	var out struct {
+		Versions []wire.BlueprintVersion `json:"versions"`
+	}
+	query := url.Values{"before": {strconv.FormatInt(before, 10)}, "limit": {strconv.Itoa(limit)}}
+	err := c.call(ctx, http.MethodGet, "/blueprints/"+url.PathEscape(name)+"/versions", query, nil, nil, &out)
+	return out.Versions, err
+}
+
+// matching returns the header of a change of a version; nil for any version.
+func matching(version int64) http.Header {
+	if version == 0 {
+		return nil
+	}
+	return http.Header{"If-Match": {strconv.Quote(strconv.FormatInt(version, 10))}}
+}
+
+// DeleteBlueprint deletes a blueprint. It returns durable.ErrConflict unless its newest version is after, or after is zero.
+func (c *Client) DeleteBlueprint(ctx context.Context, name string, after int64) error {
+	return c.call(ctx, http.MethodDelete, "/blueprints/"+url.PathEscape(name), nil, matching(after), nil, nil)
 }
 
 // NewToken makes a token.

@@ -268,7 +268,7 @@ func (h *Handler) addSession(ctx context.Context, token string, t wire.Token) (s
 	for _, d := range old {
 		var s session
 		if json.Unmarshal(d.Data, &s) != nil || now.After(s.Until) {
-			if err := h.sessions.DeleteDocument(ctx, kindSession, d.Name); err != nil && !errors.Is(err, durable.ErrNotFound) {
+			if err := h.sessions.DeleteDocument(ctx, kindSession, d.Name, 0); err != nil && !errors.Is(err, durable.ErrNotFound) {
 				return "", err
 			}
 		}
@@ -290,7 +290,7 @@ func (h *Handler) addSession(ctx context.Context, token string, t wire.Token) (s
 // signOut ends the session.
 func (h *Handler) signOut(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(h.cookieName(r)); err == nil {
-		if err := h.sessions.DeleteDocument(r.Context(), kindSession, hashOf(cookie.Value)); err != nil && !errors.Is(err, durable.ErrNotFound) {
+		if err := h.sessions.DeleteDocument(r.Context(), kindSession, hashOf(cookie.Value), 0); err != nil && !errors.Is(err, durable.ErrNotFound) {
 			h.logError(r, "signing out", err)
 		}
 	}

@@ -82,6 +82,13 @@ type Stored struct {
 	// Version counts the versions of the blueprint from one.
 	Version int64 `json:"version"`
 	// Updated is when the version was stored, and By who stored it.
+	Updated time.Time `json:"updated,omitzero"`
+	By      string    `json:"updated_by,omitempty"`
+}
+
+// BlueprintVersion says who has stored a version of a blueprint.
+type BlueprintVersion struct {
+	Version int64     `json:"version"`
 	Updated time.Time `json:"updated"`
 	By      string    `json:"updated_by,omitempty"`
 }

@@ -82,7 +82,7 @@ var documenting = map[string]part{
 		assert.Equal(t, "d after 0", string(readDocument(t, s, "d", 0).Data))
 		d := must(s.Document(t.Context(), "other", "d", 1))(t)
 		assert.Equal(t, "other", string(d.Data))
-		require.NoError(t, s.DeleteDocument(t.Context(), "other", "d"))
+		require.NoError(t, s.DeleteDocument(t.Context(), "other", "d", 0))
 		assert.Equal(t, []string{"d 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
 	},
 	"lists": func(t *testing.T, s durable.Store) {
@@ -113,21 +113,24 @@ var documenting = map[string]part{
 		assert.Equal(t, []durable.Document{readDocument(t, s, "a", 2)}, all)
 	},
 	"a deleted document": func(t *testing.T, s durable.Store) {
-		require.ErrorIs(t, s.DeleteDocument(t.Context(), "blueprint", "d"), durable.ErrNotFound)
+		require.ErrorIs(t, s.DeleteDocument(t.Context(), "blueprint", "d", 0), durable.ErrNotFound)
 		putDocuments(t, s, "c", "d")
 		require.NoError(t, second(s.PutDocument(t.Context(), newDocument("d", 1))))
 		before := readDocument(t, s, "d", 2)
-		require.NoError(t, s.DeleteDocument(t.Context(), "blueprint", "d"))
+		for _, other := range []int64{1, 3} {
+			require.ErrorIs(t, s.DeleteDocument(t.Context(), "blueprint", "d", other), durable.ErrConflict, "it has changed since")
+		}
+		require.NoError(t, s.DeleteDocument(t.Context(), "blueprint", "d", 2))
 		require.ErrorIs(t, second(s.Document(t.Context(), "blueprint", "d", 0)), durable.ErrNotFound)
 		assert.Equal(t, []string{"c 1"}, namesOfDocuments(t, s, "blueprint", "", 10))
-		require.ErrorIs(t, s.DeleteDocument(t.Context(), "blueprint", "d"), durable.ErrNotFound)
+		require.ErrorIs(t, s.DeleteDocument(t.Context(), "blueprint", "d", 0), durable.ErrNotFound)
 		assert.Equal(t, before, readDocument(t, s, "d", 2), "its versions remain")
 		assert.Equal(t, "d after 0", string(readDocument(t, s, "d", 1).Data))
 	},
 	"a document again": func(t *testing.T, s durable.Store) {
 		putDocuments(t, s, "d")
 		require.NoError(t, second(s.PutDocument(t.Context(), newDocument("d", 1))))
-		require.NoError(t, s.DeleteDocument(t.Context(), "blueprint", "d"))
+		require.NoError(t, s.DeleteDocument(t.Context(), "blueprint", "d", 0))
 		require.ErrorIs(t, second(s.PutDocument(t.Context(), newDocument("d", 2))), durable.ErrConflict)
 		d := must(s.PutDocument(t.Context(), newDocument("d", 0)))(t)
 		assert.Equal(t, int64(3), d.Version, "a number is used once")
@@ -263,7 +266,7 @@ func oneChanges(t *testing.T, handles ...durable.Store) {
 		})
 		assert.Equal(t, strconv.Itoa(won), string(readDocument(t, handles[0], "d", version+1).Data))
 	}
-	race(t, durable.ErrNotFound, func(i int) error { return handles[i%len(handles)].DeleteDocument(t.Context(), "blueprint", "d") })
+	race(t, durable.ErrNotFound, func(i int) error { return handles[i%len(handles)].DeleteDocument(t.Context(), "blueprint", "d", 0) })
 	race(t, durable.ErrConflict, func(i int) error {
 		return second(handles[i%len(handles)].PutDocument(t.Context(), newDocument("d", 0)))
 	})

@@ -346,7 +346,7 @@ func (r *random) tryCommit() {
 func (r *random) changeDocument() {
 	c := &call{event: "put a document", name: draw(r, "name", "d", "e")}
 	if draw(r, "delete", false, false, true) {
-		c.event, c.do = "delete a document", func() (any, error) { return withoutResult(r.store.DeleteDocument(r.ctx, "blueprint", c.name)) }
+		c.event, c.do = "delete a document", func() (any, error) { return withoutResult(r.store.DeleteDocument(r.ctx, "blueprint", c.name, 0)) }
 		r.make(c)
 		return
 	}

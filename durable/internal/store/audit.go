@@ -174,7 +174,7 @@ func (s *Store) ListDocuments(ctx context.Context, kind, after string, limit int
 }
 
 // DeleteDocument implements durable.Store.
-func (s *Store) DeleteDocument(ctx context.Context, kind, name string) error {
+func (s *Store) DeleteDocument(ctx context.Context, kind, name string, version int64) error {
 	return s.write(ctx, "deleting a document", func(t tx) error {
 		v, _, err := t.Document(kind, name, 0)
 		switch {
@@ -182,6 +182,8 @@ func (s *Store) DeleteDocument(ctx context.Context, kind, name string) error {
 			return err
 		case v.Newest == 0:
 			return fmt.Errorf("document %q of kind %q: %w", name, kind, durable.ErrNotFound)
+		case version != 0 && version != v.Newest:
+			return fmt.Errorf("document %q of kind %q: %w", name, kind, durable.ErrConflict)
 		}
 		return t.DropDocument(kind, name)
 	})

@@ -43,6 +43,7 @@ var storeCommands = map[string][]string{
 	"grapnel tokens revoke":         {"1234"},
 	"grapnel blueprints apply":      {"blueprint.yaml"},
 	"grapnel blueprints delete":     {"report"},
+	"grapnel blueprints versions":   {"report"},
 	"grapnel blueprints list":       {},
 	"grapnel blueprints show":       {"report"},
 	"grapnel runs tell":             {"run_1", "hello"},

@@ -38,7 +38,7 @@ func New(std console.Streams) *cobra.Command {
 store, and back. "grapnel runs submit blueprint" submits runs.`,
 		Example: `  grapnel blueprints apply report.yaml --server http://127.0.0.1:8420
   grapnel blueprints list --store runs.db`,
-	}, r.newApplyBlueprints(), r.newListBlueprints(), r.newShowBlueprint(), r.newDeleteBlueprint()))
+	}, r.newApplyBlueprints(), r.newListBlueprints(), r.newShowBlueprint(), r.newListVersions(), r.newDeleteBlueprint()))
 }
 
 func (r *blueprints) newApplyBlueprints() *cobra.Command {
@@ -46,8 +46,9 @@ func (r *blueprints) newApplyBlueprints() *cobra.Command {
 		Use:   "apply FILE...",
 		Short: "Store blueprints from files",
 		Long: `Store the blueprints of files, in YAML or JSON with the members that the API has (docs/coordinator.md). A blueprint
-that exists gets what its file says, as a new version; an unchanged one is left alone. All files are checked before
-the first blueprint is stored, and may name each other in hooks. All mistakes are listed, with their places.
+that exists gets what its file says, as a new version; an unchanged one is left alone, and one that another person
+changes meanwhile is refused. All files are checked before the first blueprint is stored, and may name each other in
+hooks. All mistakes are listed, with their places.
 
 Two members may name files, relative to that of the blueprint: agent, an agent file; and pipeline.files, a list of
 files and patterns such as agents/*.yaml in the folder pipeline.dir.`,
@@ -137,7 +138,7 @@ func (b *File) apply(ctx context.Context, c *client.Client) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if now, err = c.UpdateBlueprint(ctx, b.Name, text); err != nil {
+	if now, err = c.UpdateBlueprint(ctx, b.Name, text, now.Version); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s: stored as version %d", now.Name, now.Version), nil
@@ -279,6 +280,31 @@ with the files of its pipeline in the folder NAME beside it. Files that exist ar
 	return c
 }
 
+func (r *blueprints) newListVersions() *cobra.Command {
+	var limit int
+	c := &cobra.Command{
+		Use:     "versions NAME",
+		Short:   "List who has stored which version of a blueprint",
+		Example: "  grapnel blueprints versions report --server http://127.0.0.1:8420",
+		Args:    oneBlueprint,
+		RunE: func(c *cobra.Command, args []string) error {
+			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
+				all, err := k.Client.BlueprintVersions(c.Context(), args[0], 0, limit)
+				if err != nil {
+					return storage.Missing(err, `no blueprint %q: "grapnel blueprints list" lists them`, args[0])
+				}
+				table := console.NewTable(r.Std.Out, "VERSION", "UPDATED", "BY")
+				for _, v := range all {
+					table.Row(v.Version, v.Updated, v.By)
+				}
+				return table.Flush()
+			})
+		},
+	}
+	c.Flags().IntVar(&limit, "limit", 50, "the `number` of the newest versions, at most 200")
+	return c
+}
+
 func (r *blueprints) newDeleteBlueprint() *cobra.Command {
 	return &cobra.Command{
 		Use:     "delete NAME",
@@ -288,7 +314,7 @@ func (r *blueprints) newDeleteBlueprint() *cobra.Command {
 		Args:    oneBlueprint,
 		RunE: func(c *cobra.Command, args []string) error {
 			return r.WithCoordinator(c.Context(), func(k *storage.Store) error {
-				err := k.Client.DeleteBlueprint(c.Context(), args[0])
+				err := k.Client.DeleteBlueprint(c.Context(), args[0], 0)
 				if err == nil {
 					_, err = fmt.Fprintf(r.Std.Out, "%s: removed\n", args[0])
 				}

@@ -85,7 +85,7 @@ func (p *pipelines) storePipeline(ctx context.Context, c *client.Client, name st
 		if err != nil || changes["pipeline"] == nil {
 			return err
 		}
-		done, err = c.UpdateBlueprint(ctx, name, json.RawMessage(`{"pipeline":`+string(member)+`}`))
+		done, err = c.UpdateBlueprint(ctx, name, json.RawMessage(`{"pipeline":`+string(member)+`}`), now.Version)
 		if err != nil {
 			return err
 		}
