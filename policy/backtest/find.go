@@ -1,10 +1,12 @@
 package backtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -28,6 +30,8 @@ type Recording struct {
 	Size int64
 	// Format is the file's format; empty means to detect it.
 	Format recorded.Format
+	// Runs, unless nil, returns the runs in place of the file, with the errors for those that cannot be read. Size is then their number.
+	Runs func(ctx context.Context) iter.Seq2[*recorded.Run, error]
 	// found reports whether Find found the file in a folder. It is not an error if such a file is not a recording.
 	found bool
 }

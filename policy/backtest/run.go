@@ -41,9 +41,11 @@ type Options struct {
 // Progress is the state of a running backtest.
 type Progress struct {
 	// Runs is the number of runs that were replayed or skipped. Bytes is the number of recording bytes read so far,
-	// out of Total.
+	// out of Total; for Recording.Runs, runs count in place of bytes.
 	Runs         int
 	Bytes, Total int64
+	// Stopped is how many calls each policy has denied or asked about so far, in the order of Options.Policies.
+	Stopped []int
 	// Wrong is the error for a run or file, or nil if the call only reports progress.
 	Wrong error
 }
@@ -138,7 +140,7 @@ func (b *backtest) runAll(ctx context.Context) *Report {
 	for r := range b.results {
 		sum.add(r)
 		if b.options.Progress != nil {
-			b.options.Progress(Progress{Runs: sum.runs, Bytes: b.read.Load(), Total: sum.size, Wrong: r.wrong})
+			b.options.Progress(Progress{Runs: sum.runs, Bytes: b.read.Load(), Total: sum.size, Stopped: sum.stopped(), Wrong: r.wrong})
 		}
 	}
 	b.casts.drain(ctx)
@@ -148,6 +150,17 @@ func (b *backtest) runAll(ctx context.Context) *Report {
 // readFile sends a recording's runs to the workers.
 func (b *backtest) readFile(ctx context.Context, file int) {
 	from := b.recordings[file]
+	if from.Runs != nil {
+		n := 0
+		for run, err := range from.Runs(ctx) {
+			if ctx.Err() != nil || !b.send(ctx, run, err, from, [2]int{file, n}) {
+				return
+			}
+			b.read.Add(1)
+			n++
+		}
+		return
+	}
 	own := int64(0)
 	reader, closer, err := from.openCounted(func(n int64) { own += n; b.read.Add(n) })
 	if err != nil {
@@ -164,16 +177,24 @@ func (b *backtest) readFile(ctx context.Context, file int) {
 			b.read.Add(from.Size - own)
 			b.results <- result{left: []LeftOut{{File: from.Name, Why: errors.Unwrap(err).Error()}}}
 			return
-		case err != nil:
-			b.results <- result{wrong: err}
-		default:
-			select {
-			case b.jobs <- job{run: run, from: from, at: [2]int{file, n}}:
-			case <-ctx.Done():
-				return
-			}
+		case !b.send(ctx, run, err, from, [2]int{file, n}):
+			return
 		}
 		n++
+	}
+}
+
+// send sends a run to the workers, or the error in its place. It returns false when ctx has ended.
+func (b *backtest) send(ctx context.Context, run *recorded.Run, err error, from Recording, at [2]int) bool {
+	if err != nil {
+		b.results <- result{wrong: err}
+		return true
+	}
+	select {
+	case b.jobs <- job{run: run, from: from, at: at}:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

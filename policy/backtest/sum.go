@@ -190,6 +190,14 @@ func newSum(b *backtest) *sum {
 	return s
 }
 
+// stopped returns how many calls each policy has denied or asked about.
+func (s *sum) stopped() []int {
+	return lo.Map(s.from.options.Policies, func(p Policy, _ int) int {
+		total := s.policies[p.Name].total
+		return total.Denied + total.Asked
+	})
+}
+
 func (s *sum) add(r result) {
 	for _, l := range r.left {
 		n := max(l.Runs, 1)
