@@ -127,6 +127,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		"POST /runner/runs/{id}/park":      report("park", map[string]any{"questions": []any{map[string]any{"id": "q", "reason": "Go on?"}}}),
 	}
 	inRun := []string{"POST /runner/runs/{id}/renew", "POST /runner/runs/{id}/events"} // the lease and the events of the run have them
+	const whatIf = "POST /whatif"                                                      // it changes nothing
 
 	var described struct {
 		Paths map[string]map[string]struct{ OperationID string }
@@ -139,7 +140,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		for method, o := range methods {
 			route := strings.ToUpper(method) + " " + path
 			operations[route] = o.OperationID
-			if method != "get" && !lo.Contains(inRun, route) {
+			if method != "get" && !lo.Contains(inRun, route) && route != whatIf {
 				assert.Contains(t, changes, route, "say how it is recorded: this operation is new")
 			}
 		}

@@ -74,6 +74,7 @@ func Handler(c *coordinator.Coordinator, o Options) http.Handler {
 	a.addTokens()
 	a.addAudit()
 	a.addStored()
+	a.addWhatIf()
 	document := a.lazily(a.describe)
 	for _, name := range []string{"openapi.json", "openapi.yaml", "openapi-3.0.json", "openapi-3.0.yaml"} {
 		mux.HandleFunc("GET /"+name, document)

@@ -22,9 +22,14 @@ type Expected struct {
 	// Decision is a word of expect.decision in files of cases, such as deny. Rule, unless empty, is the ID of the rule that decides, and
 	// Reason its reason.
 	Decision, Rule, Reason string
+	// Shadow says that the rule is in shadow: the case expects its answer, not the decision.
+	Shadow bool
 	// Policy is the file of the policy, such as mail.yaml or library:assistant; empty if it is not known.
 	Policy string
 }
+
+// pass is the decision of rules without an opinion.
+const pass = "pass"
 
 // Case returns a file with a test case, as "grapnel hooks test" reads it: a call in a stored run, with everything before it, and what is expected.
 func Case(ctx context.Context, store durable.Reader, r durable.Run, e Expected) ([]byte, error) {
@@ -47,10 +52,13 @@ func Case(ctx context.Context, store durable.Reader, r durable.Run, e Expected) 
 	}
 	event.Agent = r.Name
 	expect := yamlfile.Pairs{{Key: "decision", Value: e.Decision}}
-	if e.Rule != "" {
+	switch {
+	case e.Shadow:
+		expect = yamlfile.Pairs{{Key: "rules", Value: yamlfile.Pairs{{Key: e.Rule, Value: "shadow " + e.Decision}}}}
+	case e.Rule != "" && e.Decision != pass:
 		expect = append(expect, yamlfile.Pair{Key: "rule", Value: e.Rule})
 	}
-	if e.Reason != "" {
+	if e.Reason != "" && !e.Shadow && e.Decision != pass {
 		expect = append(expect, yamlfile.Pair{Key: "reason", Value: e.Reason})
 	}
 	file := yamlfile.Pairs{{Key: "cases", Value: []any{yamlfile.Pairs{
