@@ -243,7 +243,7 @@ var layers = map[string]layer{
 	}},
 	"coordinator/web": {Ours: []string{
 		"agent", "coordinator", "coordinator/internal/rates", "coordinator/wire", "durable", "durable/approval", "durable/memory", "hooks", "internal/inputform", "internal/invisible",
-		"internal/markup",
+		"internal/markup", "internal/yamlfile",
 	}, Modules: values},
 	"coordinator/client": {Ours: []string{"agent", "coordinator/internal/cause", "coordinator/wire", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {

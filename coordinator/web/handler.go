@@ -38,6 +38,12 @@ type Coordinator interface { //nolint:interfacebloat // one method for each thin
 	// ListBlueprints returns at most limit blueprints after a name, and Blueprint the newest version of one if version is zero.
 	ListBlueprints(ctx context.Context, after string, limit int) ([]wire.Stored, error)
 	Blueprint(ctx context.Context, name string, version int64) (wire.Stored, error)
+	// ListVersions returns who has stored a blueprint's versions, newest first: those before a version, unless that is zero.
+	ListVersions(ctx context.Context, name string, before int64, limit int) ([]wire.BlueprintVersion, error)
+	// CheckBlueprint finds all mistakes in a blueprint. CreateBlueprint stores a new one, and UpdateBlueprint the version after another.
+	CheckBlueprint(ctx context.Context, text []byte, assumed ...string) (wire.Blueprint, error)
+	CreateBlueprint(ctx context.Context, text []byte, by string) (wire.Stored, error)
+	UpdateBlueprint(ctx context.Context, name string, changes []byte, after int64, by string) (wire.Stored, error)
 	// Submit submits a run, Resume the next run of a session, and Retry one that has failed again. Stop stops one.
 	Submit(ctx context.Context, r wire.RunRequest, by string) (durable.Run, error)
 	Resume(ctx context.Context, id agent.SessionID, r wire.ResumeRequest, by string) (durable.Run, error)
@@ -132,6 +138,8 @@ func New(o Options) *Handler {
 		"GET runs/{id}": h.showRun, "GET runs/{id}/live": h.streamRun, "GET sessions/{id}": h.showSession,
 		"POST runs/{id}/stop": h.operation("stop-run", h.stopRun), "POST runs/{id}/again": h.operation("submit-run", h.submitRun),
 		"GET submit": h.showSubmit, "POST runs": h.operation("submit-run", h.submitRun),
+		"GET agents": h.showAgents, "GET agents/{name}": h.showAgent,
+		"GET agents/new": h.showNewAgent, "POST agents/new": h.edit, "GET agents/{name}/edit": h.showEditor, "POST agents/{name}/edit": h.edit,
 		"GET pipelines/{id}":        h.showPipeline,
 		"POST runs/{id}/pause":      h.operation("send-signal", h.signalRun(durable.SignalPause)),
 		"POST runs/{id}/resume":     h.operation("send-signal", h.signalRun(durable.SignalResume)),

@@ -146,6 +146,7 @@ func (v *view) putNavigation(p *markup.Page) {
 	if v.readsRuns() {
 		link(partNow, prefix)
 		link(partRuns, prefix+"runs")
+		link(partAgents, agentsPath)
 	}
 	link(partInbox, inboxPath)
 	p.Put(`</ul></nav>

@@ -86,10 +86,47 @@
 	document.addEventListener("visibilitychange", listen);
 	listen();
 
+	// Checks a form while a person types. Its fields and its text are one document: each follows the other, and what is wrong is at the fields.
+	const editor = document.querySelector("form[data-check]");
+	if (editor) {
+		const { text, was } = editor.elements;
+		const fields = byID("fields");
+		let timer, sent = 0, last = text.value;
+		const check = async () => {
+			const mine = ++sent;
+			const body = new URLSearchParams(new FormData(editor));
+			body.set("do", "live");
+			const reply = await fetch(editor.action, { method: "POST", body }).catch(() => null);
+			const now = reply?.ok && reply.headers.get("Content-Type") === "application/json" ? await reply.json() : null;
+			if (!now || mine !== sent) return;
+			if (now.was !== null && text.value === last) {
+				if (text.value !== now.was) text.value = now.was;
+				[was.value, last] = [now.was, text.value];
+			} else if (now.was !== null && !fields.contains(document.activeElement)) {
+				fields.replaceChildren(...new DOMParser().parseFromString(policy.createHTML(now.fields), "text/html").body.childNodes);
+				if (now.merged) text.value = now.was;
+				[was.value, last] = [now.was, text.value];
+			}
+			for (const place of editor.querySelectorAll("[id^='m-']")) {
+				const wrong = now.mistakes[place.id.slice(2)] ?? "";
+				if (place.textContent !== wrong) place.textContent = wrong;
+				const field = byID("f-" + place.id.slice(2));
+				if (wrong) field?.setAttribute("aria-invalid", "true");
+				else field?.removeAttribute("aria-invalid");
+			}
+			byID("said").textContent = now.said;
+		};
+		editor.addEventListener("input", () => {
+			sent++;
+			clearTimeout(timer);
+			timer = setTimeout(check, 400);
+		});
+	}
+
 	const keys = [
 		["j, k", "the next and the previous row, question or decision"], ["Enter", "opens it"],
 		["a", "to the button that approves: Enter confirms"], ["r", "to the reason for a rejection"],
-		["/", "search"], ["g n, g r, g i", "now, runs, inbox"], ["Esc", "out of a field"], ["?", "this list"],
+		["/", "search"], ["g n, g r, g a, g i", "now, runs, agents, inbox"], ["Esc", "out of a field"], ["?", "this list"],
 	];
 	function help() {
 		let box = byID("keys");
@@ -106,7 +143,7 @@
 		else box.showModal();
 	}
 
-	const places = { n: "/ui/", r: "/ui/runs", i: "/ui/inbox" };
+	const places = { n: "/ui/", r: "/ui/runs", a: "/ui/agents", i: "/ui/inbox" };
 	let go = false;
 	document.addEventListener("keydown", (e) => {
 		const isField = e.target.closest("input, textarea, select");

@@ -30,7 +30,14 @@ const (
 
 // showSubmit serves the forms that submit runs.
 func (h *Handler) showSubmit(w http.ResponseWriter, r *http.Request, v *view) {
-	all, err := h.o.Coordinator.ListBlueprints(r.Context(), r.URL.Query().Get("after"), agentsShown)
+	var all []wire.Stored
+	var err error
+	if name := r.URL.Query().Get("name"); name != "" {
+		all = make([]wire.Stored, 1)
+		all[0], err = h.o.Coordinator.Blueprint(r.Context(), name, 0)
+	} else {
+		all, err = h.o.Coordinator.ListBlueprints(r.Context(), r.URL.Query().Get("after"), agentsShown)
+	}
 	if err != nil {
 		h.fail(w, r, v, "listing blueprints", err)
 		return

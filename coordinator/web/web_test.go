@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -257,7 +258,7 @@ func (r *room) submit(in wire.RunRequest) agent.RunID {
 func TestSignIn(t *testing.T) {
 	r := newRoom(t, nil)
 	assert.Equal(t, "/ui/", r.get("/").Header.Get("Location"))
-	for _, path := range []string{"/ui/runs", "/ui/runs/live", "/ui/live", "/ui/runs/x", "/ui/runs/x/live?after=1", "/ui/inbox", "/ui/inbox/live", "/ui/inbox/wait?run=x&wait=y", "/ui/sessions/x"} {
+	for _, path := range []string{"/ui/runs", "/ui/runs/live", "/ui/live", "/ui/runs/x", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/runs/x/live?after=1", "/ui/inbox", "/ui/inbox/live", "/ui/inbox/wait?run=x&wait=y", "/ui/sessions/x"} {
 		got := r.get(path)
 		assert.Equal(t, http.StatusSeeOther, got.StatusCode, path)
 		assert.Equal(t, "/ui/sign-in?"+url.Values{"back": {path}}.Encode(), got.Header.Get("Location"), path)
@@ -542,6 +543,18 @@ func (s *stored) ListBlueprints(context.Context, string, int) ([]wire.Stored, er
 	return append([]wire.Stored{s.agent}, slices.Repeat([]wire.Stored{other}, 19)...), nil
 }
 
+func (s *stored) Blueprint(_ context.Context, _ string, version int64) (wire.Stored, error) {
+	b := s.agent
+	if b.Version = cmp.Or(version, 2); b.Version == 1 {
+		b.SystemPrompt, b.Hooks = "", nil
+	}
+	return b, nil
+}
+
+func (s *stored) ListVersions(context.Context, string, int64, int) ([]wire.BlueprintVersion, error) {
+	return []wire.BlueprintVersion{{Version: 2, By: s.agent.By}, {Version: 1, By: s.agent.By}}, nil
+}
+
 func (s *stored) Run(context.Context, agent.RunID) (wire.RunDetail, error) { return s.run, nil }
 
 func (s *stored) RulesOf(context.Context, agent.RunID) ([]wire.RuleView, error) {
@@ -723,6 +736,12 @@ func hostile(t *testing.T, status wire.Status) *room {
 		"a": map[string]any{"type": "string", "title": bad, "description": bad, "format": bad, "default": bad},
 		"b": map[string]any{"enum": []string{`"><script>`}, "enumNames": []string{bad}}, "prompt": map[string]any{"type": "string", "default": bad},
 	}})
+	about.SystemPrompt, about.By, about.Demands, about.Command = bad, bad, map[string]string{bad: bad}, &wire.Command{Argv: []string{bad}}
+	about.Hooks, _ = json.Marshal(map[string]any{
+		bad: map[string]string{"type": bad}, "on_run_start": []any{map[string]string{"type": bad, "agent_name": bad, "on_error": bad, "timeout_seconds": bad, "$ref": bad}},
+		"on_tool_call": map[string]any{"id": bad, "match": bad, "when": bad, "decision": bad, "reason": bad},
+	})
+	about.Definitions, _ = json.Marshal(map[string]string{bad: bad})
 	r := newRoom(t, &stored{run: run, events: events, session: session, agent: about})
 	quoted, err := json.Marshal(map[string]string{bad: bad})
 	require.NoError(t, err)
@@ -739,7 +758,7 @@ func TestHostileText(t *testing.T) {
 	for _, status := range []wire.Status{wire.Completed, wire.Failed, wire.Stopped, wire.Waiting, wire.Pending} {
 		r := hostile(t, status)
 		r.signIn(secret)
-		for _, path := range []string{"/ui/", "/ui/submit", "/ui/runs", "/ui/runs/x", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.at(2), r.hostile.link(0), "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
+		for _, path := range []string{"/ui/", "/ui/submit", "/ui/agents?q=%3Cscript%3E", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/agents/new", "/ui/runs", "/ui/runs/x", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.at(2), r.hostile.link(0), "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
 			page := r.get(path)
 			for _, tag := range tags.FindAllString(page.body, -1) {
 				bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(tag, `""`)
@@ -795,6 +814,19 @@ func TestHostileRequests(t *testing.T) {
 			}
 		}
 	}
+	r.signIn(secret)
+	for _, value := range []string{"", "\x00", "\xff\xfe", evil, "a\u202eb", strings.Repeat("ä", 10_000), strings.Repeat("[", 10_000), strings.Repeat("{a: ", 2_000), strings.Repeat("x", 5<<20)} {
+		for _, field := range []string{"text", "was", "version", "do", "point", "f.name", "f.type", "f.command.argv", "f.output_schema", "f.hooks.on_run_start.type", "f." + value} {
+			for _, do := range []string{"check", "save", "live", "add", "remove hooks.on_run_start", "remove " + value} {
+				got := r.do(http.MethodPost, "/ui/agents/clerk/edit", with(url.Values{
+					"do": {do}, "version": {"1"}, "was": {"name: clerk\ntype: autonomous\n"}, "text": {"name: clerk\ntype: autonomous\nhooks: {on_run_start: {type: shell}}\n"},
+				}, field, value))
+				assert.Less(t, got.StatusCode, 500, "%s %.20q %.20s: %.200s", field, value, do, text(got.body))
+				assert.NotContains(t, got.body, "<script>alert")
+			}
+		}
+	}
+	r.signIn(r.token(wire.Operator))
 	for _, e := range r.audit() {
 		assert.Less(t, len(e.Detail)+len(e.Path), 10_000)
 	}
