@@ -77,7 +77,8 @@ func (h *Handler) showAgents(w http.ResponseWriter, r *http.Request, v *view) {
 	case len(rows) == 0:
 		v.Put("<p class=\"dim\">No agent matches. <a href=\"%s\">Show all agents</a></p>\n", agentsPath)
 	}
-	v.PutIf(next != "", "<p class=\"more\"><a class=\"button\" href=\"%s\">More agents</a></p>\n", agentsPath+"?"+url.Values{"q": {q}, "after": {next}}.Encode())
+	more := agentsPath + "?" + url.Values{"q": {q}, "after": {next}}.Encode()
+	v.PutIf(next != "", "<p class=\"more\"><a class=\"button\" href=\"%s\">More agents</a></p>\n", more)
 	reply(w, http.StatusOK, v.render())
 }
 
@@ -142,7 +143,7 @@ func hooksIn(hooks tree, path string) (all []hookAt) {
 	names := lo.Map(hookPoints, func(o option, _ int) string { return o.value })
 	order := slices.Clone(points)
 	slices.SortStableFunc(order, func(a, b yamlfile.Pair) int {
-		return cmp.Compare(uint(slices.Index(names, a.Key)), uint(slices.Index(names, b.Key))) //nolint:gosec // others are last
+		return cmp.Compare(uint(slices.Index(names, a.Key)), uint(slices.Index(names, b.Key))) //nolint:gosec // -1 is last
 	})
 	for _, p := range order {
 		at := path + p.Key
