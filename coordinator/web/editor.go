@@ -199,7 +199,7 @@ func (e *editor) removeHook(path string) {
 	}
 }
 
-// check adds everything that the coordinator finds wrong.
+// checkEditor adds everything that the coordinator finds wrong.
 func (h *Handler) checkEditor(ctx context.Context, e *editor) error {
 	if e.isBroken || len(e.mistakes) > 0 {
 		return nil

@@ -85,7 +85,7 @@ func optionsOf(values ...string) []option {
 
 const argvHint = "the program and each argument on a line of its own"
 
-// generalFields are the fields of a blueprint besides its hooks.
+// generalFields returns the fields of a blueprint besides its hooks.
 func (e *editor) generalFields() []member {
 	all := []member{
 		{path: "type", label: "Type", kind: choiceField, options: []option{
@@ -106,7 +106,7 @@ func (e *editor) generalFields() []member {
 // targets are the members that say what a hook of a type calls.
 var targets = map[string]string{"agent": "agent_name", "http": "url", "command": "argv", "shell": "command", "func": "func"}
 
-// hookFields are the fields of a hook.
+// hookFields returns the fields of a hook.
 func (e *editor) hookFields(h hookAt) []member {
 	at := h.path + "."
 	isCall := h.point == "on_tool_call"

@@ -65,7 +65,7 @@ type checked struct {
 // replyChecked replies to a page that is open.
 func (h *Handler) replyChecked(w http.ResponseWriter, v *view, e *editor) {
 	at, order := e.messages()
-	out := checked{Merged: e.isMerged, Mistakes: at, Said: e.said(len(order))}
+	out := checked{Merged: e.isMerged, Mistakes: at, Said: e.summary(len(order))}
 	if !e.isBroken && len(e.typed) == 0 {
 		out.Was = new(treeText(e.doc))
 		var fields markup.Page
@@ -76,7 +76,7 @@ func (h *Handler) replyChecked(w http.ResponseWriter, v *view, e *editor) {
 	_ = json.NewEncoder(w).Encode(out) //nolint:errchkjson // texts
 }
 
-func (e *editor) said(fields int) string {
+func (e *editor) summary(fields int) string {
 	if fields == 0 {
 		return "No mistakes."
 	}
@@ -101,7 +101,7 @@ func (h *Handler) replyEditor(w http.ResponseWriter, v *view, e *editor, status 
 <input type="hidden" name="version" value="%s"><input type="hidden" name="was" value="%s">
 <div class="bar"><button name="do" value="check">Check</button><button class="yes" name="do" value="save">%s</button><span role="status" id="said">`,
 		path, e.version, treeText(e.doc), e.saveLabel())
-	v.PutIf(status == http.StatusOK && e.typed != nil, "%s", e.said(0))
+	v.PutIf(status == http.StatusOK && e.typed != nil, "%s", e.summary(0))
 	v.Put("</span></div>\n")
 	if len(order) > 0 {
 		v.Put("<div id=\"mistakes\" class=\"verdict failed\" role=\"alert\" tabindex=\"-1\" autofocus><div><h2>%s to correct</h2><ul>\n",
