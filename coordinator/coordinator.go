@@ -26,6 +26,9 @@ import (
 // after a run has ended.
 const KindHooks durable.Kind = "run_hooks"
 
+// ErrBusy is returned for a replay of stored runs while another one is running in this process: each uses all cores.
+var ErrBusy = errors.New("another replay is running: wait until it has ended, or stop it")
+
 // Options configures a Coordinator.
 type Options struct {
 	// Store holds the blueprints and the runs. Required.

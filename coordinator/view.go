@@ -240,11 +240,14 @@ func (c *Coordinator) FindRun(ctx context.Context, id agent.RunID) (durable.Run,
 // ReadableRun returns a run that FindRun returns, or one of an iteration of a pipeline.
 func (c *Coordinator) ReadableRun(ctx context.Context, id agent.RunID) (durable.Run, error) {
 	r, err := c.store.Run(ctx, id)
-	if err == nil && !isOurs(r) && !isIteration(r) && !c.allRuns {
+	if err == nil && !c.IsReadable(r) {
 		err = durable.ErrNotFound
 	}
 	return r, err
 }
+
+// IsReadable reports whether a run is one of a blueprint or of an iteration of a pipeline, or Options.AllRuns is set.
+func (c *Coordinator) IsReadable(r durable.Run) bool { return c.allRuns || isOurs(r) || isIteration(r) }
 
 // isOurs reports whether a run is one of a blueprint.
 func isOurs(r durable.Run) bool {

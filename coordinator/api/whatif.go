@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"path"
 	"reflect"
@@ -25,26 +26,14 @@ import (
 )
 
 // WhatIf replays stored runs with other rules. Progress, unless nil, is told how far it is. When ctx ends, the result is about the runs so
-// far. It returns a *coordinator.InvalidError for rules that cannot be loaded, and ErrBusy while another replay is running.
+// far. It returns a *coordinator.InvalidError for rules that cannot be loaded, and coordinator.ErrBusy while another replay is running.
 func (l Local) WhatIf(ctx context.Context, in wire.WhatIfRequest, progress func(wire.WhatIfProgress)) (wire.WhatIf, error) {
-	return whatif.Ask(ctx, l.Store(), in, progress)
-}
-
-// ErrBusy is returned by Local.WhatIf while another replay is running in this process.
-var ErrBusy = whatif.ErrBusy
-
-// CaseRequest names a decision in a run, or a call, for a test case.
-type CaseRequest struct {
-	// Decision is the number of the event with a hook's decision. Otherwise Call is the ID of a call, and Expect what is expected
-	// of the policy before it: a word of expect.decision in files of cases.
-	Decision int64
-	Call     string
-	Expect   string
+	return whatif.Ask(ctx, l.Coordinator, in, progress)
 }
 
 // Case returns a file with a test case for the policy of a decision, or for a call, and the file's name. It returns an
 // *coordinator.InvalidError for what no test case can be made of.
-func (l Local) Case(ctx context.Context, id agent.RunID, in CaseRequest) (name string, text []byte, err error) {
+func (l Local) Case(ctx context.Context, id agent.RunID, in wire.CaseRequest) (name string, text []byte, err error) {
 	r, err := l.ReadableRun(ctx, id)
 	if err != nil {
 		return "", nil, err
@@ -56,6 +45,7 @@ func (l Local) Case(ctx context.Context, id agent.RunID, in CaseRequest) (name s
 		}
 		expected.Decision = cmp.Or(in.Expect, expected.Decision)
 	}
+	expected.Policy = cmp.Or(in.Policy, expected.Policy)
 	text, err = storedruns.Case(ctx, l.Store(), r, expected)
 	if err != nil && !errors.Is(err, durable.ErrNotFound) {
 		err = invalidCase("%v", err)
@@ -144,29 +134,18 @@ func (a *api) addWhatIf() {
 	c := route(http.MethodGet, "/runs/{id}/case", "get-test-case", "Read a test case for the policy of a decision", wire.Viewer)
 	a.register(c, func(to huma.API) {
 		huma.Register(to, c, func(ctx context.Context, in *caseInput) (*caseFile, error) {
-			name, text, err := Local{a.Coordinator}.Case(ctx, in.ID, CaseRequest{in.Decision, in.Call, in.Expect})
+			name, text, err := Local{a.Coordinator}.Case(ctx, in.ID, wire.CaseRequest{Decision: in.Decision, Call: in.Call, Expect: in.Expect})
 			if err != nil {
 				return nil, a.problem(ctx, c, err)
 			}
-			return &caseFile{"application/yaml", Attachment(name), text}, nil
+			return &caseFile{"application/yaml", mime.FormatMediaType("attachment", map[string]string{"filename": name}), text}, nil
 		})
 	})
 }
 
-// Attachment returns the Content-Disposition of a file to download.
-func Attachment(name string) string {
-	safe := strings.Map(func(r rune) rune {
-		if r > ' ' && r < 0x7f && r != '"' && r != '\\' && r != '/' {
-			return r
-		}
-		return '_'
-	}, name)
-	return `attachment; filename="` + safe + `"`
-}
-
 // whatIfProblem converts an error of a replay to a response.
 func (a *api) whatIfProblem(ctx context.Context, o huma.Operation, err error) error {
-	if errors.Is(err, ErrBusy) {
+	if errors.Is(err, coordinator.ErrBusy) {
 		return huma.NewError(http.StatusTooManyRequests, err.Error())
 	}
 	return a.problem(ctx, o, err)

@@ -51,6 +51,9 @@ type Coordinator interface { //nolint:interfacebloat // one method for each thin
 	Stop(ctx context.Context, id agent.RunID, reason, by string) error
 	// Signal pauses a run or resumes it.
 	Signal(ctx context.Context, id agent.RunID, s durable.Signal) error
+	// WhatIf replays stored runs with other rules, and tells progress how far it is. Case returns a test case, and the name of its file.
+	WhatIf(ctx context.Context, in wire.WhatIfRequest, progress func(wire.WhatIfProgress)) (wire.WhatIf, error)
+	Case(ctx context.Context, id agent.RunID, in wire.CaseRequest) (name string, text []byte, err error)
 	// WithAuditEntry returns a context whose first change stores an entry of the audit log with it. Finish stores it if no change has.
 	WithAuditEntry(ctx context.Context, e wire.AuditEntry) (changing context.Context, finish func() error)
 }
@@ -140,7 +143,8 @@ func New(o Options) *Handler {
 		"GET submit": h.showSubmit, "POST runs": h.operation("submit-run", h.submitRun),
 		"GET agents": h.showAgents, "GET agents/{name}": h.showAgent,
 		"GET agents/new": h.showNewAgent, "POST agents/new": h.edit, "GET agents/{name}/edit": h.showEditor, "POST agents/{name}/edit": h.edit,
-		"GET pipelines/{id}":        h.showPipeline,
+		"GET pipelines/{id}": h.showPipeline,
+		"GET whatif":         h.showWhatIf, "POST whatif": h.replayRuns, "POST whatif/patch": h.servePatch, "GET runs/{id}/case": h.serveCase,
 		"POST runs/{id}/pause":      h.operation("send-signal", h.signalRun(durable.SignalPause)),
 		"POST runs/{id}/resume":     h.operation("send-signal", h.signalRun(durable.SignalResume)),
 		"POST runs/{id}/retry":      h.operation("retry-run", h.retryRun),

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/internal/markup"
 )
@@ -71,6 +73,8 @@ type view struct {
 	now   time.Time
 	// key is the idempotency key of the forms on the page.
 	key string
+	// streams says that the page is sent piece by piece, and shown so.
+	streams bool
 	// live is the address of the page's stream; empty for none.
 	live string
 	// open is how many questions are open: see countOpen.
@@ -112,15 +116,14 @@ func (v *view) render() string {
 <meta name="referrer" content="no-referrer">
 <meta name="color-scheme" content="light dark">
 <title>%s · Grapnel</title>
-<link rel="expect" href="#end" blocking="render">
-<link rel="stylesheet" href="%s">
+%s<link rel="stylesheet" href="%s">
 <script defer src="%s"></script>
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>
 %s
 <div class="frame">
-`, v.title, stylePath, scriptPath, markup.HTML(sprite))
+`, v.title, lo.Ternary(v.streams, "", markup.HTML("<link rel=\"expect\" href=\"#end\" blocking=\"render\">\n")), stylePath, scriptPath, markup.HTML(sprite))
 	if v.who.Role != "" {
 		v.putNavigation(&p)
 	}

@@ -596,6 +596,7 @@ func (d *decision) putContent(out *markup.Page) {
 	if o := d.Origin; o != nil && o.File != "" {
 		out.Put("<p class=\"dim\">rule <code>%s</code> in <code>%s:%s</code></p>\n", cutText(o.Rule, lineLen), cutText(o.File, lineLen), o.Line)
 	}
+	d.putTools(out)
 	if d.Started != "" {
 		out.Put("<p>its run <a href=\"%s\"><code>%s</code></a></p>\n", runPath(d.Started), shortID(d.Started))
 	}

@@ -45,6 +45,7 @@ type decision struct {
 	kind     verdict
 	name     string // the hook's name without its policy
 	from, at time.Time
+	run      agent.RunID // whose calls are stored; empty for a sub-agent
 }
 
 func (d *decision) id() string { return fmt.Sprintf("d-%d", d.seq) }
@@ -211,6 +212,9 @@ func (s *story) addHook(e wire.EventView, c coordinator.HookCall) {
 	d := &decision{
 		HookCall: c, seq: e.Seq, kind: kindOf(c), name: c.Hook[strings.LastIndexByte(c.Hook, '/')+1:],
 		from: e.Time.Add(-time.Duration(c.DurationMS) * time.Millisecond), at: e.Time,
+	}
+	if c.Subagent == s.root { // calls of sub-agents are not stored
+		d.run = s.root
 	}
 	s.counts[d.kind]++
 	if c.Around {

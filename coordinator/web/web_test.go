@@ -758,7 +758,7 @@ func TestHostileText(t *testing.T) {
 	for _, status := range []wire.Status{wire.Completed, wire.Failed, wire.Stopped, wire.Waiting, wire.Pending} {
 		r := hostile(t, status)
 		r.signIn(secret)
-		for _, path := range []string{"/ui/", "/ui/submit", "/ui/agents?q=%3Cscript%3E", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/agents/new", "/ui/runs", "/ui/runs/x", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.at(2), r.hostile.link(0), "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
+		for _, path := range []string{"/ui/", "/ui/submit", "/ui/whatif?run=x", "/ui/agents?q=%3Cscript%3E", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/agents/new", "/ui/runs", "/ui/runs/x", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.at(2), r.hostile.link(0), "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
 			page := r.get(path)
 			for _, tag := range tags.FindAllString(page.body, -1) {
 				bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(tag, `""`)
@@ -790,6 +790,7 @@ func TestHostileRequests(t *testing.T) {
 	for _, value := range []string{"", "\x00", "\xff\xfe", evil, "a\u202eb", strings.Repeat("x", 300), strings.Repeat("ä", 100_000), strings.Repeat("[", 10_000), strings.Repeat("x", 2<<20)} {
 		for path, fields := range map[string][]string{
 			at + "/stop": {"reason"}, at + "/pause": {"text"}, at + "/resume": {"text"}, at + "/retry": {"key", "past", "reason"}, at + "/again": {"key", "parameters"},
+			"/ui/whatif": {"before", "policy", "file", "run", "agent", "days"}, "/ui/whatif/patch": {"before", "policy", "file"},
 			"/ui/runs": {"key", "agent_name", "parameters", "input.prompt", "input." + value},
 			"/ui/sessions/" + string(run.SessionID) + "/resume": {"key", "prompt"},
 			a.at(0): {"verdict", "wait", "question", "reason", "arguments", "by", "until", "seen", "arg.to", value},
@@ -809,7 +810,9 @@ func TestHostileRequests(t *testing.T) {
 				form.Set(field, value)
 				got := r.do(http.MethodPost, path, form)
 				assert.Less(t, got.StatusCode, 500, "%s %s %.20q: %.200s", path, field, value, text(got.body))
-				assert.NotContains(t, got.body, "<script>alert", path)
+				if strings.HasPrefix(got.Header.Get("Content-Type"), "text/html") { // others are files to download
+					assert.NotContains(t, got.body, "<script>alert", path)
+				}
 				assert.Less(t, len(got.body), 200<<10, path)
 			}
 		}
@@ -833,6 +836,7 @@ func TestHostileRequests(t *testing.T) {
 	long := strings.Repeat("x", 10_000)
 	for _, path := range []string{
 		"/ui/runs?before=" + long, "/ui/runs?before=run_x", "/ui/runs?name=" + long, "/ui/runs?show=" + long, "/ui/runs?q=" + long, "/ui/runs/" + long,
+		"/ui/whatif?file=" + long, "/ui/whatif?run=" + long + "&agent=" + long, at + "/case?d=-1", at + "/case?d=99999999999999999999", at + "/case?call=" + long,
 		"/ui/pipelines/" + long, at + "/nothing", "/ui/sessions/" + long, "/ui/submit?after=" + long, "/ui/inbox?show=decided&before=-1", "/ui/inbox?show=decided&before=99999999999999999999",
 		"/ui/inbox?last_asked=2026-01-01T00:00:00Z&last_run=" + long, "/ui/inbox/wait?run=" + long + "&wait=" + long, at + "?until=-5", at + "?until=9999999999",
 		at + "/live?after=-1", at + "/live?after=x", "/ui/sign-in?code=" + long + "&back=" + long, "/approvals/" + long,

@@ -91,6 +91,18 @@ type WhatIfGroup struct {
 	Reason    string      `json:"reason,omitempty"`
 }
 
+// CaseRequest names a decision in a run, or a call, for a test case.
+type CaseRequest struct {
+	// Decision is the number of the event with a hook's decision. If it is zero, Call is the ID of a call.
+	Decision int64
+	Call     string
+	// Expect, unless empty, is what is expected of the policy, as a word of expect.decision in files of cases. By default it is what was
+	// decided, or pass for a call.
+	Expect string
+	// Policy, unless empty, is the file of the policy, in place of the one of the decision's rule.
+	Policy string
+}
+
 // NotJudged is something that a replay cannot tell.
 type NotJudged struct {
 	// Why is a sentence. Runs, unless zero, is how many runs it is about, and Rules are the rules.

@@ -37,7 +37,7 @@ func Case(ctx context.Context, store durable.Reader, r durable.Run, e Expected) 
 		return nil, fmt.Errorf("a test case can be made of a decision before or after a tool call, not of one at %s", e.Point)
 	}
 	if r.Kind != durable.KindAgent {
-		return nil, fmt.Errorf("run %s is of kind %s: only runs of agents have test cases", r.ID, r.Kind)
+		return nil, fmt.Errorf("run %s is of kind %s: %w", r.ID, r.Kind, ErrKind)
 	}
 	record, err := Record(ctx, store, r)
 	if err != nil {

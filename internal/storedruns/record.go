@@ -3,6 +3,7 @@ package storedruns
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -41,7 +42,23 @@ func Record(ctx context.Context, store durable.Reader, r durable.Run) (*recorded
 	for _, m := range s.Messages() {
 		out.Messages = append(out.Messages, messageOf(m))
 	}
+	if open := openCalls(s); len(open) > 0 {
+		out.Messages = append(out.Messages, messageOf(agent.Assistant("", open...)))
+	}
 	return out, nil
+}
+
+// openCalls returns the calls that a waiting run asks people about.
+func openCalls(s agent.State) (calls []agent.ToolCall) {
+	if !s.Waiting() {
+		return nil
+	}
+	for _, i := range s.Interventions() {
+		if i.Child.ID == "" && i.Answer() == nil {
+			calls = append(calls, i.Original)
+		}
+	}
+	return calls
 }
 
 // messageOf converts a message. The calls have the model's own arguments.
@@ -59,6 +76,9 @@ func messageOf(m agent.Message) replay.Message {
 	return out
 }
 
+// ErrKind is returned for a run of another kind than durable.KindAgent.
+var ErrKind = errors.New("only runs of agents can be replayed")
+
 // Filter selects runs of agents. The zero Filter selects all.
 type Filter struct {
 	// Run, unless empty, is the only run.
@@ -67,6 +87,8 @@ type Filter struct {
 	Agent string
 	// Since and Until, unless zero, limit when they were created.
 	Since, Until time.Time
+	// Selects, unless nil, reports whether a run is selected.
+	Selects func(r durable.Run) bool
 	// Most, unless zero, is how many runs to select at most: the newest ones.
 	Most int
 }
@@ -79,7 +101,7 @@ const (
 
 // Find returns the runs that a filter selects, for a backtest. A run that a later one continues is part of that one. Cut says that
 // Filter.Most has left runs out.
-func Find(ctx context.Context, store durable.Store, f Filter) (all []backtest.Recording, runs int, cut bool, err error) {
+func Find(ctx context.Context, store durable.Lister, f Filter) (all []backtest.Recording, runs int, cut bool, err error) {
 	list, cut, err := list(ctx, store, f)
 	for _, part := range lo.Chunk(list, perRecording) {
 		all = append(all, backtest.Recording{
@@ -102,11 +124,14 @@ func records(ctx context.Context, store durable.Reader, part []durable.Run) iter
 }
 
 // list returns the selected runs, the newest first.
-func list(ctx context.Context, store durable.Store, f Filter) (all []durable.Run, cut bool, err error) {
+func list(ctx context.Context, store durable.Lister, f Filter) (all []durable.Run, cut bool, err error) {
 	if f.Run != "" {
 		r, err := store.Run(ctx, f.Run)
+		if err == nil && f.Selects != nil && !f.Selects(r) {
+			err = durable.ErrNotFound
+		}
 		if err == nil && r.Kind != durable.KindAgent {
-			err = fmt.Errorf("run %s is of kind %s: only runs of agents can be played", r.ID, r.Kind)
+			err = fmt.Errorf("run %s is of kind %s: %w", r.ID, r.Kind, ErrKind)
 		}
 		return []durable.Run{r}, false, err
 	}
@@ -118,7 +143,7 @@ func list(ctx context.Context, store durable.Store, f Filter) (all []durable.Run
 		}
 		for _, r := range runs {
 			page.Before = r.ID
-			if r.Kind != durable.KindAgent || r.Entries == 0 || continued[r.Session] {
+			if r.Kind != durable.KindAgent || r.Entries == 0 || continued[r.Session] || f.Selects != nil && !f.Selects(r) {
 				continue
 			}
 			if f.Most > 0 && len(all) == f.Most {

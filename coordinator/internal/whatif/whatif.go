@@ -15,7 +15,6 @@ import (
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
-	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/storedruns"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
@@ -23,9 +22,6 @@ import (
 	"github.com/grapnel-go/grapnel/policy/backtest"
 	"github.com/grapnel-go/grapnel/policy/policytest"
 )
-
-// ErrBusy is returned while another replay of this process is running: it uses all cores.
-var ErrBusy = errors.New("another replay is running: wait until it has ended, or stop it")
 
 // running has room for one replay.
 var running = make(chan struct{}, 1)
@@ -43,22 +39,25 @@ const (
 const progressEvery = 250 * time.Millisecond
 
 // Ask replays the runs of a request. Progress, unless nil, is told how far it is. When ctx ends, the result is about the runs so far. It returns
-// a *coordinator.InvalidError for rules that cannot be loaded, durable.ErrNotFound for an unknown run, and ErrBusy.
-func Ask(ctx context.Context, store durable.Store, in wire.WhatIfRequest, progress func(wire.WhatIfProgress)) (wire.WhatIf, error) {
+// a *coordinator.InvalidError for rules that cannot be loaded, durable.ErrNotFound for an unknown run, and coordinator.ErrBusy.
+func Ask(ctx context.Context, c *coordinator.Coordinator, in wire.WhatIfRequest, progress func(wire.WhatIfProgress)) (wire.WhatIf, error) {
 	select {
 	case running <- struct{}{}:
 		defer func() { <-running }()
 	default:
-		return wire.WhatIf{}, ErrBusy
+		return wire.WhatIf{}, coordinator.ErrBusy
 	}
 	before, wrong := load(nameBefore, in.Before)
 	after, more := load(nameAfter, in.Policy)
 	if wrong = append(wrong, more...); len(wrong) > 0 {
 		return wire.WhatIf{}, &coordinator.InvalidError{Fields: wrong}
 	}
-	found, runs, cut, err := storedruns.Find(ctx, store, storedruns.Filter{
-		Run: in.RunID, Agent: in.AgentName, Since: in.Since, Until: in.Until, Most: cmp.Or(in.Limit, defaultLimit),
+	found, runs, cut, err := storedruns.Find(ctx, c.Store(), storedruns.Filter{
+		Run: in.RunID, Agent: in.AgentName, Since: in.Since, Until: in.Until, Selects: c.IsReadable, Most: cmp.Or(in.Limit, defaultLimit),
 	})
+	if errors.Is(err, storedruns.ErrKind) {
+		err = &coordinator.InvalidError{Fields: []coordinator.FieldError{{Field: "run_id", Message: err.Error()}}}
+	}
 	if err != nil {
 		return wire.WhatIf{}, err
 	}

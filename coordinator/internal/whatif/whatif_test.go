@@ -41,7 +41,7 @@ hooks:
 }
 
 // pays stores a run of an agent that pays amounts under rules.
-func pays(t *testing.T, store durable.Store, rules string, amounts ...int) agent.RunID {
+func pays(t testing.TB, store durable.Store, rules string, amounts ...int) agent.RunID {
 	t.Helper()
 	var all []agenttest.Turn
 	for i, n := range amounts {
@@ -70,6 +70,14 @@ func pays(t *testing.T, store durable.Store, rules string, amounts ...int) agent
 	return s.Run().ID
 }
 
+// ask asks a coordinator on a store.
+func ask(t testing.TB, ctx context.Context, store durable.Store, in wire.WhatIfRequest, progress func(wire.WhatIfProgress)) (wire.WhatIf, error) { //nolint:revive // ctx is not the test's
+	t.Helper()
+	c, err := coordinator.New(coordinator.Options{Store: store, AllRuns: true})
+	require.NoError(t, err)
+	return whatif.Ask(ctx, c, in, progress)
+}
+
 // Each difference between two sets of rules is counted once, as "grapnel hooks backtest" counts it.
 func TestAsk(t *testing.T) {
 	store := memory.New()
@@ -77,7 +85,7 @@ func TestAsk(t *testing.T) {
 	pays(t, store, limit(1000), 400)
 	pays(t, store, limit(1000), 20)
 
-	stricter, err := whatif.Ask(t.Context(), store, wire.WhatIfRequest{Before: limit(1000), Policy: limit(100)}, nil)
+	stricter, err := ask(t, t.Context(), store, wire.WhatIfRequest{Before: limit(1000), Policy: limit(100)}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []int{3, 5, 2, 0, 0, 3, 2, 0}, []int{
 		stricter.Runs, stricter.Calls, stricter.NewlyDenied, stricter.NewlyAsked, stricter.NewlyAllowed, stricter.Good, stricter.Broken, stricter.Mended,
@@ -90,12 +98,18 @@ func TestAsk(t *testing.T) {
 	assert.Contains(t, lo.Map(stricter.NotJudged, func(n wire.NotJudged, _ int) string { return n.Why }),
 		"Stored runs do not have the system prompt, the tools, and the calls of sub-agents: rules cannot see them.")
 
-	looser, err := whatif.Ask(t.Context(), store, wire.WhatIfRequest{Before: limit(1000), Policy: limit(5000), Limit: 3}, nil)
+	looser, err := ask(t, t.Context(), store, wire.WhatIfRequest{Before: limit(1000), Policy: limit(5000), Limit: 3}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []int{0, 1, 0}, []int{looser.NewlyDenied, looser.NewlyAllowed, looser.Broken}, "what was denied did not succeed")
-	fresh, err := whatif.Ask(t.Context(), store, wire.WhatIfRequest{Policy: limit(100), Limit: 2}, nil)
+	fresh, err := ask(t, t.Context(), store, wire.WhatIfRequest{Policy: limit(100), Limit: 2}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []any{2, 1, true}, []any{fresh.Runs, fresh.NewlyDenied, fresh.Cut})
+
+	own, err := coordinator.New(coordinator.Options{Store: store})
+	require.NoError(t, err)
+	none, err := whatif.Ask(t.Context(), own, wire.WhatIfRequest{Policy: limit(1)}, nil)
+	require.NoError(t, err)
+	assert.Zero(t, none.Runs, "a coordinator shows only its runs")
 
 	found, _, _, err := storedruns.Find(t.Context(), store, storedruns.Filter{})
 	require.NoError(t, err)
@@ -111,25 +125,25 @@ func TestAsk(t *testing.T) {
 // Rules that cannot be loaded are reported with their places; a run that does not exist, one of another kind and an agent without runs are told apart.
 func TestAskWrongly(t *testing.T) {
 	store := memory.New()
-	_, err := whatif.Ask(t.Context(), store, wire.WhatIfRequest{Policy: "policy: x\nhooks:\n  PreToolUse:\n    - id: a\n      when: args.\n      decision: deny\n", Before: "policy: [\n"}, nil)
+	_, err := ask(t, t.Context(), store, wire.WhatIfRequest{Policy: "policy: x\nhooks:\n  PreToolUse:\n    - id: a\n      when: args.\n      decision: deny\n", Before: "policy: [\n"}, nil)
 	invalid := &coordinator.InvalidError{}
 	require.ErrorAs(t, err, &invalid)
 	fields := lo.Map(invalid.Fields, func(f coordinator.FieldError, _ int) string { return f.Field })
 	assert.Contains(t, fields, "policy")
 	assert.Contains(t, fields, "before")
 	assert.Contains(t, err.Error(), "policy: line 6, column 7: when: ")
-	_, err = whatif.Ask(t.Context(), store, wire.WhatIfRequest{Policy: " "}, nil)
+	_, err = ask(t, t.Context(), store, wire.WhatIfRequest{Policy: " "}, nil)
 	require.ErrorContains(t, err, "missing")
-	_, err = whatif.Ask(t.Context(), store, wire.WhatIfRequest{Policy: limit(1), RunID: "run_x"}, nil)
+	_, err = ask(t, t.Context(), store, wire.WhatIfRequest{Policy: limit(1), RunID: "run_x"}, nil)
 	require.ErrorIs(t, err, durable.ErrNotFound)
-	none, err := whatif.Ask(t.Context(), store, wire.WhatIfRequest{Policy: limit(1), AgentName: "nobody"}, nil)
+	none, err := ask(t, t.Context(), store, wire.WhatIfRequest{Policy: limit(1), AgentName: "nobody"}, nil)
 	require.NoError(t, err)
 	assert.Zero(t, none.Runs)
 	for _, name := range []string{"library:assistant", "library:secrets"} {
-		_, err = whatif.Ask(t.Context(), store, wire.WhatIfRequest{Policy: name}, nil)
+		_, err = ask(t, t.Context(), store, wire.WhatIfRequest{Policy: name}, nil)
 		require.NoError(t, err)
 	}
-	_, err = whatif.Ask(t.Context(), store, wire.WhatIfRequest{Policy: "library:nothing"}, nil)
+	_, err = ask(t, t.Context(), store, wire.WhatIfRequest{Policy: "library:nothing"}, nil)
 	require.ErrorAs(t, err, &invalid)
 }
 
@@ -144,7 +158,7 @@ hooks:
   on_run_start: {type: http, url: https://example.com, on_error: block}
   on_tool_call: {id: limit, match: {tool: pay}, when: args.amount > 100, decision: deny, reason: too much}
 `
-	out, err := whatif.Ask(t.Context(), store, wire.WhatIfRequest{Policy: blueprint, RunID: id}, nil)
+	out, err := ask(t, t.Context(), store, wire.WhatIfRequest{Policy: blueprint, RunID: id}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []int{1, 1}, []int{out.Runs, out.NewlyDenied})
 	around, ok := lo.Find(out.NotJudged, func(n wire.NotJudged) bool { return n.Why == "Hooks around a run are not asked when it is replayed." })
@@ -160,10 +174,10 @@ func TestProgressAndCancel(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	seen := wire.WhatIfProgress{}
-	out, err := whatif.Ask(ctx, store, wire.WhatIfRequest{Policy: limit(10)}, func(p wire.WhatIfProgress) {
+	out, err := ask(t, ctx, store, wire.WhatIfRequest{Policy: limit(10)}, func(p wire.WhatIfProgress) {
 		if seen.Runs == 0 {
-			_, err := whatif.Ask(t.Context(), store, wire.WhatIfRequest{Policy: limit(1)}, nil)
-			assert.ErrorIs(t, err, whatif.ErrBusy)
+			_, err := ask(t, t.Context(), store, wire.WhatIfRequest{Policy: limit(1)}, nil)
+			assert.ErrorIs(t, err, coordinator.ErrBusy)
 		}
 		seen = p
 		stop()
@@ -173,7 +187,7 @@ func TestProgressAndCancel(t *testing.T) {
 		assert.True(t, out.Interrupted)
 		assert.Equal(t, 300, seen.Of)
 	}
-	_, err = whatif.Ask(t.Context(), store, wire.WhatIfRequest{Policy: limit(1), Limit: 1}, nil)
+	_, err = ask(t, t.Context(), store, wire.WhatIfRequest{Policy: limit(1), Limit: 1}, nil)
 	require.NoError(t, err)
 }
 

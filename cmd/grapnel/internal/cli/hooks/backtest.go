@@ -1,6 +1,7 @@
 package hooks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
@@ -17,9 +19,11 @@ import (
 	"github.com/grapnel-go/grapnel/action"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/agents"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/storage"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/timeline"
 	"github.com/grapnel-go/grapnel/drivers/replay"
 	"github.com/grapnel-go/grapnel/hooks"
+	"github.com/grapnel-go/grapnel/internal/storedruns"
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/policy/backtest"
 	"github.com/grapnel-go/grapnel/policy/policytest"
@@ -43,6 +47,11 @@ type backtestFlags struct {
 	actions  bool
 	atOnce   int
 	color    string
+
+	store, server string // of the runs; empty for none
+	agent, since  string
+	limit         int
+	playsStore    bool
 }
 
 func newHooksBacktest(std console.Streams) *cobra.Command {
@@ -60,6 +69,8 @@ A RECORDING is a file, or a folder of them (*.jsonl, *.json, also with .gz): rec
 Anthropic Messages JSON, Claude Code sessions, event logs of grapnel run --json, audit logs with texts, GenAI spans in
 OTLP JSON. The format of a file is detected.
 
+With --store or --server, the runs of agents in a store, or of a coordinator, are played too: --agent, --since and --limit select them.
+
 Several policies are in force together, with the ready-made hooks of --hook, as in grapnel run.
 With --diff, the first two arguments are policy files, and the report lists the calls about which they decide differently.
 
@@ -76,9 +87,19 @@ Exit codes:
   130  interrupted with Ctrl-C; the report covers the runs before`,
 		Example: `  grapnel hooks backtest workspace.yaml ~/.claude/projects/site/
   grapnel hooks backtest mail.yaml --html report.html transcripts/*.jsonl.gz
-  grapnel hooks backtest --diff old.yaml new.yaml transcripts/`,
-		RunE: func(c *cobra.Command, args []string) error { return f.run(c.Context(), std, args) },
+  grapnel hooks backtest --diff old.yaml new.yaml transcripts/
+  grapnel hooks backtest mail.yaml --store runs.db --agent clerk --since 30d`,
+		RunE: func(c *cobra.Command, args []string) error {
+			f.playsStore = c.Flags().Changed("store") || c.Flags().Changed("server")
+			return f.run(c.Context(), std, args)
+		},
 	}
+	c.Flags().StringVar(&f.store, "store", "", "also the runs of this `STORE`: a SQLite file, sqlite:FILE or a postgres:// URL")
+	c.Flags().StringVar(&f.server, "server", "", "also the runs of the coordinator at this `URL`; its token is in $"+storage.TokenVariable)
+	c.MarkFlagsMutuallyExclusive("store", "server")
+	c.Flags().StringVar(&f.agent, "agent", "", "only stored runs of the agent or blueprint with this `name`")
+	c.Flags().StringVar(&f.since, "since", "", "only stored runs created since this `time`: a duration such as 12h or 7d, or an RFC 3339 time")
+	c.Flags().IntVar(&f.limit, "limit", 10_000, "how many stored runs to play at most: the newest ones")
 	c.Flags().SortFlags = false
 	c.Flags().StringArrayVarP(&f.policies, "policy", "p", nil, "a policy `file`; may be given several times")
 	c.Flags().StringArrayVar(&f.hooks, "hook", nil, "a ready-made hook: base-dir, redact (may be repeated)")
@@ -124,7 +145,35 @@ func (f *backtestFlags) run(ctx context.Context, std console.Streams, args []str
 	for i := range found {
 		found[i].Format = recorded.Format(f.format)
 	}
-	return f.play(ctx, std, found, o, idle)
+	if !f.playsStore {
+		return f.play(ctx, std, found, o, idle)
+	}
+	k, err := storage.Open(ctx, cmp.Or(f.store, f.server), false)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, k.Close()) }()
+	stored, err := f.findStored(ctx, k, std)
+	if err != nil {
+		return err
+	}
+	return f.play(ctx, std, append(found, stored...), o, idle)
+}
+
+// findStored returns the runs of a store.
+func (f *backtestFlags) findStored(ctx context.Context, k *storage.Store, std console.Streams) ([]backtest.Recording, error) {
+	filter := storedruns.Filter{Agent: f.agent, Most: f.limit}
+	var err error
+	if f.since != "" {
+		if filter.Since, err = console.InstantOf("--since", f.since, time.Now(), -1); err != nil {
+			return nil, console.Usage(err)
+		}
+	}
+	stored, n, cut, err := storedruns.Find(ctx, k.Store, filter)
+	if cut {
+		fmt.Fprintf(std.Err, "grapnel: only the newest %d runs of %s are played: --limit changes that\n", n, k.Address)
+	}
+	return stored, err
 }
 
 // arguments separates policies from recordings, and reports missing ones.
@@ -137,14 +186,14 @@ func (f *backtestFlags) arguments(args *[]string) (err error) {
 	switch {
 	case f.diff && len(f.policies)+len(f.hooks) > 0:
 		return errors.New("--diff takes its two policies as arguments, not with --policy or --hook")
-	case f.diff && len(*args) < 3:
+	case f.diff && (len(*args) < 2 || len(*args) < 3 && !f.playsStore):
 		return errors.New("--diff needs two policy files and a recording")
 	case f.diff:
 		f.policies, *args = (*args)[:2], (*args)[2:]
 	case len(f.policies)+len(f.hooks) == 0:
 		return errors.New("no policy to try: name a file with rules, or library:NAME, as an argument or with --policy")
-	case len(*args) == 0:
-		return errors.New("no recording to try the policy on: name files or folders")
+	case len(*args) == 0 && !f.playsStore:
+		return errors.New("no recording to try the policy on: name files or folders, or a store with --store")
 	}
 	if err := console.CheckColour(f.color); err != nil {
 		return err
