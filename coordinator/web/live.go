@@ -131,7 +131,7 @@ func (h *Handler) streamRun(w http.ResponseWriter, r *http.Request, v *view) {
 		after, err = last, nil
 	}
 	id := agent.RunID(r.PathValue("id"))
-	p := &runPage{view: v, story: newStory(id, stepsShown, 0)}
+	p := &runPage{view: v, story: newStory(id, stepsShown, 0), reads: r.URL.Query().Has("read")}
 	if err != nil {
 		err = durable.ErrNotFound
 	} else {
@@ -166,7 +166,7 @@ func (h *Handler) streamRun(w http.ResponseWriter, r *http.Request, v *view) {
 				return false, err
 			}
 			for _, e := range p.story.entries {
-				s.note(p.story.entryID(e), func(out *markup.Page) { p.story.putEntry(out, e, p.run.Status) })
+				s.note(p.story.entryID(e), func(out *markup.Page) { p.putEntry(out, e) })
 			}
 		}
 		last := p.story.last
@@ -181,7 +181,7 @@ func (h *Handler) streamRun(w http.ResponseWriter, r *http.Request, v *view) {
 func (p *runPage) sendPieces(s *stream) error {
 	seq := strconv.FormatInt(p.story.last, 10)
 	for _, e := range p.story.entries {
-		if err := s.send(p.story.entryID(e), "entries", "", func(out *markup.Page) { p.story.putEntry(out, e, p.run.Status) }); err != nil {
+		if err := s.send(p.story.entryID(e), "entries", "", func(out *markup.Page) { p.putEntry(out, e) }); err != nil {
 			return err
 		}
 	}

@@ -42,6 +42,8 @@ type runPage struct {
 	waits    []card
 	children []row // the newest runs that hooks of this one have started
 	story    *story
+	// reads says that the page tells the run in sentences.
+	reads bool
 	// outputs are the beginnings of what the newest iterations of a pipeline have returned.
 	outputs map[agent.RunID]string
 }
@@ -57,10 +59,15 @@ func (h *Handler) showRun(w http.ResponseWriter, r *http.Request, v *view) {
 		return
 	}
 	v.title, v.part = firstLine(p.run.AgentName)+" "+shortID(p.run.RunID), partRuns
+	p.reads = r.URL.Query().Has("read")
 	if until == 0 {
-		v.live = fmt.Sprintf("%s/live?after=%d", runPath(p.run.RunID), p.story.last)
+		v.live = fmt.Sprintf("%s/live?after=%d%s", runPath(p.run.RunID), p.story.last, lo.Ternary(p.reads, "&read=1", ""))
 	}
-	p.put()
+	if p.reads {
+		p.putSentences()
+	} else {
+		p.put()
+	}
 	reply(w, http.StatusOK, v.render())
 }
 
@@ -160,7 +167,7 @@ func (p *runPage) put() {
 	}
 	p.Put(`<div id="entries">` + "\n")
 	for _, e := range p.story.entries {
-		p.story.putEntry(&p.Page, e, p.run.Status)
+		p.putEntry(&p.Page, e)
 	}
 	p.Put("</div>\n")
 	if len(p.story.entries) == 0 {
@@ -209,6 +216,7 @@ func (p *runPage) putHead(out *markup.Page) {
 	p.putVerdict(out)
 	p.putRetries(out)
 	p.putFacts(out)
+	p.putReaderLink(out)
 	out.Put("</div>\n")
 }
 

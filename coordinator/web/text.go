@@ -108,10 +108,10 @@ func formatTokens(n int64) string {
 	return strconv.FormatFloat(float64(n)/1000, 'f', 1, 64) + "k"
 }
 
-// countOf returns a number with a noun.
-func countOf(n int, noun string) string {
+// countOf returns a number with a noun. The plural is with an s unless another one is given.
+func countOf(n int, noun string, plural ...string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	return strconv.Itoa(n) + " " + noun + "s"
+	return strconv.Itoa(n) + " " + append(plural, noun+"s")[0]
 }

@@ -758,7 +758,7 @@ func TestHostileText(t *testing.T) {
 	for _, status := range []wire.Status{wire.Completed, wire.Failed, wire.Stopped, wire.Waiting, wire.Pending} {
 		r := hostile(t, status)
 		r.signIn(secret)
-		for _, path := range []string{"/ui/", "/ui/submit", "/ui/whatif?run=x", "/ui/agents?q=%3Cscript%3E", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/agents/new", "/ui/runs", "/ui/runs/x", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.at(2), r.hostile.link(0), "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
+		for _, path := range []string{"/ui/", "/ui/submit", "/ui/whatif?run=x", "/ui/agents?q=%3Cscript%3E", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/agents/new", "/ui/runs", "/ui/runs/x", "/ui/runs/x?read=1", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.at(2), r.hostile.link(0), "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
 			page := r.get(path)
 			for _, tag := range tags.FindAllString(page.body, -1) {
 				bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(tag, `""`)
