@@ -60,7 +60,7 @@ func (p *runPage) sentences(e entry) (all []string) {
 	case e.decision != nil:
 		return []string{aroundSentence(*e.decision, isEnded(p.run.Status))}
 	case e.step == nil:
-		return []string{sentence(e.note)}
+		return []string{capital(sentence(e.note))}
 	}
 	who := "The agent"
 	if e.step.agent != "" {
@@ -160,10 +160,18 @@ func sentence(text string) string {
 	return text + "."
 }
 
+// capital returns text with a capital at its beginning.
+func capital(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
 // aroundSentence tells what a hook around the run, or one of a pipeline, has done.
 func aroundSentence(d decision, ended bool) string {
 	when := cmp.Or(pointWords[d.Point], d.Point)
-	who := strings.ToUpper(when[:min(1, len(when))]) + when[min(1, len(when)):] + ", " + ruleWords(d)
+	who := capital(when) + ", " + ruleWords(d)
 	switch {
 	case d.kind == running:
 		return who + lo.Ternary(ended, " was interrupted.", " is still deciding.")
@@ -183,8 +191,7 @@ func aroundSentence(d decision, ended bool) string {
 
 // stepSentence tells what a hook of the agent has decided outside of calls.
 func stepSentence(d decision) string {
-	who := ruleWords(d)
-	who = strings.ToUpper(who[:1]) + who[1:]
+	who := capital(ruleWords(d))
 	switch d.kind {
 	case denied:
 		return who + " stopped this" + because(d.Reason)
