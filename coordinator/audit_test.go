@@ -76,6 +76,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		"PATCH /blueprints/{name}":  at(wire.Admin, "/blueprints/new", map[string]any{"description": "d"}, ""),
 		"DELETE /blueprints/{name}": at(wire.Admin, "/blueprints/new", nil, ""),
 		"POST /tokens":              at(wire.Admin, "/tokens", map[string]any{"name": "ci", "role": "operator"}, "ci, role operator"),
+		"DELETE /stored-runs":       at(wire.Admin, "/stored-runs?ended_before=2020-01-02T00:00:00Z", nil, "ended before 2020-01-02T00:00:00Z"),
 		"POST /runs":                at(wire.Operator, "/runs", map[string]any{"agent_name": "job"}, "job"),
 		"DELETE /tokens/{id}": {wire.Admin, func() (string, any, agent.RunID, string) {
 			_, token := b.newToken("old", wire.Viewer, 0)

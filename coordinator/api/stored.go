@@ -40,6 +40,19 @@ func (a *api) addStored() {
 			})
 			return runs{listOf(all)}, err
 		})
+
+	type pruneInput struct {
+		Before time.Time `query:"ended_before" required:"true" doc:"Only runs that ended before this time."`
+	}
+	type pruned struct {
+		Deleted int `json:"deleted"`
+	}
+	add(a, route(http.MethodDelete, "/stored-runs", "delete-ended-runs", "Delete runs that have ended, with all their data", wire.Admin, withOwnAudit),
+		func(ctx context.Context, in *pruneInput) (pruned, error) {
+			a.record(ctx, "ended before "+in.Before.UTC().Format(time.RFC3339))
+			n, err := a.store.Prune(ctx, in.Before)
+			return pruned{n}, err
+		})
 	add(a, read("/stored-runs/{id}", "get-stored-run", "Read a run of any kind", wire.Viewer),
 		func(ctx context.Context, in *runInput) (durable.Run, error) { return a.store.Run(ctx, in.ID) })
 

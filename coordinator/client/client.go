@@ -227,6 +227,15 @@ func (c *Client) Wait(ctx context.Context, id agent.RunID) (wire.RunDetail, erro
 	}
 }
 
+// Prune deletes the runs that ended before a time, and returns their number.
+func (c *Client) Prune(ctx context.Context, before time.Time) (int, error) {
+	var out struct {
+		Deleted int `json:"deleted"`
+	}
+	err := c.call(ctx, http.MethodDelete, "/stored-runs", url.Values{"ended_before": {before.UTC().Format(time.RFC3339Nano)}}, nil, nil, &out)
+	return out.Deleted, err
+}
+
 // CreateBlueprint stores a blueprint, given as JSON.
 func (c *Client) CreateBlueprint(ctx context.Context, text json.RawMessage) (s wire.Stored, err error) {
 	err = c.call(ctx, http.MethodPost, "/blueprints", nil, nil, text, &s)

@@ -18,6 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/run"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/runs"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/serve"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/stores"
 	"github.com/grapnel-go/grapnel/internal/near"
 	"github.com/grapnel-go/grapnel/toolexec/shell"
 )
@@ -70,7 +71,7 @@ Without a key for a model service, it plays a recording that ships with it, and 
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		run.New(std), run.NewChat(std), runs.New(std), approvals.New(std), pipeline.New(std), serve.New(std), serve.NewRunner(std),
-		blueprints.New(std), serve.NewSessions(std), serve.NewTokens(std), hooks.New(std), newVersion(),
+		blueprints.New(std), serve.NewSessions(std), serve.NewTokens(std), hooks.New(std), stores.New(std), newVersion(),
 	)
 	registerCompletions(root)
 	return root

@@ -202,6 +202,7 @@ func (r *runs) newPrune() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "prune --older-than TIME",
 		Short:   "Remove old runs that have ended",
+		Long:    "Remove old runs that have ended, with all their data. A coordinator (--server) needs a token with the role admin for that.",
 		Example: "  grapnel runs prune --older-than 30d",
 		Args:    console.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -209,8 +210,8 @@ func (r *runs) newPrune() *cobra.Command {
 			if err != nil {
 				return console.Usage(err)
 			}
-			return r.WithDirect(c.Context(), false, func(k *storage.Store) error {
-				n, err := k.Direct.Prune(c.Context(), before)
+			return r.With(c.Context(), false, func(k *storage.Store) error {
+				n, err := k.Prune(c.Context(), before)
 				if n > 0 || err == nil {
 					fmt.Fprintf(r.Std.Err, "Runs removed: %d.\n", n)
 				}

@@ -58,6 +58,7 @@ type coordinating struct {
 	rate     float64
 	people   string
 	folder   string // for pipelines
+	retain   string
 	env      []string
 	model    string
 	capacity int
@@ -106,6 +107,7 @@ The first SIGINT or SIGTERM suspends the runs of this process, the second cuts t
 		"the maximum number of requests a second for each token, and for each person on the pages; runners are not limited; 0 for no limit")
 	storage.RegisterPeople(c, &o.people)
 	f.StringVar(&o.folder, "pipelines", "", "the `folder` for the files of pipelines (default: pipelines in the user's state)")
+	f.StringVar(&o.retain, "retain", "", "delete runs that ended longer ago than this `time`, such as 30d")
 	f.BoolVar(&o.noRunner, "no-runner", false, "call hooks only: other processes execute the runs (grapnel runner)")
 	registerRunner(c, o)
 	return c
@@ -212,6 +214,10 @@ func (r *services) serve(ctx context.Context, o *coordinating) error {
 	if err := o.check(); err != nil {
 		return console.Usage(err)
 	}
+	retain, err := worker.RetainOf(o.retain)
+	if err != nil {
+		return console.Usage(err)
+	}
 	return r.WithDirect(ctx, true, func(k *storage.Store) (err error) {
 		host := storage.HookHost(true)
 		folder, err := o.pipelineFolder()
@@ -291,7 +297,7 @@ func (r *services) serve(ctx context.Context, o *coordinating) error {
 			return err
 		}
 		return (&worker.Job{Log: log}).Run(ctx, k.Direct, durable.WorkerOptions{
-			Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease, Grace: o.grace, Watch: watcher.Run,
+			Runners: runners, Labels: labels, Capacity: o.capacity, Lease: o.lease, Grace: o.grace, Retain: retain, Watch: watcher.Run,
 		})
 	})
 }

@@ -88,6 +88,14 @@ func Open(ctx context.Context, at string, create bool) (*Store, error) {
 	return k, nil
 }
 
+// Prune deletes the runs that ended before a time, and returns their number.
+func (k *Store) Prune(ctx context.Context, before time.Time) (int, error) {
+	if k.Served() {
+		return k.Client.Prune(ctx, before)
+	}
+	return k.Direct.Prune(ctx, before)
+}
+
 // Close releases the runs of this process and closes the store.
 func (k *Store) Close() error {
 	k.suspend()

@@ -130,6 +130,11 @@ func (p Address) Flag() string {
 	return " --store=" + console.ShellWord(p.named)
 }
 
+// File returns the file of a SQLite store; ok is false for other stores and coordinators.
+func (p Address) File() (path string, ok bool) {
+	return p.at, !p.database() && !p.Server()
+}
+
 // openDirectly opens the store. If its file does not exist, it is created when create is set or the address is the default.
 func (p Address) openDirectly(ctx context.Context, create bool) (durable.Store, error) {
 	keys, err := storeKeys()

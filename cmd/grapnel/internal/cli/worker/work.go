@@ -165,6 +165,18 @@ func (d *Definitions) Check(kind durable.Kind, name string) error {
 	return errors.New(yamlfile.Unknown(string(kind), name, known))
 }
 
+// RetainOf returns the duration of the flag --retain; zero without it.
+func RetainOf(flag string) (time.Duration, error) {
+	if flag == "" {
+		return 0, nil
+	}
+	retain, err := console.DurationOf(flag)
+	if err != nil || retain == 0 {
+		return 0, fmt.Errorf("--retain is %q: it must be a duration, such as 12h or 30d", flag)
+	}
+	return retain, nil
+}
+
 // work executes runs until the worker is stopped.
 func work(ctx context.Context, r *storage.Command, o *flags, paths []string) error {
 	labels, err := console.LabelsOf("--label", o.labels)
@@ -176,10 +188,8 @@ func work(ctx context.Context, r *storage.Command, o *flags, paths []string) err
 		err = errors.New("--grace, --poll and --lease must be above zero")
 	}
 	var retain time.Duration
-	if err == nil && o.retain != "" {
-		if retain, err = console.DurationOf(o.retain); err != nil || retain == 0 {
-			err = fmt.Errorf("--retain is %q: it must be a duration, such as 12h or 30d", o.retain)
-		}
+	if err == nil {
+		retain, err = RetainOf(o.retain)
 	}
 	if err != nil {
 		return console.Usage(err)
