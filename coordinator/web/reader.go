@@ -124,7 +124,7 @@ func (c *call) ending() string {
 	case d.Reason == agent.ReasonRejected:
 		return "It did not happen, because a person said no."
 	case d.Reason == agent.ReasonNobodyToAsk:
-		return "Stopped, because nobody was there to ask."
+		return "Stopped, because no person was there to ask."
 	case d.Reason == agent.ReasonHookFailed:
 		return "Stopped, because a rule could not decide."
 	case d.Denied:

@@ -74,10 +74,10 @@ func commonLengths(a, b []string) [][]int {
 	return length
 }
 
-// Patch returns a patch of a file in the unified format, with the whole file in one hunk; empty for equal texts. A text that does not
-// end with a line break gets one.
+// Patch returns a patch of a file in the unified format, with the whole file in one hunk; empty for equal texts. Both texts
+// get a line break at their end if they have none.
 func Patch(name, before, after string) string {
-	lines := Lines(ended(before), ended(after))
+	lines := Lines(withLastBreak(before), withLastBreak(after))
 	if lines == nil {
 		return ""
 	}
@@ -100,8 +100,8 @@ func Patch(name, before, after string) string {
 // span returns where a hunk is that has all lines of a file.
 func span(lines int) string { return fmt.Sprintf("%d,%d", min(lines, 1), lines) }
 
-// ended returns a text that is empty or ends with a line break.
-func ended(text string) string {
+// withLastBreak adds a line break to the end of a text if it has none. An empty text stays empty.
+func withLastBreak(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text
 	}

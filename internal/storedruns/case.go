@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
-// Expected is what a test case expects of a policy at a call.
+// Expected says which decision about a call a test case expects.
 type Expected struct {
 	// Call is the ID of the call, and Point where hooks were asked about it; empty means PreToolUse.
 	Call  string

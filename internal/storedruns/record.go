@@ -20,7 +20,7 @@ import (
 // Format is the format of the runs of a store.
 const Format recorded.Format = "store"
 
-// lacks is what a stored run does not have.
+// lacks names what stores do not keep.
 const lacks = "the system prompt, the tools, and the calls of sub-agents"
 
 // Record returns a run of an agent as a recorded run. A run is good, as backtest counts it, if it was completed.
@@ -102,7 +102,7 @@ const (
 // Find returns the runs that a filter selects, for a backtest. A run that a later one continues is part of that one. Cut says that
 // Filter.Most has left runs out.
 func Find(ctx context.Context, store durable.Lister, f Filter) (all []backtest.Recording, runs int, cut bool, err error) {
-	list, cut, err := list(ctx, store, f)
+	list, cut, err := listRuns(ctx, store, f)
 	for _, part := range lo.Chunk(list, perRecording) {
 		all = append(all, backtest.Recording{
 			Name: fmt.Sprintf("runs from %s to %s", part[len(part)-1].ID, part[0].ID), Size: int64(len(part)), Format: Format,
@@ -123,8 +123,8 @@ func records(ctx context.Context, store durable.Reader, part []durable.Run) iter
 	}
 }
 
-// list returns the selected runs, the newest first.
-func list(ctx context.Context, store durable.Lister, f Filter) (all []durable.Run, cut bool, err error) {
+// listRuns returns the selected runs, the newest first.
+func listRuns(ctx context.Context, store durable.Lister, f Filter) (all []durable.Run, cut bool, err error) {
 	if f.Run != "" {
 		r, err := store.Run(ctx, f.Run)
 		if err == nil && f.Selects != nil && !f.Selects(r) {

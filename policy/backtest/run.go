@@ -140,7 +140,7 @@ func (b *backtest) runAll(ctx context.Context) *Report {
 	for r := range b.results {
 		sum.add(r)
 		if b.options.Progress != nil {
-			b.options.Progress(Progress{Runs: sum.runs, Bytes: b.read.Load(), Total: sum.size, Stopped: sum.stopped(), Wrong: r.wrong})
+			b.options.Progress(Progress{Runs: sum.runs, Bytes: b.read.Load(), Total: sum.size, Stopped: sum.countStopped(), Wrong: r.wrong})
 		}
 	}
 	b.casts.drain(ctx)

@@ -190,8 +190,8 @@ func newSum(b *backtest) *sum {
 	return s
 }
 
-// stopped returns how many calls each policy has denied or asked about.
-func (s *sum) stopped() []int {
+// countStopped returns how many calls each policy has denied or asked about.
+func (s *sum) countStopped() []int {
 	return lo.Map(s.from.options.Policies, func(p Policy, _ int) int {
 		total := s.policies[p.Name].total
 		return total.Denied + total.Asked

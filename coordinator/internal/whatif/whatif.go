@@ -112,7 +112,7 @@ func load(name, text string) (rules, []coordinator.FieldError) {
 		list, err = p.Hooks()
 	}
 	if err != nil {
-		return rules{}, mistakes(name, err)
+		return rules{}, loadMistakes(name, err)
 	}
 	out := rules{}
 	isPlayed := func(h hooks.Hook, _ int) bool {
@@ -139,8 +139,8 @@ func kindOf(text string) policy.Kind {
 	return policy.Policies
 }
 
-// mistakes returns what is wrong with rules.
-func mistakes(field string, err error) (all []coordinator.FieldError) {
+// loadMistakes returns what is wrong with rules.
+func loadMistakes(field string, err error) (all []coordinator.FieldError) {
 	problems, more := yamlfile.Problems(err)
 	for _, p := range problems {
 		all = append(all, coordinator.FieldError{Field: field, Message: fmt.Sprintf("line %d, column %d: %s", p.Line, p.Column, p.Text)})

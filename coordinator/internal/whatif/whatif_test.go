@@ -136,7 +136,7 @@ func TestAskWrongly(t *testing.T) {
 	require.ErrorContains(t, err, "missing")
 	_, err = ask(t, t.Context(), store, wire.WhatIfRequest{Policy: limit(1), RunID: "run_x"}, nil)
 	require.ErrorIs(t, err, durable.ErrNotFound)
-	none, err := ask(t, t.Context(), store, wire.WhatIfRequest{Policy: limit(1), AgentName: "nobody"}, nil)
+	none, err := ask(t, t.Context(), store, wire.WhatIfRequest{Policy: limit(1), AgentName: "other"}, nil)
 	require.NoError(t, err)
 	assert.Zero(t, none.Runs)
 	for _, name := range []string{"library:assistant", "library:secrets"} {

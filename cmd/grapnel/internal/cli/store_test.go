@@ -60,6 +60,7 @@ var storeCommands = map[string][]string{
 	"grapnel pipeline start":        {"pipeline.yaml"},
 	"grapnel pipeline status":       {"friday"},
 	"grapnel runs retry":            {"run_1"},
+	"grapnel store backup":          {"backup.db"},
 	"grapnel approvals answer":      {"run_1", "--approve"},
 	"grapnel approvals list":        {},
 	"grapnel approvals revoke":      {"w1"},
@@ -71,7 +72,8 @@ var storeCommands = map[string][]string{
 
 // withStore returns the commands below c that have the flag --store.
 func withStore(c *cobra.Command) (all []string) {
-	if c.Runnable() && !c.HasSubCommands() && c.Flag("store") != nil && c.CommandPath() != "grapnel runs schema" { // which opens no store
+	others := []string{"grapnel runs schema", "grapnel hooks backtest", "grapnel store restore"} // which open no store, or only one that is named
+	if c.Runnable() && !c.HasSubCommands() && c.Flag("store") != nil && !slices.Contains(others, c.CommandPath()) {
 		all = append(all, c.CommandPath())
 	}
 	for _, below := range c.Commands() {
