@@ -129,11 +129,13 @@ func tellAnswers(ctx context.Context, s State, pending []*Prepared, answers []Ap
 		}
 		told := answers[i]
 		told.Questions, told.Input = nil, ""
-		all := p.questionsWith(answers[i]).Answers()
-		for i := range all {
-			all[i].Input = ""
-		}
-		l.tell(ctx, ApprovalCompleted{s.Run(), s.RunStepCount(), *p.Call, told, all})
+		questions := p.questionsWith(answers[i]).each(func(q *Question) {
+			q.Answers = slices.Clone(q.Answers)
+			for i := range q.Answers {
+				q.Answers[i].Input = ""
+			}
+		})
+		l.tell(ctx, ApprovalCompleted{s.Run(), s.RunStepCount(), *p.Call, told, questions.Answers(), questions})
 	}
 }
 

@@ -83,6 +83,8 @@ type ApprovalCompleted struct {
 	Approval Approval
 	// Answers are all answers behind the decision. A quorum has an answer from each person.
 	Answers []Approval
+	// Questions are the call's questions with their answers, without input.
+	Questions Questions
 }
 
 // StepCompleted: a step was recorded.

@@ -16,6 +16,9 @@ var ownEvents = []string{
 	wire.EventRunStart, wire.EventRunCompleted, wire.EventRunFailed, wire.EventRunStopped,
 }
 
+// maxOverridden is how many hooks an event of a runner may override.
+const maxOverridden = 100
+
 // checkCommit returns an *InvalidError that lists what a runner cannot write about a run.
 func checkCommit(r durable.Run, c durable.Commit) error {
 	var m mistakes
@@ -28,6 +31,9 @@ func checkCommit(r durable.Run, c durable.Commit) error {
 		}
 		if e.Decision != "" && !slices.Contains(durable.Decisions, e.Decision) {
 			m.add(fmt.Sprintf("events.%d.decision", i), "%q: unknown decision", e.Decision)
+		}
+		if len(e.Overridden) > maxOverridden {
+			m.add(fmt.Sprintf("events.%d.overridden", i), "more than %d hooks", maxOverridden)
 		}
 	}
 	for i, e := range c.Entries {

@@ -63,6 +63,7 @@ type Coordinator struct {
 	allRuns       bool
 	commits       lastCommits
 	versions      versions
+	hooksOf       hooksOf
 	telemetry     *telemetry.Telemetry // of the hooks around runs
 	observe       func(wire.HookEvent)
 }

@@ -332,7 +332,12 @@ func (l *eventLog) write(always bool, do func(events []durable.Event) error) err
 	writing := lo.Filter(l.waiting, func(e *waitingEvent, _ int) bool { return always || !e.held })
 	events := lo.Map(writing, func(e *waitingEvent, _ int) durable.Event {
 		data, _ := json.Marshal(e.HookEvent)
-		return durable.Event{At: e.Timestamp, Name: e.EventType, Data: data, Decision: decisionOf(e.HookEvent), Hook: e.Hook}
+		out := durable.Event{At: e.Timestamp, Name: e.EventType, Data: data}
+		if e.EventType != wire.EventHookStart && e.OnErrorBehavior != "retry" { // the call has ended
+			out.Hook, out.Decision = e.Hook, decisionOf(e.HookEvent)
+			out.Took = time.Duration(lo.FromPtr(e.DurationMS)) * time.Millisecond
+		}
+		return out
 	})
 	l.mu.Unlock()
 	if len(events) == 0 && !always {

@@ -173,8 +173,16 @@ func (c *Coordinator) RulesOf(ctx context.Context, id agent.RunID) ([]wire.RuleV
 		return nil, nil
 	}
 	b, err := c.blueprintOf(ctx, r)
-	if err != nil || empty(b.Hooks) {
+	if err != nil {
 		return nil, err
+	}
+	return c.rulesIn(&b)
+}
+
+// rulesIn returns the hooks of a version of a blueprint.
+func (c *Coordinator) rulesIn(b *wire.Stored) ([]wire.RuleView, error) {
+	if empty(b.Hooks) {
+		return nil, nil
 	}
 	rules, err := c.rules(&b.Blueprint, policy.Options{Host: c.checkingHost()})
 	if err != nil {

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -18,9 +19,13 @@ type Event struct {
 	Name string `json:"name"`
 	// Data is the content of the event, opaque to the store.
 	Data []byte `json:"data,omitempty"`
-	// Decision, unless empty, is what Hook has decided. A Commit adds it to Run.Decisions. Stores do not keep it with the event.
-	Decision Decision `json:"-"`
-	Hook     string   `json:"-"`
+	// Hook, unless empty, is the hook whose call the event reports, and Took how long it took. Decision, unless empty, is what it has
+	// decided, and Overridden are the hooks that people have overridden. A Commit adds them to Run.Decisions and to the store's
+	// RuleCounts. Stores do not keep them with the event.
+	Hook       string        `json:"-"`
+	Took       time.Duration `json:"-"`
+	Decision   Decision      `json:"-"`
+	Overridden []string      `json:"-"`
 }
 
 // EventForm is the stored form of an event.
@@ -31,9 +36,30 @@ type EventForm struct {
 	// Counter, unless empty, names a counter. The event is then only counted, and the run gets one EventCounts event
 	// with each step.
 	Counter string
-	// Decision, unless empty, is what Hook has decided: see Event.
-	Decision Decision
-	Hook     string
+	// Hook, Took, Decision and Overridden are the event's. Took of a counted event is counted, too.
+	Hook       string
+	Took       time.Duration
+	Decision   Decision
+	Overridden []string
+}
+
+// NewEvent returns the event of a form. A form that is only counted has an EventCounts event.
+func NewEvent(form EventForm, at time.Time) Event {
+	if form.Counter != "" {
+		counts := map[string]int64{}
+		form.count(counts)
+		data, _ := json.Marshal(counts) //nolint:errchkjson // texts and numbers can always be written
+		return Event{At: at, Name: EventCounts, Data: data}
+	}
+	return Event{At: at, Name: form.Name, Data: form.Data, Hook: form.Hook, Took: form.Took, Decision: form.Decision, Overridden: form.Overridden}
+}
+
+// count adds a form to counters.
+func (f EventForm) count(counters map[string]int64) {
+	counters[f.Counter]++
+	for _, bound := range TookBounds[:tookPlace(f.Took)] {
+		counters[overCounter(f.Counter, bound)]++
+	}
 }
 
 // EventCounts is the name of events with counters. Their Data is a JSON object: the increase of each counter since the

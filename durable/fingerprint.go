@@ -39,6 +39,8 @@ func (c Commit) Fingerprint(l Lease) []byte {
 	}
 	for _, e := range c.Events {
 		p.strings(e.Name, string(e.Decision), e.Hook)
+		p.strings(e.Overridden...)
+		p.number(int64(len(e.Overridden)), int64(e.Took))
 		p.time(e.At)
 		p.bytes(e.Data)
 	}

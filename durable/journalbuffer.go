@@ -171,7 +171,7 @@ func (j *journalBuffer) addEvent(ctx context.Context, form EventForm) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if form.Counter == "" {
-		j.events = append(j.events, Event{At: time.Now(), Name: form.Name, Data: form.Data, Decision: form.Decision, Hook: form.Hook})
+		j.events = append(j.events, NewEvent(form, time.Now()))
 		if !j.left {
 			j.commitWithin(ctx, eventDelay)
 		}
@@ -180,7 +180,7 @@ func (j *journalBuffer) addEvent(ctx context.Context, form EventForm) {
 	if j.counts == nil {
 		j.counts = map[string]int64{}
 	}
-	j.counts[form.Counter]++
+	form.count(j.counts)
 }
 
 // setContextUsed says which signal was the last whose context the conversation has.

@@ -149,6 +149,10 @@ type Catalogue interface {
 	Submit(ctx context.Context, jobs ...Job) ([]Run, error)
 	// Count returns how many runs List would return. It reads no run.
 	Count(ctx context.Context, f Filter) (int, error)
+	// RuleCounts returns how often hooks were called since the beginning of a day in UTC, the day of a time, sorted by agent and hook.
+	// Decisions count when they are stored, and passes that are only counted, as EventCounts, when their run ends: each once. So does a
+	// submitted job with Traits.PastHook, which overrides the hook. Counts stay when runs are deleted.
+	RuleCounts(ctx context.Context, since time.Time) ([]RuleCount, error)
 	// Signal sends a signal to a run: see SignalKind. It does nothing and returns no error when the run
 	// has ended. The store sets the number and the time.
 	Signal(ctx context.Context, id agent.RunID, s Signal) error
@@ -179,7 +183,8 @@ func (r Reconciled) Changed() bool { return r.Expired+r.Overdue+r.Due+r.Late > 0
 type Commit struct {
 	// Entries are added to the journal.
 	Entries []Entry
-	// Events are added to the events of the run, and their decisions to Run.Decisions. The store numbers them.
+	// Events are added to the events of the run, their decisions to Run.Decisions, and the calls of hooks to RuleCounts. The store numbers
+	// them.
 	Events []Event
 	// Update changes the summary of the run.
 	Update Update

@@ -48,11 +48,14 @@ const (
 	DecisionFailed    Decision = "failed"    // the hook failed
 	DecisionTimeout   Decision = "timeout"   // the hook took too long
 	DecisionShadow    Decision = "shadow"    // a hook in shadow mode would have decided
+	// DecisionOverridden is a decision of people: a person or a waiver approved what the hook asked about, or a run was retried past it.
+	DecisionOverridden Decision = "overridden"
 )
 
 // Decisions lists the kinds of decisions.
 var Decisions = []Decision{
 	DecisionBlocked, DecisionDenied, DecisionAsked, DecisionRewritten, DecisionWithheld, DecisionFailed, DecisionTimeout, DecisionShadow,
+	DecisionOverridden,
 }
 
 // DecisionCount says how often a hook has decided.
@@ -69,27 +72,32 @@ const maxCounts = 20
 // CountDecisions returns counts with the decisions of events added. It changes no memory of the counts given.
 func CountDecisions(counts []DecisionCount, events []Event) []DecisionCount {
 	shared := true
-	for _, e := range events {
-		if e.Decision == "" {
-			continue
-		}
+	count := func(decision Decision, hook string) {
 		if shared {
 			counts, shared = slices.Clone(counts), false
 		}
-		hook, same := shorten(e.Hook, maxLabel/2), 0
+		hook, same := shorten(hook, maxLabel/2), 0
 		i := slices.IndexFunc(counts, func(c DecisionCount) bool {
-			if c.Decision == e.Decision {
+			if c.Decision == decision {
 				same++
 			}
-			return c.Decision == e.Decision && (c.Hook == hook || c.Hook == "" && same > maxCounts)
+			return c.Decision == decision && (c.Hook == hook || c.Hook == "" && same > maxCounts)
 		})
 		if i < 0 {
-			counts, i = append(counts, DecisionCount{Decision: e.Decision, Hook: hook}), len(counts)
+			counts, i = append(counts, DecisionCount{Decision: decision, Hook: hook}), len(counts)
 			if same == maxCounts {
 				counts[i].Hook = ""
 			}
 		}
 		counts[i].Count++
+	}
+	for _, e := range events {
+		if e.Decision != "" {
+			count(e.Decision, e.Hook)
+		}
+		for _, hook := range e.Overridden {
+			count(DecisionOverridden, hook)
+		}
 	}
 	return counts
 }

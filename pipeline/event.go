@@ -103,7 +103,7 @@ func (l *eventLog) add(name string, d eventData) {
 	l.append(waitingEvent{Event: durable.Event{At: time.Now(), Name: name, Data: data}})
 }
 
-// Observe adds a hook event. Events that are only counted are not stored.
+// Observe adds a hook event. One that is only counted becomes an event with its count.
 func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 	of, _ := ctx.Value(firingMarkKey{}).(*firingMark)
 	h, isHook := e.(hooks.Event)
@@ -112,8 +112,9 @@ func (l *eventLog) Observe(ctx context.Context, e agent.Event) {
 	}
 	waiting := waitingEvent{Event: durable.Event{At: cmp.Or(h.At, time.Now())}, of: of}
 	if l.form != nil {
-		if form, ok := l.form(e); ok && form.Counter == "" {
-			waiting.Name, waiting.Data, waiting.Decision, waiting.Hook = form.Name, of.addTo(form.Data), form.Decision, form.Hook
+		if form, ok := l.form(e); ok {
+			form.Data = of.addTo(form.Data)
+			waiting.Event = durable.NewEvent(form, waiting.At)
 		}
 	}
 	if isHook && l.observer != nil {

@@ -69,6 +69,7 @@ func Handler(c *coordinator.Coordinator, o Options) http.Handler {
 	a.addRuns()
 	a.addChanges()
 	a.addSessions()
+	a.addRules()
 	a.addEvents()
 	a.addRunners()
 	a.addTokens()

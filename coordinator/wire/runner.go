@@ -76,9 +76,11 @@ type RunnerEvent struct {
 	At   time.Time `json:"time"`
 	Name string    `json:"event_type"`
 	Data []byte    `json:"data,omitempty"`
-	// Decision and Hook are durable.Event's.
-	Decision durable.Decision `json:"decision,omitempty"`
-	Hook     string           `json:"hook,omitempty"`
+	// Decision, Hook and Overridden are durable.Event's, and DurationMS is its Took.
+	Decision   durable.Decision `json:"decision,omitempty"`
+	Hook       string           `json:"hook,omitempty"`
+	Overridden []string         `json:"overridden,omitempty"`
+	DurationMS int64            `json:"duration_ms,omitempty"`
 }
 
 // RunUpdate changes a run: see durable.Update.
@@ -98,7 +100,7 @@ type RunUpdate struct {
 func NewJournalCommit(epoch int64, id string, c durable.Commit) JournalCommit {
 	out := JournalCommit{Epoch: epoch, ID: id, Entries: c.Entries, HandledSignals: c.HandledSignals}
 	for _, e := range c.Events {
-		out.Events = append(out.Events, RunnerEvent{e.At, e.Name, e.Data, e.Decision, e.Hook})
+		out.Events = append(out.Events, RunnerEvent{e.At, e.Name, e.Data, e.Decision, e.Hook, e.Overridden, e.Took.Milliseconds()})
 	}
 	u := c.Update
 	out.Update = &RunUpdate{Status: u.Status, Reason: u.Reason, Blocked: u.Blocked, Steps: u.Steps, Usage: u.Usage, Result: u.Result, AnyWait: u.AnyWait}
@@ -112,7 +114,10 @@ func NewJournalCommit(epoch int64, id string, c durable.Commit) JournalCommit {
 func (j JournalCommit) Commit() durable.Commit {
 	c := durable.Commit{Entries: j.Entries, HandledSignals: j.HandledSignals}
 	for _, e := range j.Events {
-		c.Events = append(c.Events, durable.Event{At: e.At, Name: e.Name, Data: e.Data, Decision: e.Decision, Hook: e.Hook})
+		c.Events = append(c.Events, durable.Event{
+			At: e.At, Name: e.Name, Data: e.Data, Decision: e.Decision, Hook: e.Hook, Overridden: e.Overridden,
+			Took: time.Duration(e.DurationMS) * time.Millisecond,
+		})
 	}
 	if u := j.Update; u != nil {
 		c.Update = durable.Update{Status: u.Status, Reason: u.Reason, Blocked: u.Blocked, Steps: u.Steps, Usage: u.Usage, Result: u.Result, AnyWait: u.AnyWait}

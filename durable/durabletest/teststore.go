@@ -29,6 +29,7 @@ func TestStore(t *testing.T, open func(t *testing.T) durable.Store) {
 		{"pass", passing},
 		{"after", starting},
 		{"list", listing},
+		{"rules", counted},
 		{"ready", waking},
 		{"reconcile", reconciling},
 		{"waits", asking},

@@ -22,7 +22,7 @@ func New() durable.Store {
 func newDB() *db {
 	return &db{
 		byID: map[agent.RunID]*run{}, byKey: map[string]*run{}, tokens: map[[32]byte]store.Token{}, documents: map[documentID]*document{},
-		settings: map[string][]byte{},
+		settings: map[string][]byte{}, rules: map[ruleKey]durable.RuleCount{},
 	}
 }
 
@@ -35,6 +35,7 @@ type db struct {
 	queues    []*queue
 	tokens    map[[32]byte]store.Token
 	records   []durable.AuditRecord
+	rules     map[ruleKey]durable.RuleCount
 	waivers   []durable.Waiver
 	documents map[documentID]*document
 	settings  map[string][]byte
@@ -60,6 +61,12 @@ type queue struct {
 }
 
 type documentID struct{ kind, name string }
+
+// ruleKey identifies the count of a hook on a day.
+type ruleKey struct {
+	day         int64
+	agent, hook string
+}
 
 // document has the versions of a document, from the first one.
 type document struct {

@@ -226,6 +226,24 @@ func (v view) Events(id agent.RunID, last int64, limit int) ([]durable.Event, er
 	return clones(all[:min(limit, len(all))], eventData), nil
 }
 
+// CountEvents implements store.Rows.
+func (v view) CountEvents(id agent.RunID) ([]durable.Event, error) {
+	all := slices.DeleteFunc(slices.Clone(v.find(id).events), func(e durable.Event) bool { return e.Name != durable.EventCounts })
+	return clones(all, eventData), nil
+}
+
+// RuleCounts implements store.Rows.
+func (v view) RuleCounts(since int64) ([]durable.RuleCount, error) {
+	sums := map[ruleKey]durable.RuleCount{}
+	for key, c := range v.rules {
+		if key.day >= since {
+			key.day = 0
+			sums[key] = c.Add(sums[key])
+		}
+	}
+	return slices.Collect(maps.Values(sums)), nil
+}
+
 // Signals implements store.Rows.
 func (v view) Signals(owner string) (all []store.Signalled, _ error) {
 	for _, r := range v.runs {

@@ -94,6 +94,15 @@ func (t *tx) AddSignal(s durable.Signal) error {
 	return nil
 }
 
+// AddRuleCounts implements store.Tx.
+func (t *tx) AddRuleCounts(day int64, counts ...durable.RuleCount) error {
+	for _, c := range counts {
+		key := ruleKey{day, c.Agent, c.Hook}
+		setKey(t, t.rules, key, c.Add(t.rules[key]))
+	}
+	return nil
+}
+
 // PutWaits implements store.Tx.
 func (t *tx) PutWaits(id agent.RunID, _, waits []store.Wait) error {
 	set(t, &t.byID[id].waits, store.CloneWaits(waits))

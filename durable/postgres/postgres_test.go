@@ -53,7 +53,7 @@ func openEmpty(t *testing.T, o postgres.Options) func(t *testing.T) durable.Stor
 func empty(t *testing.T, s *postgres.Store) {
 	t.Helper()
 	_, err := s.Pool().Exec(t.Context(), `DELETE FROM runs; DELETE FROM settings; DELETE FROM queues; DELETE FROM audit;
-		DELETE FROM waivers; DELETE FROM documents`)
+		DELETE FROM waivers; DELETE FROM documents; DELETE FROM rule_counts`)
 	require.NoError(t, err)
 }
 

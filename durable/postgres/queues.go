@@ -75,7 +75,7 @@ const (
 
 var queries = &store.Queries{
 	Keys: keyValues, Polled: `SELECT q.key, q.polled FROM ` + queuesOfKeys, Served: servedQuery,
-	PutPoll: putPoll, PruneQueues: pruneQueuesQuery, Prune: pruneQuery, Due: dueQuery,
+	PutPoll: putPoll, PruneQueues: pruneQueuesQuery, Prune: pruneQuery, Due: dueQuery, Shards: 4,
 	List: listQuery, Count: countQuery,
 }
 

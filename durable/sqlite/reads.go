@@ -15,7 +15,7 @@ var runs = store.NewRunTable(true)
 
 var queries = &store.Queries{
 	Keys: listKeys, Polled: selectPolled, Served: selectServed, PutPoll: updatePolled, PruneQueues: pruneQueues, Prune: pruneRuns, Due: selectDue,
-	List: selectList, Count: selectCount,
+	List: selectList, Count: selectCount, Shards: 1,
 }
 
 // view reads rows, with the readers or in a transaction of the writer.

@@ -20,11 +20,14 @@ type Source interface {
 	Waivers(ctx context.Context, all bool) ([]durable.Waiver, error)
 }
 
+// HookName is the name of Hook.
+const HookName = "waiver"
+
 // Hook returns the hook that answers with the waivers of a store. It is called "waiver" and has the highest priority, so
 // that it may answer the question of every hook that a person could waive. When the store cannot be read, the person is
 // asked.
 func Hook(store Source) hooks.Hook {
-	return hooks.On(hooks.AtInterventionRequested, "waiver", func(ctx context.Context, c hooks.InterventionContext) hooks.Result {
+	return hooks.On(hooks.AtInterventionRequested, HookName, func(ctx context.Context, c hooks.InterventionContext) hooks.Result {
 		open := c.Questions().Open()
 		if !slices.ContainsFunc(open, isForWaivers) {
 			return c.Allow()

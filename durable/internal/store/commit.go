@@ -78,7 +78,7 @@ func isPlain(c durable.Commit) bool {
 			return false
 		}
 	}
-	if slices.ContainsFunc(c.Events, func(e durable.Event) bool { return e.Decision != "" }) {
+	if slices.ContainsFunc(c.Events, func(e durable.Event) bool { return e.Hook != "" || e.Decision != "" || len(e.Overridden) > 0 }) {
 		return false
 	}
 	return len(c.Jobs)+len(c.Records) == 0 && c.Update.Waits == nil && !c.ReleasesLease() && c.Document == nil
@@ -121,6 +121,7 @@ func (t tx) append(r *Run, c durable.Commit) error {
 	r.Entries += int64(len(c.Entries))
 	r.Events += int64(len(c.Events))
 	r.Decisions = durable.CountDecisions(r.Decisions, c.Events)
+	t.rules.AddEvents(r.Name, c.Events, t.Now())
 	r.Handled = max(r.Handled, c.HandledSignals)
 	if err := t.AddEntries(r.ID, c.Entries); err != nil {
 		return err

@@ -110,6 +110,9 @@ func (t tx) wake(r *Run) error {
 // end ends a run, stores it, and wakes the runs that wait for it.
 func (t tx) end(r *Run, s durable.Status) error {
 	r.Paused, r.AnswerBy = false, time.Time{}
+	if err := t.countPasses(*r); err != nil {
+		return err
+	}
 	t.free(r, s)
 	if err := t.replaceWaits(r.ID, nil); err != nil {
 		return err

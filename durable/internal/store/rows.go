@@ -132,6 +132,8 @@ type Rows interface { //nolint:interfacebloat // one method for each question to
 	List(f durable.Filter) ([]Run, error)
 	// Count returns how many runs List would return.
 	Count(f durable.Filter) (int, error)
+	// RuleCounts returns the sums of the counts since a day, in any order.
+	RuleCounts(since int64) ([]durable.RuleCount, error)
 	// Due returns at most limit runs for each Cause that applies to them now.
 	Due(now time.Time, limit int) (map[Cause][]agent.RunID, error)
 	Queues() ([]durable.Needs, error)
@@ -142,6 +144,8 @@ type Rows interface { //nolint:interfacebloat // one method for each question to
 	Payload(id agent.RunID) (Payload, error)
 	Entries(id agent.RunID, after int64) ([]durable.Entry, error)
 	Events(id agent.RunID, after int64, limit int) ([]durable.Event, error)
+	// CountEvents returns the EventCounts events of a run.
+	CountEvents(id agent.RunID) ([]durable.Event, error)
 	// Signals returns the runs of an owner that are paused, to be cancelled, or have added context to handle.
 	Signals(owner string) ([]Signalled, error)
 	// Waits returns the waits of a run, in order.
@@ -180,6 +184,8 @@ type Tx interface { //nolint:interfacebloat // one method for each change of a t
 	AddEntries(id agent.RunID, entries []durable.Entry) error
 	AddEvents(id agent.RunID, events []durable.Event) error
 	AddSignal(s durable.Signal) error
+	// AddRuleCounts adds to the counts of a day. The counts are sorted.
+	AddRuleCounts(day int64, counts ...durable.RuleCount) error
 	// PutWaits replaces the waits of a run.
 	PutWaits(id agent.RunID, old, waits []Wait) error
 	// PutChecker stores the claims of waits.

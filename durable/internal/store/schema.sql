@@ -112,6 +112,38 @@ CREATE TABLE events (
 	PRIMARY KEY (run, seq)
 ); -- small rows
 
+-- How often hooks were called on a day. The rows outlive the runs.
+CREATE TABLE rule_counts (
+	day          bigint NOT NULL, -- in UTC, since 1970
+	agent        text NOT NULL, -- the name of the runs
+	hook         text NOT NULL, -- empty for hooks beyond a transaction's limit
+	shard        bigint NOT NULL, -- rows that differ only here add up
+	asked        bigint NOT NULL, -- all calls
+	last         timestamptz, -- when the hook last decided
+	d_blocked    bigint NOT NULL, -- this column and the columns below, to d_overridden, count decisions
+	d_denied     bigint NOT NULL,
+	d_asked      bigint NOT NULL,
+	d_rewritten  bigint NOT NULL,
+	d_withheld   bigint NOT NULL,
+	d_failed     bigint NOT NULL,
+	d_timeout    bigint NOT NULL,
+	d_shadow     bigint NOT NULL,
+	d_overridden bigint NOT NULL,
+	t_0          bigint NOT NULL, -- this column and the columns below count calls by duration
+	t_1          bigint NOT NULL,
+	t_2          bigint NOT NULL,
+	t_3          bigint NOT NULL,
+	t_4          bigint NOT NULL,
+	t_5          bigint NOT NULL,
+	t_6          bigint NOT NULL,
+	t_7          bigint NOT NULL,
+	t_8          bigint NOT NULL,
+	t_9          bigint NOT NULL,
+	t_10         bigint NOT NULL,
+	t_11         bigint NOT NULL,
+	PRIMARY KEY (day, agent, hook, shard)
+); -- small rows
+
 CREATE TABLE signals (
 	run  bigint NOT NULL REFERENCES runs ON DELETE CASCADE,
 	seq  bigint NOT NULL,

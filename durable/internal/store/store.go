@@ -49,17 +49,23 @@ type tx struct {
 	// runs are the locked runs, and waits the waits that were read, as they are stored.
 	runs  map[agent.RunID]Run
 	waits map[agent.RunID][]Wait
+	// rules are the calls of hooks to count.
+	rules durable.RuleCounts
 }
 
 // write calls f in a transaction, perhaps again. The transaction also stores the companion of the context.
 func (s *Store) write(ctx context.Context, doing string, f func(t tx) error) error {
 	companion, over := durable.TakeCompanion(ctx)
 	err := s.db.Write(ctx, doing, func(rows Tx) error {
-		t := tx{rows, s.keys, map[agent.RunID]Run{}, map[agent.RunID][]Wait{}}
-		if err := f(t); err != nil || companion == nil {
-			return err
+		t := tx{rows, s.keys, map[agent.RunID]Run{}, map[agent.RunID][]Wait{}, durable.RuleCounts{}}
+		err := f(t)
+		if err == nil && companion != nil {
+			err = t.addCompanion(companion())
 		}
-		return t.addCompanion(companion())
+		if err == nil && len(t.rules) > 0 { // last, so that transactions that wait for each other's counts hold nothing that these wait for
+			err = t.AddRuleCounts(dayOf(t.Now()), t.rules.Sorted()...)
+		}
+		return err
 	})
 	over(err == nil)
 	return err

@@ -85,6 +85,11 @@ func (t tx) runsOf(jobs []durable.Job, ending agent.RunID) (all []durable.Run, a
 
 // storeRuns stores new runs.
 func (t tx) storeRuns(runs []NewRun) error {
+	for _, r := range runs {
+		if r.Traits.PastHook != "" {
+			t.rules.AddOverride(r.Name, r.Traits.PastHook)
+		}
+	}
 	if slices.ContainsFunc(runs, func(r NewRun) bool { return r.Status == durable.StatusReady }) {
 		t.Notify()
 	}

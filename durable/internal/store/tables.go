@@ -77,6 +77,8 @@ type Queries struct {
 	List, Count func(f durable.Filter, below Position) (query string, args []any)
 	// Prune deletes at most $2 runs that ended before $1, and reads their numbers.
 	Prune string
+	// Shards is how many rows share a count, so that transactions rarely wait for each other's.
+	Shards int64
 }
 
 // Tables implement the methods of Rows and Tx that SQLite and PostgreSQL share.

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/durable/waiver"
 	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/toolexec/mcp"
 )
@@ -24,30 +27,51 @@ func Stored(e agent.Event) (durable.EventForm, bool) {
 		case e.Kind == hooks.HookStart:
 			return durable.EventForm{}, false
 		case e.Kind == hooks.HookComplete && (e.Decision == "" || e.Decision == hooks.Pass) && e.Duration <= slowPass:
-			return durable.EventForm{Counter: e.Hook + " pass"}, true
+			return durable.EventForm{Counter: durable.PassCounter(e.Hook), Took: e.Duration}, true
 		}
 	case mcp.ProgressReported:
 		return durable.EventForm{}, false
 	}
 	data, err := encode(membersOf(e))
 	form := durable.EventForm{Name: e.EventName(), Data: data}
-	if e, ok := e.(hooks.Event); ok {
-		if form.Decision = decisionOf(e); form.Decision != "" {
-			form.Hook = e.Hook
+	switch e := e.(type) {
+	case hooks.Event:
+		if isCall(e) {
+			form.Hook, form.Took, form.Decision = e.Hook, e.Duration, decisionOf(e)
 		}
+	case agent.ApprovalCompleted:
+		form.Overridden = overriddenBy(e)
 	}
 	return form, err == nil
 }
 
-// decisionOf returns what a hook has decided; empty if that is not counted.
+// isCall reports whether an event is the end of a hook's call.
+func isCall(e hooks.Event) bool {
+	switch e.Kind {
+	case hooks.HookComplete, hooks.HookBlocked:
+		return true
+	case hooks.HookFailed, hooks.HookTimeout:
+		return e.Policy != "retry"
+	}
+	return false
+}
+
+// overriddenBy returns the hooks whose questions people have approved, themselves or with a waiver.
+func overriddenBy(e agent.ApprovalCompleted) []string {
+	return lo.Uniq(lo.FilterMap(e.Questions, func(q agent.Question, _ int) (string, bool) {
+		a := q.Decision()
+		byPeople := a != nil && a.Verdict == agent.Approve && (a.Author == agent.AuthorPerson || a.Author == agent.AuthorHook && a.By == waiver.HookName)
+		return q.By, byPeople && q.Kind == agent.QuestionOrdinary && q.By != ""
+	}))
+}
+
+// decisionOf returns what a call of a hook has decided; empty if that is not counted.
 func decisionOf(e hooks.Event) durable.Decision {
-	switch {
-	case e.Kind == hooks.HookFailed && e.Policy != "retry":
+	switch e.Kind {
+	case hooks.HookFailed:
 		return durable.DecisionFailed
-	case e.Kind == hooks.HookTimeout && e.Policy != "retry":
+	case hooks.HookTimeout:
 		return durable.DecisionTimeout
-	case e.Kind != hooks.HookComplete && e.Kind != hooks.HookBlocked:
-		return ""
 	}
 	decision := map[hooks.Decision]durable.Decision{
 		hooks.Deny: durable.DecisionDenied, hooks.StopRun: durable.DecisionDenied, hooks.RejectAndEnd: durable.DecisionDenied,
