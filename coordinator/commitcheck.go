@@ -16,8 +16,8 @@ var ownEvents = []string{
 	wire.EventRunStart, wire.EventRunCompleted, wire.EventRunFailed, wire.EventRunStopped,
 }
 
-// maxOverridden is how many hooks an event of a runner may override.
-const maxOverridden = 100
+// maxAlso is how many decisions an event of a runner may have.
+const maxAlso = 100
 
 // checkCommit returns an *InvalidError that lists what a runner cannot write about a run.
 func checkCommit(r durable.Run, c durable.Commit) error {
@@ -29,11 +29,14 @@ func checkCommit(r durable.Run, c durable.Commit) error {
 		if e.Name == "" || slices.Contains(ownEvents, e.Name) {
 			m.add(fmt.Sprintf("events.%d.event_type", i), "%q: only the coordinator writes such events: use another type", e.Name)
 		}
-		if e.Decision != "" && !slices.Contains(durable.Decisions, e.Decision) {
-			m.add(fmt.Sprintf("events.%d.decision", i), "%q: unknown decision", e.Decision)
+		decisions := append([]durable.HookDecision{{Decision: e.Decision}}, e.Also...)
+		for k, d := range decisions[:min(len(decisions), maxAlso)] {
+			if (d.Decision != "" || k > 0) && !slices.Contains(durable.Decisions, d.Decision) {
+				m.add(fmt.Sprintf("events.%d.decision", i), "%q: unknown decision", d.Decision)
+			}
 		}
-		if len(e.Overridden) > maxOverridden {
-			m.add(fmt.Sprintf("events.%d.overridden", i), "more than %d hooks", maxOverridden)
+		if len(decisions) > maxAlso {
+			m.add(fmt.Sprintf("events.%d.also", i), "more than %d decisions", maxAlso)
 		}
 	}
 	for i, e := range c.Entries {

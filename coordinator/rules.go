@@ -11,6 +11,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/hooks"
 )
 
 // DefaultDays is how many days a list of rules has.
@@ -153,8 +154,12 @@ func HitsIn(events []wire.EventView, run wire.Run, hook string, most int) (hits 
 		if len(hits) == most {
 			return hits, true
 		}
+		decision := h.Words()
+		if h.Changed && !h.HasFailed() {
+			decision = string(hooks.Rewrite)
+		}
 		hits = append(hits, wire.Hit{
-			Seq: e.Seq, Time: h.At, Point: h.Point, Tool: h.Tool, Call: h.Call, Decision: h.Words(), Outcome: h.Outcome,
+			Seq: e.Seq, Time: h.At, Point: h.Point, Tool: h.Tool, Call: h.Call, Decision: decision, Outcome: h.Outcome,
 			Reason: cmp.Or(h.Reason, h.Error), Shadow: h.Shadow, DurationMS: h.DurationMS, Subagent: lo.Ternary(h.Subagent == run.RunID, "", h.Subagent),
 		})
 	}

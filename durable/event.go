@@ -20,12 +20,18 @@ type Event struct {
 	// Data is the content of the event, opaque to the store.
 	Data []byte `json:"data,omitempty"`
 	// Hook, unless empty, is the hook whose call the event reports, and Took how long it took. Decision, unless empty, is what it has
-	// decided, and Overridden are the hooks that people have overridden. A Commit adds them to Run.Decisions and to the store's
-	// RuleCounts. Stores do not keep them with the event.
-	Hook       string        `json:"-"`
-	Took       time.Duration `json:"-"`
-	Decision   Decision      `json:"-"`
-	Overridden []string      `json:"-"`
+	// decided. Also are decisions about which people were asked, or which they have overridden. A Commit adds all to Run.Decisions and to
+	// the store's RuleCounts. Stores do not keep them with the event.
+	Hook     string         `json:"-"`
+	Took     time.Duration  `json:"-"`
+	Decision Decision       `json:"-"`
+	Also     []HookDecision `json:"-"`
+}
+
+// HookDecision is a decision of a hook.
+type HookDecision struct {
+	Decision Decision `json:"decision"`
+	Hook     string   `json:"hook"`
 }
 
 // EventForm is the stored form of an event.
@@ -36,11 +42,11 @@ type EventForm struct {
 	// Counter, unless empty, names a counter. The event is then only counted, and the run gets one EventCounts event
 	// with each step.
 	Counter string
-	// Hook, Took, Decision and Overridden are the event's. Took of a counted event is counted, too.
-	Hook       string
-	Took       time.Duration
-	Decision   Decision
-	Overridden []string
+	// Hook, Took, Decision and Also are the event's. Took of a counted event is counted, too.
+	Hook     string
+	Took     time.Duration
+	Decision Decision
+	Also     []HookDecision
 }
 
 // NewEvent returns the event of a form. A form that is only counted has an EventCounts event.
@@ -51,7 +57,7 @@ func NewEvent(form EventForm, at time.Time) Event {
 		data, _ := json.Marshal(counts) //nolint:errchkjson // texts and numbers can always be written
 		return Event{At: at, Name: EventCounts, Data: data}
 	}
-	return Event{At: at, Name: form.Name, Data: form.Data, Hook: form.Hook, Took: form.Took, Decision: form.Decision, Overridden: form.Overridden}
+	return Event{At: at, Name: form.Name, Data: form.Data, Hook: form.Hook, Took: form.Took, Decision: form.Decision, Also: form.Also}
 }
 
 // count adds a form to counters.

@@ -39,8 +39,10 @@ func (c Commit) Fingerprint(l Lease) []byte {
 	}
 	for _, e := range c.Events {
 		p.strings(e.Name, string(e.Decision), e.Hook)
-		p.strings(e.Overridden...)
-		p.number(int64(len(e.Overridden)), int64(e.Took))
+		p.number(int64(len(e.Also)), int64(e.Took))
+		for _, d := range e.Also {
+			p.strings(string(d.Decision), d.Hook)
+		}
 		p.time(e.At)
 		p.bytes(e.Data)
 	}

@@ -100,15 +100,22 @@ func (all RuleCounts) AddEvents(agent string, events []Event, now time.Time) {
 			if e.Decision != "" {
 				more.Decisions = map[Decision]int64{e.Decision: 1}
 			}
-			if e.Decision != "" && e.Decision != DecisionFailed && e.Decision != DecisionTimeout {
-				more.Last = now
-			}
+			more.Last = lastHit(e.Decision, now)
 			all.add(agent, e.Hook, more)
 		}
-		for _, hook := range e.Overridden {
-			all.AddOverride(agent, hook)
+		for _, d := range e.Also {
+			all.add(agent, d.Hook, RuleCount{Decisions: map[Decision]int64{d.Decision: 1}, Last: lastHit(d.Decision, now)})
 		}
 	}
+}
+
+// lastHit returns a time if a hook has decided then; zero for other decisions.
+func lastHit(d Decision, now time.Time) time.Time {
+	switch d {
+	case "", DecisionFailed, DecisionTimeout, DecisionOverridden:
+		return time.Time{}
+	}
+	return now
 }
 
 // AddOverride counts that a person has overridden a hook.

@@ -95,8 +95,8 @@ func CountDecisions(counts []DecisionCount, events []Event) []DecisionCount {
 		if e.Decision != "" {
 			count(e.Decision, e.Hook)
 		}
-		for _, hook := range e.Overridden {
-			count(DecisionOverridden, hook)
+		for _, d := range e.Also {
+			count(d.Decision, d.Hook)
 		}
 	}
 	return counts

@@ -18,7 +18,9 @@ func (a *api) addRules() {
 		wire.HitFilter
 	}
 	add(a, route(http.MethodGet, "/rules/{hook}/hits", "list-rule-hits", "List what a rule has decided, by run, newest first", wire.Viewer),
-		func(ctx context.Context, in *hitsInput) (wire.HitList, error) { return a.ruleHits(ctx, in.Hook, in.HitFilter) })
+		func(ctx context.Context, in *hitsInput) (wire.HitList, error) {
+			return a.ruleHits(ctx, in.Hook, in.HitFilter)
+		})
 }
 
 // How many events of a run are read for its hits, and how many of these are listed.

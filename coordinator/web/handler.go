@@ -35,6 +35,9 @@ type Coordinator interface { //nolint:interfacebloat // one method for each thin
 	TokenByHash(ctx context.Context, hash string) (wire.Token, error)
 	// Session returns a session; durable.ErrNotFound for an unknown one.
 	Session(ctx context.Context, id agent.SessionID) (wire.Session, error)
+	// Rules returns how often rules were called, and RuleHits what one has decided.
+	Rules(ctx context.Context, f wire.RuleFilter) (wire.RuleList, error)
+	RuleHits(ctx context.Context, hook string, f wire.HitFilter) (wire.HitList, error)
 	// ListBlueprints returns at most limit blueprints after a name, and Blueprint the newest version of one if version is zero.
 	ListBlueprints(ctx context.Context, after string, limit int) ([]wire.Stored, error)
 	Blueprint(ctx context.Context, name string, version int64) (wire.Stored, error)
@@ -140,6 +143,7 @@ func New(o Options) *Handler {
 		"GET {$}": h.showOverview, "GET live": h.streamOverview, "GET runs": h.showRuns, "GET runs/live": h.streamRuns,
 		"GET runs/{id}": h.showRun, "GET runs/{id}/live": h.streamRun, "GET sessions/{id}": h.showSession,
 		"POST runs/{id}/stop": h.operation("stop-run", h.stopRun), "POST runs/{id}/again": h.operation("submit-run", h.submitRun),
+		"GET rules": h.showRules, "GET rules/hits": h.showHits,
 		"GET submit": h.showSubmit, "POST runs": h.operation("submit-run", h.submitRun),
 		"GET agents": h.showAgents, "GET agents/{name}": h.showAgent,
 		"GET agents/new": h.showNewAgent, "POST agents/new": h.edit, "GET agents/{name}/edit": h.showEditor, "POST agents/{name}/edit": h.edit,

@@ -61,6 +61,7 @@ const (
 	partNow   = "Now"
 	partRuns  = "Runs"
 	partInbox = "Inbox"
+	partRules = "Rules"
 )
 
 // view is one page for one person.
@@ -152,6 +153,9 @@ func (v *view) putNavigation(p *markup.Page) {
 		link(partAgents, agentsPath)
 	}
 	link(partInbox, inboxPath)
+	if v.readsRuns() {
+		link(partRules, rulesPath)
+	}
 	p.Put(`</ul></nav>
 <form method="post" action="%s" class="who"><p><b>%s</b> %s</p><button>Sign out</button></form></header>
 `, prefix+"sign-out", cutText(v.who.Name, lineLen), string(v.who.Role))

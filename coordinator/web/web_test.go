@@ -258,7 +258,7 @@ func (r *room) submit(in wire.RunRequest) agent.RunID {
 func TestSignIn(t *testing.T) {
 	r := newRoom(t, nil)
 	assert.Equal(t, "/ui/", r.get("/").Header.Get("Location"))
-	for _, path := range []string{"/ui/runs", "/ui/runs/live", "/ui/live", "/ui/runs/x", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/runs/x/live?after=1", "/ui/inbox", "/ui/inbox/live", "/ui/inbox/wait?run=x&wait=y", "/ui/sessions/x"} {
+	for _, path := range []string{"/ui/runs", "/ui/rules", "/ui/rules/hits?hook=x", "/ui/runs/live", "/ui/live", "/ui/runs/x", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/runs/x/live?after=1", "/ui/inbox", "/ui/inbox/live", "/ui/inbox/wait?run=x&wait=y", "/ui/sessions/x"} {
 		got := r.get(path)
 		assert.Equal(t, http.StatusSeeOther, got.StatusCode, path)
 		assert.Equal(t, "/ui/sign-in?"+url.Values{"back": {path}}.Encode(), got.Header.Get("Location"), path)
@@ -421,6 +421,37 @@ func TestOtherSites(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, r.get("/ui/runs?show=nothing").StatusCode)
 }
 
+// Rules that never hit and those that people override stand out in words; hits lead to the decision in its run.
+func TestPageOfRules(t *testing.T) {
+	r := newRoom(t, &stored{
+		run:    wire.RunDetail{Run: wire.Run{RunID: "run_1", AgentName: "tidier", Status: wire.Completed}},
+		events: told(""),
+		rules: []wire.Rule{
+			{Hook: "ours/no-delete", AgentName: "tidier", Point: "PreToolUse", Mode: "enforce", Asked: 12345, Hits: 40, Overridden: 39, P95MS: 20, Notice: wire.RuleOverridden,
+				Decisions: map[durable.Decision]int64{durable.DecisionAsked: 40}, LastHit: time.Now().Add(-time.Hour)},
+			{Hook: "ours/unused", AgentName: "tidier", Asked: 7, P95MS: -1, Notice: wire.RuleNever}, {AgentName: "tidier", Asked: 1, Hits: 1},
+		},
+	})
+	r.signIn(secret)
+	page := r.get("/ui/rules?days=90")
+	require.Equal(t, http.StatusOK, page.StatusCode)
+	for _, want := range []string{
+		"People override it nearly always", "asked 12,345", "hits 40", "overridden 39", "95% within 20 ms", "last hit 1 h ago", "40 asked people",
+		"tidier · PreToolUse · enforce", "Never hit in 7 calls", "over 20 s", "other hooks",
+	} {
+		assert.Contains(t, text(page.body), want)
+	}
+	assert.Regexp(t, `aria-current="page">90 days`, page.body)
+	assert.Contains(t, page.body, `href="/ui/rules/hits?agent=tidier&amp;days=90&amp;hook=ours%2Fno-delete"`)
+	page = r.get("/ui/rules/hits?hook=ours/no-delete")
+	assert.Contains(t, text(page.body), "it deletes files")
+	assert.Regexp(t, `href="/ui/runs/run_1\?d=\d+#d-\d+"`, page.body)
+	assert.Contains(t, text(page.body), "Older runs")
+	for _, path := range []string{"/ui/rules/hits", "/ui/rules/hits?hook=a&decision=nothing"} {
+		assert.Equal(t, http.StatusNotFound, r.get(path).StatusCode, path)
+	}
+}
+
 // CO-31
 func TestListOfRuns(t *testing.T) {
 	r := newRoom(t, nil)
@@ -534,6 +565,8 @@ type stored struct {
 	events  []wire.EventView
 	session wire.Session
 	agent   wire.Stored
+	rules   []wire.Rule
+	hits    []wire.Hit
 }
 
 func (s *stored) ListBlueprints(context.Context, string, int) ([]wire.Stored, error) {
@@ -553,6 +586,15 @@ func (s *stored) Blueprint(_ context.Context, _ string, version int64) (wire.Sto
 
 func (s *stored) ListVersions(context.Context, string, int64, int) ([]wire.BlueprintVersion, error) {
 	return []wire.BlueprintVersion{{Version: 2, By: s.agent.By}, {Version: 1, By: s.agent.By}}, nil
+}
+
+func (s *stored) Rules(context.Context, wire.RuleFilter) (wire.RuleList, error) {
+	return wire.RuleList{Rules: s.rules}, nil
+}
+
+func (s *stored) RuleHits(_ context.Context, hook string, _ wire.HitFilter) (wire.HitList, error) {
+	hits, _ := coordinator.HitsIn(s.events, s.run.Run, hook, 10)
+	return wire.HitList{Runs: []wire.RunHits{{Run: s.run.Run, Hits: append(hits, s.hits...), More: true}}, Next: "x"}, nil
 }
 
 func (s *stored) Run(context.Context, agent.RunID) (wire.RunDetail, error) { return s.run, nil }
@@ -742,7 +784,14 @@ func hostile(t *testing.T, status wire.Status) *room {
 		"on_tool_call": map[string]any{"id": bad, "match": bad, "when": bad, "decision": bad, "reason": bad},
 	})
 	about.Definitions, _ = json.Marshal(map[string]string{bad: bad})
-	r := newRoom(t, &stored{run: run, events: events, session: session, agent: about})
+	var rules [2]wire.Rule
+	for i, notice := range []wire.RuleNotice{wire.RuleOverridden, wire.RuleNever} {
+		fill(reflect.ValueOf(&rules[i]).Elem(), bad)
+		rules[i].Notice, rules[i].Decisions = notice, map[durable.Decision]int64{durable.DecisionAsked: 2, durable.DecisionShadow: 9, "<script>": 1}
+	}
+	var hit wire.Hit
+	fill(reflect.ValueOf(&hit).Elem(), bad)
+	r := newRoom(t, &stored{run: run, events: events, session: session, agent: about, rules: rules[:], hits: []wire.Hit{hit}})
 	quoted, err := json.Marshal(map[string]string{bad: bad})
 	require.NoError(t, err)
 	r.hostile = r.ask(agent.Question{Reason: bad, Rule: bad}, string(quoted), string(quoted), string(quoted), `{"to":"`+evil+`"}`)
@@ -758,7 +807,7 @@ func TestHostileText(t *testing.T) {
 	for _, status := range []wire.Status{wire.Completed, wire.Failed, wire.Stopped, wire.Waiting, wire.Pending} {
 		r := hostile(t, status)
 		r.signIn(secret)
-		for _, path := range []string{"/ui/", "/ui/submit", "/ui/whatif?run=x", "/ui/agents?q=%3Cscript%3E", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/agents/new", "/ui/runs", "/ui/runs/x", "/ui/runs/x?read=1", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.at(2), r.hostile.link(0), "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
+		for _, path := range []string{"/ui/", "/ui/submit", "/ui/whatif?run=x", "/ui/agents?q=%3Cscript%3E", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/agents/new", "/ui/runs", "/ui/rules", "/ui/rules?" + url.Values{"agent": {evil}}.Encode(), "/ui/rules/hits?" + url.Values{"hook": {evil}, "agent": {evil}}.Encode(), "/ui/runs/x", "/ui/runs/x?read=1", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.at(2), r.hostile.link(0), "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
 			page := r.get(path)
 			for _, tag := range tags.FindAllString(page.body, -1) {
 				bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(tag, `""`)

@@ -76,11 +76,11 @@ type RunnerEvent struct {
 	At   time.Time `json:"time"`
 	Name string    `json:"event_type"`
 	Data []byte    `json:"data,omitempty"`
-	// Decision, Hook and Overridden are durable.Event's, and DurationMS is its Took.
-	Decision   durable.Decision `json:"decision,omitempty"`
-	Hook       string           `json:"hook,omitempty"`
-	Overridden []string         `json:"overridden,omitempty"`
-	DurationMS int64            `json:"duration_ms,omitempty"`
+	// Decision, Hook and Also are durable.Event's, and DurationMS is its Took.
+	Decision   durable.Decision       `json:"decision,omitempty"`
+	Hook       string                 `json:"hook,omitempty"`
+	Also       []durable.HookDecision `json:"also,omitempty"`
+	DurationMS int64                  `json:"duration_ms,omitempty"`
 }
 
 // RunUpdate changes a run: see durable.Update.
@@ -100,7 +100,7 @@ type RunUpdate struct {
 func NewJournalCommit(epoch int64, id string, c durable.Commit) JournalCommit {
 	out := JournalCommit{Epoch: epoch, ID: id, Entries: c.Entries, HandledSignals: c.HandledSignals}
 	for _, e := range c.Events {
-		out.Events = append(out.Events, RunnerEvent{e.At, e.Name, e.Data, e.Decision, e.Hook, e.Overridden, e.Took.Milliseconds()})
+		out.Events = append(out.Events, RunnerEvent{e.At, e.Name, e.Data, e.Decision, e.Hook, e.Also, e.Took.Milliseconds()})
 	}
 	u := c.Update
 	out.Update = &RunUpdate{Status: u.Status, Reason: u.Reason, Blocked: u.Blocked, Steps: u.Steps, Usage: u.Usage, Result: u.Result, AnyWait: u.AnyWait}
@@ -115,7 +115,7 @@ func (j JournalCommit) Commit() durable.Commit {
 	c := durable.Commit{Entries: j.Entries, HandledSignals: j.HandledSignals}
 	for _, e := range j.Events {
 		c.Events = append(c.Events, durable.Event{
-			At: e.At, Name: e.Name, Data: e.Data, Decision: e.Decision, Hook: e.Hook, Overridden: e.Overridden,
+			At: e.At, Name: e.Name, Data: e.Data, Decision: e.Decision, Hook: e.Hook, Also: e.Also,
 			Took: time.Duration(e.DurationMS) * time.Millisecond,
 		})
 	}

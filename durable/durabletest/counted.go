@@ -56,7 +56,7 @@ var counted = map[string]part{
 	"decisions count at once, and once": func(t *testing.T, s durable.Store) {
 		l := beginAs(t, s, durable.Job{ID: "r", Name: "payer"}, "one", hour)
 		approved := newEvent("approval.completed")
-		approved.Overridden = []string{"payee", "limit"}
+		approved.Also = []durable.HookDecision{{Decision: durable.DecisionOverridden, Hook: "payee"}, {Decision: durable.DecisionOverridden, Hook: "limit"}}
 		c := durable.Commit{
 			Entries: newEntries(1, 1), Update: durable.Update{Status: durable.StatusRunning, Steps: 1},
 			Events: []durable.Event{

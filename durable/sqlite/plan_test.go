@@ -45,7 +45,7 @@ func testPlans(t *testing.T, statements map[string]bool) {
 	small := regexp.MustCompile(`^SCAN (queues|waivers|x|k VIRTUAL TABLE.*|json_each VIRTUAL TABLE.*|\(subquery-\d+\)|(\d+ )?CONSTANT ROWS?)$`)
 	// Statements that sort no more rows than their limit, than the owner holds, or than there are keys.
 	sorts := []string{selectOwed, store.SignalsQuery, selectServed, store.RulesQuery} // and there are few rules
-	list := regexp.MustCompile(` AS listed | FROM audit `) // see TestPlansOfLists
+	list := regexp.MustCompile(` AS listed | FROM audit `)                            // see TestPlansOfLists
 	for query := range statements {
 		if list.MatchString(query) {
 			continue

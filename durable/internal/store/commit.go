@@ -78,7 +78,7 @@ func isPlain(c durable.Commit) bool {
 			return false
 		}
 	}
-	if slices.ContainsFunc(c.Events, func(e durable.Event) bool { return e.Hook != "" || e.Decision != "" || len(e.Overridden) > 0 }) {
+	if slices.ContainsFunc(c.Events, func(e durable.Event) bool { return e.Hook != "" || e.Decision != "" || len(e.Also) > 0 }) {
 		return false
 	}
 	return len(c.Jobs)+len(c.Records) == 0 && c.Update.Waits == nil && !c.ReleasesLease() && c.Document == nil

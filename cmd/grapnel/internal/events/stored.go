@@ -39,8 +39,10 @@ func Stored(e agent.Event) (durable.EventForm, bool) {
 		if isCall(e) {
 			form.Hook, form.Took, form.Decision = e.Hook, e.Duration, decisionOf(e)
 		}
+	case agent.ApprovalRequested: // a hook is called again when its run continues with the answer
+		form.Also = decisionsAbout(e.Questions, durable.DecisionAsked, func(q agent.Question) bool { return q.Decision() == nil })
 	case agent.ApprovalCompleted:
-		form.Overridden = overriddenBy(e)
+		form.Also = decisionsAbout(e.Questions, durable.DecisionOverridden, isApprovedByPeople)
 	}
 	return form, err == nil
 }
@@ -56,16 +58,20 @@ func isCall(e hooks.Event) bool {
 	return false
 }
 
-// overriddenBy returns the hooks whose questions people have approved, themselves or with a waiver.
-func overriddenBy(e agent.ApprovalCompleted) []string {
-	return lo.Uniq(lo.FilterMap(e.Questions, func(q agent.Question, _ int) (string, bool) {
-		a := q.Decision()
-		byPeople := a != nil && a.Verdict == agent.Approve && (a.Author == agent.AuthorPerson || a.Author == agent.AuthorHook && a.By == waiver.HookName)
-		return q.By, byPeople && q.Kind == agent.QuestionOrdinary && q.By != ""
+// decisionsAbout returns a decision for each hook that has asked questions of a kind.
+func decisionsAbout(questions agent.Questions, d durable.Decision, is func(agent.Question) bool) []durable.HookDecision {
+	return lo.Uniq(lo.FilterMap(questions, func(q agent.Question, _ int) (durable.HookDecision, bool) {
+		return durable.HookDecision{Decision: d, Hook: q.By}, q.Kind == agent.QuestionOrdinary && q.By != "" && is(q)
 	}))
 }
 
-// decisionOf returns what a call of a hook has decided; empty if that is not counted.
+// isApprovedByPeople reports whether people have approved what a question is about, themselves or with a waiver.
+func isApprovedByPeople(q agent.Question) bool {
+	a := q.Decision()
+	return a != nil && a.Verdict == agent.Approve && (a.Author == agent.AuthorPerson || a.Author == agent.AuthorHook && a.By == waiver.HookName)
+}
+
+// decisionOf returns what a call of a hook has decided; empty if that is not counted. Questions count when people are asked.
 func decisionOf(e hooks.Event) durable.Decision {
 	switch e.Kind {
 	case hooks.HookFailed:
@@ -75,11 +81,11 @@ func decisionOf(e hooks.Event) durable.Decision {
 	}
 	decision := map[hooks.Decision]durable.Decision{
 		hooks.Deny: durable.DecisionDenied, hooks.StopRun: durable.DecisionDenied, hooks.RejectAndEnd: durable.DecisionDenied,
-		hooks.Withhold: durable.DecisionWithheld, hooks.Ask: durable.DecisionAsked,
-		hooks.Rewrite: durable.DecisionRewritten, hooks.Replace: durable.DecisionRewritten, hooks.Mock: durable.DecisionRewritten,
+		hooks.Withhold: durable.DecisionWithheld,
+		hooks.Rewrite:  durable.DecisionRewritten, hooks.Replace: durable.DecisionRewritten, hooks.Mock: durable.DecisionRewritten,
 	}[e.Decision]
 	switch {
-	case e.Shadow && decision != "":
+	case e.Shadow && (decision != "" || e.Decision == hooks.Ask):
 		return durable.DecisionShadow
 	case decision == durable.DecisionDenied && e.Point == hooks.RunStart:
 		return durable.DecisionBlocked
