@@ -59,7 +59,8 @@ func (h *Handler) showRules(w http.ResponseWriter, r *http.Request, v *view) {
 	v.title, v.part = "Rules", partRules
 	v.Put(`<div class="title"><h1>Rules</h1>
 <form class="search" role="search" action="%s"><input type="hidden" name="days" value="%s">
-<label class="wide"><span class="hide">Agent</span><input type="search" name="agent" value="%s" placeholder="Agent" autocomplete="off" spellcheck="false" data-slash></label>
+<label class="wide"><span class="hide">Agent</span><input type="search" name="agent" value="%s"
+placeholder="Agent" autocomplete="off" spellcheck="false" data-slash></label>
 <button>Search</button></form></div>
 <nav class="tabs" aria-label="How many days"><ul>
 `, rulesPath, q.days, cutText(q.agent, lineLen))
@@ -113,6 +114,8 @@ func (v *view) putRule(r wire.Rule, hits rulesQuery) {
 	if marks := ruleMarks(r); marks != "" && r.Hook != "" {
 		v.Put("<p class=\"badges\">%s</p>\n", marks)
 	}
+	whatIf := url.Values{"hook": {r.Hook}, "agent": {r.AgentName}}
+	v.PutIf(r.AgentName != "", "<p><a class=\"button\" href=\"%s\">What if?</a></p>\n", whatIfPath+"?"+whatIf.Encode())
 	v.Put("</li>\n")
 }
 

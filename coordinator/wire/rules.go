@@ -39,7 +39,7 @@ type Rule struct {
 	Failed     int64 `json:"failed"`
 	Timeouts   int64 `json:"timeouts"`
 	// P95MS is how long 95 of 100 calls took at most.
-	P95MS   int64     `json:"p95_ms" doc:"How long 95 of 100 calls took at most, rounded up to 1, 5, 20, 50, 100, 200, 500, 1000, 2000, 5000 or 20000; -1 for more, 0 without calls."`
+	P95MS   int64     `json:"p95_ms" doc:"How long 95 of 100 calls took at most, rounded up to 1, 5, 20, 50 and so on; -1 above 20000, 0 without calls."`
 	LastHit time.Time `json:"last_hit,omitzero"`
 	// Notice is what stands out.
 	Notice RuleNotice `json:"notice,omitempty" enum:"unused,never,overridden"`

@@ -244,7 +244,7 @@ type RunFilter struct {
 	HookRuns      bool      `query:"hook_runs" doc:"Also runs that hooks have started. A list for an agent, a parent or a session has them anyway."`
 	Top           bool      `query:"top" doc:"Only runs that no other run has started."`
 	Query         string    `query:"q" maxLength:"200" doc:"Only runs with this text in their ID, agent, labels, submitter, summary or outcome."`
-	Decision      string    `query:"decision" doc:"Only runs with this decision." enum:"blocked,denied,asked,rewritten,withheld,failed,timeout,shadow,overridden"`
+	Decision      string    `query:"decision" enum:"blocked,denied,asked,rewritten,withheld,failed,timeout,shadow,overridden" doc:"Only runs with this."`
 	Hook          string    `query:"hook" doc:"Only runs in which the hook with this name has decided."`
 	SubmittedBy   string    `query:"submitted_by" doc:"Only runs of this submitter."`
 	Mine          bool      `query:"mine" doc:"Only runs that the caller has submitted."`

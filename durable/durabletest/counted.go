@@ -89,7 +89,8 @@ var counted = map[string]part{
 		l := beginAs(t, s, durable.Job{ID: "r", Name: "payer"}, "one", hour)
 		step := func(seq int64, passes string) durable.Commit {
 			return durable.Commit{
-				Entries: newEntries(seq, seq), Update: durable.Update{Status: durable.StatusRunning, Steps: int(seq)}, Events: []durable.Event{newPasses(passes)},
+				Entries: newEntries(seq, seq), Update: durable.Update{Status: durable.StatusRunning, Steps: int(seq)},
+				Events: []durable.Event{newPasses(passes)},
 			}
 		}
 		writeCommit(t, s, l, step(1, `{"payee pass":3,"payee pass over 1 ms":2,"payee pass over 5 ms":1,"steps":9}`))
@@ -108,7 +109,8 @@ var counted = map[string]part{
 	},
 	"a cancelled run's passes": func(t *testing.T, s durable.Store) {
 		l := beginAs(t, s, durable.Job{ID: "r", Name: "payer"}, "one", hour)
-		writeCommit(t, s, l, durable.Commit{Events: []durable.Event{newPasses(`{"payee pass":2}`)}, Update: durable.Update{Pass: &durable.Pass{Phase: phaseKind}}})
+		passOn := durable.Update{Pass: &durable.Pass{Phase: phaseKind}}
+		writeCommit(t, s, l, durable.Commit{Events: []durable.Event{newPasses(`{"payee pass":2}`)}, Update: passOn})
 		require.NoError(t, s.Signal(t.Context(), "r", cancelSignal("no"))) // which ends it at once
 		requireStatus(t, s, durable.StatusCancelled, "r")
 		assert.Equal(t, map[string]durable.RuleCount{"payer payee": newCount(2, nil, 0, 0)}, readRules(t, s))
