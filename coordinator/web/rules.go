@@ -59,8 +59,8 @@ func (h *Handler) showRules(w http.ResponseWriter, r *http.Request, v *view) {
 	v.title, v.part = "Rules", partRules
 	v.Put(`<div class="title"><h1>Rules</h1>
 <form class="search" role="search" action="%s"><input type="hidden" name="days" value="%s">
-<label class="wide"><span class="hide">Agent</span><input type="search" name="agent" value="%s"
-placeholder="Agent" autocomplete="off" spellcheck="false" data-slash></label>
+<label class="wide"><span class="hide">Agent</span>
+<input type="search" name="agent" value="%s" placeholder="Agent" autocomplete="off" spellcheck="false" data-slash></label>
 <button>Search</button></form></div>
 <nav class="tabs" aria-label="How many days"><ul>
 `, rulesPath, q.days, cutText(q.agent, lineLen))
