@@ -438,7 +438,7 @@ func (s *story) putEntry(out *markup.Page, e entry, status wire.Status) {
 		out.Put("</article>\n")
 	default:
 		out.Put("<p class=\"note\" id=\"n-%s\">%s", e.seq, cutText(e.note, reasonLen))
-		out.PutIf(e.run != "", ` <a href="%s">its run</a>`, runPath(e.run))
+		out.PutIf(e.run != "", ` · <a href="%s">run</a>`, runPath(e.run))
 		out.Put("</p>\n")
 	}
 }

@@ -160,7 +160,7 @@ func (h *Handler) replayRuns(w http.ResponseWriter, r *http.Request, v *view) {
 	send := func(text string) {
 		if !begun {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			text, begun = above+"<p><a class=\"button\" href=\""+whatIfPath+"\">Cancel</a></p>\n<div class=\"progress\" role=\"status\">\n"+text, true
+			text, begun = above+"<p class=\"cancel\"><a class=\"button\" href=\""+whatIfPath+"\">Cancel</a></p>\n<div class=\"progress\" role=\"status\">\n"+text, true
 		}
 		_ = control.SetWriteDeadline(time.Now().Add(writeTime))
 		_, _ = w.Write([]byte(text))
@@ -217,7 +217,7 @@ func (h *Handler) failWhatIf(w http.ResponseWriter, r *http.Request, v *view, in
 
 // putReplayed shows what the rules would have done.
 func (v *view) putReplayed(in whatIf, out wire.WhatIf) {
-	v.Put("<section aria-labelledby=\"result\"><h2 id=\"result\">What would change</h2>\n<dl class=\"facts\">\n")
+	v.Put("<section class=\"replayed\" aria-labelledby=\"result\"><h2 id=\"result\">What would change</h2>\n<dl class=\"facts\">\n")
 	fact := func(name string, n int) { v.Put("<div><dt>%s</dt><dd>%s</dd></div>\n", name, n) }
 	fact("Newly denied", out.NewlyDenied)
 	fact("Newly asked", out.NewlyAsked)
@@ -270,7 +270,8 @@ func (v *view) putChange(in whatIf, g wire.WhatIfGroup) {
 	kind := map[string]verdict{
 		string(backtest.Allowed): passed, string(backtest.Denied): denied, string(backtest.Asked): asked, string(backtest.Redacted): withheld,
 	}[g.To]
-	v.Put(`<li class="card"><p class="what">%s <span><b>%s → %s</b>: %s in %s`, icon(cmp.Or(kind, rewrote)), g.From, g.To, countOf(g.Calls, "call"), countOf(g.Runs, "run"))
+	look := cmp.Or(kind, rewrote)
+	v.Put(`<li class="card"><p class="what"><span class="%s">%s</span> <span><b>%s → %s</b>: %s in %s`, string(look), icon(look), g.From, g.To, countOf(g.Calls, "call"), countOf(g.Runs, "run"))
 	v.PutIf(g.Tool != "", " of <code>%s</code>", cutText(g.Tool, lineLen))
 	v.PutIf(g.Worked > 0, ", %s had succeeded", g.Worked)
 	v.Put(` <span class="dim">by %s</span></span></p>
