@@ -34,6 +34,7 @@ const whatIfPath = prefix + "whatif"
 type whatIf struct {
 	before, policy string
 	file           string // the name of the file with the rules
+	hook           string // the rule that the form is about; empty for none
 	run            agent.RunID
 	agent          string
 	days           string
@@ -57,14 +58,18 @@ func (h *Handler) showWhatIf(w http.ResponseWriter, r *http.Request, v *view) {
 }
 
 func (v *view) beginWhatIf() {
-	v.title, v.part = "What if", partRuns
+	v.title, v.part = "What if", partRules
 	v.Put("<h1>%s</h1>\n<p>Change a rule, and see what it would have done to stored runs. Nothing that is in force changes.</p>\n", v.title)
 }
 
 // readRulesFor reads the rules as they are: of a library policy, or of the blueprint of a run. The form is shown without those that cannot be
 // read: the program of an agent has its other policies.
 func (h *Handler) readRulesFor(ctx context.Context, in *whatIf, q url.Values) error {
-	if in.file = ifVisible(q.Get("file")); strings.HasPrefix(in.file, library.Prefix) {
+	in.file, in.hook = ifVisible(q.Get("file")), ifVisible(q.Get("hook"))
+	if name, _, ok := strings.Cut(in.hook, "/"); ok && in.file == "" && strings.HasPrefix(name, library.Prefix) {
+		in.file = name
+	}
+	if strings.HasPrefix(in.file, library.Prefix) {
 		p, err := library.Find(in.file)
 		if err != nil {
 			return nil //nolint:nilerr // a made-up name: people can write the rules
@@ -98,6 +103,8 @@ func ifVisible(text string) string { return lo.Ternary(invisible.Escape(text) ==
 
 // putWhatIf shows the form.
 func (v *view) putWhatIf(in whatIf) {
+	v.PutIf(in.before == "" && in.hook != "", "<p>The rules of <code>%s</code> are in a file of its program: paste that twice, and change it on the right.</p>\n",
+		cutText(in.hook, lineLen))
 	v.Put(`<form method="post" action="%s" class="card whatif" autocomplete="off">
 <p><label for="before">The rules as they are <span class="dim">a policy file, a blueprint, library:NAME; empty for none</span></label>
 <textarea id="before" name="before" rows="12" spellcheck="false" class="code">

@@ -92,6 +92,9 @@ func TestWhatIfPage(t *testing.T) {
 		assert.Equal(t, status, r.get(path).StatusCode, path)
 	}
 	assert.Contains(t, r.get("/ui/whatif?file=library:secrets").body, "policy: secrets")
+	assert.Contains(t, r.get("/ui/whatif?hook=library:secrets/files").body, "policy: secrets")
+	assert.Contains(t, text(r.get("/ui/whatif?hook=mail/amounts&agent=clerk").body), "The rules of mail/amounts are in a file of its program")
+	assert.Contains(t, r.get("/ui/whatif?hook=agent.gated/RunStart-1&agent=gated").body, "on_run_start")
 	for _, e := range r.audit() {
 		assert.NotEqual(t, "my-viewer", e.By)
 	}
