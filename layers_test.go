@@ -245,7 +245,7 @@ var layers = map[string]layer{
 		"agent", "coordinator", "coordinator/internal/rates", "coordinator/wire", "durable", "durable/approval", "durable/memory", "hooks", "internal/inputform", "internal/invisible",
 		"internal/markup", "internal/yamlfile",
 	}, Modules: values},
-	"coordinator/client": {Ours: []string{"agent", "coordinator/internal/cause", "coordinator/wire", "durable"}, Modules: []string{"go.opentelemetry.io/otel"}},
+	"coordinator/client": {Ours: []string{"agent", "coordinator/internal/cause", "coordinator/wire", "durable", "internal/version"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {
 		Ours: []string{
 			"agent", "hooks", "hooks/pii", "hooks/redact", "action", "capability", "policy/internal/condition", "policy/library", "policy/internal/file", "policy/internal/points", "policy/internal/provenance", "internal/invisible", "policy/tools",

@@ -46,6 +46,9 @@ func (r RemoteRunner) Claim(ctx context.Context, in wire.ClaimRequest) (wire.Cla
 		}
 		labels[name] = value
 	}
+	if err := r.recordWorker(ctx, labels, in); err != nil {
+		return out, err
+	}
 	wait, cancel := context.WithTimeout(ctx, time.Duration(in.WaitSeconds)*time.Second)
 	defer cancel()
 	changes := c.store.Changes(wait)

@@ -3,8 +3,12 @@ package durable
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
+
+	"github.com/grapnel-go/grapnel/internal/version"
 )
 
 // maintain reconciles the store regularly until ctx is done. Workers that started together do it at different times.
@@ -61,6 +65,9 @@ func (w *Worker) maintainOnce(ctx context.Context) {
 	if keys := w.keysOf(queues); err == nil && len(keys) > 0 {
 		err = w.watchStore(ctx, func() error { return w.local.RecordPoll(ctx, keys...) })
 	}
+	if err == nil {
+		err = w.watchStore(ctx, func() error { return w.recordPresence(ctx) })
+	}
 	if err == nil && time.Since(w.measured) > queueInterval {
 		err = w.watchStore(ctx, func() error { return w.measureQueues(ctx, queues) })
 	}
@@ -69,6 +76,38 @@ func (w *Worker) maintainOnce(ctx context.Context) {
 	}
 	if ctx.Err() == nil {
 		w.noteContact(ctx, err)
+	}
+}
+
+// presenceInterval is how often a worker records that it is connected.
+const presenceInterval = 10 * time.Second
+
+// recordPresence records the worker, now and then. Only one goroutine may call it.
+func (w *Worker) recordPresence(ctx context.Context) error {
+	if w.local == nil || time.Since(w.recorded) < presenceInterval {
+		return nil
+	}
+	w.recorded = time.Now()
+	kinds := slices.Sorted(maps.Keys(w.options.Runners))
+	return w.local.RecordWorker(ctx, WorkerRecord{
+		Owner: w.owner, Kinds: kinds, Labels: w.options.Labels, Capacity: w.options.Capacity,
+		Draining: w.Health().State == WorkerDraining, Version: version.Read(),
+	})
+}
+
+// recordDraining records that the worker drains, until its runs are over.
+func (w *Worker) recordDraining(ctx context.Context, over <-chan struct{}) {
+	if remote, ok := w.store.(interface{ RecordDraining() }); ok {
+		remote.RecordDraining()
+	}
+	for w.local != nil {
+		w.recorded = time.Time{}
+		_ = w.recordPresence(ctx) // the runs go on in any case
+		select {
+		case <-over:
+			return
+		case <-time.After(presenceInterval):
+		}
 	}
 }
 

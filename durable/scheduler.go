@@ -62,6 +62,22 @@ type Delivery interface {
 	Return(ctx context.Context) error
 }
 
+// WorkerRecord describes a worker that is connected to a store.
+type WorkerRecord struct {
+	// Owner is the worker's name in leases.
+	Owner string `json:"owner"`
+	// Kinds are the kinds of its runners, Labels are its labels, and Capacity is how many runs it executes at once; zero if unknown.
+	Kinds    []Kind            `json:"kinds,omitempty"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Capacity int               `json:"capacity,omitempty"`
+	// Draining says that it claims no more runs.
+	Draining bool `json:"draining,omitempty"`
+	// Version is the version of Grapnel in its program.
+	Version string `json:"version,omitempty"`
+	// Seen is when it was last recorded, by the clock of the store.
+	Seen time.Time `json:"seen"`
+}
+
 // Service says how the queue of one key is served.
 type Service struct {
 	// LastPoll is when a worker last looked for runs with this key, to about thirty seconds; zero for never.

@@ -106,6 +106,11 @@ type Queue interface {
 	// RecordPoll records that a worker looks for runs with these keys: see Service.LastPoll. It ignores keys
 	// that no run has had.
 	RecordPoll(ctx context.Context, keys ...Key) error
+	// RecordWorker records that a worker is connected. A record without Kinds says only that it still is, if it was recorded before. The
+	// store sets Seen, and need not write a record that is equal to one of the last ten seconds. RecordWorker has no companion.
+	RecordWorker(ctx context.Context, w WorkerRecord) error
+	// Workers returns the workers that were recorded in the last ten minutes, by their owners.
+	Workers(ctx context.Context) ([]WorkerRecord, error)
 	// Reconcile makes runs ready whose lease has expired, whose open waits have passed their
 	// deadline, or whose NotBefore has come. It cancels runs whose Deadline has passed, as SignalCancel
 	// does, and those that did not start by StartBy and that no process holds. It handles at most a few

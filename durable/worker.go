@@ -58,6 +58,7 @@ type Worker struct {
 	drain   context.CancelFunc // ends claiming; nil while Run does not run
 	// measured is when the queues were measured, and queues are those. Only the goroutine that maintains the store uses them.
 	measured time.Time
+	recorded time.Time // when the worker was recorded: see recordPresence
 	queues   map[Key]measuredQueue
 
 	clock clockWatch
@@ -166,6 +167,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	over := make(chan struct{})
 	var suspending sync.WaitGroup
 	suspending.Go(func() { w.suspendRuns(ctx, over, cut) })
+	suspending.Go(func() { w.recordDraining(context.WithoutCancel(ctx), over) })
 	w.all.Wait()
 	close(over)
 	suspending.Wait()

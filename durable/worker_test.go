@@ -186,16 +186,25 @@ func TestWorkerSuspends(t *testing.T) {
 	}
 }
 
-// A worker that drains executes its runs to their end and claims no more.
+// A worker that drains executes its runs to their end and claims no more. The list of workers says so.
 func TestWorkerDrains(t *testing.T) {
 	store, w := openStore(t), newWorld()
+	listed := func(draining bool) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			all, err := store.Workers(t.Context())
+			return err == nil && len(all) == 1 && all[0].Draining == draining && all[0].Capacity == 1 && len(all[0].Kinds) > 0
+		}, time.Minute, time.Millisecond)
+	}
 	block, begun, release := blocking()
 	c := employ(t, store, func(k *durable.Keeper) *agent.Agent { return w.agent(t, k, block) }, durable.WorkerOptions{Capacity: 1}, durable.Options{})
 	submitClerk(t, store, nil)
 	<-begun
 	left := submitClerk(t, store, nil)
+	listed(false)
 	c.worker.Drain()
 	require.Eventually(t, func() bool { return c.worker.Health().State == durable.WorkerDraining }, time.Minute, time.Millisecond)
+	listed(true)
 	release()
 	assert.Equal(t, durable.StatusCompleted, c.next(t, durable.WorkerReleased).Run.Status)
 	require.Eventually(t, func() bool { return c.worker.Health().State == durable.WorkerStopped }, time.Minute, time.Millisecond)

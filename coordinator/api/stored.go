@@ -148,15 +148,17 @@ func (a *api) addStored() {
 	}
 	add(a, read("/queues", "list-queues", "List the queues of runs, and how workers serve them", wire.Viewer),
 		func(ctx context.Context, _ *struct{}) (queues, error) {
-			needs, err := a.store.Queues(ctx)
-			if err != nil {
-				return queues{}, err
-			}
-			served, err := a.store.QueueServices(ctx, lo.Map(needs, func(n durable.Needs, _ int) durable.Key { return n.Key() })...)
-			return queues{lo.Map(needs, func(n durable.Needs, _ int) wire.Queue {
-				s := served[n.Key()]
-				return wire.Queue{Needs: n, LastPoll: s.LastPoll, Backlog: s.Backlog, Oldest: s.Oldest}
-			})}, err
+			all, err := a.ListQueues(ctx)
+			return queues{listOf(all)}, err
+		})
+
+	type runners struct {
+		Runners []wire.Runner `json:"runners"`
+	}
+	add(a, read("/runners", "list-runners", "List the runners that are connected, and the runs that they have", wire.Viewer),
+		func(ctx context.Context, _ *struct{}) (runners, error) {
+			all, err := a.ListRunners(ctx)
+			return runners{listOf(all)}, err
 		})
 
 	a.addWaiving()

@@ -12,11 +12,13 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
+	"github.com/grapnel-go/grapnel/internal/version"
 )
 
 // ErrUnavailable is returned by methods of a store that a coordinator does not offer.
@@ -28,6 +30,8 @@ type StoreOptions struct {
 	Lease time.Duration
 	// Wait is how long a request for work waits at the coordinator. Zero means 25 seconds.
 	Wait time.Duration
+	// Capacity is how many runs the worker executes at once, for the list of runners. Zero means unknown.
+	Capacity int
 }
 
 // Store is the part of a coordinator's store that a runner needs, over HTTP: a durable.Holder for a durable.Keeper and a durable.Worker,
@@ -39,6 +43,8 @@ type Store struct {
 
 	closed context.Context //nolint:containedctx // it is a signal, not of any call
 	close  context.CancelFunc
+
+	draining atomic.Bool
 
 	mu       sync.Mutex
 	signals  []durable.Signal
@@ -74,6 +80,9 @@ func (c *Client) Store(runner string, o StoreOptions) *Store {
 // HoldsResults says that the coordinator calls on_result hooks.
 func (*Store) HoldsResults() {}
 
+// RecordDraining says that the worker claims no more runs, for the list of runners.
+func (s *Store) RecordDraining() { s.draining.Store(true) }
+
 // Close ends all waiting calls.
 func (s *Store) Close() error {
 	s.close()
@@ -102,6 +111,7 @@ func (s *Store) poll(
 	s.mu.Unlock()
 	query := url.Values{
 		"wait_seconds": {seconds(s.options.Wait)}, "lease_seconds": {seconds(lease)}, "limit": {strconv.Itoa(limit)}, "signals_tag": {tag},
+		"capacity": {strconv.Itoa(s.options.Capacity)}, "version": {version.Read()}, "draining": {strconv.FormatBool(s.draining.Load())},
 	}
 	for _, name := range slices.Sorted(maps.Keys(labels)) {
 		query.Add("label", name+"="+labels[name])

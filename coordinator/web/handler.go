@@ -47,6 +47,9 @@ type Coordinator interface { //nolint:interfacebloat // one method for each thin
 	CheckBlueprint(ctx context.Context, text []byte, assumed ...string) (wire.Blueprint, error)
 	CreateBlueprint(ctx context.Context, text []byte, by string) (wire.Stored, error)
 	UpdateBlueprint(ctx context.Context, name string, changes []byte, after int64, by string) (wire.Stored, error)
+	// ListRunners returns the runners that are connected, and ListQueues the queues of runs.
+	ListRunners(ctx context.Context) ([]wire.Runner, error)
+	ListQueues(ctx context.Context) ([]wire.Queue, error)
 	// Submit submits a run, Resume the next run of a session, and Retry one that has failed again. Stop stops one.
 	Submit(ctx context.Context, r wire.RunRequest, by string) (durable.Run, error)
 	Resume(ctx context.Context, id agent.SessionID, r wire.ResumeRequest, by string) (durable.Run, error)
@@ -145,7 +148,7 @@ func New(o Options) *Handler {
 		"POST runs/{id}/stop": h.operation("stop-run", h.stopRun), "POST runs/{id}/again": h.operation("submit-run", h.submitRun),
 		"GET rules": h.showRules, "GET rules/hits": h.showHits,
 		"GET submit": h.showSubmit, "POST runs": h.operation("submit-run", h.submitRun),
-		"GET agents": h.showAgents, "GET agents/{name}": h.showAgent,
+		"GET runners": h.showRunners, "GET agents": h.showAgents, "GET agents/{name}": h.showAgent,
 		"GET agents/new": h.showNewAgent, "POST agents/new": h.edit, "GET agents/{name}/edit": h.showEditor, "POST agents/{name}/edit": h.edit,
 		"GET pipelines/{id}": h.showPipeline,
 		"GET whatif":         h.showWhatIf, "POST whatif": h.replayRuns, "POST whatif/patch": h.servePatch, "GET runs/{id}/case": h.serveCase,

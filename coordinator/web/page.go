@@ -150,10 +150,11 @@ func (v *view) putNavigation(p *markup.Page) {
 	if v.readsRuns() {
 		link(partNow, prefix)
 		link(partRuns, prefix+"runs")
-		link(partAgents, agentsPath)
 	}
 	link(partInbox, inboxPath)
 	if v.readsRuns() {
+		link(partAgents, agentsPath)
+		link(partRunners, runnersPath)
 		link(partRules, rulesPath)
 	}
 	p.Put(`</ul></nav>

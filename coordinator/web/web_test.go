@@ -258,7 +258,7 @@ func (r *room) submit(in wire.RunRequest) agent.RunID {
 func TestSignIn(t *testing.T) {
 	r := newRoom(t, nil)
 	assert.Equal(t, "/ui/", r.get("/").Header.Get("Location"))
-	for _, path := range []string{"/ui/runs", "/ui/rules", "/ui/rules/hits?hook=x", "/ui/runs/live", "/ui/live", "/ui/runs/x", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/runs/x/live?after=1", "/ui/inbox", "/ui/inbox/live", "/ui/inbox/wait?run=x&wait=y", "/ui/sessions/x"} {
+	for _, path := range []string{"/ui/runs", "/ui/rules", "/ui/rules/hits?hook=x", "/ui/runs/live", "/ui/live", "/ui/runs/x", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/runners", "/ui/runs/x/live?after=1", "/ui/inbox", "/ui/inbox/live", "/ui/inbox/wait?run=x&wait=y", "/ui/sessions/x"} {
 		got := r.get(path)
 		assert.Equal(t, http.StatusSeeOther, got.StatusCode, path)
 		assert.Equal(t, "/ui/sign-in?"+url.Values{"back": {path}}.Encode(), got.Header.Get("Location"), path)
@@ -567,6 +567,8 @@ type stored struct {
 	agent   wire.Stored
 	rules   []wire.Rule
 	hits    []wire.Hit
+	runners []wire.Runner
+	queues  []wire.Queue
 }
 
 func (s *stored) ListBlueprints(context.Context, string, int) ([]wire.Stored, error) {
@@ -596,6 +598,10 @@ func (s *stored) RuleHits(_ context.Context, hook string, _ wire.HitFilter) (wir
 	hits, _ := coordinator.HitsIn(s.events, s.run.Run, hook, 10)
 	return wire.HitList{Runs: []wire.RunHits{{Run: s.run.Run, Hits: append(hits, s.hits...), More: true}}, Next: "x"}, nil
 }
+
+func (s *stored) ListRunners(context.Context) ([]wire.Runner, error) { return s.runners, nil }
+
+func (s *stored) ListQueues(context.Context) ([]wire.Queue, error) { return s.queues, nil }
 
 func (s *stored) Run(context.Context, agent.RunID) (wire.RunDetail, error) { return s.run, nil }
 
@@ -791,7 +797,11 @@ func hostile(t *testing.T, status wire.Status) *room {
 	}
 	var hit wire.Hit
 	fill(reflect.ValueOf(&hit).Elem(), bad)
-	r := newRoom(t, &stored{run: run, events: events, session: session, agent: about, rules: rules[:], hits: []wire.Hit{hit}})
+	fake := &stored{run: run, events: events, session: session, agent: about, rules: rules[:], hits: []wire.Hit{hit}}
+	fill(reflect.ValueOf(&fake.runners).Elem(), bad)
+	fill(reflect.ValueOf(&fake.queues).Elem(), bad)
+	fake.queues[0].Backlog = 1
+	r := newRoom(t, fake)
 	quoted, err := json.Marshal(map[string]string{bad: bad})
 	require.NoError(t, err)
 	r.hostile = r.ask(agent.Question{Reason: bad, Rule: bad}, string(quoted), string(quoted), string(quoted), `{"to":"`+evil+`"}`)
@@ -807,7 +817,7 @@ func TestHostileText(t *testing.T) {
 	for _, status := range []wire.Status{wire.Completed, wire.Failed, wire.Stopped, wire.Waiting, wire.Pending} {
 		r := hostile(t, status)
 		r.signIn(secret)
-		for _, path := range []string{"/ui/", "/ui/submit", "/ui/whatif?run=x", "/ui/agents?q=%3Cscript%3E", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/agents/new", "/ui/runs", "/ui/rules", "/ui/rules?" + url.Values{"agent": {evil}}.Encode(), "/ui/rules/hits?" + url.Values{"hook": {evil}, "agent": {evil}}.Encode(), "/ui/runs/x", "/ui/runs/x?read=1", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.at(2), r.hostile.link(0), "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
+		for _, path := range []string{"/ui/", "/ui/submit", "/ui/whatif?run=x", "/ui/agents?q=%3Cscript%3E", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/agents/new", "/ui/runners", "/ui/runs", "/ui/rules", "/ui/rules?" + url.Values{"agent": {evil}}.Encode(), "/ui/rules/hits?" + url.Values{"hook": {evil}, "agent": {evil}}.Encode(), "/ui/runs/x", "/ui/runs/x?read=1", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.at(2), r.hostile.link(0), "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
 			page := r.get(path)
 			for _, tag := range tags.FindAllString(page.body, -1) {
 				bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(tag, `""`)

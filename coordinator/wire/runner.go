@@ -18,6 +18,9 @@ type ClaimRequest struct {
 	WaitSeconds  int      `query:"wait_seconds" default:"25" minimum:"0" maximum:"60" doc:"How long to wait for work."`
 	LeaseSeconds int      `query:"lease_seconds" default:"30" minimum:"2" maximum:"600" doc:"How long a run stays with the runner unless it renews its lease."`
 	SignalsTag   string   `query:"signals_tag" maxLength:"64" doc:"The signals_tag of the last response: then this one comes when the signals differ."`
+	Capacity     int      `query:"capacity" minimum:"0" doc:"How many runs the runner executes at once, for the list of runners."`
+	Version      string   `query:"version" maxLength:"64" doc:"The version of its program, for the list of runners."`
+	Draining     bool     `query:"draining" doc:"The runner claims no more runs, for the list of runners."`
 	Limit        int      `query:"limit" default:"1" minimum:"0" maximum:"100" doc:"How many runs to claim at most; zero only receives signals."`
 }
 

@@ -58,6 +58,29 @@ type Queue struct {
 	LastPoll time.Time `json:"last_poll,omitzero"`
 	Backlog  int       `json:"backlog"`
 	Oldest   time.Time `json:"oldest,omitzero"`
+	// Served reports whether a worker has looked for such runs in the last 70 seconds.
+	Served bool `json:"served"`
+}
+
+// Runner is a worker that is connected: of a process on the store, or a runner elsewhere.
+type Runner struct {
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels,omitempty"`
+	// Kinds are the kinds of runs that it executes, and Capacity is how many at once; zero if unknown.
+	Kinds    []durable.Kind `json:"kinds,omitempty"`
+	Capacity int            `json:"capacity,omitempty"`
+	// Runs are the runs that it has.
+	Runs     []RunnerRun `json:"runs"`
+	LastSeen time.Time   `json:"last_seen"`
+	// Draining says that it claims no more runs.
+	Draining bool   `json:"draining,omitempty"`
+	Version  string `json:"version,omitempty"`
+}
+
+// RunnerRun is a run that a runner has.
+type RunnerRun struct {
+	RunID     agent.RunID `json:"run_id"`
+	AgentName string      `json:"agent_name"`
 }
 
 // WaiverRequest describes a waiver: which questions it answers, and until when. Rule and Tool are required.

@@ -275,6 +275,27 @@ var offering = map[string]part{
 			assert.Equal(t, want[:min(limit, 5)], readOwed(t, s, hour, limit))
 		}
 	},
+	"workers": func(t *testing.T, s durable.Store) {
+		assert.Empty(t, must(s.Workers(t.Context()))(t))
+		one := durable.WorkerRecord{Owner: "one", Kinds: []durable.Kind{durable.KindAgent}, Labels: map[string]string{"zone": "eu"}, Capacity: 2, Version: "v1"}
+		require.NoError(t, s.RecordWorker(t.Context(), one))
+		require.NoError(t, s.RecordWorker(t.Context(), durable.WorkerRecord{Owner: "two"}), "it was not recorded before")
+		all := must(s.Workers(t.Context()))(t)
+		require.Len(t, all, 1)
+		seen := all[0].Seen
+		assert.False(t, seen.IsZero())
+		all[0].Seen = time.Time{}
+		assert.Equal(t, []durable.WorkerRecord{one}, all)
+		require.NoError(t, s.RecordWorker(t.Context(), one))
+		assert.True(t, seen.Equal(must(s.Workers(t.Context()))(t)[0].Seen), "an equal record is not written at once")
+		require.NoError(t, s.RecordWorker(t.Context(), durable.WorkerRecord{Owner: "one", Draining: true}))
+		require.NoError(t, s.RecordWorker(t.Context(), durable.WorkerRecord{Owner: "a one", Kinds: one.Kinds}))
+		all = must(s.Workers(t.Context()))(t)
+		require.Len(t, all, 2)
+		assert.Equal(t, "a one", all[0].Owner)
+		assert.True(t, all[1].Draining)
+		assert.Equal(t, one.Labels, all[1].Labels, "the rest stays")
+	},
 	"how queues are served": func(t *testing.T, s durable.Store) {
 		a, b, c := durable.Job{ID: "a", Name: "a"}, durable.Job{ID: "b", Name: "b"}, durable.Job{ID: "c", Name: "c"}
 		keys := []durable.Key{keyOf(a), keyOf(b), testerKey()}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -349,6 +350,16 @@ func (v view) Documents(kind, after string, limit int) (all []durable.Document, 
 	}
 	slices.SortFunc(all, func(a, b durable.Document) int { return cmp.Compare(a.Name, b.Name) })
 	return all[:min(limit, len(all))], nil
+}
+
+// Settings implements store.Rows.
+func (v view) Settings(prefix string) (all [][]byte, _ error) {
+	for _, name := range slices.Sorted(maps.Keys(v.settings)) {
+		if value := v.settings[name]; value != nil && strings.HasPrefix(name, prefix) {
+			all = append(all, bytes.Clone(value))
+		}
+	}
+	return all, nil
 }
 
 // Setting implements store.Rows.

@@ -161,6 +161,8 @@ type Rows interface { //nolint:interfacebloat // one method for each question to
 	Document(kind, name string, version int64) (v Version, found bool, err error)
 	Documents(kind, after string, limit int) ([]durable.Document, error)
 	Setting(name string) ([]byte, error)
+	// Settings returns the values of the settings whose names begin with a prefix.
+	Settings(prefix string) ([][]byte, error)
 }
 
 // Tx reads rows in a transaction, locks them and writes them. A write gets the old row, so that it need not change all of it.
@@ -209,6 +211,7 @@ type Tx interface { //nolint:interfacebloat // one method for each change of a t
 	Prune(before time.Time, limit int) (int, error)
 	// PruneQueues deletes the queues without runs.
 	PruneQueues() error
+	// PutSetting sets a value; nil removes it.
 	PutSetting(name string, value []byte) error
 	// Notify announces a change when the transaction ends.
 	Notify()

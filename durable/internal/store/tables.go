@@ -588,8 +588,17 @@ func (t Tables) Setting(name string) ([]byte, error) {
 	return value, err
 }
 
+// Settings implements Rows.
+func (t Tables) Settings(prefix string) ([][]byte, error) {
+	return SelectAll(t, func(value *[]byte) []any { return []any{value} },
+		`SELECT value FROM settings WHERE substr(name, 1, $1) = $2 ORDER BY name`, len(prefix), prefix)
+}
+
 // PutSetting implements Tx.
 func (t Tables) PutSetting(name string, value []byte) error {
+	if value == nil {
+		return t.Exec(`DELETE FROM settings WHERE name = $1`, name)
+	}
 	return t.Exec(`INSERT INTO settings (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
 }
 

@@ -91,7 +91,7 @@ func runRunner(ctx context.Context, std console.Streams, o *coordinating, server
 	if name == "" {
 		name = fmt.Sprintf("%s-%d-%s", runnerName.ReplaceAllString(labels["host"], "-"), os.Getpid(), strings.ToLower(rand.Text()[:6]))
 	}
-	store := c.Store(name, client.StoreOptions{Lease: o.lease})
+	store := c.Store(name, client.StoreOptions{Lease: o.lease, Capacity: o.capacity})
 	defer store.Close()
 	var refused *client.Error
 	if _, err := store.DenyTools(ctx); errors.As(err, &refused) && (refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
