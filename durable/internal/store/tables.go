@@ -591,7 +591,7 @@ func (t Tables) Setting(name string) ([]byte, error) {
 // Settings implements Rows.
 func (t Tables) Settings(prefix string) ([][]byte, error) {
 	return SelectAll(t, func(value *[]byte) []any { return []any{value} },
-		`SELECT value FROM settings WHERE substr(name, 1, $1) = $2 ORDER BY name`, len(prefix), prefix)
+		`SELECT value FROM settings WHERE name > $1 AND name < $2 ORDER BY name`, prefix, prefix+"\U0010FFFF")
 }
 
 // PutSetting implements Tx.
