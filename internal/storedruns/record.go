@@ -3,6 +3,7 @@ package storedruns
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -61,12 +62,24 @@ func openCalls(s agent.State) (calls []agent.ToolCall) {
 	return calls
 }
 
+// memberDenied is the member of the answer to a call that hooks or people denied.
+const memberDenied = "x_denied"
+
+// DeniedCalls returns the IDs of the calls that hooks or people denied when the run was recorded, in order.
+func DeniedCalls(r *recorded.Run) []string {
+	return lo.FilterMap(r.Messages, func(m replay.Message, _ int) (string, bool) { return m.ToolCallID, m.Other[memberDenied] != nil })
+}
+
 // messageOf converts a message. The calls have the model's own arguments.
 func messageOf(m agent.Message) replay.Message {
 	out := replay.Message{Role: replay.Role(m.Role()), Content: replay.Text(m.Text())}
 	if m.Role() == agent.RoleTool {
 		out.ToolCallID, out.Name, out.Content = m.CallID(), m.Tool(), replay.Text(m.ToolText())
 		out.Error = m.IsError() || m.Status() != agent.ToolExecuted && m.Status() != agent.ToolMocked
+		switch m.Reason() {
+		case agent.ReasonDenied, agent.ReasonNobodyToAsk, agent.ReasonRejected, agent.ReasonHookFailed:
+			out.Other = map[string]json.RawMessage{memberDenied: json.RawMessage("true")}
+		}
 	}
 	for _, c := range m.Calls() {
 		out.ToolCalls = append(out.ToolCalls, replay.ToolCall{

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/samber/lo"
@@ -21,6 +23,7 @@ import (
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/policy/backtest"
 	"github.com/grapnel-go/grapnel/policy/policytest"
+	"github.com/grapnel-go/grapnel/policy/recorded"
 )
 
 // running has room for one replay.
@@ -61,6 +64,7 @@ func Ask(ctx context.Context, c *coordinator.Coordinator, in wire.WhatIfRequest,
 	if err != nil {
 		return wire.WhatIf{}, err
 	}
+	denials := watchDenied(found)
 	told, done := time.Now(), 0
 	report, err := backtest.Run(ctx, found, backtest.Options{
 		Policies: []backtest.Policy{before.policy, after.policy}, Keep: -1,
@@ -77,7 +81,66 @@ func Ask(ctx context.Context, c *coordinator.Coordinator, in wire.WhatIfRequest,
 	out, err := resultOf(report)
 	out.Cut = cut
 	out.NotJudged = append(out.NotJudged, after.notJudged()...)
+	if n := denials.countOthers(report); n > 0 {
+		out.NotJudged = append(out.NotJudged, wire.NotJudged{
+			Why:  "Other rules were in force when these runs were recorded, or people decided: the rules as they are deny other calls.",
+			Runs: n,
+		})
+	}
 	return out, err
+}
+
+// recordedDenials are the calls that were denied when the runs were recorded, by run.
+type recordedDenials struct {
+	mu  sync.Mutex
+	all map[string][]string
+}
+
+// watchDenied notes the denied calls of runs when they are read.
+func watchDenied(found []backtest.Recording) *recordedDenials {
+	d := &recordedDenials{all: map[string][]string{}}
+	for i := range found {
+		read := found[i].Runs
+		found[i].Runs = func(ctx context.Context) iter.Seq2[*recorded.Run, error] {
+			return func(yield func(*recorded.Run, error) bool) {
+				for run, err := range read(ctx) {
+					if err == nil {
+						d.note(run)
+					}
+					if !yield(run, err) {
+						return
+					}
+				}
+			}
+		}
+	}
+	return d
+}
+
+func (d *recordedDenials) note(r *recorded.Run) {
+	if calls := storedruns.DeniedCalls(r); len(calls) > 0 {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.all[r.ID] = calls
+	}
+}
+
+// countOthers returns in how many runs other calls were denied than the rules as they are deny or ask about.
+func (d *recordedDenials) countOthers(report *backtest.Report) (n int) {
+	denied := map[string][]string{}
+	for _, c := range report.Cases {
+		for _, one := range c.Verdicts[0].Decisions {
+			if one.Effect == backtest.Denied && !one.Shadow {
+				denied[c.ID] = append(denied[c.ID], one.ID)
+			}
+		}
+	}
+	for id := range lo.Assign(denied, d.all) {
+		if !lo.ElementsMatch(lo.Uniq(denied[id]), lo.Uniq(d.all[id])) {
+			n++
+		}
+	}
+	return n
 }
 
 // rules are loaded rules.

@@ -2,9 +2,11 @@ package whatif_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/samber/lo"
@@ -16,10 +18,13 @@ import (
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
 	"github.com/grapnel-go/grapnel/coordinator"
+	"github.com/grapnel-go/grapnel/coordinator/api"
 	"github.com/grapnel-go/grapnel/coordinator/internal/whatif"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 	"github.com/grapnel-go/grapnel/durable"
 	"github.com/grapnel-go/grapnel/durable/memory"
+	"github.com/grapnel-go/grapnel/durable/sqlite"
+	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/storedruns"
 	"github.com/grapnel-go/grapnel/policy"
 	"github.com/grapnel-go/grapnel/policy/backtest"
@@ -38,6 +43,18 @@ hooks:
       decision: deny
       reason: '${args.amount} is too much'
 `, amount)
+}
+
+// storedDecision is the form in which decisions are stored.
+func storedDecision(e agent.Event) (durable.EventForm, bool) {
+	h, ok := e.(hooks.Event)
+	if !ok || h.Kind == hooks.HookStart {
+		return durable.EventForm{}, false
+	}
+	data, err := json.Marshal(map[string]any{
+		"run": h.Run.ID, "hook": h.Hook, "point": h.Point, "call_id": h.Call.ID, "decision": h.Decision, "reason": h.Reason, "origin": h.Origin, "shadow": h.Shadow,
+	})
+	return durable.EventForm{Name: h.EventName(), Data: data}, err == nil
 }
 
 // pays stores a run of an agent that pays amounts under rules.
@@ -59,10 +76,10 @@ func pays(t testing.TB, store durable.Store, rules string, amounts ...int) agent
 	require.NoError(t, os.WriteFile(path, []byte(rules), 0o600))
 	p, err := policy.Load([]policy.Layer{{Name: "run", Files: []string{path}}}, policy.Options{})
 	require.NoError(t, err)
-	hooks, err := p.Hooks()
+	list, err := p.Hooks()
 	require.NoError(t, err)
 	a, err := builder.New().WithName("clerk").WithDriver(agenttest.Script(append(all, agenttest.Say("done"))...)).With(
-		capability.UseTools(pay), capability.UseHooks(hooks...), capability.UseDurability{Keeper: durable.Keep(store, durable.Options{})},
+		capability.UseTools(pay), capability.UseHooks(list...), capability.UseDurability{Keeper: durable.Keep(store, durable.Options{Events: storedDecision})},
 	).Build().Get()
 	require.NoError(t, err)
 	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("pay the bills")).Get()
@@ -98,6 +115,15 @@ func TestAsk(t *testing.T) {
 	assert.Contains(t, lo.Map(stricter.NotJudged, func(n wire.NotJudged, _ int) string { return n.Why }),
 		"Stored runs do not have the system prompt, the tools, and the calls of sub-agents: rules cannot see them.")
 
+	otherRules := func(w wire.WhatIf) int {
+		n, _ := lo.Find(w.NotJudged, func(n wire.NotJudged) bool { return strings.HasPrefix(n.Why, "Other rules were in force") })
+		return n.Runs
+	}
+	assert.Zero(t, otherRules(stricter))
+	others, err := ask(t, t.Context(), store, wire.WhatIfRequest{Before: limit(350), Policy: limit(350)}, nil)
+	require.NoError(t, err)
+	assert.Equal(t, 1, otherRules(others), "one run pays 400, which was allowed then")
+
 	looser, err := ask(t, t.Context(), store, wire.WhatIfRequest{Before: limit(1000), Policy: limit(5000), Limit: 3}, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []int{0, 1, 0}, []int{looser.NewlyDenied, looser.NewlyAllowed, looser.Broken}, "what was denied did not succeed")
@@ -115,9 +141,9 @@ func TestAsk(t *testing.T) {
 	require.NoError(t, err)
 	p, err := policy.Load([]policy.Layer{{Name: "run", Files: []string{"p.yaml"}, Read: func(string) ([]byte, error) { return []byte(limit(100)), nil }}}, policy.Options{})
 	require.NoError(t, err)
-	hooks, err := p.Hooks()
+	list, err := p.Hooks()
 	require.NoError(t, err)
-	report, err := backtest.Run(t.Context(), found, backtest.Options{Policies: []backtest.Policy{backtest.Always("p", hooks...)}})
+	report, err := backtest.Run(t.Context(), found, backtest.Options{Policies: []backtest.Policy{backtest.Always("p", list...)}})
 	require.NoError(t, err)
 	assert.Equal(t, stricter.After.Denied, report.Policies[0].Total.Denied)
 }
@@ -213,4 +239,73 @@ func TestCase(t *testing.T) {
 	}
 	_, err = storedruns.Case(t.Context(), store, r, storedruns.Expected{Call: "c9", Decision: "deny"})
 	require.ErrorContains(t, err, "c9")
+}
+
+// Each decision about a call becomes a test case, before it and after it, in force and in shadow; of others the error says why not.
+func TestCaseOfADecision(t *testing.T) {
+	store := memory.New()
+	rules := limit(1000) + `    - {id: watch, mode: shadow, match: {tool: pay}, when: args.amount == 50, decision: deny, reason: small}
+  PostToolUse:
+    - {id: notice, mode: shadow, match: {tool: pay}, when: 'result.text.contains("50")', decision: withhold, reason: secret}
+    - {id: hide, match: {tool: pay}, when: 'result.text.contains("60")', decision: withhold, reason: secret}
+`
+	id := pays(t, store, rules, 2000, 50, 60)
+	c, err := coordinator.New(coordinator.Options{Store: store, AllRuns: true})
+	require.NoError(t, err)
+	events, err := store.Events(t.Context(), id, 0, 100)
+	require.NoError(t, err)
+	made := map[string]string{}
+	for _, e := range events {
+		call, ok := coordinator.HookCallOf(e.Name, e.At, e.Data)
+		if !ok || call.Decision == "" || call.Decision == string(hooks.Pass) {
+			continue
+		}
+		name, text, err := api.Local{Coordinator: c}.Case(t.Context(), id, wire.CaseRequest{Decision: e.Seq})
+		if call.Origin.Rule == "hide" {
+			require.ErrorContains(t, err, "is not stored")
+			continue
+		}
+		require.NoError(t, err)
+		assert.Equal(t, "payments.test.yaml", name)
+		made[call.Origin.Rule] = string(text)
+	}
+	assert.ElementsMatch(t, []string{"limit", "watch", "notice"}, lo.Keys(made))
+	for rule, text := range made {
+		dir := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "payments.yaml"), []byte(rules), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "payments.test.yaml"), []byte(text), 0o600))
+		suite, err := policytest.Open(filepath.Join(dir, "payments.test.yaml"))
+		require.NoError(t, err, text)
+		result, err := suite.Run(t.Context(), policytest.Options{})
+		require.NoError(t, err)
+		assert.Zero(t, result.FailedCases(), "%s: %s\n%+v", rule, text, result.Cases)
+	}
+	for _, in := range []wire.CaseRequest{{Decision: 999}, {Decision: -1}, {}, {Call: "c9"}} {
+		_, _, err := api.Local{Coordinator: c}.Case(t.Context(), id, in)
+		invalid := &coordinator.InvalidError{}
+		require.ErrorAs(t, err, &invalid, "%+v", in)
+	}
+}
+
+// Without the key of an encrypted store, the runs that cannot be read are counted, with the reason.
+func TestEncryptedStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runs.db")
+	for _, o := range []sqlite.Options{{Encryption: &durable.Encryption{Key: []byte(strings.Repeat("k", 32))}}, {}} {
+		store, err := sqlite.Open(t.Context(), path, o)
+		require.NoError(t, err)
+		if o.Encryption != nil {
+			pays(t, store, limit(1000), 50)
+		}
+		out, err := ask(t, t.Context(), store, wire.WhatIfRequest{Policy: limit(10)}, nil)
+		require.NoError(t, err)
+		if o.Encryption != nil {
+			assert.Equal(t, []int{1, 1}, []int{out.Runs, out.NewlyDenied})
+		} else {
+			assert.Zero(t, out.Runs)
+			require.NotEmpty(t, out.NotJudged)
+			assert.Contains(t, out.NotJudged[0].Why, "encrypted")
+			assert.Equal(t, 1, out.NotJudged[0].Runs)
+		}
+		require.NoError(t, store.Close())
+	}
 }
