@@ -38,7 +38,8 @@ func (h *Handler) showRunners(w http.ResponseWriter, r *http.Request, v *view) {
 	v.Put("<h1>Runners</h1>\n")
 	v.putUnserved(queues)
 	v.Put("<section><h2>Connected</h2>\n")
-	v.PutIf(len(all) == 0, `<p>No runner was connected in the last ten minutes: <code>grapnel serve</code> is one, and <code>grapnel runner</code> elsewhere.</p>
+	v.PutIf(len(all) == 0, `<p>No runner was connected in the last ten minutes:
+<code>grapnel serve</code> is one, and <code>grapnel runner</code> elsewhere.</p>
 `)
 	v.Put("<ul>\n")
 	for _, one := range all {
