@@ -25,7 +25,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	for _, role := range []wire.Role{wire.Operator, wire.Admin, wire.RunnerRole} {
 		clients[role] = b.plain(s, role)
 	}
-	last := ""
+	last := "0"
 	entries := func() []map[string]any {
 		status, text := clients[wire.Admin].send(http.MethodGet, "/audit?limit=1000&after="+last, "", nil)
 		require.Equal(t, http.StatusOK, status)
@@ -160,7 +160,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		path, _, _ = strings.Cut(path, "?")
 		all := entries()
 		require.Len(t, all, 1, route)
-		want := map[string]any{"by": string(c.role), "operation": operations[route], "path": path}
+		want := map[string]any{"by": string(c.role), "operation": operations[route], "path": path, "status": "ok"}
 		if run != "" {
 			want["run_id"] = string(run)
 		}
@@ -175,6 +175,39 @@ func TestEveryChangeIsAudited(t *testing.T) {
 			assert.Empty(t, entries())
 		}
 	}
+	// What is refused is recorded with its status. Reading has filters, and begins with the newest.
+	for _, c := range []struct {
+		path, status string
+		body         any
+	}{
+		{"/runs/run_none/stop", "404", map[string]any{}}, {"/runs", "422", map[string]any{"agent_name": "nobody"}},
+		{"/runs/run_1/signals", "404", map[string]any{"kind": "pause"}},
+	} {
+		entries()
+		clients[wire.Operator].send(http.MethodPost, c.path, "", c.body)
+		all := entries()
+		require.Len(t, all, 1, c.path)
+		assert.Equal(t, c.status, all[0]["status"], c.path)
+	}
+	read := func(query string) (list wire.AuditList) {
+		t.Helper()
+		status, text := clients[wire.Admin].send(http.MethodGet, "/audit?"+query, "", nil)
+		require.Equal(t, http.StatusOK, status)
+		require.NoError(t, json.Unmarshal(text, &list))
+		return list
+	}
+	refused := read("status=failed&by=operator")
+	require.Len(t, refused.Entries, 3)
+	assert.Equal(t, []string{"/runs/run_1/signals", "/runs", "/runs/run_none/stop"},
+		lo.Map(refused.Entries, func(e wire.AuditEntry, _ int) string { return e.Path }))
+	assert.Empty(t, refused.Next)
+	assert.Len(t, read("run=run_none").Entries, 1)
+	assert.Len(t, read("operation=retry-run&status=ok").Entries, 1)
+	assert.Empty(t, read("by=nobody").Entries)
+	first := read("limit=2")
+	require.Len(t, first.Entries, 2)
+	assert.Less(t, read("limit=1&before=" + first.Next).Entries[0].ID, first.Next)
+
 	for _, path := range []string{"/stored-runs", "/deny-tools", "/queues"} { // which only read
 		clients[wire.Operator].send(http.MethodGet, path, "r1", nil)
 		assert.Empty(t, entries())

@@ -2,6 +2,7 @@ package coordinator_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -221,7 +222,7 @@ func (b *bench) audit(after string) []wire.AuditEntry {
 	var log struct {
 		Entries []wire.AuditEntry `json:"entries"`
 	}
-	b.ask(http.MethodGet, "/audit?after="+after, "", &log)
+	b.ask(http.MethodGet, "/audit?after="+cmp.Or(after, "0"), "", &log)
 	return log.Entries
 }
 

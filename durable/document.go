@@ -22,6 +22,8 @@ type Documents interface {
 	// ListDocuments returns the newest versions of at most limit documents of a kind whose names follow the name after, in the
 	// order of the bytes of their names, without those that were deleted.
 	ListDocuments(ctx context.Context, kind, after string, limit int) ([]Document, error)
+	// ListDocumentsBefore works like ListDocuments, for those before a name, the last one first; an empty name is behind all.
+	ListDocumentsBefore(ctx context.Context, kind, before string, limit int) ([]Document, error)
 	// DeleteDocument deletes a document. Its versions remain, for runs that refer to them. It returns ErrNotFound when the
 	// document does not exist or was deleted, and ErrConflict unless version is that of the newest version, or zero.
 	DeleteDocument(ctx context.Context, kind, name string, version int64) error

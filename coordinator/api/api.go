@@ -320,6 +320,7 @@ func addQuiet[I any](a *api, o huma.Operation, do func(ctx context.Context, in *
 
 // finish records an operation that has changed nothing, and converts its error to a response.
 func (a *api) finish(ctx context.Context, o huma.Operation, err error) error {
+	setOutcome(ctx, outcomeOf(err))
 	return a.problem(ctx, o, cmp.Or(err, recordNow(ctx, a.store)))
 }
 
@@ -339,22 +340,39 @@ func (a *api) problem(ctx context.Context, o huma.Operation, err error) error {
 		return status
 	}
 	cause.Set(ctx, err)
+	if seq, ok := errors.AsType[*durable.SeqError](err); ok {
+		err = seq
+	}
+	if status := statusOf(err); status != http.StatusServiceUnavailable {
+		return huma.NewError(status, err.Error())
+	}
+	a.logError(o.OperationID, err)
+	return huma.NewError(http.StatusServiceUnavailable, "the store does not answer: try again")
+}
+
+// statusOf returns the status of the response for an error.
+func statusOf(err error) int {
+	if _, ok := errors.AsType[*coordinator.InvalidError](err); ok {
+		return http.StatusUnprocessableEntity
+	}
+	if status, ok := errors.AsType[huma.StatusError](err); ok {
+		return status.GetStatus()
+	}
 	if changed, ok := errors.AsType[*coordinator.ChangedError](err); ok && changed.Read != 0 {
-		return huma.NewError(http.StatusPreconditionFailed, err.Error())
+		return http.StatusPreconditionFailed
 	}
 	for known, status := range map[error]int{
 		durable.ErrNotFound: http.StatusNotFound, durable.ErrConflict: http.StatusConflict, durable.ErrExists: http.StatusConflict,
 		durable.ErrEnded: http.StatusConflict, durable.ErrStale: http.StatusConflict, coordinator.ErrKeyUsed: http.StatusConflict,
 	} {
 		if errors.Is(err, known) {
-			return huma.NewError(status, err.Error())
+			return status
 		}
 	}
-	if seq, ok := errors.AsType[*durable.SeqError](err); ok {
-		return huma.NewError(http.StatusConflict, seq.Error())
+	if _, ok := errors.AsType[*durable.SeqError](err); ok {
+		return http.StatusConflict
 	}
-	a.logError(o.OperationID, err)
-	return huma.NewError(http.StatusServiceUnavailable, "the store does not answer: try again")
+	return http.StatusServiceUnavailable
 }
 
 // listOf returns a list that is not null as JSON.

@@ -1,11 +1,14 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +38,7 @@ const auditTime = "20060102T150405.000000000Z"
 // audited is what the audit log says about a request besides its author, and the entry of it that the next change stores.
 type audited struct {
 	operation, path, runner string
+	status                  string // when no change has stored the entry
 	entry                   durable.Companion
 }
 
@@ -68,8 +72,16 @@ func (a *api) record(ctx context.Context, detail string) {
 		}
 		return newEntry(wire.AuditEntry{
 			By: by.Name, TokenID: by.ID, Operation: target.operation, Path: target.path, Detail: strings.Join(lo.Compact(words), " "),
+			Status: target.status,
 		})
 	})
+}
+
+// setOutcome sets the status of the entry of a request that no change has stored.
+func setOutcome(ctx context.Context, status string) {
+	if target, _ := ctx.Value(auditedKey{}).(*audited); target != nil {
+		target.status = status
+	}
 }
 
 // recordNow adds to the audit log what a request was to change and has not changed, even if its client has gone.
@@ -96,6 +108,7 @@ func newEntry(e wire.AuditEntry) durable.Document {
 			*text = strings.ToValidUTF8((*text)[:maxAudited], "") + "…"
 		}
 	}
+	e.Status = cmp.Or(e.Status, auditOK)
 	e.Time = time.Now().UTC()
 	e.ID = e.Time.Format(auditTime) + "-" + rand.Text()[:8]
 	data, _ := json.Marshal(e) //nolint:errchkjson // texts and a time can always be written
@@ -103,25 +116,61 @@ func newEntry(e wire.AuditEntry) durable.Document {
 }
 
 func (a *api) addAudit() {
-	type auditInput struct {
-		After string `query:"after" doc:"Only entries after the one with this ID."`
-		Limit int    `query:"limit" default:"100" minimum:"1" maximum:"1000"`
-	}
-	type auditLog struct {
-		Entries []wire.AuditEntry `json:"entries"`
-	}
-	add(a, route(http.MethodGet, "/audit", "read-audit-log", "Read who has changed what, and when: the oldest first", wire.Admin),
-		func(ctx context.Context, in *auditInput) (auditLog, error) {
-			docs, err := a.store.ListDocuments(ctx, kindAudit, in.After, in.Limit)
-			if err != nil {
-				return auditLog{}, err
-			}
-			all := make([]wire.AuditEntry, len(docs))
-			for i, d := range docs {
-				if err := json.Unmarshal(d.Data, &all[i]); err != nil {
-					return auditLog{}, fmt.Errorf("reading entry %s of the audit log: %w", d.Name, err)
-				}
-			}
-			return auditLog{all}, nil
+	add(a, route(http.MethodGet, "/audit", "read-audit-log", "Read who has changed what, and when: the newest first", wire.Admin),
+		func(ctx context.Context, in *wire.AuditFilter) (wire.AuditList, error) {
+			return listAudit(ctx, a.store, *in)
 		})
+}
+
+// auditRead is how many entries a page with a filter reads.
+const auditRead = 2000
+
+// listAudit returns a page of the audit log.
+func listAudit(ctx context.Context, store durable.Documents, f wire.AuditFilter) (wire.AuditList, error) {
+	out := wire.AuditList{Entries: []wire.AuditEntry{}}
+	limit, read := cmp.Or(f.Limit, durable.DefaultLimit), f.By+f.Operation+f.Run+f.Status
+	most := lo.Ternary(read == "", limit, auditRead)
+	list, from := store.ListDocumentsBefore, f.Before
+	if f.After != "" {
+		list, from = store.ListDocuments, f.After
+	}
+	docs, err := list(ctx, kindAudit, from, most)
+	if err != nil {
+		return out, err
+	}
+	last := ""
+	for _, d := range docs {
+		var e wire.AuditEntry
+		if err := json.Unmarshal(d.Data, &e); err != nil {
+			return out, fmt.Errorf("reading entry %s of the audit log: %w", d.Name, err)
+		}
+		if last = d.Name; selectsEntry(f, e) {
+			out.Entries = append(out.Entries, e)
+		}
+		if len(out.Entries) == limit {
+			break
+		}
+	}
+	if len(out.Entries) == limit || len(docs) == most {
+		out.Next = last
+	}
+	return out, nil
+}
+
+// selectsEntry reports whether a filter selects an entry.
+func selectsEntry(f wire.AuditFilter, e wire.AuditEntry) bool {
+	return (f.By == "" || f.By == e.By) && (f.Operation == "" || f.Operation == e.Operation) &&
+		(f.Status == "" || f.Status == e.Status || f.Status == "failed" && e.Status != auditOK) &&
+		(f.Run == "" || f.Run == string(e.Run) || slices.Contains(strings.Split(e.Path, "/"), f.Run) || slices.Contains(strings.Fields(e.Detail), f.Run))
+}
+
+// auditOK is the status of an entry about a request that was done.
+const auditOK = "ok"
+
+// outcomeOf returns the status of an entry about a request with an error, if any.
+func outcomeOf(err error) string {
+	if err == nil {
+		return auditOK
+	}
+	return strconv.Itoa(statusOf(err))
 }

@@ -24,10 +24,20 @@ func (l Local) TokenByHash(ctx context.Context, hash string) (wire.Token, error)
 }
 
 // WithAuditEntry returns a context for changes with an entry of the audit log, whose ID and time it sets: the first change stores it in its
-// transaction. Finish stores it if no change has.
-func (l Local) WithAuditEntry(ctx context.Context, e wire.AuditEntry) (changing context.Context, finish func() error) {
+// transaction. Finish stores it with the outcome if no change has.
+func (l Local) WithAuditEntry(ctx context.Context, e wire.AuditEntry) (changing context.Context, finish func(failed error) error) {
 	var entry durable.Companion
 	entry.Set(func(...durable.Run) durable.Document { return newEntry(e) })
 	ctx = durable.WithCompanion(ctx, &entry)
-	return ctx, func() error { return recordNow(ctx, l.Store()) }
+	return ctx, func(err error) error {
+		if durable.HasCompanion(ctx) { // no change has stored it
+			e.Status = outcomeOf(err)
+		}
+		return recordNow(ctx, l.Store())
+	}
+}
+
+// Audit returns a page of the audit log, newest first.
+func (l Local) Audit(ctx context.Context, f wire.AuditFilter) (wire.AuditList, error) {
+	return listAudit(ctx, l.Store(), f)
 }

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -174,6 +175,7 @@ func (a *api) authorize(to huma.API, ctx huma.Context, next func(huma.Context)) 
 	default:
 		ctx = a.audit(huma.WithValue(ctx, identityKey{}, about))
 		next(ctx)
+		setOutcome(ctx.Context(), strconv.Itoa(ctx.Status()))
 		if err := recordNow(ctx.Context(), a.store); err != nil { // of a request that was refused before its operation
 			a.logError("recording a request", err)
 		}

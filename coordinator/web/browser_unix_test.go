@@ -40,7 +40,7 @@ func TestPagesInABrowser(t *testing.T) {
 		hostile(t, wire.Completed), hostile(t, wire.Failed), newRoom(t, nil),
 	} {
 		b.Do("Network.clearBrowserCookies", nil, nil)
-		paths := []string{"/ui/sign-in", "/ui/", "/ui/runs", "/ui/rules", "/ui/rules/hits?hook=ours%2Fno-delete", "/ui/runs/run_1", "/ui/runs/run_1?read=1", "/ui/inbox", "/ui/whatif?file=library:secrets"}
+		paths := []string{"/ui/sign-in", "/ui/", "/ui/runs", "/ui/audit", "/ui/rules", "/ui/rules/hits?hook=ours%2Fno-delete", "/ui/runs/run_1", "/ui/runs/run_1?read=1", "/ui/inbox", "/ui/whatif?file=library:secrets"}
 		if r.hostile != nil {
 			paths = append(paths, "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/agents/new", "/ui/runners", "/ui/submit", "/ui/sessions/x", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.link(2))
 		}
@@ -219,7 +219,7 @@ func TestNothingShifts(t *testing.T) {
 				continue
 			}
 			a := r.ask(agent.Question{Reason: "it publishes"}, "", `{"command":"git push"}`)
-			for _, path := range []string{"/ui/", "/ui/runs", "/ui/rules", "/ui/rules/hits?hook=x", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/runners", "/ui/submit", "/ui/runs/run_1", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", a.at(0), a.link(0), "/ui/nothing"} {
+			for _, path := range []string{"/ui/", "/ui/runs", "/ui/audit", "/ui/rules", "/ui/rules/hits?hook=x", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/runners", "/ui/submit", "/ui/runs/run_1", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", a.at(0), a.link(0), "/ui/nothing"} {
 				open(path)
 			}
 			b.Do("Network.clearBrowserCookies", nil, nil)

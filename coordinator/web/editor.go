@@ -291,7 +291,7 @@ func (h *Handler) save(w http.ResponseWriter, r *http.Request, v *view, e *edito
 	} else {
 		stored, err = h.replace(ctx, e, text, v.who.Name)
 	}
-	err = errors.Join(err, finish())
+	err = errors.Join(err, finish(err))
 	if changed, ok := errors.AsType[*coordinator.ChangedError](err); ok && e.name != "" {
 		if err = h.mergeOther(r.Context(), e, changed); err == nil {
 			h.replyEditor(w, v, e, http.StatusConflict)

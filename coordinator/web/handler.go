@@ -60,8 +60,11 @@ type Coordinator interface { //nolint:interfacebloat // one method for each thin
 	// WhatIf replays stored runs with other rules, and tells progress how far it is. Case returns a test case, and the name of its file.
 	WhatIf(ctx context.Context, in wire.WhatIfRequest, progress func(wire.WhatIfProgress)) (wire.WhatIf, error)
 	Case(ctx context.Context, id agent.RunID, in wire.CaseRequest) (name string, text []byte, err error)
-	// WithAuditEntry returns a context whose first change stores an entry of the audit log with it. Finish stores it if no change has.
-	WithAuditEntry(ctx context.Context, e wire.AuditEntry) (changing context.Context, finish func() error)
+	// Audit returns a page of the audit log, newest first.
+	Audit(ctx context.Context, f wire.AuditFilter) (wire.AuditList, error)
+	// WithAuditEntry returns a context whose first change stores an entry of the audit log with it. Finish stores it, with the outcome, if
+	// no change has.
+	WithAuditEntry(ctx context.Context, e wire.AuditEntry) (changing context.Context, finish func(failed error) error)
 }
 
 // Options configures the pages.
@@ -146,7 +149,7 @@ func New(o Options) *Handler {
 		"GET {$}": h.showOverview, "GET live": h.streamOverview, "GET runs": h.showRuns, "GET runs/live": h.streamRuns,
 		"GET runs/{id}": h.showRun, "GET runs/{id}/live": h.streamRun, "GET sessions/{id}": h.showSession,
 		"POST runs/{id}/stop": h.operation("stop-run", h.stopRun), "POST runs/{id}/again": h.operation("submit-run", h.submitRun),
-		"GET rules": h.showRules, "GET rules/hits": h.showHits,
+		"GET audit": h.showAudit, "GET rules": h.showRules, "GET rules/hits": h.showHits,
 		"GET submit": h.showSubmit, "POST runs": h.operation("submit-run", h.submitRun),
 		"GET runners": h.showRunners, "GET agents": h.showAgents, "GET agents/{name}": h.showAgent,
 		"GET agents/new": h.showNewAgent, "POST agents/new": h.edit, "GET agents/{name}/edit": h.showEditor, "POST agents/{name}/edit": h.edit,

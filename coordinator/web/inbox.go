@@ -534,7 +534,8 @@ func (h *Handler) recordAnswer(
 		what += " by a link"
 	}
 	who := viewOf(ctx).who
-	return h.o.Coordinator.WithAuditEntry(ctx, wire.AuditEntry{
+	storing, store := h.o.Coordinator.WithAuditEntry(ctx, wire.AuditEntry{
 		By: who.Name, TokenID: who.ID, Operation: "answer", Path: linksPath, Run: run, Detail: what,
 	})
+	return storing, func() error { return store(durable.ErrConflict) } // an answer that changed nothing
 }

@@ -62,6 +62,7 @@ const (
 	partRuns  = "Runs"
 	partInbox = "Inbox"
 	partRules = "Rules"
+	partAudit = "Audit"
 )
 
 // view is one page for one person.
@@ -156,6 +157,9 @@ func (v *view) putNavigation(p *markup.Page) {
 		link(partAgents, agentsPath)
 		link(partRunners, runnersPath)
 		link(partRules, rulesPath)
+	}
+	if v.who.Role == wire.Admin {
+		link(partAudit, auditPath)
 	}
 	p.Put(`</ul></nav>
 <form method="post" action="%s" class="who"><p><b>%s</b> %s</p><button>Sign out</button></form></header>

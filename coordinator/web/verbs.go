@@ -41,7 +41,7 @@ func (h *Handler) operation(name string, do verb) func(http.ResponseWriter, *htt
 				By: v.who.Name, TokenID: v.who.ID, Operation: name, Path: r.URL.Path, Detail: detail,
 			})
 			at, err = do(ctx, v, r.PathValue("id"), r.PostForm)
-			err = errors.Join(err, finish())
+			err = errors.Join(err, finish(err))
 		}
 		status := http.StatusUnprocessableEntity
 		invalid, isInvalid := errors.AsType[*coordinator.InvalidError](err)

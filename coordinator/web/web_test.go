@@ -258,7 +258,7 @@ func (r *room) submit(in wire.RunRequest) agent.RunID {
 func TestSignIn(t *testing.T) {
 	r := newRoom(t, nil)
 	assert.Equal(t, "/ui/", r.get("/").Header.Get("Location"))
-	for _, path := range []string{"/ui/runs", "/ui/rules", "/ui/rules/hits?hook=x", "/ui/runs/live", "/ui/live", "/ui/runs/x", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/runners", "/ui/runs/x/live?after=1", "/ui/inbox", "/ui/inbox/live", "/ui/inbox/wait?run=x&wait=y", "/ui/sessions/x"} {
+	for _, path := range []string{"/ui/runs", "/ui/audit", "/ui/rules", "/ui/rules/hits?hook=x", "/ui/runs/live", "/ui/live", "/ui/runs/x", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/runners", "/ui/runs/x/live?after=1", "/ui/inbox", "/ui/inbox/live", "/ui/inbox/wait?run=x&wait=y", "/ui/sessions/x"} {
 		got := r.get(path)
 		assert.Equal(t, http.StatusSeeOther, got.StatusCode, path)
 		assert.Equal(t, "/ui/sign-in?"+url.Values{"back": {path}}.Encode(), got.Header.Get("Location"), path)
@@ -452,6 +452,28 @@ func TestPageOfRules(t *testing.T) {
 	}
 }
 
+// Admins read who did what, and what was refused.
+func TestPageOfTheAuditLog(t *testing.T) {
+	r := newRoom(t, nil)
+	id := r.submit(wire.RunRequest{AgentName: "plain"})
+	r.signIn(r.token(wire.Operator))
+	assert.Equal(t, http.StatusForbidden, r.get("/ui/audit").StatusCode)
+	assert.NotContains(t, r.get("/ui/").body, `href="/ui/audit"`)
+	r.do(http.MethodPost, "/ui/runs/"+string(id)+"/stop", url.Values{"reason": {"wrong"}})
+	r.do(http.MethodPost, "/ui/runs/"+string(id)+"/stop", url.Values{"reason": {"again"}})
+	r.signIn(secret)
+	page := text(r.get("/ui/audit").body)
+	assert.Contains(t, page, "stop-run by my-operator: done")
+	assert.Contains(t, page, "stop-run by my-operator: not done, 409")
+	assert.Contains(t, page, "create-token by local: done")
+	page = r.get("/ui/audit?operation=stop-run&status=failed&run=" + string(id)).body
+	assert.Contains(t, page, runLink(id))
+	assert.Equal(t, 1, strings.Count(page, "stop-run by")+strings.Count(page, "<b>stop-run</b>"))
+	assert.Contains(t, r.get("/ui/audit?by=nobody").body, "No entry matches")
+}
+
+func runLink(id agent.RunID) string { return `href="/ui/runs/` + string(id) + `"` }
+
 // CO-31
 func TestListOfRuns(t *testing.T) {
 	r := newRoom(t, nil)
@@ -569,6 +591,7 @@ type stored struct {
 	hits    []wire.Hit
 	runners []wire.Runner
 	queues  []wire.Queue
+	audited []wire.AuditEntry
 }
 
 func (s *stored) ListBlueprints(context.Context, string, int) ([]wire.Stored, error) {
@@ -588,6 +611,10 @@ func (s *stored) Blueprint(_ context.Context, _ string, version int64) (wire.Sto
 
 func (s *stored) ListVersions(context.Context, string, int64, int) ([]wire.BlueprintVersion, error) {
 	return []wire.BlueprintVersion{{Version: 2, By: s.agent.By}, {Version: 1, By: s.agent.By}}, nil
+}
+
+func (s *stored) Audit(context.Context, wire.AuditFilter) (wire.AuditList, error) {
+	return wire.AuditList{Entries: s.audited, Next: "x"}, nil
 }
 
 func (s *stored) Rules(context.Context, wire.RuleFilter) (wire.RuleList, error) {
@@ -801,6 +828,8 @@ func hostile(t *testing.T, status wire.Status) *room {
 	fill(reflect.ValueOf(&fake.runners).Elem(), bad)
 	fill(reflect.ValueOf(&fake.queues).Elem(), bad)
 	fake.queues[0].Backlog = 1
+	fake.audited = make([]wire.AuditEntry, 1)
+	fill(reflect.ValueOf(&fake.audited[0]).Elem(), bad)
 	r := newRoom(t, fake)
 	quoted, err := json.Marshal(map[string]string{bad: bad})
 	require.NoError(t, err)
@@ -817,7 +846,7 @@ func TestHostileText(t *testing.T) {
 	for _, status := range []wire.Status{wire.Completed, wire.Failed, wire.Stopped, wire.Waiting, wire.Pending} {
 		r := hostile(t, status)
 		r.signIn(secret)
-		for _, path := range []string{"/ui/", "/ui/submit", "/ui/whatif?run=x", "/ui/agents?q=%3Cscript%3E", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/agents/new", "/ui/runners", "/ui/runs", "/ui/rules", "/ui/rules?" + url.Values{"agent": {evil}}.Encode(), "/ui/rules/hits?" + url.Values{"hook": {evil}, "agent": {evil}}.Encode(), "/ui/runs/x", "/ui/runs/x?read=1", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.at(2), r.hostile.link(0), "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
+		for _, path := range []string{"/ui/", "/ui/submit", "/ui/whatif?run=x", "/ui/agents?q=%3Cscript%3E", "/ui/agents", "/ui/agents/x", "/ui/agents/x/edit", "/ui/agents/new", "/ui/runners", "/ui/runs", "/ui/audit?" + url.Values{"by": {evil}, "run": {evil}}.Encode(), "/ui/rules", "/ui/rules?" + url.Values{"agent": {evil}}.Encode(), "/ui/rules/hits?" + url.Values{"hook": {evil}, "agent": {evil}}.Encode(), "/ui/runs/x", "/ui/runs/x?read=1", "/ui/sessions/x", "/ui/inbox", "/ui/inbox?show=decided", r.hostile.at(0), r.hostile.at(2), r.hostile.link(0), "/ui/runs?" + url.Values{"q": {"<script>alert(1)</script>"}, "name": {`"><script>`}}.Encode(), "/ui/sign-in?code=%22%3E%3Cscript%3E"} {
 			page := r.get(path)
 			for _, tag := range tags.FindAllString(page.body, -1) {
 				bare := regexp.MustCompile(`"[^"]*"`).ReplaceAllString(tag, `""`)

@@ -50,4 +50,25 @@ type AuditEntry struct {
 	// signal to the run, or the runner.
 	Run    agent.RunID `json:"run_id,omitempty"`
 	Detail string      `json:"detail,omitempty"`
+	// Status is ok, or the status of the response to a request that was refused or has failed, such as 409. An entry that is stored
+	// with a change is always ok.
+	Status string `json:"status"`
+}
+
+// AuditFilter selects entries of the audit log: the query of GET /audit.
+type AuditFilter struct {
+	By        string `query:"by" doc:"Only entries of this author."`
+	Operation string `query:"operation" doc:"Only entries of this operation, such as stop-run."`
+	Run       string `query:"run" doc:"Only entries that name this run."`
+	Status    string `query:"status" doc:"Only entries with this status: ok, failed for all others, or a number such as 409."`
+	Before    string `query:"before" doc:"Only entries before the one with this ID: next of the page before."`
+	After     string `query:"after" doc:"Only entries after the one with this ID, the oldest first: for programs that follow the log."`
+	Limit     int    `query:"limit" default:"100" minimum:"1" maximum:"1000"`
+}
+
+// AuditList is a page of the audit log, newest first.
+type AuditList struct {
+	Entries []AuditEntry `json:"entries"`
+	// Next, unless empty, is the value of before for the next page. A page may be short, or empty, and still have a next one.
+	Next string `json:"next,omitempty"`
 }

@@ -44,6 +44,24 @@ func namesOfDocuments(t *testing.T, s durable.Store, kind, after string, limit i
 
 // documenting tests documents.
 var documenting = map[string]part{
+	"the last ones first": func(t *testing.T, s durable.Store) {
+		for _, name := range []string{"a", "b\xff", "b", "c", "gone"} {
+			require.NoError(t, second(s.PutDocument(t.Context(), durable.Document{Kind: "k", Name: name, Data: []byte("data of " + name)})))
+		}
+		require.NoError(t, second(s.PutDocument(t.Context(), durable.Document{Kind: "other", Name: "d"})))
+		require.NoError(t, s.DeleteDocument(t.Context(), "k", "gone", 0))
+		list := func(before string, limit int) (names []string) {
+			for _, d := range must(s.ListDocumentsBefore(t.Context(), "k", before, limit))(t) {
+				assert.Equal(t, "data of "+d.Name, string(d.Data))
+				names = append(names, d.Name)
+			}
+			return names
+		}
+		assert.Equal(t, []string{"c", "b\xff", "b", "a"}, list("", 10))
+		assert.Equal(t, []string{"b", "a"}, list("b\xff", 10))
+		assert.Equal(t, []string{"b\xff"}, list("c", 1))
+		assert.Empty(t, list("a", 10))
+	},
 	"each change is a version": func(t *testing.T, s durable.Store) {
 		created := submitJobs(t, s, newJob("r"))[0].Created
 		for n := range int64(3) {

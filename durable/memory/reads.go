@@ -342,14 +342,27 @@ func (v view) Document(kind, name string, version int64) (_ store.Version, found
 }
 
 // Documents implements store.Rows.
-func (v view) Documents(kind, after string, limit int) (all []durable.Document, _ error) {
+func (v view) Documents(kind, after string, limit int) ([]durable.Document, error) {
+	all := v.documentsOf(kind, func(name string) bool { return name > after })
+	return all[:min(limit, len(all))], nil
+}
+
+// DocumentsBefore implements store.Rows.
+func (v view) DocumentsBefore(kind, before string, limit int) ([]durable.Document, error) {
+	all := v.documentsOf(kind, func(name string) bool { return before == "" || name < before })
+	slices.Reverse(all)
+	return all[:min(limit, len(all))], nil
+}
+
+// documentsOf returns the documents of a kind with some names, in their order.
+func (v view) documentsOf(kind string, with func(name string) bool) (all []durable.Document) {
 	for id, d := range v.documents {
-		if id.kind == kind && id.name > after && !d.deleted {
+		if id.kind == kind && with(id.name) && !d.deleted {
 			all = append(all, cloneDocument(d.versions[len(d.versions)-1]))
 		}
 	}
 	slices.SortFunc(all, func(a, b durable.Document) int { return cmp.Compare(a.Name, b.Name) })
-	return all[:min(limit, len(all))], nil
+	return all
 }
 
 // Settings implements store.Rows.

@@ -160,6 +160,8 @@ type Rows interface { //nolint:interfacebloat // one method for each question to
 	// Document returns a version of a document; zero means the last one.
 	Document(kind, name string, version int64) (v Version, found bool, err error)
 	Documents(kind, after string, limit int) ([]durable.Document, error)
+	// DocumentsBefore returns the documents before a name, unless that is empty, the last one first.
+	DocumentsBefore(kind, before string, limit int) ([]durable.Document, error)
 	Setting(name string) ([]byte, error)
 	// Settings returns the values of the settings whose names begin with a prefix.
 	Settings(prefix string) ([][]byte, error)

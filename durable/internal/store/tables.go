@@ -527,6 +527,12 @@ const documentColumns = `kind, name, version, at, who, data,
 // DocumentsQuery reads the newest versions of the documents of a kind.
 const DocumentsQuery = `SELECT ` + documentColumns + ` FROM documents d WHERE kind = $1 AND name > $2 AND newest ORDER BY name LIMIT $3`
 
+// DocumentsBeforeQuery reads the newest versions of the documents of a kind, the last one first.
+const DocumentsBeforeQuery = `SELECT ` + documentColumns + ` FROM documents d WHERE kind = $1 AND name < $2 AND newest ORDER BY name DESC LIMIT $3`
+
+// lastName is behind the names of all documents.
+var lastName = strings.Repeat("\xff", 257)
+
 // selectVersions returns the versions of a query for documentColumns.
 func selectVersions(s SQL, query string, args ...any) ([]Version, error) {
 	type row struct {
@@ -557,6 +563,12 @@ func (t Tables) Document(kind, name string, version int64) (Version, bool, error
 // Documents implements Rows.
 func (t Tables) Documents(kind, after string, limit int) ([]durable.Document, error) {
 	all, err := selectVersions(t, DocumentsQuery, kind, []byte(after), limit)
+	return lo.Map(all, func(v Version, _ int) durable.Document { return v.Document }), err
+}
+
+// DocumentsBefore implements Rows.
+func (t Tables) DocumentsBefore(kind, before string, limit int) ([]durable.Document, error) {
+	all, err := selectVersions(t, DocumentsBeforeQuery, kind, []byte(cmp.Or(before, lastName)), limit)
 	return lo.Map(all, func(v Version, _ int) durable.Document { return v.Document }), err
 }
 
