@@ -92,6 +92,8 @@ var layers = map[string]layer{
 	"internal/near":       {Modules: values},
 	"internal/nils":       {},
 	"internal/lazy":       {},
+	"internal/linediff":   {},
+	"internal/storedruns": {Ours: []string{"agent", "drivers/replay", "durable", "hooks", "internal/yamlfile", "policy/backtest", "policy/policytest", "policy/recorded"}, Modules: values},
 	"internal/invisible":  {Ours: []string{"internal/lazy"}},
 	"internal/version":    {},
 	"internal/markup":     {},
@@ -172,7 +174,7 @@ var layers = map[string]layer{
 	"durable":                {Ours: []string{"agent", "internal/coalesce", "internal/invisible", "internal/runctx", "internal/semconv", "internal/version", "toolexec"}, Modules: core},
 	"durable/command":        {Ours: []string{"agent", "durable", "internal/process"}, Modules: append(core, "golang.org/x/sys")},
 	"durable/waiver":         {Ours: []string{"agent", "durable", "hooks", "internal/invisible"}, Modules: values},
-	"durable/approval":       {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/process", "internal/strictjson", "internal/yamlfile"}, Modules: values},
+	"durable/approval":       {Ours: []string{"agent", "durable", "durable/waiver", "internal/inputform", "internal/invisible", "internal/linediff", "internal/process", "internal/strictjson", "internal/yamlfile"}, Modules: values},
 	"durable/gate":           {Ours: []string{"agent", "action", "durable", "internal/callback"}, Modules: values},
 	"durable/durabletest":    {Ours: []string{"agent", "durable"}, Modules: core, Test: true},
 	"durable/internal/store": {Ours: []string{"agent", "durable", "internal/coalesce"}, Modules: values},
@@ -238,12 +240,15 @@ var layers = map[string]layer{
 	}, Modules: core},
 	"coordinator/internal/cause": {},
 	"coordinator/internal/rates": {Modules: []string{"golang.org/x/time"}},
-	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/internal/cause", "coordinator/internal/rates", "coordinator/wire", "durable", "durable/approval", "durable/waiver", "internal/invisible", "internal/strictjson"}, Modules: []string{
+	"coordinator/internal/whatif": {Ours: []string{
+		"agent", "coordinator", "coordinator/wire", "hooks", "internal/storedruns", "internal/yamlfile", "policy", "policy/backtest", "policy/policytest", "policy/recorded",
+	}, Modules: values},
+	"coordinator/api": {Ours: []string{"agent", "coordinator", "coordinator/internal/cause", "coordinator/internal/rates", "coordinator/internal/whatif", "coordinator/wire", "durable", "durable/approval", "durable/waiver", "hooks", "internal/invisible", "internal/storedruns", "internal/strictjson", "policy/library"}, Modules: []string{
 		"github.com/danielgtaylor/huma/v2", "github.com/samber/lo",
 	}},
 	"coordinator/web": {Ours: []string{
 		"agent", "coordinator", "coordinator/internal/rates", "coordinator/wire", "durable", "durable/approval", "durable/memory", "hooks", "internal/inputform", "internal/invisible",
-		"internal/markup", "internal/yamlfile",
+		"internal/linediff", "internal/markup", "internal/strictjson", "internal/yamlfile", "pipeline", "policy/backtest", "policy/library",
 	}, Modules: values},
 	"coordinator/client": {Ours: []string{"agent", "coordinator/internal/cause", "coordinator/wire", "durable", "internal/version"}, Modules: []string{"go.opentelemetry.io/otel"}},
 	"policy": {
@@ -286,18 +291,19 @@ var layers = map[string]layer{
 	"cmd/grapnel/internal/agentfile":      {Ours: []string{"hooks", "registry", "internal/yamlfile"}, Modules: values},
 	"cmd/grapnel/internal/timeline":       {Ours: append(slices.Clone(observed), "internal/invisible"), Modules: append(values, "charm.land/lipgloss/v2")},
 	"cmd/grapnel/internal/history":        {Ours: []string{"agent", "coordinator/wire", "internal/strictjson"}},
-	"cmd/grapnel/internal/events":         {Ours: append(slices.Clone(observed), "action"), Modules: values},
-	"cmd/grapnel/internal/cli":            commandLine("cli/console cli/blueprints cli/hooks cli/pipeline cli/approvals cli/run cli/runs cli/serve", "internal/near", "internal/version"),
+	"cmd/grapnel/internal/events":         {Ours: append(slices.Clone(observed), "action", "durable/waiver"), Modules: values},
+	"cmd/grapnel/internal/cli":            commandLine("cli/console cli/blueprints cli/hooks cli/pipeline cli/approvals cli/run cli/runs cli/serve cli/stores", "internal/near", "internal/version"),
 	"cmd/grapnel/internal/cli/console":    commandLine("timeline", "internal/near"),
 	"cmd/grapnel/internal/cli/agents":     commandLine("timeline events agentfile cli/console", "internal/inputform", "internal/process", "internal/reserved", "internal/yamlfile"),
 	"cmd/grapnel/internal/cli/storage":    commandLine("timeline events cli/console cli/agents"),
 	"cmd/grapnel/internal/cli/worker":     commandLine("timeline events cli/console cli/agents cli/storage", "internal/yamlfile"),
 	"cmd/grapnel/internal/cli/blueprints": commandLine("timeline cli/console cli/storage", "internal/strictjson", "internal/yamlfile"),
-	"cmd/grapnel/internal/cli/hooks":      commandLine("timeline cli/console cli/agents", "internal/yamlfile"),
+	"cmd/grapnel/internal/cli/hooks":      commandLine("timeline cli/console cli/agents cli/storage", "internal/storedruns", "internal/yamlfile"),
 	"cmd/grapnel/internal/cli/pipeline":   commandLine("timeline events cli/console cli/agents cli/storage cli/worker cli/blueprints", "internal/rooted", "internal/yamlfile"),
 	"cmd/grapnel/internal/cli/approvals":  commandLine("timeline cli/console cli/agents cli/storage", "internal/yamlfile"),
 	"cmd/grapnel/internal/cli/run":        commandLine("timeline cli/console cli/agents cli/storage", "internal/near"),
 	"cmd/grapnel/internal/cli/runs":       commandLine("timeline events history agentfile cli/console cli/agents cli/storage cli/worker cli/blueprints", "internal/near", "internal/yamlfile"),
+	"cmd/grapnel/internal/cli/stores":     commandLine("cli/console cli/storage"),
 	"cmd/grapnel/internal/cli/serve":      commandLine("timeline events cli/console cli/agents cli/storage cli/worker cli/pipeline cli/runs", "internal/version", "internal/yamlfile"),
 
 	// Resources that tests need from the machine.
