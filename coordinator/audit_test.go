@@ -180,7 +180,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 		path, status string
 		body         any
 	}{
-		{"/runs/run_none/stop", "404", map[string]any{}}, {"/runs", "422", map[string]any{"agent_name": "nobody"}},
+		{"/runs/run_none/stop", "404", map[string]any{}}, {"/runs", "422", map[string]any{"agent_name": "carl"}},
 		{"/runs/run_1/signals", "404", map[string]any{"kind": "pause"}},
 	} {
 		entries()
@@ -203,7 +203,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 	assert.Empty(t, refused.Next)
 	assert.Len(t, read("run=run_none").Entries, 1)
 	assert.Len(t, read("operation=retry-run&status=ok").Entries, 1)
-	assert.Empty(t, read("by=nobody").Entries)
+	assert.Empty(t, read("by=carl").Entries)
 	first := read("limit=2")
 	require.Len(t, first.Entries, 2)
 	assert.Less(t, read("limit=1&before=" + first.Next).Entries[0].ID, first.Next)

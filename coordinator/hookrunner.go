@@ -139,7 +139,7 @@ const maxHookEvents = 10_000
 func (o *hookedRun) compile(ctx context.Context) error {
 	host := o.c.host
 	host.Agents, host.Parks = starter{o}, true
-	rules, err := o.c.rules(&o.blueprint.Blueprint, policy.Options{Host: host, Wrap: o.checkChanges})
+	rules, err := o.c.loadRules(&o.blueprint.Blueprint, policy.Options{Host: host, Wrap: o.checkChanges})
 	if err != nil {
 		return fmt.Errorf("the hooks of blueprint %q: %w", o.blueprint.Name, err)
 	}

@@ -50,8 +50,8 @@ func (p pointSet) after() bool {
 	return lo.Some(p, []hooks.PointName{hooks.RunFinish, hooks.RunFailed, hooks.RunTimeout})
 }
 
-// rules loads the hooks of a blueprint.
-func (c *Coordinator) rules(b *wire.Blueprint, o policy.Options) (*policy.Policy, error) {
+// loadRules loads the hooks of a blueprint.
+func (c *Coordinator) loadRules(b *wire.Blueprint, o policy.Options) (*policy.Policy, error) {
 	text, err := textOf(b)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (c *Coordinator) points(b *wire.Blueprint) (pointSet, error) {
 	if empty(b.Hooks) {
 		return nil, nil
 	}
-	rules, err := c.rules(b, policy.Options{Host: c.checkingHost()})
+	rules, err := c.loadRules(b, policy.Options{Host: c.checkingHost()})
 	if err != nil {
 		return nil, fmt.Errorf("the hooks of blueprint %q: %w", b.Name, err)
 	}
@@ -88,7 +88,7 @@ func (c *Coordinator) hookAgents(b *wire.Blueprint) ([]hookAgent, error) {
 	if empty(b.Hooks) {
 		return nil, nil
 	}
-	rules, err := c.rules(b, policy.Options{Host: c.checkingHost()})
+	rules, err := c.loadRules(b, policy.Options{Host: c.checkingHost()})
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (c *Coordinator) checkHooks(ctx context.Context, b *wire.Blueprint, assumed
 		return nil
 	}
 	var failed error
-	_, err := c.rules(b, policy.Options{Host: c.checkingHost(), Check: func(r policy.Rule, a action.Declared) error {
+	_, err := c.loadRules(b, policy.Options{Host: c.checkingHost(), Check: func(r policy.Rule, a action.Declared) error {
 		wrong := []error{checkPoint(b, r.Point)}
 		if a != nil {
 			_, lacks := a.Action(c.checkingHost())

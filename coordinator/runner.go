@@ -158,7 +158,7 @@ func (c *Coordinator) agentRules(b *wire.Blueprint) (list []hooks.Hook, err erro
 	if empty(b.Hooks) {
 		return nil, nil
 	}
-	rules, err := c.rules(b, policy.Options{Host: c.checkingHost()})
+	rules, err := c.loadRules(b, policy.Options{Host: c.checkingHost()})
 	if err != nil {
 		return nil, err
 	}

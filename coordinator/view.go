@@ -184,7 +184,7 @@ func (c *Coordinator) rulesIn(b *wire.Stored) ([]wire.RuleView, error) {
 	if empty(b.Hooks) {
 		return nil, nil
 	}
-	rules, err := c.rules(&b.Blueprint, policy.Options{Host: c.checkingHost()})
+	rules, err := c.loadRules(&b.Blueprint, policy.Options{Host: c.checkingHost()})
 	if err != nil {
 		return nil, err
 	}

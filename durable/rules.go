@@ -80,8 +80,8 @@ func (c RuleCount) Add(other RuleCount) RuleCount {
 // RuleCounts collects counts of one transaction, by the names of runs and hooks.
 type RuleCounts map[[2]string]RuleCount
 
-// add adds to the count of a hook.
-func (all RuleCounts) add(agent, hook string, more RuleCount) {
+// count adds to the count of a hook.
+func (all RuleCounts) count(agent, hook string, more RuleCount) {
 	key := [2]string{agent, shorten(hook, maxLabel/2)}
 	if _, known := all[key]; !known && len(all) >= maxRules {
 		key[1] = ""
@@ -101,10 +101,10 @@ func (all RuleCounts) AddEvents(agent string, events []Event, now time.Time) {
 				more.Decisions = map[Decision]int64{e.Decision: 1}
 			}
 			more.Last = lastHit(e.Decision, now)
-			all.add(agent, e.Hook, more)
+			all.count(agent, e.Hook, more)
 		}
 		for _, d := range e.Also {
-			all.add(agent, d.Hook, RuleCount{Decisions: map[Decision]int64{d.Decision: 1}, Last: lastHit(d.Decision, now)})
+			all.count(agent, d.Hook, RuleCount{Decisions: map[Decision]int64{d.Decision: 1}, Last: lastHit(d.Decision, now)})
 		}
 	}
 }
@@ -120,7 +120,7 @@ func lastHit(d Decision, now time.Time) time.Time {
 
 // AddOverride counts that a person has overridden a hook.
 func (all RuleCounts) AddOverride(agent, hook string) {
-	all.add(agent, hook, RuleCount{Decisions: map[Decision]int64{DecisionOverridden: 1}})
+	all.count(agent, hook, RuleCount{Decisions: map[Decision]int64{DecisionOverridden: 1}})
 }
 
 // AddPasses adds the passes that an EventCounts event counts. Data that cannot be read adds nothing.
@@ -140,12 +140,12 @@ func (all RuleCounts) AddPasses(agent string, data []byte) {
 			more.Took[i], n = n-over, over
 		}
 		more.Took[len(TookBounds)] = n
-		all.add(agent, hook, more)
+		all.count(agent, hook, more)
 	}
 }
 
-// Sorted returns the counts in the order of their names: transactions that add to the same counts do not deadlock.
-func (all RuleCounts) Sorted() []RuleCount {
+// List returns the counts in the order of their names: transactions that add to the same counts do not deadlock.
+func (all RuleCounts) List() []RuleCount {
 	return slices.SortedFunc(maps.Values(all), func(a, b RuleCount) int {
 		return slices.Compare([]string{a.Agent, a.Hook}, []string{b.Agent, b.Hook})
 	})

@@ -76,6 +76,7 @@ func Handler(c *coordinator.Coordinator, o Options) http.Handler {
 	a.addAudit()
 	a.addStored()
 	a.addWhatIf()
+	a.addMetrics()
 	document := a.lazily(a.describe)
 	for _, name := range []string{"openapi.json", "openapi.yaml", "openapi-3.0.json", "openapi-3.0.yaml"} {
 		mux.HandleFunc("GET /"+name, document)

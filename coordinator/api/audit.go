@@ -44,8 +44,8 @@ type audited struct {
 
 type auditedKey struct{}
 
-// audit returns ctx for record, and records an operation that changes something, unless it does so itself.
-func (a *api) audit(ctx huma.Context) huma.Context {
+// withAudit returns ctx for record, and records an operation that changes something, unless it does so itself.
+func (a *api) withAudit(ctx huma.Context) huma.Context {
 	o, at := ctx.Operation(), ctx.URL()
 	target := &audited{operation: o.OperationID, path: at.Path}
 	if o.Metadata[roleKey] == wire.RunnerRole {

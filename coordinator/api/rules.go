@@ -19,7 +19,7 @@ func (a *api) addRules() {
 	}
 	add(a, route(http.MethodGet, "/rules/{hook}/hits", "list-rule-hits", "List what a rule has decided, by run, newest first", wire.Viewer),
 		func(ctx context.Context, in *hitsInput) (wire.HitList, error) {
-			return a.ruleHits(ctx, in.Hook, in.HitFilter)
+			return a.readHits(ctx, in.Hook, in.HitFilter)
 		})
 }
 
@@ -29,8 +29,8 @@ const (
 	hitsOfRun = 20
 )
 
-// ruleHits returns what a hook has decided.
-func (a *api) ruleHits(ctx context.Context, hook string, f wire.HitFilter) (wire.HitList, error) {
+// readHits returns what a hook has decided.
+func (a *api) readHits(ctx context.Context, hook string, f wire.HitFilter) (wire.HitList, error) {
 	list, err := a.HitRuns(ctx, hook, f)
 	if err != nil {
 		return wire.HitList{}, err
@@ -49,5 +49,5 @@ func (a *api) ruleHits(ctx context.Context, hook string, f wire.HitFilter) (wire
 
 // RuleHits returns what a hook has decided, by run, newest first.
 func (l Local) RuleHits(ctx context.Context, hook string, f wire.HitFilter) (wire.HitList, error) {
-	return (&api{Coordinator: l.Coordinator, store: l.Store()}).ruleHits(ctx, hook, f)
+	return (&api{Coordinator: l.Coordinator, store: l.Store()}).readHits(ctx, hook, f)
 }

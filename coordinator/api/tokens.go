@@ -173,7 +173,7 @@ func (a *api) authorize(to huma.API, ctx huma.Context, next func(huma.Context)) 
 		ctx.SetHeader("Retry-After", "1")
 		a.refuse(to, ctx, http.StatusTooManyRequests, "the token of "+about.Name+" has sent too many requests: wait a second")
 	default:
-		ctx = a.audit(huma.WithValue(ctx, identityKey{}, about))
+		ctx = a.withAudit(huma.WithValue(ctx, identityKey{}, about))
 		next(ctx)
 		setOutcome(ctx.Context(), strconv.Itoa(ctx.Status()))
 		if err := recordNow(ctx.Context(), a.store); err != nil { // of a request that was refused before its operation

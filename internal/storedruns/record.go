@@ -62,7 +62,7 @@ func openCalls(s agent.State) (calls []agent.ToolCall) {
 	return calls
 }
 
-// memberDenied is the member of the answer to a call that hooks or people denied.
+// memberDenied marks the answers to denied calls.
 const memberDenied = "x_denied"
 
 // DeniedCalls returns the IDs of the calls that hooks or people denied when the run was recorded, in order.

@@ -166,16 +166,16 @@ func (s *Store) Document(ctx context.Context, kind, name string, version int64) 
 
 // ListDocuments implements durable.Store.
 func (s *Store) ListDocuments(ctx context.Context, kind, after string, limit int) ([]durable.Document, error) {
-	return s.listDocuments(ctx, func(rows Rows) ([]durable.Document, error) { return rows.Documents(kind, after, max(limit, 0)) })
+	return s.readDocuments(ctx, func(rows Rows) ([]durable.Document, error) { return rows.Documents(kind, after, max(limit, 0)) })
 }
 
 // ListDocumentsBefore implements durable.Store.
 func (s *Store) ListDocumentsBefore(ctx context.Context, kind, before string, limit int) ([]durable.Document, error) {
-	return s.listDocuments(ctx, func(rows Rows) ([]durable.Document, error) { return rows.DocumentsBefore(kind, before, max(limit, 0)) })
+	return s.readDocuments(ctx, func(rows Rows) ([]durable.Document, error) { return rows.DocumentsBefore(kind, before, max(limit, 0)) })
 }
 
-// listDocuments returns documents with their data.
-func (s *Store) listDocuments(ctx context.Context, list func(Rows) ([]durable.Document, error)) ([]durable.Document, error) {
+// readDocuments returns documents with their data.
+func (s *Store) readDocuments(ctx context.Context, list func(Rows) ([]durable.Document, error)) ([]durable.Document, error) {
 	all, err := readRows(ctx, s, "listing documents", list)
 	for i := range all {
 		err = cmp.Or(err, s.keys.openDocument(&all[i]))

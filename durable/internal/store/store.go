@@ -63,7 +63,7 @@ func (s *Store) write(ctx context.Context, doing string, f func(t tx) error) err
 			err = t.addCompanion(companion())
 		}
 		if err == nil && len(t.rules) > 0 { // last, so that transactions that wait for each other's counts hold nothing that these wait for
-			err = t.AddRuleCounts(dayOf(t.Now()), t.rules.Sorted()...)
+			err = t.AddRuleCounts(dayOf(t.Now()), t.rules.List()...)
 		}
 		return err
 	})
