@@ -127,7 +127,7 @@ func TestRoles(t *testing.T) {
 		"POST /waivers": operate, "DELETE /waivers/{id}": operate, "GET /runner/waivers": runner,
 		"POST /sessions/{id}/resume": operate, "GET /sessions": all, "GET /sessions/{id}": all, "GET /audit": admin,
 		"GET /stored-runs": all, "DELETE /stored-runs": admin, "GET /stored-runs/{id}": all, "GET /stored-runs/{id}/events": all, "GET /runs/{id}/entries": operate, "GET /runs/{id}/waits": all,
-		"GET /runs/{id}/input": all, "GET /runs/{id}/result": all, "GET /waits": operate, "GET /decisions": operate, "GET /waivers": operate, "GET /queues": all, "GET /runners": all,
+		"GET /runs/{id}/input": all, "GET /runs/{id}/result": all, "GET /waits": operate, "GET /decisions": operate, "GET /waivers": operate, "GET /queues": all, "GET /metrics": all, "GET /runners": all,
 		"GET /deny-tools": operate, "PUT /deny-tools": operate, "POST /runs/{id}/signals": operate, "POST /runs/{id}/questions/{question}/answers": operate,
 		"GET /runs/{id}/events": all, "GET /runs/{id}/stream": all, "GET /runs/stream": all, "GET /runs/counts": all, "GET /rules": all, "GET /rules/{hook}/hits": all, "POST /whatif": all, "GET /runs/{id}/case": all, "GET /tokens": admin, "POST /tokens": admin, "DELETE /tokens/{id}": admin,
 		"GET /runner/runs": runner, "GET /runner/runs/{id}": runner, "GET /runner/blueprints/{name}": runner, "GET /runner/deny-tools": runner,
