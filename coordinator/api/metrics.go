@@ -108,7 +108,9 @@ func (m *metricsText) putQueues(all []wire.Queue) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b wire.Queue) int { return cmp.Compare(b.Backlog, a.Backlog) })
 	all = all[:min(len(all), mostQueues)]
-	labels := func(q wire.Queue) []string { return []string{"kind", string(q.Kind), "name", q.Name, "demands", demandsText(q.Demands)} }
+	labels := func(q wire.Queue) []string {
+		return []string{"kind", string(q.Kind), "name", q.Name, "demands", demandsText(q.Demands)}
+	}
 	m.begin("grapnel_queue_ready_runs", "gauge", "Runs that are ready and that no runner has.")
 	for _, q := range all {
 		m.put("grapnel_queue_ready_runs", float64(q.Backlog), labels(q)...)
