@@ -340,7 +340,7 @@ func TestControlRoom(t *testing.T) {
 // pictures are the screenshots of docs/coordinator.md: a page, its width, and whether it is dark.
 var pictures = map[string]string{
 	"now": "now-1280-light", "runs": "runs-1280-light", "run": "run-1280-light", "blocked": "blocked-390-light", "inbox": "inbox-1280-light",
-	"question": "question-390-dark", "session": "session-1280-light", "dark": "completed-1280-dark",
+	"question": "question-390-dark", "session": "session-1280-light", "dark": "completed-1280-dark", "rules": "rules-1280-light", "pipeline": "pipeline-1280-light", "editor": "editor-1280-dark",
 }
 
 // screenshots is the variable for a folder. If it is set, TestScreenshots writes all its pictures there, and replaces those in the docs.
@@ -377,6 +377,8 @@ func TestScreenshots(t *testing.T) {
 
 	maps.Copy(paths, map[string]string{
 		"now": "/ui/", "runs": "/ui/runs", "submit": "/ui/submit", "inbox": "/ui/inbox", "decided": "/ui/inbox?show=decided", "nothing": "/ui/nothing",
+		"agents": "/ui/agents", "agent": "/ui/agents/tidier", "editor": "/ui/agents/tidier/edit", "rules": "/ui/rules", "runners": "/ui/runners", "audit": "/ui/audit",
+		"whatif": "/ui/whatif?agent=tidier",
 	})
 	at := func(name string, id agent.RunID, until string) {
 		paths[name] = "/ui/runs/" + string(id)
@@ -398,7 +400,8 @@ func TestScreenshots(t *testing.T) {
 	var found struct{ Question, Session string }
 	p.Eval(`({question: document.querySelector("[data-card] h2 a").getAttribute("href"), session: document.querySelector(".facts a[href^='/ui/sessions/']").getAttribute("href")})`, &found)
 	paths["question"], paths["session"] = found.Question, found.Session
-	maps.Copy(all, take("now", "runs", "submit", "inbox", "decided", "nothing", "completed", "blocked", "run", "pipeline", "new", "question", "session"))
+	maps.Copy(all, take("now", "runs", "submit", "inbox", "decided", "nothing", "completed", "blocked", "run", "pipeline", "new", "question", "session",
+		"agents", "agent", "editor", "rules", "runners", "audit", "whatif"))
 
 	docs := filepath.Join(parts.Root(), "docs")
 	if dir := os.Getenv(screenshots); dir != "" {
