@@ -59,7 +59,7 @@ func (h *Handler) showWhatIf(w http.ResponseWriter, r *http.Request, v *view) {
 
 func (v *view) beginWhatIf() {
 	v.title, v.part = "What if", partRules
-	v.Put("<h1>%s</h1>\n<p>Change a rule, and see what it would have done to stored runs. Nothing that is in force changes.</p>\n", v.title)
+	v.Put("<h1>%s</h1>\n<p>Change a rule, and see what it would have done to stored runs. Nothing that is in force changes. Rules are a policy file, a blueprint, or library:NAME.</p>\n", v.title)
 }
 
 // readRulesFor reads the rules as they are: of a library policy, or of the blueprint of a run. The form is shown without those that cannot be
@@ -91,9 +91,9 @@ func (h *Handler) readRulesFor(ctx context.Context, in *whatIf, q url.Values) er
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(b.Blueprint, "", "  ")
-	if err == nil && len(b.Hooks) > 0 && ifVisible(string(text)) != "" {
-		in.before, in.policy, in.file = string(text)+"\n", string(text)+"\n", b.Name+".json"
+	data, err := json.Marshal(b.Blueprint)
+	if text := jsonText(data); err == nil && len(b.Hooks) > 0 && ifVisible(text) != "" {
+		in.before, in.policy, in.file = text, text, b.Name+".yaml"
 	}
 	return err
 }
@@ -106,7 +106,7 @@ func (v *view) putWhatIf(in whatIf) {
 	v.PutIf(in.before == "" && in.hook != "", "<p>The rules of <code>%s</code> are in a file of its program: paste that twice, and change it on the right.</p>\n",
 		cutText(in.hook, lineLen))
 	v.Put(`<form method="post" action="%s" class="card whatif" autocomplete="off">
-<p><label for="before">The rules as they are <span class="dim">a policy file, a blueprint, library:NAME; empty for none</span></label>
+<p><label for="before">The rules as they are <span class="dim">may be empty</span></label>
 <textarea id="before" name="before" rows="12" spellcheck="false" class="code">
 %s</textarea></p>
 <p><label for="policy">The rules to try</label>
