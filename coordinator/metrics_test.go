@@ -23,7 +23,7 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	line := regexp.MustCompile(`^[a-z_]+(\{[a-z_]+="([^"\\\n]|\\["\\n])*"(,[a-z_]+="([^"\\\n]|\\["\\n])*")*\})? -?[0-9.e+]+$`)
 	helped := map[string]bool{}
-	for _, one := range strings.Split(strings.TrimSuffix(string(text), "\n"), "\n") {
+	for one := range strings.SplitSeq(strings.TrimSuffix(string(text), "\n"), "\n") {
 		if rest, ok := strings.CutPrefix(one, "# TYPE "); ok {
 			name, kind, _ := strings.Cut(rest, " ")
 			assert.False(t, helped[name], "%s is described twice", name)

@@ -78,7 +78,9 @@ func (l Local) expectedOf(ctx context.Context, r durable.Run, number int64) (sto
 	case c.Origin == nil:
 		return storedruns.Expected{}, invalidCase("hook %s is not a rule of a policy: it has no test cases", c.Hook)
 	}
-	e := storedruns.Expected{Call: c.Call, Point: hooks.PointName(c.Point), Decision: cmp.Or(c.Decision, "pass"), Rule: c.Origin.Rule, Reason: c.Reason}
+	e := storedruns.Expected{
+		Call: c.Call, Point: hooks.PointName(c.Point), Decision: cmp.Or(c.Decision, "pass"), Rule: c.Origin.Rule, Reason: c.Reason,
+	}
 	if e.Policy = c.Origin.File; strings.HasPrefix(e.Policy, library.Prefix) {
 		e.Rule = strings.TrimSuffix(e.Policy, "/") + "/" + e.Rule
 	} else {
@@ -110,7 +112,7 @@ func (a *api) addWhatIf() {
 		}
 		return &huma.StreamResponse{Body: func(h huma.Context) {
 			h.SetHeader("Content-Type", "application/json")
-			_ = json.NewEncoder(h.BodyWriter()).Encode(out) //nolint:errchkjson // numbers and texts
+			_ = json.NewEncoder(h.BodyWriter()).Encode(out)
 		}}, nil
 	}
 	a.register(o, func(to huma.API) {
@@ -126,7 +128,7 @@ func (a *api) addWhatIf() {
 		ID       agent.RunID `path:"id"`
 		Decision int64       `query:"d" minimum:"1" doc:"The number of the event with the decision."`
 		Call     string      `query:"call" maxLength:"500" doc:"In its place: the ID of a call."`
-		Expect   string      `query:"expect" enum:"pass,allow,deny,ask,stop,rewrite,mock,replace,withhold,failed" doc:"What is expected; by default what was decided, or pass for a call."`
+		Expect   string      `query:"expect" enum:"pass,allow,deny,ask,stop,rewrite,mock,replace,withhold,failed" doc:"What is expected; by default what was decided."`
 	}
 	type caseFile struct {
 		ContentType string `header:"Content-Type"`

@@ -143,7 +143,7 @@ func hooksIn(hooks tree, path string) (all []hookAt) {
 	names := lo.Map(hookPoints, func(o option, _ int) string { return o.value })
 	order := slices.Clone(points)
 	slices.SortStableFunc(order, func(a, b yamlfile.Pair) int {
-		return cmp.Compare(uint(slices.Index(names, a.Key)), uint(slices.Index(names, b.Key))) //nolint:gosec // -1 is last
+		return cmp.Compare(uint(slices.Index(names, a.Key)), uint(slices.Index(names, b.Key)))
 	})
 	for _, p := range order {
 		at := path + p.Key

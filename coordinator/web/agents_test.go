@@ -3,6 +3,7 @@ package web_test
 import (
 	"fmt"
 	"html"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -42,9 +43,7 @@ func fields(t *testing.T, body string) url.Values {
 // with returns a form with other values.
 func with(form url.Values, pairs ...string) url.Values {
 	out := url.Values{}
-	for name, values := range form {
-		out[name] = values
-	}
+	maps.Copy(out, form)
 	for i := 0; i < len(pairs); i += 2 {
 		out.Set(pairs[i], pairs[i+1])
 	}

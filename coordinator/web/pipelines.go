@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -84,7 +85,7 @@ func (p *runPage) putUsed(out *markup.Page) {
 			words = append(words, used+" of at most "+limit)
 		}
 	}
-	add(most.Steps > 0, fmt.Sprint(at.Steps), countOf(most.Steps, "step"))
+	add(most.Steps > 0, strconv.Itoa(at.Steps), countOf(most.Steps, "step"))
 	add(most.Tokens > 0, formatTokens(at.Tokens), formatTokens(most.Tokens)+" tokens")
 	add(most.CostUSD > 0, fmt.Sprintf("$%.2f", at.Cost), fmt.Sprintf("$%.2f", most.CostUSD))
 	end := p.now
@@ -164,7 +165,7 @@ func putStageLanes(out *markup.Page, all []pipeline.StageProgress, a axis, now t
 		for _, one := range s.Iterations {
 			from, to := a.at(one.Began), a.at(cmp.Or(one.Ended, now))
 			out.Put(`<rect class="tool %s" x="%s" y="7" width="%s" height="14" rx="2"/>`, stageStatus(one.State), x(from), x(max(.3, to-from)))
-			number := fmt.Sprint(one.Number)
+			number := strconv.Itoa(one.Number)
 			out.PutIf((to-from)*narrowest > float64(8*len(number)+8), `<svg x="%s" y="7"><text x="5" y="11">%s</text></svg>`, x(from), number)
 		}
 		out.Put("</svg></div>\n")

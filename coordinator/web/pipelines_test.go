@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
 
@@ -90,7 +89,7 @@ func TestPipelinePage(t *testing.T) {
 	}
 	assert.Equal(t, map[string]string{at + "/pause": "pause until noon", at + "/resume": "resume go on"}, signals)
 
-	d, err := r.c.Run(t.Context(), agent.RunID(id))
+	d, err := r.c.Run(t.Context(), id)
 	require.NoError(t, err)
 	require.Len(t, d.WaitsFor, 1)
 	require.Equal(t, http.StatusSeeOther, r.do(http.MethodPost, at+"/stop", url.Values{"reason": {"enough"}}).StatusCode)

@@ -31,7 +31,8 @@ func TestReader(t *testing.T) {
 	} {
 		assert.Contains(t, page, want)
 	}
-	what := page[strings.Index(page, "What happened"):]
+	_, what, ok := strings.Cut(page, "What happened")
+	assert.True(t, ok)
 	assert.NotContains(t, what, "{")
 	assert.NotContains(t, what, "PreToolUse")
 	assert.Contains(t, body, `href="/ui/runs/run_1"`)

@@ -36,7 +36,8 @@ func (h *Handler) operation(name string, do verb) func(http.ResponseWriter, *htt
 		case !v.isOperator():
 			err = errRole
 		default:
-			detail := cmp.Or(r.PostForm.Get("agent_name"), signalDetail(r), wire.RetryRequest{PastHook: r.PostForm.Get("past"), Reason: r.PostForm.Get("reason")}.Detail())
+			retry := wire.RetryRequest{PastHook: r.PostForm.Get("past"), Reason: r.PostForm.Get("reason")}
+			detail := cmp.Or(r.PostForm.Get("agent_name"), signalDetail(r), retry.Detail())
 			ctx, finish := h.o.Coordinator.WithAuditEntry(r.Context(), wire.AuditEntry{
 				By: v.who.Name, TokenID: v.who.ID, Operation: name, Path: r.URL.Path, Detail: detail,
 			})

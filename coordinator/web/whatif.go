@@ -59,7 +59,9 @@ func (h *Handler) showWhatIf(w http.ResponseWriter, r *http.Request, v *view) {
 
 func (v *view) beginWhatIf() {
 	v.title, v.part = "What if", partRules
-	v.Put("<h1>%s</h1>\n<p>Change a rule, and see what it would have done to stored runs. Nothing that is in force changes. Rules are a policy file, a blueprint, or library:NAME.</p>\n", v.title)
+	v.Put(`<h1>%s</h1>
+<p>Change a rule, and see what it would have done to stored runs. Nothing that is in force changes. Rules are a policy file, a blueprint, or library:NAME.</p>
+`, v.title)
 }
 
 // readRulesFor reads the rules as they are: of a library policy, or of the blueprint of a run. The form is shown without those that cannot be
@@ -103,7 +105,8 @@ func ifVisible(text string) string { return lo.Ternary(invisible.Escape(text) ==
 
 // putWhatIf shows the form.
 func (v *view) putWhatIf(in whatIf) {
-	v.PutIf(in.before == "" && in.hook != "", "<p>The rules of <code>%s</code> are in a file of its program: paste that twice, and change it on the right.</p>\n",
+	v.PutIf(in.before == "" && in.hook != "",
+		"<p>The rules of <code>%s</code> are in a file of its program: paste that twice, and change it on the right.</p>\n",
 		cutText(in.hook, lineLen))
 	v.Put(`<form method="post" action="%s" class="card whatif" autocomplete="off">
 <p><label for="before">The rules as they are <span class="dim">may be empty</span></label>
@@ -114,7 +117,8 @@ func (v *view) putWhatIf(in whatIf) {
 %s</textarea></p>
 <p><label for="file">File <span class="dim">the name that the patch has</span></label><input id="file" name="file" value="%s" maxlength="200"></p>
 `, whatIfPath, in.before, in.policy, in.file)
-	v.Put(`<p><label for="agent">Blueprint or agent <span class="dim">empty for all</span></label><input id="agent" name="agent" value="%s" maxlength="200"></p>
+	v.Put(`<p><label for="agent">Blueprint or agent <span class="dim">empty for all</span></label>
+<input id="agent" name="agent" value="%s" maxlength="200"></p>
 <p><label for="days">Runs of</label><select id="days" name="days">
 `, in.agent)
 	for _, days := range whatIfDays {
@@ -167,7 +171,8 @@ func (h *Handler) replayRuns(w http.ResponseWriter, r *http.Request, v *view) {
 	send := func(text string) {
 		if !begun {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			text, begun = above+"<p class=\"cancel\"><a class=\"button\" href=\""+whatIfPath+"\">Cancel</a></p>\n<div class=\"progress\" role=\"status\">\n"+text, true
+			cancel := "<p class=\"cancel\"><a class=\"button\" href=\"" + whatIfPath + "\">Cancel</a></p>\n"
+			text, begun = above+cancel+"<div class=\"progress\" role=\"status\">\n"+text, true
 		}
 		_ = control.SetWriteDeadline(time.Now().Add(writeTime))
 		_, _ = w.Write([]byte(text))
@@ -234,7 +239,8 @@ func (v *view) putReplayed(in whatIf, out wire.WhatIf) {
 	fact("Good runs mended", out.Mended)
 	fact("Runs", out.Runs)
 	fact("Calls", out.Calls)
-	v.Put("</dl>\n<p class=\"dim\">Good runs were completed: %s. Broken ones have a call that had succeeded and is now denied or asked about. It took %s.</p>\n",
+	v.Put("</dl>\n<p class=\"dim\">Good runs were completed: %s. "+
+		"Broken ones have a call that had succeeded and is now denied or asked about. It took %s.</p>\n",
 		out.Good, formatDuration(time.Duration(out.Seconds*float64(time.Second))))
 	v.PutIf(out.Cut, "<p>Only the newest %s: there are older ones.</p>\n", countOf(out.Runs, "run"))
 	v.PutIf(out.Interrupted, "<p>It was stopped before its end.</p>\n")
@@ -278,7 +284,8 @@ func (v *view) putChange(in whatIf, g wire.WhatIfGroup) {
 		string(backtest.Allowed): passed, string(backtest.Denied): denied, string(backtest.Asked): asked, string(backtest.Redacted): withheld,
 	}[g.To]
 	look := cmp.Or(kind, rewrote)
-	v.Put(`<li class="card"><p class="what"><span class="%s">%s</span> <span><b>%s → %s</b>: %s in %s`, string(look), icon(look), g.From, g.To, countOf(g.Calls, "call"), countOf(g.Runs, "run"))
+	v.Put(`<li class="card"><p class="what"><span class="%s">%s</span> <span><b>%s → %s</b>: %s in %s`,
+		string(look), icon(look), g.From, g.To, countOf(g.Calls, "call"), countOf(g.Runs, "run"))
 	v.PutIf(g.Tool != "", " of <code>%s</code>", cutText(g.Tool, lineLen))
 	v.PutIf(g.Worked > 0, ", %s had succeeded", g.Worked)
 	v.Put(` <span class="dim">by %s</span></span></p>
@@ -334,7 +341,7 @@ func (h *Handler) serveCase(w http.ResponseWriter, r *http.Request, v *view) {
 	default:
 		w.Header().Set("Content-Type", "application/yaml")
 		w.Header().Set("Content-Disposition", attachment(name))
-		_, _ = w.Write(text)
+		_, _ = w.Write(text) //nolint:gosec // a file to download
 	}
 }
 

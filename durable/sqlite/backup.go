@@ -92,8 +92,12 @@ func removeFile(path string) error {
 
 // copyStore copies a store to a new file, as it is at one moment.
 func copyStore(ctx context.Context, from, to string) (err error) {
-	if info, err := os.Stat(from); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
-		return errors.Join(err, errors.New("the backup is no file with a store"))
+	info, err := os.Stat(from)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular() || info.Size() == 0:
+		return errors.New("the backup is no file with a store")
 	}
 	db, err := connect(from, "mode=ro")
 	if err != nil {

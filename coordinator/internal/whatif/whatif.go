@@ -278,6 +278,7 @@ func resultOf(report *backtest.Report) (wire.WhatIf, error) {
 
 func countsOf(s backtest.Score) wire.WhatIfCounts {
 	return wire.WhatIfCounts{
-		Denied: s.Denied, Asked: s.Asked, Rewritten: s.Rewritten, Mocked: s.Mocked, Redacted: s.Redacted, Stopped: s.Stopped, Failed: s.Failed, Shadow: s.Shadow,
+		Denied: s.Denied, Asked: s.Asked, Rewritten: s.Rewritten, Mocked: s.Mocked, Redacted: s.Redacted, Stopped: s.Stopped,
+		Failed: s.Failed, Shadow: s.Shadow,
 	}
 }
