@@ -128,7 +128,7 @@ func (a *api) addWhatIf() {
 		ID       agent.RunID `path:"id"`
 		Decision int64       `query:"d" minimum:"1" doc:"The number of the event with the decision."`
 		Call     string      `query:"call" maxLength:"500" doc:"In its place: the ID of a call."`
-		Expect   string      `query:"expect" enum:"pass,allow,deny,ask,stop,rewrite,mock,replace,withhold,failed" doc:"What is expected; by default what was decided."`
+		Expect   string      `query:"expect" enum:"pass,allow,deny,ask,stop,rewrite,mock,replace,withhold,failed" doc:"What is expected."`
 	}
 	type caseFile struct {
 		ContentType string `header:"Content-Type"`
