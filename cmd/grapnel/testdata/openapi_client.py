@@ -118,8 +118,9 @@ equal(call("read-deny-tools")["on"], True)
 call("submit-run", {"agent_name": "nobody"}, expect=422)
 done = call("get-run", id=run)
 equal((done["status"], done["result_text"]), ("completed", "sent"))
-names = {"/blueprints/{name}": "mailer", "/sessions/{id}": done["session_id"]}
+names = {"/blueprints/{name}": "mailer", "/blueprints/{name}/versions": "mailer", "/sessions/{id}": done["session_id"]}
 for operation, (method, path, o) in operations.items():  # the others that read
     if method == "GET" and not path.startswith("/runner/") and "text/event-stream" not in o["responses"]["200"]["content"]:
-        call(operation, **{p["name"]: names.get(path, run) for p in o.get("parameters", []) if p["in"] == "path"})
+        missing = 422 if path == "/runs/{id}/case" else 0  # no hook has decided anything
+        call(operation, expect=missing, **{p["name"]: names.get(path, run) for p in o.get("parameters", []) if p["in"] == "path"})
 print("done")
