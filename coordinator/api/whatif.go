@@ -74,7 +74,7 @@ func (l Local) expectedOf(ctx context.Context, r durable.Run, number int64) (sto
 	case c.Subagent != "" && c.Subagent != r.ID:
 		return storedruns.Expected{}, invalidCase("decision %d is about a call of sub-agent %s, whose calls are not stored", number, c.Subagent)
 	case c.Point == string(hooks.PostToolUse) && (c.Decision == string(hooks.Withhold) || c.Decision == string(hooks.Replace)) && !c.Shadow:
-		return storedruns.Expected{}, invalidCase("the answer that hook %s kept from the model is not stored: write the case with an answer of your own", c.Hook)
+		return storedruns.Expected{}, invalidCase("the answer that hook %s kept from the model is not stored: write the case with your own answer", c.Hook)
 	case c.Origin == nil:
 		return storedruns.Expected{}, invalidCase("hook %s is not a rule of a policy: it has no test cases", c.Hook)
 	}
