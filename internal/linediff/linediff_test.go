@@ -10,15 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/grapnel-go/grapnel/internal/linediff"
+	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
 // git applies each patch to the first text, and the second one comes out.
 func TestPatch(t *testing.T) {
 	assert.Empty(t, linediff.Patch("a", "x\n", "x\n"))
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("git is missing: install it")
-	}
+	git := parts.Command(t, "git", "run apt-get install git")
 	for _, c := range [][3]string{
 		{"a\nb\nc\n", "a\nB\nc\n", "a\nB\nc\n"}, {"a\nb\nc\n", "a\nB\nc\nd\n", "a\nB\nc\nd\n"}, {"", "a\n", "a\n"}, {"a\n", "", ""}, {"a\n\n\nb\n", "a\n\nb\n", "a\n\nb\n"},
 		{"one\n", "two", "two\n"}, {"a\nb\n", "a\nb\nc\n", "a\nb\nc\n"}, {"x: 1\ny: 2\n", "y: 2\n", "y: 2\n"},
