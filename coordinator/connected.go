@@ -32,8 +32,7 @@ func (c *Coordinator) ListQueues(ctx context.Context) ([]wire.Queue, error) {
 	}), nil
 }
 
-// ListRunners returns the workers that were connected in the last ten minutes, with the runs that they have: those of all processes
-// on the store, and runners elsewhere.
+// ListRunners returns all workers and remote runners that were connected in the last ten minutes, each with its current runs.
 func (c *Coordinator) ListRunners(ctx context.Context) ([]wire.Runner, error) {
 	workers, err := c.store.Workers(ctx)
 	if err != nil {

@@ -145,7 +145,7 @@ func (c *Coordinator) CreateBlueprint(ctx context.Context, text []byte, by strin
 }
 
 // CheckBlueprint returns the blueprint in a text and the errors of CreateBlueprint, and stores nothing. The names in assumed count as
-// existing blueprints, of which the text may be the next version.
+// existing blueprints. The text may be the next version of one.
 func (c *Coordinator) CheckBlueprint(ctx context.Context, text []byte, assumed ...string) (wire.Blueprint, error) {
 	b, err := ParseBlueprint(text)
 	err = c.check(ctx, b, err, assumed...)

@@ -22,7 +22,7 @@ func SinceDays(days int) time.Time {
 	return time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 1-cmp.Or(max(days, 0), DefaultDays))
 }
 
-// Rules returns how often hooks were called, and what came of it: those that runs have called, and those of the newest blueprints.
+// Rules counts what each hook has decided. It includes hooks in the newest blueprints that no run has called.
 func (c *Coordinator) Rules(ctx context.Context, f wire.RuleFilter) (wire.RuleList, error) {
 	counts, err := c.store.RuleCounts(ctx, SinceDays(f.Days))
 	if err != nil {
@@ -89,8 +89,8 @@ type versionHooks struct {
 	hooks   []wire.RuleView
 }
 
-// newestHooks returns the hooks of the newest version of each blueprint, by the names of blueprint and hook; those of one blueprint if a
-// name is given. A blueprint whose hooks cannot be read has none here.
+// newestHooks returns the hooks in the newest blueprints, by blueprint and hook name. A name limits it to one blueprint. Unreadable hooks
+// are left out.
 func (c *Coordinator) newestHooks(ctx context.Context, name string) (map[[2]string]wire.RuleView, error) {
 	found := map[[2]string]wire.RuleView{}
 	newest := map[string]versionHooks{}

@@ -44,7 +44,7 @@ func savedVersion(s wire.Stored) wire.BlueprintVersion {
 }
 
 // UpdateBlueprint changes members of a blueprint: those that the JSON object has. Null, and an empty object, clear a member. It stores a
-// new version unless nothing has changed; runs that were submitted keep theirs. The errors are those of CreateBlueprint,
+// new version unless nothing has changed; submitted runs keep theirs. It returns the same errors as CreateBlueprint,
 // durable.ErrNotFound, and a *ChangedError unless the newest version is after, or after is zero. A repeated request that has stored
 // the newest version already returns it.
 func (c *Coordinator) UpdateBlueprint(ctx context.Context, name string, changes []byte, after int64, by string) (wire.Stored, error) {

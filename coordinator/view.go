@@ -254,7 +254,7 @@ func (c *Coordinator) ReadableRun(ctx context.Context, id agent.RunID) (durable.
 	return r, err
 }
 
-// IsReadable reports whether a run is one of a blueprint or of an iteration of a pipeline, or Options.AllRuns is set.
+// IsReadable reports whether a run belongs to a blueprint or a pipeline iteration. With Options.AllRuns, every run is readable.
 func (c *Coordinator) IsReadable(r durable.Run) bool { return c.allRuns || isOurs(r) || isIteration(r) }
 
 // isOurs reports whether a run is one of a blueprint.

@@ -98,7 +98,7 @@ func recordNow(ctx context.Context, store durable.Documents) error {
 	return nil
 }
 
-// maxAudited is the maximum length of an entry's path and of its detail, in bytes.
+// maxAudited limits the path and the detail in an entry, in bytes each.
 const maxAudited = 4 << 10
 
 // newEntry returns an entry of the audit log, with a new ID.

@@ -14,7 +14,7 @@ import (
 	"github.com/grapnel-go/grapnel/internal/markup"
 )
 
-// placeOf returns the path of the field that shows a mistake: the one of the member, or of a member above it, or the text.
+// placeOf returns the path of the field beside which a mistake is shown. It prefers the exact member, then its parents, then the text field.
 func (e *editor) placeOf(field, message string, shown []member) string {
 	best := ""
 	for _, m := range shown {

@@ -16,7 +16,7 @@ import (
 	"github.com/grapnel-go/grapnel/coordinator/wire"
 )
 
-// files are those of a pipeline whose second iteration fails, and whose hook asks a person before the second stage.
+// files define a pipeline: its second iteration fails, and a hook asks a person before the second stage.
 var files = map[string]string{
 	"pipeline.yaml": `
 name: report

@@ -338,7 +338,14 @@ func (p *runPage) putFacts(out *markup.Page) {
 		fact("Runner", cutText(cmp.Or(r.Runner, none), lineLen))
 	}
 	if r.ParentRunID != "" {
-		link(lo.Ternary(r.Stage == "", firstLine(r.Hook)+" hook of", "Pipeline"), r.ParentRunID)
+		label := "Parent"
+		switch {
+		case r.Stage != "":
+			label = "Pipeline"
+		case r.Hook != "":
+			label = firstLine(r.Hook) + " hook of"
+		}
+		link(label, r.ParentRunID)
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
 		fact(cutText(name, lineLen), cutText(r.Labels[name], lineLen))

@@ -213,7 +213,7 @@ func (s *story) addHook(e wire.EventView, c coordinator.HookCall) {
 		HookCall: c, seq: e.Seq, kind: kindOf(c), name: c.Hook[strings.LastIndexByte(c.Hook, '/')+1:],
 		from: e.Time.Add(-time.Duration(c.DurationMS) * time.Millisecond), at: e.Time,
 	}
-	if c.Subagent == s.root { // calls of sub-agents are not stored
+	if c.Subagent == s.root && c.Stage == "" { // calls of sub-agents are not stored, and pipelines are not replayed
 		d.run = s.root
 	}
 	s.counts[d.kind]++

@@ -64,8 +64,8 @@ func (v *view) beginWhatIf() {
 `, v.title)
 }
 
-// readRulesFor reads the rules as they are: of a library policy, or of the blueprint of a run. The form is shown without those that cannot be
-// read: the program of an agent has its other policies.
+// readRulesFor fills in the current rules from a library policy or a blueprint. Other policies are in an agent's program, and are left
+// empty for the person to paste.
 func (h *Handler) readRulesFor(ctx context.Context, in *whatIf, q url.Values) error {
 	in.file, in.hook = ifVisible(q.Get("file")), ifVisible(q.Get("hook"))
 	if name, _, ok := strings.Cut(in.hook, "/"); ok && in.file == "" && strings.HasPrefix(name, library.Prefix) {
@@ -323,7 +323,7 @@ func fileName(name string) string {
 	return cmp.Or(strings.TrimLeft(strings.ReplaceAll(name, "..", ""), "/"), "policy.yaml")
 }
 
-// serveCase serves a test case of a decision, or of a call.
+// serveCase serves a test case for a decision or a call.
 func (h *Handler) serveCase(w http.ResponseWriter, r *http.Request, v *view) {
 	q := r.URL.Query()
 	number, _ := strconv.ParseInt(q.Get("d"), 10, 64) // zero for a call

@@ -73,11 +73,11 @@ func Restore(ctx context.Context, backup, path string) (kept string, err error) 
 		return "", err
 	}
 	kept = path + ".before-" + now
-	if err := os.Rename(path, kept); err != nil {
+	if err := os.Link(path, kept); err != nil { // so that there is a store at path at any moment
 		return "", err
 	}
 	if err := os.Rename(fresh, path); err != nil {
-		return "", errors.Join(err, os.Rename(kept, path))
+		return "", errors.Join(err, os.Remove(kept))
 	}
 	return kept, nil
 }

@@ -69,7 +69,7 @@ A RECORDING is a file, or a folder of them (*.jsonl, *.json, also with .gz): rec
 Anthropic Messages JSON, Claude Code sessions, event logs of grapnel run --json, audit logs with texts, GenAI spans in
 OTLP JSON. The format of a file is detected.
 
-With --store or --server, the runs of agents in a store, or of a coordinator, are played too: --agent, --since and --limit select them.
+--store and --server also play stored runs of agents: --agent, --since and --limit select them.
 
 Several policies are in force together, with the ready-made hooks of --hook, as in grapnel run.
 With --diff, the first two arguments are policy files, and the report lists the calls about which they decide differently.
@@ -91,6 +91,14 @@ Exit codes:
   grapnel hooks backtest mail.yaml --store runs.db --agent clerk --since 30d`,
 		RunE: func(c *cobra.Command, args []string) error {
 			f.playsStore = c.Flags().Changed("store") || c.Flags().Changed("server")
+			for _, name := range []string{"agent", "since", "limit"} {
+				if c.Flags().Changed(name) && !f.playsStore {
+					return console.Usagef("--%s selects stored runs: add --store or --server, or leave it out", name)
+				}
+			}
+			if f.limit <= 0 {
+				return console.Usagef("--limit is %d: it must be above zero", f.limit)
+			}
 			return f.run(c.Context(), std, args)
 		},
 	}
