@@ -76,7 +76,11 @@ func (m *measuring) backlog(queues int, statistics string) {
 	}
 	m.report.each(m, fmt.Sprintf("backlog-%d-%s", queues, statistics), all)
 	rate, p99 := perSecond(len(all), whole), quantile(all, 99)
+	reached := rate >= 500 && p99 <= 20*time.Millisecond
+	if statistics != "fresh" && reached {
+		return // results.txt has it
+	}
 	m.row(fmt.Sprintf("claims by %d workers, %s ready runs, queues: %s, statistics: %s", workers, thousands(m.ready), thousands(queues), statistics),
-		"≥ 500 a second, p99 20 ms", rate >= 500 && p99 <= 20*time.Millisecond,
+		"≥ 500 a second, p99 20 ms", reached,
 		"**%s a second**, p50 %s, p99 %s", thousands(int(rate)), milliseconds(quantile(all, 50)), milliseconds(p99))
 }
