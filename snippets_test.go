@@ -31,7 +31,6 @@ var (
 	key                  []byte  // seals what a guard gives away
 	db                   *sql.DB // of the program
 	pay                  func(ctx context.Context, arguments string) (string, error)
-	j                    struct{ Dir string } // in docs/getting-started.md, which shows lines of examples/repair
 )
 `
 
