@@ -21,7 +21,8 @@
 //
 // With Config.Approver, the guard asks while other calls go on. When the approver answers Park, as agent.ParkApprover
 // does, Do returns an AskError and the host asks. It makes the same call again with the token and the answers. The call
-// is judged again, and an answer counts only for the same call, session, rules and question, once.
+// is judged again, and an answer counts only for the same call, session, rules and question, once. A func from Tool finds
+// the token and the answers in its context: see WithAnswers.
 //
 // # What is lost outside of this module's loop
 //

@@ -65,6 +65,26 @@ func ExampleTool() {
 	// tool "pay": denied by closed: the desk is closed <nil>
 }
 
+// The framework makes the call again, and the answer is in its context.
+func ExampleWithAnswers() {
+	g, err := guard.New(guard.Config{
+		Name: "desk", Hooks: []hooks.Hook{hooks.AlwaysAsk("four-eyes", "money leaves")}, Approver: agent.ParkApprover,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	type payment struct{ Amount int }
+	pay := guard.Tool("pay", func(_ context.Context, p payment) (string, error) { return fmt.Sprint("paid ", p.Amount), nil })
+	ctx := guard.WithSession(context.Background(), g.Session(context.Background(), ""))
+	_, err = pay(ctx, payment{5})
+	if ask, ok := errors.AsType[*guard.AskError](err); ok {
+		ctx = guard.WithAnswers(ctx, ask.Token, agent.Approval{Verdict: agent.Approve, By: "ann"})
+	}
+	fmt.Println(pay(ctx, payment{5}))
+	// Output: paid 5 <nil>
+}
+
 // The host asks, and makes the call again with the answer.
 func ExampleAskError() {
 	ctx := context.Background()

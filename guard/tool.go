@@ -1,6 +1,15 @@
 package guard
 
-import "context"
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/grapnel-go/grapnel/agent"
+)
 
 type sessionKey struct{}
 
@@ -15,10 +24,117 @@ func FromContext(ctx context.Context) *Session {
 	return s
 }
 
+type answersKey struct{}
+
+type answer struct {
+	token   string
+	answers []agent.Approval
+}
+
+// WithAnswers returns a context in which Tool makes the call that an AskError was about with people's answers. Token is
+// the AskError's. All other calls are judged as usual.
+func WithAnswers(ctx context.Context, token string, answers ...agent.Approval) context.Context {
+	known, _ := ctx.Value(answersKey{}).([]answer)
+	return context.WithValue(ctx, answersKey{}, append([]answer{{token, answers}}, known...))
+}
+
 // Tool returns a tool func that calls f through Do, in the session that its context belongs to: see WithSession. Without
-// a session, each call fails. Arguments are one JSON object.
-func Tool(name string, f func(ctx context.Context, arguments string) (string, error)) func(ctx context.Context, arguments string) (string, error) {
-	return func(ctx context.Context, arguments string) (string, error) {
-		return Do(ctx, FromContext(ctx), Call{Tool: name, Arguments: arguments}, f, Text)
+// a session, each call fails. When it returns an AskError, the same call with the context from WithAnswers goes on.
+//
+// Arguments that are a string are the JSON text of one object, and all others are written and read as JSON. A result that
+// is a string is a text, and so is each one of a func that returns any, if it is a string. Others are filtered as JSON. An
+// answer that Out cannot hold, such as the text of a denial, is returned as an error with that text.
+func Tool[In, Out any](name string, f func(ctx context.Context, in In) (Out, error)) func(ctx context.Context, in In) (Out, error) {
+	return func(ctx context.Context, in In) (Out, error) {
+		var none Out
+		arguments, err := textOf(in)
+		if err != nil {
+			return none, fmt.Errorf("tool %q: not executed: its arguments: %w", name, err)
+		}
+		s, c := FromContext(ctx), Call{Tool: name, Arguments: arguments}
+		known, _ := ctx.Value(answersKey{}).([]answer)
+		if i := slices.IndexFunc(known, func(a answer) bool { return s.isAbout(a.token, c) }); i >= 0 {
+			c.Token, c.Answers = known[i].token, known[i].answers
+		}
+		out, err := Do(ctx, s, c, func(ctx context.Context, arguments string) (output[Out], error) {
+			in, err := valueOf[In](arguments)
+			if err != nil {
+				return output[Out]{}, fmt.Errorf("its arguments: %w", err)
+			}
+			v, err := f(ctx, in)
+			return output[Out]{v, nil}, err
+		}, Shape[output[Out]]{
+			Read: func(v output[Out]) (agent.Content, error) {
+				text, err := textOf(v.value)
+				part := agent.Text(text)
+				if _, ok := any(v.value).(string); !ok {
+					part.Name = valuePart
+				}
+				return agent.ContentOf(part), err
+			},
+			Write: func(r *agent.ToolResult) output[Out] {
+				text := r.Text()
+				for _, part := range r.Content.Parts() {
+					if part.Name == valuePart {
+						text = part.Text // without the notes for a model
+					}
+				}
+				v, err := valueOf[Out](text)
+				if err != nil {
+					err = errors.New(r.Text())
+				}
+				return output[Out]{v, err}
+			},
+		})
+		if err == nil {
+			err = out.err
+		}
+		return out.value, err
 	}
+}
+
+// valuePart is the name of a part that is JSON.
+const valuePart = "value"
+
+// output is a result, or the text that is no value of its type.
+type output[T any] struct {
+	value T
+	err   error
+}
+
+// isAbout reports whether the token is from the AskError of this call.
+func (s *Session) isAbout(token string, c Call) bool {
+	if s == nil {
+		return false
+	}
+	c.Token = token
+	_, nonce := s.openToken(c)
+	return nonce != ""
+}
+
+// textOf returns a string as it is, and all others as JSON.
+func textOf(v any) (string, error) {
+	if text, ok := v.(string); ok {
+		return text, nil
+	}
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false) // filters must see what the tool wrote
+	err := e.Encode(v)
+	return string(bytes.TrimSuffix(text.Bytes(), []byte("\n"))), err
+}
+
+// valueOf reads what textOf has written.
+func valueOf[T any](text string) (v T, err error) {
+	switch p := any(&v).(type) {
+	case *string:
+		*p = text
+	case *any:
+		if *p = text; json.Valid([]byte(text)) {
+			err = json.Unmarshal([]byte(text), p)
+		}
+	default:
+		err = json.Unmarshal([]byte(text), p)
+	}
+	return v, err
 }
