@@ -223,10 +223,11 @@ var layers = map[string]layer{
 
 	"hooks/internal/scrub": {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
 
-	"guard":           {Ours: []string{"agent", "hooks", "internal/nils", "internal/reserved", "internal/strictjson"}, Modules: core},
-	"adapters/mcp":    {Ours: []string{"agent", "guard"}, Modules: []string{"github.com/modelcontextprotocol/go-sdk"}},
-	"guard/guardtest": {Ours: []string{"agent", "guard", "hooks"}, Modules: core, Test: true},
-	"guard/usedsql":   {Ours: []string{"guard"}},
+	"guard":             {Ours: []string{"agent", "hooks", "internal/nils", "internal/reserved", "internal/strictjson"}, Modules: core},
+	"adapters/mcp":      {Ours: []string{"agent", "guard"}, Modules: []string{"github.com/modelcontextprotocol/go-sdk"}},
+	"guard/guardtest":   {Ours: []string{"agent", "guard", "hooks"}, Modules: core, Test: true},
+	"guard/usedsql":     {Ours: []string{"guard"}},
+	"internal/hostgate": {Ours: []string{"hooks", "internal/strictjson", "policy/bash"}},
 
 	// The actions of declared hooks.
 	"action": {
