@@ -1,0 +1,373 @@
+package adkguard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	adk "google.golang.org/adk/v2/agent"
+	"google.golang.org/adk/v2/agent/llmagent"
+	"google.golang.org/adk/v2/model"
+	"google.golang.org/adk/v2/plugin"
+	"google.golang.org/adk/v2/session"
+	"google.golang.org/adk/v2/tool"
+	"google.golang.org/genai"
+
+	"github.com/grapnel-go/grapnel/guard"
+)
+
+// Adapter puts a guard in front of the tools of agents. It can serve any number of runners, and is safe for concurrent use.
+type Adapter struct {
+	guard *guard.Guard
+
+	mu        sync.Mutex
+	installed map[string]bool // agents
+	runs      map[invocation]*run
+}
+
+// New returns an adapter for g.
+func New(g *guard.Guard) *Adapter {
+	return &Adapter{guard: g, installed: map[string]bool{}, runs: map[invocation]*run{}}
+}
+
+// Install seals the tools and toolsets of config, and appends callbacks. It must be called last, and for every agent that
+// has tools or sub-agents. It returns an error for a config that has it already.
+func (a *Adapter) Install(config *llmagent.Config) error {
+	if a == nil || a.guard == nil || config == nil {
+		return errors.New("adkguard: installing: the guard or the config is nil: make a guard with guard.New")
+	}
+	for _, t := range config.Tools {
+		if _, is := t.(interface{ sealedBy() *Adapter }); is {
+			return fmt.Errorf("adkguard: agent %q: installing twice: tool %q is sealed already", config.Name, t.Name())
+		}
+	}
+	config.Tools = slices.Clone(config.Tools)
+	for i, t := range config.Tools {
+		config.Tools[i] = a.seal(t)
+	}
+	config.Toolsets = slices.Clone(config.Toolsets)
+	for i, s := range config.Toolsets {
+		config.Toolsets[i] = a.sealSet(s)
+	}
+	config.BeforeModelCallbacks = append(slices.Clip(config.BeforeModelCallbacks), a.beforeModel)
+	config.AfterModelCallbacks = append(slices.Clip(config.AfterModelCallbacks), a.afterModel)
+	config.BeforeToolCallbacks = append(slices.Clip(config.BeforeToolCallbacks), a.beforeTool)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.installed[config.Name] = true
+	return nil
+}
+
+// Plugin returns the plugin that opens a session for each invocation. Every runner of the agents needs it.
+func (a *Adapter) Plugin() (*plugin.Plugin, error) {
+	return plugin.New(plugin.Config{
+		Name:                "grapnel_guard",
+		BeforeRunCallback:   a.beforeRun,
+		AfterRunCallback:    a.afterRun,
+		BeforeModelCallback: a.mustBeInstalled,
+		OnEventCallback:     a.onEvent,
+	})
+}
+
+// invocation identifies an invocation.
+type invocation struct{ app, user, session, id string }
+
+// run is one invocation, in this process, or an agent that a tool of one starts.
+type run struct {
+	session *guard.Session
+	stored  session.Session // nil for an agent that a tool starts
+	id      string          // the invocation's
+	begin   sync.Once
+	failed  error
+	open    []adk.InvocationContext // its runs of runners, guarded by the Adapter's lock
+
+	mu      sync.Mutex
+	refused map[string]bool // calls that the adapter itself has answered
+	tasks   map[string]bool // tools that start an agent when the model calls them
+}
+
+func newRun(s *guard.Session) *run {
+	return &run{session: s, refused: map[string]bool{}, tasks: map[string]bool{}}
+}
+
+// nested is the call of a tool, which may start an agent.
+type nested struct {
+	guard  *guard.Guard
+	parent *guard.Session
+	callID string
+
+	mu    sync.Mutex
+	child *run
+	ended bool
+}
+
+type nestedKey struct{}
+
+// close ends the session of the agent that the tool has started.
+func (n *nested) close(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.ended = true
+	if n.child == nil {
+		return nil
+	}
+	return n.child.session.Close(context.WithoutCancel(ctx))
+}
+
+// runOf returns the run that ctx belongs to.
+func (a *Adapter) runOf(ctx adk.ReadonlyContext) (*run, error) {
+	a.mu.Lock()
+	r := a.runs[invocation{ctx.AppName(), ctx.UserID(), ctx.SessionID(), ctx.InvocationID()}]
+	a.mu.Unlock()
+	if r != nil {
+		return r, nil
+	}
+	n, _ := ctx.Value(nestedKey{}).(*nested)
+	switch {
+	case n == nil:
+		return nil, errors.New("adkguard: the call belongs to no run: add the Adapter's Plugin to runner.PluginConfig.Plugins, " +
+			"and install the Adapter in the agent that starts this one, too")
+	case n.guard != a.guard:
+		return nil, errors.New("adkguard: an agent that a guarded agent starts has another guard: install the same Adapter in both")
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ended {
+		return nil, errors.New("adkguard: the call that started this agent has ended")
+	}
+	if n.child == nil {
+		n.child = newRun(n.parent.Child(context.WithoutCancel(ctx), n.callID))
+	}
+	return n.child, nil
+}
+
+// ledgerKey is where the session's state keeps the ledger of an invocation that waits for an answer, after its ID.
+const ledgerKey = "adkguard.ledger"
+
+// invocationOf identifies the invocation of a runner.
+func invocationOf(ctx adk.InvocationContext) invocation {
+	stored := ctx.Session()
+	return invocation{stored.AppName(), stored.UserID(), stored.ID(), ctx.InvocationID()}
+}
+
+// beforeRun opens the session of an invocation, or continues one that has waited for an answer.
+func (a *Adapter) beforeRun(ctx adk.InvocationContext) (*genai.Content, error) {
+	key := invocationOf(ctx)
+	a.mu.Lock()
+	r := a.runs[key]
+	if r == nil {
+		r = newRun(nil)
+		r.stored, r.id = ctx.Session(), ctx.InvocationID()
+		a.runs[key] = r
+	}
+	r.open = append(r.open, ctx)
+	a.mu.Unlock()
+	r.begin.Do(func() { r.session, r.failed = a.begin(context.WithoutCancel(ctx), r) })
+	return nil, r.failed
+}
+
+func (a *Adapter) begin(ctx context.Context, r *run) (*guard.Session, error) {
+	s := a.guard.Session(ctx, r.stored.ID()+"/"+r.id)
+	if id, ledger, ok := strings.Cut(textIn(r.stored.State(), ledgerKey), " "); ok && id == r.id {
+		if err := s.Restore(ctx, ledger); err != nil {
+			return s, err
+		}
+	}
+	return s, s.Sync(ctx, r.transcript()...)
+}
+
+func textIn(state session.ReadonlyState, key string) string {
+	value, err := state.Get(key)
+	if err != nil { // it is not there
+		return ""
+	}
+	text, _ := value.(string)
+	return text
+}
+
+func (a *Adapter) afterRun(ctx adk.InvocationContext) {
+	key := invocationOf(ctx)
+	a.mu.Lock()
+	r := a.runs[key]
+	if r == nil || !slices.Contains(r.open, ctx) { // another plugin has ended the run before it began
+		a.mu.Unlock()
+		return
+	}
+	r.open = slices.DeleteFunc(r.open, func(c adk.InvocationContext) bool { return c == ctx })
+	last := len(r.open) == 0
+	if last {
+		delete(a.runs, key)
+	}
+	a.mu.Unlock()
+	if last {
+		_ = r.session.Close(context.WithoutCancel(ctx)) // adk takes no error here
+	}
+}
+
+// onEvent keeps the ledger with the event that asks, when all calls of the turn have ended.
+func (a *Adapter) onEvent(ctx adk.InvocationContext, e *session.Event) (*session.Event, error) {
+	if len(e.Actions.RequestedToolConfirmations) == 0 {
+		return nil, nil
+	}
+	a.mu.Lock()
+	r := a.runs[invocationOf(ctx)]
+	a.mu.Unlock()
+	if r == nil {
+		return nil, nil
+	}
+	ledger, err := r.session.Save()
+	if err != nil {
+		return nil, err
+	}
+	if e.Actions.StateDelta == nil {
+		e.Actions.StateDelta = map[string]any{}
+	}
+	e.Actions.StateDelta[ledgerKey] = r.id + " " + ledger
+	return nil, nil
+}
+
+// mustBeInstalled refuses agents in which the adapter is not installed.
+func (a *Adapter) mustBeInstalled(ctx adk.Context, request *model.LLMRequest) (*model.LLMResponse, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.installed[ctx.AgentName()] {
+		return nil, nil
+	}
+	for name := range request.Tools {
+		return nil, fmt.Errorf("adkguard: agent %q: tool %q is not guarded: call Install with the agent's config", ctx.AgentName(), name)
+	}
+	return nil, nil
+}
+
+// beforeModel begins a step. It refuses tools that the guard cannot see, and answers in the model's place when the session
+// has stopped.
+func (a *Adapter) beforeModel(ctx adk.Context, request *model.LLMRequest) (*model.LLMResponse, error) {
+	r, err := a.runOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.check(ctx.AgentName(), request); err != nil {
+		return nil, err
+	}
+	messages := r.transcript()
+	if r.stored == nil {
+		messages = words(request.Contents)
+	}
+	if err := r.session.Sync(ctx, messages...); err != nil {
+		return nil, err
+	}
+	err = r.session.Step(ctx)
+	stop, stops := errors.AsType[*guard.StopError](err)
+	if !stops {
+		return nil, err
+	}
+	return &model.LLMResponse{Content: genai.NewContentFromText(stop.Text, genai.RoleModel), TurnComplete: true}, nil
+}
+
+// check refuses tools that run without asking the guard.
+func (r *run) check(agent string, request *model.LLMRequest) error {
+	for name, t := range request.Tools {
+		switch t := t.(type) {
+		case interface{ sealedBy() *Adapter }:
+		case streaming:
+			return fmt.Errorf("adkguard: agent %q: tool %q streams and is not sealed: install the Adapter last", agent, name)
+		case interface{ DefersResponse() bool }:
+			if t.DefersResponse() {
+				r.mu.Lock()
+				r.tasks[name] = true
+				r.mu.Unlock()
+			}
+		}
+	}
+	if request.Config == nil {
+		return nil
+	}
+	for _, t := range request.Config.Tools {
+		if t == nil {
+			continue
+		}
+		rest := *t
+		rest.FunctionDeclarations = nil
+		if !reflect.DeepEqual(rest, genai.Tool{}) {
+			return fmt.Errorf("adkguard: agent %q: the model's service runs one of its tools itself, so that no guard sees the calls: "+
+				"remove it, or offer it as a function tool: %+v", agent, rest)
+		}
+	}
+	return nil
+}
+
+// afterModel judges calls that start an agent at once, without callbacks for tools. A denial takes the call's place.
+func (a *Adapter) afterModel(ctx adk.Context, response *model.LLMResponse, failed error) (*model.LLMResponse, error) {
+	if failed != nil || response == nil || response.Content == nil || response.Partial {
+		return nil, nil //nolint:nilerr // adk itself returns the error
+	}
+	r, err := a.runOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out *model.LLMResponse
+	for i, part := range response.Content.Parts {
+		if part == nil || part.FunctionCall == nil || !r.isTask(part.FunctionCall.Name) {
+			continue
+		}
+		text, err := r.judgeTask(ctx, part.FunctionCall)
+		if err != nil {
+			return nil, err
+		}
+		if text == "" {
+			continue
+		}
+		if out == nil {
+			changed, content := *response, *response.Content
+			content.Parts, changed.Content = slices.Clone(content.Parts), &content
+			out = &changed
+		}
+		out.Content.Parts[i] = genai.NewPartFromText(text)
+	}
+	return out, nil
+}
+
+func (r *run) isTask(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.tasks[name]
+}
+
+// judgeTask returns why a task must not begin, or an empty text. Rewritten arguments take the place of the call's.
+func (r *run) judgeTask(ctx context.Context, call *genai.FunctionCall) (string, error) {
+	arguments, err := encode(call.Args)
+	if err != nil {
+		return "", err
+	}
+	v, err := r.session.Decide(ctx, guard.Call{ID: call.ID, Tool: call.Name, Arguments: arguments})
+	ask, asks := errors.AsType[*guard.AskError](err)
+	stop, stops := errors.AsType[*guard.StopError](err)
+	switch {
+	case asks:
+		return fmt.Sprintf("tool %q: not executed: it needs approval (%s), and adk cannot ask before a task begins", call.Name, ask.Questions.Reason()), nil
+	case stops:
+		return stop.Text, nil
+	case err != nil:
+		return "", err
+	case v.Answer != nil:
+		return v.Answer.Text(), nil
+	}
+	call.Args, err = decode(v.Call.Arguments)
+	return "", err
+}
+
+// beforeTool judges calls of tools that adk itself adds, and runs them.
+func (a *Adapter) beforeTool(ctx adk.Context, t tool.Tool, args map[string]any) (map[string]any, error) {
+	if _, is := t.(interface{ sealedBy() *Adapter }); is {
+		return nil, nil
+	}
+	inner, ok := t.(callable)
+	if !ok {
+		return nil, fmt.Errorf("tool %q: not executed: adkguard does not know how a %T runs", t.Name(), t)
+	}
+	return a.call(ctx, inner, args, false)
+}

@@ -1,0 +1,39 @@
+// Package adkguard lets package guard decide on the tool calls of agents that are built with the Agent Development Kit (adk).
+//
+//	a := adkguard.New(g)
+//	err := a.Install(&config) // the last change, in each agent
+//	desk, err := llmagent.New(config)
+//	p, err := a.Plugin()
+//	r, err := runner.New(runner.Config{Agent: desk, PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{p}}})
+//
+// Install seals tools and toolsets. A sealed tool asks the guard and then runs, with exactly the arguments that were
+// judged. A denial, a mock and a rejection are the tool's answer. Tools that adk adds, such as transfer_to_agent, are
+// judged, too. Streamed answers are read to their end, filtered, and then shown as one chunk. Without the plugin, or
+// in an agent without Install, no call runs.
+//
+// # Asking a person
+//
+// When guard.Config.Approver parks a call, adk asks for a confirmation. Its payload has the tool and the arguments that
+// would run. The answer to a rejected call may have a payload with a "reason", and "end": true ends the run. The
+// session's state keeps the question and the ledger, encrypted, so that another process with the same guard.Config.Key can continue.
+// Whoever may write in the user's name can answer: nothing proves who it was, so that questions with approvers need an
+// Approver that does not park. An agent that a tool starts cannot ask, and neither can tools that adk adds: such calls
+// are denied. An answer that does not count lets the model make the call again, which is asked anew.
+//
+// # Sessions
+//
+// An invocation, with its resumptions, is a session. The agents to which it transfers share it, and so do tasks and
+// single turns. Rules that count calls count those of the invocation. Answers from earlier ones are strangers' texts. An
+// agent that agenttool starts has a child session. When a session stops, the next model call is answered with the reason.
+//
+// # The user's words
+//
+// These are the texts with which invocations begin. What an agent writes later in the user's name is not, and neither is
+// what a user says later in live mode.
+//
+// # Limits
+//
+// Numbers in arguments are float64 before the guard sees them. Tools that the model's service runs are refused, because
+// nothing sees their calls. A task begins without callbacks for tools: the guard judges it when the model has answered,
+// and cannot ask. A callback that answers in place of the model must not begin tasks. Callbacks after the guard can change what it has filtered.
+package adkguard
