@@ -2,14 +2,14 @@
 // Codex sends to a hook. Event.Output writes an answer so that the host obeys it.
 //
 //	stdin, err := io.ReadAll(os.Stdin)
-	if err != nil {
-		return err
-	}
-	event, err := hostgate.Decode(hostgate.Codex, stdin, hostgate.Options{})
 //	if err != nil {
-//		return hostgate.Refusal(hostgate.Codex, stdin, "the event cannot be read")
+//		return err
 //	}
-//	return event.Output(hostgate.Answer{Decision: hostgate.Deny, Reason: "nothing is deleted here"})
+//	answer := hostgate.Refusal(hostgate.Codex, stdin, "the event cannot be read")
+//	if event, err := hostgate.Decode(hostgate.Codex, stdin, hostgate.Options{}); err == nil {
+//		answer = event.Output(hostgate.Answer{Decision: hostgate.Deny, Reason: "nothing is deleted here"})
+//	}
+//	_, err = os.Stdout.Write(answer)
 //
 // # Tools
 //
