@@ -3,6 +3,9 @@
 //	err := einoguard.Install(g, config) // the last handler
 //	a, err := adk.NewChatModelAgent(ctx, config)
 //
+// An agent with another config, such as deep.Config, gets the Handlers of an empty ChatModelAgentConfig in which the guard
+// was installed. The executor in package planexecute takes no handlers, so that it cannot be guarded.
+//
 // Install adds a handler that seals the agent's tools: all kinds of tools, and those that eino adds itself. A sealed tool
 // asks the guard and then runs, with exactly the arguments that were judged. A denial, a mock and a rejection are the
 // tool's answer. Streamed answers are read to their end, filtered, and then shown as one chunk. A tool that another handler

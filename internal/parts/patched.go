@@ -1,0 +1,71 @@
+package parts
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mostAdded is how many lines a patch of BuildPatched may add.
+const mostAdded = 10
+
+// BuildPatched builds a program of a module that the test's module requires, with a patch that adds at most ten lines and changes
+// nothing else. It returns the path of the executable. The patch may import what the test's module has.
+func BuildPatched(t testing.TB, program, patch string) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds a program: run the test without -short")
+	}
+	git := Command(t, "git", "install Debian's package git")
+	found, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", program).Output()
+	if err != nil {
+		Missing(t, "the source of "+program+" is missing: run go mod download in the folder of the test's go.mod")
+	}
+	patch, err = filepath.Abs(patch)
+	require.NoError(t, err)
+	text, err := os.ReadFile(patch)
+	require.NoError(t, err)
+	added := 0
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
+		case strings.HasPrefix(line, "+"):
+			added++
+		case strings.HasPrefix(line, "-"):
+			t.Fatalf("%s removes a line: %s", patch, line)
+		}
+	}
+	require.LessOrEqual(t, added, mostAdded, "lines that %s adds", patch)
+
+	dir, inside := t.TempDir(), filepath.Join(t.TempDir(), "overlay.json")
+	require.NoError(t, os.CopyFS(dir, os.DirFS(strings.TrimSpace(string(found)))))
+	output, err := runIn(t, dir, git, "apply", patch).CombinedOutput()
+	require.NoError(t, err, string(output))
+	// A folder that is only in the overlay belongs to the test's module.
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	replaced := map[string]string{}
+	for _, file := range files {
+		at, err := filepath.Abs(filepath.Join("testdata", "patched", filepath.Base(file)))
+		require.NoError(t, err)
+		replaced[at] = file
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(inside, overlay, 0o600))
+	executable := filepath.Join(dir, "patched.exe")
+	output, err = runIn(t, ".", "go", "build", "-buildvcs=false", "-overlay", inside, "-o", executable, "./testdata/patched").CombinedOutput()
+	require.NoError(t, err, string(output))
+	return executable
+}
+
+func runIn(t testing.TB, dir, name string, arguments ...string) *exec.Cmd {
+	c := exec.CommandContext(t.Context(), name, arguments...)
+	c.Dir = dir
+	return c
+}
