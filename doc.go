@@ -68,7 +68,7 @@
 //
 // Other frameworks: guard lets hooks and policies decide on tool calls in a loop outside of this module.
 // guard/usedsql remembers used approvals in a database, and guard/guardtest checks an adapter.
-// adapters/mcp guards MCP servers and clients.
+// adapters/mcp guards MCP servers and clients, adapters/eino and adapters/adk agents of these frameworks.
 //
 // Policies:
 //

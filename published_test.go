@@ -113,6 +113,8 @@ var tried = map[string]string{
 	"examples/mcp/main.go only-drafts":                        "examples/mcp/main_test.go TestOnlyDraftsHolds",
 	"examples/observe/main.go only-ready":                     "examples/observe/main_test.go TestOnlyReadyHolds",
 	"examples/policy/policy.yaml inside":                      "examples/policy/main_test.go TestPolicyHolds",
+	"adapters/adk/README.md payee":                            "adapters/adk/readme_test.go TestPublishedPolicyHolds",
+	"adapters/eino/README.md payee":                           "adapters/eino/readme_test.go TestPublishedPolicyHolds",
 	"examples/frameworks/policy.yaml large":                   "guard/published_test.go TestPublishedPolicyHolds",
 	"examples/frameworks/policy.yaml limit":                   "guard/published_test.go TestPublishedPolicyHolds",
 	"examples/frameworks/policy.yaml payee":                   "guard/published_test.go TestPublishedPolicyHolds",

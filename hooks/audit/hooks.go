@@ -16,16 +16,24 @@ const lastPriority = 1_000_000
 // Hooks returns the hooks that write to the log. They deny only calls, and withhold only results, that could not be
 // logged.
 func (l *Log) Hooks() []hooks.Hook {
+	name := l.options.Name
+	return append(l.CallHooks(),
+		hooks.On(hooks.AtExecutionStart, name+".run", l.recordStart).WithPriority(-lastPriority).WithFailure(l.options.Failure),
+		hooks.Observe(hooks.AtExecutionEnd, name+".end", l.recordEnd).WithFailure(hooks.Open),
+	)
+}
+
+// CallHooks returns only the hooks that log calls, results and decisions. Package guard needs them, because it fires no
+// hook when a run starts or ends.
+func (l *Log) CallHooks() []hooks.Hook {
 	name, strict, lenient := l.options.Name, l.options.Failure, l.options.Failure
 	if strict != hooks.Abort {
 		lenient = hooks.Open
 	}
 	return []hooks.Hook{
-		hooks.On(hooks.AtExecutionStart, name+".run", l.recordStart).WithPriority(-lastPriority).WithFailure(strict),
 		hooks.On(hooks.AtPreToolUse, name+".call", l.recordCall).WithPriority(-lastPriority).WithFailure(strict),
 		hooks.On(hooks.AtPostToolUse, name+".result", l.recordResult).WithPriority(lastPriority).WithFailure(strict),
 		hooks.ObserveAll(name+".decision", l.recordDecision, lo.Without(hooks.PointNames(), hooks.ExecutionEnd)...).WithFailure(lenient),
-		hooks.Observe(hooks.AtExecutionEnd, name+".end", l.recordEnd).WithFailure(hooks.Open),
 	}
 }
 

@@ -51,16 +51,22 @@ type fromModule struct {
 	Indirect bool   `json:"Indirect"`
 }
 
-// List returns the packages of the module in dir that match the patterns, with all their dependencies. It builds
-// dependencies that are not in the build cache.
+// List returns the packages that match the patterns, with all their dependencies. The patterns can also name packages of
+// modules that the module in dir requires. It builds dependencies that are not in the build cache.
 func List(ctx context.Context, dir string, patterns ...string) (*Packages, error) {
-	ours, err := runList(ctx, dir, append([]string{"-json=ImportPath,Name,Dir,GoFiles,Imports,Module"}, patterns...))
+	given, err := runList(ctx, dir, append([]string{"-json=ImportPath,Name,Dir,GoFiles,Imports,Module"}, patterns...))
 	if err != nil {
 		return nil, err
 	}
+	var ours []*listed
 	isOurs, others := map[string]bool{}, map[string]bool{}
-	for _, one := range ours {
+	for _, one := range given {
+		if !one.Module.Main {
+			others[one.ImportPath] = true
+			continue
+		}
 		isOurs[one.ImportPath] = true
+		ours = append(ours, one)
 	}
 	for _, one := range ours {
 		for _, imported := range one.Imports {
