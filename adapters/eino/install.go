@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,7 +44,44 @@ func Install(g *guard.Guard, config *adk.ChatModelAgentConfig) error {
 var register = sync.OnceFunc(func() {
 	schema.RegisterName[*Question]("grapnel_einoguard_question")
 	schema.RegisterName[*held]("grapnel_einoguard_held")
+	schema.RegisterName[*ledger]("grapnel_einoguard_ledger")
 })
+
+// ledger is a session's ledger in the run's state. It is written only when eino stores the state, because that takes longer
+// the more calls there are.
+type ledger struct {
+	session *guard.Session
+	saved   string // from another process, or before the last interrupt
+}
+
+func (l *ledger) save() (string, error) {
+	if l.session == nil {
+		return l.saved, nil
+	}
+	return l.session.Save()
+}
+
+// MarshalJSON is called when eino copies the run's state.
+func (l *ledger) MarshalJSON() ([]byte, error) {
+	saved, err := l.save()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(saved)
+}
+
+func (l *ledger) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &l.saved) }
+
+// GobEncode is called when eino stores that copy.
+func (l *ledger) GobEncode() ([]byte, error) {
+	saved, err := l.save()
+	return []byte(saved), err
+}
+
+func (l *ledger) GobDecode(data []byte) error {
+	l.saved = string(data)
+	return nil
+}
 
 type handler struct {
 	*adk.BaseChatModelAgentMiddleware
@@ -57,6 +95,8 @@ type run struct {
 	parent *guard.Session
 	callID string // the parent's call
 	sealed map[string]bool
+
+	transcript *transcript // used before model calls, which are one after the other
 
 	mu      sync.Mutex // held while the session's lock is taken, and eino's lock of the run's state
 	session *guard.Session
@@ -134,11 +174,11 @@ func (r *run) open(ctx context.Context) (*guard.Session, error) {
 	case r.ended:
 		return nil, fmt.Errorf("einoguard: opening a session: the run has ended: %w", context.Cause(ctx))
 	}
-	id, err := load(ctx, idKey)
+	id, err := load[string](ctx, idKey)
 	if err != nil {
 		return nil, err
 	}
-	ledger, err := load(ctx, ledgerKey)
+	kept, err := load[*ledger](ctx, ledgerKey)
 	if err != nil {
 		return nil, err
 	}
@@ -155,30 +195,26 @@ func (r *run) open(ctx context.Context) (*guard.Session, error) {
 	} else {
 		s = r.guard.Session(own, id)
 	}
-	if ledger != "" {
-		if err := s.Restore(own, ledger); err != nil {
-			return nil, errors.Join(err, s.Close(own))
+	if kept != nil {
+		var saved string
+		if saved, err = kept.save(); err == nil {
+			err = s.Restore(own, saved)
 		}
+	}
+	if err == nil {
+		err = adk.SetRunLocalValue(ctx, ledgerKey, &ledger{session: s})
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close(own))
 	}
 	r.session = s
 	return s, nil
 }
 
-// save keeps the ledger in the run's state.
-func (r *run) save(ctx context.Context) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	saved, err := r.session.Save()
-	if err != nil {
-		return err
-	}
-	return adk.SetRunLocalValue(ctx, ledgerKey, saved)
-}
-
-func load(ctx context.Context, key string) (string, error) {
+func load[T any](ctx context.Context, key string) (T, error) {
 	v, _, err := adk.GetRunLocalValue(ctx, key)
-	text, _ := v.(string)
-	return text, err
+	value, _ := v.(T)
+	return value, err
 }
 
 // BeforeModelRewriteState tells the session what the transcript says.
@@ -193,29 +229,36 @@ func (h *handler) BeforeModelRewriteState(
 	if err != nil {
 		return ctx, nil, err
 	}
-	words, err := load(ctx, wordsKey)
-	if err != nil {
-		return ctx, nil, err
-	}
-	if words == "" {
-		list := []string{"words"} // not empty, so that this happens once
-		for _, m := range state.Messages {
-			if r.parent == nil && byUser(m) {
-				list = append(list, digest(m))
-			}
-			if m.Role == schema.Tool {
-				list = append(list, earlier(m))
-			}
-		}
-		words = strings.Join(list, " ")
-		if err := adk.SetRunLocalValue(ctx, wordsKey, words); err != nil {
+	if r.transcript == nil {
+		words, err := r.words(ctx, state.Messages)
+		if err != nil {
 			return ctx, nil, err
 		}
+		r.transcript = newTranscript(h.aliases, words)
 	}
-	if err := s.Sync(ctx, h.transcript(state.Messages, words)...); err != nil {
+	if err := s.Sync(ctx, r.transcript.convert(state.Messages)...); err != nil {
 		return ctx, nil, err
 	}
 	return ctx, state, s.Step(ctx)
+}
+
+// words returns digests of the user's messages in the first model call, and of answers from earlier runs.
+func (r *run) words(ctx context.Context, messages []*schema.Message) (string, error) {
+	words, err := load[string](ctx, wordsKey)
+	if err != nil || words != "" {
+		return words, err
+	}
+	list := []string{"words"} // not empty, so that this happens once
+	for _, m := range messages {
+		if r.parent == nil && byUser(m) {
+			list = append(list, digest(m))
+		}
+		if m.Role == schema.Tool {
+			list = append(list, earlier(m))
+		}
+	}
+	words = strings.Join(list, " ")
+	return words, adk.SetRunLocalValue(ctx, wordsKey, words)
 }
 
 // byUser reports whether nothing shows that a handler or another agent has written the message.
@@ -241,46 +284,79 @@ func earlier(m *schema.Message) string {
 	return "answer:" + hex.EncodeToString(sum[:])
 }
 
-// transcript converts messages. Words are digests of the user's messages, and of answers from earlier runs, which rules
-// that count this run's calls need not know.
-func (h *handler) transcript(messages []*schema.Message, words string) (out []agent.Message) {
-	calls := map[string]agent.ToolCall{}
-	for _, m := range messages {
+// transcript converts a run's messages. It converts a message once, and again when its text has changed.
+type transcript struct {
+	aliases map[string]string
+	known   map[string]bool // digests of the user's messages, and of answers from earlier runs
+	calls   map[string]agent.ToolCall
+	seen    []seen
+	out     []agent.Message
+}
+
+// seen is a message that was converted. Its text is compared in no time as long as it is the same string.
+type seen struct {
+	message *schema.Message
+	text    string
+	out     int // how many converted messages there were before
+}
+
+func newTranscript(aliases map[string]string, words string) *transcript {
+	x := &transcript{aliases: aliases, known: map[string]bool{}, calls: map[string]agent.ToolCall{}}
+	for _, word := range strings.Fields(words) {
+		x.known[word] = true
+	}
+	return x
+}
+
+// convert returns the messages for the session. Rules that count this run's calls need not know earlier answers.
+func (x *transcript) convert(messages []*schema.Message) []agent.Message {
+	same := 0
+	for same < len(x.seen) && same < len(messages) && x.seen[same].message == messages[same] && x.seen[same].text == textOf(messages[same]) {
+		same++
+	}
+	if same < len(x.seen) {
+		x.out, x.seen = x.out[:x.seen[same].out], x.seen[:same]
+	}
+	for _, m := range messages[same:] {
 		text := textOf(m)
+		x.seen = append(x.seen, seen{m, text, len(x.out)})
 		switch m.Role {
 		case schema.User:
 			u := agent.UserText(text)
-			if !byUser(m) || !strings.Contains(words, digest(m)) {
+			if !byUser(m) || !x.known[digest(m)] {
 				u = u.WithSource("eino")
 			}
-			out = append(out, u)
+			x.out = append(x.out, u)
 		case schema.Assistant:
 			for _, c := range m.ToolCalls {
-				calls[c.ID] = agent.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments}
+				x.calls[c.ID] = agent.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments}
 			}
 			if text != "" {
-				out = append(out, agent.Assistant(text))
+				x.out = append(x.out, agent.Assistant(text))
 			}
 		case schema.Tool:
-			c, ok := calls[m.ToolCallID]
+			c, ok := x.calls[m.ToolCallID]
 			if !ok {
 				c = agent.ToolCall{ID: m.ToolCallID, Name: m.ToolName, Arguments: "{}"}
 			}
-			if name, ok := h.aliases[c.Name]; ok { // the guard knows the tool's own name
+			if name, ok := x.aliases[c.Name]; ok { // the guard knows the tool's own name
 				c.Name = name
 			}
-			if slices.Contains(strings.Fields(words), earlier(m)) {
-				out = append(out, agent.UserText(text).WithSource("eino:"+c.Name))
+			if x.known[earlier(m)] {
+				x.out = append(x.out, agent.UserText(text).WithSource("eino:"+c.Name))
 				continue
 			}
-			out = append(out, guard.Foreign(c, text))
+			x.out = append(x.out, guard.Foreign(c, text))
 		case schema.System: // the host's own
 		}
 	}
-	return out
+	return x.out
 }
 
 func textOf(m *schema.Message) string {
+	if len(m.UserInputMultiContent)+len(m.AssistantGenMultiContent) == 0 {
+		return m.Content
+	}
 	var text strings.Builder
 	text.WriteString(m.Content)
 	for _, p := range m.UserInputMultiContent {

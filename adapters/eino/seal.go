@@ -197,9 +197,6 @@ func do[T any](
 		}
 		return v, err
 	}, shape)
-	if failed := r.save(ctx); failed != nil {
-		return none, failed
-	}
 	ask, asks := errors.AsType[*guard.AskError](err)
 	switch {
 	case asks:
