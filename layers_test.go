@@ -324,6 +324,7 @@ var layers = map[string]layer{
 	"internal/snippets":    {Test: true},
 	"internal/exampletest": {Test: true},
 	"internal/answertest":  {Ours: []string{"agent", "durable"}, Test: true},
+	"internal/patched":     {Ours: []string{"internal/parts"}, Test: true},
 	"internal/upgrade":     {Ours: []string{"internal/parts"}, Test: true},
 	"internal/jail":        {Ours: []string{"internal/parts"}, Modules: []string{"golang.org/x/sys"}, Test: true},
 	"internal/evasion":     {Ours: []string{"agent", "hooks", "hooks/hookstest", "internal/strictjson"}, Test: true},

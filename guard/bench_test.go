@@ -2,6 +2,7 @@ package guard_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/guard"
+	"github.com/grapnel-go/grapnel/hooks"
 )
 
 // fourRules look at a shell line, at where a value comes from, at how often a tool was called, and at secrets in results.
@@ -64,5 +66,29 @@ func BenchmarkDo(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// BenchmarkAskAndRelease asks about a call, and makes it again with the answer.
+func BenchmarkAskAndRelease(b *testing.B) {
+	g, err := guard.New(guard.Config{Name: "bench", Hooks: []hooks.Hook{hooks.AlwaysAsk("four-eyes", "money")}, Approver: agent.ParkApprover})
+	require.NoError(b, err)
+	run := func(context.Context, string) (string, error) { return "paid", nil }
+	b.ReportAllocs()
+	var s *guard.Session
+	for i := 0; b.Loop(); i++ {
+		if i%100 == 0 {
+			s = g.Session(b.Context(), "")
+		}
+		c := guard.Call{Tool: "pay", Arguments: fmt.Sprintf(`{"amount":%d}`, i)}
+		_, err := guard.Do(b.Context(), s, c, run, guard.Text)
+		ask, ok := errors.AsType[*guard.AskError](err)
+		if !ok {
+			b.Fatal(err)
+		}
+		c.Token, c.Answers = ask.Token, []agent.Approval{{Verdict: agent.Approve, By: "ann"}}
+		if got, err := guard.Do(b.Context(), s, c, run, guard.Text); err != nil || got != "paid" {
+			b.Fatal(got, err)
+		}
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/grapnel-go/grapnel/internal/parts"
+	"github.com/grapnel-go/grapnel/internal/patched"
 )
 
 // The memory server that the SDK's authors wrote, with ten more lines.
 func TestServerOfTheSDK(t *testing.T) {
 	t.Parallel()
-	program := parts.BuildPatched(t, "github.com/modelcontextprotocol/go-sdk/examples/server/memory", "testdata/memory.patch")
+	program := patched.Build(t, "github.com/modelcontextprotocol/go-sdk/examples/server/memory", "testdata/memory.patch")
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(`
 policy: memory

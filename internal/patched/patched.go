@@ -1,4 +1,6 @@
-package parts
+// Package patched builds other modules' programs with a small patch, so that tests can show what it takes to guard an agent
+// that someone else wrote.
+package patched
 
 import (
 	"encoding/json"
@@ -9,22 +11,24 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// mostAdded is how many lines a patch of BuildPatched may add.
+// mostAdded is how many lines a patch may add.
 const mostAdded = 10
 
-// BuildPatched builds a program of a module that the test's module requires, with a patch that adds at most ten lines and changes
+// Build builds a program of a module that the test's module requires, with a patch that adds at most ten lines and changes
 // nothing else. It returns the path of the executable. The patch may import what the test's module has.
-func BuildPatched(t testing.TB, program, patch string) string {
+func Build(t testing.TB, program, patch string) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds a program: run the test without -short")
 	}
-	git := Command(t, "git", "install Debian's package git")
+	git := parts.Command(t, "git", "install Debian's package git")
 	found, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", program).Output()
 	if err != nil {
-		Missing(t, "the source of "+program+" is missing: run go mod download in the folder of the test's go.mod")
+		parts.Missing(t, "the source of "+program+" is missing: run go mod download in the folder of the test's go.mod")
 	}
 	patch, err = filepath.Abs(patch)
 	require.NoError(t, err)
