@@ -16,7 +16,7 @@ import (
 // The memory server that the SDK's authors wrote, with ten more lines.
 func TestServerOfTheSDK(t *testing.T) {
 	t.Parallel()
-	program := patched.Build(t, "github.com/modelcontextprotocol/go-sdk/examples/server/memory", "testdata/memory.patch")
+	program := patched.Build(t, "github.com/modelcontextprotocol/go-sdk/examples/server/memory", "testdata/memory.patch", 10, 0)
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(`
 policy: memory

@@ -15,12 +15,9 @@ import (
 	"github.com/grapnel-go/grapnel/internal/parts"
 )
 
-// mostAdded is how many lines a patch may add.
-const mostAdded = 10
-
-// Build builds a program of a module that the test's module requires, with a patch that adds at most ten lines and changes
-// nothing else. It returns the path of the executable. The patch may import what the test's module has.
-func Build(t testing.TB, program, patch string) string {
+// Build builds a program of a module that the test's module requires, with a patch, and returns the path of the executable.
+// Added and removed are how many lines the patch may add and remove. It may import what the test's module has.
+func Build(t testing.TB, program, patch string, added, removed int) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds a program: run the test without -short")
@@ -34,17 +31,8 @@ func Build(t testing.TB, program, patch string) string {
 	require.NoError(t, err)
 	text, err := os.ReadFile(patch)
 	require.NoError(t, err)
-	added := 0
-	for line := range strings.Lines(string(text)) {
-		switch {
-		case strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "--- "):
-		case strings.HasPrefix(line, "+"):
-			added++
-		case strings.HasPrefix(line, "-"):
-			t.Fatalf("%s removes a line: %s", patch, line)
-		}
-	}
-	require.LessOrEqual(t, added, mostAdded, "lines that %s adds", patch)
+	require.LessOrEqual(t, strings.Count(string(text), "\n+")-1, added, "lines that %s adds", patch)
+	require.LessOrEqual(t, strings.Count("\n"+string(text), "\n-")-1, removed, "lines that %s removes", patch)
 
 	dir, inside := t.TempDir(), filepath.Join(t.TempDir(), "overlay.json")
 	require.NoError(t, os.CopyFS(dir, os.DirFS(strings.TrimSpace(string(found)))))
