@@ -84,8 +84,8 @@
 //
 // Tests: agent/agenttest and hooks/hookstest help to test your own drivers, tools and hooks.
 //
-// The command in cmd/grapnel runs agents without any Go code. The programs under examples show how to use the
-// packages.
+// The command in cmd/grapnel runs agents without any Go code, and cmd/grapnel-gate decides on other coding agents' calls.
+// The programs under examples show how to use the packages.
 //
 // # Terms
 //

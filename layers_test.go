@@ -223,11 +223,12 @@ var layers = map[string]layer{
 
 	"hooks/internal/scrub": {Ours: []string{"agent", "internal/strictjson"}, Modules: core},
 
-	"guard":             {Ours: []string{"agent", "hooks", "internal/nils", "internal/reserved", "internal/strictjson"}, Modules: core},
-	"adapters/mcp":      {Ours: []string{"agent", "guard"}, Modules: []string{"github.com/modelcontextprotocol/go-sdk"}},
-	"guard/guardtest":   {Ours: []string{"agent", "guard", "hooks"}, Modules: core, Test: true},
-	"guard/usedsql":     {Ours: []string{"guard"}},
-	"internal/hostgate": {Ours: []string{"hooks", "internal/strictjson", "policy/bash"}},
+	"guard":                    {Ours: []string{"agent", "hooks", "internal/nils", "internal/reserved", "internal/strictjson"}, Modules: core},
+	"adapters/mcp":             {Ours: []string{"agent", "guard"}, Modules: []string{"github.com/modelcontextprotocol/go-sdk"}},
+	"guard/guardtest":          {Ours: []string{"agent", "guard", "hooks"}, Modules: core, Test: true},
+	"guard/usedsql":            {Ours: []string{"guard"}},
+	"internal/hostgate":        {Ours: []string{"hooks", "internal/strictjson", "policy/bash"}},
+	"internal/hostgate/engine": {Ours: []string{"agent", "guard", "hooks", "internal/hostgate", "internal/strictjson", "policy"}, Modules: []string{"golang.org/x/sys"}},
 
 	// The actions of declared hooks.
 	"action": {
@@ -305,12 +306,14 @@ var layers = map[string]layer{
 	"cmd/grapnel/internal/timeline":       {Ours: append(slices.Clone(observed), "internal/invisible"), Modules: append(values, "charm.land/lipgloss/v2")},
 	"cmd/grapnel/internal/history":        {Ours: []string{"agent", "coordinator/wire", "internal/strictjson"}},
 	"cmd/grapnel/internal/events":         {Ours: append(slices.Clone(observed), "action", "durable/waiver"), Modules: values},
-	"cmd/grapnel/internal/cli":            commandLine("cli/console cli/blueprints cli/hooks cli/pipeline cli/approvals cli/run cli/runs cli/serve cli/stores", "internal/near", "internal/version"),
+	"cmd/grapnel/internal/cli":            commandLine("cli/console cli/blueprints cli/gate cli/hooks cli/pipeline cli/approvals cli/run cli/runs cli/serve cli/stores", "internal/near", "internal/version"),
 	"cmd/grapnel/internal/cli/console":    commandLine("timeline", "internal/near"),
 	"cmd/grapnel/internal/cli/agents":     commandLine("timeline events agentfile cli/console", "internal/inputform", "internal/process", "internal/reserved", "internal/yamlfile"),
 	"cmd/grapnel/internal/cli/storage":    commandLine("timeline events cli/console cli/agents"),
 	"cmd/grapnel/internal/cli/worker":     commandLine("timeline events cli/console cli/agents cli/storage", "internal/yamlfile"),
 	"cmd/grapnel/internal/cli/blueprints": commandLine("timeline cli/console cli/storage", "internal/strictjson", "internal/yamlfile"),
+	"cmd/grapnel-gate":                    {Ours: []string{"internal/hostgate", "internal/hostgate/engine"}},
+	"cmd/grapnel/internal/cli/gate":       commandLine("cli/console", "internal/hostgate", "internal/hostgate/engine"),
 	"cmd/grapnel/internal/cli/hooks":      commandLine("timeline cli/console cli/agents cli/storage", "internal/storedruns", "internal/yamlfile"),
 	"cmd/grapnel/internal/cli/pipeline":   commandLine("timeline events cli/console cli/agents cli/storage cli/worker cli/blueprints", "internal/rooted", "internal/yamlfile"),
 	"cmd/grapnel/internal/cli/approvals":  commandLine("timeline cli/console cli/agents cli/storage", "internal/yamlfile"),
@@ -383,7 +386,7 @@ func TestEveryLayerIsAPackage(t *testing.T) {
 func TestThePlanNamesEveryPublicPackage(t *testing.T) {
 	plan, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
-	words := strings.FieldsFunc(string(plan), func(r rune) bool { return r != '/' && !unicode.IsLetter(r) })
+	words := strings.FieldsFunc(string(plan), func(r rune) bool { return r != '/' && r != '-' && !unicode.IsLetter(r) })
 	for _, key := range slices.Sorted(maps.Keys(layers)) {
 		name := strings.TrimSuffix(key, "/...")
 		if name != "" && !strings.Contains("/"+name, "/internal/") {
@@ -414,6 +417,19 @@ func TestTheCommandIsLight(t *testing.T) {
 		}
 		if d := packages[path]; d.isOurs() {
 			assert.NotContains(t, d.Imports, "html/template", "package %q is linked into cmd/grapnel: write pages with internal/markup, see docs/adr/0001", path)
+		}
+	}
+}
+
+// The gate starts for each call of a coding agent, so it links nothing that it does not use.
+func TestTheGateIsLight(t *testing.T) {
+	heavy := []string{
+		"go.opentelemetry.io/otel/sdk", "go.opentelemetry.io/otel/exporters", "github.com/anthropics", "github.com/modelcontextprotocol", "modernc.org",
+		"github.com/jackc", "github.com/spf13", "charm.land", module + "/durable", module + "/drivers", module + "/toolexec", module + "/telemetry",
+	}
+	for _, path := range listPackages(t)[module+"/cmd/grapnel-gate"].Deps {
+		for _, prefix := range heavy {
+			assert.False(t, strings.HasPrefix(path, prefix), "cmd/grapnel-gate links %q", path)
 		}
 	}
 }

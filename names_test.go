@@ -29,6 +29,10 @@ var notOurs = map[string]string{
 	"PostToolUseFailure":          "a point of Claude Code",
 	"PermissionRequest":           "a point of Claude Code",
 	"SubagentStart":               "a point of Claude Code",
+	"PreSkillShellCommand":        "a point of Claude Code",
+	"BeforeTool":                  "a point of Gemini CLI",
+	"AfterTool":                   "a point of Gemini CLI",
+	"BeforeAgent":                 "a point of Gemini CLI",
 	"SubagentStop":                "a point of Claude Code",
 }
 

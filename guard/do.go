@@ -101,6 +101,8 @@ type Verdict struct {
 	Call agent.ToolCall
 	// Answer is the answer when the call must not run. Nil means that it may run.
 	Answer *agent.ToolResult
+	// Effects are what the controls add to the conversation.
+	Effects agent.Effects
 
 	session *Session
 	p       *agent.Prepared
@@ -127,9 +129,9 @@ func (s *Session) Decide(ctx context.Context, c Call) (Verdict, error) {
 	}
 	s.wait()
 	defer s.leave()
-	j.slot.result = unknownResult(&j.slot.call)
+	j.slot.result, j.slot.p = unknownResult(j.p), j.p
 	s.open.running--
-	return Verdict{Call: *j.p.Call, session: s, p: j.p, state: j.state, slot: j.slot}, nil
+	return Verdict{Call: *j.p.Call, Effects: j.p.Effects, session: s, p: j.p, state: j.state, slot: j.slot}, nil
 }
 
 // Complete passes the result of the host's run through the controls after a call, and records it. It must
@@ -245,7 +247,7 @@ func (s *Session) judge(ctx context.Context, c Call, run runFunc) (*judged, erro
 	if c.Arguments == "" {
 		c.Arguments = "{}"
 	}
-	j := &judged{session: s, run: run, state: s.state, slot: s.place(c)}
+	j := &judged{session: s, run: run, state: s.view(), slot: s.place(c)}
 	judged := false
 	defer func() { // also when Used panics
 		if !judged {
@@ -300,7 +302,7 @@ func (s *Session) place(c Call) *slot {
 	}
 	call.Index = len(s.open.slots)
 	for n := 0; call.ID == "" || slices.ContainsFunc(s.open.slots, func(o *slot) bool { return o.call.ID == call.ID }); n++ {
-		call.ID = "call_" + strconv.Itoa(s.state.RunStepCount()) + "_" + strconv.Itoa(call.Index+n)
+		call.ID = "call_" + strconv.Itoa(s.state.RunStepCount()+len(s.waiting)) + "_" + strconv.Itoa(call.Index+n)
 	}
 	place := &slot{hostID: c.ID, call: call}
 	s.open.slots = append(s.open.slots, place)
@@ -346,8 +348,9 @@ func (s *Session) finish(ctx context.Context, j *judged) (*agent.ToolResult, err
 		}
 		return nil, err
 	}
-	j.slot.result = r
+	j.slot.result, j.slot.p = r, nil
 	s.open.running--
+	s.recordWaiting(ctx, j.slot)
 	if j.slot.hostID != "" {
 		s.answered[answered{j.slot.hostID, j.slot.call.Name}] = true
 	}
@@ -378,9 +381,9 @@ func refuse(p *agent.Prepared, reason agent.ReasonCode, text string) *agent.Prep
 }
 
 // unknownResult returns the result for an outcome that the guard does not know.
-func unknownResult(c *agent.ToolCall) *agent.ToolResult {
+func unknownResult(p *agent.Prepared) *agent.ToolResult {
 	r := &agent.ToolResult{Content: agent.TextContent("the outcome is unknown"), Status: agent.ToolUnknown, Reason: agent.ReasonError}
-	return r.To(&agent.Prepared{Original: c, Call: c})
+	return r.To(p)
 }
 
 // executor is the innermost executor of a guard: it runs the host's tool.

@@ -499,6 +499,80 @@ func TestDecide(t *testing.T) {
 	require.Error(t, err)
 }
 
+const okCalls = `
+policy: ok
+hooks:
+  PreToolUse:
+    - {id: ok, match: {tool: look}, when: "calls(\"pay\") != 3 || calls_ok(\"pay\") != 2", decision: deny, reason: counted wrongly}
+`
+
+// A host runs its calls at the same time, and tells each of their results to another process.
+func TestCompleteInAnotherProcess(t *testing.T) {
+	t.Parallel()
+	c := guard.Config{Name: "g", Key: []byte(strings.Repeat("k", 32)), Rules: rules(t, okCalls), Hooks: []hooks.Hook{
+		hooks.AlwaysFilter("secrets", func(text string) string { return strings.ReplaceAll(text, "sk-123", "[secret]") }),
+	}}
+	saved := ""
+	inProcess := func(do func(s *guard.Session)) {
+		s := open(t, c)
+		if saved != "" {
+			require.NoError(t, s.Restore(t.Context(), saved))
+		}
+		do(s)
+		var err error
+		saved, err = s.Save()
+		require.NoError(t, err)
+	}
+	decide := func(c guard.Call, want string) {
+		inProcess(func(s *guard.Session) {
+			v, err := s.Decide(t.Context(), c)
+			require.NoError(t, err)
+			if want == "" {
+				assert.Nil(t, v.Answer)
+			} else if assert.NotNil(t, v.Answer) {
+				assert.Contains(t, v.Answer.Text(), want)
+			}
+		})
+	}
+	complete := func(c guard.Call, failure error) {
+		inProcess(func(s *guard.Session) {
+			r, err := s.Complete(t.Context(), c, agent.TextContent("paid with sk-123"), failure)
+			if failure == nil {
+				require.NoError(t, err)
+				assert.Equal(t, "paid with [secret]", r.Text())
+			}
+		})
+	}
+	look := guard.Call{Tool: "look", Arguments: "{}"}
+	decide(pay("a", `{"n":1}`), "")
+	decide(pay("", `{"n":2}`), "")
+	decide(pay("", `{"n":3}`), "")
+	decide(look, "counted wrongly") // no result yet
+	complete(pay("", `{"n": 3}`), nil)
+	complete(pay("a", `{"n":1}`), nil)
+	decide(look, "")
+	complete(pay("a", `{"n":1}`), nil) // told twice
+	decide(look, "")
+	complete(pay("", `{"n":2}`), errors.New("refused"))
+	decide(look, "")
+	complete(pay("unseen", `{"n":9}`), nil)
+	decide(look, "counted wrongly")
+}
+
+// The transcript has results that the host has not told.
+func TestTranscriptCompletesCalls(t *testing.T) {
+	t.Parallel()
+	s := open(t, guard.Config{Rules: rules(t, strings.ReplaceAll(okCalls, "!= 3", "!= 2"))})
+	for _, id := range []string{"a", "b"} {
+		_, err := s.Decide(t.Context(), pay(id, "{}"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, s.Sync(t.Context(), guard.Foreign(agent.ToolCall{ID: "a", Name: "pay"}, "paid"), guard.Foreign(agent.ToolCall{ID: "b", Name: "pay"}, "paid")))
+	v, err := s.Decide(t.Context(), guard.Call{Tool: "look", Arguments: "{}"})
+	require.NoError(t, err)
+	assert.Nil(t, v.Answer)
+}
+
 const onlyUsersWord = `
 policy: word
 hooks:

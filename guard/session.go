@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -29,7 +30,8 @@ type Session struct {
 	// Guarded by turn:
 	state    agent.State
 	open     openStep
-	stepped  bool // the host announces its steps
+	waiting  []*slot // calls of earlier steps that the host runs, oldest first: state does not have them
+	stepped  bool    // the host announces its steps
 	synced   map[message]bool
 	answered map[answered]bool // calls that the ledger has
 	history  []agent.Message
@@ -51,6 +53,8 @@ type slot struct {
 	call   agent.ToolCall
 	result *agent.ToolResult // nil until there is one
 	left   bool              // the call waits for an answer, or was paused: it may come again
+	p      *agent.Prepared   // while the host runs the call, until Complete; its result is unknown
+	at     time.Time         // when its step began
 }
 
 // answered identifies an answered call.
@@ -59,6 +63,7 @@ type answered struct{ hostID, tool string }
 // ledger is the content of a saved ledger. Calls and Elapsed count against the limits, with the session's children.
 type ledger struct {
 	State       agent.State   `json:"state"`
+	Waiting     []waitingCall `json:"waiting,omitempty"`
 	MissesCalls bool          `json:"misses_calls,omitempty"`
 	Stop        *agent.Signal `json:"stop,omitempty"`
 	Calls       int64         `json:"calls"`
@@ -145,7 +150,7 @@ func (s *Session) begin(ctx context.Context, state agent.State) {
 	if g.recorder != nil {
 		s.follow = g.recorder.Follow(ctx, s.state)
 	}
-	s.open, s.synced, s.answered = openStep{}, map[message]bool{}, map[answered]bool{}
+	s.open, s.waiting, s.synced, s.answered = openStep{}, nil, map[message]bool{}, map[answered]bool{}
 	for _, step := range s.state.RunSteps() {
 		for _, r := range step.Results() {
 			s.answered[answered{r.CallID(), r.Tool()}] = true
@@ -211,6 +216,8 @@ func (s *Session) addMessages(history []agent.Message) {
 		switch {
 		case m.Role() == agent.RoleTool && s.answered[answered{m.CallID(), m.Tool()}]:
 			continue
+		case m.Role() == agent.RoleTool && s.completeFrom(m):
+			continue
 		case m.Role() == agent.RoleTool:
 			if g := s.guard; g.tools == nil || g.tools[m.Tool()] {
 				g.host.MissCalls(s.state)
@@ -266,7 +273,16 @@ func (s *Session) closeStep(ctx context.Context) bool {
 		s.state = after
 		s.guard.host.Announce(ctx, after)
 	}
+	for _, c := range s.open.slots {
+		if c.p != nil {
+			c.at = s.open.started
+			s.waiting = append(s.waiting, c)
+		}
+	}
 	s.open = openStep{}
+	for len(s.waiting) > maxWaiting {
+		s.recordWaiting(ctx, s.waiting[0])
+	}
 	return true
 }
 
@@ -275,7 +291,7 @@ func (s *Session) recordOpen() agent.State {
 	var calls []agent.ToolCall
 	var results []*agent.ToolResult
 	for _, c := range s.open.slots {
-		if c.result != nil {
+		if c.result != nil && c.p == nil {
 			calls, results = append(calls, c.call), append(results, c.result)
 		}
 	}
@@ -307,7 +323,7 @@ func (s *Session) Save() (string, error) {
 	for i, c := range s.open.slots {
 		if c.result == nil && !c.left {
 			running := *c
-			running.result = unknownResult(&running.call)
+			running.result = unknownResult(&agent.Prepared{Original: &running.call, Call: &running.call})
 			s.open.slots[i] = &running
 		}
 	}
@@ -317,8 +333,14 @@ func (s *Session) Save() (string, error) {
 	if stop != nil && stop.Reason == agent.StopCompleted { // closed here, which is no stop
 		stop = nil
 	}
+	var waiting []waitingCall
+	for _, c := range slices.Concat(s.waiting, s.open.slots) {
+		if c.p != nil {
+			waiting = append(waiting, waitingCall{c.hostID, *c.p.Original, *c.p.Call, cmp.Or(c.at, s.open.started)})
+		}
+	}
 	data, err := json.Marshal(ledger{
-		state, agent.Checkpoint(state).MissesCalls(), stop, s.budget.calls.Load(), s.budget.elapsed(),
+		state, waiting, agent.Checkpoint(state).MissesCalls(), stop, s.budget.calls.Load(), s.budget.elapsed(),
 	})
 	if err != nil {
 		return "", fmt.Errorf("guard %q: saving session %q: %w", s.guard.name, s.id, err)
@@ -349,6 +371,11 @@ func (s *Session) Restore(ctx context.Context, saved string) error {
 		s.end(*kept.Stop)
 	}
 	s.begin(ctx, kept.State)
+	for _, w := range kept.Waiting {
+		c := &slot{hostID: w.HostID, call: w.Made, p: &agent.Prepared{Original: &w.Made, Call: &w.Runs, Strict: true}, at: w.Started}
+		c.result = unknownResult(c.p)
+		s.waiting = append(s.waiting, c)
+	}
 	if kept.MissesCalls {
 		s.guard.host.MissCalls(s.state)
 	}
@@ -369,6 +396,9 @@ func (s *Session) Close(ctx context.Context) error {
 		return nil
 	}
 	s.closeStep(ctx)
+	for len(s.waiting) > 0 {
+		s.recordWaiting(ctx, s.waiting[0])
+	}
 	state := s.state
 	if stop := s.StopSignal(); stop != nil {
 		state = state.WithStop(*stop)

@@ -217,3 +217,6 @@ func writeMembers(m map[string]json.RawMessage) (string, error) {
 	}
 	return strings.TrimSpace(b.String()), nil
 }
+
+// ToolName returns our name for a host's own tool, and other names as they are.
+func ToolName(h Host, name string) string { return cmp.Or(tools[h][name].name, name) }
