@@ -41,15 +41,18 @@ func WithAnswers(ctx context.Context, token string, answers ...agent.Approval) c
 // Tool returns a tool func that calls f through Do, in the session that its context belongs to: see WithSession. Without
 // a session, each call fails. When it returns an AskError, the same call with the context from WithAnswers goes on.
 //
-// Arguments that are a string are the JSON text of one object, and all others are written and read as JSON. A result that
-// is a string is a text, and so is each one of a func that returns any, if it is a string. Others are filtered as JSON. An
-// answer that Out cannot hold, such as the text of a denial, is returned as an error with that text.
+// An In that is a string is the JSON text of one object. Other types are written and read as JSON, and nil is an empty
+// object. Filters see the text of a result that is a string, and the JSON of any other. Where Out cannot hold an answer, such
+// as the text of a denial, the func returns an error with that text.
 func Tool[In, Out any](name string, f func(ctx context.Context, in In) (Out, error)) func(ctx context.Context, in In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		var none Out
 		arguments, err := textOf(in)
 		if err != nil {
 			return none, fmt.Errorf("tool %q: not executed: its arguments: %w", name, err)
+		}
+		if _, isText := any(in).(string); !isText && arguments == "null" {
+			arguments = "{}"
 		}
 		s, c := FromContext(ctx), Call{Tool: name, Arguments: arguments}
 		known, _ := ctx.Value(answersKey{}).([]answer)

@@ -2,6 +2,7 @@ package guard_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -96,6 +97,11 @@ func TestToolRefusesWhatIsNoJSON(t *testing.T) {
 	got, err := list(guard.WithSession(t.Context(), s), []int{1})
 	require.NoError(t, err)
 	assert.Contains(t, got, "not executed: reading arguments")
+
+	none := guard.Tool("pay", func(_ context.Context, in map[string]any) (string, error) { return fmt.Sprint(in), nil })
+	got, err = none(guard.WithSession(t.Context(), s), nil)
+	require.NoError(t, err)
+	assert.Equal(t, "map[]", got)
 }
 
 func TestToolWithAnswers(t *testing.T) {

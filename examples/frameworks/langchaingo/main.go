@@ -2,6 +2,8 @@
 //
 // A question is an error of its tool, which ends the run. The run begins again with the answer, because langchaingo cannot
 // resume it: earlier calls are made again. Where they must not, give the guard an Approver that waits for the person.
+//
+// The input of a tool here is JSON. For a tool whose input is plain text, wrap a func of a struct with that text.
 package main
 
 import (
