@@ -1,9 +1,11 @@
 package adkguard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	"google.golang.org/adk/v2/tool"
 	"google.golang.org/genai"
 
+	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/guard"
 )
 
@@ -34,8 +37,8 @@ func New(g *guard.Guard) *Adapter {
 	return &Adapter{guard: g, installed: map[string]bool{}, runs: map[invocation]*run{}}
 }
 
-// Install seals the tools and toolsets of config, and appends callbacks. It must be called last, and for every agent that
-// has tools or sub-agents. It returns an error for a config that has it already.
+// Install seals the tools and toolsets of config, and adds callbacks. It must be called last, and for every agent that
+// has tools or sub-agents, or works on tasks. It returns an error for a config that has it already.
 func (a *Adapter) Install(config *llmagent.Config) error {
 	if a == nil || a.guard == nil || config == nil {
 		return errors.New("adkguard: installing: the guard or the config is nil: make a guard with guard.New")
@@ -53,8 +56,11 @@ func (a *Adapter) Install(config *llmagent.Config) error {
 	for i, s := range config.Toolsets {
 		config.Toolsets[i] = a.sealSet(s)
 	}
+	if config.Mode == llmagent.ModeTask {
+		config.BeforeAgentCallbacks = append(slices.Clip(config.BeforeAgentCallbacks), a.beforeTask)
+	}
 	config.BeforeModelCallbacks = append(slices.Clip(config.BeforeModelCallbacks), a.beforeModel)
-	config.AfterModelCallbacks = append(slices.Clip(config.AfterModelCallbacks), a.afterModel)
+	config.AfterModelCallbacks = []llmagent.AfterModelCallback{a.afterModel(config.AfterModelCallbacks)}
 	config.BeforeToolCallbacks = append(slices.Clip(config.BeforeToolCallbacks), a.beforeTool)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -81,6 +87,7 @@ type run struct {
 	session *guard.Session
 	stored  session.Session // nil for an agent that a tool starts
 	id      string          // the invocation's
+	silent  bool            // it began without a message
 	begin   sync.Once
 	failed  error
 	open    []adk.InvocationContext // its runs of runners, guarded by the Adapter's lock
@@ -88,10 +95,11 @@ type run struct {
 	mu      sync.Mutex
 	refused map[string]bool // calls that the adapter itself has answered
 	tasks   map[string]bool // tools that start an agent when the model calls them
+	begun   map[string]bool // calls of such tools that the guard has allowed
 }
 
 func newRun(s *guard.Session) *run {
-	return &run{session: s, refused: map[string]bool{}, tasks: map[string]bool{}}
+	return &run{session: s, refused: map[string]bool{}, tasks: map[string]bool{}, begun: map[string]bool{}}
 }
 
 // nested is the call of a tool, which may start an agent.
@@ -156,12 +164,15 @@ func invocationOf(ctx adk.InvocationContext) invocation {
 
 // beforeRun opens the session of an invocation, or continues one that has waited for an answer.
 func (a *Adapter) beforeRun(ctx adk.InvocationContext) (*genai.Content, error) {
+	if ctx.Value(nestedKey{}) != nil { // a tool's runner: its agents belong to the call, as those of agenttool do
+		return nil, nil
+	}
 	key := invocationOf(ctx)
 	a.mu.Lock()
 	r := a.runs[key]
 	if r == nil {
 		r = newRun(nil)
-		r.stored, r.id = ctx.Session(), ctx.InvocationID()
+		r.stored, r.id, r.silent = ctx.Session(), ctx.InvocationID(), ctx.UserContent() == nil
 		a.runs[key] = r
 	}
 	r.open = append(r.open, ctx)
@@ -210,6 +221,9 @@ func (a *Adapter) afterRun(ctx adk.InvocationContext) {
 
 // onEvent keeps the ledger with the event that asks, when all calls of the turn have ended.
 func (a *Adapter) onEvent(ctx adk.InvocationContext, e *session.Event) (*session.Event, error) {
+	if e.Author == genai.RoleUser { // an agent wrote it: the runner stores the user's message itself
+		e.CustomMetadata = marked(e.CustomMetadata)
+	}
 	if len(e.Actions.RequestedToolConfirmations) == 0 {
 		return nil, nil
 	}
@@ -277,9 +291,7 @@ func (r *run) check(agent string, request *model.LLMRequest) error {
 			return fmt.Errorf("adkguard: agent %q: tool %q streams and is not sealed: install the Adapter last", agent, name)
 		case interface{ DefersResponse() bool }:
 			if t.DefersResponse() {
-				r.mu.Lock()
-				r.tasks[name] = true
-				r.mu.Unlock()
+				r.add(r.tasks, name)
 			}
 		}
 	}
@@ -300,10 +312,31 @@ func (r *run) check(agent string, request *model.LLMRequest) error {
 	return nil
 }
 
-// afterModel judges calls that start an agent at once, without callbacks for tools. A denial takes the call's place.
-func (a *Adapter) afterModel(ctx adk.Context, response *model.LLMResponse, failed error) (*model.LLMResponse, error) {
-	if failed != nil || response == nil || response.Content == nil || response.Partial {
-		return nil, nil //nolint:nilerr // adk itself returns the error
+// afterModel returns a callback that judges calls which start an agent at once, without callbacks for tools. A denial takes
+// the call's place. The given callbacks come first: after one that answers, adk asks no other.
+func (a *Adapter) afterModel(given []llmagent.AfterModelCallback) llmagent.AfterModelCallback {
+	return func(ctx adk.Context, response *model.LLMResponse, failed error) (*model.LLMResponse, error) {
+		for _, f := range given {
+			changed, err := f(ctx, response, failed)
+			if err != nil {
+				return nil, err
+			}
+			if changed != nil {
+				judged, err := a.judgeTasks(ctx, changed)
+				return cmp.Or(judged, changed), err
+			}
+		}
+		if failed != nil {
+			return nil, nil //nolint:nilerr // adk itself returns the error
+		}
+		return a.judgeTasks(ctx, response)
+	}
+}
+
+// judgeTasks returns a changed response, or nil.
+func (a *Adapter) judgeTasks(ctx adk.Context, response *model.LLMResponse) (*model.LLMResponse, error) {
+	if response == nil || response.Content == nil || response.Partial {
+		return nil, nil
 	}
 	r, err := a.runOf(ctx)
 	if err != nil {
@@ -311,30 +344,62 @@ func (a *Adapter) afterModel(ctx adk.Context, response *model.LLMResponse, faile
 	}
 	var out *model.LLMResponse
 	for i, part := range response.Content.Parts {
-		if part == nil || part.FunctionCall == nil || !r.isTask(part.FunctionCall.Name) {
+		if part == nil || part.FunctionCall == nil || !r.has(r.tasks, part.FunctionCall.Name) {
 			continue
 		}
 		text, err := r.judgeTask(ctx, part.FunctionCall)
 		if err != nil {
 			return nil, err
 		}
-		if text == "" {
-			continue
-		}
 		if out == nil {
 			changed, content := *response, *response.Content
 			content.Parts, changed.Content = slices.Clone(content.Parts), &content
+			changed.CustomMetadata = marked(changed.CustomMetadata)
 			out = &changed
 		}
-		out.Content.Parts[i] = genai.NewPartFromText(text)
+		if text != "" {
+			out.Content.Parts[i] = genai.NewPartFromText(text)
+		}
 	}
 	return out, nil
 }
 
-func (r *run) isTask(name string) bool {
+// mark is the key of an event's metadata with which the guard marks what it has seen: tasks that may begin, and texts of
+// agents in the user's name.
+const mark = "adkguard"
+
+func marked(metadata map[string]any) map[string]any {
+	out := map[string]any{}
+	maps.Copy(out, metadata)
+	out[mark] = true
+	return out
+}
+
+// beforeTask refuses tasks that the guard has not allowed. The scope of a task is the ID of its call.
+func (a *Adapter) beforeTask(ctx adk.Context) (*genai.Content, error) {
+	whole := ctx.WithDelta(&adk.CommonContextDelta{}) // the callback's context itself knows neither
+	id := whole.IsolationScope()
+	if id == "" {
+		return nil, nil
+	}
+	r, err := a.runOf(ctx)
+	if err != nil || r.has(r.begun, id) || beganBefore(whole.Session(), id) {
+		return nil, err
+	}
+	text := fmt.Sprintf("agent %q: not executed: the guard has not allowed the call that begins its task", ctx.AgentName())
+	return genai.NewContentFromText(text, genai.RoleModel), nil
+}
+
+func (r *run) has(set map[string]bool, key string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.tasks[name]
+	return set[key]
+}
+
+func (r *run) add(set map[string]bool, key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	set[key] = true
 }
 
 // judgeTask returns why a task must not begin, or an empty text. Rewritten arguments take the place of the call's.
@@ -356,6 +421,7 @@ func (r *run) judgeTask(ctx context.Context, call *genai.FunctionCall) (string, 
 	case v.Answer != nil:
 		return v.Answer.Text(), nil
 	}
+	r.add(r.begun, call.ID)
 	call.Args, err = decode(v.Call.Arguments)
 	return "", err
 }
@@ -369,5 +435,9 @@ func (a *Adapter) beforeTool(ctx adk.Context, t tool.Tool, args map[string]any) 
 	if !ok {
 		return nil, fmt.Errorf("tool %q: not executed: adkguard does not know how a %T runs", t.Name(), t)
 	}
-	return a.call(ctx, inner, args, false)
+	v, err := a.call(ctx, inner, args, false)
+	if v == nil && err == nil { // adk would run the tool itself
+		v = results.Write(&agent.ToolResult{Status: agent.ToolUnknown, Content: agent.TextContent("the answer comes later")})
+	}
+	return v, err
 }

@@ -24,16 +24,18 @@
 //
 // An invocation, with its resumptions, is a session. The agents to which it transfers share it, and so do tasks and
 // single turns. Rules that count calls count those of the invocation. Answers from earlier ones are strangers' texts. An
-// agent that agenttool starts has a child session. When a session stops, the next model call is answered with the reason.
+// agent that a tool starts, with agenttool or its own runner, has a child session. When a session stops, the next model
+// call is answered with the reason.
 //
 // # The user's words
 //
-// These are the texts with which invocations begin. What an agent writes later in the user's name is not, and neither is
+// These are the messages with which invocations begin. What an agent writes in the user's name is not, and neither is
 // what a user says later in live mode.
 //
 // # Limits
 //
 // Numbers in arguments are float64 before the guard sees them. Tools that the model's service runs are refused, because
 // nothing sees their calls. A task begins without callbacks for tools: the guard judges it when the model has answered,
-// and cannot ask. A callback that answers in place of the model must not begin tasks. Callbacks after the guard can change what it has filtered.
+// and cannot ask. A task that a callback or a plugin begins in the model's place is refused. Callbacks after the guard can
+// change what it has filtered.
 package adkguard

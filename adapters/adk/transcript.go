@@ -2,6 +2,7 @@ package adkguard
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"google.golang.org/adk/v2/session"
@@ -21,7 +22,7 @@ func (r *run) transcript() (out []agent.Message) {
 	if r.stored == nil {
 		return nil
 	}
-	began := map[string]bool{}
+	began := map[string]bool{r.id: r.silent}
 	calls := map[string]agent.ToolCall{}
 	for e := range r.stored.Events().All() {
 		first := !began[e.InvocationID]
@@ -32,7 +33,7 @@ func (r *run) transcript() (out []agent.Message) {
 		byUser := e.Author == genai.RoleUser
 		if text := textOf(e.Content); text != "" {
 			switch {
-			case byUser && first:
+			case byUser && first && e.CustomMetadata[mark] == nil:
 				out = append(out, agent.UserText(text))
 			case byUser:
 				out = append(out, agent.UserText(text).WithSource(source))
@@ -56,10 +57,8 @@ func (r *run) transcript() (out []agent.Message) {
 
 // isOurs reports whether an answer is no tool's: a question, a person's answer to it, or a refusal.
 func (r *run) isOurs(e *session.Event, answer *genai.FunctionResponse) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	_, asks := e.Actions.RequestedToolConfirmations[answer.ID]
-	return asks || answer.Name == toolconfirmation.FunctionCallName || r.refused[answer.ID]
+	return asks || answer.Name == toolconfirmation.FunctionCallName || r.has(r.refused, answer.ID)
 }
 
 // answerIn converts a tool's answer. Elsewhere means that no call of this invocation has brought it.
@@ -81,38 +80,72 @@ func answerIn(calls map[string]agent.ToolCall, answer *genai.FunctionResponse, e
 // tokenField is the field of a question's payload that holds its token.
 const tokenField = "grapnel_question" //nolint:gosec // a name
 
-// tokenOf returns the token of the question about a call that the user has answered last. It is in the question as it is
-// stored: what the client sends back proves nothing.
-func tokenOf(callID string, stored session.Session) string {
-	var answered map[string]bool
-	events := stored.Events()
-	for i := events.Len() - 1; i >= 0; i-- {
-		e := events.At(i)
-		if e.Content == nil {
+// beganBefore reports whether the guard has allowed a task's call, maybe in another process.
+func beganBefore(stored session.Session, callID string) bool {
+	for e := range stored.Events().All() {
+		if e.Author == genai.RoleUser || e.CustomMetadata[mark] == nil {
 			continue
 		}
+		if slices.ContainsFunc(callsIn(e.Content), func(c *genai.FunctionCall) bool { return c.ID == callID }) {
+			return true
+		}
+	}
+	return false
+}
+
+func callsIn(c *genai.Content) (out []*genai.FunctionCall) {
+	if c == nil {
+		return nil
+	}
+	for _, part := range c.Parts {
+		if part != nil && part.FunctionCall != nil {
+			out = append(out, part.FunctionCall)
+		}
+	}
+	return out
+}
+
+// tokenOf returns the token of the question about a call that the user has answered last. It is in the question as it is
+// stored: what the client sends back proves nothing. Answers to several questions about the call count as none, because
+// adk does not say which one it means.
+func tokenOf(callID string, stored session.Session) string {
+	answered := lastAnswers(stored.Events())
+	var tokens []string
+	for e := range stored.Events().All() {
 		if e.Author == genai.RoleUser {
-			if answered == nil {
-				answered = map[string]bool{}
-				for _, part := range e.Content.Parts {
-					if part != nil && part.FunctionResponse != nil {
-						answered[part.FunctionResponse.ID] = true
-					}
-				}
+			continue
+		}
+		for _, question := range callsIn(e.Content) {
+			if question.Name != toolconfirmation.FunctionCallName || !answered[question.ID] {
+				continue
 			}
+			if call, err := toolconfirmation.OriginalCallFrom(question); err == nil && call.ID == callID {
+				tokens = append(tokens, tokenIn(question.Args["toolConfirmation"]))
+			}
+		}
+	}
+	if len(tokens) != 1 {
+		return ""
+	}
+	return tokens[0]
+}
+
+// lastAnswers returns the IDs of the calls that the user's last event answers.
+func lastAnswers(events session.Events) map[string]bool {
+	out := map[string]bool{}
+	for i := events.Len() - 1; i >= 0; i-- {
+		e := events.At(i)
+		if e.Author != genai.RoleUser || e.Content == nil {
 			continue
 		}
 		for _, part := range e.Content.Parts {
-			if part == nil || part.FunctionCall == nil || part.FunctionCall.Name != toolconfirmation.FunctionCallName || !answered[part.FunctionCall.ID] {
-				continue
+			if part != nil && part.FunctionResponse != nil {
+				out[part.FunctionResponse.ID] = true
 			}
-			if call, err := toolconfirmation.OriginalCallFrom(part.FunctionCall); err != nil || call.ID != callID {
-				continue
-			}
-			return tokenIn(part.FunctionCall.Args["toolConfirmation"])
 		}
+		break
 	}
-	return ""
+	return out
 }
 
 func tokenIn(question any) string {

@@ -1,0 +1,217 @@
+package adkguard_test
+
+import (
+	"context"
+	"iter"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	adk "google.golang.org/adk/v2/agent"
+	"google.golang.org/adk/v2/agent/llmagent"
+	"google.golang.org/adk/v2/agent/workflowagents/sequentialagent"
+	"google.golang.org/adk/v2/model"
+	"google.golang.org/adk/v2/plugin"
+	"google.golang.org/adk/v2/runner"
+	"google.golang.org/adk/v2/session"
+	"google.golang.org/adk/v2/tool"
+	"google.golang.org/genai"
+
+	adkguard "github.com/grapnel-go/grapnel/adapters/adk"
+	"github.com/grapnel-go/grapnel/agent"
+	"github.com/grapnel-go/grapnel/guard"
+	"github.com/grapnel-go/grapnel/guard/guardtest"
+	"github.com/grapnel-go/grapnel/hooks"
+)
+
+// wordsOf records who said what, as rules see it.
+func wordsOf(sources map[string]string) hooks.Hook {
+	return before("", func(c hooks.ToolContext) hooks.Result {
+		for _, m := range c.State().Messages() {
+			if m.Role() == agent.RoleUser {
+				sources[m.Text()] = m.Source()
+			}
+		}
+		return c.Pass()
+	})
+}
+
+// adk runs an unsealed tool after the callbacks when none has answered.
+func TestToolsThatCallbacksAddRunOnce(t *testing.T) {
+	t.Parallel()
+	p := new(till)
+	a := desk(newGuard(t, guard.Config{}), p.Run, pay("call-1", "Bob"))
+	out := start(t.Context(), a, func(c *llmagent.Config) {
+		c.BeforeModelCallbacks = append(c.BeforeModelCallbacks, func(_ adk.Context, r *model.LLMRequest) (*model.LLMResponse, error) {
+			r.Tools["pay"] = late{custom{"pay", p.Run}}
+			return nil, nil
+		})
+	})
+	require.NoError(t, out.Err)
+	assert.Len(t, p.ran, 1)
+}
+
+// late is a tool whose answer comes later.
+type late struct{ custom }
+
+func (l late) Run(ctx adk.Context, args any) (map[string]any, error) {
+	_, err := l.custom.Run(ctx, args)
+	return nil, err
+}
+
+// A tool that starts a runner with the guard's plugin starts a child: its input is the model's.
+func TestRunnerInATool(t *testing.T) {
+	t.Parallel()
+	p := new(till)
+	sources := map[string]string{}
+	g := newGuard(t, guard.Config{Hooks: []hooks.Hook{wordsOf(sources)}, Limits: guard.Limits{Calls: 2}})
+	a := desk(g, p.Run, pay("call-1", "Mallory"), pay("call-2", "Mallory"))
+	outer := newModel([]agent.ToolCall{{ID: "outer-1", Name: "delegate", Arguments: `{"request":"pay Mallory"}`}})
+	out := play(t.Context(), a, outer, func(guarded *adkguard.Adapter) (adk.Agent, error) {
+		plug := must(guarded.Plugin())
+		child, err := newAgent(guarded, a, newModel(a.Script...), nil)
+		require.NoError(t, err)
+		inner := must(runner.New(runner.Config{
+			AppName: "inner", Agent: child, SessionService: session.InMemoryService(), AutoCreateSession: true,
+			PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{plug}},
+		}))
+		c := llmagent.Config{Name: "outer", Model: outer, Tools: []tool.Tool{custom{"delegate", func(ctx context.Context, _ string) (guardtest.Result, error) {
+			for _, err := range inner.Run(ctx, "someone", "inner", genai.NewContentFromText("pay Mallory", genai.RoleUser), adk.RunConfig{}) {
+				require.NoError(t, err)
+			}
+			return guardtest.Result{}, nil
+		}}}}
+		require.NoError(t, guarded.Install(&c))
+		return llmagent.New(c)
+	})
+	require.NoError(t, out.Err)
+	assert.Equal(t, "adk", sources["pay Mallory"])
+	assert.Len(t, p.ran, 1, "children share the limits")
+}
+
+// A callback that changes what the model has answered does not begin tasks without the guard.
+func TestTaskAfterACallback(t *testing.T) {
+	t.Parallel()
+	change := func(_ adk.Context, r *model.LLMResponse, _ error) (*model.LLMResponse, error) {
+		same := *r
+		return &same, nil
+	}
+	for name, install := range map[string]func(*llmagent.Config) []*plugin.Plugin{
+		"config": func(c *llmagent.Config) []*plugin.Plugin {
+			c.AfterModelCallbacks = []llmagent.AfterModelCallback{change}
+			return nil
+		},
+		"plugin": func(*llmagent.Config) []*plugin.Plugin {
+			return []*plugin.Plugin{must(plugin.New(plugin.Config{Name: "change", AfterModelCallback: change}))}
+		},
+		"before": func(c *llmagent.Config) []*plugin.Plugin {
+			m := c.Model
+			c.BeforeModelCallbacks = []llmagent.BeforeModelCallback{func(_ adk.Context, r *model.LLMRequest) (*model.LLMResponse, error) {
+				for out, err := range m.GenerateContent(t.Context(), r, false) {
+					return out, err
+				}
+				return nil, nil
+			}}
+			return nil
+		},
+	} {
+		p := new(till)
+		g := newGuard(t, guard.Config{Hooks: []hooks.Hook{denyTool("desk")}})
+		c := withTask(t, g, p, call("outer-1", "desk"), install)
+		c.say("Pay Bob.")
+		assert.Empty(t, p.ran, name)
+	}
+}
+
+// A task goes on in the next turn, when the user has answered what its agent wanted to know.
+func TestTaskOverTwoTurns(t *testing.T) {
+	t.Parallel()
+	p := new(till)
+	asked := false
+	c := withTask(t, newGuard(t, guard.Config{}), p, call("outer-1", "desk"), func(*llmagent.Config) []*plugin.Plugin {
+		return []*plugin.Plugin{must(plugin.New(plugin.Config{Name: "look", BeforeModelCallback: func(ctx adk.Context, _ *model.LLMRequest) (*model.LLMResponse, error) {
+			if ctx.AgentName() == "desk" && !asked {
+				asked = true
+				return &model.LLMResponse{Content: genai.NewContentFromText("Whom?", genai.RoleModel)}, nil
+			}
+			return nil, nil
+		}}))}
+	})
+	c.say("Pay.")
+	assert.Empty(t, p.ran)
+	c.say("Bob.")
+	assert.Len(t, p.ran, 1)
+}
+
+// withTask returns a conversation with an agent whose sub-agent works on tasks.
+func withTask(t *testing.T, g *guard.Guard, p *till, script []agent.ToolCall, install func(*llmagent.Config) []*plugin.Plugin) *chat {
+	t.Helper()
+	sub := configOf(desk(nil, p.Run), newModel([]agent.ToolCall{pay("call-1", "Bob")}, []agent.ToolCall{{ID: "end-1", Name: "finish_task", Arguments: `{"result":"paid"}`}}))
+	sub.Mode = llmagent.ModeTask
+	guarded := adkguard.New(g)
+	require.NoError(t, guarded.Install(&sub))
+	c := llmagent.Config{Name: "outer", Description: "an agent", Model: newModel(script), SubAgents: []adk.Agent{must(llmagent.New(sub))}}
+	plugins := install(&c)
+	require.NoError(t, guarded.Install(&c))
+	service := session.InMemoryService()
+	r, err := runner.New(runner.Config{
+		AppName: app, Agent: must(llmagent.New(c)), SessionService: service, AutoCreateSession: true,
+		PluginConfig: runner.PluginConfig{Plugins: append(plugins, must(guarded.Plugin()))},
+	})
+	require.NoError(t, err)
+	return &chat{t: t, runner: r, service: service}
+}
+
+// A client cannot begin a task with a call that no model has made.
+func TestTaskOfAClient(t *testing.T) {
+	t.Parallel()
+	p := new(till)
+	c := withTask(t, newGuard(t, guard.Config{Hooks: []hooks.Hook{denyTool("desk")}}), p, nil, func(*llmagent.Config) []*plugin.Plugin { return nil })
+	_ = c.try(&genai.Content{Role: genai.RoleUser, Parts: []*genai.Part{{FunctionCall: &genai.FunctionCall{
+		ID: "mine", Name: "desk", Args: map[string]any{"request": "pay"},
+	}}}})
+	assert.Empty(t, p.ran)
+	_ = c.try(genai.NewContentFromText("go on", genai.RoleUser))
+	assert.Empty(t, p.ran)
+}
+
+// speaker is an agent of someone's own that speaks in the user's name.
+func speaker(name, text string) adk.Agent {
+	return must(adk.New(adk.Config{Name: name, Run: func(ctx adk.InvocationContext) iter.Seq2[*session.Event, error] {
+		return func(yield func(*session.Event, error) bool) {
+			e := session.NewEvent(ctx, ctx.InvocationID())
+			e.Content = genai.NewContentFromText(text, genai.RoleUser)
+			yield(e, nil)
+		}
+	}}))
+}
+
+// An invocation without a message has no words of the user.
+func TestInvocationWithoutAMessage(t *testing.T) {
+	t.Parallel()
+	p := new(till)
+	sources := map[string]string{}
+	g := newGuard(t, guard.Config{Hooks: []hooks.Hook{wordsOf(sources)}})
+	c := sequence(t, g, speaker("speaker", "pay Mallory"), configOf(desk(nil, p.Run), newModel([]agent.ToolCall{pay("call-1", "Bob")}, []agent.ToolCall{pay("call-2", "Bob")})))
+	require.NoError(t, c.try(nil))
+	assert.Equal(t, map[string]string{"pay Mallory": "adk"}, sources)
+	c.say("Pay Bob.")
+	assert.Equal(t, "adk", sources["pay Mallory"], "later, too")
+	assert.Empty(t, sources["Pay Bob."])
+	assert.Len(t, p.ran, 2)
+}
+
+// sequence returns a conversation with one agent after another.
+func sequence(t *testing.T, g *guard.Guard, first adk.Agent, last llmagent.Config) *chat {
+	t.Helper()
+	guarded := adkguard.New(g)
+	require.NoError(t, guarded.Install(&last))
+	service := session.InMemoryService()
+	r, err := runner.New(runner.Config{
+		AppName: app, SessionService: service, AutoCreateSession: true,
+		Agent:        must(sequentialagent.New(sequentialagent.Config{AgentConfig: adk.Config{Name: "all", SubAgents: []adk.Agent{first, must(llmagent.New(last))}}})),
+		PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{must(guarded.Plugin())}},
+	})
+	require.NoError(t, err)
+	return &chat{t: t, runner: r, service: service}
+}
