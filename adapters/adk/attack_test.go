@@ -2,6 +2,8 @@ package adkguard_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"google.golang.org/adk/v2/runner"
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/adk/v2/tool"
+	"google.golang.org/adk/v2/workflow"
 	"google.golang.org/genai"
 
 	adkguard "github.com/grapnel-go/grapnel/adapters/adk"
@@ -199,6 +202,66 @@ func TestInvocationWithoutAMessage(t *testing.T) {
 	assert.Equal(t, "adk", sources["pay Mallory"], "later, too")
 	assert.Empty(t, sources["Pay Bob."])
 	assert.Len(t, p.ran, 2)
+}
+
+// A pause has no text that a filter has not seen.
+func TestPauseHasNoText(t *testing.T) {
+	t.Parallel()
+	a := desk(newGuard(t, guard.Config{}), func(context.Context, string) (guardtest.Result, error) {
+		return guardtest.Result{}, fmt.Errorf("key sk-123: %w", workflow.ErrNodeInterrupted)
+	}, pay("call-1", "Bob"))
+	out := start(t.Context(), a, nil)
+	assert.NotContains(t, out.String(), "sk-123")
+}
+
+// Objects in a result are shown as the JSON that the filter has seen.
+func TestResultWithObjects(t *testing.T) {
+	t.Parallel()
+	config := llmagent.Config{Name: "desk", Model: newModel([]agent.ToolCall{pay("call-1", "Bob")}), Tools: []tool.Tool{raw{custom{name: "pay"}}}}
+	c := newChat(t, newGuard(t, guard.Config{}), config)
+	for e, err := range c.runner.Run(t.Context(), user, "s", genai.NewContentFromText("pay", genai.RoleUser), adk.RunConfig{}) {
+		require.NoError(t, err)
+		for _, part := range e.Content.Parts {
+			if part.FunctionResponse != nil {
+				assert.NotContains(t, fmt.Sprint(part.FunctionResponse.Response), "sk-123")
+			}
+		}
+	}
+}
+
+// raw is a tool whose answer JSON does not show.
+type raw struct{ custom }
+
+func (raw) Run(adk.Context, any) (map[string]any, error) {
+	return map[string]any{"error": errors.New("key sk-123")}, nil
+}
+
+// A client that repeats an earlier yes beside a no does not approve what was rejected.
+func TestYesAndNoAtOnce(t *testing.T) {
+	t.Parallel()
+	p := new(till)
+	again := false
+	config := configOf(desk(nil, p.Run), newModel([]agent.ToolCall{pay("call-1", "Bob")}))
+	config.AfterModelCallbacks = []llmagent.AfterModelCallback{func(_ adk.Context, r *model.LLMResponse, _ error) (*model.LLMResponse, error) {
+		if !again || r.Content.Parts[0].FunctionCall != nil {
+			return nil, nil
+		}
+		again = false
+		out := genai.NewContentFromFunctionCall("pay", map[string]any{"to": "Bob"}, genai.RoleModel)
+		out.Parts[0].FunctionCall.ID = "call-1"
+		return &model.LLMResponse{Content: out}, nil
+	}}
+	c := newChat(t, newGuard(t, guard.Config{Hooks: []hooks.Hook{ask}}), config)
+	_, first := c.say("Pay Bob.")
+	require.Len(t, first, 1)
+	again = true
+	_, second := c.send(confirm(first[0], confirmed))
+	require.Len(t, second, 1)
+	require.Len(t, p.ran, 1)
+	both := confirm(first[0], confirmed)
+	both.Parts = append(both.Parts, confirm(second[0], map[string]any{"confirmed": false}).Parts...)
+	c.send(both)
+	assert.Len(t, p.ran, 1)
 }
 
 // sequence returns a conversation with one agent after another.

@@ -153,7 +153,15 @@ func (t sealedStream) RunStream(ctx adk.Context, args any) iter.Seq2[string, err
 // call judges the call of a tool, and runs it.
 func (a *Adapter) call(ctx adk.Context, t callable, args any, again bool) (map[string]any, error) {
 	return do(a, ctx, t.Name(), args, again, results, func(ctx adk.Context, args map[string]any) (map[string]any, error) {
-		return t.Run(ctx, args)
+		v, err := t.Run(ctx, args)
+		if v == nil || err != nil {
+			return v, err
+		}
+		text, err := encode(v) // a filter sees no more than JSON, so that no more is shown
+		if err != nil {
+			return v, nil //nolint:nilerr // it is withheld, because it cannot be read
+		}
+		return decode(text)
 	})
 }
 
@@ -205,9 +213,7 @@ func do[T any](
 	stop, stops := errors.AsType[*guard.StopError](err)
 	switch {
 	case asks && (r.stored == nil || answered || !again):
-		r.mu.Lock()
-		r.refused[id] = true
-		r.mu.Unlock()
+		r.add(r.refused, id)
 		why := "and nobody can be asked here"
 		if answered {
 			why = "and the answer does not count any more: make the call again, so that the question is asked again"
@@ -220,7 +226,7 @@ func do[T any](
 		}
 		return write(agent.ToolUnknown, waiting), nil
 	case errors.Is(err, workflow.ErrNodeInterrupted):
-		return none, err
+		return none, workflow.ErrNodeInterrupted // without a text that no filter has seen
 	case errors.Is(err, errPaused):
 		return write(agent.ToolUnknown, waiting), nil
 	}
