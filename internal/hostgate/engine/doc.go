@@ -1,4 +1,4 @@
-// Package engine decides on the events of coding agents with policies: one process for each event.
+// Package engine decides on coding agents' events with policies: one process for each event.
 //
 //	engine.Run(ctx, engine.Config{Host: hostgate.Codex, Policies: []string{"policy.yaml"}}, os.Stdin, os.Stdout)
 //

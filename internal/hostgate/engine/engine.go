@@ -142,12 +142,15 @@ type decider struct {
 	asked []string
 }
 
-// loadRules loads the policies. Their relative paths are relative to the process's folder.
+// loadRules loads the policies, and library:controls below them, which they can disable. Their relative paths are relative
+// to the process's folder.
 func (x *decider) loadRules() (err error) {
 	if len(x.Policies) == 0 {
 		return errors.New("it has no policy: add --policy FILE")
 	}
-	x.rules, err = policy.Load([]policy.Layer{{Name: "run", Files: x.Policies}}, policy.Options{Dir: x.event.Dir})
+	x.rules, err = policy.Load([]policy.Layer{
+		{Name: "global", Files: []string{"library:controls"}}, {Name: "run", Files: x.Policies},
+	}, policy.Options{Dir: x.event.Dir})
 	return err
 }
 
