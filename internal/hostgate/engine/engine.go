@@ -167,7 +167,7 @@ func (x *decider) Approve(_ context.Context, _ agent.State, pending []*agent.Pre
 		if out[i] = (agent.Approval{Verdict: agent.Approve, By: "the user of " + string(x.Host)}); !x.event.CanAsk() {
 			out[i] = agent.Approval{
 				Verdict: agent.RejectAndContinue, By: "grapnel gate",
-				Reason: question + ": this needs a person's approval, and " + string(x.Host) + " cannot ask for it here. Tell the user.",
+				Reason: question + ": this needs a person's approval, and " + string(x.Host) + " cannot ask for it here: tell the user",
 			}
 		}
 	}
