@@ -234,6 +234,9 @@ func (x *decider) review(ctx context.Context, s *guard.Session) (hostgate.Answer
 	if r.Content.Equal(content) {
 		return hostgate.Answer{}, nil
 	}
+	if note, ok := strings.CutSuffix(r.Text(), content.Text()); ok && r.Rewritten() {
+		return hostgate.Answer{Context: strings.TrimSpace(note)}, nil
+	}
 	if r.Content.Len() != len(e.Texts) || e.Failed {
 		return hostgate.Answer{Texts: []string{r.Text()}}, nil
 	}

@@ -119,6 +119,11 @@ func TestDecisionsInAllHosts(t *testing.T) {
 			assert.Contains(t, g.run(t, before(h, "4", "quorum")), `"deny"`, "no person of the host is ann")
 			assert.Contains(t, g.run(t, before(h, "5", "mock")), "made up")
 			assert.Contains(t, g.run(t, before(h, "6", "rewrite")), `{"command":"rewritten"}`)
+			rewritten := g.run(t, after(h, "6", "rewritten", "the result"))
+			assert.NotContains(t, rewritten, "the result", "it is not replaced")
+			if h != hostgate.OpenCode {
+				assert.Contains(t, rewritten, "ran with changed arguments")
+			}
 			if h == hostgate.ClaudeCode || h == hostgate.Codex {
 				assert.Contains(t, g.run(t, before(h, "7", "note")), `"additionalContext":"be careful"`)
 			}
