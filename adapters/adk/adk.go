@@ -8,8 +8,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
+	"sync/atomic"
 
 	adk "google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/agent/llmagent"
@@ -44,8 +44,13 @@ func (a *Adapter) Install(config *llmagent.Config) error {
 		return errors.New("adkguard: installing: the guard or the config is nil: make a guard with guard.New")
 	}
 	for _, t := range config.Tools {
-		if _, is := t.(interface{ sealedBy() *Adapter }); is {
+		if isSealed(t) {
 			return fmt.Errorf("adkguard: agent %q: installing twice: tool %q is sealed already", config.Name, t.Name())
+		}
+	}
+	for _, s := range config.Toolsets {
+		if isSealed(s) {
+			return fmt.Errorf("adkguard: agent %q: installing twice: toolset %q is sealed already", config.Name, s.Name())
 		}
 	}
 	config.Tools = slices.Clone(config.Tools)
@@ -75,6 +80,7 @@ func (a *Adapter) Plugin() (*plugin.Plugin, error) {
 		BeforeRunCallback:   a.beforeRun,
 		AfterRunCallback:    a.afterRun,
 		BeforeModelCallback: a.mustBeInstalled,
+		BeforeToolCallback:  a.beforeTool,
 		OnEventCallback:     a.onEvent,
 	})
 }
@@ -88,6 +94,7 @@ type run struct {
 	stored  session.Session // nil for an agent that a tool starts
 	id      string          // the invocation's
 	silent  bool            // it began without a message
+	waits   atomic.Bool     // it may go on when its runner has ended: it has asked, or has a call that takes long
 	begin   sync.Once
 	failed  error
 	open    []adk.InvocationContext // its runs of runners, guarded by the Adapter's lock
@@ -153,7 +160,7 @@ func (a *Adapter) runOf(ctx adk.ReadonlyContext) (*run, error) {
 	return n.child, nil
 }
 
-// ledgerKey is where the session's state keeps the ledger of an invocation that waits for an answer, after its ID.
+// ledgerKey is the key of an event's metadata that holds the ledger of its invocation.
 const ledgerKey = "adkguard.ledger"
 
 // invocationOf identifies the invocation of a runner.
@@ -168,7 +175,12 @@ func (a *Adapter) beforeRun(ctx adk.InvocationContext) (*genai.Content, error) {
 		return nil, nil
 	}
 	key := invocationOf(ctx)
+	live := ctx.RunConfig() == nil
 	a.mu.Lock()
+	if live && !a.installed[ctx.Agent().Name()] { // nothing else would notice it
+		a.mu.Unlock()
+		return nil, fmt.Errorf("adkguard: agent %q: it is not guarded: call Install with the agent's config", ctx.Agent().Name())
+	}
 	r := a.runs[key]
 	if r == nil {
 		r = newRun(nil)
@@ -177,27 +189,30 @@ func (a *Adapter) beforeRun(ctx adk.InvocationContext) (*genai.Content, error) {
 	}
 	r.open = append(r.open, ctx)
 	a.mu.Unlock()
+	if live { // adk does not always say when it ends
+		context.AfterFunc(ctx, func() { a.afterRun(ctx) })
+	}
 	r.begin.Do(func() { r.session, r.failed = a.begin(context.WithoutCancel(ctx), r) })
 	return nil, r.failed
 }
 
 func (a *Adapter) begin(ctx context.Context, r *run) (*guard.Session, error) {
 	s := a.guard.Session(ctx, r.stored.ID()+"/"+r.id)
-	if id, ledger, ok := strings.Cut(textIn(r.stored.State(), ledgerKey), " "); ok && id == r.id {
-		if err := s.Restore(ctx, ledger); err != nil {
-			return s, err
+	events := r.stored.Events()
+	for i := events.Len() - 1; i >= 0; i-- {
+		e := events.At(i)
+		if e.InvocationID != r.id || e.Author == genai.RoleUser { // a client cannot bring a ledger
+			continue
+		}
+		r.waits.Store(true)
+		if ledger, ok := e.CustomMetadata[ledgerKey].(string); ok {
+			if err := s.Restore(ctx, ledger); err != nil {
+				return s, err
+			}
+			break
 		}
 	}
 	return s, s.Sync(ctx, r.transcript()...)
-}
-
-func textIn(state session.ReadonlyState, key string) string {
-	value, err := state.Get(key)
-	if err != nil { // it is not there
-		return ""
-	}
-	text, _ := value.(string)
-	return text
 }
 
 func (a *Adapter) afterRun(ctx adk.InvocationContext) {
@@ -219,28 +234,31 @@ func (a *Adapter) afterRun(ctx adk.InvocationContext) {
 	}
 }
 
-// onEvent keeps the ledger with the event that asks, when all calls of the turn have ended.
+// onEvent keeps the ledger with the events that change it, if the invocation may go on later. All calls of a turn have ended
+// when the event with their answers comes.
 func (a *Adapter) onEvent(ctx adk.InvocationContext, e *session.Event) (*session.Event, error) {
 	if e.Author == genai.RoleUser { // an agent wrote it: the runner stores the user's message itself
-		e.CustomMetadata = marked(e.CustomMetadata)
-	}
-	if len(e.Actions.RequestedToolConfirmations) == 0 {
+		e.CustomMetadata = with(e.CustomMetadata, mark, true)
 		return nil, nil
 	}
 	a.mu.Lock()
 	r := a.runs[invocationOf(ctx)]
 	a.mu.Unlock()
-	if r == nil {
+	if r == nil || e.Partial {
+		return nil, nil
+	}
+	waits := len(e.Actions.RequestedToolConfirmations)+len(e.LongRunningToolIDs) > 0
+	if waits {
+		r.waits.Store(true)
+	}
+	if !waits && (!r.waits.Load() || r.session.StopSignal() == nil && !hasAnswers(e.Content)) {
 		return nil, nil
 	}
 	ledger, err := r.session.Save()
 	if err != nil {
 		return nil, err
 	}
-	if e.Actions.StateDelta == nil {
-		e.Actions.StateDelta = map[string]any{}
-	}
-	e.Actions.StateDelta[ledgerKey] = r.id + " " + ledger
+	e.CustomMetadata = with(e.CustomMetadata, ledgerKey, ledger)
 	return nil, nil
 }
 
@@ -248,13 +266,23 @@ func (a *Adapter) onEvent(ctx adk.InvocationContext, e *session.Event) (*session
 func (a *Adapter) mustBeInstalled(ctx adk.Context, request *model.LLMRequest) (*model.LLMResponse, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.installed[ctx.AgentName()] {
-		return nil, nil
-	}
-	for name := range request.Tools {
-		return nil, fmt.Errorf("adkguard: agent %q: tool %q is not guarded: call Install with the agent's config", ctx.AgentName(), name)
+	for name, t := range request.Tools {
+		if !a.installed[ctx.AgentName()] {
+			return nil, fmt.Errorf("adkguard: agent %q: tool %q is not guarded: call Install with the agent's config", ctx.AgentName(), name)
+		}
+		if err := mustBeSealed(ctx.AgentName(), name, t); err != nil { // another agent may have the name
+			return nil, err
+		}
 	}
 	return nil, nil
+}
+
+// mustBeSealed refuses tools that adk runs without callbacks.
+func mustBeSealed(agent, name string, t any) error {
+	if _, streams := t.(streaming); streams && !isSealed(t) {
+		return fmt.Errorf("adkguard: agent %q: tool %q streams and is not sealed: install the Adapter last", agent, name)
+	}
+	return nil
 }
 
 // beforeModel begins a step. It refuses tools that the guard cannot see, and answers in the model's place when the session
@@ -285,14 +313,11 @@ func (a *Adapter) beforeModel(ctx adk.Context, request *model.LLMRequest) (*mode
 // check refuses tools that run without asking the guard.
 func (r *run) check(agent string, request *model.LLMRequest) error {
 	for name, t := range request.Tools {
-		switch t := t.(type) {
-		case interface{ sealedBy() *Adapter }:
-		case streaming:
-			return fmt.Errorf("adkguard: agent %q: tool %q streams and is not sealed: install the Adapter last", agent, name)
-		case interface{ DefersResponse() bool }:
-			if t.DefersResponse() {
-				r.add(r.tasks, name)
-			}
+		if err := mustBeSealed(agent, name, t); err != nil {
+			return err
+		}
+		if d, ok := t.(interface{ DefersResponse() bool }); ok && d.DefersResponse() && !isSealed(t) {
+			r.add(r.tasks, name)
 		}
 	}
 	if request.Config == nil {
@@ -354,7 +379,7 @@ func (a *Adapter) judgeTasks(ctx adk.Context, response *model.LLMResponse) (*mod
 		if out == nil {
 			changed, content := *response, *response.Content
 			content.Parts, changed.Content = slices.Clone(content.Parts), &content
-			changed.CustomMetadata = marked(changed.CustomMetadata)
+			changed.CustomMetadata = with(changed.CustomMetadata, mark, true)
 			out = &changed
 		}
 		if text != "" {
@@ -368,10 +393,11 @@ func (a *Adapter) judgeTasks(ctx adk.Context, response *model.LLMResponse) (*mod
 // agents in the user's name.
 const mark = "adkguard"
 
-func marked(metadata map[string]any) map[string]any {
+// with returns metadata with one more value.
+func with(metadata map[string]any, key string, value any) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, metadata)
-	out[mark] = true
+	out[key] = value
 	return out
 }
 
@@ -428,7 +454,7 @@ func (r *run) judgeTask(ctx context.Context, call *genai.FunctionCall) (string, 
 
 // beforeTool judges calls of tools that adk itself adds, and runs them.
 func (a *Adapter) beforeTool(ctx adk.Context, t tool.Tool, args map[string]any) (map[string]any, error) {
-	if _, is := t.(interface{ sealedBy() *Adapter }); is {
+	if isSealed(t) {
 		return nil, nil
 	}
 	inner, ok := t.(callable)

@@ -1,11 +1,13 @@
 package adkguard_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -277,4 +279,150 @@ func sequence(t *testing.T, g *guard.Guard, first adk.Agent, last llmagent.Confi
 	})
 	require.NoError(t, err)
 	return &chat{t: t, runner: r, service: service}
+}
+
+// rules ask about Bob and Dora, and stop at Eve.
+var rules = before("pay", func(c hooks.ToolContext) hooks.Result {
+	switch to, _ := c.Call().Text("to"); to {
+	case "Bob", "Dora":
+		return c.Ask("money leaves")
+	case "Eve":
+		return c.Stop("enough")
+	}
+	return c.Pass()
+})
+
+func script(payees ...string) (out [][]agent.ToolCall) {
+	for i, to := range payees {
+		out = append(out, []agent.ToolCall{pay(fmt.Sprint("call-", i), to)})
+	}
+	return out
+}
+
+// A client that repeats an answer does not go on after a stop, whatever it writes into the state.
+func TestRepeatedAnswerAfterAStop(t *testing.T) {
+	t.Parallel()
+	p := new(till)
+	c := newChat(t, newGuard(t, guard.Config{Hooks: []hooks.Hook{rules}}), configOf(desk(nil, p.Run), newModel(script("Bob", "Eve", "Carl")...)))
+	_, questions := c.say("Pay.")
+	old := ledgerOf(c)
+	require.NotEmpty(t, old)
+	text, _ := c.send(confirm(questions[0], confirmed))
+	assert.Contains(t, text, "enough")
+	require.Equal(t, []string{`{"to":"Bob"}`}, p.ran)
+	for _, state := range []any{"", old, c.runner} {
+		for _, err := range c.runner.Run(t.Context(), user, "s", confirm(questions[0], confirmed), adk.RunConfig{},
+			runner.WithStateDelta(map[string]any{"adkguard.ledger": state})) {
+			require.NoError(t, err)
+		}
+		c.send(confirm(questions[0], confirmed))
+		assert.Equal(t, []string{`{"to":"Bob"}`}, p.ran)
+	}
+}
+
+// ledgerOf returns the last ledger in a conversation.
+func ledgerOf(c *chat) (out any) {
+	for e := range must(c.service.Get(c.t.Context(), &session.GetRequest{AppName: app, UserID: user, SessionID: "s"})).Session.Events().All() {
+		out = cmp.Or(e.CustomMetadata["adkguard.ledger"], out)
+	}
+	return out
+}
+
+// An invocation that waits does not lose its ledger when another one asks meanwhile.
+func TestInvocationsThatWait(t *testing.T) {
+	t.Parallel()
+	p := new(till)
+	g := newGuard(t, guard.Config{Hooks: []hooks.Hook{rules}, Limits: guard.Limits{Calls: 2}})
+	c := newChat(t, g, configOf(desk(nil, p.Run), newModel(script("Alice", "Bob", "Dora", "Carl")...)))
+	_, first := c.say("Pay.")
+	require.Len(t, first, 1)
+	_, second := c.say("Pay more.")
+	require.Len(t, second, 1)
+	c.send(confirm(first[0], confirmed))
+	assert.Equal(t, []string{`{"to":"Alice"}`, `{"to":"Bob"}`}, p.ran)
+}
+
+// A call that takes long is not forgotten when its answer comes, so that rules still count it.
+func TestLongRunningCallCounts(t *testing.T) {
+	t.Parallel()
+	want := map[string]int{"nothing": 100, "pending": 2}
+	for name, result := range map[string]map[string]any{"nothing": nil, "pending": {"status": "pending"}} {
+		seen := 0 // calls before, or that some are missing
+		g := newGuard(t, guard.Config{Hooks: []hooks.Hook{before("pay", func(c hooks.ToolContext) hooks.Result {
+			seen = 0
+			for _, step := range c.State().RunSteps() {
+				seen += step.ResultCount()
+			}
+			if agent.Checkpoint(c.State()).MissesCalls() {
+				seen = 100
+			}
+			return c.Pass()
+		})}})
+		m := newModel(script("Bob", "Carl")...)
+		config := llmagent.Config{Name: "desk", Model: m, Tools: []tool.Tool{long{custom{name: "pay"}, result}}}
+		c := newChat(t, g, config)
+		c.say("Pay.")
+		m.script = script("Bob", "Carl", "Dora")
+		c.send(&genai.Content{Role: genai.RoleUser, Parts: []*genai.Part{{FunctionResponse: &genai.FunctionResponse{
+			ID: "call-0", Name: "pay", Response: map[string]any{"result": "paid"},
+		}}}})
+		assert.Equal(t, want[name], seen, name)
+	}
+}
+
+// long is a tool whose last answer comes from the client.
+type long struct {
+	custom
+	result map[string]any
+}
+
+func (long) IsLongRunning() bool                            { return true }
+func (l long) Run(adk.Context, any) (map[string]any, error) { return l.result, nil }
+
+// An agent without Install is not guarded because another one has its name.
+func TestAgentsOfOneName(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"function", "stream", "toolset"} {
+		p := new(till)
+		a := desk(newGuard(t, guard.Config{Hooks: []hooks.Hook{denyTool("pay")}}), p.Run, pay("call-1", "Bob"))
+		a.Tools[0].Kind = kind
+		m := newModel(a.Script...)
+		play(t.Context(), a, m, func(guarded *adkguard.Adapter) (adk.Agent, error) {
+			_, err := newAgent(guarded, a, m, nil)
+			require.NoError(t, err)
+			return llmagent.New(configOf(a, m))
+		})
+		assert.Empty(t, p.ran, kind)
+	}
+}
+
+func TestInstallTwiceWithToolsets(t *testing.T) {
+	t.Parallel()
+	guarded := adkguard.New(newGuard(t, guard.Config{}))
+	c := llmagent.Config{Name: "desk", Toolsets: []tool.Toolset{toolset{}}}
+	require.NoError(t, guarded.Install(&c))
+	require.ErrorContains(t, guarded.Install(&c), "installing twice")
+}
+
+// Live mode asks no callbacks of the model, so that an agent without Install is refused at once.
+func TestLive(t *testing.T) {
+	t.Parallel()
+	f := new(follower)
+	p := new(till)
+	a := desk(newGuard(t, guard.Config{Recorder: f}), p.Run, pay("call-1", "Bob"))
+	guarded := adkguard.New(a.Guard)
+	run := func(ctx context.Context, root adk.Agent) error {
+		r := must(runner.New(runner.Config{
+			AppName: app, Agent: root, SessionService: session.InMemoryService(), AutoCreateSession: true,
+			PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{must(guarded.Plugin())}},
+		}))
+		_, _, err := r.RunLive(ctx, user, "s", adk.LiveRunConfig{})
+		return err
+	}
+	require.ErrorContains(t, run(t.Context(), must(llmagent.New(configOf(a, newModel())))), "call Install")
+	assert.Zero(t, f.open.Load())
+	ctx, cancel := context.WithCancel(t.Context())
+	require.ErrorContains(t, run(ctx, must(newAgent(guarded, a, newModel(), nil))), "does not support live")
+	cancel()
+	assert.Eventually(t, func() bool { return f.open.Load() == 0 }, 10*time.Second, time.Millisecond)
 }

@@ -61,6 +61,8 @@ type sealedSet struct {
 	adapter *Adapter
 }
 
+func (s sealedSet) sealedBy() *Adapter { return s.adapter }
+
 func (s sealedSet) Tools(ctx adk.ReadonlyContext) ([]tool.Tool, error) {
 	given, err := s.Toolset.Tools(ctx)
 	var out []tool.Tool
@@ -84,6 +86,12 @@ type processor interface {
 type base struct {
 	adapter *Adapter
 	inner   toolutils.Tool
+}
+
+// isSealed reports whether an Adapter has sealed a tool or a toolset.
+func isSealed(v any) bool {
+	_, is := v.(interface{ sealedBy() *Adapter })
+	return is
 }
 
 func (b base) sealedBy() *Adapter                      { return b.adapter }

@@ -49,6 +49,9 @@ func (r *run) transcript() (out []agent.Message) {
 				calls[part.FunctionCall.ID] = agent.ToolCall{ID: part.FunctionCall.ID, Name: part.FunctionCall.Name, Arguments: arguments}
 			case part.FunctionResponse != nil && !r.isOurs(e, part.FunctionResponse):
 				out = append(out, answerIn(calls, part.FunctionResponse, byUser || e.InvocationID != r.id))
+				if byUser && e.InvocationID == r.id && e.CustomMetadata[mark] == nil { // the client answers a call that takes long
+					out = append(out, answerIn(calls, part.FunctionResponse, false))
+				}
 			}
 		}
 	}
@@ -91,6 +94,10 @@ func beganBefore(stored session.Session, callID string) bool {
 		}
 	}
 	return false
+}
+
+func hasAnswers(c *genai.Content) bool {
+	return c != nil && slices.ContainsFunc(c.Parts, func(p *genai.Part) bool { return p != nil && p.FunctionResponse != nil })
 }
 
 func callsIn(c *genai.Content) (out []*genai.FunctionCall) {
