@@ -19,6 +19,8 @@ import (
 	"google.golang.org/adk/v2/runner"
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/adk/v2/tool"
+	"google.golang.org/adk/v2/tool/functiontool"
+	"google.golang.org/adk/v2/tool/toolconfirmation"
 	"google.golang.org/adk/v2/workflow"
 	"google.golang.org/genai"
 
@@ -379,6 +381,24 @@ type long struct {
 func (long) IsLongRunning() bool                            { return true }
 func (l long) Run(adk.Context, any) (map[string]any, error) { return l.result, nil }
 
+// The answer to the guard's question is not the tool's own, whatever the tool makes of its context.
+func TestAnswerInDerivedContexts(t *testing.T) {
+	t.Parallel()
+	var given []*toolconfirmation.ToolConfirmation
+	config := llmagent.Config{Name: "desk", Model: newModel(script("Bob")...), Tools: []tool.Tool{
+		must(functiontool.New(functiontool.Config{Name: "pay", Description: "a tool"}, func(ctx adk.Context, _ map[string]any) (answer, error) {
+			derived, cancel := ctx.WithAgentCancel()
+			defer cancel()
+			given = append(given, ctx.ToolConfirmation(), derived.ToolConfirmation(), ctx.WithDelta(&adk.CommonContextDelta{}).ToolConfirmation())
+			return answer{}, nil
+		})),
+	}}
+	c := newChat(t, newGuard(t, guard.Config{Hooks: []hooks.Hook{ask}}), config)
+	_, questions := c.say("Pay.")
+	c.send(confirm(questions[0], confirmed))
+	assert.Equal(t, make([]*toolconfirmation.ToolConfirmation, 3), given)
+}
+
 // An agent without Install is not guarded because another one has its name.
 func TestAgentsOfOneName(t *testing.T) {
 	t.Parallel()
@@ -425,4 +445,39 @@ func TestLive(t *testing.T) {
 	require.ErrorContains(t, run(ctx, must(newAgent(guarded, a, newModel(), nil))), "does not support live")
 	cancel()
 	assert.Eventually(t, func() bool { return f.open.Load() == 0 }, 10*time.Second, time.Millisecond)
+}
+
+// A tool that calls a guarded func waits with it: the answer is the func's. After a question about the tool itself, it is
+// refused.
+func TestFuncInATool(t *testing.T) {
+	t.Parallel()
+	for _, alsoTool := range []bool{false, true} {
+		ran := 0
+		g := newGuard(t, guard.Config{Hooks: []hooks.Hook{before("", func(c hooks.ToolContext) hooks.Result {
+			if c.Tool() == "transfer" || alsoTool {
+				return c.Ask("money leaves")
+			}
+			return c.Pass()
+		})}})
+		transfer := guard.Tool("transfer", func(context.Context, map[string]any) (string, error) { ran++; return "done", nil })
+		config := llmagent.Config{Name: "desk", Model: newModel(script("Bob")...), Tools: []tool.Tool{
+			must(functiontool.New(functiontool.Config{Name: "pay", Description: "a tool"}, func(ctx adk.Context, args map[string]any) (answer, error) {
+				text, err := transfer(ctx, args)
+				return answer{Text: text}, err
+			})),
+		}}
+		c := newChat(t, g, config)
+		_, questions := c.say("Pay.")
+		require.Len(t, questions, 1)
+		text, more := c.send(confirm(questions[0], confirmed))
+		assert.Empty(t, more)
+		if alsoTool {
+			assert.Zero(t, ran)
+			assert.Contains(t, text, "does not count")
+			continue
+		}
+		assert.Equal(t, 1, ran)
+		c.send(confirm(questions[0], confirmed))
+		assert.Equal(t, 1, ran)
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"iter"
 	"reflect"
 	"strings"
-	"time"
 
 	adk "google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/model"
@@ -211,9 +210,14 @@ func do[T any](
 		}
 		n := &nested{guard: a.guard, parent: r.session, callID: id}
 		own = context.WithValue(guard.WithSession(own, r.session), nestedKey{}, n)
+		if asked {
+			own = guard.WithAnswers(own, call.Token, call.Answers...)
+		}
 		v, err := inner(newToolContext(own, ctx, confirmation, asked), given)
 		if _, asks := ctx.Actions().RequestedToolConfirmations[id]; asks || errors.Is(err, workflow.ErrNodeInterrupted) {
 			err = guard.Pause(errors.Join(errPaused, err))
+		} else if _, asks := errors.AsType[*guard.AskError](err); asks { // a func from guard.Tool in the tool
+			err = guard.Pause(err)
 		}
 		return v, errors.Join(err, n.close(ctx))
 	}, shape)
@@ -267,34 +271,22 @@ func answerOf(user string, c *toolconfirmation.ToolConfirmation) agent.Approval 
 	return answer
 }
 
-// toolContext is the context of a tool that the guard has let run.
-type toolContext struct {
-	adk.Context
-	own          context.Context //nolint:containedctx // of one call
-	confirmation *toolconfirmation.ToolConfirmation
-	asked        bool
-}
-
-func newToolContext(own context.Context, ctx adk.Context, c *toolconfirmation.ToolConfirmation, asked bool) adk.Context {
-	// What is derived from the context has own's values, too.
-	derived := ctx.WithDelta(&adk.CommonContextDelta{InvocationContextDelta: &adk.InvocationContextDelta{Context: &own}})
-	return toolContext{derived, own, c, asked}
-}
-
-func (c toolContext) Deadline() (time.Time, bool) { return c.own.Deadline() }
-func (c toolContext) Done() <-chan struct{}       { return c.own.Done() }
-func (c toolContext) Err() error                  { return c.own.Err() }
-func (c toolContext) Value(key any) any           { return c.own.Value(key) }
-
-// ToolConfirmation returns the answer to the tool's own question. The answer to the guard's question is not it.
-func (c toolContext) ToolConfirmation() *toolconfirmation.ToolConfirmation { return c.confirmation }
-
-// RequestConfirmation asks, unless the guard has asked already: adk asks once about a call.
-func (c toolContext) RequestConfirmation(hint string, payload any) error {
-	if c.asked {
-		return errors.New("the guard has asked about this call already, and adk asks once: remove the question of the tool or of the guard")
+// newToolContext returns the context of a tool that the guard has let run. Confirmation is the answer to the tool's own
+// question.
+func newToolContext(own context.Context, ctx adk.Context, confirmation *toolconfirmation.ToolConfirmation, asked bool) adk.Context {
+	inner := ctx.WithDelta(&adk.CommonContextDelta{InvocationContextDelta: &adk.InvocationContextDelta{Context: &own}})
+	inner = adk.NewToolContext(inner, ctx.FunctionCallID(), ctx.Actions(), confirmation)
+	if asked {
+		return askedContext{inner}
 	}
-	return c.Context.RequestConfirmation(hint, payload)
+	return inner
+}
+
+// askedContext is the context of a tool about whose call the guard has asked already: adk asks once about a call.
+type askedContext struct{ adk.Context }
+
+func (askedContext) RequestConfirmation(string, any) error {
+	return errors.New("the guard has asked about this call already, and adk asks once: remove the question of the tool or of the guard")
 }
 
 // encode returns arguments or a result as JSON. A filter must see texts as they are.
