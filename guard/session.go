@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -60,9 +61,9 @@ type slot struct {
 // answered identifies an answered call.
 type answered struct{ hostID, tool string }
 
-// ledger is the content of a saved ledger. Calls and Elapsed count against the limits, with the session's children.
+// ledger is the content of a saved ledger. A line end and the state follow it: the state grows with the conversation, and
+// inside of the object it would be encoded and scanned twice. Calls and Elapsed count against the limits, with the session's children.
 type ledger struct {
-	State       agent.State   `json:"state"`
 	Waiting     []waitingCall `json:"waiting,omitempty"`
 	MissesCalls bool          `json:"misses_calls,omitempty"`
 	Stop        *agent.Signal `json:"stop,omitempty"`
@@ -340,12 +341,13 @@ func (s *Session) Save() (string, error) {
 		}
 	}
 	data, err := json.Marshal(ledger{
-		state, waiting, agent.Checkpoint(state).MissesCalls(), stop, s.budget.calls.Load(), s.budget.elapsed(),
+		waiting, agent.Checkpoint(state).MissesCalls(), stop, s.budget.calls.Load(), s.budget.elapsed(),
 	})
-	if err != nil {
+	stored, failed := state.MarshalJSON()
+	if err = errors.Join(err, failed); err != nil {
 		return "", fmt.Errorf("guard %q: saving session %q: %w", s.guard.name, s.id, err)
 	}
-	return s.guard.sealer.seal("ledger", s.scope, data), nil
+	return s.guard.sealer.seal("ledger", s.scope, slices.Concat(data, []byte{'\n'}, stored)), nil
 }
 
 // Restore continues from a ledger that Save has returned, usually in another process. It must be called before the first
@@ -354,8 +356,10 @@ func (s *Session) Save() (string, error) {
 func (s *Session) Restore(ctx context.Context, saved string) error {
 	data, err := s.guard.sealer.open("ledger", s.scope, saved)
 	var kept ledger
+	var state agent.State
 	if err == nil {
-		err = json.Unmarshal(data, &kept)
+		about, stored, _ := bytes.Cut(data, []byte{'\n'})
+		err = errors.Join(json.Unmarshal(about, &kept), state.UnmarshalJSON(stored))
 	}
 	if err != nil {
 		return fmt.Errorf("guard %q: restoring session %q: %w", s.guard.name, s.id, err)
@@ -370,7 +374,7 @@ func (s *Session) Restore(ctx context.Context, saved string) error {
 	if kept.Stop != nil {
 		s.end(*kept.Stop)
 	}
-	s.begin(ctx, kept.State)
+	s.begin(ctx, state)
 	for _, w := range kept.Waiting {
 		c := &slot{hostID: w.HostID, call: w.Made, p: &agent.Prepared{Original: &w.Made, Call: &w.Runs, Strict: true}, at: w.Started}
 		c.result = unknownResult(c.p)

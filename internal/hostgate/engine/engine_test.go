@@ -211,7 +211,7 @@ func TestLedgerFailuresDeny(t *testing.T) {
 	path := strings.TrimSuffix(files[0], ".lock")
 	good, err := os.ReadFile(path)
 	require.NoError(t, err)
-	for _, bad := range []string{"", "{", strings.Replace(string(good), `"saved":"`, `"saved":"A`, 1)} {
+	for _, bad := range []string{"", "{", string(good) + "A", string(good[:len(good)-1]), strings.Replace(string(good), "\n", "\nA", 1)} {
 		require.NoError(t, os.WriteFile(path, []byte(bad), 0o600))
 		assert.Contains(t, g.run(t, before(g.Host, "2", "ls")), "grapnel gate: not executed: ")
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/grapnel-go/grapnel/agent"
@@ -86,10 +87,9 @@ func makeKey(path string) error {
 	return os.Link(file.Name(), path)
 }
 
-// ledger is the file of one session.
+// ledger is the file of one session: a line with this object, and the guard's ledger.
 type ledger struct {
-	// Saved is the guard's ledger.
-	Saved string `json:"saved"`
+	saved string
 	// Offset is how much of the transcript is in it. Tools has the tools of the transcript's calls without a result.
 	Transcript string            `json:"transcript,omitempty"`
 	Offset     int64             `json:"offset,omitempty"`
@@ -136,10 +136,11 @@ func (x *decider) inSession(ctx context.Context, do func(s *guard.Session) error
 	case err != nil:
 		return fmt.Errorf("reading the session's ledger: %w", err)
 	default:
-		if err := json.Unmarshal(raw, &l); err != nil {
+		about, saved, _ := bytes.Cut(raw, []byte{'\n'})
+		if err := json.Unmarshal(about, &l); err != nil {
 			return fmt.Errorf("reading the session's ledger %s: %w", path, err)
 		}
-		if err := s.Restore(ctx, l.Saved); err != nil {
+		if err := s.Restore(ctx, string(saved)); err != nil {
 			return err
 		}
 	}
@@ -147,7 +148,7 @@ func (x *decider) inSession(ctx context.Context, do func(s *guard.Session) error
 		return err
 	}
 	failed := do(s)
-	if l.Saved, err = s.Save(); err == nil {
+	if l.saved, err = s.Save(); err == nil {
 		err = l.save(path)
 	}
 	return errors.Join(failed, err)
@@ -155,12 +156,11 @@ func (x *decider) inSession(ctx context.Context, do func(s *guard.Session) error
 
 // save replaces the file. A process that is killed meanwhile leaves the old one.
 func (l *ledger) save(path string) error {
-	var b bytes.Buffer
-	if err := json.NewEncoder(&b).Encode(l); err != nil {
-		return fmt.Errorf("writing the session's ledger: %w", err)
-	}
+	about, err := json.Marshal(l)
 	temporary := path + ".new"
-	err := os.WriteFile(temporary, b.Bytes(), 0o600)
+	if err == nil {
+		err = os.WriteFile(temporary, slices.Concat(about, []byte{'\n'}, []byte(l.saved)), 0o600)
+	}
 	if err == nil {
 		err = os.Rename(temporary, path)
 	}
