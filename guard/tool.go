@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/grapnel-go/grapnel/agent"
 )
@@ -42,8 +45,9 @@ func WithAnswers(ctx context.Context, token string, answers ...agent.Approval) c
 // a session, each call fails. When it returns an AskError, the same call with the context from WithAnswers goes on.
 //
 // An In that is a string is the JSON text of one object. Other types are written and read as JSON, and nil is an empty
-// object. Filters see the text of a result that is a string, and the JSON of any other. Where Out cannot hold an answer, such
-// as the text of a denial, the func returns an error with that text.
+// object. The call fails if In cannot hold what was judged: a field that a hook has added, or a long number in an any.
+// Filters see the text of a result that is a string, and the JSON of any other, but nothing that JSON leaves out. Where Out
+// cannot hold an answer, such as the text of a denial, the func returns an error with that text.
 func Tool[In, Out any](name string, f func(ctx context.Context, in In) (Out, error)) func(ctx context.Context, in In) (Out, error) {
 	return func(ctx context.Context, in In) (Out, error) {
 		var none Out
@@ -51,6 +55,7 @@ func Tool[In, Out any](name string, f func(ctx context.Context, in In) (Out, err
 		if err != nil {
 			return none, fmt.Errorf("tool %q: not executed: its arguments: %w", name, err)
 		}
+		own := arguments
 		if _, isText := any(in).(string); !isText && arguments == "null" {
 			arguments = "{}"
 		}
@@ -59,8 +64,11 @@ func Tool[In, Out any](name string, f func(ctx context.Context, in In) (Out, err
 		if i := slices.IndexFunc(known, func(a answer) bool { return s.isAbout(a.token, c) }); i >= 0 {
 			c.Token, c.Answers = known[i].token, known[i].answers
 		}
-		out, err := Do(ctx, s, c, func(ctx context.Context, arguments string) (output[Out], error) {
-			in, err := valueOf[In](arguments)
+		out, err := Do(ctx, s, c, func(ctx context.Context, judged string) (output[Out], error) {
+			in, err := valueOf[In](judged)
+			if err == nil {
+				err = holds(in, judged, own)
+			}
 			if err != nil {
 				return output[Out]{}, fmt.Errorf("its arguments: %w", err)
 			}
@@ -113,6 +121,52 @@ func (s *Session) isAbout(token string, c Call) bool {
 	c.Token = token
 	_, nonce := s.openToken(c)
 	return nonce != ""
+}
+
+// holds returns an error if in, as it was read, does not have all that was judged. Own are the host's arguments.
+func holds[In any](in In, judged, own string) error {
+	if _, isText := any(in).(string); isText {
+		return nil
+	}
+	strict := json.NewDecoder(strings.NewReader(judged))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(new(In)); err != nil {
+		return err
+	}
+	again, err := textOf(in)
+	if err == nil && judged == own && again != judged && !isSame(exact(again), exact(judged)) {
+		err = errors.New("they would change when they are read, such as an integer beyond 2⁵³ in an any")
+	}
+	return err
+}
+
+// exact reads JSON without rounding its numbers.
+func exact(text string) (v any) {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	_ = d.Decode(&v) // it has been read before
+	return v
+}
+
+// isSame reports whether two values that exact has returned are the same.
+func isSame(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, isSame)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, isSame)
+	case json.Number:
+		b, ok := b.(json.Number)
+		if !ok || a == b {
+			return ok
+		}
+		x, okX := new(big.Rat).SetString(a.String())
+		y, okY := new(big.Rat).SetString(b.String())
+		return okX && okY && x.Cmp(y) == 0
+	}
+	return a == b
 }
 
 // textOf returns a string as it is, and all others as JSON.

@@ -123,7 +123,7 @@ func TestToolWithAnswers(t *testing.T) {
 	approve := agent.Approval{Verdict: agent.Approve, By: "eve"}
 	ctx = guard.WithAnswers(ctx, bob.Token, approve)
 	ctx = guard.WithAnswers(ctx, ann.Token, agent.Approval{Verdict: agent.RejectAndContinue, Reason: "not today", By: "eve"})
-	ask(ctx, "Carl")
+	_ = ask(ctx, "Carl")
 	assert.Empty(t, ran, "the answers are about other calls")
 
 	got, err := tool(ctx, payment{To: "Bob"})
@@ -132,6 +132,6 @@ func TestToolWithAnswers(t *testing.T) {
 	got, err = tool(ctx, payment{To: "Ann"})
 	require.NoError(t, err)
 	assert.Contains(t, got, "not today")
-	ask(ctx, "Bob")
+	_ = ask(ctx, "Bob")
 	assert.Equal(t, []string{"Bob"}, ran, "an approval counts once")
 }
