@@ -43,7 +43,7 @@ func run(ctx context.Context, d *desk.Desk, url, input string) (string, error) {
 	if calls := response.Interrupts(); len(calls) > 0 { // ask
 		for i, call := range calls { // ask
 			ask, _ := ai.InterruptAs[guard.AskError](call)                            // ask
-			ctx = guard.WithAnswers(ctx, ask.Token, d.Answer(&ask))                   // ask
+			ctx = guard.WithAnswers(ctx, ask.Token, d.Answer(&ask))                   //nolint:fatcontext // ask
 			calls[i] = genkit.LookupTool(k, call.ToolRequest.Name).Restart(call, nil) // ask
 		} // ask
 		response = desk.Must(genkit.Generate(ctx, k, ai.WithModel(model), tools, ai.WithMessages(response.History()...), ai.WithToolRestarts(calls...))) // ask

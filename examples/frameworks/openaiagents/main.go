@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"errors" // ask
+	"fmt"
 
 	"github.com/nlpodyssey/openai-agents-go/agents"
 	"github.com/openai/openai-go/v2/packages/param"
@@ -40,14 +41,14 @@ func run(ctx context.Context, d *desk.Desk, url, input string) (string, error) {
 	result, err := runner.Run(ctx, a, input)
 	for asks := d.Parked(); err == nil && len(asks) > 0; asks = d.Parked() { // ask
 		for _, ask := range asks { // ask
-			ctx = guard.WithAnswers(ctx, ask.Token, d.Answer(ask)) // ask
+			ctx = guard.WithAnswers(ctx, ask.Token, d.Answer(ask)) //nolint:fatcontext // ask
 		} // ask
 		result, err = runner.RunInputs(ctx, a, agents.InputList(result.ToInputList(), "The person has answered.")) // ask
 	} // ask
 	if err != nil {
 		return "", err
 	}
-	return result.FinalOutput.(string), nil
+	return fmt.Sprint(result.FinalOutput), nil
 }
 
 func main() { desk.Main(run) }

@@ -4,6 +4,7 @@ package desktest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -27,14 +28,16 @@ type model struct {
 func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		Messages []struct {
-			Role    string
-			Content any
-		}
+			Role    string `json:"role"`
+			Content any    `json:"content"`
+		} `json:"messages"`
 		Tools []struct {
 			Function struct {
-				Parameters struct{ Properties map[string]any }
-			}
-		}
+				Parameters struct {
+					Properties map[string]any `json:"properties"`
+				} `json:"parameters"`
+			} `json:"function"`
+		} `json:"tools"`
 	}
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -50,8 +53,7 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		arguments := m.arguments
 		if _, single := request.Tools[0].Function.Parameters.Properties["__arg1"]; single { // a tool of langchaingo
-			text, _ := json.Marshal(map[string]string{"__arg1": arguments})
-			arguments = string(text)
+			arguments = asJSON(map[string]string{"__arg1": arguments})
 		}
 		reason, message["content"] = "tool_calls", ""
 		message["tool_calls"] = []any{map[string]any{
@@ -59,19 +61,26 @@ func (m *model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{
+	fmt.Fprint(w, asJSON(map[string]any{
 		"id": "1", "object": "chat.completion", "model": desk.Model,
 		"choices": []any{map[string]any{"index": 0, "finish_reason": reason, "message": message}},
 		"usage":   map[string]any{"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-	})
+	}))
+}
+
+func asJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }
 
 func textIn(content any) string {
 	if text, ok := content.(string); ok {
 		return text
 	}
-	text, _ := json.Marshal(content)
-	return string(text)
+	return asJSON(content)
 }
 
 // Test checks an agent, and that the lines of main.go that end with "// guard" or "// ask" are few.
