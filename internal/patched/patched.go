@@ -23,7 +23,7 @@ func Build(t testing.TB, program, patch string, added, removed int) string {
 		t.Skip("builds a program: run the test without -short")
 	}
 	git := parts.Command(t, "git", "install Debian's package git")
-	found, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", program).Output()
+	found, err := runIn(t, ".", "go", "list", "-f", "{{.Dir}}", program).Output()
 	if err != nil {
 		parts.Missing(t, "the source of "+program+" is missing: run go mod download in the folder of the test's go.mod")
 	}
@@ -57,7 +57,8 @@ func Build(t testing.TB, program, patch string, added, removed int) string {
 }
 
 func runIn(t testing.TB, dir, name string, arguments ...string) *exec.Cmd {
-	c := exec.CommandContext(t.Context(), name, arguments...)
+	t.Helper()
+	c := exec.CommandContext(t.Context(), name, arguments...) //nolint:gosec // the go command or git
 	c.Dir = dir
 	return c
 }
