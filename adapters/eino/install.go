@@ -302,7 +302,7 @@ type seen struct {
 
 func newTranscript(aliases map[string]string, words string) *transcript {
 	x := &transcript{aliases: aliases, known: map[string]bool{}, calls: map[string]agent.ToolCall{}}
-	for _, word := range strings.Fields(words) {
+	for word := range strings.FieldsSeq(words) {
 		x.known[word] = true
 	}
 	return x
