@@ -54,6 +54,9 @@ func compile(d *file.Document, o Options) (*document, findings) {
 	out, found := &document{Document: d}, findings{}
 	out.readLanguage(o.Dir, &found)
 	for _, r := range d.Rules {
+		if o.Points != nil && !slices.Contains(o.Points, r.Point.Name) {
+			continue
+		}
 		c := &compiler{r, &found, location{out, r.Library, r.ID, "", r.Description, r.Place("id")}}
 		if compiled := c.compile(o); compiled != nil {
 			out.rules = append(out.rules, compiled)

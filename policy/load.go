@@ -16,6 +16,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/hooks"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
 	"github.com/grapnel-go/grapnel/policy/internal/file"
 	"github.com/grapnel-go/grapnel/policy/internal/points"
@@ -72,6 +73,9 @@ type Options struct {
 	// Check, unless nil, returns what else is wrong with a rule as an error that joins a *action.FieldError for each mistake. Load
 	// reports them with the others. The action is nil for a rule with a decision.
 	Check func(r Rule, a action.Declared) error
+	// Points, unless nil, are the points whose rules are loaded, for a program that decides on one event and ends. Mistakes
+	// in the conditions and decisions of other rules are not reported.
+	Points []hooks.PointName
 	// Read, unless nil, reads files instead of the file system.
 	Read func(path string) ([]byte, error)
 	// Files, unless nil, keeps parsed files for further calls of Load.

@@ -297,3 +297,14 @@ func TestFiles(t *testing.T) {
 	text = strings.Replace(text, "tols", "tuls", 1)
 	require.ErrorContains(t, load(), "tuls")
 }
+
+// A program that decides on one event loads only its rules.
+func TestPointsThatAreLoaded(t *testing.T) {
+	const text = "policy: p\nhooks:\n  PreToolUse: [{id: a, decision: deny}]\n  PostToolUse: [{id: b, when: no_such, decision: withhold}]\n"
+	_, err := policy.Parse("p.yaml", []byte(text), policy.Options{})
+	require.ErrorContains(t, err, "no_such")
+	p, err := policy.Parse("p.yaml", []byte(text), policy.Options{Points: []hooks.PointName{hooks.PreToolUse}})
+	require.NoError(t, err)
+	require.Len(t, p.Rules(), 1)
+	assert.Equal(t, "a", p.Rules()[0].ID)
+}

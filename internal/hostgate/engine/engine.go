@@ -143,14 +143,19 @@ type decider struct {
 }
 
 // loadRules loads the policies, and library:controls below them, which they can disable. Their relative paths are relative
-// to the process's folder.
+// to the process's folder. Before a call, all rules are loaded, so that a mistake in any of them is a denial. After it, the
+// others would only take time.
 func (x *decider) loadRules() (err error) {
 	if len(x.Policies) == 0 {
 		return errors.New("it has no policy: add --policy FILE")
 	}
+	o := policy.Options{Dir: x.event.Dir}
+	if x.event.IsResult() {
+		o.Points = []hooks.PointName{hooks.PostToolUse, hooks.ToolFailed}
+	}
 	x.rules, err = policy.Load([]policy.Layer{
 		{Name: "global", Files: []string{"library:controls"}}, {Name: "run", Files: x.Policies},
-	}, policy.Options{Dir: x.event.Dir})
+	}, o)
 	return err
 }
 

@@ -164,6 +164,13 @@ func TestFailuresDeny(t *testing.T) {
 
 			broken := newGate(t, h, "  PreToolUse: [{id: x, decision: maybe}]")
 			denies(broken, text(), "maybe")
+			broken = newGate(t, h, "  PostToolUse: [{id: x, decision: maybe}]")
+			denies(broken, text(), "maybe")
+			withheld := broken.run(t, after(h, "1", "ls", "key-123"))
+			if h != hostgate.Cursor {
+				assert.Contains(t, withheld, "withheld")
+			}
+			assert.NotContains(t, withheld, "key-123")
 			missing := g
 			missing.Policies = []string{filepath.Join(t.TempDir(), "gone.yaml")}
 			denies(missing, text(), "gone.yaml")
