@@ -102,7 +102,10 @@ func New(c Config) (*Guard, error) {
 func newGuard(c Config) (*Guard, error) {
 	g := &Guard{name: c.Name, limits: c.Limits, used: c.Used, recorder: c.Recorder}
 	var list []hooks.Hook
-	if !nils.Is(c.Rules) {
+	if c.Rules != nil && nils.Is(c.Rules) { // no rules by mistake, which would allow everything
+		return nil, fmt.Errorf("its Rules are a nil %T: check the error with which it was loaded", c.Rules)
+	}
+	if c.Rules != nil {
 		given, err := c.Rules.Hooks()
 		if err != nil {
 			return nil, err

@@ -467,6 +467,14 @@ func TestControlsElsewhere(t *testing.T) {
 	require.ErrorContains(t, err, "the key has 5 bytes")
 }
 
+// Rules that could not be loaded are not the same as no rules.
+func TestRulesThatAreNil(t *testing.T) {
+	t.Parallel()
+	var p *policy.Policy
+	_, err := guard.New(guard.Config{Name: "g", Rules: p})
+	require.ErrorContains(t, err, "its Rules are a nil *policy.Policy")
+}
+
 func TestLibraryPolicies(t *testing.T) {
 	t.Parallel()
 	x := &tool{answer: "key: AKIAIOSFODNN7EXAMPLE"}

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/adk/v2/agent/llmagent"
 	"google.golang.org/adk/v2/model"
 	"google.golang.org/adk/v2/plugin"
+	"google.golang.org/adk/v2/runner"
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/adk/v2/tool"
 	"google.golang.org/genai"
@@ -71,6 +72,24 @@ func (a *Adapter) Install(config *llmagent.Config) error {
 	defer a.mu.Unlock()
 	a.installed[config.Name] = true
 	return nil
+}
+
+// NewAgent makes an agent with the guard installed: see Install.
+func (a *Adapter) NewAgent(config llmagent.Config) (adk.Agent, error) {
+	if err := a.Install(&config); err != nil {
+		return nil, err
+	}
+	return llmagent.New(config)
+}
+
+// PluginConfig returns the config of a runner with the guard's plugin, which opens a session for each invocation, and
+// other plugins. Every runner of the agents needs it.
+func (a *Adapter) PluginConfig(others ...*plugin.Plugin) runner.PluginConfig {
+	p, err := a.Plugin()
+	if err != nil { // without the plugin, no call runs
+		return runner.PluginConfig{Plugins: others}
+	}
+	return runner.PluginConfig{Plugins: append([]*plugin.Plugin{p}, others...)}
 }
 
 // Plugin returns the plugin that opens a session for each invocation. Every runner of the agents needs it.
@@ -144,7 +163,7 @@ func (a *Adapter) runOf(ctx adk.ReadonlyContext) (*run, error) {
 	n, _ := ctx.Value(nestedKey{}).(*nested)
 	switch {
 	case n == nil:
-		return nil, errors.New("adkguard: the call belongs to no run: add the Adapter's Plugin to runner.PluginConfig.Plugins, " +
+		return nil, errors.New("adkguard: the call belongs to no run: add the Adapter's PluginConfig to the runner, " +
 			"and install the Adapter in the agent that starts this one, too")
 	case n.guard != a.guard:
 		return nil, errors.New("adkguard: an agent that a guarded agent starts has another guard: install the same Adapter in both")

@@ -1,15 +1,13 @@
 // Package adkguard lets package guard decide on the tool calls of agents that are built with the Agent Development Kit (adk).
 //
 //	a := adkguard.New(g)
-//	err := a.Install(&config) // the last change, in each agent
-//	desk, err := llmagent.New(config)
-//	p, err := a.Plugin()
-//	r, err := runner.New(runner.Config{Agent: desk, PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{p}}})
+//	desk, err := a.NewAgent(config) // in place of llmagent.New
+//	r, err := runner.New(runner.Config{Agent: desk, PluginConfig: a.PluginConfig()})
 //
-// Install seals tools and toolsets. A sealed tool asks the guard and then runs, with exactly the arguments that were
+// NewAgent seals tools and toolsets. A sealed tool asks the guard and then runs, with exactly the arguments that were
 // judged. A denial, a mock and a rejection are the tool's answer. Tools that adk adds, such as transfer_to_agent, are
 // judged, too. Streamed answers are read to their end, filtered, and then shown as one chunk. Without the plugin, or
-// in an agent without Install, no call runs. Only in agents that agenttool starts, nothing notices that Install is missing.
+// in an agent that NewAgent has not made, no call runs. Only in agents that agenttool starts, nothing notices it.
 //
 // # Asking a person
 //

@@ -6,7 +6,6 @@ import (
 
 	adk "google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/agent/llmagent"
-	"google.golang.org/adk/v2/plugin"
 	"google.golang.org/adk/v2/runner"
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/adk/v2/tool"
@@ -19,7 +18,7 @@ import (
 	"github.com/grapnel-go/grapnel/hooks"
 )
 
-func ExampleAdapter_Install() {
+func ExampleAdapter_NewAgent() {
 	type payment struct {
 		To string `json:"to"`
 	}
@@ -36,21 +35,13 @@ func ExampleAdapter_Install() {
 		panic(err)
 	}
 	guarded := adkguard.New(g)
-	if err := guarded.Install(&config); err != nil {
-		panic(err)
-	}
-	guardPlugin, err := guarded.Plugin()
-	if err != nil {
-		panic(err)
-	}
-
-	desk, err := llmagent.New(config)
+	desk, err := guarded.NewAgent(config)
 	if err != nil {
 		panic(err)
 	}
 	r, err := runner.New(runner.Config{
 		AppName: "desks", Agent: desk, SessionService: session.InMemoryService(), AutoCreateSession: true,
-		PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{guardPlugin}},
+		PluginConfig: guarded.PluginConfig(),
 	})
 	if err != nil {
 		panic(err)

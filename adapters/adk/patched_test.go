@@ -19,11 +19,10 @@ import (
 	"github.com/grapnel-go/grapnel/internal/patched"
 )
 
-// An agent that adk's authors wrote, with two of their tools. A guard is installed in two places, so that it takes more
-// lines here than elsewhere.
+// An agent that adk's authors wrote, with two of their tools: ten lines more, and NewAgent in the place of llmagent.New.
 func TestAgentOfADK(t *testing.T) {
 	t.Parallel()
-	program := patched.Build(t, "google.golang.org/adk/v2/examples/tools/loadmemory", "testdata/loadmemory.patch", 16, 2)
+	program := patched.Build(t, "google.golang.org/adk/v2/examples/tools/loadmemory", "testdata/loadmemory.patch", 11, 1)
 	var mu sync.Mutex
 	var read []string // by the model
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

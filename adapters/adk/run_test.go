@@ -228,7 +228,7 @@ func TestRefused(t *testing.T) {
 		return newAgent(guarded, a, newModel(a.Script...), nil)
 	}
 	guarded := adkguard.New(a.Guard)
-	require.ErrorContains(t, run(guarded, nil, plain), "add the Adapter's Plugin")
+	require.ErrorContains(t, run(guarded, nil, plain), "add the Adapter's PluginConfig")
 	plug, err := guarded.Plugin()
 	require.NoError(t, err)
 	require.ErrorContains(t, run(adkguard.New(a.Guard), []*plugin.Plugin{plug}, plain), "belongs to no run", "the plugin of another Adapter")
