@@ -134,21 +134,21 @@ func holds[In any](in In, judged, own string) error {
 		return err
 	}
 	again, err := textOf(in)
-	if err == nil && judged == own && again != judged && !isSame(exact(again), exact(judged)) {
+	if err == nil && judged == own && again != judged && !isSame(readExactly(again), readExactly(judged)) {
 		err = errors.New("they would change when they are read, such as an integer beyond 2⁵³ in an any")
 	}
 	return err
 }
 
-// exact reads JSON without rounding its numbers.
-func exact(text string) (v any) {
+// readExactly reads JSON without rounding its numbers.
+func readExactly(text string) (v any) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	_ = d.Decode(&v) // it has been read before
 	return v
 }
 
-// isSame reports whether two values that exact has returned are the same.
+// isSame reports whether two values that readExactly has returned are the same.
 func isSame(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
