@@ -65,6 +65,7 @@ func (a *Adapter) Install(config *llmagent.Config) error {
 	if config.Mode == llmagent.ModeTask {
 		config.BeforeAgentCallbacks = append(slices.Clip(config.BeforeAgentCallbacks), a.beforeTask)
 	}
+	config.AfterAgentCallbacks = append([]adk.AfterAgentCallback{a.afterAgent}, config.AfterAgentCallbacks...)
 	config.BeforeModelCallbacks = append(slices.Clip(config.BeforeModelCallbacks), a.beforeModel)
 	config.AfterModelCallbacks = []llmagent.AfterModelCallback{a.afterModel(config.AfterModelCallbacks)}
 	config.BeforeToolCallbacks = append(slices.Clip(config.BeforeToolCallbacks), a.beforeTool)
@@ -231,7 +232,7 @@ func (a *Adapter) begin(ctx context.Context, r *run) (*guard.Session, error) {
 			break
 		}
 	}
-	return s, s.Sync(ctx, r.transcript()...)
+	return s, s.Sync(ctx, append(r.transcript(), r.unanswered()...)...)
 }
 
 func (a *Adapter) afterRun(ctx adk.InvocationContext) {
@@ -270,7 +271,7 @@ func (a *Adapter) onEvent(ctx adk.InvocationContext, e *session.Event) (*session
 	if waits {
 		r.waits.Store(true)
 	}
-	if !waits && (!r.waits.Load() || r.session.StopSignal() == nil && !hasAnswers(e.Content)) {
+	if !waits && (!r.waits.Load() || r.session.StopSignal() == nil && len(answersIn(e.Content)) == 0) {
 		return nil, nil
 	}
 	ledger, err := r.session.Save()
@@ -433,6 +434,17 @@ func (a *Adapter) beforeTask(ctx adk.Context) (*genai.Content, error) {
 	}
 	text := fmt.Sprintf("agent %q: not executed: the guard has not allowed the call that begins its task", ctx.AgentName())
 	return genai.NewContentFromText(text, genai.RoleModel), nil
+}
+
+// afterAgent ends loops of agents when the session has stopped.
+func (a *Adapter) afterAgent(ctx adk.Context) (*genai.Content, error) {
+	if r, err := a.runOf(ctx); err != nil || r.session.StopSignal() == nil {
+		return nil, nil //nolint:nilerr // the agent has run without tools
+	}
+	actions := ctx.WithDelta(&adk.CommonContextDelta{}).Actions() // the callback's context itself has none
+	actions.Escalate = true
+	actions.StateDelta["temp:"+mark] = true // adk makes an event only of a change
+	return nil, nil
 }
 
 func (r *run) has(set map[string]bool, key string) bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	adk "google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/agent/llmagent"
+	"google.golang.org/adk/v2/agent/workflowagents/loopagent"
 	"google.golang.org/adk/v2/agent/workflowagents/sequentialagent"
 	"google.golang.org/adk/v2/model"
 	"google.golang.org/adk/v2/plugin"
@@ -479,5 +480,70 @@ func TestFuncInATool(t *testing.T) {
 		assert.Equal(t, 1, ran)
 		c.send(confirm(questions[0], confirmed))
 		assert.Equal(t, 1, ran)
+	}
+}
+
+// A client cannot hide a call that takes long behind another name, by breaking off, or by answering something else.
+func TestCallsThatAClientHides(t *testing.T) {
+	t.Parallel()
+	answerTo := func(id, name string) *genai.Content {
+		return &genai.Content{Role: genai.RoleUser, Parts: []*genai.Part{{FunctionResponse: &genai.FunctionResponse{
+			ID: id, Name: name, Response: map[string]any{"confirmed": true},
+		}}}}
+	}
+	for name, lie := range map[string]func(c *chat, question string) *genai.Content{
+		"name":     func(*chat, string) *genai.Content { return answerTo("call-1", "other") },
+		"question": func(*chat, string) *genai.Content { return answerTo("call-1", "adk_request_confirmation") },
+		"earlier":  func(_ *chat, question string) *genai.Content { return answerTo(question, "adk_request_confirmation") },
+	} {
+		ran, misses := 0, false
+		g := newGuard(t, guard.Config{
+			Tools: agent.ToolsOf(agent.ToolSpec{Name: "pay"}, agent.ToolSpec{Name: "slow"}),
+			Hooks: []hooks.Hook{before("pay", func(c hooks.ToolContext) hooks.Result {
+				misses = agent.Checkpoint(c.State()).MissesCalls()
+				if to, _ := c.Call().Text("to"); to == "Bob" {
+					return c.Ask("money leaves")
+				}
+				return c.Pass()
+			})},
+		})
+		m := newModel(append(script("Bob"), []agent.ToolCall{{ID: "call-1", Name: "slow"}}, []agent.ToolCall{pay("call-2", "Carl")})...)
+		config := llmagent.Config{Name: "desk", Model: m, Tools: []tool.Tool{
+			long{custom{name: "slow"}, nil}, custom{"pay", func(context.Context, string) (guardtest.Result, error) { ran++; return guardtest.Result{}, nil }},
+		}}
+		c := newChat(t, g, config)
+		_, questions := c.say("Pay.")
+		c.send(confirm(questions[0], confirmed))
+		require.Equal(t, 1, ran)
+		_ = c.try(lie(c, questions[0]))
+		require.Equal(t, 2, ran, name)
+		assert.True(t, misses, name)
+	}
+}
+
+// A loop of agents ends when the session stops.
+func TestStopEndsALoop(t *testing.T) {
+	t.Parallel()
+	for name, stop := range map[string]hooks.Hook{
+		"call": before("pay", func(c hooks.ToolContext) hooks.Result { return c.Stop("enough") }),
+		"step": hooks.On(hooks.AtStepStart, "look", func(_ context.Context, c hooks.StepContext) hooks.Result { return c.Stop("enough") }),
+	} {
+		p := new(till)
+		guarded := adkguard.New(newGuard(t, guard.Config{Hooks: []hooks.Hook{stop}}))
+		c := configOf(desk(nil, p.Run), newModel(script("Bob")...))
+		require.NoError(t, guarded.Install(&c))
+		r := must(runner.New(runner.Config{
+			AppName: app, SessionService: session.InMemoryService(), AutoCreateSession: true,
+			Agent:        must(loopagent.New(loopagent.Config{AgentConfig: adk.Config{Name: "all", SubAgents: []adk.Agent{must(llmagent.New(c))}}})),
+			PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{must(guarded.Plugin())}},
+		}))
+		events := 0
+		for _, err := range r.Run(t.Context(), user, "s", genai.NewContentFromText("pay", genai.RoleUser), adk.RunConfig{}) {
+			require.NoError(t, err)
+			if events++; events == 50 {
+				break
+			}
+		}
+		assert.Less(t, events, 50, name)
 	}
 }

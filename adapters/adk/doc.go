@@ -23,7 +23,7 @@
 // An invocation, with its resumptions, is a session. The agents to which it transfers share it, and so do tasks and
 // single turns. Rules that count calls count those of the invocation. Answers from earlier ones are strangers' texts. An
 // agent that a tool starts, with agenttool or its own runner, has a child session. When a session stops, the next model
-// call is answered with the reason.
+// call is answered with the reason, and loops of agents end.
 //
 // # The user's words
 //
@@ -36,7 +36,8 @@
 // nothing sees their calls. A task begins without callbacks for tools: the guard judges it when the model has answered,
 // and cannot ask. A task that a callback or a plugin begins in the model's place is refused. Callbacks after the guard can
 // change what it has filtered, and a plugin whose callback answers for an event must come after the guard's, which keeps
-// the ledger there. Tools that workflow nodes and agents of your own run themselves are not judged. Only answers are
-// filtered: not what a tool writes into its own question, state and artifacts, nor what a client answers later for a call
-// that takes long. After such a call without an answer of its own, rules that count calls deny.
+// the ledger there. Tools that workflow nodes and agents of your own run themselves are not judged, and a runner that such
+// an agent starts takes its message for the user's. Only answers are filtered: not what a tool writes into its own question,
+// state and artifacts, nor what a client answers later for a call that takes long. When an invocation goes on after a call
+// whose answer was not stored, rules that count calls deny.
 package adkguard

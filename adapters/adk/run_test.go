@@ -331,6 +331,9 @@ func (c *chat) send(message *genai.Content) (text string, questions []string) {
 			return text, questions
 		}
 		text += asJSON(e)
+		if e.Content == nil {
+			continue
+		}
 		for _, part := range e.Content.Parts {
 			if part.FunctionCall != nil && slices.Contains(e.LongRunningToolIDs, part.FunctionCall.ID) {
 				questions = append(questions, part.FunctionCall.ID)

@@ -2,6 +2,7 @@ package adkguard
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -23,7 +24,7 @@ func (r *run) transcript() (out []agent.Message) {
 		return nil
 	}
 	began := map[string]bool{r.id: r.silent}
-	calls := map[string]agent.ToolCall{}
+	calls := map[string]agent.ToolCall{} // of this invocation
 	for e := range r.stored.Events().All() {
 		first := !began[e.InvocationID]
 		began[e.InvocationID] = true
@@ -44,40 +45,76 @@ func (r *run) transcript() (out []agent.Message) {
 		for _, part := range e.Content.Parts {
 			switch {
 			case part == nil:
-			case part.FunctionCall != nil:
-				arguments, _ := encode(part.FunctionCall.Args) // it came as JSON
-				calls[part.FunctionCall.ID] = agent.ToolCall{ID: part.FunctionCall.ID, Name: part.FunctionCall.Name, Arguments: arguments}
-			case part.FunctionResponse != nil && !r.isOurs(e, part.FunctionResponse):
-				out = append(out, answerIn(calls, part.FunctionResponse, byUser || e.InvocationID != r.id))
-				if byUser && e.InvocationID == r.id && e.CustomMetadata[mark] == nil { // the client answers a call that takes long
-					out = append(out, answerIn(calls, part.FunctionResponse, false))
-				}
+			case part.FunctionCall != nil && e.InvocationID == r.id && !byUser:
+				note(calls, part.FunctionCall)
+			case part.FunctionResponse != nil:
+				out = append(out, r.answers(e, part.FunctionResponse, calls)...)
 			}
 		}
 	}
 	return out
 }
 
-// isOurs reports whether an answer is no tool's: a question, a person's answer to it, or a refusal.
-func (r *run) isOurs(e *session.Event, answer *genai.FunctionResponse) bool {
-	_, asks := e.Actions.RequestedToolConfirmations[answer.ID]
-	return asks || answer.Name == toolconfirmation.FunctionCallName || r.has(r.refused, answer.ID)
+// note keeps a call. A question does not take the place of a tool's call with its ID.
+func note(calls map[string]agent.ToolCall, call *genai.FunctionCall) {
+	if old, known := calls[call.ID]; known && !isQuestion(old.Name) {
+		return
+	}
+	arguments, _ := encode(call.Args) // it came as JSON
+	calls[call.ID] = agent.ToolCall{ID: call.ID, Name: call.Name, Arguments: arguments}
 }
 
-// answerIn converts a tool's answer. Elsewhere means that no call of this invocation has brought it.
-func answerIn(calls map[string]agent.ToolCall, answer *genai.FunctionResponse, elsewhere bool) agent.Message {
+// isQuestion reports whether adk itself makes the calls with this name, to ask the client.
+func isQuestion(name string) bool { return strings.HasPrefix(name, "adk_request_") }
+
+// answers converts an answer. An answer of this invocation's tool is one, while others are strangers' texts, and so is what
+// the client answers for a call that takes long, which is a call all the same. A question, a person's answer to it and a
+// refusal are nothing. What a call is about, its answer does not say.
+func (r *run) answers(e *session.Event, answer *genai.FunctionResponse, calls map[string]agent.ToolCall) (out []agent.Message) {
+	call, known := calls[answer.ID]
+	if !known {
+		call = agent.ToolCall{ID: answer.ID, Name: answer.Name, Arguments: "{}"}
+	}
+	_, asks := e.Actions.RequestedToolConfirmations[answer.ID]
+	own, byUser := e.InvocationID == r.id, e.Author == genai.RoleUser
+	if asks || r.has(r.refused, answer.ID) || call.Name == toolconfirmation.FunctionCallName && (known || !own) {
+		return nil
+	}
 	text, err := encode(answer.Response)
 	if err != nil {
 		text = err.Error()
 	}
-	if elsewhere {
-		return agent.UserText(text).WithSource(source + ":" + answer.Name)
+	if byUser || !own {
+		out = append(out, agent.UserText(text).WithSource(source+":"+call.Name))
 	}
-	call, ok := calls[answer.ID]
-	if !ok || call.Name != answer.Name {
-		call = agent.ToolCall{ID: answer.ID, Name: answer.Name, Arguments: "{}"}
+	if own && (!byUser || e.CustomMetadata[mark] == nil && !isQuestion(call.Name)) {
+		out = append(out, guard.Foreign(call, text))
 	}
-	return guard.Foreign(call, text)
+	return out
+}
+
+// unanswered returns the calls of the invocation that have no answer, because the client has left or they take long.
+func (r *run) unanswered() (out []agent.Message) {
+	calls := map[string]agent.ToolCall{}
+	for e := range r.stored.Events().All() {
+		if e.InvocationID != r.id {
+			continue
+		}
+		if e.Author != genai.RoleUser {
+			for _, call := range callsIn(e.Content) {
+				note(calls, call)
+			}
+		}
+		for _, answer := range answersIn(e.Content) {
+			delete(calls, answer.ID)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(calls)) {
+		if !isQuestion(calls[id].Name) {
+			out = append(out, guard.Foreign(calls[id], "the outcome is unknown"))
+		}
+	}
+	return out
 }
 
 // tokenField is the field of a question's payload that holds its token.
@@ -96,8 +133,16 @@ func beganBefore(stored session.Session, callID string) bool {
 	return false
 }
 
-func hasAnswers(c *genai.Content) bool {
-	return c != nil && slices.ContainsFunc(c.Parts, func(p *genai.Part) bool { return p != nil && p.FunctionResponse != nil })
+func answersIn(c *genai.Content) (out []*genai.FunctionResponse) {
+	if c == nil {
+		return nil
+	}
+	for _, part := range c.Parts {
+		if part != nil && part.FunctionResponse != nil {
+			out = append(out, part.FunctionResponse)
+		}
+	}
+	return out
 }
 
 func callsIn(c *genai.Content) (out []*genai.FunctionCall) {
@@ -145,10 +190,8 @@ func lastAnswers(events session.Events) map[string]bool {
 		if e.Author != genai.RoleUser || e.Content == nil {
 			continue
 		}
-		for _, part := range e.Content.Parts {
-			if part != nil && part.FunctionResponse != nil {
-				out[part.FunctionResponse.ID] = true
-			}
+		for _, answer := range answersIn(e.Content) {
+			out[answer.ID] = true
 		}
 		break
 	}
