@@ -238,6 +238,13 @@ var layers = map[string]layer{
 		},
 		Modules: append(values, "mvdan.cc/sh/v3"),
 	},
+	"action/claudehooks": {
+		Ours: []string{
+			"action", "action/local", "agent", "capability", "hooks", "hooks/judge", "policy/bash", "toolexec", "toolexec/shell",
+			"internal/hostgate", "internal/near", "internal/process", "internal/yamlfile",
+		},
+		Modules: append(values, "github.com/bmatcuk/doublestar/v4"),
+	},
 	"action/local": {Ours: []string{"action", "agent", "capability", "hooks", "toolexec"}, Modules: values},
 
 	// Declared hooks: files with rules.

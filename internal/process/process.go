@@ -22,6 +22,8 @@ type Command struct {
 	// Timeout is the maximum duration. Grace is the time between SIGTERM and SIGKILL; zero kills the processes
 	// immediately.
 	Timeout, Grace time.Duration
+	// Leave reports whether processes that the program has started may go on when it exits by itself in time.
+	Leave bool
 	// Most is the maximum number of simultaneous processes, including the program itself; zero means no limit. If it
 	// is exceeded, all processes are killed.
 	Most int

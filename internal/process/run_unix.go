@@ -54,7 +54,7 @@ func Run(ctx context.Context, c Command) (r Result, err error) {
 	}
 	in.begin()
 
-	r = Result{Ended: family.await(ctx, c.Timeout)}
+	r = Result{Ended: family.await(ctx, c.Timeout, c.Leave)}
 	grace := c.Grace
 	switch r.Ended {
 	case Exited:
@@ -62,7 +62,9 @@ func Run(ctx context.Context, c Command) (r Result, err error) {
 	case Overran:
 		grace = 0
 	}
-	r.Alive = family.end(grace)
+	if r.Ended != Exited || !c.Leave {
+		r.Alive = family.end(grace)
+	}
 	if r.Ended == Exited && family.bred {
 		r.Ended = Overran // its remaining processes exceeded the limit
 	}
@@ -79,8 +81,8 @@ func Run(ctx context.Context, c Command) (r Result, err error) {
 }
 
 // await waits for the program's end, or for a reason to end it. Remaining processes have a moment to end by
-// themselves: bash does not wait for a process in >(…).
-func (f *family) await(ctx context.Context, limit time.Duration) Ending {
+// themselves, unless they may stay: bash does not wait for a process in >(…).
+func (f *family) await(ctx context.Context, limit time.Duration, leave bool) Ending {
 	timer, ticker := time.NewTimer(limit), time.NewTicker(counting)
 	defer timer.Stop()
 	defer ticker.Stop()
@@ -100,7 +102,7 @@ func (f *family) await(ctx context.Context, limit time.Duration) Ending {
 		switch {
 		case f.overran():
 			return Overran
-		case exited == nil && (time.Now().After(settled) || len(f.members()) == 0):
+		case exited == nil && (leave || time.Now().After(settled) || len(f.members()) == 0):
 			return Exited
 		}
 	}

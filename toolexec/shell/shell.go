@@ -86,8 +86,19 @@ func (s *Shell) environ(ctx context.Context, c Command) []string {
 	}
 	maps.Copy(vars, process.TraceVars(ctx))
 	maps.Copy(vars, s.config.Vars)
+	if more, ok := ctx.Value(variablesKey{}).(map[string]string); ok {
+		maps.Copy(vars, more)
+	}
 	maps.Copy(vars, c.Vars)
 	return slices.Sorted(maps.Values(lo.MapValues(vars, func(value, name string) string { return name + "=" + value })))
+}
+
+type variablesKey struct{}
+
+// WithVariables returns a context whose commands get more variables, for middleware around an executor. They take precedence over
+// Config.Vars.
+func WithVariables(ctx context.Context, vars map[string]string) context.Context {
+	return context.WithValue(ctx, variablesKey{}, vars)
 }
 
 func (s *Shell) passes(name string) bool {
