@@ -67,7 +67,7 @@ func commandLine(rooms string, internal ...string) layer {
 		internal = append(internal, "cmd/grapnel/internal/"+room)
 	}
 	return layer{Ours: append(internal,
-		"action", "action/local", "agent", "capability", "coordinator", "coordinator/api", "coordinator/client", "coordinator/web", "coordinator/wire", "drivers",
+		"action", "action/claudehooks", "action/local", "agent", "capability", "coordinator", "coordinator/api", "coordinator/client", "coordinator/web", "coordinator/wire", "drivers",
 		"drivers/...", "durable", "durable/approval", "durable/command", "durable/gate", "durable/postgres", "durable/sqlite", "durable/temporal",
 		"durable/waiver", "hooks", "hooks/...", "pipeline", "policy", "policy/backtest", "policy/bash", "policy/library", "policy/policytest",
 		"policy/recorded", "policy/tools", "registry", "telemetry", "telemetry/otelsetup", "toolexec", "toolexec/...",

@@ -140,3 +140,17 @@ func (w *world) noted() string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// newPlugin is newWorld for the hooks of a plugin.
+func newPlugin(t *testing.T, text string) *world {
+	t.Helper()
+	w := newWorld(t, `{"hooks":{}}`, claudehooks.Options{})
+	path := filepath.Join(w.dir, "plugin", "hooks", "hooks.json")
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	set, err := claudehooks.Load([]string{path}, claudehooks.Options{Dir: w.dir})
+	require.NoError(t, err)
+	w.set = set
+	t.Cleanup(func() { require.NoError(t, set.Close(context.Background())) })
+	return w
+}

@@ -2,6 +2,7 @@ package claudehooks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -136,7 +137,7 @@ func (s *Set) run(ctx context.Context, h *handler, f *firing) answer {
 	}
 	if !s.begin() {
 		cancel()
-		return answer{}
+		return s.judge(h, f, execution{err: errors.New("the hooks are closed")})
 	}
 	// The values of ctx are for tools and models; commands need none.
 	inside = valuesOfContext{inside, ctx}
@@ -186,7 +187,7 @@ func (s *Set) deliver(h *handler, f *firing, x execution) {
 		x.stdout = rest
 	}
 	a := s.judge(h, f, x)
-	s.tell(f, a)
+	defer s.tell(f, a)
 	var texts []string
 	if a.isJSON && a.Context != "" {
 		texts = append(texts, a.Context)

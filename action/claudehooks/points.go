@@ -95,11 +95,8 @@ func (b *bound) toolFiring(c hooks.Context, name string, call agent.ToolCall, fi
 		fields["tool_use_id"] = call.ID
 	}
 	values := []string{there.Tool}
-	switch there.Tool {
-	case "Agent":
-		values = append(values, "Task")
-	case "Edit":
-		values = append(values, "MultiEdit")
+	if there.Tool == "Agent" {
+		values = append(values, "Task") // its old name
 	}
 	if rest, ok := strings.CutPrefix(there.Tool, "mcp__"); ok {
 		server, _, _ := strings.Cut(rest, "__")

@@ -200,13 +200,13 @@ func TestTimeout(t *testing.T) {
 
 // Handlers in the background decide nothing; what they say arrives at the next turn.
 func TestBackground(t *testing.T) {
-	later := specific("PreToolUse", `"additionalContext":"LATER","permissionDecision":"deny"`)
+	later := `{"systemMessage":"SAID",` + strings.TrimPrefix(specific("PreToolUse", `"additionalContext":"LATER","permissionDecision":"deny"`), "{")
 	for name, h := range map[string]string{
 		"async": handler(sh(later, "", 0), `,"async":true`), "on the first line": handler(`echo '{"async":true}'; ` + sh(later, "", 0)),
 	} {
 		w := newWorld(t, settings("PreToolUse", "", h), claudehooks.Options{})
 		a, _ := w.agent(nil, agenttest.Call("bash", `{"command":"ls"}`), agenttest.Play(func(context.Context, agent.State) (agent.Step, error) {
-			require.NoError(t, w.set.Close(t.Context())) // waits for it
+			require.Eventually(t, func() bool { return strings.Contains(w.noted(), "SAID") }, time.Minute, 10*time.Millisecond)
 			return agent.Step{Message: agent.Assistant("", agent.ToolCall{ID: "2", Name: "bash", Arguments: `{"command":"pwd"}`})}, nil
 		}), agenttest.Say("done"))
 		s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
@@ -216,7 +216,7 @@ func TestBackground(t *testing.T) {
 	}
 	w := newWorld(t, settings("PreToolUse", "", handler("echo WAKE >&2; exit 2", `,"asyncRewake":true`)), claudehooks.Options{})
 	a, _ := w.agent(nil, agenttest.Call("bash", `{"command":"ls"}`), agenttest.Play(func(context.Context, agent.State) (agent.Step, error) {
-		require.NoError(t, w.set.Close(t.Context()))
+		require.NoError(t, w.set.Close(t.Context())) // waits for it
 		return agent.Step{Message: agent.Assistant("done")}, nil
 	}), agenttest.Say("woken"))
 	s, err := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()

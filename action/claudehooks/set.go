@@ -166,9 +166,6 @@ func load(files []string, o Options) (*Set, error) {
 // wrong place.
 func (s *Set) Warnings() []Warning { return slices.Clone(s.warnings) }
 
-// Digest returns a file's digest, for Options.Trusted.
-func (s *Set) Digest(file string) string { return s.digests[file] }
-
 // begin reports whether a handler may start, and counts it.
 func (s *Set) begin() bool {
 	s.mu.Lock()

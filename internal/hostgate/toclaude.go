@@ -104,7 +104,7 @@ func (c ClaudeCall) Arguments(input json.RawMessage) (json.RawMessage, error) {
 		if !ok {
 			ours = key
 		}
-		if was, ok := c.theirs[key]; ok && isEqual(string(was), string(value)) && c.ours[ours] != nil {
+		if was, ok := c.theirs[key]; ok && isEqual(`{"v":`+string(was)+`}`, `{"v":`+string(value)+`}`) && c.ours[ours] != nil {
 			out[ours] = c.ours[ours]
 			continue
 		}

@@ -52,6 +52,7 @@ type Watchers struct {
 	Hooks   []hooks.Hook    // more hooks than the file names
 	Dir     string          // the folder of the agent's work; empty means the working directory
 	InStage bool            // the agent runs in stages of pipelines
+	Note    func(string)    // receives what hooks of Claude Code tell the user
 }
 
 // Build builds the agent of a file. The error joins all mistakes in the file.
@@ -128,6 +129,19 @@ func (m *Built) buildComplete(ctx context.Context, p *Parts, f *registry.File, w
 	}
 	if len(w.Hooks) > 0 {
 		b = b.With(capability.UseHooks(w.Hooks...))
+	}
+	if len(w.Rules.claude.files) > 0 {
+		set, done, err := w.Rules.claude.load(w)
+		if err != nil {
+			return errors.Join(err, m.Close())
+		}
+		for _, warning := range set.Warnings() {
+			m.Notes = append(m.Notes, warning.String())
+		}
+		m.Notes = append(m.Notes, fmt.Sprintf("Hooks of Claude Code: %s.", set))
+		b = b.With(set)
+		closeOthers := m.Close
+		m.Close = func() error { return errors.Join(closeOthers(), done()) }
 	}
 	if w.Waivers != nil {
 		b = b.With(capability.UseHooks(waiver.Hook(w.Waivers)))

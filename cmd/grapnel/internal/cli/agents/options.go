@@ -10,6 +10,7 @@ import (
 	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
+	"github.com/grapnel-go/grapnel/action/claudehooks"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/agentfile"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	"github.com/grapnel-go/grapnel/internal/yamlfile"
@@ -27,6 +28,7 @@ type Options struct {
 	// agents that rules may start.
 	Policies []string
 	agents   []string
+	claude   claudeSettings
 	Rules    Rules
 	form     string
 	Color    string
@@ -83,6 +85,8 @@ func (o *Options) registerAgent(c *cobra.Command) {
 	f.StringArrayVarP(&o.Tools, "tool", "t", nil, "give the agent a tool: shell or files, in this folder (may be repeated)")
 	f.StringArrayVar(&o.hooks, "hook", nil, "give the agent a ready-made hook: base-dir, redact (may be repeated)")
 	f.StringArrayVarP(&o.Policies, "policy", "p", nil, "`file` with rules for the agent (docs/policies.md; may be repeated)")
+	f.StringArrayVar(&o.claude.files, "claude-hooks", nil, "settings `file` of Claude Code or its plugins whose hooks run (may be repeated)")
+	f.BoolVar(&o.claude.compat, "claude-compat", false, "treat failing hooks as Claude Code does: most of them do not block")
 	f.StringArrayVar(&o.agents, "rule-agent", nil, "let actions of rules start the agent of an agent file, as `NAME=FILE` (may be repeated)")
 	f.BoolVar(&o.Rules.Strict, "strict", false, "fail if there are rules for tools or arguments that the agent does not have")
 	f.Var(&o.Flags.Steps, "steps", "stop after this number of model turns, including sub-agents; -1 for no limit (default 100)")
@@ -129,6 +133,15 @@ func (o *Options) Resolve() (file *registry.File, err error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	o.claude.read = func(path string) ([]byte, error) {
+		text, err := o.text(path, yamlfile.Read)
+		return []byte(text), err
+	}
+	if o.Rules.claude = o.claude; len(o.claude.files) > 0 {
+		if _, err := claudehooks.Check(o.claude.files, claudehooks.Options{Dir: o.Dir, Compat: o.claude.compat, Read: o.claude.read}); err != nil {
+			return nil, console.Usage(fmt.Errorf("--claude-hooks: %w", err))
+		}
 	}
 	if o.Rules.agents, err = o.ruleAgents(); err != nil {
 		return nil, console.Usage(err)

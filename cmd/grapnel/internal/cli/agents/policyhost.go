@@ -25,6 +25,7 @@ import (
 type Rules struct {
 	Policy *policy.Policy
 	agents []ruleAgent
+	claude claudeSettings
 	// Strict reports rules for tools or arguments that the agent does not have as errors.
 	Strict bool
 }

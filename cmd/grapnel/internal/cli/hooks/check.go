@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/grapnel-go/grapnel/action"
+	"github.com/grapnel-go/grapnel/action/claudehooks"
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/agents"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
@@ -48,13 +49,17 @@ waivers and expired waivers. A rule that matches none of the --tools is an error
 or from the library. If rules ask what a tool does, a tool that changes something and has no rule is a warning,
 and so is a rule that none of the tools can match: see "grapnel hooks tools". Nothing is executed.
 
+A settings file of Claude Code is checked for entries that do nothing here or anywhere, and its scripts for fields
+that do not exist.
+
 Exit codes:
   0    no errors; there may be likely mistakes
   1    likely mistakes, with --strict
   2    errors in a file, or in the command`,
 		Example: `  grapnel hooks check workspace.yaml
   grapnel hooks check --strict --tools bash,read_file,write_file policies/*.yaml
-  grapnel hooks check --kind pipeline pipeline.yaml`,
+  grapnel hooks check --kind pipeline pipeline.yaml
+  grapnel hooks check .claude/settings.json`,
 		RunE: func(_ *cobra.Command, args []string) error { return f.run(std.Out, append(f.policies, args...)) },
 	}
 	c.Flags().StringArrayVarP(&f.policies, "policy", "p", nil, "a policy `file`, as the arguments are; may be given several times")
@@ -76,6 +81,14 @@ func (f *checking) run(w io.Writer, files []string) error {
 	}
 	found, never, wrong := 0, 0, []error(nil)
 	for _, file := range files {
+		if claudehooks.IsSettings(file) {
+			n, err := f.checkClaude(w, file)
+			if found += n; err != nil {
+				wrong = append(wrong, err)
+				f.tellWrong(w, err)
+			}
+			continue
+		}
 		var o policy.Options
 		if kind != policy.Policies { // the programs that load policies have secrets of their own
 			o.Check = checkVariables
@@ -114,6 +127,21 @@ func (f *checking) run(w io.Writer, files []string) error {
 		return console.Exit(console.ExitFailed)
 	}
 	return nil
+}
+
+// checkClaude checks a settings file of Claude Code, and returns the number of warnings.
+func (f *checking) checkClaude(w io.Writer, file string) (int, error) {
+	warnings, err := claudehooks.Check([]string{file}, claudehooks.Options{})
+	if err != nil {
+		return 0, err
+	}
+	for _, found := range warnings {
+		f.tell(w, policy.Warning{File: found.File, Line: found.Line, Column: found.Column, Code: "claude-hooks", Text: found.Text}, found.String())
+	}
+	if !f.json {
+		fmt.Fprintf(w, "%s: hooks of Claude Code%s\n", timeline.Clean(file), warningCounts{warnings: len(warnings)})
+	}
+	return len(warnings), nil
 }
 
 // checkVariables returns an error for each variable in a URL or a header that a hook does not declare.

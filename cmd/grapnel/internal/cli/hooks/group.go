@@ -12,5 +12,5 @@ func New(std console.Streams) *cobra.Command {
 		Use:   "hooks",
 		Short: "Check and list policies, and try them on recorded runs",
 	}, newHooksCheck(std), newHooksList(std), newHooksSchema(std), newHooksBacktest(std),
-		newHooksFire(std), newHooksTest(std), newHooksExplain(std), newHooksTools(std))
+		newHooksFire(std), newHooksTest(std), newHooksExplain(std), newHooksTools(std), newHooksApprove(std))
 }

@@ -79,7 +79,7 @@ type conversation struct {
 
 func chat(ctx context.Context, file *registry.File, rules agents.Rules, in *agents.Input, v *agents.View) error {
 	building, release := console.WithInterrupt(ctx, func() {}, in.Restore)
-	m, err := agents.Build(building, file, agents.Watchers{Observer: v.Observer(), Approver: in.Approver(v), Rules: rules})
+	m, err := agents.Build(building, file, agents.Watchers{Observer: v.Observer(), Approver: in.Approver(v), Rules: rules, Note: v.Note})
 	release()
 	if errors.Is(err, agents.ErrNoKey) {
 		v.Fallback(err, "It does not react to your messages.")

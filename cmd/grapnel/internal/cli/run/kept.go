@@ -111,7 +111,7 @@ func runKept(ctx context.Context, f keptFlags, o *agents.Options, given *cobra.C
 	defer release()
 	m, err := agents.Build(ctx, file, agents.Watchers{
 		Observer: v.Observer(), Approver: k.Approver(in, v), Keeper: k.Keeper, Rules: o.Rules,
-		Parks: k.Parks(in), Waivers: k.Direct,
+		Parks: k.Parks(in), Waivers: k.Direct, Note: v.Note,
 	})
 	if err != nil {
 		return console.InterruptedOr(ctx, err)

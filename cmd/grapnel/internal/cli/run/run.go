@@ -81,7 +81,7 @@ func runAgent(ctx context.Context, file *registry.File, rules agents.Rules, prom
 	ctx, release := console.WithInterrupt(ctx,
 		func() { v.Note(storage.Cancelling) }, in.Restore)
 	defer release()
-	m, err := agents.Build(ctx, file, agents.Watchers{Observer: v.Observer(), Approver: in.Approver(v), Rules: rules})
+	m, err := agents.Build(ctx, file, agents.Watchers{Observer: v.Observer(), Approver: in.Approver(v), Rules: rules, Note: v.Note})
 	if errors.Is(err, agents.ErrNoKey) {
 		return playShipped(ctx, rules, v, err)
 	}
@@ -106,7 +106,7 @@ var errNoPrompt = console.Usagef(`no prompt: give one, as in grapnel run "Why do
 // playShipped plays the shipped recording instead of a run for which no model is available, and says so.
 func playShipped(ctx context.Context, rules agents.Rules, v *agents.View, why error) error {
 	v.Fallback(why, "This is not an answer to your prompt.")
-	m, err := agents.NewShippedAgent(ctx, agents.Watchers{Observer: v.Observer(), Rules: rules})
+	m, err := agents.NewShippedAgent(ctx, agents.Watchers{Observer: v.Observer(), Rules: rules, Note: v.Note})
 	if err != nil {
 		return err
 	}

@@ -335,7 +335,7 @@ func rebuild(ctx context.Context, k *storage.Store, in *agents.Input, v *agents.
 	}
 	m, err := agents.Build(ctx, file, agents.Watchers{
 		Observer: v.Observer(), Approver: k.Approver(in, v), Keeper: k.Keeper, Rules: o.Rules,
-		Parks: k.Parks(in), Waivers: k.Direct,
+		Parks: k.Parks(in), Waivers: k.Direct, Note: v.Note,
 	})
 	if err != nil {
 		return nil, err
