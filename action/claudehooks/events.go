@@ -81,7 +81,7 @@ var events = map[string]event{
 	"InstructionsLoaded":   {missing: "instructions are not loaded from files here", field: "load_reason"},
 	"UserPromptExpansion":  {missing: "there are no slash commands here", field: "command_name"},
 	"PreSkillShellCommand": {missing: "there are no skills with shell commands here", field: "tool_name"},
-	"PermissionDenied":     {missing: "no classifier decides on permissions here: PostToolUse rules of a policy see denied calls", field: "tool_name", isTool: true},
+	"PermissionDenied":     {missing: "no classifier decides on permissions here", field: "tool_name", isTool: true},
 	"MessageDisplay":       {missing: noPoint},
 	"TaskCreated":          {missing: noTasks},
 	"TaskCompleted":        {missing: noTasks, ignoresFailure: true},

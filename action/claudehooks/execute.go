@@ -287,7 +287,8 @@ func (f *firing) ask(ctx context.Context, h *handler, limit time.Duration) execu
 	if f.bound.driver == nil {
 		return execution{err: errors.New("the agent has no model")}
 	}
-	j, err := judge.New(judge.Options{Driver: f.bound.driver, Model: modelName(h.model), Rule: strings.ReplaceAll(h.prompt, "$ARGUMENTS", "(the request below)"), MaxBytes: maxOutput})
+	rule := strings.ReplaceAll(h.prompt, "$ARGUMENTS", "(the request below)")
+	j, err := judge.New(judge.Options{Driver: f.bound.driver, Model: modelName(h.model), Rule: rule, MaxBytes: maxOutput})
 	if err != nil {
 		return execution{err: err}
 	}

@@ -30,7 +30,8 @@ func (r *reader) lintMatcher(event string, at yamlfile.Node, m matcher) {
 	if m.pattern != nil && events[event].isTool && regexp.MustCompile(`^[A-Za-z]+\*$`).MatchString(at.Raw()) {
 		r.warn(at, "%q is a regular expression, in which * repeats the character before it: write %q", at.Raw(), "^"+strings.TrimSuffix(at.Raw(), "*"))
 	}
-	if m.pattern != nil && strings.Contains(at.Raw(), "(") && events[event].isTool && ruleForm.MatchString(at.Raw()) && hostgate.IsClaudeTool(ruleForm.FindStringSubmatch(at.Raw())[1]) {
+	rule := ruleForm.FindStringSubmatch(at.Raw())
+	if m.pattern != nil && strings.Contains(at.Raw(), "(") && events[event].isTool && rule != nil && hostgate.IsClaudeTool(rule[1]) {
 		r.warn(at, "%q is a permission rule, and a matcher matches only the tool's name: use if", at.Raw())
 	}
 	for _, name := range m.names {
@@ -96,16 +97,25 @@ var shapes = []shape{
 	{regexp.MustCompile(`\btool_output\b`), nil, "the input has no tool_output: use tool_response"},
 	{regexp.MustCompile(`\buser_prompt\b`), nil, "the input has no user_prompt: use prompt"},
 	{regexp.MustCompile(`["'.]stop_reason\b`), nil, "the input has no stop_reason"},
-	{regexp.MustCompile(`\bCLAUDE_(TOOL_INPUT|TOOL_NAME|FILE_PATHS|TOOL_OUTPUT|NOTIFICATION)\b`), nil, "there is no such variable: read the JSON on standard input"},
+	{
+		regexp.MustCompile(`\bCLAUDE_(TOOL_INPUT|TOOL_NAME|FILE_PATHS|TOOL_OUTPUT|NOTIFICATION)\b`), nil,
+		"there is no such variable: read the JSON on standard input",
+	},
 	{regexp.MustCompile(`\\?["']permission\\?["']\s*:`), nil, `"permission" has no effect: use hookSpecificOutput.permissionDecision`},
-	{regexp.MustCompile(`\\?["']result\\?["']\s*:\s*\\?["'](block|deny|approve|allow)`), nil, `"result" has no effect: use "decision": "block" or hookSpecificOutput`},
+	{
+		regexp.MustCompile(`\\?["']result\\?["']\s*:\s*\\?["'](block|deny|approve|allow)`), nil,
+		`"result" has no effect: use "decision": "block" or hookSpecificOutput`,
+	},
 	{regexp.MustCompile(`\\?["']decision\\?["']\s*:\s*\\?["'](deny|allow|ask|continue)\\?["']`), nil, "a top-level decision can only be approve or block"},
 	{regexp.MustCompile(`\bpermissionDecision\b`), []string{permissionRequest}, "permissionDecision has no effect at PermissionRequest: use decision.behavior"},
 	{
 		regexp.MustCompile(`\bpermissionDecision\b`), []string{postToolUse, postToolUseFailure, stopEvent, subagentStop, userPromptSubmit, sessionStart},
 		"permissionDecision has an effect only at PreToolUse",
 	},
-	{regexp.MustCompile(`\bupdatedInput\b`), []string{postToolUse, postToolUseFailure, userPromptSubmit, stopEvent}, "updatedInput has an effect only at PreToolUse and PermissionRequest"},
+	{
+		regexp.MustCompile(`\bupdatedInput\b`), []string{postToolUse, postToolUseFailure, userPromptSubmit, stopEvent},
+		"updatedInput has an effect only at PreToolUse and PermissionRequest",
+	},
 }
 
 func (s shape) isFor(event string) bool {

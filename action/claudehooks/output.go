@@ -75,7 +75,8 @@ var misplaced = map[string]string{
 	"permission": "hookSpecificOutput.permissionDecision", "permissionDecision": "hookSpecificOutput.permissionDecision",
 	"permissionDecisionReason": "hookSpecificOutput.permissionDecisionReason", "updatedInput": "hookSpecificOutput.updatedInput",
 	"additionalContext": "hookSpecificOutput.additionalContext", "updatedToolOutput": "hookSpecificOutput.updatedToolOutput",
-	"tool_output": "hookSpecificOutput.updatedToolOutput", "result": `decision: "block" or hookSpecificOutput`, "allow": "hookSpecificOutput.permissionDecision",
+	"tool_output": "hookSpecificOutput.updatedToolOutput",
+	"result":      `decision: "block" or hookSpecificOutput`, "allow": "hookSpecificOutput.permissionDecision",
 	"block": `decision: "block"`, "tool_input": "hookSpecificOutput.updatedInput", "message": "systemMessage or reason", "action": "decision",
 	"hookEventName": "hookSpecificOutput.hookEventName",
 }
@@ -147,6 +148,11 @@ func (o *output) read(event string, members map[string]json.RawMessage) error {
 	if nested == nil {
 		return nil
 	}
+	return o.readSpecific(event, nested)
+}
+
+// readSpecific reads hookSpecificOutput.
+func (o *output) readSpecific(event string, nested json.RawMessage) error {
 	var inner map[string]json.RawMessage
 	if err := json.Unmarshal(nested, &inner); err != nil || inner == nil {
 		return fmt.Errorf("hookSpecificOutput is no object")

@@ -436,7 +436,8 @@ func (r *reader) flag(n yamlfile.Node, key string) bool {
 // identity returns a text that is equal for handlers that do the same. A plugin's handler is different from a copy in settings.
 func (h *handler) identity() string {
 	text, _ := json.Marshal([]any{
-		h.plugin, h.kind, h.command, h.args, h.args != nil, h.shell, h.url, h.headers, h.server, h.tool, h.input, h.prompt, h.model, h.only.tool, h.only.content,
+		h.plugin, h.kind, h.command, h.args, h.args != nil, h.shell, h.url, h.headers, h.server, h.tool, h.input, h.prompt, h.model,
+		h.only.tool, h.only.content,
 	})
 	return string(text)
 }

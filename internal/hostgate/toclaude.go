@@ -151,7 +151,8 @@ func ClaudeResult(tool string, input json.RawMessage, text string) any {
 			"filePath": in["file_path"], "oldString": in["old_string"], "newString": in["new_string"], "replaceAll": in["replace_all"] == true, "success": true,
 		}
 	case tool == "Read":
-		return map[string]any{"type": "text", "file": map[string]any{"filePath": in["file_path"], "content": text, "numLines": strings.Count(text, "\n") + 1, "startLine": 1}}
+		file := map[string]any{"filePath": in["file_path"], "content": text, "numLines": strings.Count(text, "\n") + 1, "startLine": 1}
+		return map[string]any{"type": "text", "file": file}
 	case tool == "Glob":
 		return map[string]any{"filenames": strings.Fields(text), "numFiles": len(strings.Fields(text)), "truncated": false}
 	case tool == "Grep":

@@ -130,18 +130,12 @@ func (m *Built) buildComplete(ctx context.Context, p *Parts, f *registry.File, w
 	if len(w.Hooks) > 0 {
 		b = b.With(capability.UseHooks(w.Hooks...))
 	}
-	if len(w.Rules.claude.files) > 0 {
-		set, done, err := w.Rules.claude.load(w)
-		if err != nil {
-			return errors.Join(err, m.Close())
-		}
-		for _, warning := range set.Warnings() {
-			m.Notes = append(m.Notes, warning.String())
-		}
-		m.Notes = append(m.Notes, fmt.Sprintf("Hooks of Claude Code: %s.", set))
+	set, err := m.openClaudeHooks(w)
+	if err != nil {
+		return errors.Join(err, m.Close())
+	}
+	if set != nil {
 		b = b.With(set)
-		closeOthers := m.Close
-		m.Close = func() error { return errors.Join(closeOthers(), done()) }
 	}
 	if w.Waivers != nil {
 		b = b.With(capability.UseHooks(waiver.Hook(w.Waivers)))

@@ -19,25 +19,35 @@ type claudeSettings struct {
 	read   func(path string) ([]byte, error)
 }
 
-// load loads the hooks for one agent. Done closes them.
-func (c claudeSettings) load(w Watchers) (set *claudehooks.Set, done func() error, err error) {
+// openClaudeHooks loads the hooks of Claude Code for the agent; nil without any. Closing the agent closes them.
+func (m *Built) openClaudeHooks(w Watchers) (*claudehooks.Set, error) {
+	c := w.Rules.claude
+	if len(c.files) == 0 {
+		return nil, nil
+	}
 	o := claudehooks.Options{Dir: w.Dir, Compat: c.compat, Trusted: isApproved, Read: c.read}
 	if w.Note != nil {
 		o.Notify = func(n claudehooks.Notice) { w.Note(n.String()) }
 	}
-	set, err = claudehooks.Load(c.files, o)
+	set, err := claudehooks.Load(c.files, o)
 	if untrusted, ok := errors.AsType[*claudehooks.UntrustedError](err); ok {
-		return nil, nil, console.Usagef("--claude-hooks %s: not approved: read it and the scripts that it names, then run: grapnel hooks approve %s",
+		return nil, console.Usagef("--claude-hooks %s: not approved: read it and the scripts that it names, then run: grapnel hooks approve %s",
 			untrusted.File, console.ShellWord(untrusted.File))
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("--claude-hooks: %w", err)
+		return nil, fmt.Errorf("--claude-hooks: %w", err)
 	}
-	return set, func() error {
+	for _, warning := range set.Warnings() {
+		m.Notes = append(m.Notes, warning.String())
+	}
+	m.Notes = append(m.Notes, fmt.Sprintf("Hooks of Claude Code: %s.", set))
+	closeOthers := m.Close
+	m.Close = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), DrainTime)
 		defer cancel()
-		return set.Close(ctx)
-	}, nil
+		return errors.Join(closeOthers(), set.Close(ctx))
+	}
+	return set, nil
 }
 
 // approvals returns the file with the digests of approved settings; empty when its folder is unknown.

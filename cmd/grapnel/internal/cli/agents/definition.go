@@ -48,7 +48,8 @@ var DefinitionKey = agent.ReservedKey[Definition](reserved.InternalToken(), "gra
 
 // shaping are the flags that define the agent, except the model, because the chosen model is stored.
 var shaping = []string{
-	"agent", "base-url", "instructions", "tool", "hook", "policy", "claude-hooks", "claude-compat", "rule-agent", "steps", "tokens", "cost", "time", "parallel", "output-schema",
+	"agent", "base-url", "instructions", "tool", "hook", "policy", "claude-hooks", "claude-compat", "rule-agent",
+	"steps", "tokens", "cost", "time", "parallel", "output-schema",
 }
 
 // DefinitionOf returns the definition from the flags of a command and the chosen model.
