@@ -74,7 +74,8 @@
 //
 //   - policy builds hooks from rules in files, and follows changes of the files.
 //   - action implements the actions of rules: run a command, ask a web service, a tool, an agent, a pipeline,
-//     a model or a person. action/local lets them use agents and tools of this process.
+//     a model or a person. action/local lets them use agents and tools of this process. action/claudehooks runs hooks
+//     that were written for Claude Code.
 //   - policy/bash determines what running a line of bash may do. It imports no other package of this module.
 //   - policy/tools describes a tool's effects and the roles of its arguments, whatever their names are.
 //   - policy/library has policies that are ready to use.

@@ -34,6 +34,8 @@ var notOurs = map[string]string{
 	"AfterTool":                   "a point of Gemini CLI",
 	"BeforeAgent":                 "a point of Gemini CLI",
 	"SubagentStop":                "a point of Claude Code",
+	"PostToolBatch":               "a point of Claude Code",
+	"StopFailure":                 "a point of Claude Code",
 }
 
 // Other frameworks name these, and this module does not.

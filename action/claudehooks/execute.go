@@ -60,8 +60,8 @@ func (f *firing) stdin() []byte {
 	return bytes.TrimSpace(b.Bytes())
 }
 
-// execute runs a handler until it ends. isAsync is closed when a command answers that it goes on in the background.
-func (s *Set) execute(ctx context.Context, h *handler, f *firing, limit time.Duration, isAsync chan struct{}) execution {
+// start runs a handler until it ends. isAsync is closed when a command answers that it goes on in the background.
+func (s *Set) start(ctx context.Context, h *handler, f *firing, limit time.Duration, isAsync chan struct{}) execution {
 	if err := s.checkScripts(h); err != nil {
 		return execution{err: err}
 	}

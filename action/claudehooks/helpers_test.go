@@ -141,7 +141,7 @@ func (w *world) noted() string {
 	return strings.Join(lines, "\n")
 }
 
-// newPlugin is newWorld for the hooks of a plugin.
+// newPlugin is newWorld for a plugin's hooks.
 func newPlugin(t *testing.T, text string) *world {
 	t.Helper()
 	w := newWorld(t, `{"hooks":{}}`, claudehooks.Options{})

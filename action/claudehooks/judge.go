@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// answer is what a handler said, after the rules for exit codes and failures.
+// answer is a handler's answer, after the rules for exit codes and failures.
 type answer struct {
 	*handler
 	output
@@ -144,7 +144,7 @@ func (s *Set) run(ctx context.Context, h *handler, f *firing) answer {
 	go func() {
 		defer s.background.Done()
 		defer cancel()
-		x := s.execute(inside, h, f, limit, isAsync)
+		x := s.start(inside, h, f, limit, isAsync)
 		done <- x
 		select {
 		case <-isAsync:
@@ -181,7 +181,7 @@ func (c valuesOfContext) Value(key any) any {
 	return c.values.Value(key)
 }
 
-// deliver keeps what a handler in the background said until the model's next turn.
+// deliver keeps a background handler's context until the model's next turn.
 func (s *Set) deliver(h *handler, f *firing, x execution) {
 	if first, rest, ok := strings.Cut(x.stdout, "\n"); ok && strings.Contains(first, `"async"`) {
 		x.stdout = rest

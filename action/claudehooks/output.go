@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// output is what a handler printed.
+// output holds a handler's standard output, parsed.
 type output struct {
 	// text is plain text. broken says why JSON is invalid. isJSON reports that the fields apply.
 	text   string

@@ -15,7 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/toolexec/shell"
 )
 
-// hooks returns the hooks of the events that have handlers.
+// hooks returns a hook for each event with handlers.
 func (b *bound) hooks() (out []hooks.Hook) {
 	add := func(h hooks.Hook, names ...string) {
 		var list []*handler
@@ -43,7 +43,7 @@ func (b *bound) hooks() (out []hooks.Hook) {
 	add(hooks.On(hooks.AtPostSubagent, "claude-hooks-subagent-result", b.afterSubagent), subagentStop)
 	add(hooks.On(hooks.AtPreCompact, "claude-hooks-compact", b.beforeCompact), preCompact)
 	add(hooks.Observe(hooks.AtPostCompact, "claude-hooks-compacted", b.afterCompact), postCompact, sessionStart)
-	add(hooks.Observe(hooks.AtAgentFailed, "claude-hooks-failed", b.failed), stopFailure)
+	add(hooks.Observe(hooks.AtAgentFailed, "claude-hooks-failed", b.reportFailure), stopFailure)
 	add(hooks.Observe(hooks.AtExecutionEnd, "claude-hooks-end", b.endRun), b.names()...)
 	add(hooks.Observe(hooks.AtConversationEnd, "claude-hooks-conversation-end", b.endConversation), b.names()...)
 	return out
@@ -58,14 +58,14 @@ func (b *bound) names() (out []string) {
 	return out
 }
 
-// firing returns an event of a run. The fields that all events have are filled in.
+// firing returns a run's event, with the fields that all events have.
 func (b *bound) firing(c hooks.Context, name string, fields map[string]any, values ...string) *firing {
 	run := c.Run()
 	x := b.sessionOf(run)
 	if fields == nil {
 		fields = map[string]any{}
 	}
-	path := x.write(c.State())
+	path := x.record(c.State())
 	if run.Depth > 0 {
 		path = x.transcriptOf("")
 		fields["agent_id"], fields["agent_type"] = string(run.ID), run.Agent
@@ -86,7 +86,7 @@ func (b *bound) firing(c hooks.Context, name string, fields map[string]any, valu
 type summary struct {
 	isStopped  bool
 	stopReason string
-	// isBlocked and reasons are of decisions to block, and of exit code 2.
+	// isBlocked and reasons come from decisions to block and from exit code 2.
 	isBlocked bool
 	reasons   []string
 	contexts  []string
@@ -366,7 +366,7 @@ var kinds = map[agent.ErrorKind]string{
 	agent.KindModel: "server_error", agent.KindBrokenStream: "server_error", agent.KindContextLength: "invalid_request",
 }
 
-func (b *bound) failed(ctx context.Context, c hooks.FailureContext) error {
+func (b *bound) reportFailure(ctx context.Context, c hooks.FailureContext) error {
 	kind, text := kinds[agent.KindOf(c.Err())], c.Err().Error()
 	if kind == "" {
 		kind = "unknown"
@@ -375,7 +375,7 @@ func (b *bound) failed(ctx context.Context, c hooks.FailureContext) error {
 	return err
 }
 
-// endRun ends the session of a run without an agent.Session.
+// endRun ends the session if no agent.Session does.
 func (b *bound) endRun(ctx context.Context, c hooks.EndContext) error {
 	x := b.sessionOf(c.Run())
 	x.mu.Lock()

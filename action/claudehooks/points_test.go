@@ -53,7 +53,7 @@ func TestDisabled(t *testing.T) {
 	assert.Len(t, w.ran, 1)
 }
 
-// The hooks of a plugin know its folder.
+// A plugin's hooks know its folder.
 func TestPlugin(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	w := newPlugin(t, settings("PreToolUse", "", handler(`echo "$CLAUDE_PLUGIN_ROOT|${CLAUDE_PLUGIN_ROOT}|$(test -d "$CLAUDE_PLUGIN_DATA" && echo data)" > "$CLAUDE_PROJECT_DIR"/out`)))

@@ -28,7 +28,7 @@ type session struct {
 	environment                string
 }
 
-// sessionOf returns the session of a run.
+// sessionOf returns a run's session.
 func (s *Set) sessionOf(run agent.Run) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,8 +156,8 @@ type transcript struct {
 	parent string // the last entry's ID
 }
 
-// write appends the state's new messages to the transcript of its run, and returns the path.
-func (x *session) write(s agent.State) string {
+// record appends the state's new messages to the transcript of its run, and returns the path.
+func (x *session) record(s agent.State) string {
 	run := s.Run()
 	key := ""
 	if run.Depth > 0 {
@@ -193,7 +193,7 @@ func (x *session) write(s agent.State) string {
 	return t.path
 }
 
-// transcript returns the transcript of a sub-agent's run, or of the session.
+// transcript returns the session's transcript, or a sub-agent's.
 func (x *session) transcript(run string) *transcript {
 	t := x.written[run]
 	if t == nil {

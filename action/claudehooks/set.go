@@ -65,7 +65,7 @@ func (e *UntrustedError) Error() string {
 	return fmt.Sprintf("loading hooks from %s: the file and its scripts are not approved (%s): read them, then approve this digest", e.File, e.Digest)
 }
 
-// Set holds the hooks of settings files. It is a capability, and safe for concurrent use. Create one with Load, and close it
+// Set holds settings files' hooks. It is a capability, and safe for concurrent use. Create one with Load, and close it
 // after its agents.
 type Set struct {
 	options  Options
@@ -92,7 +92,7 @@ var _ capability.Capability = (*Set)(nil)
 // Load reads settings files, in the order in which their handlers' rewrites apply. The error joins the mistakes in all files,
 // with lines and columns, or says which file is not trusted.
 func Load(files []string, o Options) (*Set, error) {
-	s, err := load(files, o)
+	s, err := newSet(files, o)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (source) isOwn(path string) bool { return !(&reader{}).sourceOf(path).isPro
 // Check reads settings files like Load, and returns warnings about entries and scripts that do nothing or something else than
 // they seem to.
 func Check(files []string, o Options) ([]Warning, error) {
-	s, err := load(files, o)
+	s, err := newSet(files, o)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func Check(files []string, o Options) ([]Warning, error) {
 	return s.warnings, nil
 }
 
-func load(files []string, o Options) (*Set, error) {
+func newSet(files []string, o Options) (*Set, error) {
 	var err error
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return nil, fmt.Errorf("finding the project's folder: %w", err)
@@ -216,7 +216,7 @@ func (s *Set) Install(p capability.Plan) mo.Result[capability.Plan] {
 		return mo.Err[capability.Plan](fmt.Errorf("installing Claude Code's hooks: %w", err))
 	}
 	b.tools = callable
-	if err := b.check(callable.Names()); err != nil {
+	if err := b.checkParts(callable.Names()); err != nil {
 		return mo.Err[capability.Plan](err)
 	}
 	if len(s.handlers[sessionStart]) > 0 {
@@ -225,8 +225,8 @@ func (s *Set) Install(p capability.Plan) mo.Result[capability.Plan] {
 	return mo.Ok(p.WithHooks(b.hooks()...))
 }
 
-// check returns an error for handlers that need parts that the agent does not have.
-func (b *bound) check(tools []string) error {
+// checkParts returns an error for handlers that need parts that the agent does not have.
+func (b *bound) checkParts(tools []string) error {
 	var wrong []error
 	for _, list := range b.handlers {
 		for _, h := range list {

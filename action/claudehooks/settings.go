@@ -121,8 +121,8 @@ func (r *reader) wrong(at yamlfile.Node, format string, args ...any) {
 	at.Wrong(format, args...)
 }
 
-// IsSettings reports whether a JSON file has hooks in the form of Claude Code's settings: lists of groups that contain a list
-// named hooks.
+// IsSettings reports whether a JSON file has hooks like Claude Code's settings: lists of groups that contain a list named
+// hooks.
 func IsSettings(path string) bool {
 	if filepath.Ext(path) != ".json" {
 		return false
@@ -364,7 +364,7 @@ func (r *reader) readCommon(h *handler, n yamlfile.Node) {
 func (r *reader) readKind(h *handler, n yamlfile.Node) bool {
 	switch h.kind {
 	case kindCommand:
-		h.command, h.shell = r.required(n, "command"), r.text(n, "shell", "")
+		h.command, h.shell = r.requireText(n, "command"), r.text(n, "shell", "")
 		if args := n.Find("args"); args.Kind() != yamlfile.AbsentNode {
 			h.args = []string{}
 			for _, item := range args.Items() {
@@ -379,7 +379,7 @@ func (r *reader) readKind(h *handler, n yamlfile.Node) bool {
 		}
 		return h.command != ""
 	case kindHTTP:
-		h.url = r.required(n, "url")
+		h.url = r.requireText(n, "url")
 		h.headers = map[string]string{}
 		for _, e := range n.Find("headers").Entries() {
 			h.headers[e.Key.Raw()], _ = e.Value.Text()
@@ -390,7 +390,7 @@ func (r *reader) readKind(h *handler, n yamlfile.Node) bool {
 		}
 		return h.url != ""
 	case kindTool:
-		h.server, h.tool = r.required(n, "server"), r.required(n, "tool")
+		h.server, h.tool = r.requireText(n, "server"), r.requireText(n, "tool")
 		h.input = json.RawMessage("{}")
 		if at := n.Find("input"); at.Kind() != yamlfile.AbsentNode {
 			text, err := json.Marshal(at.Value())
@@ -401,7 +401,7 @@ func (r *reader) readKind(h *handler, n yamlfile.Node) bool {
 		}
 		return h.server != "" && h.tool != ""
 	case kindPrompt:
-		h.prompt, h.model, h.mayContinue = r.required(n, "prompt"), r.text(n, "model", ""), r.flag(n, "continueOnBlock")
+		h.prompt, h.model, h.mayContinue = r.requireText(n, "prompt"), r.text(n, "model", ""), r.flag(n, "continueOnBlock")
 		return h.prompt != ""
 	}
 	r.wrong(n, "handlers of type agent are not supported: use type prompt, or a rule of type agent in a policy")
@@ -417,7 +417,7 @@ func (r *reader) text(n yamlfile.Node, key, otherwise string) string {
 	return text
 }
 
-func (r *reader) required(n yamlfile.Node, key string) string {
+func (r *reader) requireText(n yamlfile.Node, key string) string {
 	text := r.text(n, key, "")
 	if text == "" {
 		r.wrong(n, "missing %s", key)
@@ -433,7 +433,7 @@ func (r *reader) flag(n yamlfile.Node, key string) bool {
 	return at.Kind() == yamlfile.BoolNode && at.Raw() == "true"
 }
 
-// identity returns a text that is equal for handlers that do the same. A plugin's handler is different from a copy in settings.
+// identity returns equal texts for equal handlers. A plugin's handler is different from a copy in settings.
 func (h *handler) identity() string {
 	text, _ := json.Marshal([]any{
 		h.plugin, h.kind, h.command, h.args, h.args != nil, h.shell, h.url, h.headers, h.server, h.tool, h.input, h.prompt, h.model,

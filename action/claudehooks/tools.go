@@ -73,7 +73,7 @@ type deliberation struct {
 	call  agent.ToolCall
 	f     *firing
 	there hostgate.ClaudeCall
-	// now are the arguments after all rewrites. judged are those that a handler has seen last, or given itself.
+	// now are the arguments after all rewrites. judged are the arguments that each handler has last seen or given itself.
 	now       string
 	said      map[*handler]answer
 	judged    map[*handler]string
@@ -189,7 +189,7 @@ func (b *bound) beforeTool(ctx context.Context, c hooks.ToolContext) hooks.Resul
 	return c.Pass()
 }
 
-// askAfterRewrite asks about a call that a handler rewrote, because one answer cannot do both.
+// askAfterRewrite asks about a rewritten call, because one answer cannot do both.
 func (b *bound) askAfterRewrite(_ context.Context, c hooks.ToolContext) hooks.Result {
 	if reason, ok := seconds.Get(c.State()).get(thenAsk + c.Call().ID); ok {
 		return c.Ask(reason)
@@ -243,7 +243,7 @@ func (b *bound) requestPermission(ctx context.Context, c hooks.InterventionConte
 	return c.Approve("allowed by a hook")
 }
 
-// approveAfterRewrite approves a call that a handler rewrote and allowed.
+// approveAfterRewrite approves a rewritten call.
 func (b *bound) approveAfterRewrite(_ context.Context, c hooks.InterventionContext) hooks.Result {
 	if _, ok := seconds.Get(c.State()).get(thenApprove + c.Call().ID); ok {
 		return c.Approve("allowed by a hook")

@@ -178,3 +178,18 @@ hooks:
 	assert.Contains(t, out, `p.yaml:5:8: stage: "biuld" matches no stage: did you mean "build"?`)
 	assert.Contains(t, out, "1 warning")
 }
+
+// Settings of Claude Code are recognised and checked for what does nothing.
+func TestHooksCheckReadsClaudeSettings(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "settings.json")
+	require.NoError(t, os.WriteFile(path, []byte(`{"hooks":{"PreToolUse":[{"matcher":"bash","hooks":[{"type":"command","command":"true"}]}]}}`), 0o600))
+	var out bytes.Buffer
+	f := checking{kind: "policy"}
+	require.NoError(t, f.run(&out, []string{path}))
+	assert.Contains(t, out.String(), `settings.json:1:36: no tool of Claude Code has the exact name "bash": did you mean Bash?`)
+	assert.Contains(t, out.String(), "hooks of Claude Code, 1 warning")
+	f.strict, f.json = true, true
+	require.Error(t, f.run(&out, []string{path}))
+	assert.Contains(t, out.String(), `"code":"claude-hooks"`)
+}
