@@ -1,7 +1,7 @@
 // Package claudehooks runs hooks that were written for Claude Code: the hook blocks of its settings files and of plugins, with
 // their scripts unchanged.
 //
-//	set, err := claudehooks.Load([]string{".claude/settings.json"}, claudehooks.Options{Dir: project})
+//	set, err := claudehooks.Load([]string{".claude/settings.json"}, claudehooks.Options{})
 //	if err != nil {
 //		return err
 //	}

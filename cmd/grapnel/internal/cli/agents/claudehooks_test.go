@@ -54,5 +54,5 @@ func TestClaudeHooks(t *testing.T) {
 	o.Register(c)
 	require.NoError(t, c.ParseFlags([]string{"--claude-hooks", path}))
 	_, err = o.Resolve()
-	require.ErrorContains(t, err, "settings.json:1:39")
+	require.ErrorContains(t, err, "settings.json:1:35")
 }
