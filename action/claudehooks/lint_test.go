@@ -87,6 +87,14 @@ func TestTrust(t *testing.T) {
 	assert.Empty(t, w.ran)
 	assert.NoFileExists(t, filepath.Join(w.dir, "ran"))
 
+	// A log that a command writes is no script.
+	log := filepath.Join(t.TempDir(), "log.txt")
+	require.NoError(t, os.WriteFile(log, nil, 0o600))
+	w = newWorld(t, settings("PreToolUse", "", handler("cat >> "+log)), claudehooks.Options{})
+	w.run("ls")
+	w.run("ls")
+	assert.Len(t, w.ran, 2)
+
 	// The user's own settings need no approval.
 	t.Setenv("HOME", dir)
 	own := filepath.Join(dir, ".claude", "settings.json")

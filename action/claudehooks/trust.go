@@ -27,12 +27,29 @@ func (s *Set) scriptsOf(h *handler) (out []string) {
 			name = filepath.Join(s.options.Dir, name)
 		}
 		info, err := os.Stat(name)
-		if err == nil && info.Mode().IsRegular() && !isSystem(name) && !slices.Contains(out, name) {
+		if err == nil && info.Mode().IsRegular() && isScript(name, info) && !isSystem(name) && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
 	return out
 }
+
+// isScript reports whether a file is a program, and not data such as a log to which the command appends.
+func isScript(path string, info os.FileInfo) bool {
+	if info.Mode()&0o111 != 0 || slices.Contains(scriptNames, filepath.Ext(path)) {
+		return true
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return true // loading reports the error
+	}
+	defer f.Close()
+	head := make([]byte, 2)
+	n, _ := f.Read(head)
+	return string(head[:n]) == "#!"
+}
+
+var scriptNames = strings.Fields(".sh .bash .zsh .fish .py .js .mjs .cjs .ts .mts .rb .pl .php .lua .ps1 .jq .awk .sed")
 
 // isSystem reports whether a path belongs to the system, and not to a user or a project.
 func isSystem(path string) bool {
