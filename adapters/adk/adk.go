@@ -84,18 +84,9 @@ func (a *Adapter) NewAgent(config llmagent.Config) (adk.Agent, error) {
 }
 
 // PluginConfig returns the config of a runner with the guard's plugin, which opens a session for each invocation, and
-// other plugins. Every runner of the agents needs it.
+// other plugins after it. Every runner of the agents needs it.
 func (a *Adapter) PluginConfig(others ...*plugin.Plugin) runner.PluginConfig {
-	p, err := a.Plugin()
-	if err != nil { // without the plugin, no call runs
-		return runner.PluginConfig{Plugins: others}
-	}
-	return runner.PluginConfig{Plugins: append([]*plugin.Plugin{p}, others...)}
-}
-
-// Plugin returns the plugin that opens a session for each invocation. Every runner of the agents needs it.
-func (a *Adapter) Plugin() (*plugin.Plugin, error) {
-	return plugin.New(plugin.Config{
+	p, err := plugin.New(plugin.Config{
 		Name:                "grapnel_guard",
 		BeforeRunCallback:   a.beforeRun,
 		AfterRunCallback:    a.afterRun,
@@ -103,6 +94,10 @@ func (a *Adapter) Plugin() (*plugin.Plugin, error) {
 		BeforeToolCallback:  a.beforeTool,
 		OnEventCallback:     a.onEvent,
 	})
+	if err != nil { // without the plugin, no call runs
+		return runner.PluginConfig{Plugins: others}
+	}
+	return runner.PluginConfig{Plugins: append([]*plugin.Plugin{p}, others...)}
 }
 
 // invocation identifies an invocation.

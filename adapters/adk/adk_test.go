@@ -15,7 +15,6 @@ import (
 	adk "google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/agent/llmagent"
 	"google.golang.org/adk/v2/model"
-	"google.golang.org/adk/v2/plugin"
 	"google.golang.org/adk/v2/runner"
 	"google.golang.org/adk/v2/session"
 	"google.golang.org/adk/v2/tool"
@@ -206,13 +205,9 @@ func (p player) runner(g *guard.Guard, saved session.Service) (*runner.Runner, e
 	if err != nil {
 		return nil, err
 	}
-	plug, err := a.Plugin()
-	if err != nil {
-		return nil, err
-	}
 	return runner.New(runner.Config{
 		AppName: app, Agent: built, SessionService: saved, AutoCreateSession: true,
-		PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{plug}},
+		PluginConfig: a.PluginConfig(),
 	})
 }
 

@@ -76,12 +76,11 @@ func TestRunnerInATool(t *testing.T) {
 	a := desk(g, p.Run, pay("call-1", "Mallory"), pay("call-2", "Mallory"))
 	outer := newModel([]agent.ToolCall{{ID: "outer-1", Name: "delegate", Arguments: `{"request":"pay Mallory"}`}})
 	out := play(t.Context(), a, outer, func(guarded *adkguard.Adapter) (adk.Agent, error) {
-		plug := must(guarded.Plugin())
 		child, err := newAgent(guarded, a, newModel(a.Script...), nil)
 		require.NoError(t, err)
 		inner := must(runner.New(runner.Config{
 			AppName: "inner", Agent: child, SessionService: session.InMemoryService(), AutoCreateSession: true,
-			PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{plug}},
+			PluginConfig: guarded.PluginConfig(),
 		}))
 		c := llmagent.Config{Name: "outer", Model: outer, Tools: []tool.Tool{custom{"delegate", func(ctx context.Context, _ string) (guardtest.Result, error) {
 			for _, err := range inner.Run(ctx, "someone", "inner", genai.NewContentFromText("pay Mallory", genai.RoleUser), adk.RunConfig{}) {
@@ -164,7 +163,7 @@ func withTask(t *testing.T, g *guard.Guard, p *till, script []agent.ToolCall, in
 	service := session.InMemoryService()
 	r, err := runner.New(runner.Config{
 		AppName: app, Agent: must(llmagent.New(c)), SessionService: service, AutoCreateSession: true,
-		PluginConfig: runner.PluginConfig{Plugins: append(plugins, must(guarded.Plugin()))},
+		PluginConfig: guarded.PluginConfig(plugins...),
 	})
 	require.NoError(t, err)
 	return &chat{t: t, runner: r, service: service}
@@ -278,7 +277,7 @@ func sequence(t *testing.T, g *guard.Guard, first adk.Agent, last llmagent.Confi
 	r, err := runner.New(runner.Config{
 		AppName: app, SessionService: service, AutoCreateSession: true,
 		Agent:        must(sequentialagent.New(sequentialagent.Config{AgentConfig: adk.Config{Name: "all", SubAgents: []adk.Agent{first, must(llmagent.New(last))}}})),
-		PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{must(guarded.Plugin())}},
+		PluginConfig: guarded.PluginConfig(),
 	})
 	require.NoError(t, err)
 	return &chat{t: t, runner: r, service: service}
@@ -435,7 +434,7 @@ func TestLive(t *testing.T) {
 	run := func(ctx context.Context, root adk.Agent) error {
 		r := must(runner.New(runner.Config{
 			AppName: app, Agent: root, SessionService: session.InMemoryService(), AutoCreateSession: true,
-			PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{must(guarded.Plugin())}},
+			PluginConfig: guarded.PluginConfig(),
 		}))
 		_, _, err := r.RunLive(ctx, user, "s", adk.LiveRunConfig{})
 		return err
@@ -535,7 +534,7 @@ func TestStopEndsALoop(t *testing.T) {
 		r := must(runner.New(runner.Config{
 			AppName: app, SessionService: session.InMemoryService(), AutoCreateSession: true,
 			Agent:        must(loopagent.New(loopagent.Config{AgentConfig: adk.Config{Name: "all", SubAgents: []adk.Agent{must(llmagent.New(c))}}})),
-			PluginConfig: runner.PluginConfig{Plugins: []*plugin.Plugin{must(guarded.Plugin())}},
+			PluginConfig: guarded.PluginConfig(),
 		}))
 		events := 0
 		for _, err := range r.Run(t.Context(), user, "s", genai.NewContentFromText("pay", genai.RoleUser), adk.RunConfig{}) {

@@ -229,8 +229,7 @@ func TestRefused(t *testing.T) {
 	}
 	guarded := adkguard.New(a.Guard)
 	require.ErrorContains(t, run(guarded, nil, plain), "add the Adapter's PluginConfig")
-	plug, err := guarded.Plugin()
-	require.NoError(t, err)
+	plug := guarded.PluginConfig().Plugins[0]
 	require.ErrorContains(t, run(adkguard.New(a.Guard), []*plugin.Plugin{plug}, plain), "belongs to no run", "the plugin of another Adapter")
 	require.ErrorContains(t, run(adkguard.New(a.Guard), []*plugin.Plugin{plug}, func(*adkguard.Adapter) (adk.Agent, error) {
 		c := configOf(a, newModel(a.Script...))
@@ -313,12 +312,10 @@ func newChat(t *testing.T, g *guard.Guard, c llmagent.Config, plugins ...*plugin
 	require.NoError(t, guarded.Install(&c))
 	built, err := llmagent.New(c)
 	require.NoError(t, err)
-	plug, err := guarded.Plugin()
-	require.NoError(t, err)
 	service := session.InMemoryService()
 	r, err := runner.New(runner.Config{
 		AppName: app, Agent: built, SessionService: service, AutoCreateSession: true,
-		PluginConfig: runner.PluginConfig{Plugins: append(plugins, plug)},
+		PluginConfig: guarded.PluginConfig(plugins...),
 	})
 	require.NoError(t, err)
 	return &chat{t: t, runner: r, service: service}

@@ -11,7 +11,6 @@ import (
 	"google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/agent/llmagent"
 	adkmodel "google.golang.org/adk/v2/model"
-	"google.golang.org/adk/v2/plugin"
 	"google.golang.org/adk/v2/runner"
 	"google.golang.org/adk/v2/session"
 	adktool "google.golang.org/adk/v2/tool"
@@ -49,7 +48,7 @@ func adkRun(tb testing.TB, v variant) func(ctx context.Context) (answers int, er
 		func(agent.Context, command) (string, error) { return result, nil })
 	require.NoError(tb, err)
 	config := llmagent.Config{Name: "bench", Model: adkCaller{}, Tools: []adktool.Tool{bash}}
-	var plugins []*plugin.Plugin
+	var plugins runner.PluginConfig
 	if v.noop {
 		config.BeforeToolCallbacks = append(config.BeforeToolCallbacks,
 			func(agent.Context, adktool.Tool, map[string]any) (map[string]any, error) { return nil, nil })
@@ -57,16 +56,14 @@ func adkRun(tb testing.TB, v variant) func(ctx context.Context) (answers int, er
 	if v.guard != nil {
 		guarded := adkguard.New(v.guard)
 		require.NoError(tb, guarded.Install(&config))
-		p, err := guarded.Plugin()
-		require.NoError(tb, err)
-		plugins = append(plugins, p)
+		plugins = guarded.PluginConfig()
 	}
 	a, err := llmagent.New(config)
 	require.NoError(tb, err)
 	return func(ctx context.Context) (answers int, err error) {
 		r, err := runner.New(runner.Config{
 			AppName: "bench", Agent: a, SessionService: session.InMemoryService(), AutoCreateSession: true,
-			PluginConfig: runner.PluginConfig{Plugins: plugins},
+			PluginConfig: plugins,
 		})
 		if err != nil {
 			return 0, err
