@@ -1,17 +1,17 @@
 package mcpguard
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/grapnel-go/grapnel/agent"
 	"github.com/grapnel-go/grapnel/guard"
+	"github.com/grapnel-go/grapnel/internal/mcpcall"
 )
 
 // Serve guards all tool calls that server receives. Call it before server gets other middleware, which is then outside
@@ -79,86 +79,51 @@ func (s *serving) sessionFor(ctx context.Context, call *mcp.CallToolRequest) *gu
 	return c.session
 }
 
-// The guard's request state is statePrefix, the token, a point, approved once the user has approved, a point, and the
-// tool's own state. A client that lies about its user's approval could as well lie in its answer.
-const (
-	approvalInput = "grapnel.approval" // the name of the guard's own input request
-	statePrefix   = "grapnel:"
-	approved      = "approved"
-)
-
-// errInput marks a tool's own request for input.
-var errInput = errors.New("the tool asks for input")
-
 // answer returns the tool's result, or asks the client's user.
 func (s *serving) answer(
 	ctx context.Context, call *mcp.CallToolRequest, next func(context.Context, *mcp.CallToolParamsRaw) (mcp.Result, error),
 ) (mcp.Result, error) {
 	params := *call.Params
-	c := guard.Call{Tool: params.Name, Arguments: string(params.Arguments)}
-	given, answered := params.InputResponses[approvalInput]
-	if sealed, ours := strings.CutPrefix(params.RequestState, statePrefix); ours {
-		token, rest, _ := strings.Cut(sealed, ".")
-		before, own, _ := strings.Cut(rest, ".")
-		c.Token, params.RequestState = token, own
-		if before == approved {
-			given, answered = &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve"}}, true
-		} else {
-			params.InputResponses = nil // to the guard, and not to the tool
+	c := mcpcall.Call{Tool: params.Name, Arguments: string(params.Arguments), State: params.RequestState}
+	if given, ok := params.InputResponses[mcpcall.ApprovalInput]; ok {
+		c.Answer = mcpcall.JSONOf(given)
+	}
+	client := mcpcall.Client{TakesInputRequests: roundTrips(call.Session), Elicit: func(ctx context.Context, form json.RawMessage) (json.RawMessage, error) {
+		params := new(mcp.ElicitParams)
+		if err := json.Unmarshal(form, params); err != nil {
+			return nil, err
 		}
+		answer, err := call.Session.Elicit(ctx, params)
+		return mcpcall.JSONOf(answer), err
+	}}
+	if call.Extra != nil && call.Extra.TokenInfo != nil {
+		client.Identity = call.Extra.TokenInfo.UserID
 	}
-	if answered {
-		c.Answers = answersIn(given, call)
-	}
-	session := s.sessionFor(ctx, call)
-	var asks *mcp.CallToolResult
-	run := func(ctx context.Context, arguments string) (*mcp.CallToolResult, error) {
-		own := params
-		own.Arguments = json.RawMessage(arguments)
-		result, err := next(ctx, &own)
+	own, text := (*mcp.CallToolResult)(nil), json.RawMessage(nil)
+	answered, err := mcpcall.Answer(ctx, s.sessionFor(ctx, call), c, client, func(ctx context.Context, r mcpcall.Request) (json.RawMessage, error) {
+		judged := params
+		judged.Arguments, judged.RequestState = json.RawMessage(r.Arguments), r.State
+		if r.DropsInput {
+			judged.InputResponses = nil
+		}
+		result, err := next(ctx, &judged)
 		if err != nil {
 			return nil, err
 		}
-		r, ok := result.(*mcp.CallToolResult)
-		if !ok || r == nil {
+		var ok bool
+		if own, ok = result.(*mcp.CallToolResult); !ok || own == nil {
 			return nil, fmt.Errorf("the tool returned a %T", result)
 		}
-		if r.InputRequests != nil || r.NeedsInput() {
-			asks = r
-			return nil, guard.Pause(errInput)
-		}
-		return r, nil
+		text, err = json.Marshal(own)
+		return text, err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case own != nil && bytes.Equal(answered, text):
+		return own, nil
 	}
-	for round := 0; ; round++ {
-		r, err := guard.Do(ctx, session, c, run, shape)
-		if asks != nil && errors.Is(err, errInput) {
-			again := *asks
-			again.RequestState = statePrefix + c.Token + "." + approved + "." + asks.RequestState
-			return &again, nil
-		}
-		if stop, ok := errors.AsType[*guard.StopError](err); ok {
-			if r == nil {
-				r = refusal(stop.Text)
-			}
-			return r, nil
-		}
-		ask, ok := errors.AsType[*guard.AskError](err)
-		switch {
-		case !ok && err != nil:
-			return nil, err
-		case !ok:
-			return r, nil
-		case roundTrips(call.Session):
-			return askByResult(ask)
-		case round > 0: // the answer did not count
-			return refusal(fmt.Sprintf("tool %q: not executed: the answer does not suffice: %s", c.Tool, ask.Questions.Reason())), nil
-		}
-		answer, err := call.Session.Elicit(ctx, elicitation(ask))
-		if err != nil {
-			return refusal(fmt.Sprintf("tool %q: denied: it needs approval (%s), and the client cannot ask: %v", c.Tool, ask.Questions.Reason(), err)), nil
-		}
-		c.Token, c.Answers = ask.Token, answersIn(answer, call)
-	}
+	return readResult(answered)
 }
 
 // roundTrips reports whether the client's protocol has input requests in results.
@@ -167,51 +132,12 @@ func roundTrips(s *mcp.ServerSession) bool {
 	return init == nil || init.ProtocolVersion >= "2026-07-28"
 }
 
-// askByResult returns a result that asks the client's user.
-func askByResult(ask *guard.AskError) (*mcp.CallToolResult, error) {
-	// Only decoding sets a result's type.
-	text, err := json.Marshal(map[string]any{
-		"content": []any{}, "resultType": "input_required", "requestState": statePrefix + ask.Token + "..",
-		"inputRequests": mcp.InputRequestMap{approvalInput: elicitation(ask)},
-	})
+func readResult(text json.RawMessage) (*mcp.CallToolResult, error) {
 	r := new(mcp.CallToolResult)
-	if err == nil {
-		err = json.Unmarshal(text, r)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("guard: asking about tool %q: %w", ask.Call.Name, err)
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, fmt.Errorf("guard: the result has no valid form any more: %w", err)
 	}
 	return r, nil
-}
-
-// elicitation returns the form that asks the client's user.
-func elicitation(ask *guard.AskError) *mcp.ElicitParams {
-	return &mcp.ElicitParams{
-		Mode:    "form",
-		Message: fmt.Sprintf("Approve this call of %s? %s\n%s", ask.Call.Name, ask.Questions.Reason(), ask.Call.Arguments),
-		RequestedSchema: map[string]any{
-			"type": "object", "required": []string{"decision"},
-			"properties": map[string]any{
-				"decision": map[string]any{"type": "string", "enum": []string{"approve", "reject"}},
-				"reason":   map[string]any{"type": "string", "description": "Why not? The model is told."},
-			},
-		},
-	}
-}
-
-// answersIn returns the user's answer. Whatever is not clearly an approval rejects.
-func answersIn(given mcp.InputResponse, call *mcp.CallToolRequest) []agent.Approval {
-	a := agent.Approval{Verdict: agent.RejectAndContinue, By: "the client's user"}
-	if call.Extra != nil && call.Extra.TokenInfo != nil {
-		a.Identity = call.Extra.TokenInfo.UserID
-	}
-	if r, ok := given.(*mcp.ElicitResult); ok && r != nil && r.Action == "accept" {
-		if r.Content["decision"] == "approve" {
-			a.Verdict = agent.Approve
-		}
-		a.Reason, _ = r.Content["reason"].(string)
-	}
-	return []agent.Approval{a}
 }
 
 // Call makes a client's tool call in a guard's session. Call.ID is the model's ID of the call, and Call.Token and
@@ -228,9 +154,33 @@ func Call(
 		}
 		c.Arguments = string(text)
 	}
-	return guard.Do(ctx, s, c, func(ctx context.Context, arguments string) (*mcp.CallToolResult, error) {
+	shape := mcpcall.NewShape()
+	r, err := guard.Do(ctx, s, c, func(ctx context.Context, arguments string) (result, error) {
 		judged := *params
 		judged.Arguments = json.RawMessage(arguments)
-		return client.CallTool(ctx, &judged)
-	}, shape)
+		own, err := client.CallTool(ctx, &judged)
+		if err != nil {
+			return result{}, err
+		}
+		text, err := json.Marshal(own)
+		return result{own, text}, err
+	}, guard.Shape[result]{
+		Read:   func(r result) (agent.Content, error) { return shape.Read(r.text) },
+		Write:  func(r *agent.ToolResult) result { return result{text: shape.Write(r)} },
+		Failed: func(r result) bool { return r.own.IsError },
+	})
+	if r.own != nil || r.text == nil {
+		return r.own, err
+	}
+	filtered, failed := readResult(r.text)
+	if failed != nil {
+		return nil, failed
+	}
+	return filtered, err
+}
+
+// result is a result with its JSON. A filtered one has only that.
+type result struct {
+	own  *mcp.CallToolResult
+	text json.RawMessage
 }

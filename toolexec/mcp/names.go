@@ -3,6 +3,7 @@ package mcp
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 
 	"github.com/samber/lo"
@@ -39,4 +40,18 @@ func toolNames(server string, tools []string) []string {
 		mark := "_" + hex.EncodeToString(sum[:4])
 		return plain[i][:min(len(plain[i]), maxName-len(mark))] + mark
 	})
+}
+
+// ToolName returns the model's name for a server's tool, for programs that judge its calls without a Client. It returns
+// an error if the server's name cannot be a part of it.
+func ToolName(server, tool string) (string, error) {
+	return toolNames(server, []string{tool})[0], checkName(server)
+}
+
+// checkName returns an error for a server's name that cannot be a part of its tools' names.
+func checkName(server string) error {
+	if server == "" || len(server) > maxServerName || sanitizeName(server) != server || strings.Contains("_"+server+"_", "__") {
+		return fmt.Errorf("the name must be 1 to %d letters, digits, - and single _ between them, to be a part of tool names", maxServerName)
+	}
+	return nil
 }

@@ -98,8 +98,8 @@ func (s Server) withDefaults() Server {
 func (s Server) check() error {
 	var wrong []error
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
-	if s.Name == "" || len(s.Name) > maxServerName || sanitizeName(s.Name) != s.Name || strings.Contains("_"+s.Name+"_", "__") {
-		say("the name must be 1 to %d letters, digits, - and single _ between them, to be a part of tool names", maxServerName)
+	if err := checkName(s.Name); err != nil {
+		wrong = append(wrong, err)
 	}
 	switch {
 	case len(s.Command) > 0 && s.URL != "":

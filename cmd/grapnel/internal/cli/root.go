@@ -15,6 +15,7 @@ import (
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/console"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/gate"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/hooks"
+	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/mcp"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/pipeline"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/run"
 	"github.com/grapnel-go/grapnel/cmd/grapnel/internal/cli/runs"
@@ -72,7 +73,7 @@ Without a key for a model service, it plays a recording that ships with it, and 
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		run.New(std), run.NewChat(std), runs.New(std), approvals.New(std), pipeline.New(std), serve.New(std), serve.NewRunner(std),
-		blueprints.New(std), serve.NewSessions(std), serve.NewTokens(std), hooks.New(std), gate.New(std), stores.New(std), newVersion(),
+		blueprints.New(std), serve.NewSessions(std), serve.NewTokens(std), hooks.New(std), gate.New(std), mcp.New(std), stores.New(std), newVersion(),
 	)
 	registerCompletions(root)
 	return root

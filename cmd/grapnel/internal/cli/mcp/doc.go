@@ -1,0 +1,2 @@
+// Package mcp has the commands that put a policy in front of MCP servers.
+package mcp
