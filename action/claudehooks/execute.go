@@ -56,7 +56,9 @@ func (f *firing) stdin() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(f.fields) // members are texts, numbers and JSON
+	if err := enc.Encode(f.fields); err != nil { // members are texts, numbers and JSON
+		return nil
+	}
 	return bytes.TrimSpace(b.Bytes())
 }
 

@@ -34,7 +34,7 @@ func (s *Set) judge(h *handler, f *firing, x execution) answer {
 		matched = ":" + f.values[0]
 	}
 	where := fmt.Sprintf("%s%s hook error: [%s]: ", h.event, matched, h.label())
-	failed := ""
+	var failed string
 	switch {
 	case x.timedOut:
 		failed = "timed out"
@@ -170,8 +170,8 @@ func (s *Set) run(ctx context.Context, h *handler, f *firing) answer {
 
 // valuesOfContext has the values of another context.
 type valuesOfContext struct {
-	context.Context
-	values context.Context
+	context.Context                 //nolint:containedctx // it is one
+	values          context.Context //nolint:containedctx // see above
 }
 
 func (c valuesOfContext) Value(key any) any {

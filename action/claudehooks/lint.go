@@ -151,7 +151,7 @@ func (r *reader) lintScript(h *handler, path string) {
 			continue
 		}
 		for _, s := range shapes {
-			if found := s.pattern.FindStringIndex(line); found != nil && s.isFor(h.event) && !(knowsEvents && len(s.events) > 0) {
+			if found := s.pattern.FindStringIndex(line); found != nil && s.isFor(h.event) && (!knowsEvents || len(s.events) == 0) {
 				w := Warning{shown, number, found[0] + 1, s.text}
 				if !slices.Contains(r.warnings, w) {
 					r.warnings = append(r.warnings, w)

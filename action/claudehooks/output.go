@@ -3,6 +3,7 @@ package claudehooks
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -155,7 +156,7 @@ func (o *output) read(event string, members map[string]json.RawMessage) error {
 func (o *output) readSpecific(event string, nested json.RawMessage) error {
 	var inner map[string]json.RawMessage
 	if err := json.Unmarshal(nested, &inner); err != nil || inner == nil {
-		return fmt.Errorf("hookSpecificOutput is no object")
+		return errors.New("hookSpecificOutput is no object")
 	}
 	var name string
 	if err := json.Unmarshal(inner["hookEventName"], &name); err != nil || name != event {
@@ -181,14 +182,14 @@ func (o *output) readSpecific(event string, nested json.RawMessage) error {
 		return fmt.Errorf("permissionDecision is %q: it must be allow, deny, ask or defer", o.Permission)
 	}
 	if o.Input != nil && !isObject(o.Input) {
-		return fmt.Errorf("updatedInput is no object")
+		return errors.New("updatedInput is no object")
 	}
 	if r := o.Request; r != nil {
 		if r.Behavior != "allow" && r.Behavior != "deny" {
 			return fmt.Errorf("decision.behavior is %q: it must be allow or deny", r.Behavior)
 		}
 		if r.Input != nil && !isObject(r.Input) {
-			return fmt.Errorf("decision.updatedInput is no object")
+			return errors.New("decision.updatedInput is no object")
 		}
 	}
 	return nil

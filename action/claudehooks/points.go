@@ -291,7 +291,7 @@ func (b *bound) stop(ctx context.Context, c hooks.StopContext) hooks.Result {
 	if s.isStopped {
 		return c.Stop(s.stopReason)
 	}
-	reasons := append(s.reasons, s.contexts...)
+	reasons := slices.Concat(s.reasons, s.contexts)
 	reasons = append(reasons, f.session.takeWoken()...)
 	if s.isBlocked || len(reasons) > 0 {
 		return c.Continue(strings.Join(reasons, "\n"))
@@ -330,7 +330,7 @@ func (b *bound) afterSubagent(ctx context.Context, c hooks.PostSubagentContext) 
 	case s.isStopped:
 		return c.Withhold(s.stopReason)
 	}
-	if reasons := append(s.reasons, s.contexts...); len(reasons) > 0 && about.Err == nil {
+	if reasons := slices.Concat(s.reasons, s.contexts); len(reasons) > 0 && about.Err == nil {
 		return c.Replace(about.Result + "\n\n" + strings.Join(reasons, "\n"))
 	}
 	return c.Pass()

@@ -148,8 +148,8 @@ func TestAskAndPermissionRequest(t *testing.T) {
 		return agent.Approval{Verdict: agent.Approve}, nil
 	}))
 	run := func(text string) (*world, agent.State) {
-		w, a := newWorld(t, text, claudehooks.Options{}), (*agent.Agent)(nil)
-		a, _ = w.agent([]capability.Capability{approver}, agenttest.Call("bash", `{"command":"ls"}`), agenttest.Say("done"))
+		w := newWorld(t, text, claudehooks.Options{})
+		a, _ := w.agent([]capability.Capability{approver}, agenttest.Call("bash", `{"command":"ls"}`), agenttest.Say("done"))
 		asked = nil
 		s, _ := a.Run(t.Context(), agent.NewState(), agent.UserText("go")).Get()
 		return w, s
@@ -246,9 +246,9 @@ func TestTranscript(t *testing.T) {
 func TestSession(t *testing.T) {
 	w := newWorld(t, `{"hooks":{"SessionStart":[{"matcher":"startup","hooks":[`+handler(`python3 log.py; echo "export GREETING='hi there'" >> "$CLAUDE_ENV_FILE"`)+`]}],
 		"SessionEnd":[{"hooks":[`+handler("python3 log.py", `,"timeout":60`)+`]}]}}`, claudehooks.Options{})
-	real, err := shell.Tool(shell.Config{Dir: w.dir, Name: "sh"})
+	tool, err := shell.Tool(shell.Config{Dir: w.dir, Name: "sh"})
 	require.NoError(t, err)
-	a, _ := w.agent([]capability.Capability{capability.UseTools(real)}, agenttest.Call("sh", `{"command":"echo \"$GREETING\""}`), agenttest.Say("done"))
+	a, _ := w.agent([]capability.Capability{capability.UseTools(tool)}, agenttest.Call("sh", `{"command":"echo \"$GREETING\""}`), agenttest.Say("done"))
 	conversation := a.Session(agent.NewState())
 	s, err := conversation.Run(t.Context(), agent.UserText("go")).Get()
 	require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -84,7 +85,7 @@ func (x *session) wake(text string) {
 func (x *session) take() []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	texts := append(x.pending, x.woken...)
+	texts := slices.Concat(x.pending, x.woken)
 	x.pending, x.woken = nil, nil
 	return texts
 }

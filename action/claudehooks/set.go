@@ -75,8 +75,8 @@ type Set struct {
 
 	urls, headerNames *[]string // nil means no limit
 
-	dir        string // for transcripts
-	ctx        context.Context
+	dir        string          // for transcripts
+	ctx        context.Context //nolint:containedctx // of the handlers in the background
 	cancel     context.CancelFunc
 	background sync.WaitGroup
 	hinted     sync.Map

@@ -226,7 +226,9 @@ func (r *reader) sourceOf(path string) source {
 	if filepath.Base(full) == "hooks.json" && filepath.Base(filepath.Dir(full)) == "hooks" {
 		s.plugin = filepath.Dir(filepath.Dir(full))
 		name := filepath.Base(s.plugin)
-		var about struct{ Name string }
+		var about struct {
+			Name string `json:"name"`
+		}
 		if text, err := os.ReadFile(filepath.Join(s.plugin, ".claude-plugin", "plugin.json")); err == nil && json.Unmarshal(text, &about) == nil {
 			name = cmp.Or(filepath.Base(about.Name), name)
 		}
@@ -304,7 +306,7 @@ func (r *reader) handler(event string, n yamlfile.Node, from source) *handler {
 		return nil
 	}
 	h := &handler{source: from, event: event, place: n.Place()}
-	h.kind = r.text(n, "type", "")
+	h.kind = r.text(n, "type")
 	keys, known := keysOf[h.kind]
 	if !known {
 		r.wrong(n, "type is %q: known are %s", h.kind, yamlfile.OneOf(slices.Sorted(maps.Keys(keysOf))))
@@ -351,7 +353,7 @@ func (r *reader) readCommon(h *handler, n yamlfile.Node) {
 		r.warn(at, "once has an effect only in skills: the hook runs each time")
 	}
 	if at := n.Find("onFailure"); at.Kind() != yamlfile.AbsentNode {
-		switch h.onFailure = r.text(n, "onFailure", ""); {
+		switch h.onFailure = r.text(n, "onFailure"); {
 		case h.onFailure != "block" && h.onFailure != "continue":
 			at.Wrong("onFailure is %q: it must be block or continue", h.onFailure)
 		case h.onFailure == "block" && about.ignoresFailure:
@@ -364,7 +366,7 @@ func (r *reader) readCommon(h *handler, n yamlfile.Node) {
 func (r *reader) readKind(h *handler, n yamlfile.Node) bool {
 	switch h.kind {
 	case kindCommand:
-		h.command, h.shell = r.requireText(n, "command"), r.text(n, "shell", "")
+		h.command, h.shell = r.requireText(n, "command"), r.text(n, "shell")
 		if args := n.Find("args"); args.Kind() != yamlfile.AbsentNode {
 			h.args = []string{}
 			for _, item := range args.Items() {
@@ -401,24 +403,24 @@ func (r *reader) readKind(h *handler, n yamlfile.Node) bool {
 		}
 		return h.server != "" && h.tool != ""
 	case kindPrompt:
-		h.prompt, h.model, h.mayContinue = r.requireText(n, "prompt"), r.text(n, "model", ""), r.flag(n, "continueOnBlock")
+		h.prompt, h.model, h.mayContinue = r.requireText(n, "prompt"), r.text(n, "model"), r.flag(n, "continueOnBlock")
 		return h.prompt != ""
 	}
 	r.wrong(n, "handlers of type agent are not supported: use type prompt, or a rule of type agent in a policy")
 	return false
 }
 
-func (r *reader) text(n yamlfile.Node, key, otherwise string) string {
+func (*reader) text(n yamlfile.Node, key string) string {
 	at := n.Find(key)
 	if at.Kind() == yamlfile.AbsentNode {
-		return otherwise
+		return ""
 	}
 	text, _ := at.Text()
 	return text
 }
 
 func (r *reader) requireText(n yamlfile.Node, key string) string {
-	text := r.text(n, key, "")
+	text := r.text(n, key)
 	if text == "" {
 		r.wrong(n, "missing %s", key)
 	}
@@ -435,7 +437,7 @@ func (r *reader) flag(n yamlfile.Node, key string) bool {
 
 // identity returns equal texts for equal handlers. A plugin's handler is different from a copy in settings.
 func (h *handler) identity() string {
-	text, _ := json.Marshal([]any{
+	text, _ := json.Marshal([]any{ //nolint:errchkjson // texts, lists and maps of texts
 		h.plugin, h.kind, h.command, h.args, h.args != nil, h.shell, h.url, h.headers, h.server, h.tool, h.input, h.prompt, h.model,
 		h.only.tool, h.only.content,
 	})

@@ -35,19 +35,19 @@ func (cursor) read(w *wire, e *Event) error {
 		}
 		e.setResult(raw)
 	}
-	switch {
-	case e.Name == "beforeShellExecution":
+	switch e.Name {
+	case "beforeShellExecution":
 		return e.setCall("Shell", "", objectOf("command", w.Command))
-	case e.Name == "beforeReadFile", e.Name == "beforeTabFileRead":
+	case "beforeReadFile", "beforeTabFileRead":
 		return e.setCall("Read", "", objectOf("file_path", w.FilePath))
-	case e.Name == "beforeMCPExecution":
+	case "beforeMCPExecution":
 		return e.setCall(w.ToolName, mcpName(e.Host, "MCP:"+w.ToolName, w.servers), w.ToolInput)
 	}
 	return e.setCall(w.ToolName, mcpName(e.Host, w.ToolName, w.servers), w.ToolInput)
 }
 
 func quote(s string) json.RawMessage {
-	raw, _ := json.Marshal(s)
+	raw, _ := json.Marshal(s) //nolint:errchkjson // a string
 	return raw
 }
 
@@ -94,6 +94,6 @@ func objectOf(key string, s *string) json.RawMessage {
 	if s == nil {
 		return json.RawMessage("{}")
 	}
-	raw, _ := json.Marshal(map[string]string{key: *s})
+	raw, _ := json.Marshal(map[string]string{key: *s}) //nolint:errchkjson // strings
 	return raw
 }

@@ -36,7 +36,7 @@ func (e *Event) lookInto(t tool, arguments map[string]json.RawMessage) {
 		}
 		if t == typedTool {
 			line = e.typedLine(line)
-			arguments["command"], _ = json.Marshal(line)
+			arguments["command"] = quote(line)
 			e.input.fixed = "input for a running program cannot be changed"
 		}
 		if e.Host == Codex {
@@ -53,7 +53,7 @@ func (e *Event) lineOf(list json.RawMessage) json.RawMessage {
 		return list
 	}
 	e.input.fixed = "a command that is a list of words cannot be changed"
-	line := ""
+	var line string
 	if len(words) == 3 && slices.Contains([]string{"bash", "sh", "/bin/bash", "/bin/sh"}, words[0]) && slices.Contains([]string{"-c", "-lc"}, words[1]) {
 		line = words[2]
 	} else {
@@ -62,8 +62,7 @@ func (e *Event) lineOf(list json.RawMessage) json.RawMessage {
 		}
 		line = strings.Join(words, " ")
 	}
-	raw, _ := json.Marshal(line)
-	return raw
+	return quote(line)
 }
 
 // keyNames are keys that Copilot types by name.

@@ -2,10 +2,12 @@ package hostgate
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/grapnel-go/grapnel/internal/strictjson"
@@ -77,7 +79,7 @@ func ToClaude(name, arguments, dir string) (ClaudeCall, error) {
 			delete(c.theirs, "timeout_seconds")
 			var seconds int64
 			if strictjson.Unmarshal(raw, &seconds) == nil {
-				c.theirs["timeout"] = json.RawMessage(fmt.Sprint(seconds * 1000))
+				c.theirs["timeout"] = json.RawMessage(strconv.FormatInt(seconds*1000, 10))
 			}
 		}
 	}
@@ -116,7 +118,7 @@ func (c ClaudeCall) Arguments(input json.RawMessage) (json.RawMessage, error) {
 				if string(value) == "false" {
 					continue
 				}
-				return nil, fmt.Errorf("commands cannot run in the background here")
+				return nil, errors.New("commands cannot run in the background here")
 			case "timeout":
 				var ms float64
 				if err := json.Unmarshal(value, &ms); err != nil {
@@ -125,7 +127,7 @@ func (c ClaudeCall) Arguments(input json.RawMessage) (json.RawMessage, error) {
 				if was, ok := c.theirs[key]; ok && string(was) == string(value) {
 					out["timeout_seconds"] = c.ours["timeout_seconds"]
 				} else {
-					out["timeout_seconds"] = json.RawMessage(fmt.Sprint((int64(ms) + 999) / 1000))
+					out["timeout_seconds"] = json.RawMessage(strconv.FormatInt((int64(ms)+999)/1000, 10))
 				}
 				continue
 			}

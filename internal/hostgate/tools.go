@@ -83,7 +83,7 @@ func mcpName(h Host, name string, servers []string) string {
 		return ""
 	}
 	nameOf := func(server, tool string) string { return "mcp__" + server + "__" + tool }
-	separator := ""
+	var separator string
 	switch h {
 	case GeminiCLI:
 		rest, ok := strings.CutPrefix(name, "mcp_")
@@ -130,7 +130,6 @@ type call struct {
 	hostKeys map[string]string // the host's key for each of ours
 	derived  map[string]string // keys that the host's call does not have, as JSON
 	fixed    string            // unless empty, why its arguments cannot be changed
-	asText   map[string]bool   // the host has a list of words where we have a line
 }
 
 // setCall fills in the event's calls from the host's tool and arguments.

@@ -131,7 +131,7 @@ var errCannotAsk = errors.New("it does not declare elicitation")
 func isQuestion(result json.RawMessage) (bool, error) {
 	o, err := ReadObject(result)
 	if err != nil {
-		return false, nil // it will be withheld
+		return false, nil //nolint:nilerr // it will be withheld
 	}
 	kind, _ := o.Text("resultType")
 	requests := o.Get("inputRequests")

@@ -65,12 +65,12 @@ func (o Object) Get(name string) json.RawMessage {
 
 // Text returns the value of a member that is a string.
 func (o Object) Text(name string) (string, bool) {
-	text, err := "", error(nil)
 	raw := o.Get(name)
 	if len(raw) == 0 || raw[0] != '"' {
 		return "", false
 	}
-	err = json.Unmarshal(raw, &text)
+	var text string
+	err := json.Unmarshal(raw, &text)
 	return text, err == nil
 }
 

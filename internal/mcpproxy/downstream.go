@@ -159,9 +159,9 @@ func (h *Handler) post(w http.ResponseWriter, r *http.Request, s *served) {
 			}()
 		}
 		out.begins = func(header http.Header) {
-			s.link.mu.Lock()
-			id := s.link.id
-			s.link.mu.Unlock()
+			s.mu.Lock()
+			id := s.id
+			s.mu.Unlock()
 			if !begins {
 				return
 			}

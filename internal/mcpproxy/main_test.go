@@ -70,7 +70,7 @@ func newServer(log string) *mcp.Server {
 	add("pay", func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return &mcp.CallToolResult{
 			Content:           []mcp.Content{&mcp.TextContent{Text: "paid " + string(r.Params.Arguments)}},
-			StructuredContent: map[string]any{"paid": json.RawMessage(r.Params.Arguments)},
+			StructuredContent: map[string]any{"paid": r.Params.Arguments},
 		}, nil
 	})
 	add("read", func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -135,7 +135,7 @@ func ForgetPins(folder, name string) error {
 
 func readPinFile(path string) (pinFile, error) {
 	f := pinFile{}
-	text, err := os.ReadFile(path) //nolint:gosec // a name without separators, in the user's folder
+	text, err := os.ReadFile(path) // a name without separators, in the user's folder
 	if err != nil {
 		return f, err
 	}
@@ -298,7 +298,7 @@ func (p *Pins) pin(t listedTool) string {
 // waiting returns why a tool waits for a person; empty if it does not.
 func (p *Pins) waiting(name string) string {
 	pin := p.file.Tools[name]
-	why := ""
+	var why string
 	switch {
 	case pin == nil:
 		return "the server has not listed it: list its tools first"

@@ -184,7 +184,7 @@ func (s *session) fromClient(ctx context.Context, raw []byte, to sink) error {
 func (s *session) pass(ctx context.Context, m message, to sink) error {
 	err := s.send(ctx, m.raw, to)
 	if err == nil || m.method == "" || m.key == "" {
-		return nil //nolint:nilerr // the server has gone, and the session ends
+		return nil
 	}
 	o := s.take(m.key)
 	if o == nil {
@@ -440,9 +440,9 @@ func rewriteCall(m message, params mcpcall.Object, c mcpcall.Call, r mcpcall.Req
 	if before := argumentsOf(params); r.Arguments != before && (before != "" || r.Arguments != "{}") {
 		changed = changed.With("arguments", json.RawMessage(r.Arguments))
 	}
-	switch {
-	case r.State == c.State:
-	case r.State == "":
+	switch r.State {
+	case c.State:
+	case "":
 		changed = changed.With("requestState", nil)
 	default:
 		changed = changed.With("requestState", mcpcall.JSONOf(r.State))

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -85,9 +86,7 @@ func (l *link) do(ctx context.Context, method string, body []byte, set func(http
 	if given, ok := ctx.Value(headersKey{}).(http.Header); ok {
 		req.Header = given.Clone()
 	}
-	for name, values := range l.Headers {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, l.Headers)
 	l.mu.Lock()
 	if l.id != "" {
 		req.Header.Set(headerSession, l.id)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -183,8 +184,7 @@ func (x *decider) Approve(_ context.Context, _ agent.State, pending []*agent.Pre
 func (x *decider) judge(ctx context.Context, s *guard.Session) (hostgate.Answer, error) {
 	var answer hostgate.Answer
 	var added []string
-	for i := len(x.event.Calls) - 1; i >= 0; i-- {
-		call := x.event.Calls[i]
+	for i, call := range slices.Backward(x.event.Calls) {
 		id := x.event.CallID
 		if i > 0 && id != "" {
 			id = fmt.Sprintf("%s#%d", id, i)

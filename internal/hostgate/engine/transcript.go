@@ -143,9 +143,11 @@ func (l *ledger) answerOf(b claudeBlock) agent.Message {
 	if !ok {
 		var parts []claudeBlock
 		_ = json.Unmarshal(b.Content, &parts) // images and such have no text
+		var all strings.Builder
 		for _, part := range parts {
-			text += part.Text
+			all.WriteString(part.Text)
 		}
+		text = all.String()
 	}
 	if b.IsError || tool == "" {
 		return agent.UserText(text).WithSource("foreign:" + tool)

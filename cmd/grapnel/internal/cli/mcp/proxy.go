@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -159,7 +160,7 @@ func programOf(command []string) string {
 		base := strings.TrimSuffix(filepath.Base(word), ".exe")
 		switch {
 		case strings.Contains(runners, " "+base+" "), strings.HasPrefix(word, "-"), strings.Contains(word, "="),
-			strings.Contains(" run exec dlx x ", " "+word+" "):
+			slices.Contains([]string{"run", "exec", "dlx", "x"}, word):
 			continue
 		}
 		if at := strings.LastIndex(base, "@"); at > 0 { // a version
@@ -262,7 +263,7 @@ func (o *proxy) log(format string, args ...any) {
 		console.WriteWrapped(o.std.Err, "grapnel: ", "  ", text)
 		return
 	}
-	_ = json.NewEncoder(o.std.Err).Encode(struct {
+	_ = json.NewEncoder(o.std.Err).Encode(struct { //nolint:errchkjson // a log line
 		Time    time.Time `json:"time"`
 		Message string    `json:"message"`
 	}{time.Now().UTC(), text})
