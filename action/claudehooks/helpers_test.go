@@ -19,6 +19,7 @@ import (
 	"github.com/grapnel-go/grapnel/agent/agenttest"
 	"github.com/grapnel-go/grapnel/builder"
 	"github.com/grapnel-go/grapnel/capability"
+	"github.com/grapnel-go/grapnel/internal/parts"
 	"github.com/grapnel-go/grapnel/toolexec"
 )
 
@@ -48,6 +49,12 @@ func settings(event, matcher string, handlers ...string) string {
 
 func newWorld(t *testing.T, text string, o claudehooks.Options) *world {
 	t.Helper()
+	if strings.Contains(text, "python3 ") {
+		parts.Command(t, "python3", "install Python 3")
+	}
+	if strings.Contains(text, "node ") {
+		parts.Command(t, "node", "install Node.js")
+	}
 	w := &world{t: t, dir: t.TempDir(), result: "exit code 0\nno output"}
 	require.NoError(t, os.CopyFS(w.dir, os.DirFS("testdata/scripts")))
 	path := filepath.Join(w.dir, "settings.json")
@@ -62,7 +69,7 @@ func newWorld(t *testing.T, text string, o claudehooks.Options) *world {
 	w.set, err = claudehooks.Load([]string{path}, o)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		require.NoError(t, w.set.Close(ctx))
 	})
