@@ -1,5 +1,5 @@
-// Package claudehooks runs hooks that were written for Claude Code: the hook blocks of its settings files and of plugins, with
-// their scripts unchanged.
+// Package claudehooks runs hooks that were written for Claude Code, from its settings files and plugins, with their scripts
+// unchanged.
 //
 //	set, err := claudehooks.Load([]string{".claude/settings.json"}, claudehooks.Options{})
 //	if err != nil {

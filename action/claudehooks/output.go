@@ -102,7 +102,7 @@ func readOutput(event, stdout string) output {
 	return o
 }
 
-// isLog reports whether a text is several lines of JSON, none of which is an answer.
+// isLog reports whether a text is several lines of JSON without an answer among them.
 func isLog(text string) bool {
 	n := 0
 	for line := range strings.Lines(text) {

@@ -186,7 +186,7 @@ func invocationOf(ctx adk.InvocationContext) invocation {
 
 // beforeRun opens the session of an invocation, or continues one that has waited for an answer.
 func (a *Adapter) beforeRun(ctx adk.InvocationContext) (*genai.Content, error) {
-	if ctx.Value(nestedKey{}) != nil { // a tool's runner: its agents belong to the call, as those of agenttool do
+	if ctx.Value(nestedKey{}) != nil { // a runner that a tool starts: its agents are the call's children, as with agenttool
 		return nil, nil
 	}
 	key := invocationOf(ctx)

@@ -14,14 +14,14 @@
 // When guard.Config.Approver parks a call, adk asks for a confirmation. Its payload has the tool and the arguments that
 // would run. The answer to a rejected call may have a payload with a "reason", and "end": true ends the run. The stored
 // events keep the question and the ledger, encrypted, so that another process with the same guard.Config.Key can continue.
-// Whoever may write in the user's name can answer: nothing proves who it was, so that questions with approvers need an
+// Whoever may write in the user's name can answer, and nothing proves who did. Questions with approvers need an
 // Approver that does not park. An agent that a tool starts cannot ask, and neither can tools that adk adds: such calls
 // are denied. An answer that does not count lets the model make the call again, which is asked anew.
 //
 // # Sessions
 //
 // An invocation, with its resumptions, is a session. The agents to which it transfers share it, and so do tasks and
-// single turns. Rules that count calls count those of the invocation. Answers from earlier ones are strangers' texts. An
+// single turns. Rules count the invocation's calls. Answers from earlier invocations are strangers' texts. An
 // agent that a tool starts, with agenttool or its own runner, has a child session. When a session stops, the next model
 // call is answered with the reason, and loops of agents end.
 //

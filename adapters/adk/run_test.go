@@ -113,7 +113,7 @@ func withSub(guarded *adkguard.Adapter, a guardtest.Agent, outer, inner model.LL
 	return llmagent.New(c)
 }
 
-// Sub-agents begin in three ways, each of which is a call that rules decide on. So are their own calls.
+// Rules decide on the three kinds of calls that start a sub-agent, and on the sub-agent's own calls.
 func TestSubAgents(t *testing.T) {
 	t.Parallel()
 	ways := map[string]struct {
@@ -180,7 +180,7 @@ func TestChildCannotAsk(t *testing.T) {
 	require.NoError(t, out.Err)
 	assert.Empty(t, p.ran)
 	assert.Empty(t, out.Asked)
-	assert.Contains(t, out.String(), "nobody can be asked here")
+	assert.Contains(t, out.String(), "no person can be asked here")
 }
 
 // Agents at the same time share the session of the invocation.
@@ -434,7 +434,7 @@ func TestAnswersOneByOne(t *testing.T) {
 	assert.Len(t, p.ran, 2)
 }
 
-// Nobody knows who has answered, so that such an answer is not one of the people who may approve.
+// An answer proves nobody's identity, so it never counts as an approver's.
 func TestAnswerHasNoIdentity(t *testing.T) {
 	t.Parallel()
 	p := new(till)

@@ -24,14 +24,12 @@ import (
 
 // callable and streaming are adk's interfaces of tools that run in this process.
 type callable interface {
-	tool.Tool
-	Declaration() *genai.FunctionDeclaration
+	offered
 	Run(ctx adk.Context, args any) (map[string]any, error)
 }
 
 type streaming interface {
-	tool.Tool
-	Declaration() *genai.FunctionDeclaration
+	offered
 	RunStream(ctx adk.Context, args any) iter.Seq2[string, error]
 }
 
@@ -84,7 +82,13 @@ type processor interface {
 // base is what all sealed tools have.
 type base struct {
 	adapter *Adapter
-	inner   toolutils.Tool
+	inner   offered
+}
+
+// offered is what all callable and streaming tools have.
+type offered interface {
+	tool.Tool
+	Declaration() *genai.FunctionDeclaration
 }
 
 // isSealed reports whether an Adapter has sealed a tool or a toolset.
@@ -95,6 +99,8 @@ func isSealed(v any) bool {
 
 func (b base) sealedBy() *Adapter                      { return b.adapter }
 func (b base) Name() string                            { return b.inner.Name() }
+func (b base) Description() string                     { return b.inner.Description() }
+func (b base) IsLongRunning() bool                     { return b.inner.IsLongRunning() }
 func (b base) Declaration() *genai.FunctionDeclaration { return b.inner.Declaration() }
 
 // pack offers sealed in the place of the tool that it seals.
@@ -118,9 +124,6 @@ type sealedTool struct {
 	tool callable
 }
 
-func (t sealedTool) Description() string { return t.tool.Description() }
-func (t sealedTool) IsLongRunning() bool { return t.tool.IsLongRunning() }
-
 func (t sealedTool) ProcessRequest(ctx adk.Context, request *model.LLMRequest) error {
 	return t.pack(ctx, request, t)
 }
@@ -133,9 +136,6 @@ type sealedStream struct {
 	base
 	tool streaming
 }
-
-func (t sealedStream) Description() string { return t.tool.Description() }
-func (t sealedStream) IsLongRunning() bool { return t.tool.IsLongRunning() }
 
 func (t sealedStream) ProcessRequest(ctx adk.Context, request *model.LLMRequest) error {
 	return t.pack(ctx, request, t)
@@ -226,7 +226,7 @@ func do[T any](
 	switch {
 	case asks && (r.stored == nil || answered || !again):
 		r.add(r.refused, id)
-		why := "and nobody can be asked here"
+		why := "and no person can be asked here"
 		if answered {
 			why = "and the answer does not count any more: make the call again, so that the question is asked again"
 		}
@@ -286,7 +286,7 @@ func newToolContext(own context.Context, ctx adk.Context, confirmation *toolconf
 type askedContext struct{ adk.Context }
 
 func (askedContext) RequestConfirmation(string, any) error {
-	return errors.New("the guard has asked about this call already, and adk asks once: remove the question of the tool or of the guard")
+	return errors.New("adk asks once about a call, and the guard has asked: remove one of the two questions")
 }
 
 // encode returns arguments or a result as JSON. A filter must see texts as they are.

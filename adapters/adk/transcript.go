@@ -17,7 +17,7 @@ import (
 // source marks texts that are not the user's.
 const source = "adk"
 
-// transcript converts the stored session's events. The user's words are those that begin an invocation: the runner puts
+// transcript converts the stored session's events. The user's words are the message that begins an invocation: the runner puts
 // them there, while an agent can write later events in the user's name. Answers of earlier invocations' tools are strangers' texts.
 func (r *run) transcript() (out []agent.Message) {
 	if r.stored == nil {

@@ -242,7 +242,7 @@ func (h *handler) BeforeModelRewriteState(
 	return ctx, state, s.Step(ctx)
 }
 
-// words returns digests of the user's messages in the first model call, and of answers from earlier runs.
+// words returns digests: of the user's messages in the first model call, and of earlier runs' answers.
 func (r *run) words(ctx context.Context, messages []*schema.Message) (string, error) {
 	words, err := load[string](ctx, wordsKey)
 	if err != nil || words != "" {
